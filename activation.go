@@ -383,6 +383,7 @@ type InferRequest struct {
 	Inputs     [][]float32 `json:"inputs"`           // rows of channels x height x width values
 	Rows       *RowsRef    `json:"rows,omitempty"`   // in the place of Inputs, where those are more than a request may be
 	Sparse     *SparseAsk  `json:"sparse,omitempty"` // what is asked of a model of sparse rows, in the place of both
+	Dataset    *DataAsk    `json:"dataset,omitempty"` // rows of a data set of either sort, in the place of all three
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`
 	Estimate   Bytes       `json:"estimateBytes"` // what the collector is to keep the process within
@@ -402,6 +403,8 @@ type InferResult struct {
 
 	Predictions     []float32     `json:"predictions,omitempty"`     // by row, of a model of sparse rows
 	Recommendations []Recommended `json:"recommendations,omitempty"` // by user who was asked for
+
+	Answers *AnswersRef `json:"answers,omitempty"` // for rows of a data set, instead of all others
 }
 
 // Progress is what a running action tells through the store.

@@ -149,8 +149,8 @@ var house = map[string][]string{
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
-		"controller/simulate", "dataset", "estimator", "executor", "history", "history/couchlite", "internal/...",
-		"model", "platform", "runtime/engine/backends", "runtime/engine/gpu",
+		"controller/simulate", "dataset", "dataset/dense", "estimator", "executor", "history", "history/couchlite",
+		"internal/...", "model", "platform", "runtime/engine/backends", "runtime/engine/gpu",
 		"scheduler", "scheduler/sim",
 	},
 	// Many jobs as one experiment: a caller of service like any other.

@@ -60,6 +60,9 @@ type Init struct {
 	Except  string `json:"except,omitempty"` // layers that are drawn all the same, with commas between them
 }
 
+// Given tells whether training begins with weights that are given.
+func (i Init) Given() bool { return i.Weights != "" }
+
 // Excepted are the names in Except.
 func (i Init) Excepted() []string {
 	return strings.FieldsFunc(i.Except, func(r rune) bool { return r == ',' || r == ' ' })

@@ -16,7 +16,7 @@ import (
 type shardKey struct {
 	data    disdel.DataRef
 	rows    disdel.RowRange
-	heldOut bool
+	part disdel.DataPart
 }
 
 // shardCache keeps the last shard read: a warm container usually gets the same worker again.
@@ -49,11 +49,7 @@ func (c *shardCache) read(ctx context.Context, key shardKey) (*dataset.Shard, er
 		return nil, err
 	}
 	defer store.Close()
-	from := store.ReadTrain
-	if key.heldOut {
-		from = store.ReadHeldOut
-	}
-	shard, err := from(ctx, key.data, key.rows)
+	shard, err := store.ReadPart(ctx, key.data, key.part, key.rows)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest
 	var shard *dataset.Shard
 	var e engine.Engine
 	err = c.phase("load", func() (err error) {
-		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, heldOut: true}); err != nil {
+		if shard, err = h.rows(ctx, shardKey{data: req.Data, rows: req.Rows, part: disdel.PartTest}); err != nil {
 			return err
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
@@ -124,15 +124,15 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	if err != nil {
 		return res, err
 	}
+	store, err := modelstore.Open(ctx, req.Models)
+	if err != nil {
+		return res, err
+	}
+	defer store.Close()
 	var e engine.Engine
 	var in inputs
 	err = c.phase("load", func() (err error) {
-		store, err := modelstore.Open(ctx, req.Models)
-		if err != nil {
-			return err
-		}
-		defer store.Close()
-		if in, err = readInputs(ctx, store, req); err != nil {
+		if in, err = h.asked(ctx, store, req); err != nil {
 			return err
 		}
 		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
@@ -149,11 +149,14 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 		return res, err
 	}
 	err = c.phase("compute", func() (err error) {
-		if req.Sparse != nil {
+		switch {
+		case in.shard != nil:
+			res.Answers, err = answer(ctx, store, e, req, g, in.shard)
+		case req.Sparse != nil:
 			res, err = answerSparse(e, req)
-			return err
+		default:
+			res, err = predict(e, in)
 		}
-		res, err = predict(e, in)
 		return err
 	})
 	res.Usage = c.usage()
@@ -176,6 +179,7 @@ func loadModel(ctx context.Context, e engine.Engine, store *modelstore.Store, re
 type inputs struct {
 	rows, sample int
 	values       func(to []float32, start, end int) []float32 // appends those of some rows
+	shard        *dataset.Shard                               // instead of values, of a data set
 }
 
 // readInputs takes the rows of a request, or those that it names.
@@ -183,14 +187,14 @@ func readInputs(ctx context.Context, store *modelstore.Store, req disdel.InferRe
 	sample := model.Shape(req.Network.Input).Len()
 	if req.Rows != nil {
 		rows, err := store.ReadRows(ctx, req.Rows.Key, req.Rows.Checksum, sample)
-		return inputs{rows.Len(), sample, rows.Append}, err
+		return inputs{rows: rows.Len(), sample: sample, values: rows.Append}, err
 	}
 	for _, r := range req.Inputs {
 		if len(r) != sample {
 			return in, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input does not fit the network's input"}
 		}
 	}
-	return inputs{len(req.Inputs), sample, func(to []float32, start, end int) []float32 {
+	return inputs{rows: len(req.Inputs), sample: sample, values: func(to []float32, start, end int) []float32 {
 		return append(to, slices.Concat(req.Inputs[start:end]...)...)
 	}}, nil
 }
@@ -212,13 +216,7 @@ func predict(e engine.Engine, in inputs) (res disdel.InferResult, err error) {
 func addPredictions(res *disdel.InferResult, p dataset.Matrix) {
 	for i := range p.Rows {
 		row := p.Row(i)
-		best := 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		res.Classes = append(res.Classes, best)
+		res.Classes = append(res.Classes, disdel.Largest(row))
 		res.Probabilities = append(res.Probabilities, row)
 	}
 }

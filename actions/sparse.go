@@ -74,6 +74,9 @@ func (r *ranked) auc() float64 {
 
 // inferRows is how many rows the engine of an infer action takes at once, of n dense ones or of what is asked else.
 func inferRows(req *disdel.InferRequest, n int) int {
+	if d := req.Dataset; d != nil && d.Batch > 0 {
+		n = d.Batch
+	}
 	if s := req.Sparse; s != nil {
 		n = len(s.Rows)
 		if len(s.Users) > 0 {

@@ -72,7 +72,7 @@ type trainer struct {
 // load reads the shard and builds the engine, or finds both where the last round left them.
 func (t *trainer) load(ctx context.Context) (err error) {
 	h, r := t.call.host, t.req
-	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard}); err != nil {
+	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard, part: disdel.PartTrain}); err != nil {
 		return err
 	}
 	if first, end, _ := t.roundBatches(); first == end { // a loss of nothing would be 0, and reach any target

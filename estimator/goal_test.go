@@ -94,6 +94,7 @@ func TestAGoalThatNothingCameTo(t *testing.T) {
 		"another batch":     func(r *disdel.Record) { r.Job.Training.BatchSize = 7 },
 		"other data":        func(r *disdel.Record) { r.Data.Checksum = "other" },
 		"never evaluated":   func(r *disdel.Record) { r.Rounds = nil },
+		"given weights":     func(r *disdel.Record) { r.Job.Model.Init.Weights = "small:v1" },
 	} {
 		other, _ := l.run(20)
 		change(&other)

@@ -104,6 +104,8 @@ func (c *classifier) name() string {
 		return fmt.Sprintf("train action of worker %d in round %d", c.inv.Member, c.inv.Round+1)
 	case disdel.TaskAggregate:
 		return fmt.Sprintf("aggregate action %d of level %d in round %d", c.inv.Member, c.inv.Level, c.inv.Round+1)
+	case disdel.TaskInfer:
+		return fmt.Sprintf("infer action %d", c.inv.Member+1)
 	default:
 		return fmt.Sprintf("%s action in round %d", c.inv.Task, c.inv.Round+1)
 	}

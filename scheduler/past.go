@@ -7,7 +7,9 @@ import (
 )
 
 // PastOf is what was seen of earlier jobs of a kind that succeeded with this data and batch, oldest first; records come
-// newest first. Of jobs whose policy looked at nothing it is what their activations tell.
+// newest first. Of jobs whose policy looked at nothing it is what their activations tell. How well a job did on held-out
+// rows is left out where one of the two began with given weights and the other did not: they take as long as each other,
+// and do not learn alike.
 func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
 	for _, r := range slices.Backward(records) {
@@ -16,6 +18,11 @@ func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []dis
 			continue
 		}
 		seen := seenOf(&r)
+		if r.Job.Model.Init.Given() != job.Model.Init.Given() {
+			for i := range seen { // which are copies
+				seen[i].HeldOut, seen[i].Accuracy = nil, nil
+			}
+		}
 		whole := 0 // of them, up to the end of an epoch
 		for i, o := range seen {
 			if o.Epoch == float64(int(o.Epoch)) {

@@ -2,19 +2,14 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/estimator"
-	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/runtime/engine/backends"
-	"github.com/disdel/disdel/scheduler"
 )
 
 // Trained is a trained model that can be asked.
@@ -64,7 +59,7 @@ func (s *Service) Trained(ctx context.Context, ref string) (*Trained, error) {
 	return t, nil
 }
 
-// Read reads rows for the model from JSON or .npy, see ReadInputs. For one whose job resized its images (data.resize)
+// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. For one whose job resized its images (data.resize)
 // they may be of any size, that of the data set for one: they are resized in the same way.
 func (t *Trained) Read(name string, data []byte) (Inputs, error) {
 	return readInputs(name, data, t.Graph.Input(), t.Data.Resize)
@@ -95,7 +90,10 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 	size := t.Graph.Input().Len()
 	inline := len(rows) <= max(1, maxParameters/bytesPerValue/size)
 	step := max(1, min(maxAnswer/(bytesPerClass+bytesPerValue*t.Graph.Output().Len()), maxInputs/4/size))
-	q, end, err := s.question(ctx, t, min(step, len(rows)))
+	if n := (len(rows) + step - 1) / step; n > 0 { // evenly: engines add up in another order where rows are few
+		step = (len(rows) + n - 1) / n
+	}
+	q, end, err := s.question(ctx, t, asking(t, min(step, len(rows))))
 	if err != nil {
 		return out, err
 	}
@@ -127,73 +125,6 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 	return out, err
 }
 
-// question is a request to a model, and the action that answers it.
-type question struct {
-	executor *executor.Executor
-	pkg      string
-	request  disdel.InferRequest
-	plan     disdel.ActionPlan
-	atOnce   int
-	shelf    *modelstore.Store // where rows are put that are too many for a request; nil: they go with it
-	folder   string
-}
-
-// question makes an action that answers for so many rows; end takes it away.
-func (s *Service) question(ctx context.Context, t *Trained, rows int) (q question, end func(), err error) {
-	finished := s.tally.inferring(s.whose())
-	defer func() {
-		if err != nil {
-			finished()
-		}
-	}()
-	w, err := s.openWhisk(ctx)
-	if err != nil {
-		return q, nil, err
-	}
-	if q, err = s.planned(ctx, w.executor, t, rows); err != nil {
-		return q, nil, err
-	}
-	q.executor, q.pkg = w.executor, scheduler.Package(newJobID())
-	q.plan.Name = disdel.ActionName(q.pkg + "/infer")
-	if err := q.executor.Prepare(ctx, q.pkg, []disdel.ActionPlan{q.plan}); err != nil {
-		return q, nil, err
-	}
-	return q, func() {
-		q.executor.Remove(context.WithoutCancel(ctx), q.pkg) //nolint:errcheck // the answer is there
-		finished()
-	}, nil
-}
-
-// planned is a question with its action's limits.
-func (s *Service) planned(ctx context.Context, e *executor.Executor, t *Trained, rows int) (q question, err error) {
-	limits, err := e.Limits(ctx)
-	if err != nil {
-		return q, err
-	}
-	estimate := estimator.Planned(backends.Standard(nil)).Evaluate(estimator.Input{
-		Graph: t.Graph, BatchSize: min(64, rows), Rows: rows, SampleBytes: rowBytes(t),
-	})
-	memory := max(limits.MinMemory, disdel.Bytes(estimate.Total.MB())*disdel.MB)
-	if memory > limits.MaxMemory {
-		return q, &disdel.Error{
-			Kind: disdel.OverLimit, Op: "infer",
-			Msg: fmt.Sprintf("an infer action needs %v, and the platform allows %v", estimate.Total, limits.MaxMemory),
-		}
-	}
-	q.plan = disdel.ActionPlan{
-		Task: disdel.TaskInfer, Estimate: estimate, Limits: disdel.Limits{Memory: memory, Timeout: limits.MaxTimeout},
-	}
-	q.atOnce = inferAtOnce
-	if limits.Pool > 0 {
-		q.atOnce = max(1, min(q.atOnce, int(limits.Pool/memory)))
-	}
-	q.request = disdel.InferRequest{
-		Models: s.storage("models"), WeightsKey: t.Path, Checksum: t.Checksum, Network: t.Network, Memory: memory,
-		Estimate: estimate.Total,
-	}
-	return q, nil
-}
-
 // ask runs one action for some of the rows.
 func (q *question) ask(ctx context.Context, n int, rows [][]float32, out *Inference) error {
 	request := q.request
@@ -205,7 +136,7 @@ func (q *question) ask(ctx context.Context, n int, rows [][]float32, out *Infere
 		}
 		request.Inputs, request.Rows = nil, &disdel.RowsRef{Key: key, Checksum: sha}
 	}
-	res, err := q.run(ctx, n, request, out)
+	res, err := q.run(ctx, n, func(int) disdel.InferRequest { return request }, out)
 	if err != nil {
 		return err
 	}
@@ -217,34 +148,4 @@ func (q *question) ask(ctx context.Context, n int, rows [][]float32, out *Infere
 	}
 	out.Classes, out.Probabilities = res.Classes, res.Probabilities
 	return nil
-}
-
-// run runs one action for a request, and adds it to those of an inference.
-func (q *question) run(ctx context.Context, n int, request disdel.InferRequest, out *Inference) (res disdel.InferResult,
-	err error,
-) {
-	params, err := json.Marshal(request)
-	if err != nil {
-		return res, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input is no number", Err: err}
-	}
-	inv := disdel.Invocation{
-		ID: fmt.Sprintf("infer/%d", n), Task: disdel.TaskInfer, Action: q.plan.Name, Member: n, Attempt: 1,
-		Limits: q.plan.Limits, Estimate: q.plan.Estimate.Total, Params: params,
-	}
-	id, err := q.executor.Invoke(ctx, inv)
-	if err != nil {
-		return res, err
-	}
-	a, err := q.executor.Wait(ctx, inv, id)
-	if err != nil {
-		return res, err
-	}
-	out.Actions = append(out.Actions, a)
-	if a.Outcome != disdel.OutcomeSuccess {
-		return res, a.Failure
-	}
-	if err := json.Unmarshal(a.Result, &res); err != nil {
-		return res, &disdel.Error{Kind: disdel.Internal, Op: "infer", Err: err}
-	}
-	return res, nil
 }

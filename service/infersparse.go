@@ -90,7 +90,7 @@ func (s *Service) InferSparse(ctx context.Context, t *Trained, ask disdel.Sparse
 	for users := range slices.Chunk(ask.Users, usersAtOnce) {
 		parts = append(parts, disdel.SparseAsk{Users: users, Top: ask.Top})
 	}
-	q, end, err := s.question(ctx, t, max(min(step, len(ask.Rows)), inferItems))
+	q, end, err := s.question(ctx, t, asking(t, max(min(step, len(ask.Rows)), inferItems)))
 	if err != nil {
 		return out, err
 	}
@@ -98,7 +98,7 @@ func (s *Service) InferSparse(ctx context.Context, t *Trained, ask disdel.Sparse
 	for n, part := range parts {
 		request := q.request
 		request.Sparse = &part
-		res, err := q.run(ctx, n, request, &out)
+		res, err := q.run(ctx, n, func(int) disdel.InferRequest { return request }, &out)
 		if err != nil {
 			return out, err
 		}

@@ -22,8 +22,8 @@ type Inputs struct {
 	Labels []int32 // nil: none
 }
 
-// ReadInputs reads rows of a network's input from JSON or .npy: a list of rows, one row, or arrays nested as the
-// network's input is.
+// ReadInputs reads rows of a network's input from JSON or .npy, a list of rows, one row, or arrays nested as the
+// network's input is; from a table whose name ends in .csv, a row a line; or from a PNG or JPEG file, which is one row.
 func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err error) {
 	return readInputs(name, data, input, 0)
 }
@@ -38,6 +38,12 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 			Hint: fmt.Sprintf("give rows of %d values (%s) as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample,
 				input.Text()),
 		}
+	}
+	switch {
+	case isPicture(data):
+		return readPicture(name, data, input, side)
+	case strings.EqualFold(filepath.Ext(name), ".csv"):
+		return readTable(name, data, sample)
 	}
 	var a array
 	var said []int

@@ -23,7 +23,8 @@ func historyCommand(u *ui) *cli.Command {
 		Description: "   disdel history --model lenet5 --limit 5\n   disdel history show @last",
 		Flags:       commandline.HistoryFlags(),
 		Subcommands: []*cli.Command{
-			historyShow(u), historyExport(u), historyRepair(u), commandline.HistoryPruneCommand(u, reading(u, records)),
+			historyShow(u), historyExport(u), historyRepair(u),
+			commandline.HistoryPruneCommand(u, reading(u, records|storage)),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {

@@ -190,6 +190,12 @@ func TestAServerSaysWhatTheProcessSays(t *testing.T) {
 	both(false, "model", "list")
 	both(false, "model", "show", "small", "-o", "json")
 	both(false, "infer", "small", "--input", row)
+	said := both(false, "infer", "small", "--dataset", "digits", "--part", "test", "--output", "-")
+	if lines := strings.Count(said, "\n"); lines != 359 { // a fifth of 1,797
+		t.Errorf("%d answers for the rows that were held out", lines)
+	}
+	both(false, "infer", "small", "--dataset", "nothing", "--output", "-")
+	both(false, "infer", "small", "--dataset", "digits", "--part", "half", "--output", "-")
 	// An estimate goes by how busy the machine is at its moment: both are documents.
 	for _, more := range [][]string{nil, {"--what-if", "workers=1,2", "--max-memory", "256MB"}} {
 		for _, where := range [][]string{nil, {"--server", url}} {

@@ -2,12 +2,14 @@ package dense
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"io"
 	"os"
 
 	"golang.org/x/image/draw"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 )
 
@@ -65,6 +67,11 @@ func (d *decoded) read(channels, height, width int) error {
 	if err := d.load(); err != nil {
 		return err
 	}
+	return d.decode(channels, height, width)
+}
+
+// decode makes what was read a row.
+func (d *decoded) decode(channels, height, width int) error {
 	if d.canvas == nil {
 		d.canvas = image.NewRGBA(image.Rect(0, 0, width, height))
 		d.pixels = make([]byte, channels*height*width)
@@ -94,6 +101,36 @@ func (d *decoded) read(channels, height, width int) error {
 	d.draw(img)
 	d.part(d.canvas.Pix, channels)
 	return nil
+}
+
+// mostAsked is the most pixels of a picture that somebody sends: a few bytes of a file can claim any number.
+const mostAsked = 1 << 26
+
+// Picture is the bytes of a PNG or JPEG file as a row of a data set of pictures, [channels height width] from 0 to 255,
+// brought to that size and to one channel or three as those of a folder are. A height of 0 leaves the size as it is. It
+// returns the shape, and Invalid for what is no picture or one of too many pixels.
+func Picture(file []byte, channels, height, width int) (pixels []byte, shape []int, err error) {
+	bad := func(msg string, err error) ([]byte, []int, error) {
+		return nil, nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read picture", Msg: msg, Err: err, Hint: "pictures are PNG or JPEG files",
+		}
+	}
+	head, _, err := image.DecodeConfig(bytes.NewReader(file))
+	switch {
+	case err != nil:
+		return bad("", err)
+	case head.Width < 1 || head.Height < 1 || head.Width > mostAsked/head.Height:
+		return bad(fmt.Sprintf("one of %dx%d pixels is not read", head.Height, head.Width), nil)
+	case channels != 1 && channels != 3:
+		return bad(fmt.Sprintf("pictures have 1 channel or 3, and %d are asked for", channels), nil)
+	case height == 0:
+		height, width = head.Height, head.Width
+	}
+	d := decoded{file: *bytes.NewBuffer(file)}
+	if err := d.decode(channels, height, width); err != nil {
+		return bad("", err)
+	}
+	return d.pixels, []int{channels, height, width}, nil
 }
 
 // load reads the bytes of the file.

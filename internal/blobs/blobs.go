@@ -16,14 +16,16 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// Object is a key of a bucket and how many bytes it has.
+// Object is a key of a bucket, how many bytes it has, and when they were written.
 type Object struct {
-	Key  string
-	Size int64
+	Key     string
+	Size    int64
+	Written time.Time
 }
 
 // Reader reads one key's content of Size bytes.

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/johannesboyne/gofakes3"
@@ -79,6 +80,9 @@ func listed(t *testing.T, b Bucket, prefix string) (keys []string) {
 		}
 		if o.Size != int64(len(o.Key)) {
 			t.Errorf("%s: %d bytes", o.Key, o.Size)
+		}
+		if age := time.Since(o.Written); age < -time.Hour || age > time.Hour {
+			t.Errorf("%s was written %v ago", o.Key, age)
 		}
 		keys = append(keys, o.Key)
 	}

@@ -149,7 +149,7 @@ func (f *folder) List(ctx context.Context, prefix string) iter.Seq2[Object, erro
 			if err != nil || entry.IsDir() {
 				return nil //nolint:nilerr // gone meanwhile
 			}
-			if !yield(Object{key, info.Size()}, nil) {
+			if !yield(Object{key, info.Size(), info.ModTime()}, nil) {
 				return fs.SkipAll
 			}
 			return nil

@@ -11,34 +11,41 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // memory is a bucket that lasts as long as it is open.
 type memory struct {
 	mu   sync.Mutex
-	data map[string][]byte
+	data map[string]content
 }
 
-func newMemory() *memory { return &memory{data: map[string][]byte{}} }
+// content is what a key has, and since when.
+type content struct {
+	data    []byte
+	written time.Time
+}
+
+func newMemory() *memory { return &memory{data: map[string]content{}} }
 
 type bytesReader struct{ *bytes.Reader }
 
 func (bytesReader) Close() error { return nil }
 
 // get returns a key's content, which nobody changes.
-func (m *memory) get(ctx context.Context, key string) ([]byte, error) {
+func (m *memory) get(ctx context.Context, key string) (content, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	data, ok := m.data[key]
+	c, ok := m.data[key]
 	if !ok {
-		return nil, errors.Join(ctx.Err(), &fs.PathError{Op: "open", Path: key, Err: fs.ErrNotExist})
+		return c, errors.Join(ctx.Err(), &fs.PathError{Op: "open", Path: key, Err: fs.ErrNotExist})
 	}
-	return data, ctx.Err()
+	return c, ctx.Err()
 }
 
 func (m *memory) NewReader(ctx context.Context, key string) (Reader, error) {
-	data, err := m.get(ctx, key)
-	return bytesReader{bytes.NewReader(data)}, err
+	c, err := m.get(ctx, key)
+	return bytesReader{bytes.NewReader(c.data)}, err
 }
 
 type memoryWriter struct {
@@ -53,7 +60,7 @@ func (m *memory) NewWriter(ctx context.Context, key string) (io.WriteCloser, err
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if ctx.Err() == nil {
-			m.data[key] = data
+			m.data[key] = content{data, time.Now()}
 		}
 		return ctx.Err()
 	}}, ctx.Err()
@@ -65,13 +72,13 @@ func (m *memory) Create(ctx context.Context, key string, data []byte) error {
 	if _, ok := m.data[key]; ok {
 		return &fs.PathError{Op: "create", Path: key, Err: fs.ErrExist}
 	}
-	m.data[key] = bytes.Clone(data)
+	m.data[key] = content{bytes.Clone(data), time.Now()}
 	return ctx.Err()
 }
 
 func (m *memory) Size(ctx context.Context, key string) (int64, error) {
-	data, err := m.get(ctx, key)
-	return int64(len(data)), err
+	c, err := m.get(ctx, key)
+	return int64(len(c.data)), err
 }
 
 func (m *memory) Delete(ctx context.Context, key string) error {
@@ -93,11 +100,11 @@ func (m *memory) keys(prefix string) []string {
 func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for _, key := range m.keys(prefix) {
-			data, err := m.get(ctx, key)
+			c, err := m.get(ctx, key)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // removed meanwhile
 			}
-			if !yield(Object{key, int64(len(data))}, err) || err != nil {
+			if !yield(Object{key, int64(len(c.data)), c.written}, err) || err != nil {
 				return
 			}
 		}

@@ -151,7 +151,7 @@ func (b *s3Bucket) List(ctx context.Context, prefix string) iter.Seq2[Object, er
 			}
 			for _, o := range page.Contents {
 				key := strings.TrimPrefix(aws.ToString(o.Key), b.prefix)
-				if !yield(Object{key, aws.ToInt64(o.Size)}, nil) {
+				if !yield(Object{key, aws.ToInt64(o.Size), aws.ToTime(o.LastModified)}, nil) {
 					return
 				}
 			}

@@ -74,8 +74,13 @@ type Models interface {
 	Remove(ctx context.Context, ref string) (modelstore.Model, error)
 	// Answer classifies the rows of a file. What was found out before an error comes with it.
 	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
+	// AnswerData answers for the rows of a data set. A nil sink takes none, and the answers are kept, which a server does
+	// not do.
+	AnswerData(ctx context.Context, ref string, ask service.DataQuestion, to service.DataSink) (service.DataAnswers, error)
 	// PutWeights keeps a file of weights for jobs to begin with, and returns what they name it by.
 	PutWeights(ctx context.Context, file string) (ref string, err error)
+	// KeptWeights are such files.
+	KeptWeights(ctx context.Context) ([]modelstore.Kept, error)
 	// RemoveWeights deletes such a file.
 	RemoveWeights(ctx context.Context, ref string) error
 	// Judge holds what a model says of a data set's rows against their labels.

@@ -165,6 +165,14 @@ func (l localModels) PutWeights(ctx context.Context, file string) (string, error
 	})
 }
 
+func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
+	store, err := l.s.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return store.KeptWeights(ctx)
+}
+
 func (l localModels) RemoveWeights(ctx context.Context, ref string) error {
 	store, err := l.s.Models(ctx)
 	if err != nil {
@@ -182,6 +190,16 @@ func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) 
 	}
 	doc, err = modeltext.Answer(ctx, l.s, t, file, text)
 	return doc, t.Model, err
+}
+
+func (l localModels) AnswerData(ctx context.Context, ref string, ask service.DataQuestion, to service.DataSink) (
+	out service.DataAnswers, err error,
+) {
+	t, err := l.s.Trained(ctx, ref)
+	if err != nil {
+		return out, err
+	}
+	return modeltext.AnswerData(ctx, l.s, t, ask, to)
 }
 
 func (l localModels) Judge(ctx context.Context, ref, dataset string) (j service.Judgement, err error) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -67,18 +68,25 @@ func (r remoteModels) PutWeights(ctx context.Context, file string) (string, erro
 	})
 }
 
+func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
+	var out wire.WeightsList
+	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"weights"}}, &out)
+	return out.Weights, err
+}
+
 func (r remoteModels) RemoveWeights(ctx context.Context, ref string) error {
 	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"weights", ref}}, nil)
 }
 
-func (r remoteModels) Answer(ctx context.Context, ref, _ string, text []byte) (doc modeltext.Inference,
+func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte) (doc modeltext.Inference,
 	m modelstore.Model, err error,
 ) {
 	if m, err = r.Get(ctx, ref); err != nil {
 		return doc, m, err
 	}
 	err = r.ask(ctx, request{
-		method: http.MethodPost, path: []string{"models", ref, "infer"}, raw: bytes.NewReader(text),
+		method: http.MethodPost, path: []string{"models", ref, "infer"}, query: url.Values{"name": {filepath.Base(file)}},
+		raw: bytes.NewReader(text),
 		header: http.Header{"Content-Type": {"application/octet-stream"}},
 	}, &doc)
 	return doc, m, err

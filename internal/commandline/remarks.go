@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -154,16 +155,21 @@ func asked(r *disdel.Record, q history.Query) bool {
 
 // prunedDocument is what `history prune` says with -o json.
 type prunedDocument struct {
-	Jobs   []disdel.JobID `json:"jobs"`
-	DryRun bool           `json:"dryRun,omitempty"`
+	Jobs    []disdel.JobID    `json:"jobs"`
+	Weights []modelstore.Kept `json:"weights,omitempty"` // files that no job can begin with any more
+	DryRun  bool              `json:"dryRun,omitempty"`
+
+	needed map[string]bool // weights that jobs name which have not succeeded
 }
 
 // HistoryPruneCommand deletes the records of jobs that nobody asks for any more.
 func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "prune", Usage: "delete the records of old jobs that have ended", ArgsUsage: " ",
+		Name: "prune", Usage: "delete the records of old jobs that have ended, and weights that were sent with jobs",
+		ArgsUsage: " ",
 		Description: "Jobs with tags and notes stay, and so do models. What is learned from earlier jobs for plans and " +
-			"forecasts is\n   learned from fewer.\n\n   disdel history prune --older 90d --dry-run",
+			"forecasts is\n   learned from fewer. Files of weights (sha256:...) go that are as old, unless a job names them " +
+			"that has not succeeded.\n\n   disdel history prune --older 90d --dry-run",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "older", Usage: "jobs that were submitted before `TIME`, such as 12h, 90d or 52w"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only list them"},
@@ -180,8 +186,12 @@ func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
 				return err
 			}
 			return from(c, func(ctx context.Context, at client.Client) error {
-				doc := prunedDocument{Jobs: []disdel.JobID{}, DryRun: c.Bool("dry-run")}
-				err := doc.prune(ctx, at.Records, time.Now().Add(-ago))
+				doc := prunedDocument{Jobs: []disdel.JobID{}, DryRun: c.Bool("dry-run"), needed: map[string]bool{}}
+				before := time.Now().Add(-ago)
+				err := doc.prune(ctx, at.Records, before)
+				if err == nil {
+					err = doc.pruneWeights(ctx, at.Models, before)
+				}
 				return errors.Join(u.Show(doc, doc.print), err)
 			})
 		},
@@ -197,6 +207,34 @@ func (d *prunedDocument) print(w io.Writer) {
 		done = "would be deleted"
 	}
 	fmt.Fprintf(w, "%s: %s\n", terminal.Counted(len(d.Jobs), "record"), done)
+	if len(d.Weights) == 0 {
+		return
+	}
+	for _, k := range d.Weights {
+		fmt.Fprintf(w, "%s  %v\n", k.Ref, k.Size)
+	}
+	fmt.Fprintf(w, "%s of weights: %s\n", terminal.Counted(len(d.Weights), "file"), done)
+}
+
+// pruneWeights deletes files of weights that were sent before a moment and that no job is to begin with again. Jobs
+// that have begun have copies.
+func (d *prunedDocument) pruneWeights(ctx context.Context, models client.Models, before time.Time) error {
+	list, err := models.KeptWeights(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range list {
+		if d.needed[k.Ref] || !k.Written.Before(before) {
+			continue
+		}
+		if !d.DryRun {
+			if err := models.RemoveWeights(ctx, k.Ref); err != nil && disdel.KindOf(err) != disdel.NotFound {
+				return err
+			}
+		}
+		d.Weights = append(d.Weights, k)
+	}
+	return nil
 }
 
 // prune deletes the records of jobs that were submitted before a moment, have ended, and that nobody has said anything
@@ -214,6 +252,9 @@ func (d *prunedDocument) prune(ctx context.Context, records client.Records, befo
 		for i := range list {
 			r := &list[i]
 			if _, said := remarks[r.ID]; said || r.Status < disdel.StatusSucceeded || !r.Created.Before(before) {
+				if r.Status != disdel.StatusSucceeded {
+					d.needed[r.Job.Model.Init.Weights] = true
+				}
 				continue
 			}
 			if !d.DryRun {

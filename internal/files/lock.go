@@ -54,3 +54,6 @@ func Holder(f *os.File) (pid int, locked bool) {
 	}
 	return int(lock.Pid), true
 }
+
+// Held tells whether Lock failed because another one has the lock.
+func Held(err error) bool { return errors.Is(err, unix.EAGAIN) }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -157,6 +158,28 @@ func (s *Store) RemoveWeights(ctx context.Context, sum string) error {
 		return blobs.Wrap(err, "remove weights", key)
 	}
 	return blobs.Wrap(s.bucket.Delete(ctx, key), "remove weights", key)
+}
+
+// Kept is a file that PutWeights keeps.
+type Kept struct {
+	Ref     string       `json:"weights"` // its checksum
+	Size    disdel.Bytes `json:"sizeBytes"`
+	Written time.Time    `json:"written"`
+}
+
+// KeptWeights are the files that PutWeights keeps.
+func (s *Store) KeptWeights(ctx context.Context) ([]Kept, error) {
+	var out []Kept
+	for o, err := range s.bucket.List(ctx, "given/") {
+		if err != nil {
+			return out, blobs.Wrap(err, "list weights", "given")
+		}
+		ref := checksumScheme + strings.TrimSuffix(path.Base(o.Key), ".safetensors")
+		if key, err := givenKey(ref); err == nil && key == o.Key {
+			out = append(out, Kept{ref, disdel.Bytes(o.Size), o.Written})
+		}
+	}
+	return out, nil
 }
 
 // BeginWith copies the arrays that takes says yes to into a folder of checkpoints, as what the first round starts from.

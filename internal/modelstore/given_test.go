@@ -62,6 +62,10 @@ func TestWeightsArePutAndBegunWith(t *testing.T) {
 	if _, got, err := s.ReadCheckpoint(ctx, c.Path); err != nil || cmp.Diff(disdel.Weights{w[0], w[2]}, got) != "" {
 		t.Errorf("%v, %v", got, err)
 	}
+	if kept, err := s.KeptWeights(ctx); err != nil || len(kept) != 1 || kept[0].Ref != sum ||
+		int(kept[0].Size) != len(data) || kept[0].Written.IsZero() {
+		t.Errorf("kept are %+v, %v", kept, err)
+	}
 	if err := s.RemoveWeights(ctx, sum); err != nil {
 		t.Error(err)
 	}

@@ -109,29 +109,40 @@ func fits(t Tensor, bytes int) error {
 
 // write writes a file whose tensors' data comes from data.
 func write(w io.Writer, f File, data func(i int) ([]byte, error)) error {
+	if err := WriteHeader(w, f); err != nil {
+		return err
+	}
+	for i := range f.Tensors {
+		part, err := data(i)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(part); err != nil {
+			return unwritten(err)
+		}
+	}
+	return nil
+}
+
+// WriteHeader writes what stands before the data of f's tensors, whose own Data it does not look at: for who writes it
+// behind, in file order and little-endian, as it comes to be. It returns Invalid for tensors that cannot be.
+func WriteHeader(w io.Writer, f File) error {
 	header, err := header(f)
 	if err != nil {
 		return err
 	}
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(header)))
-	for i := -2; i < len(f.Tensors); i++ {
-		var part []byte
-		switch i {
-		case -2:
-			part = length[:]
-		case -1:
-			part = header
-		default:
-			if part, err = data(i); err != nil {
-				return err
-			}
-		}
+	for _, part := range [][]byte{length[:], header} {
 		if _, err := w.Write(part); err != nil {
-			return &disdel.Error{Kind: disdel.Unavailable, Op: "write tensors", Err: err}
+			return unwritten(err)
 		}
 	}
 	return nil
+}
+
+func unwritten(err error) error {
+	return &disdel.Error{Kind: disdel.Unavailable, Op: "write tensors", Err: err}
 }
 
 // header is the JSON object in file order, padded with spaces so that the data starts at a multiple of eight.

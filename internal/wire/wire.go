@@ -116,3 +116,20 @@ type Weights struct {
 type ModelList struct {
 	Models []modelstore.Model `json:"models"`
 }
+
+// WeightsList is files of weights that jobs may begin with.
+type WeightsList struct {
+	Weights []modelstore.Kept `json:"weights"`
+}
+
+// AnswerLine is a line of the answers for a data set: first what is known of all, then a row each, and what became of
+// them at the end, without which they are not whole; or what went wrong.
+type AnswerLine struct {
+	Head  *service.DataHead    `json:"head,omitempty"`
+	Row   *service.Answered    `json:"answer,omitempty"`
+	End   *service.DataAnswers `json:"end,omitempty"`
+	Error *disdel.Error        `json:"error,omitempty"`
+}
+
+// AnswersType is the media type of such lines.
+const AnswersType = "application/x-ndjson"

@@ -252,6 +252,7 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 	}
 	fill := strings.NewReplacer("{job}", string(id), "{name}", "digits", "{model}", model, "{tag}", "prod",
 		"{weights}", "sha256:"+strings.Repeat("0", 64))
+	h.answersForData(model)
 	looked := 0
 	for _, r := range routes {
 		if !strings.Contains(r.path, "{") {

@@ -3,6 +3,7 @@ package api
 import (
 	"io"
 	"net/http"
+	"path"
 	"strconv"
 
 	"github.com/disdel/disdel/internal/client"
@@ -52,8 +53,11 @@ func weights(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
-// infer answers for rows that come as JSON or .npy.
+// infer answers for rows that come as JSON, .npy, .csv or a picture, or for those of a data set that the query names.
 func infer(c *call) (int, any, error) {
+	if c.URL.Query().Has("dataset") {
+		return inferData(c)
+	}
 	body, err := io.ReadAll(c.Body)
 	if err != nil {
 		return 0, nil, err
@@ -62,7 +66,11 @@ func infer(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	doc, err := modeltext.Answer(c.Context(), c.Service, m, "inputs", body)
+	name := "inputs"
+	if said := c.URL.Query().Get("name"); said != "" { // whose ending tells of a table
+		name = path.Base(said)
+	}
+	doc, err := modeltext.Answer(c.Context(), c.Service, m, name, body)
 	return http.StatusOK, doc, err
 }
 

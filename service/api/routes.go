@@ -62,6 +62,7 @@ var routes = []route{
 	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: service.RoleSubmit, answer: evaluate},
 	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: service.RoleSubmit, answer: tagModel},
 	{method: "DELETE", path: "/api/v1/models/{model}", role: service.RoleAdmin, answer: removeModel},
+	{method: "GET", path: "/api/v1/weights", role: service.RoleRead, answer: listWeights},
 	{method: "PUT", path: "/api/v1/weights/{weights}", role: service.RoleSubmit, answer: putWeights, upload: true},
 	{method: "DELETE", path: "/api/v1/weights/{weights}", role: service.RoleAdmin, answer: removeWeights},
 	{method: "DELETE", path: "/api/v1/jobs/{job}", role: service.RoleAdmin, answer: forget},

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/wire"
 )
 
@@ -17,6 +18,15 @@ func putWeights(c *call) (int, any, error) {
 	}
 	g, err := store.PutWeights(c.Context(), c.PathValue("weights"), c.ContentLength, c.Body)
 	return http.StatusCreated, wire.Weights{Weights: g.Ref, Bytes: g.Size, Arrays: len(g.Arrays)}, err
+}
+
+func listWeights(c *call) (int, any, error) {
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := store.KeptWeights(c.Context())
+	return http.StatusOK, wire.WeightsList{Weights: append([]modelstore.Kept{}, list...)}, err
 }
 
 func removeWeights(c *call) (int, any, error) {

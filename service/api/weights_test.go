@@ -59,6 +59,12 @@ func TestAJobOverHTTPBeginsWithAFile(t *testing.T) {
 	if err != nil || next.Status != disdel.StatusSucceeded || next.Job.Model.Init.Weights != small.Checksum {
 		t.Errorf("%v, %v begun with %q, not %q", err, next.Status, next.Job.Model.Init.Weights, small.Checksum)
 	}
+	if kept, err := ann.Models.KeptWeights(ctx); err != nil || len(kept) == 0 {
+		t.Errorf("ann's are %+v, %v", kept, err)
+	}
+	if kept, err := at("bob read").Models.KeptWeights(ctx); err != nil || len(kept) != 0 {
+		t.Errorf("bob's are %+v, %v", kept, err)
+	}
 	if err := at("bob submit").Models.RemoveWeights(ctx, small.Checksum); disdel.KindOf(err) != disdel.Denied {
 		t.Errorf("who may not: %v", err)
 	}

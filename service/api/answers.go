@@ -1,0 +1,65 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/service"
+)
+
+// inferData answers for the rows of a data set, line by line as the answers come.
+func inferData(c *call) (int, any, error) {
+	m, err := c.Service.Trained(c.Context(), c.PathValue("model"))
+	if err != nil {
+		return 0, nil, err
+	}
+	q := c.URL.Query()
+	ask := service.DataQuestion{Dataset: q.Get("dataset"), Part: disdel.DataPart(q.Get("part"))}
+	out := &lines{w: c.w, to: json.NewEncoder(c.w), control: http.NewResponseController(c.w)}
+	ctx, stop := c.lasting()
+	defer stop()
+	out.control.SetReadDeadline(time.Time{}) //nolint:errcheck // there is none then: the answers take as long as they take
+	end, err := modeltext.AnswerData(ctx, c.Service, m, ask, out)
+	switch {
+	case !out.begun:
+		return 0, nil, err
+	case err != nil: // the status is gone already; a client that went away does not read this one
+		out.write(wire.AnswerLine{Error: disdel.AsError(err)}) //nolint:errcheck // see above
+	default:
+		out.write(wire.AnswerLine{End: &end}) //nolint:errcheck // who reads on finds that it is missing
+	}
+	out.control.Flush()                       //nolint:errcheck // the same
+	out.control.SetWriteDeadline(time.Time{}) //nolint:errcheck // the connection may serve another request
+	return 0, nil, nil
+}
+
+// lines sends answers as lines.
+type lines struct {
+	w       http.ResponseWriter
+	to      *json.Encoder
+	control *http.ResponseController
+	begun   bool
+	lately  time.Time
+}
+
+func (l *lines) Begin(head service.DataHead) error {
+	l.begun = true
+	l.w.Header().Set("Content-Type", wire.AnswersType)
+	l.w.WriteHeader(http.StatusOK)
+	return l.write(wire.AnswerLine{Head: &head})
+}
+
+func (l *lines) Take(row service.Answered) error { return l.write(wire.AnswerLine{Row: &row}) }
+
+// write gives a client a while to read, counted anew from time to time.
+func (l *lines) write(line wire.AnswerLine) error {
+	if now := time.Now(); now.Sub(l.lately) > time.Second {
+		l.control.SetWriteDeadline(now.Add(slow)) //nolint:errcheck // there is none then
+		l.lately = now
+	}
+	return l.to.Encode(line)
+}

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/disdel/disdel/internal/wire"
+)
+
+// answersForData asks for answers for the rows of digits: what is known of them comes first, then each in its place,
+// then the end; what is wrong before the first has the status of any other failure, and nothing of it is another's.
+func (h *house) answersForData(model string) {
+	h.t.Helper()
+	path := "/api/v1/models/" + model + "/infer?dataset="
+	status, data := h.ask("ann submit", "POST", path+"digits", nil)
+	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	if status != 200 || len(lines) != 1797+2 {
+		h.t.Fatalf("%d, %d lines: %.300s", status, len(lines), data)
+	}
+	for i, text := range lines {
+		var line wire.AnswerLine
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			h.t.Fatalf("line %d: %v", i, err)
+		}
+		switch {
+		case i == 0:
+			if line.Head == nil || line.Head.Rows != 1797 || line.Head.Classes != 10 {
+				h.t.Errorf("it begins with %s", text)
+			}
+		case i == len(lines)-1:
+			if line.End == nil || line.End.Right == 0 || line.End.Address != "" {
+				h.t.Errorf("it ends with %.300s", text)
+			}
+		case line.Row == nil || line.Row.Row != i-1 || len(line.Row.Probabilities) != 10:
+			h.t.Fatalf("line %d: %s", i, text)
+		}
+	}
+	for ask, want := range map[string]int{"nothing": 404, "digits&part=half": 400, "digits@00": 409} {
+		if status, data := h.ask("ann submit", "POST", path+ask, nil); status != want {
+			h.t.Errorf("%s: %d %s, not %d", ask, status, data, want)
+		}
+	}
+	if status, _ := h.ask("bob submit", "POST", path+"digits", nil); status != 404 {
+		h.t.Errorf("bob asks ann's model: %d", status)
+	}
+}

@@ -1,0 +1,47 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service"
+)
+
+// counted is a sink that counts answers.
+type counted struct{ rows, right int }
+
+func (c *counted) Begin(service.DataHead) error { return nil }
+
+func (c *counted) Take(row service.Answered) error {
+	c.rows++
+	if row.Class == int(row.Label) {
+		c.right++
+	}
+	return nil
+}
+
+// Actions read what is held out of a data set and answer for it; their answers come row after row.
+func ExampleService_InferData() {
+	s, end := opened()
+	defer end()
+	ctx := context.Background()
+	run, err := s.Submit(ctx, service.Request{Job: job()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rec, err := run.Wait(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err := s.Trained(ctx, "digits")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var said counted
+	out, err := s.InferData(ctx, m, service.DataQuestion{Dataset: "digits", Part: disdel.PartTest}, &said)
+	fmt.Println(said.rows, "rows, as many right as the job found:",
+		said.right == out.Right && float64(said.right)/float64(said.rows) == rec.Accuracy, err)
+	// Output: 359 rows, as many right as the job found: true <nil>
+}

@@ -1,0 +1,129 @@
+package service
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/model"
+)
+
+// isPicture tells of what PNG and JPEG files begin with.
+func isPicture(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
+}
+
+// pictureScale makes bytes numbers as data sets of pictures have them.
+const pictureScale = float32(1.0 / 255)
+
+// readPicture makes a picture a row: of the network's size as `dataset add` brings pictures to one, or, where its job
+// resized images to side, as that does.
+func readPicture(name string, data []byte, input model.Shape, side int) (in Inputs, err error) {
+	if len(input) != 3 {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: "it is a picture, and the model takes rows of " + input.Text(),
+			Hint: "give rows as JSON, .csv or .npy",
+		}
+	}
+	height, width := input[1], input[2]
+	if side > 0 {
+		height, width = 0, 0
+	}
+	pixels, shape, err := dense.Picture(data, input[0], height, width)
+	if err != nil {
+		e := *disdel.AsError(err)
+		e.Op = "read " + name
+		return in, &e
+	}
+	row := make([]float32, len(pixels))
+	for i, v := range pixels {
+		row[i] = float32(v) * pictureScale
+	}
+	if side > 0 && (shape[1] != side || shape[2] != side) {
+		if row, err = dataset.Resize(row, shape, side); err != nil {
+			return in, err
+		}
+	}
+	return Inputs{Rows: [][]float32{row}}, nil
+}
+
+// labelColumn is the column of a table that has no input in it.
+const labelColumn = "label"
+
+// readTable reads rows of so many numbers, a line each, with commas, semicolons or tabs between them. A first line
+// without a number is their head; of a column label the values are labels.
+func readTable(name string, data []byte, sample int) (in Inputs, err error) {
+	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = separator(data), true, true
+	labels := -1
+	bad := func(format string, args ...any) (Inputs, error) {
+		return Inputs{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
+			Hint: fmt.Sprintf("give lines of %d numbers, scaled as in training", sample),
+		}
+	}
+	for first := true; ; first = false {
+		record, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return bad("%v", err)
+		}
+		if first && !numeric(record) {
+			for i, column := range record {
+				if strings.EqualFold(strings.TrimSpace(column), labelColumn) {
+					labels = i
+				}
+			}
+			continue
+		}
+		line, _ := lines.FieldPos(0)
+		row := make([]float32, 0, sample)
+		for i, text := range record {
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				return bad("line %d: %.40q is no number", line, text)
+			}
+			if i == labels {
+				in.Labels = append(in.Labels, int32(v))
+				continue
+			}
+			row = append(row, float32(v))
+		}
+		if len(row) != sample {
+			return bad("line %d has %d numbers, and the model takes %d", line, len(row), sample)
+		}
+		in.Rows = append(in.Rows, row)
+	}
+	if len(in.Rows) == 0 {
+		return bad("there are no inputs")
+	}
+	return in, nil
+}
+
+// numeric tells whether a line begins with a number.
+func numeric(record []string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(record[0]), 32)
+	return err == nil
+}
+
+// separator is what the first line has most of.
+func separator(data []byte) rune {
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	best, most := ',', 0
+	for _, r := range ",;\t" {
+		if n := bytes.Count(line, []byte(string(r))); n > most {
+			best, most = r, n
+		}
+	}
+	return best
+}

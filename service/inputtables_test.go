@@ -1,0 +1,84 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/model"
+)
+
+// Tables are read with and without a head, whatever stands between their numbers, with labels where a column has that
+// name; faults are told with their lines.
+func TestInputsOfTables(t *testing.T) {
+	input := model.Shape{2}
+	for _, c := range []struct {
+		text   string
+		rows   [][]float32
+		labels []int32
+	}{
+		{"1,2\n3,4\n", [][]float32{{1, 2}, {3, 4}}, nil},
+		{"\ufeffa;b\r\n0.1;-2e3", [][]float32{{0.1, -2000}}, nil},
+		{"a\tLabel\tb\n1\t7\t2\n3\t0\t4\n", [][]float32{{1, 2}, {3, 4}}, []int32{7, 0}},
+	} {
+		in, err := ReadInputs("x.CSV", []byte(c.text), input)
+		if err != nil || !cmp.Equal(in.Rows, c.rows) || !cmp.Equal(in.Labels, c.labels) {
+			t.Errorf("%q: %+v, %v", c.text, in, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"":               "there are no inputs",
+		"a,b\n":          "there are no inputs",
+		"1,2\n3\n":       "line 2",
+		"1,2\n3,x\n":     `line 2: "x" is no number`,
+		"1,2\n\n3,NaN\n": `line 3: "NaN" is no number`,
+		"1,2,3\n":        "line 1 has 3 numbers, and the model takes 2",
+		"1,2\n3,\"4\n":   "line",
+	} {
+		if _, err := ReadInputs("x.csv", []byte(text), input); !errors.Is(err, disdel.Invalid) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A picture is a row as a data set of pictures has it, of the model's size, or of that which its job resized images to.
+func TestInputsOfPictures(t *testing.T) {
+	img := image.NewGray(image.Rect(0, 0, 2, 2))
+	for i, v := range []uint8{0, 51, 102, 255} {
+		img.SetGray(i%2, i/2, color.Gray{Y: v})
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		t.Fatal(err)
+	}
+	in, err := ReadInputs("inputs", file.Bytes(), model.Shape{1, 2, 2})
+	v := func(b byte) float32 { return float32(b) * float32(1.0/255) }
+	if want := []float32{v(0), v(51), v(102), v(255)}; err != nil || !cmp.Equal(in.Rows, [][]float32{want}) {
+		t.Errorf("%+v, %v", in, err)
+	}
+	in, err = readInputs("x.png", file.Bytes(), model.Shape{1, 4, 4}, 4)
+	if err != nil || len(in.Rows) != 1 || len(in.Rows[0]) != 16 || in.Rows[0][0] != 0 || in.Rows[0][15] != 1 {
+		t.Errorf("as large as its job had them: %+v, %v", in, err)
+	}
+	for name, c := range map[string]struct {
+		data  []byte
+		input model.Shape
+	}{
+		"a model of rows":     {file.Bytes(), model.Shape{4}},
+		"half of it":          {file.Bytes()[:40], model.Shape{1, 2, 2}},
+		"of another channels": {file.Bytes(), model.Shape{2, 2, 2}},
+	} {
+		if _, err := ReadInputs("x.png", c.data, c.input); !errors.Is(err, disdel.Invalid) ||
+			!strings.Contains(err.Error(), "x.png") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
