@@ -194,6 +194,7 @@ type Record struct {
 	Adjustments []Adjustment `json:"adjustments,omitempty"`
 	Losses      Losses       `json:"losses"`
 	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"` // the newest
+	Halfway     *Halfway     `json:"halfway,omitempty"`    // a round that its budget stopped the job in; nil: none
 	Resumes     int          `json:"resumes,omitempty"`    // times that the job was taken up again
 	Model       *ModelRef    `json:"model,omitempty"`
 	Failure     *Error       `json:"failure,omitempty"`
@@ -216,6 +217,16 @@ type Record struct {
 	Key         string       `json:"key,omitempty"`         // that it was submitted with, so that a repeat means this job
 	Planning    *Planning    `json:"planning,omitempty"`    // nil: as every job is planned
 	Transitions []Transition `json:"transitions,omitempty"` // oldest first; none in records of earlier versions
+}
+
+// Halfway is a round that a job's budget stopped it in, and what is kept of it beside the job's newest checkpoint:
+// states and updates of its workers, in the store.
+type Halfway struct {
+	Round int       `json:"round"`
+	Spent float64   `json:"spentGBs"`       // on it, GB-s by use
+	Work  string    `json:"work,omitempty"` // digest of what its workers had to do
+	Mark  string    `json:"mark,omitempty"` // of what is kept; "": nothing is, and a resume trains the round anew
+	Until time.Time `json:"until,omitzero"` // it is kept
 }
 
 // ByUse is the cost by use of a job so far, GB-s. Of records of earlier versions, which do not say it, it is what their

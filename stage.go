@@ -72,6 +72,25 @@ type Decision struct {
 	Invocation string   `json:"invocation,omitempty"` // that failed
 	Reasons    []string `json:"reasons,omitempty"`    // what was changed of the answer because it was out of bounds
 	Changed    bool     `json:"changed,omitempty"`    // a stage begins with it
+
+	// NotGranted is what the policy wanted before and the job was not granted: it answered with fewer workers then, or
+	// the job goes on as it was.
+	NotGranted []Refusal `json:"notGranted,omitempty"`
+}
+
+// Refusal is containers that a job was not granted, because others hold them or wait for them.
+type Refusal struct {
+	Workers int    `json:"workers"` // that it would have had
+	Why     string `json:"why"`     // with what was missing
+}
+
+// Text is a sentence: "4 workers were not granted: it needs another ...".
+func (r Refusal) Text() string {
+	who := strconv.Itoa(r.Workers) + " workers were"
+	if r.Workers == 1 {
+		who = "1 worker was"
+	}
+	return who + " not granted: " + r.Why
 }
 
 // Expectation is what a policy believes of the setting that it chose, so that its error can be told afterwards.

@@ -47,6 +47,9 @@ func progressField(p disdel.Progress) string {
 
 func (k keys) cancel(job disdel.JobID) string { return k.job(job) + ":cancel" }
 
+// kept is there of a job that ended with something for a later run of it.
+func (k keys) kept(job disdel.JobID) string { return k.job(job) + ":kept" }
+
 // references is the digest of every published reference by round, and the newest round.
 func (k keys) references(job disdel.JobID) string { return k.job(job) + ":references" }
 
@@ -85,7 +88,9 @@ func (k keys) index(job disdel.JobID) string { return k.job(job) + ":keys" }
 
 // single are the keys of a job that are there once.
 func (k keys) single(job disdel.JobID) []string {
-	return []string{k.progress(job), k.cancel(job), k.references(job), k.states(job), k.counts(job), k.index(job)}
+	return []string{
+		k.progress(job), k.cancel(job), k.kept(job), k.references(job), k.states(job), k.counts(job), k.index(job),
+	}
 }
 
 // part is one column of a value that is too large for one key.

@@ -23,6 +23,9 @@ func (r *run) account(e Event) Event {
 	case AlarmEvent:
 		e.Moment = r.now()
 		return e
+	case GrantedEvent:
+		e.Moment = r.now()
+		return e
 	case StartedEvent, StepsEvent, CanceledEvent, DeadlineEvent: // the loop makes these itself
 	}
 	return e

@@ -77,11 +77,15 @@ func (b *budget) roundOver() {
 	}
 }
 
-// resumed takes what was spent before for the rounds that were done.
-func (b *budget) resumed(rounds int) {
+// resumed takes what was spent before for the rounds that were done, and for the one that goes on halfway.
+func (b *budget) resumed(rounds int, halfway *disdel.Halfway) {
 	b.began = b.spent
+	done := b.spent
+	if halfway != nil {
+		done = max(0, done-halfway.Spent)
+	}
 	if rounds > 0 {
-		b.round = b.spent / float64(rounds)
+		b.round = done / float64(rounds)
 	}
 }
 
@@ -195,7 +199,15 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 // broke ends a job whose budget does not hold what is next.
 func (m *Manager) broke(next step) []Order {
 	m.stopped = m.budget.field + " is used up"
-	return m.finish(disdel.StatusFailed, m.overBudget(next))
+	over := m.overBudget(next)
+	h := m.halfway()
+	over.Msg += m.again(h)
+	orders := m.finish(disdel.StatusFailed, over)
+	if o, ok := orders[0].(FinishOrder); ok {
+		o.Halfway = h
+		orders[0] = o
+	}
+	return orders
 }
 
 // step is something that a budget has to hold.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,4 +183,95 @@ func TestWhatIsLeftIsGivenToLegs(t *testing.T) {
 			t.Error("no leg was made")
 		}
 	})
+}
+
+// A round that its budget stops a job in is kept where the store outlives the job: what still runs comes to its end, the
+// store is not swept, and a resume with the same work takes it up. One with another work, or of a store that ends with
+// the job, trains the round anew, which the failure says.
+func TestARoundThatABudgetStoppedIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		keeps  bool
+		change func(*Spec)
+		says   string
+		calls  []string // of the second run, before its first invocation
+	}{
+		"the same": {
+			true, func(*Spec) {}, "is kept for a day, and a resume goes on with it", []string{"take up", "prepare"},
+		},
+		"another batch": {true, func(s *Spec) { s.Job.Training.BatchSize = 5 }, "is kept", []string{"sweep", "prepare"}},
+		"another rate": {
+			true, func(s *Spec) { s.Job.Training.Optimizer.SGD = &disdel.SGD{LearningRate: 1} }, "is kept",
+			[]string{"sweep", "prepare"},
+		},
+		"its own store": {false, func(*Spec) {}, "a resume trains round 1 anew, which took", []string{"sweep", "prepare"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+					if inv.Member == 1 {
+						return heeding(time.Minute)(ctx, inv)
+					}
+					a, err := lasting(300*time.Millisecond)(ctx, inv)
+					a.Outcome, a.Result, a.Failure = disdel.OutcomeTimeout, nil, &disdel.Error{Kind: disdel.Timeout}
+					return a, err
+				}
+				spec := runSpec(2, 3)
+				one := budgeted(3, 6)
+				spec.Job.Resources = one.Job.Resources
+				spec.Plan.Platform, spec.Plan.Actions = one.Plan.Platform, one.Plan.Actions
+				run := s.controller()
+				run.cfg.Keeps = c.keeps
+				rec, err := run.Run(t.Context(), spec, disdel.DataInfo{})
+				if err != nil || !errors.Is(rec.Failure, disdel.OverLimit) || !strings.Contains(rec.Failure.Msg, c.says) {
+					t.Fatalf("%v: %v, %v", rec.Status, rec.Failure, err)
+				}
+				h := rec.Halfway
+				if h == nil || h.Round != 0 || h.Spent <= 0 || (h.Mark != "") != c.keeps || h.Mark != s.kept {
+					t.Errorf("kept as %q: %+v", s.kept, rec.Halfway)
+				}
+				if swept := slices.Contains(s.calls, "sweep"); swept == c.keeps {
+					t.Errorf("swept: %t", swept)
+				}
+				if slices.Contains(s.calls, "cancel") == c.keeps {
+					t.Errorf("what still ran was to end by itself: %v", s.calls)
+				}
+				s.calls, s.end = nil, nil
+				spec.Job.Resources.MaxCost, spec.Resumes = 60, 1
+				c.change(&spec)
+				if err := StartOver(*rec, &spec); err != nil {
+					t.Fatal(err)
+				}
+				rec, err = run.Resume(t.Context(), spec, *rec)
+				if err != nil || rec.Status != disdel.StatusSucceeded || rec.Halfway != nil {
+					t.Fatalf("%v: %v, %v; %+v", rec.Status, rec.Failure, err, rec.Halfway)
+				}
+				if !slices.Equal(s.calls[:2], c.calls) {
+					t.Errorf("it begins with %v, want %v", s.calls[:2], c.calls)
+				}
+			})
+		})
+	}
+}
+
+// Rounds after the newest checkpoint are trained again, which a job that its budget stops says.
+func TestABudgetSaysWhatIsTrainedAgain(t *testing.T) {
+	saved := func(round int) *disdel.Checkpoint { return &disdel.Checkpoint{Round: round} }
+	for name, c := range map[string]struct {
+		saved *disdel.Checkpoint
+		spent float64 // on round 4
+		want  string
+	}{
+		"nothing":             {saved(3), 0, ""},
+		"the round":           {saved(3), 1, "; a resume trains round 4 anew, which took 1 GB-s so far"},
+		"the round before":    {saved(2), 0, "; a resume trains round 3 anew: the newest checkpoint is before it"},
+		"all of them":         {nil, 0, "; a resume trains rounds 1 to 3 anew: the newest checkpoint is before them"},
+		"some, and the round": {saved(1), 1, "; a resume trains rounds 2 to 4 anew: the newest checkpoint is before them"},
+	} {
+		m := NewManager(budgeted(12, 7))
+		m.reset(3)
+		m.saved, m.budget.began, m.budget.spent = c.saved, 3, 3+c.spent
+		if got := m.again(m.halfway()); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }

@@ -19,10 +19,12 @@ func (r *run) close(ctx context.Context) error {
 		}
 		return err
 	})
-	r.bestEffort(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
-		_, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID)
-		return err
-	})
+	if !r.keep(ctx) {
+		r.bestEffort(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
+			_, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID)
+			return err
+		})
+	}
 	r.rec.Ended = r.c.cfg.Now()
 	r.billed()
 	r.rec.Losses = estimator.LossesOf(r.rec.Activations)

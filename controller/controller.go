@@ -42,6 +42,10 @@ type Board interface {
 	LetGo(ctx context.Context, job disdel.JobID, round, member int) error
 	// Sweep deletes everything the job left.
 	Sweep(ctx context.Context, job disdel.JobID) (int, error)
+	// Keep marks what the job leaves as kept for a later run of it, which knows the mark.
+	Keep(ctx context.Context, job disdel.JobID, mark string) error
+	// TakeUp tells whether what was kept under a mark is there, and readies it for the job to go on with.
+	TakeUp(ctx context.Context, job disdel.JobID, mark string) (bool, error)
 }
 
 // Shelf is where trained models stand.
@@ -66,6 +70,11 @@ type Config struct {
 	Grace time.Duration    // for running actions to end after a failure or a cancel; 0: 5 s
 	// Observe is told what happens, of one job from one goroutine, and must not block. nil: nobody looks.
 	Observe func(Notice)
+	// Grant has a job granted the containers of a stage before that begins, and tells why the job does without; an error
+	// is why it never will have them. It may wait where the order says so, until ctx ends. nil: nobody grants any.
+	Grant func(ctx context.Context, o GrantOrder) (refused string, err error)
+	// Keeps says that the Board outlives the job's process.
+	Keeps bool
 	// Show is given the record of a job that runs as it is by then, just before Observe is told of anything but progress.
 	// Its lists only grow at their ends from then on, and nobody may change it. nil: nobody looks.
 	Show func(disdel.Record)
@@ -81,6 +90,7 @@ type Notice struct {
 	Round    *disdel.Round
 	Adjusted *disdel.Adjustment // a failure changed a limit
 	Stage    *disdel.Stage      // a policy or a failure changed the setting
+	Refused  *disdel.Refusal    // a policy wanted containers that the job was not granted
 	Forecast *disdel.Forecast   // of what is left, just before the round that it was made after
 	Outage   *Outage
 	Waiting  *Waiting

@@ -123,17 +123,30 @@ func (m *Manager) boundary() (orders []Order, stop string) {
 	if span.Batches > 0 {
 		at, b = disdel.Position{Epoch: span.Epoch, Batch: span.Batch + span.Batches}, disdel.BoundaryRound
 	}
-	d := m.ask(b, next, nil)
+	m.gang.refused = nil
+	return m.decided(m.ask(b, next, nil), at)
+}
+
+// decided does what a policy's answer about the round that is next says, from a position on. Where that needs a gang
+// which the job has to be granted first, it asks for it, and granted goes on.
+func (m *Manager) decided(d disdel.Decision, at disdel.Position) (orders []Order, stop string) {
+	if len(m.gang.refused) > 0 {
+		d.NotGranted = m.gang.refused
+	}
 	switch {
 	case d.Stop != "":
 	case m.changes(d) && (d.BatchSize == 0 || at.Batch == 0):
-		begun, err := m.change(d, next, at)
-		if err == nil {
-			return begun, ""
+		c, err := m.candidate(d, d.Round, at)
+		switch {
+		case err == nil && m.spec.Gangs && !d.Changed:
+			return m.wants(c), ""
+		case err == nil:
+			return m.change(c), ""
 		}
-		d.Next, d.BatchSize = m.setting(), 0
+		d.Next, d.BatchSize, d.Expect = m.setting(), 0, nil
 		d.Reasons = append(d.Reasons, "it stays as it was: "+err.Error())
-	case d.Policy == disdel.PolicyStatic, b == disdel.BoundaryRound && len(d.Reasons) == 0:
+	case len(d.NotGranted) > 0:
+	case d.Policy == disdel.PolicyStatic, at.Batch > 0 && len(d.Reasons) == 0:
 		return nil, "" // a record of many short rounds would be full of them
 	}
 	return []Order{DecisionOrder{d}}, d.Stop
@@ -176,11 +189,15 @@ func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *s
 
 // sight is what a policy sees.
 func (m *Manager) sight(b disdel.Boundary, round int, f *scheduler.Failure) scheduler.Input {
-	return scheduler.Input{
+	in := scheduler.Input{
 		Boundary: b, Seen: m.course.seen, Past: m.spec.Past, Now: m.setting(),
 		Bounds: scheduler.BoundsOf(m.spec.Job, m.spec.Plan), Goal: m.goal(), Seed: scheduler.Seed(m.spec.ID, round),
 		Failure: f,
 	}
+	if most := m.gang.most(); b != disdel.BoundaryFailure && most > 0 {
+		in.Bounds = in.Bounds.AtMost(most, "what other jobs leave of the pool")
+	}
+	return in
 }
 
 // goal is what is left for the job to come to.
@@ -197,24 +214,36 @@ func (m *Manager) goal() scheduler.Goal {
 	return g
 }
 
-// change begins a stage with what was decided, from a round and a position on.
-func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Order, error) {
+// candidate is a stage that a decision would begin, from a round and a position on.
+type candidate struct {
+	decision disdel.Decision
+	round    int
+	at       disdel.Position
+	job      disdel.Job
+	plan     disdel.Plan
+}
+
+// candidate plans what was decided, and holds it against what no policy may do.
+func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c candidate, err error) {
 	if m.spec.Replan == nil {
-		return nil, &disdel.Error{
+		return c, &disdel.Error{
 			Kind: disdel.Invalid, Op: "change setting", Job: m.spec.ID, Msg: "this job's plan cannot be made anew",
 		}
 	}
-	wanted := scheduler.Apply(m.spec.Job, d.Next, d.BatchSize)
-	plan, err := m.spec.Replan(wanted)
+	c = candidate{decision: d, round: round, at: at, job: scheduler.Apply(m.spec.Job, d.Next, d.BatchSize)}
+	c.plan, err = m.spec.Replan(c.job)
 	if err == nil && !d.Changed {
-		err = scheduler.Shield(m.sight(d.Boundary, round, nil), m.spec.Plan, plan)
+		err = scheduler.Shield(m.sight(d.Boundary, round, nil), m.spec.Plan, c.plan)
 	}
-	if err != nil {
-		return nil, err
-	}
+	return c, err
+}
+
+// change begins the stage of a candidate.
+func (m *Manager) change(c candidate) []Order {
+	d, plan, wanted, round := c.decision, c.plan, c.job, c.round
 	d.Changed = true
 	plan.Actions = m.ownNames(plan.Actions)
-	stage := plan.Whole(wanted).Starting(round, at)
+	stage := plan.Whole(wanted).Starting(round, c.at)
 	stage.Decision = &d
 	leaving := scheduler.Leaving(m.spec.Job, m.spec.Plan.Workers, plan.Workers)
 	stage.Reasons = slices.Concat(d.Reasons, leaving, plan.Reasons)
@@ -242,7 +271,7 @@ func (m *Manager) change(d disdel.Decision, round int, at disdel.Position) ([]Or
 	return []Order{
 		DecisionOrder{d},
 		StageOrder{Stage: stage, Number: b.number, Plan: b.plan},
-	}, nil
+	}
 }
 
 // ownNames gives actions with other limits than those of the first plan names of their own: one that came back to

@@ -38,6 +38,13 @@ type StepsEvent struct {
 	Progress []disdel.Progress
 }
 
+// GrantedEvent is the answer to the newest GrantOrder.
+type GrantedEvent struct {
+	Moment
+	Refused string        // why the job does without; "": it has the containers
+	Err     *disdel.Error // why it will never have them
+}
+
 // AlarmEvent says that the time of the AlarmOrder of this number has passed.
 type AlarmEvent struct {
 	Moment
@@ -62,6 +69,7 @@ func (StartedEvent) event()  {}
 func (EndedEvent) event()    {}
 func (RefusedEvent) event()  {}
 func (StepsEvent) event()    {}
+func (GrantedEvent) event()  {}
 func (AlarmEvent) event()    {}
 func (CanceledEvent) event() {}
 func (DeadlineEvent) event() {}

@@ -27,7 +27,10 @@ func (instant) EndMember(context.Context, disdel.JobID, int, int) error    { ret
 func (instant) LetGo(context.Context, disdel.JobID, int, int) error        { return nil }
 func (instant) Forget(context.Context, disdel.JobID, int) error            { return nil }
 func (instant) Sweep(context.Context, disdel.JobID) (int, error)           { return 0, nil }
+func (instant) Keep(context.Context, disdel.JobID, string) error           { return nil }
 func (instant) Discard(context.Context, string) error                      { return nil }
+
+func (instant) TakeUp(context.Context, disdel.JobID, string) (bool, error) { return false, nil }
 
 func (instant) Invoke(_ context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	return disdel.ActivationID(inv.ID), nil

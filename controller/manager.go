@@ -24,6 +24,7 @@ type Manager struct {
 	evaluations evaluations
 	budget      budget
 	letting     letting
+	gang        gang
 	saved       *disdel.Checkpoint // newest
 
 	round      int
@@ -45,7 +46,7 @@ type Manager struct {
 func NewManager(spec Spec) *Manager {
 	m := &Manager{
 		spec: spec, course: newCourse(spec), attempts: newAttempts(), evaluations: newEvaluations(spec), saved: spec.From,
-		budget: newBudget(spec.Job),
+		budget: newBudget(spec.Job), gang: gang{stage: spec.Before},
 	}
 	m.reset(0)
 	return m
@@ -85,12 +86,14 @@ func (m *Manager) Step(e Event) []Order {
 func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
 	switch e := e.(type) {
 	case StartedEvent:
-		m.budget.resumed(len(m.spec.Done))
+		m.budget.resumed(len(m.spec.Done), m.spec.Kept)
 		return m.begin(), of
 	case EndedEvent:
 		return m.activationEnded(e.Activation), e.Activation
 	case RefusedEvent:
 		return m.activationEnded(e.Activation), e.Activation
+	case GrantedEvent:
+		return m.granted(e), of
 	case AlarmEvent:
 		return m.overdue(e.Number), of
 	case StepsEvent:

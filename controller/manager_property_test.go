@@ -30,7 +30,7 @@ func TestAJobAlwaysEnds(t *testing.T) {
 				w.obey(w.happens(DeadlineEvent{Err: &disdel.Error{Kind: disdel.Timeout, Msg: "deadline"}}))
 			case steps > 3000:
 				t.Fatal("it does not end")
-			case len(w.open) == 0 && w.alarm == 0:
+			case len(w.open) == 0 && w.alarm == 0 && w.asks == nil:
 				t.Fatalf("nothing runs, and nothing will: round %d, members %v", w.manager.round, w.manager.barrier.members)
 			default:
 				w.step()
@@ -77,7 +77,9 @@ func (w *world) happens(e Event) []Order {
 	orders := w.manager.Step(e)
 	w.events = append(w.events, e)
 	for _, o := range orders {
-		w.script = append(w.script, describe(o))
+		if _, ok := o.(GrantOrder); !ok { // what is granted is in what is decided
+			w.script = append(w.script, describe(o))
+		}
 		if d, ok := o.(DecisionOrder); ok {
 			w.decisions = append(w.decisions, d.Decision)
 		}
@@ -88,10 +90,13 @@ func (w *world) happens(e Event) []Order {
 // replay plays the same events to a manager that knows what was decided and has no policy of its own.
 func (w *world) replay() {
 	spec := w.spec
-	spec.Policy, spec.Decisions = nil, w.decisions
+	spec.Policy, spec.Decisions, spec.Gangs = nil, w.decisions, false
 	m := NewManager(spec)
 	var script []string
 	for _, e := range w.events {
+		if _, ok := e.(GrantedEvent); ok {
+			continue
+		}
 		for _, o := range m.Step(e) {
 			script = append(script, describe(o))
 		}
@@ -123,6 +128,8 @@ type world struct {
 	plans     map[int]disdel.Plan // by the number of their stages
 	reached   map[int]reached     // where each round ended
 	alarm     int                 // that is set; 0: none
+	asks      *GrantOrder         // that is not answered; nil: none
+	granted   int                 // workers
 	calm      int                 // of 100 activations pass
 	delivered map[place]bool
 	givenUp   map[place]bool
@@ -211,13 +218,28 @@ func newWorld(t *rapid.T) *world {
 	if from := number("from", 0, 2); from < first.Rounds && from > 0 {
 		w.spec.From, w.spec.Resumes, w.next = &disdel.Checkpoint{Round: from, Path: "p"}, 1, from
 	}
+	w.spec.Gangs, w.granted = number("gangs", 0, 1) > 0, first.Workers
 	w.manager = NewManager(w.spec)
 	return w
+}
+
+// answer answers what was asked; what the job cannot do without it gets.
+func (w *world) answer() {
+	o, e := *w.asks, GrantedEvent{}
+	w.asks = nil
+	if !o.Waits && rapid.Bool().Draw(w.T, "refused") {
+		e.Refused = "others are there"
+	} else {
+		w.granted = o.Plan.Workers
+	}
+	w.tell(e)
 }
 
 // step has something happen.
 func (w *world) step() {
 	switch what := rapid.IntRange(0, 99).Draw(w.T, "what"); {
+	case w.asks != nil:
+		w.answer()
 	case what < 5 && len(w.told) > 0:
 		w.obey(w.happens(rapid.SampledFrom(w.told).Draw(w.T, "again")))
 	case w.alarm > 0 && (what < 10 || len(w.open) == 0):
@@ -305,6 +327,8 @@ func (w *world) obey(orders []Order) {
 		switch o := o.(type) {
 		case InvokeOrder:
 			w.invoked(o.Invocation)
+		case GrantOrder:
+			w.asks = &o
 		case AlarmOrder:
 			w.alarm = o.Number
 		case StageOrder:
@@ -374,6 +398,9 @@ func (w *world) invoked(inv disdel.Invocation) {
 	w.newest[at] = now
 	w.open = append(w.open, inv)
 	plan := w.plans[inv.Stage]
+	if w.asks != nil || w.spec.Gangs && plan.Workers != w.granted {
+		w.Fatalf("%s is one of %d workers, and %d were granted (asked: %v)", inv.ID, plan.Workers, w.granted, w.asks)
+	}
 	if inv.Level > len(plan.Levels) || inv.Task == disdel.TaskTrain && inv.Member >= plan.Workers {
 		w.Fatalf("%s is not in the plan", inv.ID)
 	}

@@ -90,6 +90,9 @@ func worded(e Event, word func(*disdel.Error) *disdel.Error) Event {
 	case DeadlineEvent:
 		e.Err = word(e.Err)
 		return e
+	case GrantedEvent:
+		e.Err = word(e.Err)
+		return e
 	case StartedEvent, AlarmEvent, StepsEvent:
 	}
 	return e
@@ -364,6 +367,8 @@ func describe(o Order) string {
 			s.WriteString(fmt.Sprintf(" after %v", o.After))
 		}
 		return s.String()
+	case GrantOrder:
+		return fmt.Sprintf("ask for %d workers from round %d on, waiting: %t", o.Plan.Workers, o.Round, o.Waits)
 	case AlarmOrder:
 		return fmt.Sprintf("alarm %d for round %d after %v", o.Number, o.Round, o.After)
 	case CheckpointOrder:

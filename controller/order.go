@@ -36,6 +36,16 @@ type StageOrder struct {
 	Plan   disdel.Plan
 }
 
+// GrantOrder has the job's admission asked for the containers of a stage before it begins. A GrantedEvent is the
+// answer, and nothing of the job runs until it comes.
+type GrantOrder struct {
+	Round int // the first that is to run with them
+	Plan  disdel.Plan
+	// Waits says that the job cannot go on without them: it gives back what it has and waits, in its place of the queue.
+	// Else it is answered at once, and does without.
+	Waits bool
+}
+
 // CheckpointOrder says that a checkpoint is on the blob store, and what the round came to that it is of.
 type CheckpointOrder struct {
 	Checkpoint disdel.Checkpoint
@@ -67,8 +77,9 @@ type BestOrder struct{ Best disdel.Best }
 type FinishOrder struct {
 	Status  disdel.Status
 	Failure *disdel.Error
-	Stopped string        // why training ended before its last epoch
-	Blind   *disdel.Error // why the model was not evaluated
+	Stopped string          // why training ended before its last epoch
+	Blind   *disdel.Error   // why the model was not evaluated
+	Halfway *disdel.Halfway // the round that a budget stopped the job in; nil: none
 }
 
 func (InvokeOrder) order()     {}
@@ -76,6 +87,7 @@ func (AlarmOrder) order()      {}
 func (AdjustOrder) order()     {}
 func (DecisionOrder) order()   {}
 func (StageOrder) order()      {}
+func (GrantOrder) order()      {}
 func (CheckpointOrder) order() {}
 func (ForgetOrder) order()     {}
 func (EndOrder) order()        {}

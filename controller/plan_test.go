@@ -270,6 +270,11 @@ func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network,
 func (s *scripted) EndMember(context.Context, disdel.JobID, int, int) error { return nil }
 func (s *scripted) LetGo(context.Context, disdel.JobID, int, int) error     { return nil }
 
+func (s *scripted) Keep(context.Context, disdel.JobID, string) error { return nil }
+func (s *scripted) TakeUp(context.Context, disdel.JobID, string) (bool, error) {
+	return false, nil
+}
+
 func (s *scripted) Forget(context.Context, disdel.JobID, int) error { return nil }
 
 func (s *scripted) Discard(context.Context, string) error { return nil }

@@ -115,11 +115,11 @@ func (m *Manager) replan(d disdel.Decision, because string) (begun []Order, why 
 	if m.spec.Replan == nil || !fits {
 		return nil, because
 	}
-	begun, err := m.change(d, m.round, at)
+	c, err := m.candidate(d, m.round, at)
 	if err != nil {
 		return nil, err.Error()
 	}
-	return begun, ""
+	return m.change(c), ""
 }
 
 // divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in
@@ -156,7 +156,7 @@ func (m *Manager) restartRound(a disdel.Activation) []Order {
 // refused.
 func (m *Manager) beginRoundAgain() []Order {
 	m.clear()
-	return append([]Order{ForgetOrder{m.round}}, m.invokeAll(m.barrier.start())...)
+	return append([]Order{ForgetOrder{m.round}}, m.startWorkers()...)
 }
 
 // rollBack goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has

@@ -32,6 +32,12 @@ type Spec struct {
 	Policy scheduler.Policy     // nil: the one that the job names
 	Past   []disdel.Observation // of earlier jobs of this kind, for the policy
 
+	// Gangs says that the job was granted the containers of Plan, and asks for those of a stage before it begins.
+	Gangs bool
+
+	// Keeps says that the store outlives the job, so that what a budget stops halfway is of use to a later run.
+	Keeps bool
+
 	// Of a job that is taken up again, or, From, that begins with weights it was given.
 	From    *disdel.Checkpoint // where it goes on; of round 0: what it begins with; nil: drawn weights
 	Done    []disdel.Round     // what was done before
@@ -42,6 +48,7 @@ type Spec struct {
 	Stage     *disdel.Stage     // that it goes on with; nil: the whole plan is one
 	Before    int               // stages that its record has already: Stage's number
 	Decisions []disdel.Decision // that were made of rounds to come, and hold: a policy is not asked again
+	Kept      *disdel.Halfway   // what the store has of the round that it goes on with; nil: nothing
 }
 
 // span is the part of a worker's training that a round is.

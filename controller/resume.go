@@ -204,7 +204,13 @@ func ahead(r disdel.Record, round int) []disdel.Decision {
 }
 
 // StartOver has a job that was never at a checkpoint begin anew, as its record says that it began and went on.
-func StartOver(r disdel.Record, spec *Spec) error { return goOn(r, spec, 0) }
+func StartOver(r disdel.Record, spec *Spec) error {
+	err := goOn(r, spec, 0)
+	if err == nil {
+		spec.Kept = kept(r, spec, 0)
+	}
+	return err
+}
 
 // TakeUp has a job go on from a checkpoint of its record: with the rounds that were done, and the best of them where
 // its weights are there. Those of a round after the checkpoint are not, since that round is made anew, and may come
@@ -213,7 +219,7 @@ func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
 	if err := goOn(r, spec, c.Round); err != nil {
 		return err
 	}
-	spec.From = &c
+	spec.From, spec.Kept = &c, kept(r, spec, c.Round)
 	last := c.Round - 1
 	for _, round := range r.Rounds {
 		if round.Round < c.Round {

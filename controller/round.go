@@ -36,7 +36,7 @@ func (m *Manager) begin() []Order {
 
 func (m *Manager) startRound(round int) []Order {
 	m.reset(round)
-	return m.invokeAll(m.barrier.start())
+	return m.startWorkers()
 }
 
 // roundSoFar is this round with the loss of its train actions, weighted by their samples.
@@ -81,6 +81,14 @@ func (m *Manager) next() []Order {
 		m.rollbacks = 0 // it has come further than where it went back
 	}
 	orders, stop := m.boundary()
+	if m.gang.asked != nil {
+		return orders
+	}
+	return m.goesOn(orders, stop)
+}
+
+// goesOn is what follows a boundary: the next round, or, with why, the end.
+func (m *Manager) goesOn(orders []Order, stop string) []Order {
 	if stop == "" {
 		return append(orders, m.startRound(m.round+1)...)
 	}

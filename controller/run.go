@@ -45,10 +45,12 @@ func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (
 	rec.Rounds, rec.Resumes, rec.Checkpoint, rec.Plan = spec.Done, spec.Resumes, spec.From, spec.Plan
 	rec.Stages = append(slices.Clip(rec.Stages), spec.begins())
 	rec.Best, rec.Unevaluated, rec.Learned, rec.Warnings = spec.Best, nil, nil, nil
+	rec.Halfway = nil
 	return c.run(ctx, spec, &rec)
 }
 
 func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*disdel.Record, error) {
+	spec.Gangs, spec.Keeps = c.cfg.Grant != nil, c.cfg.Keeps
 	r := &run{
 		c: c, spec: spec, log: c.cfg.Log.WithField("job", spec.ID), events: make(chan Event), rec: rec,
 		manager: NewManager(spec), previousPhases: rec.Phases,
@@ -89,6 +91,7 @@ type run struct {
 	warned         bool            // of a checkpoint that could not be written
 	final          disdel.ModelRef // what the action that wrote the final weights said of them
 	previousPhases disdel.Phases   // of the runs of this job before this one
+	notGranted     string          // what onlookers were told of last
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
@@ -135,10 +138,18 @@ func (r *run) execute(ctx context.Context) {
 }
 
 // ready makes the job's place on the platform. Of a job that is taken up again the store may be ahead of the
-// checkpoint, and have the rounds in between taken for done: it forgets all of it.
+// checkpoint, and have the rounds in between taken for done: it forgets all of it, but for what was kept of the round
+// that the job goes on with.
 func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
-		if _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); err != nil {
+		there, err := false, error(nil)
+		if r.spec.Kept != nil {
+			there, err = r.c.cfg.Board.TakeUp(ctx, r.spec.ID, r.spec.Kept.Mark)
+		}
+		if err == nil && !there {
+			_, err = r.c.cfg.Board.Sweep(ctx, r.spec.ID)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -213,6 +224,9 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.observe(Notice{Adjusted: &o.Adjustment})
 		case DecisionOrder:
 			r.rec.Decisions = append(r.rec.Decisions, o.Decision)
+			r.refused(o.Decision)
+		case GrantOrder:
+			r.ask(o)
 		case StageOrder:
 			r.stageBegins(o)
 		case CheckpointOrder:
@@ -237,6 +251,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Best = &o.Best
 		case FinishOrder:
 			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
+			r.rec.Halfway = o.Halfway
 			ended = true
 		}
 	}
@@ -254,6 +269,34 @@ func (r *run) stageBegins(o StageOrder) {
 	r.observe(Notice{Stage: &o.Stage})
 }
 
+// ask has the admission asked for the containers of a stage, and the manager told what came of it.
+func (r *run) ask(o GrantOrder) {
+	ctx := r.delays
+	r.running.Go(func() {
+		var e GrantedEvent
+		refused, err := r.c.cfg.Grant(ctx, o)
+		if e.Refused = refused; err != nil {
+			e.Err = disdel.AsError(err)
+		}
+		select {
+		case r.events <- e:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// refused tells onlookers what a job was not granted, once for as long as it stays so.
+func (r *run) refused(d disdel.Decision) {
+	var text string
+	if n := len(d.NotGranted); n > 0 {
+		text = d.NotGranted[n-1].Text()
+	}
+	if text != "" && text != r.notGranted {
+		r.observe(Notice{Refused: &d.NotGranted[len(d.NotGranted)-1]})
+	}
+	r.notGranted = text
+}
+
 // forget has the store forget a round, all of the job, or a worker. The manager finds out where that fails: what is
 // left is delivered again, and is of as little use as before; a worker that was to leave stays.
 func (r *run) forget(work context.Context, do func(context.Context) error) {
@@ -266,6 +309,9 @@ func (r *run) forget(work context.Context, do func(context.Context) error) {
 
 // windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.
 func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
+	if h := r.rec.Halfway; h != nil && h.Work != "" {
+		r.letEnd(ctx)
+	}
 	if r.pending > 0 {
 		quiet, done := context.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Grace)
 		defer done()

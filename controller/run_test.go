@@ -25,6 +25,7 @@ type surroundings struct {
 	mu    sync.Mutex
 	calls []string
 	saved []disdel.Record
+	kept  string // mark
 
 	end     func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error)
 	prepare func(ctx context.Context) error
@@ -111,6 +112,19 @@ func (s *surroundings) LetGo(_ context.Context, _ disdel.JobID, round, worker in
 }
 
 func (s *surroundings) Forget(context.Context, disdel.JobID, int) error { return nil }
+
+func (s *surroundings) Keep(_ context.Context, _ disdel.JobID, mark string) error {
+	s.called("keep")
+	s.kept = mark
+	return nil
+}
+
+func (s *surroundings) TakeUp(_ context.Context, _ disdel.JobID, mark string) (bool, error) {
+	s.called("take up")
+	there := mark == s.kept
+	s.kept = ""
+	return there, nil
+}
 
 func (s *surroundings) Sweep(context.Context, disdel.JobID) (int, error) {
 	s.called("sweep")

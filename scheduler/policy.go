@@ -50,6 +50,15 @@ type Bounds struct {
 	Processors    int          // that all actions share; 0: not known
 }
 
+// AtMost is the bounds with no more workers than somebody leaves.
+func (b Bounds) AtMost(workers int, whose string) Bounds {
+	if workers < b.Most {
+		b.Most, b.Whose = workers, whose
+	}
+	b.Least = min(b.Least, b.Most)
+	return b
+}
+
 // Goal is what the job is to come to, and with what.
 type Goal struct {
 	EarlyStop *disdel.EarlyStop // nil: all epochs

@@ -45,6 +45,8 @@ type (
 		Round  int  `json:"round"`  // the first that is trained, 0-based
 		Rounds int  `json:"rounds"` // of how many; equal: all of them are trained
 		Fresh  bool `json:"fresh"`  // it has no checkpoint and begins anew
+
+		Halfway bool `json:"halfway,omitempty"` // it goes on with what the store kept of that round
 	}
 	// Planned is a job that is accepted: its record is durable, and nothing runs yet.
 	Planned struct{ disdel.Record }
@@ -127,6 +129,8 @@ func happeningOf(n controller.Notice) Happening {
 		return Ended{a}
 	case n.Stage != nil:
 		return StageBegan{*n.Stage}
+	case n.Refused != nil:
+		return Noted{n.Refused.Text()}
 	case n.Round != nil:
 		return RoundEnded{*n.Round}
 	case n.Adjusted != nil:

@@ -64,6 +64,7 @@ func (q *queue) open(l *ledger, whole scheduler.Capacity, lives map[string]bool)
 		_, mine := q.turns[job]
 		return lives[owner] && (owner == q.s.token || !mine) // else it was another's before this process took it
 	})
+	q.ownWord(l)
 	for job, t := range q.turns {
 		if _, known := l.Owners[job]; !known && (t.demand.Held != nil || t.began) { // the ledger has lost it
 			l.Books.Jobs = append(l.Books.Jobs, t.demand)
@@ -121,13 +122,18 @@ func (l *ledger) decide(books *scheduler.Admission, token string, now disdel.Mil
 			books.Use(g.Job)
 		}
 	}
+	l.enter(books)
+	return decided
+}
+
+// enter has the ledger say what the books do.
+func (l *ledger) enter(books *scheduler.Admission) {
 	l.Books = books.Books()
 	owners := make(map[disdel.JobID]string, len(l.Books.Jobs))
 	for _, d := range l.Books.Jobs {
 		owners[d.Job] = l.Owners[d.Job]
 	}
 	l.Owners = owners
-	return decided
 }
 
 // bounded is an amount of memory, 0 for one that nobody bounds.

@@ -38,6 +38,8 @@ type turn struct {
 	failed   error         // why it never will
 	told     Queued
 	waits    bool // it was told that it waits
+	change   *change
+	gaveSome bool // it holds less than the ledger says
 }
 
 // Bounds of the queue: how often the ledger is looked at while a job waits for another process's, and how often a
@@ -109,14 +111,7 @@ func (q *queue) again(ctx context.Context, job disdel.JobID) error {
 
 // await waits until a job has its gang.
 func (q *queue) await(ctx context.Context, t *turn, granted <-chan struct{}) error {
-	q.mu.Lock()
-	begin := !q.looking
-	q.looking = true
-	q.mu.Unlock()
-	if begin {
-		q.s.flying.Go(q.look)
-	}
-	q.wake()
+	q.attend()
 	select {
 	case <-granted:
 		q.mu.Lock()
@@ -125,6 +120,18 @@ func (q *queue) await(ctx context.Context, t *turn, granted <-chan struct{}) err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// attend has the ledger looked at until nobody waits.
+func (q *queue) attend() {
+	q.mu.Lock()
+	begin := !q.looking
+	q.looking = true
+	q.mu.Unlock()
+	if begin {
+		q.s.flying.Go(q.look)
+	}
+	q.wake()
 }
 
 // leave gives back what a job holds, or its place in the line, and enters what it has cost in GB-s.
@@ -202,7 +209,7 @@ func (q *queue) rest(d time.Duration) {
 // waiting tells whether a job of this process waits; the caller holds the lock.
 func (q *queue) waiting() bool {
 	for _, t := range q.turns {
-		if t.demand.Held == nil && t.failed == nil {
+		if t.demand.Held == nil && t.failed == nil || t.asks() {
 			return true
 		}
 	}
@@ -250,7 +257,10 @@ func (q *queue) alone(ctx context.Context) error {
 	defer q.mu.Unlock()
 	l := readLedger(history.Note{})
 	books := q.open(&l, pool, map[string]bool{q.s.token: true})
-	q.tell(books, l.decide(books, q.s.token, sinceEpoch(time.Now()), 0))
+	decided := l.decide(books, q.s.token, sinceEpoch(time.Now()), 0)
+	answers := q.consider(&l, books)
+	q.tell(books, decided)
+	q.fulfil(books, answers)
 	return nil
 }
 
@@ -274,6 +284,7 @@ func (q *queue) try(ctx context.Context, h *history.Store, whole scheduler.Capac
 	}
 	books := q.open(&l, whole, lives)
 	decided := l.decide(books, q.s.token, sinceEpoch(time.Now()), busy)
+	answers := q.consider(&l, books)
 	value, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -287,7 +298,11 @@ func (q *queue) try(ctx context.Context, h *history.Store, whole scheduler.Capac
 	for _, job := range entered {
 		delete(q.costs, job)
 	}
+	for _, t := range q.turns {
+		t.gaveSome = false
+	}
 	q.tell(books, decided)
+	q.fulfil(books, answers)
 	return nil
 }
 

@@ -142,11 +142,12 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 		p.journal.add(Noted{fmt.Sprintf("checkpoint %s is damaged; an earlier one is taken", name)})
 	}
 	if disdel.KindOf(err) == disdel.NotFound {
-		p.journal.add(Resumed{Rounds: spec.Plan.Rounds, Fresh: true})
 		if spec.From, err = p.beginsWith(ctx, r); err != nil {
 			return err
 		}
-		return controller.StartOver(rec, spec)
+		err = controller.StartOver(rec, spec)
+		p.journal.add(Resumed{Rounds: spec.Plan.Rounds, Fresh: true, Halfway: spec.Kept != nil})
+		return err
 	}
 	if err != nil {
 		return err
@@ -157,7 +158,9 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	if err := controller.TakeUp(rec, spec, c); err != nil {
 		return err
 	}
-	p.journal.add(Resumed{Round: min(c.Round, spec.Plan.Rounds), Rounds: spec.Plan.Rounds, Fresh: c.Round == 0})
+	p.journal.add(Resumed{
+		Round: min(c.Round, spec.Plan.Rounds), Rounds: spec.Plan.Rounds, Fresh: c.Round == 0, Halfway: spec.Kept != nil,
+	})
 	return nil
 }
 

@@ -6,18 +6,22 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/scheduler"
 )
 
-// byRound is the platform of a job that is granted its containers for a round: the first invocation of the next round
-// gives back what the job holds and waits for its gang anew, and the others of that round wait with it.
-type byRound struct {
+// gangKeeper is the platform of a job that holds a gang. Where the job is granted it for a round, the first invocation
+// of the next round gives back what the job holds and waits for its gang anew, and the others of that round wait with
+// it. Where another stage begins, it asks for that one's gang.
+type gangKeeper struct {
 	controller.Invoker
 	queue *queue
 	job   disdel.JobID
 	life  context.Context // of the job: who stops it does not wait for its turn
+	stage func(ctx context.Context, o controller.GrantOrder) scheduler.Demand
 
 	mu   sync.Mutex
-	turn *roundTurn // guarded by mu: of the newest round; nil: the job holds its gang for its first
+	keep scheduler.Keep // guarded by mu
+	turn *roundTurn     // guarded by mu: of the newest round; nil: the job holds its gang for its first
 }
 
 // roundTurn is the wait for a round's gang.
@@ -28,20 +32,22 @@ type roundTurn struct {
 }
 
 // Invoke waits for the gang of an invocation's round, and starts it.
-func (g *byRound) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
+func (g *gangKeeper) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	if err := g.await(ctx, inv.Round); err != nil {
 		return "", err
 	}
 	return g.Invoker.Invoke(ctx, inv)
 }
 
-func (g *byRound) await(ctx context.Context, round int) error {
+func (g *gangKeeper) await(ctx context.Context, round int) error {
 	g.mu.Lock()
 	t := g.turn
 	switch {
+	case g.keep == scheduler.KeepLife:
+		g.mu.Unlock()
+		return nil
 	case t == nil: // it was granted when the job began
-		t = &roundTurn{round: round, over: make(chan struct{})}
-		close(t.over)
+		t = granted(round)
 		g.turn = t
 	case round > t.round:
 		t = &roundTurn{round: round, over: make(chan struct{})}
@@ -58,4 +64,29 @@ func (g *byRound) await(ctx context.Context, round int) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// granted is the turn of a round that the job holds its gang for.
+func granted(round int) *roundTurn {
+	t := &roundTurn{round: round, over: make(chan struct{})}
+	close(t.over)
+	return t
+}
+
+// grant has the job hold the gang of a stage, and tells why it does not. A gang that is given for a round and that the
+// job can do without is only looked for: the round's first invocation asks for it again, in the job's place of the
+// queue, and those that wait have their turn.
+func (g *gangKeeper) grant(ctx context.Context, o controller.GrantOrder) (refused string, err error) {
+	d := g.stage(ctx, o)
+	refused, err = g.queue.change(ctx, g.job, d, o.Waits)
+	if refused != "" || err != nil {
+		return refused, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.keep, g.turn = d.Keep, granted(o.Round)
+	if !o.Waits {
+		g.turn = granted(o.Round - 1)
+	}
+	return "", nil
 }

@@ -140,12 +140,12 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 		err = p.queue.enter(ctx, r, d)
 	}
 	if err == nil {
-		var platform controller.Invoker = p.parts.Executor
-		if d.Keep == scheduler.KeepRound {
-			platform = &byRound{Invoker: platform, queue: p.queue, job: r.id, life: ctx}
-		}
 		was := r.story.queued()
-		r.rec, r.err = w.execute(ctx, p.controller(r, platform))
+		holds := &gangKeeper{
+			Invoker: p.parts.Executor, queue: p.queue, job: r.id, life: ctx, keep: d.Keep,
+			stage: func(ctx context.Context, o controller.GrantOrder) scheduler.Demand { return p.stage(ctx, was, o) },
+		}
+		r.rec, r.err = w.execute(ctx, p.controller(r, holds))
 		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
 	}
 	p.end(ctx, r, err)
@@ -226,11 +226,12 @@ func (s *core) leave(r *Run) {
 }
 
 // controller is one job's: it tells the job's journal, saves what it owns, and keeps its model.
-func (p *preparation) controller(r *Run, platform controller.Invoker) *controller.Controller {
+func (p *preparation) controller(r *Run, holds *gangKeeper) *controller.Controller {
 	queued := &atomic.Bool{}
 	queued.Store(true)
 	return controller.New(controller.Config{
-		Invoker: platform, Board: p.parts.Board, Log: p.log,
+		Invoker: holds, Grant: holds.grant, Board: p.parts.Board, Log: p.log,
+		Keeps:    len(p.cfg.Redis) > 0 || p.cfg.TakeOver, // else the store ends with this process
 		Recorder: recorder{own: r.own, to: p.parts.History, story: r.story, queued: queued},
 		Shelf:    &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
 		Show:     func(rec disdel.Record) { r.latest.Store(&rec) },

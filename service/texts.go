@@ -12,10 +12,14 @@ func (n Noted) String() string  { return n.Text }
 func (p Probed) String() string { return fmt.Sprintf("probed: %.0f rows a second", p.RowsPerSecond) }
 
 func (r Resumed) String() string {
-	if r.Fresh {
+	if r.Fresh && !r.Halfway {
 		return "resumed from the start"
 	}
-	return fmt.Sprintf("resumed at round %d of %d", r.Round+1, r.Rounds)
+	text := fmt.Sprintf("resumed at round %d of %d", r.Round+1, r.Rounds)
+	if r.Halfway {
+		text += ", with what was done of it"
+	}
+	return text
 }
 
 func (p Planned) String() string {

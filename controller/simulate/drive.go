@@ -3,6 +3,7 @@ package simulate
 import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // What the manager is told, and what it asks for, is in this file alone.
@@ -33,6 +34,8 @@ func (j *job) happens(e controller.Event) {
 		case controller.FinishOrder:
 			j.finish(o.Status, o.Failure)
 			return
+		case controller.GrantOrder:
+			j.asks(o)
 		case controller.StageOrder:
 			if j.stages == nil {
 				j.stages = map[int]disdel.Plan{}
@@ -46,6 +49,40 @@ func (j *job) happens(e controller.Event) {
 		case controller.AdjustOrder, controller.CheckpointOrder, controller.ForgetOrder, controller.EndOrder,
 			controller.LetGoOrder, controller.SweepOrder, controller.BestOrder:
 		}
+	}
+}
+
+// asks has the job granted the containers of a stage, or refused them. What it cannot do without it waits for, with
+// nothing in hand.
+func (j *job) asks(o controller.GrantOrder) {
+	now, books := j.run.clock.Now(), j.run.books
+	to, _ := scheduler.DemandOf(j.ID, o.Plan, books.Capacity())
+	e := controller.GrantedEvent{Refused: books.Change(now, to)}
+	switch {
+	case e.Refused == "":
+		j.demand.Gang, j.demand.Keep = to.Gang, to.Keep
+		j.run.noteGranted()
+	case o.Waits:
+		j.demand.Gang, j.demand.Keep = to.Gang, to.Keep
+		books.Return(j.ID, 0)
+		err := books.Ask(j.demand)
+		if err == nil {
+			j.round, j.entering = o.Round, true
+			j.run.decideSoon()
+			return
+		}
+		e.Err = disdel.AsError(err)
+	default:
+		j.NotGranted++
+	}
+	j.run.decideSoon() // others may have what it gave back
+	j.run.clock.At(now, func() { j.answered(e) })
+}
+
+// answered tells the manager what came of its asking.
+func (j *job) answered(e controller.GrantedEvent) {
+	if e.Moment = j.moment(); !j.over {
+		j.happens(e)
 	}
 }
 

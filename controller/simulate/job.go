@@ -24,8 +24,10 @@ type job struct {
 	left    map[share]disdel.Millis // work of a round that an attempt of several legs has before it
 	alarm   *sim.Alarm
 	over    bool
-	stages  map[int]disdel.Plan // of those that were begun while it ran, by their numbers
-	course  course
+	// it waits for the containers of a stage
+	entering bool
+	stages   map[int]disdel.Plan // of those that were begun while it ran, by their numbers
+	course   course
 }
 
 func (j *job) refuse(err error) {
@@ -39,6 +41,7 @@ func (j *job) prepare(plan disdel.Plan) {
 	j.spec = controller.Spec{
 		ID: j.ID, Job: j.kind.input.Job, Plan: plan, Threads: plan.Threads,
 		Network: disdel.Network{Name: j.line.Network, Input: j.line.Input, Classes: j.line.Classes},
+		Gangs:   j.run.books != nil,
 	}
 	if j.line.Policy != "" {
 		j.spec.Replan = func(job disdel.Job) (disdel.Plan, error) {
@@ -66,6 +69,11 @@ func (j *job) planOf(inv disdel.Invocation) disdel.Plan {
 func (j *job) granted() {
 	if j.Status == disdel.StatusUnknown {
 		j.begin()
+		return
+	}
+	if j.entering {
+		j.entering = false
+		j.answered(controller.GrantedEvent{})
 		return
 	}
 	later := j.later

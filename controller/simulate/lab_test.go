@@ -47,14 +47,6 @@ func TestASimulatedJobFollowsItsPolicy(t *testing.T) {
 	}
 }
 
-// A gang is granted for the workers that a job begins with: a job whose workers change is for plain OpenWhisk alone.
-func TestPoliciesAndGangsDoNotGo(t *testing.T) {
-	_, err := simulate.Run(config("gang"), []sim.Job{merging("job-a", "elastic")})
-	if !errors.Is(err, disdel.Invalid) {
-		t.Errorf("%v", err)
-	}
-}
-
 // A lab holds each policy against the fixed number of workers that takes the least: nobody static beats it, ours come
 // near it, and a job that does not fit is told of.
 func TestALabHoldsPoliciesAgainstTheBest(t *testing.T) {

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -44,9 +43,11 @@ type Outcome struct {
 	Failed      int           `json:"failed,omitempty"` // of them, and invocations that were refused
 	CostGBs     float64       `json:"costGBs,omitempty"`
 	TrainLoss   float64       `json:"trainLoss,omitempty"` // of the last round
-	// Of a job with a policy: how many workers it had from when on, and what the policy expected of epochs.
-	Course   []Crew     `json:"course,omitempty"`
-	Expected []Expected `json:"expected,omitempty"`
+	// Of a job with a policy: how often it was not granted what that wanted, how many workers it had from when on, and
+	// what the policy expected of epochs.
+	NotGranted int        `json:"notGranted,omitempty"`
+	Course     []Crew     `json:"course,omitempty"`
+	Expected   []Expected `json:"expected,omitempty"`
 }
 
 // Result is a trace that has come to its end.
@@ -61,7 +62,8 @@ type Result struct {
 	Run       Spread          `json:"run"`   // from start to end
 	ColdShare float64         `json:"coldShare"`
 	CostGBs   float64         `json:"costGBs"`
-	UsedShare float64         `json:"usedShare"` // of the cloud's memory over the makespan, by containers with work
+	UsedShare float64         `json:"usedShare"`              // of the cloud's memory over the makespan, by containers with work
+	Granted   disdel.Bytes    `json:"grantedBytes,omitempty"` // the most memory that jobs were granted at once
 	Cloud     sim.Totals      `json:"cloud"`
 	Decisions int             `json:"decisions"`
 	Took      []time.Duration `json:"-"` // each decision, by Config.Clock
@@ -116,13 +118,6 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 		inputs: cfg.Inputs,
 	}
 	if cfg.Admission != scheduler.AdmissionGreedy {
-		if i := slices.IndexFunc(jobs, func(j sim.Job) bool { return j.Policy != "" }); i >= 0 {
-			return nil, &disdel.Error{
-				Kind: disdel.Invalid, Op: "simulate", Job: jobs[i].ID,
-				Msg:  "a job whose workers change asks for no gang: its trace is simulated with admission greedy alone",
-				Hint: "--admission greedy",
-			}
-		}
 		whole := scheduler.CapacityOf(r.cloud.Limits())
 		if whole.Millicores < scheduler.Unbounded {
 			whole.Millicores = int(cmp.Or(cfg.Share, scheduler.ProcessorShare) * float64(whole.Millicores))
@@ -190,6 +185,7 @@ func (r *run) decide() {
 		r.out.Took = append(r.out.Took, r.cfg.Clock()-from)
 	}
 	r.out.Decisions++
+	r.noteGranted()
 	for _, g := range grants {
 		if g.Reserved {
 			continue
@@ -199,4 +195,9 @@ func (r *run) decide() {
 			r.byID[g.Job].granted()
 		}
 	}
+}
+
+// noteGranted keeps the most memory that jobs were granted at once.
+func (r *run) noteGranted() {
+	r.out.Granted = max(r.out.Granted, r.books.Capacity().Memory-r.books.Free().Memory)
 }

@@ -103,10 +103,12 @@ func (f *Follower) Notes() []string { return f.pruned }
 // resumedText says where a job goes on.
 func resumedText(id disdel.JobID, r service.Resumed) string {
 	switch {
-	case r.Fresh:
+	case r.Fresh && !r.Halfway:
 		return fmt.Sprintf("resume %s from the start: it has no checkpoint", id)
 	case r.Round >= r.Rounds:
 		return fmt.Sprintf("resume %s: all of it is trained, and what is left is the end", id)
+	case r.Halfway:
+		return fmt.Sprintf("resume %s in round %d of %d, with what was done of it", id, r.Round+1, r.Rounds)
 	default:
 		return fmt.Sprintf("resume %s from round %d of %d", id, r.Round+1, r.Rounds)
 	}

@@ -173,18 +173,6 @@ func workersText(list []int) string {
 	return "workers " + strings.Join(parts, ", ")
 }
 
-// stages are those of a job that did not stay as it was planned, each with what began it.
-func (r *Report) stages() []string {
-	if len(r.record.Stages) < 2 {
-		return nil
-	}
-	var out []string
-	for i := range r.record.Stages {
-		out = append(out, r.record.Stages[i].Text())
-	}
-	return out
-}
-
 // adjusted says what was changed and why.
 func (r *Report) adjusted() []string {
 	var out []string

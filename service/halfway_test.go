@@ -1,0 +1,53 @@
+package service
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// A job that its budget stops in the middle of a round goes on there once it has more: no epoch is trained twice, and
+// the weights are those of a job that nothing stopped.
+func TestAJobGoesOnInTheRoundThatItsBudgetStopped(t *testing.T) {
+	long := []string{"training.epochs=40", "distribution.sync=end", "distribution.workers=2"}
+	whole, err := submit(t, opened(t, t.TempDir()), small(t, long...)).Wait(t.Context())
+	if err != nil || whole.Status != disdel.StatusSucceeded {
+		t.Fatalf("%v, %v: %v", whole.Status, err, whole.Failure)
+	}
+	s := pooled(t, t.TempDir(), 0, true) // whose store outlives its jobs
+	budget := fmt.Sprintf("resources.maxCost=%gGB-s", 0.4*whole.ByUse())
+	rec, err := submit(t, s, small(t, append(long, budget)...)).Wait(t.Context())
+	if err != nil || rec.Failure == nil || rec.Failure.Code != disdel.CodeOverBudget ||
+		rec.Halfway == nil || rec.Halfway.Mark == "" {
+		t.Fatalf("%v for %g of %g GB-s, %v: %v, %+v", rec.Status, rec.ByUse(), whole.ByUse(), err, rec.Failure, rec.Halfway)
+	}
+	run, err := s.Resume(t.Context(), ResumeRequest{Job: string(rec.ID), Sets: []string{"resources.maxCost=1000GB-s"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := whole.Job.Training.Epochs
+	for e := range run.Events() {
+		switch what := e.What.(type) {
+		case Resumed:
+			if !what.Halfway {
+				t.Errorf("%+v", what)
+			}
+		case Progress:
+			for _, p := range what.Actions {
+				if p.Task == disdel.TaskTrain {
+					first = min(first, p.Epoch)
+				}
+			}
+		}
+	}
+	if first <= 1 {
+		t.Errorf("it trained epoch %d again", first)
+	}
+	if rec, err = run.Wait(t.Context()); err != nil || rec.Status != disdel.StatusSucceeded {
+		t.Fatalf("%v, %v: %v", rec.Status, err, rec.Failure)
+	}
+	if rec.Model.Checksum != whole.Model.Checksum {
+		t.Errorf("weights %s, and %s without a stop", rec.Model.Checksum, whole.Model.Checksum)
+	}
+}
