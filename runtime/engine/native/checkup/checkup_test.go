@@ -69,9 +69,14 @@ func TestBetterBlocksAreAdvised(t *testing.T) {
 	r := Report{
 		Blocks: kernel.Blocks{Weights: 20000, Rows: 8, Depth: 256},
 		Trials: []Trial{
-			{"weights", 10000, false, 80}, {"weights", 20000, true, 90}, {"weights", 40000, false, 94},
-			{"rows", 8, true, 90}, {"rows", 12, false, 85},
-			{"depth", 128, false, 50}, {"depth", 256, true, 100}, {"depth", 384, false, 104},
+			{"weights", 10000, false, 80},
+			{"weights", 20000, true, 90},
+			{"weights", 40000, false, 94},
+			{"rows", 8, true, 90},
+			{"rows", 12, false, 85},
+			{"depth", 128, false, 50},
+			{"depth", 256, true, 100},
+			{"depth", 384, false, 104},
 		},
 	}
 	if text := r.advice(); text != "" {

@@ -37,7 +37,7 @@ func avx512() functions {
 	return functions{
 		product: tiles{
 			12: {1: product12x1_512, 2: product12x2_512},
-			8: {1: product8x1_512, 2: product8x2_512}, 6: {1: product6x1_512, 2: product6x2_512},
+			8:  {1: product8x1_512, 2: product8x2_512}, 6: {1: product6x1_512, 2: product6x2_512},
 			4: {1: product4x1_512, 2: product4x2_512}, 2: {1: product2x1_512, 2: product2x2_512},
 		},
 		correlate: correlate512, line: line512, transpose: transpose512,
