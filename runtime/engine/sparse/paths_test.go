@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/enginetest"
@@ -73,4 +74,74 @@ func onEveryPath(t *testing.T, g *model.Graph, o disdel.Optimizer) {
 			t.Errorf("%s of rank %d: %s has other bits than %s", g.Name, g.Sparse().Rank, s.Name, kernel.Sets()[0].Name)
 		}
 	}
+}
+
+// A batch of more rows than go through a step together comes to what each of its rows comes to alone.
+func TestManyRowsComeToWhatEachDoes(t *testing.T) {
+	for _, name := range []string{"pmf", "logistic", "linear"} {
+		g := enginetest.SparseGraph(t, name, 40, 30, 5, 50)
+		e, err := sparse.Backend{}.New(engine.Spec{
+			Graph: g, BatchSize: 300, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if err := e.Init(disdel.Init{Seed: 3}); err != nil {
+			t.Fatal(err)
+		}
+		b := enginetest.SparseBatch(g, 300, 1)
+		if _, err := e.Step(b); err != nil { // to weights other than zero
+			t.Fatal(err)
+		}
+		before := engine.Weights(e)
+		all, err := e.Evaluate(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scores, sum := slices.Clone(all.Scores), make([][]float64, len(before))
+		for r := range b.Input.Rows {
+			one, err := e.Evaluate(only(b, r))
+			if err != nil || one.Scores[0] != scores[r] {
+				t.Fatalf("%s: row %d alone is predicted as %v, among others as %v: %v", name, r, one.Scores, scores[r], err)
+			}
+			e.SetRate(1. / 300)
+			if _, err := e.Step(only(b, r)); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range engine.Weights(e) {
+				sum[i] = slices.Grow(sum[i], len(v.Data))[:len(v.Data)]
+				for k, x := range v.Data {
+					sum[i][k] += float64(x - before[i].Data[k])
+				}
+			}
+			if err := engine.SetWeights(e, before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.SetRate(1)
+		if _, err := e.Step(b); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range engine.Weights(e) {
+			for k, x := range v.Data {
+				if moved := float64(x - before[i].Data[k]); math.Abs(moved-sum[i][k]) > 2e-5 {
+					t.Errorf("%s: %s %d moves by %v, and by %v of each row", name, v.Name, k, moved, sum[i][k])
+				}
+			}
+		}
+	}
+}
+
+// only is one row of a batch.
+func only(b dataset.Batch, r int) dataset.Batch {
+	from, to := b.Input.Start[r], b.Input.Start[r+1]
+	one := dataset.Batch{Input: dataset.Matrix{
+		Rows: 1, Columns: b.Input.Columns, Start: []int32{0, to - from}, Index: b.Input.Index[from:to],
+	}}
+	if b.Input.Values != nil {
+		one.Input.Values = b.Input.Values[from:to]
+	}
+	one.Target.Values = b.Target.Values[r : r+1]
+	return one
 }
