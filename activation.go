@@ -380,9 +380,9 @@ type InferRequest struct {
 	WeightsKey string      `json:"path"`
 	Checksum   string      `json:"checksum"`
 	Network    Network     `json:"network"`
-	Inputs     [][]float32 `json:"inputs"`           // rows of channels x height x width values
-	Rows       *RowsRef    `json:"rows,omitempty"`   // in the place of Inputs, where those are more than a request may be
-	Sparse     *SparseAsk  `json:"sparse,omitempty"` // what is asked of a model of sparse rows, in the place of both
+	Inputs     [][]float32 `json:"inputs"`            // rows of channels x height x width values
+	Rows       *RowsRef    `json:"rows,omitempty"`    // in the place of Inputs, where those are more than a request may be
+	Sparse     *SparseAsk  `json:"sparse,omitempty"`  // what is asked of a model of sparse rows, in the place of both
 	Dataset    *DataAsk    `json:"dataset,omitempty"` // rows of a data set of either sort, in the place of all three
 	Backend    string      `json:"backend,omitempty"`
 	Memory     Bytes       `json:"limitBytes"`

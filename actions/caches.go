@@ -14,8 +14,8 @@ import (
 )
 
 type shardKey struct {
-	data    disdel.DataRef
-	rows    disdel.RowRange
+	data disdel.DataRef
+	rows disdel.RowRange
 	part disdel.DataPart
 }
 

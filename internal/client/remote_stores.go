@@ -86,7 +86,7 @@ func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte)
 	}
 	err = r.ask(ctx, request{
 		method: http.MethodPost, path: []string{"models", ref, "infer"}, query: url.Values{"name": {filepath.Base(file)}},
-		raw: bytes.NewReader(text),
+		raw:    bytes.NewReader(text),
 		header: http.Header{"Content-Type": {"application/octet-stream"}},
 	}, &doc)
 	return doc, m, err

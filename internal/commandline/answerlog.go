@@ -128,7 +128,9 @@ func ownFault(k disdel.Kind) bool {
 }
 
 // key is what two equal states have in common.
-func (f fileState) key() string { return fmt.Sprintf("%d %d %s", f.Size, f.Modified.UnixNano(), f.Name) }
+func (f fileState) key() string {
+	return fmt.Sprintf("%d %d %s", f.Size, f.Modified.UnixNano(), f.Name)
+}
 
 func (l *answerLog) has(f fileState) bool { return l.lines[f.key()] }
 
@@ -160,4 +162,3 @@ func (l *answerLog) add(line answerLine) error {
 }
 
 func (l *answerLog) close() error { return l.file.Close() }
-

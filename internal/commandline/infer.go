@@ -137,7 +137,9 @@ func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, mo
 				Hint: "leave -o out: every line is JSON, or name a file with --output",
 			}
 		}
-		return func(ctx context.Context, models client.Models) error { return inferToOutput(ctx, u, models, model, ask) }, nil
+		return func(ctx context.Context, models client.Models) error {
+			return inferToOutput(ctx, u, models, model, ask)
+		}, nil
 	}
 	if _, err := modeltext.NewRows(filepath.Ext(output), io.Discard); err != nil {
 		return nil, err

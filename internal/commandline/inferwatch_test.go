@@ -217,6 +217,17 @@ func TestAnOutputIsGoneOnWith(t *testing.T) {
 	if again, err := os.ReadFile(w.output); err != nil || !bytes.Equal(again, data) {
 		t.Errorf("%v\n%s\nwant\n%s", err, again, data)
 	}
+	if err := w.log.close(); err != nil {
+		t.Fatal(err)
+	}
+	torn := append(slices.Clone(data), `{"file":"`+strings.Repeat("c", 1000)...)
+	if err := os.WriteFile(w.output, torn, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.begin(t)
+	if again, err := os.ReadFile(w.output); err != nil || !bytes.Equal(again, data) {
+		t.Errorf("%v\n%.200s\nwant\n%s", err, again, data)
+	}
 	for _, text := range []string{"something\n", "something", "{\"a\": 1}\n", "[1]\n"} {
 		other := filepath.Join(t.TempDir(), "other.jsonl")
 		if err := os.WriteFile(other, []byte(text), 0o600); err != nil {

@@ -23,7 +23,9 @@ func (r *someRecords) Remarks(context.Context) (map[disdel.JobID]history.Remark,
 	return map[disdel.JobID]history.Remark{"noted": {Text: "x"}}, nil
 }
 
-func (r *someRecords) List(context.Context, history.Query) ([]disdel.Record, error) { return r.list, nil }
+func (r *someRecords) List(context.Context, history.Query) ([]disdel.Record, error) {
+	return r.list, nil
+}
 
 func (r *someRecords) Forget(_ context.Context, id disdel.JobID) error {
 	r.gone = append(r.gone, string(id))
