@@ -15,7 +15,9 @@ func TestWhatWasNotGrantedIsTold(t *testing.T) {
 	r := &Report{record: &disdel.Record{
 		Stages: []disdel.Stage{{}},
 		Decisions: []disdel.Decision{
-			decided(1, 4, "others are there"), decided(2, 4, "they still are"), {Round: 3}, decided(5, 4, "they are again"),
+			decided(1, 4, "others are there"), decided(2, 4, "they still are"),
+			{Round: 3},
+			decided(5, 4, "they are again"),
 			decided(5, 1, "so they are"),
 		},
 	}}
