@@ -32,8 +32,8 @@ type AnswersRef struct {
 	Size     Bytes  `json:"sizeBytes"`
 }
 
-// Largest is the place of the largest of values, the first of equal ones: the class that probabilities are in favour of.
-// Of none, and of values of which none can be compared, it is 0.
+// Largest is the place of the largest of values, the first of equal ones: the class that probabilities are in favour
+// of. Of none, and of values of which none can be compared, it is 0.
 func Largest(values []float32) int {
 	best := 0
 	for k, v := range values {

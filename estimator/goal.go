@@ -116,7 +116,8 @@ func (w *way) add(id disdel.JobID, epochs float64, reached bool) {
 // another job has learned is sooner there.
 func sameLearning(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Training, r.Job.Training
-	return sameNetwork(in, r) && sameData(in, r) && in.Job.Model.Init.Given() == r.Job.Model.Init.Given() && a.BatchSize == b.BatchSize && a.Loss == b.Loss &&
+	return sameNetwork(in, r) && sameData(in, r) && in.Job.Model.Init.Given() == r.Job.Model.Init.Given() &&
+		a.BatchSize == b.BatchSize && a.Loss == b.Loss &&
 		a.ClipNorm == b.ClipNorm && a.Exact == b.Exact &&
 		a.Precision.Same(b.Precision) && reflect.DeepEqual(a.Optimizer, b.Optimizer) &&
 		reflect.DeepEqual(a.Schedule, b.Schedule)

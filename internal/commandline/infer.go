@@ -133,7 +133,8 @@ func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, mo
 	case standardOutput:
 		if u.Format != "table" {
 			return nil, &disdel.Error{
-				Kind: disdel.Invalid, Op: "infer", Msg: fmt.Sprintf("--output - and -o %s are two formats for one output", u.Format),
+				Kind: disdel.Invalid, Op: "infer",
+				Msg:  fmt.Sprintf("--output - and -o %s are two formats for one output", u.Format),
 				Hint: "leave -o out: every line is JSON, or name a file with --output",
 			}
 		}
