@@ -28,7 +28,8 @@ func lived(g *model.Graph) disdel.Weights {
 }
 
 // An engine for one row, for three, for fifteen and for sixteen says of a row what an engine for training says of it,
-// to the bit: whatever is laid out otherwise, folded or left out.
+// to the bit: whatever is laid out otherwise, folded or left out. No convolution here is wide enough for Winograd's
+// algorithm, which rows do not have.
 func TestFewRowsHaveTheBitsOfMany(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		zoo := networks()
