@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the peers of `make bench-engine`: Debian's PyTorch with OpenBLAS (its default BLAS is the slow reference one), and
-# TensorFlow for CPUs, JAX and ONNX Runtime from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs
-# and brings several GB of libraries. What is there already is left alone. --interpreters prints the Pythons that have
-# PyTorch, separated by commas, and installs nothing.
+# TensorFlow for CPUs, JAX and ONNX Runtime from PyPI. With --sparse those of `make bench-exchange`: Debian's PyTorch, and
+# scikit-learn from PyPI. With DISDEL_BENCH_NEW_TORCH=1 also a newer PyTorch from PyPI, whose wheel is built for GPUs and
+# brings several GB of libraries. What is there already is left alone. --interpreters prints the Pythons that have
+# PyTorch, and with --sparse behind it scikit-learn's too, separated by commas, and installs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,12 +12,16 @@ JAX=0.10.2
 KERAS=3.15.1
 NEW_TORCH=2.15.0
 ONNX=1.31.1
+SKLEARN=1.9.1
+NUMPY=2.4.6
+SCIPY=1.17.1
 cache=.cache/bench
 debian=/usr/bin/python3
 
 if [ "${1:-}" = --interpreters ]; then
   list=$debian
   [ -x "$cache/torch/bin/python" ] && list+=",$cache/torch/bin/python"
+  [ "${2:-}" = --sparse ] && [ -x "$cache/sparse/bin/python" ] && list+=",$cache/sparse/bin/python"
   echo "$list"
   exit
 fi
@@ -45,7 +50,12 @@ venv() {
   fi
 }
 mkdir -p "$cache"
+if [ "${1:-}" = --sparse ]; then
+  venv sparse "scikit-learn==$SKLEARN" "numpy==$NUMPY" "scipy==$SCIPY" ||
+    echo "scikit-learn could not be installed: measuring without it" >&2
+  exit
+fi
 venv tensorflow "tensorflow-cpu==$TENSORFLOW" || echo "TensorFlow could not be installed: measuring without it" >&2
 venv jax "jax==$JAX" "keras==$KERAS" || echo "JAX could not be installed: measuring without it" >&2
 venv onnxruntime "onnxruntime==$ONNX" || echo "ONNX Runtime could not be installed: measuring without it" >&2
-if [ "${DISDEL_BENCH_NEW_TORCH:-}" = 1 ]; then venv torch "torch==$NEW_TORCH"; fi
+if [ "${DISDEL_BENCH_NEW_TORCH:-}" = 1 ]; then venv torch "torch==$NEW_TORCH" "numpy==$NUMPY"; fi
