@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Keep marks what is there of a job as kept for whoever takes it up with the same mark. All of it is there for a day from
-// now on, whenever it was written.
+// Keep marks what is there of a job as kept for whoever takes it up with the same mark. All of it is there for a day
+// from now on, whenever it was written.
 func (s *Store) Keep(ctx context.Context, job disdel.JobID, mark string) error {
 	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
 	if err == nil {

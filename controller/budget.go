@@ -78,22 +78,6 @@ func (b *budget) roundOver() {
 	}
 }
 
-// resumed takes what was spent before for the rounds that were done, and for the one that a budget stopped the job in,
-// which goes on where the store still has what was done of it.
-func (b *budget) resumed(rounds int, halfway *disdel.Halfway, there bool) {
-	b.began = b.spent
-	done := 0.0
-	if halfway != nil {
-		done = min(halfway.Spent, b.spent)
-	}
-	if rounds > 0 {
-		b.round = (b.spent - done) / float64(rounds)
-	}
-	if there {
-		b.began, b.done = b.spent-done, done
-	}
-}
-
 // used says whether nothing is left.
 func (b *budget) used() bool { return b.most > 0 && b.spent >= b.most }
 
@@ -233,8 +217,9 @@ func (s step) fits(b budget, inv disdel.Invocation) bool {
 }
 
 // asks tells what an invocation begins that the budget has to hold, and what that is expected to cost: a round as much
-// as the last, less what an earlier run spent on it, a leg as much as the one before, another attempt as much as the one
-// that failed, or its whole new timeout after one; what closes a round as much as the most expensive of its kind so far.
+// as the last, less what an earlier run spent on it, a leg as much as the one before, another attempt as much as the
+// one that failed, or its whole new timeout after one; what closes a round as much as the most expensive of its kind so
+// far.
 func (m *Manager) asks(inv disdel.Invocation, a disdel.Activation) step {
 	s := step{least: leastHold}
 	if m.budget.round > 0 { // what a round takes is known, and may be less than that

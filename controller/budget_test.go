@@ -302,8 +302,8 @@ func TestWhatIsKeptOutlivesAResumeThatBeginsNothing(t *testing.T) {
 					t.Fatalf("%v, %v: %v", rec.Status, rec.Failure, s.calls)
 				}
 				h := rec.Halfway
-				if h == nil || h.Mark == "" || h.Mark == was.Mark || h.Mark != s.kept || h.Work != was.Work || h.Spent < was.Spent ||
-					!strings.Contains(rec.Failure.Msg, "is kept for a day") {
+				if h == nil || h.Mark == "" || h.Mark == was.Mark || h.Mark != s.kept || h.Work != was.Work ||
+					h.Spent < was.Spent || !strings.Contains(rec.Failure.Msg, "is kept for a day") {
 					t.Fatalf("kept as %q, %v: %+v", s.kept, rec.Failure, h)
 				}
 				s.prepare, s.end = nil, nil

@@ -51,6 +51,22 @@ func (m *Manager) halfway() *disdel.Halfway {
 	return h
 }
 
+// resumed takes what was spent before for the rounds that were done, and for the one that a budget stopped the job in,
+// which goes on where the store still has what was done of it.
+func (b *budget) resumed(rounds int, halfway *disdel.Halfway, there bool) {
+	b.began = b.spent
+	done := 0.0
+	if halfway != nil {
+		done = min(halfway.Spent, b.spent)
+	}
+	if rounds > 0 {
+		b.round = (b.spent - done) / float64(rounds)
+	}
+	if there {
+		b.began, b.done = b.spent-done, done
+	}
+}
+
 // newestCheckpoint is the round that a resume would begin with.
 func (m *Manager) newestCheckpoint() int {
 	if m.saved == nil {
