@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"testing"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -29,12 +30,21 @@ func whatIsKeptIsTakenUpOnce(t *testing.T, s *place) {
 		t.Error("its actions are still asked to stop")
 	}
 	takeUp("a second time", "mark", false)
+	id := disdel.UpdateID{Job: job, Round: 1}
+	if _, _, err := s.Claim(ctx, id, "owner", 1); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{s.keys.kept(job), s.keys.work(id), s.keys.index(job)}
+	for _, key := range kept[1:] { // as if it had been written long ago
+		s.all()[key].Expire(ctx, key, time.Minute)
+	}
 	if err := s.Keep(ctx, job, "mark"); err != nil {
 		t.Fatal(err)
 	}
-	key := s.keys.kept(job)
-	if ttl := s.all()[key].TTL(ctx, key).Val(); ttl <= 0 || ttl > keyLife {
-		t.Errorf("the mark is there for %v", ttl)
+	for _, key := range kept {
+		if ttl := s.all()[key].TTL(ctx, key).Val(); ttl <= keyLife/2 || ttl > keyLife {
+			t.Errorf("%s is there for %v", key, ttl)
+		}
 	}
 	if _, err := s.Sweep(ctx, job); err != nil {
 		t.Fatal(err)

@@ -124,17 +124,10 @@ const unlinkBatch = 500
 
 // unlink deletes the keys of index entries, each where it lies. Redis frees their memory in the background.
 func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
-	byServer := map[*redis.Client][]string{}
-	for _, e := range entries {
-		key, parts := entryKeys(e)
-		byServer[s.client] = append(byServer[s.client], key)
-		for _, p := range parts {
-			byServer[s.server(p)] = append(byServer[s.server(p)], p)
-		}
-	}
+	places := s.places(entries)
 	total := 0
 	for _, server := range s.servers {
-		for batch := range slices.Chunk(byServer[server], unlinkBatch) {
+		for batch := range slices.Chunk(places[server], unlinkBatch) {
 			n, err := server.Unlink(ctx, batch...).Result()
 			if err != nil {
 				return total, err
@@ -143,4 +136,17 @@ func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
 		}
 	}
 	return total, nil
+}
+
+// places are the keys of index entries, by the server that each lies on.
+func (s *Store) places(entries []string) map[*redis.Client][]string {
+	out := map[*redis.Client][]string{}
+	for _, e := range entries {
+		key, parts := entryKeys(e)
+		out[s.client] = append(out[s.client], key)
+		for _, p := range parts {
+			out[s.server(p)] = append(out[s.server(p)], p)
+		}
+	}
+	return out
 }

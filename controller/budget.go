@@ -17,8 +17,9 @@ type budget struct {
 	most  float64 // GB-s; 0: none
 	field string  // that says so
 	spent float64 // GB-s by use of what has ended
-	began float64 // spent when the round began
+	began float64 // spent when the round began, in whichever run of the job
 	round float64 // what the newest whole round took, GB-s; 0: none has ended
+	done  float64 // of it, what an earlier run of the job spent on the round that goes on; 0: the round began anew
 
 	running map[string]float64 // GB-s that invocations which run may hold, by their ids
 	ended   bool               // anything has
@@ -70,22 +71,10 @@ func (b *budget) roundOver() {
 	if took := b.spent - b.began; took > 0 {
 		b.round = took
 	}
-	b.began = b.spent
+	b.began, b.done = b.spent, 0
 	for task, c := range b.closing {
 		c.round, c.now = max(c.round, c.now), 0
 		b.closing[task] = c
-	}
-}
-
-// resumed takes what was spent before for the rounds that were done, and for the one that goes on halfway.
-func (b *budget) resumed(rounds int, halfway *disdel.Halfway) {
-	b.began = b.spent
-	done := b.spent
-	if halfway != nil {
-		done = max(0, done-halfway.Spent)
-	}
-	if rounds > 0 {
-		b.round = done / float64(rounds)
 	}
 }
 
@@ -228,8 +217,9 @@ func (s step) fits(b budget, inv disdel.Invocation) bool {
 }
 
 // asks tells what an invocation begins that the budget has to hold, and what that is expected to cost: a round as much
-// as the last, a leg as much as the one before, another attempt as much as the one that failed, or its whole new
-// timeout after one; what closes a round as much as the most expensive of its kind so far.
+// as the last, less what an earlier run spent on it, a leg as much as the one before, another attempt as much as the
+// one that failed, or its whole new timeout after one; what closes a round as much as the most expensive of its kind so
+// far.
 func (m *Manager) asks(inv disdel.Invocation, a disdel.Activation) step {
 	s := step{least: leastHold}
 	if m.budget.round > 0 { // what a round takes is known, and may be less than that
@@ -249,8 +239,11 @@ func (m *Manager) asks(inv disdel.Invocation, a disdel.Activation) step {
 	case a.Outcome.Failed():
 		s.what, s.cost = "another attempt", a.HeldGBs()
 	case inv.Task == disdel.TaskTrain:
-		s.what, s.cost = fmt.Sprintf("round %d of %d", m.round+1, m.spec.Plan.Rounds), m.budget.round
-		s.whole = true
+		s.what = fmt.Sprintf("round %d of %d", m.round+1, m.spec.Plan.Rounds)
+		s.cost, s.whole = max(0, m.budget.round-m.budget.done), true
+		if m.budget.done > 0 { // the last round says little of how much is left of it
+			s.least = leastHold
+		}
 	case inv.Task == disdel.TaskEvaluate:
 		s.what, s.cost = "the evaluation", m.budget.closing[inv.Task].each
 	default:

@@ -253,6 +253,147 @@ func TestARoundThatABudgetStoppedIsKept(t *testing.T) {
 	}
 }
 
+// stoppedHalfway is a job that its budget stopped in the middle of its first round, which is kept, and its Spec.
+func stoppedHalfway(t *testing.T, s *surroundings) (*Controller, Spec, *disdel.Record) {
+	t.Helper()
+	s.end = heeding(2 * time.Second)
+	run := s.controller()
+	run.cfg.Keeps = true
+	spec := budgeted(3, 1.5)
+	rec, err := run.Run(t.Context(), spec, disdel.DataInfo{})
+	if err != nil || rec.Halfway == nil || rec.Halfway.Mark == "" || rec.Halfway.Spent != rec.UsedGBs {
+		t.Fatalf("%v: %v, %v, %+v", rec.Status, rec.Failure, err, rec.Halfway)
+	}
+	return run, spec, rec
+}
+
+// Who resumes a job with too little, stops it at once, or does so while the platform is away loses nothing of what was
+// kept of its round: the next resume goes on with it.
+func TestWhatIsKeptOutlivesAResumeThatBeginsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		most    float64
+		prepare func(context.Context) error
+	}{
+		"too little": {1.51, nil},
+		"no platform": {60, func(context.Context) error {
+			return &disdel.Error{Kind: disdel.Unavailable, Op: "prepare", Msg: "nobody answers"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				run, spec, rec := stoppedHalfway(t, s)
+				was := *rec.Halfway
+				again := func(resumes int, most float64) *disdel.Record {
+					spec := spec
+					spec.Resumes, spec.Job.Resources.MaxCost = resumes, most
+					if err := StartOver(*rec, &spec); err != nil {
+						t.Fatal(err)
+					}
+					s.calls = nil
+					next, err := run.Resume(t.Context(), spec, *rec)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return next
+				}
+				s.prepare = c.prepare
+				rec = again(1, c.most)
+				if rec.Status != disdel.StatusFailed || slices.Contains(s.calls, "sweep") {
+					t.Fatalf("%v, %v: %v", rec.Status, rec.Failure, s.calls)
+				}
+				h := rec.Halfway
+				if h == nil || h.Mark == "" || h.Mark == was.Mark || h.Mark != s.kept || h.Work != was.Work ||
+					h.Spent < was.Spent || !strings.Contains(rec.Failure.Msg, "is kept for a day") {
+					t.Fatalf("kept as %q, %v: %+v", s.kept, rec.Failure, h)
+				}
+				s.prepare, s.end = nil, nil
+				if rec = again(2, 60); rec.Status != disdel.StatusSucceeded || s.calls[0] != "take up" {
+					t.Errorf("%v, %v: %v", rec.Status, rec.Failure, s.calls)
+				}
+			})
+		})
+	}
+}
+
+// A round that is gone on with is not expected to cost what was spent on it before, and what it comes to in the end is
+// what both runs have spent. One that the store has lost costs all of it.
+func TestAKeptRoundCostsWhatIsLeftOfIt(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		b := newBudget(budgeted(12, 100).Job)
+		b.spent = 37
+		b.resumed(3, &disdel.Halfway{Round: 3, Spent: 7}, there)
+		m := NewManager(budgeted(12, 100))
+		m.budget = b
+		inv := disdel.Invocation{Task: disdel.TaskTrain}
+		if cost := m.asks(inv, disdel.Activation{}).cost; there && cost != 3 || !there && cost != 10 {
+			t.Errorf("there: %t; %g GB-s are next, of rounds of %g", there, cost, m.budget.round)
+		}
+		m.budget.spent = 41
+		m.budget.roundOver()
+		if m.budget.round != map[bool]float64{true: 11, false: 4}[there] || m.budget.done != 0 {
+			t.Errorf("there: %t; the round took %g", there, m.budget.round)
+		}
+	}
+}
+
+// What the workers of a later round have to do is the same for a run that begins with it as for the one before.
+func TestALaterRoundIsTheSameWork(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		spec := grantingSpec(2, 4, nil)
+		rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded {
+			t.Fatalf("%v: %v, %v", rec.Status, rec.Failure, err)
+		}
+		m, later := NewManager(spec), spec
+		m.enter(2)
+		later.Resumes = 1
+		rec.Status, rec.Halfway = disdel.StatusFailed, &disdel.Halfway{Round: 2, Mark: "m", Work: m.spec.digest(2)}
+		if err := TakeUp(*rec, &later, disdel.Checkpoint{Round: 2}); err != nil || later.Kept == nil {
+			t.Errorf("%v: another work, %s and not %s", err, later.digest(2), rec.Halfway.Work)
+		}
+		if later = spec; TakeUp(*rec, &later, disdel.Checkpoint{Round: 1}) != nil || later.Kept != nil {
+			t.Error("what was kept of another round than the checkpoint's is taken up")
+		}
+	})
+}
+
+// A round that cannot be kept is not called kept.
+func TestARoundThatTheStoreDoesNotKeep(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.end = heeding(2 * time.Second)
+		s.keep = func() error { return errors.New("out of memory") }
+		run := s.controller()
+		run.cfg.Keeps = true
+		rec, err := run.Run(t.Context(), budgeted(3, 1.5), disdel.DataInfo{})
+		if err != nil || rec.Halfway == nil || rec.Halfway.Mark != "" || !slices.Contains(s.calls, "sweep") ||
+			!strings.Contains(rec.Failure.Msg, "a resume trains round 1 anew") {
+			t.Errorf("%v, %v, %+v: %v", rec.Failure, err, rec.Halfway, s.calls)
+		}
+	})
+}
+
+// What still runs of a job that its budget stopped comes to its end, but not beyond the job's deadline.
+func TestTheDeadlineEndsWhatABudgetLets(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			if inv.Member == 1 {
+				return hangs(ctx, inv)
+			}
+			return heeding(2*time.Second)(ctx, inv)
+		}
+		spec, one := runSpec(2, 3), budgeted(3, 3)
+		spec.Job.Resources, spec.Plan.Platform, spec.Plan.Actions = one.Job.Resources, one.Plan.Platform, one.Plan.Actions
+		spec.Job.Reliability.Deadline = disdel.Duration(20 * time.Second)
+		run := s.controller()
+		run.cfg.Keeps = true
+		began := time.Now()
+		rec, err := run.Run(t.Context(), spec, disdel.DataInfo{})
+		if took := time.Since(began); err != nil || rec.Halfway == nil || took < 20*time.Second || took > 30*time.Second {
+			t.Errorf("after %v: %v, %v, %+v", took, rec.Failure, err, rec.Halfway)
+		}
+	})
+}
+
 // Rounds after the newest checkpoint are trained again, which a job that its budget stops says.
 func TestABudgetSaysWhatIsTrainedAgain(t *testing.T) {
 	saved := func(round int) *disdel.Checkpoint { return &disdel.Checkpoint{Round: round} }

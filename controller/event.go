@@ -17,7 +17,10 @@ type Moment struct {
 }
 
 // StartedEvent says that the job's package and its actions exist.
-type StartedEvent struct{ Moment }
+type StartedEvent struct {
+	Moment
+	Halfway bool // what Spec.Kept says is in the store
+}
 
 // EndedEvent is the end of an activation, whatever came of it.
 type EndedEvent struct {

@@ -51,6 +51,22 @@ func (m *Manager) halfway() *disdel.Halfway {
 	return h
 }
 
+// resumed takes what was spent before for the rounds that were done, and for the one that a budget stopped the job in,
+// which goes on where the store still has what was done of it.
+func (b *budget) resumed(rounds int, halfway *disdel.Halfway, there bool) {
+	b.began = b.spent
+	done := 0.0
+	if halfway != nil {
+		done = min(halfway.Spent, b.spent)
+	}
+	if rounds > 0 {
+		b.round = (b.spent - done) / float64(rounds)
+	}
+	if there {
+		b.began, b.done = b.spent-done, done
+	}
+}
+
 // newestCheckpoint is the round that a resume would begin with.
 func (m *Manager) newestCheckpoint() int {
 	if m.saved == nil {
@@ -59,12 +75,13 @@ func (m *Manager) newestCheckpoint() int {
 	return m.saved.Round
 }
 
-// again says what a resume of a job that stops here does twice, or does not; "" where it does nothing twice.
+// again says what a resume of a job that stops here does twice; "" where it does nothing twice, or where that is known
+// only once the round is kept.
 func (m *Manager) again(h *disdel.Halfway) string {
 	from := m.newestCheckpoint()
 	switch {
 	case h != nil && h.Work != "":
-		return fmt.Sprintf("; what was done of round %d is kept for a day, and a resume goes on with it", m.round+1)
+		return ""
 	case from < m.round && h != nil:
 		return fmt.Sprintf("; a resume trains rounds %d to %d anew: the newest checkpoint is before them", from+1, m.round+1)
 	case from < m.round-1:
@@ -72,9 +89,13 @@ func (m *Manager) again(h *disdel.Halfway) string {
 	case from < m.round:
 		return fmt.Sprintf("; a resume trains round %d anew: the newest checkpoint is before it", from+1)
 	case h != nil:
-		return fmt.Sprintf("; a resume trains round %d anew, which took %.3g GB-s so far", m.round+1, h.Spent)
+		return trainedAnew(*h)
 	}
 	return ""
+}
+
+func trainedAnew(h disdel.Halfway) string {
+	return fmt.Sprintf("; a resume trains round %d anew, which took %.3g GB-s so far", h.Round+1, h.Spent)
 }
 
 // kept is what the store has of a round of a job's record, where the job goes on with the same work; nil: nothing that
@@ -87,29 +108,52 @@ func kept(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
 	return h
 }
 
-// keep leaves in the store what is there of the round that a budget stopped the job in, and tells whether it has.
+// keep leaves in the store what is there of the round that a budget stopped the job in, and tells whether it has. The
+// failure says which of the two it is.
 func (r *run) keep(ctx context.Context) bool {
-	h := r.rec.Halfway
-	if h == nil || h.Work == "" {
+	if r.rec.Halfway == nil {
+		return false
+	}
+	h := *r.rec.Halfway
+	h.Spent += r.cost.Used - r.usedAtEnd
+	h.Mark, h.Until = "", time.Time{}
+	r.rec.Halfway = &h
+	if h.Work == "" {
 		return false
 	}
 	now := r.c.cfg.Now()
 	mark := fmt.Sprintf("run %d, %d", r.spec.Resumes, now.UnixNano())
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
-	if err := r.c.cfg.Board.Keep(ctx, r.spec.ID, mark); err != nil {
+	err := r.c.cfg.Board.Keep(ctx, r.spec.ID, mark)
+	if err != nil {
 		r.log.WithError(err).Warn("the round that the job stopped in is not kept: a resume trains it anew")
+		r.failureSays(trainedAnew(h))
 		return false
 	}
-	left := *h
-	left.Mark, left.Until = mark, now.Add(keptFor)
-	r.rec.Halfway = &left
+	h.Mark, h.Until = mark, now.Add(keptFor)
+	r.failureSays(fmt.Sprintf("; what was done of round %d is kept for a day, and a resume goes on with it", h.Round+1))
 	return true
 }
 
+// failureSays adds to what the job's failure says.
+func (r *run) failureSays(text string) {
+	if f := r.rec.Failure; f != nil {
+		told := *f
+		told.Msg += text
+		r.rec.Failure = &told
+	}
+}
+
 // letEnd waits for what still runs of a job that its budget has stopped. All of it is within the budget; a worker that
-// ends, or stores its state, has done nothing in vain. Who cancels the job meanwhile ends that.
+// ends, or stores its state, has done nothing in vain. Who cancels the job meanwhile ends that, and so does the job's
+// deadline.
 func (r *run) letEnd(ctx context.Context) {
+	if end := r.endsAt(); !end.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, end)
+		defer stop()
+	}
 	for r.pending > 0 {
 		select {
 		case e := <-r.events:

@@ -86,7 +86,7 @@ func (m *Manager) Step(e Event) []Order {
 func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
 	switch e := e.(type) {
 	case StartedEvent:
-		m.budget.resumed(len(m.spec.Done), m.spec.Kept)
+		m.budget.resumed(len(m.spec.Done), m.spec.Kept, e.Halfway)
 		return m.begin(), of
 	case EndedEvent:
 		return m.activationEnded(e.Activation), e.Activation

@@ -37,7 +37,8 @@ type StageOrder struct {
 }
 
 // GrantOrder has the job's admission asked for the containers of a stage before it begins. A GrantedEvent is the
-// answer, and nothing of the job runs until it comes.
+// answer, and nothing of the job is invoked until it comes. After a failure in the middle of a round its other workers
+// may run on until the store tells them, with the next renewal of their claims, that the round has begun anew.
 type GrantOrder struct {
 	Round int // the first that is to run with them
 	Plan  disdel.Plan

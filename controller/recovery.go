@@ -156,6 +156,7 @@ func (m *Manager) restartRound(a disdel.Activation) []Order {
 // refused.
 func (m *Manager) beginRoundAgain() []Order {
 	m.clear()
+	m.budget.done = 0
 	return append([]Order{ForgetOrder{m.round}}, m.startWorkers()...)
 }
 
@@ -176,5 +177,6 @@ func (m *Manager) rollBack(a disdel.Activation) []Order {
 		round = min(m.saved.Round, m.round)
 	}
 	m.forget(round)
+	m.budget.done = 0
 	return append(orders, m.startRound(round)...)
 }

@@ -92,6 +92,7 @@ type run struct {
 	final          disdel.ModelRef // what the action that wrote the final weights said of them
 	previousPhases disdel.Phases   // of the runs of this job before this one
 	notGranted     string          // what onlookers were told of last
+	usedAtEnd      float64         // GB-s by use, when it was decided that the job ends; more of it may still run
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
@@ -115,8 +116,9 @@ func (r *run) execute(ctx context.Context) {
 	defer noMore()
 	r.delays, r.stopAlarm = delays, func() {}
 	r.began = r.c.cfg.Now()
-	first := Event(StartedEvent{Moment{Spent: r.cost.Used}})
-	if err := r.ready(ctx); err != nil {
+	err := r.ready(ctx)
+	first := Event(StartedEvent{Moment: Moment{Spent: r.cost.Used}, Halfway: r.spec.Kept != nil})
+	if err != nil {
 		first = refused(disdel.Invocation{}, err)
 	}
 	for _, a := range r.spec.Plan.Actions {
@@ -145,6 +147,10 @@ func (r *run) ready(ctx context.Context) error {
 		there, err := false, error(nil)
 		if r.spec.Kept != nil {
 			there, err = r.c.cfg.Board.TakeUp(ctx, r.spec.ID, r.spec.Kept.Mark)
+		}
+		if r.spec.Kept != nil && !there {
+			r.log.WithField("round", r.spec.Kept.Round).Warn("the store has lost what was kept of the round: it is trained anew")
+			r.spec.Kept = nil
 		}
 		if err == nil && !there {
 			_, err = r.c.cfg.Board.Sweep(ctx, r.spec.ID)
@@ -251,7 +257,10 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Best = &o.Best
 		case FinishOrder:
 			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
-			r.rec.Halfway = o.Halfway
+			r.rec.Halfway, r.usedAtEnd = o.Halfway, r.cost.Used
+			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.watched) == 0 {
+				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is as it was left
+			}
 			ended = true
 		}
 	}

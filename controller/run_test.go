@@ -26,6 +26,7 @@ type surroundings struct {
 	calls []string
 	saved []disdel.Record
 	kept  string // mark
+	keep  func() error
 
 	end     func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error)
 	prepare func(ctx context.Context) error
@@ -115,6 +116,9 @@ func (s *surroundings) Forget(context.Context, disdel.JobID, int) error { return
 
 func (s *surroundings) Keep(_ context.Context, _ disdel.JobID, mark string) error {
 	s.called("keep")
+	if s.keep != nil {
+		return s.keep()
+	}
 	s.kept = mark
 	return nil
 }

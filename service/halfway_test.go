@@ -18,38 +18,48 @@ func TestAJobGoesOnInTheRoundThatItsBudgetStopped(t *testing.T) {
 	}
 	s := pooled(t, t.TempDir(), 0, true) // whose store outlives its jobs
 	budget := fmt.Sprintf("resources.maxCost=%gGB-s", 0.4*whole.ByUse())
-	rec, err := submit(t, s, small(t, append(long, budget)...)).Wait(t.Context())
+	run := submit(t, s, small(t, append(long, budget)...))
+	reached := map[int]int{} // epoch that each worker was seen in last
+	eachEpoch(run, func(worker, epoch int) { reached[worker] = max(reached[worker], epoch) })
+	rec, err := run.Wait(t.Context())
 	if err != nil || rec.Failure == nil || rec.Failure.Code != disdel.CodeOverBudget ||
 		rec.Halfway == nil || rec.Halfway.Mark == "" {
 		t.Fatalf("%v for %g of %g GB-s, %v: %v, %+v", rec.Status, rec.ByUse(), whole.ByUse(), err, rec.Failure, rec.Halfway)
 	}
-	run, err := s.Resume(t.Context(), ResumeRequest{Job: string(rec.ID), Sets: []string{"resources.maxCost=1000GB-s"}})
+	run, err = s.Resume(t.Context(), ResumeRequest{Job: string(rec.ID), Sets: []string{"resources.maxCost=1000GB-s"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := whole.Job.Training.Epochs
 	for e := range run.Events() {
-		switch what := e.What.(type) {
-		case Resumed:
-			if !what.Halfway {
-				t.Errorf("%+v", what)
-			}
-		case Progress:
-			for _, p := range what.Actions {
-				if p.Task == disdel.TaskTrain {
-					first = min(first, p.Epoch)
-				}
-			}
+		if what, ok := e.What.(Resumed); ok && !what.Halfway {
+			t.Errorf("%+v", what)
 		}
 	}
-	if first <= 1 {
-		t.Errorf("it trained epoch %d again", first)
-	}
+	eachEpoch(run, func(worker, epoch int) {
+		if epoch < reached[worker] {
+			t.Errorf("worker %d trained epoch %d again, and had come to %d", worker, epoch, reached[worker])
+		}
+	})
 	if rec, err = run.Wait(t.Context()); err != nil || rec.Status != disdel.StatusSucceeded {
 		t.Fatalf("%v, %v: %v", rec.Status, err, rec.Failure)
 	}
 	was, is := whole.Rounds[0], rec.Rounds[0]
 	if len(is.Trained) != whole.Job.Training.Epochs || !reflect.DeepEqual(was.Trained, is.Trained) || *was.Loss != *is.Loss {
 		t.Errorf("losses %v and then %g, and without a stop %v and %g", is.Trained, *is.Loss, was.Trained, *was.Loss)
+	}
+}
+
+// eachEpoch calls what for every epoch that a worker of a run is seen in, until the run ends.
+func eachEpoch(run *Run, what func(worker, epoch int)) {
+	for e := range run.Events() {
+		p, ok := e.What.(Progress)
+		if !ok {
+			continue
+		}
+		for _, a := range p.Actions {
+			if a.Task == disdel.TaskTrain {
+				what(a.Member, a.Epoch)
+			}
+		}
 	}
 }

@@ -66,7 +66,8 @@ func (q *queue) open(l *ledger, whole scheduler.Capacity, lives map[string]bool)
 	})
 	q.ownWord(l)
 	for job, t := range q.turns {
-		if _, known := l.Owners[job]; !known && (t.demand.Held != nil || t.began) { // the ledger has lost it
+		_, known := l.Owners[job]
+		if !known && t.failed == nil && (t.demand.Held != nil || t.began) { // the ledger has lost it
 			l.Books.Jobs = append(l.Books.Jobs, t.demand)
 			l.Owners[job] = q.s.token
 		}

@@ -298,8 +298,8 @@ func (q *queue) try(ctx context.Context, h *history.Store, whole scheduler.Capac
 	for _, job := range entered {
 		delete(q.costs, job)
 	}
-	for _, t := range q.turns {
-		t.gaveSome = false
+	for _, t := range q.turns { // the ledger has been told
+		t.gaveBack, t.gaveSome = false, false
 	}
 	q.tell(books, decided)
 	q.fulfil(books, answers)
@@ -313,9 +313,8 @@ func (q *queue) tell(books *scheduler.Admission, decided map[disdel.JobID]schedu
 		if t == nil {
 			continue
 		}
-		t.gaveBack = false
 		if t.demand.Held == nil && books.Has(d.Job) {
-			t.demand.Held = d.Held
+			t.demand.Held, t.gaveBack = d.Held, false
 			q.admitted(t, d.Held.Gang)
 		}
 	}

@@ -54,7 +54,10 @@ func (g *gangKeeper) await(ctx context.Context, round int) error {
 		g.turn = t
 		g.mu.Unlock()
 		defer close(t.over)
-		t.err = g.queue.again(g.life, g.job)
+		life, end := context.WithCancelCause(g.life)
+		defer end(nil)
+		defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })() // a job that fails stops nothing else of its life
+		t.err = g.queue.again(life, g.job)
 		return t.err
 	}
 	g.mu.Unlock()

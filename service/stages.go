@@ -50,7 +50,7 @@ func (q *queue) change(ctx context.Context, job disdel.JobID, to scheduler.Deman
 }
 
 // answered waits for what comes of a change. One that nobody has looked at in time is withdrawn: nothing is granted to
-// a job that does not know of it.
+// a job that does not know of it, and what was written without an answer is taken back at the next look.
 func (q *queue) answered(ctx context.Context, t *turn, w *change) (refused string) {
 	late := time.NewTimer(answerWithin)
 	defer late.Stop()
@@ -65,7 +65,7 @@ func (q *queue) answered(ctx context.Context, t *turn, w *change) (refused strin
 	if t.change != w {
 		return <-w.answer
 	}
-	t.change = nil
+	t.change, t.gaveSome = nil, true
 	return "the queue of the pool did not answer"
 }
 

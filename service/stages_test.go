@@ -198,3 +198,91 @@ func TestNothingIsGrantedUnheard(t *testing.T) {
 		t.Errorf("%+v once it has left", l.Books.Jobs)
 	}
 }
+
+// asked has a job wait for another gang with nothing in hand, before anybody looks.
+func asked(q *queue, job disdel.JobID, gang scheduler.Gang) *turn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.turns[job]
+	t.began, t.gaveBack, t.granted = true, true, make(chan struct{})
+	t.demand.Gang, t.demand.Held = gang, nil
+	return t
+}
+
+// holding has two jobs hold so many containers each of a pool of eight.
+func holding(t *testing.T, first, second int) *Service {
+	t.Helper()
+	s := pooled(t, t.TempDir(), 1024*disdel.MB, false)
+	for job, workers := range map[disdel.JobID]int{"job-a": first, "job-b": second} {
+		run := &Run{id: job, story: &story{}, journal: newJournal(job, nil)}
+		if err := s.queue.enter(t.Context(), run, scheduler.Demand{Job: job, Gang: gangOf(workers)}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.queue.leave(job, 0) })
+	}
+	return s
+}
+
+// A job that gave back its gang while the history was away, to wait for a larger one, is not let go with the old gang
+// once the ledger is back, which still says that it has that.
+func TestAGangThatWasGivenBackBlindlyIsNotGrantedAgain(t *testing.T) {
+	s := holding(t, 2, 4)
+	waits := asked(s.queue, "job-a", gangOf(6))
+	if err := s.queue.alone(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.queue.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := noted(t, s)
+	if waits.demand.Held != nil || heldIn(l, "job-a") != 0 {
+		t.Errorf("it holds %+v, and by the ledger %v", waits.demand.Held, heldIn(l, "job-a"))
+	}
+	s.queue.leave("job-b", 0)
+	if err := s.queue.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if waits.demand.Held == nil || waits.demand.Held.Room.Memory != 768*disdel.MB {
+		t.Errorf("with room for it: %+v", waits.demand.Held)
+	}
+}
+
+// A gang that can never be is refused once, and its job does not stand in the ledger afterwards.
+func TestAGangThatCanNeverBeLeavesTheQueue(t *testing.T) {
+	s := holding(t, 2, 4)
+	never := asked(s.queue, "job-a", gangOf(9))
+	for range 2 {
+		if err := s.queue.settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if l, _ := noted(t, s); never.failed == nil || len(l.Books.Jobs) != 1 {
+			t.Errorf("%v, %+v", never.failed, l.Books.Jobs)
+		}
+	}
+	<-never.granted
+}
+
+// A job that fails while it waits for the gang of its next round waits no longer.
+func TestARoundsTurnEndsWithItsRun(t *testing.T) {
+	s := holding(t, 2, 4)
+	g := &gangKeeper{queue: s.queue, job: "job-a", life: t.Context(), keep: scheduler.KeepRound}
+	if err := g.await(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.queue.mu.Lock()
+	s.queue.turns["job-a"].demand.Gang = gangOf(6)
+	s.queue.mu.Unlock()
+	work, stop := context.WithCancelCause(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- g.await(work, 1) }()
+	failed := errors.New("the deadline has passed")
+	stop(failed)
+	select {
+	case err := <-over:
+		if !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it still waits")
+	}
+}
