@@ -14,6 +14,7 @@ import (
 // asked is what a request asks about: rows that came with it, rows beside the models, or rows of a data set.
 func (h *Host) asked(ctx context.Context, store *modelstore.Store, req disdel.InferRequest) (in inputs, err error) {
 	if req.Dataset == nil {
+		h.shard = shardCache{} // of a question before this one, which this one's estimate knows nothing of
 		return readInputs(ctx, store, req)
 	}
 	d := req.Dataset

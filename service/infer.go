@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +20,8 @@ type Trained struct {
 
 	// Better is an older version of the model, asked for by its name alone, that is better by much; nil: there is none.
 	Better *modelstore.Model
+
+	large *sync.Mutex // held by whoever reads a large picture; nil: nobody else does
 }
 
 // Inference is what a model said of rows.
@@ -48,7 +51,7 @@ func (s *Service) Trained(ctx context.Context, ref string) (*Trained, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trained{Model: m, Graph: g}
+	t := &Trained{Model: m, Graph: g, large: &s.large}
 	if ref != m.Name {
 		return t, nil
 	}
@@ -62,6 +65,10 @@ func (s *Service) Trained(ctx context.Context, ref string) (*Trained, error) {
 // Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. For one whose job resized its images (data.resize)
 // they may be of any size, that of the data set for one: they are resized in the same way.
 func (t *Trained) Read(name string, data []byte) (Inputs, error) {
+	if t.large != nil && isLargePicture(data) {
+		t.large.Lock()
+		defer t.large.Unlock()
+	}
 	return readInputs(name, data, t.Graph.Input(), t.Data.Resize)
 }
 

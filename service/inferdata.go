@@ -95,11 +95,13 @@ func (s *Service) inferData(ctx context.Context, t *Trained, d dataAsk, keep boo
 	}
 	q.folder = path.Join("answers", q.pkg)
 	defer func() { // also where the context has ended
-		ctx, finish := context.WithoutCancel(ctx), q.shelf.DiscardAnswers
+		ctx, e := context.WithoutCancel(ctx), error(nil)
 		if keep && err == nil {
-			finish = q.shelf.EndAnswers
+			e = q.shelf.KeepAnswers(ctx, q.folder, out.Answers)
+		} else {
+			e = q.shelf.DiscardAnswers(ctx, q.folder)
 		}
-		if e := finish(ctx, q.folder); e != nil && err == nil {
+		if err == nil {
 			err = e
 		}
 	}()

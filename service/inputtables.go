@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"math"
 	"strconv"
@@ -20,6 +21,18 @@ import (
 func isPicture(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
+
+// isLargePicture tells of pictures of megapixels, a small file of which may take any memory that is allowed while it is
+// read: a service reads them one at a time.
+func isLargePicture(data []byte) bool {
+	if !isPicture(data) {
+		return false
+	}
+	head, _, err := image.DecodeConfig(bytes.NewReader(data))
+	return err == nil && head.Height > 0 && head.Width > largePicture/head.Height
+}
+
+const largePicture = 1 << 21 // pixels
 
 // pictureScale makes bytes numbers as data sets of pictures have them.
 const pictureScale = float32(1.0 / 255)

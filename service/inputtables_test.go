@@ -7,7 +7,9 @@ import (
 	"image/color"
 	"image/png"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,5 +82,36 @@ func TestInputsOfPictures(t *testing.T) {
 			!strings.Contains(err.Error(), "x.png") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Of a service's models one large picture is read at a time, and what is small waits for none.
+func TestLargePicturesAreReadOneAtATime(t *testing.T) {
+	picture := func(side int) []byte {
+		var file bytes.Buffer
+		if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, side, side))); err != nil {
+			t.Fatal(err)
+		}
+		return file.Bytes()
+	}
+	var turn sync.Mutex
+	m := &Trained{Graph: &model.Graph{Nodes: []model.Node{{Out: model.Shape{1, 2, 2}}}}, large: &turn}
+	turn.Lock()
+	if _, err := m.Read("small.png", picture(1000)); err != nil {
+		t.Error(err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := m.Read("large.png", picture(2000))
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		t.Errorf("it was read while another one was: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	turn.Unlock()
+	if err := <-read; err != nil {
+		t.Error(err)
 	}
 }

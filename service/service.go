@@ -44,6 +44,7 @@ type core struct {
 	gpus     func() ([]gpu.Device, error)
 	// whether the engine for GPUs computes a network; nil: the program has none
 	gpuEngine func(g *model.Graph) error
+	large     sync.Mutex      // held by whoever reads a large picture
 	planners  chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
 	open      context.Context // ends when Close begins
 	closing   context.CancelFunc

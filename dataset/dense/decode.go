@@ -98,13 +98,24 @@ func (d *decoded) decode(channels, height, width int) error {
 			return nil
 		}
 	}
-	d.draw(img)
+	if err := d.draw(img); err != nil {
+		return err
+	}
 	d.part(d.canvas.Pix, channels)
 	return nil
 }
 
-// mostAsked is the most pixels of a picture that somebody sends: a few bytes of a file can claim any number.
-const mostAsked = 1 << 26
+// Bounds of a picture that somebody sends, of which a few bytes can claim anything: its pixels, its longer side, which
+// is JPEG's own bound, and its pixels where it stays as large as it is.
+const (
+	mostAsked    = 1 << 26
+	longestAsked = 1 << 16
+	mostKept     = 1 << 24
+)
+
+// mostScaled bounds what draw.BiLinear holds while it scales, four float64 for every column of the new picture and row
+// of the old one; it counts them in 32 bits, and panics where that is too few.
+const mostScaled = 1 << 25
 
 // Picture is the bytes of a PNG or JPEG file as a row of a data set of pictures, [channels height width] from 0 to 255,
 // brought to that size and to one channel or three as those of a folder are. A height of 0 leaves the size as it is. It
@@ -119,7 +130,8 @@ func Picture(file []byte, channels, height, width int) (pixels []byte, shape []i
 	switch {
 	case err != nil:
 		return bad("", err)
-	case head.Width < 1 || head.Height < 1 || head.Width > mostAsked/head.Height:
+	case head.Width < 1 || head.Height < 1 || max(head.Width, head.Height) > longestAsked ||
+		head.Width > mostAsked/head.Height || height == 0 && head.Width > mostKept/head.Height:
 		return bad(fmt.Sprintf("one of %dx%d pixels is not read", head.Height, head.Width), nil)
 	case channels != 1 && channels != 3:
 		return bad(fmt.Sprintf("pictures have 1 channel or 3, and %d are asked for", channels), nil)
@@ -148,13 +160,18 @@ func (d *decoded) load() error {
 }
 
 // draw brings a picture to the canvas' size, over white where it is not there at all.
-func (d *decoded) draw(img image.Image) {
+func (d *decoded) draw(img image.Image) error {
+	from, to := img.Bounds().Size(), d.canvas.Bounds().Size()
+	if from != to && to.X > mostScaled/max(1, from.Y) {
+		return fmt.Errorf("one of %dx%d pixels cannot be brought to %dx%d", from.Y, from.X, to.Y, to.X)
+	}
 	draw.Draw(d.canvas, d.canvas.Bounds(), image.White, image.Point{}, draw.Src)
-	if img.Bounds().Size() == d.canvas.Bounds().Size() {
+	if from == to {
 		draw.Draw(d.canvas, d.canvas.Bounds(), img, img.Bounds().Min, draw.Over)
 	} else {
 		draw.BiLinear.Scale(d.canvas, d.canvas.Bounds(), img, img.Bounds(), draw.Over, nil)
 	}
+	return nil
 }
 
 // part takes the channels of pixels apart.

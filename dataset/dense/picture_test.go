@@ -2,8 +2,12 @@ package dense
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
+	"image"
 	"image/color"
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -43,7 +47,7 @@ func TestAPictureAloneIsThatOfAFolder(t *testing.T) {
 	whole := files["a/1.png"]
 	for name, data := range map[string][]byte{
 		"nothing": nil, "a text": []byte("x"), "half of one": whole[:len(whole)/2],
-		"one of many pixels": bytes.Replace(whole, []byte{0, 0, 0, 4, 0, 0, 0, 2}, []byte{0, 8, 0, 0, 0, 8, 0, 0}, 1),
+		"one of many pixels": claiming(whole, 1<<19, 1<<19),
 	} {
 		if _, _, err := Picture(data, 3, 2, 4); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v", name, err)
@@ -52,4 +56,44 @@ func TestAPictureAloneIsThatOfAFolder(t *testing.T) {
 	if _, _, err := Picture(whole, 2, 2, 4); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("of two channels: %v", err)
 	}
+}
+
+// A small file whose scaling would take any memory, or more than can be counted, is refused, alone and in a folder.
+func TestPicturesThatTakeAnyMemoryAreRefused(t *testing.T) {
+	thin := asPNG(image.NewGray(image.Rect(0, 0, 1, 1<<16)))
+	for _, size := range [][2]int{{1, 1 << 14}, {1, 40_000}} { // rows and columns: 32 GiB, and more than 32 bits count
+		if _, _, err := Picture(thin, 1, size[0], size[1]); !errors.Is(err, disdel.Invalid) ||
+			!strings.Contains(err.Error(), "cannot be brought") {
+			t.Errorf("brought to %v: %v", size, err)
+		}
+	}
+	root := t.TempDir()
+	put(t, root, map[string][]byte{"a/1.png": thin, "b/2.png": thin})
+	in, err := Pictures{Folder: root, Height: 1, Width: 40_000, Gray: true}.Input("set")
+	if err == nil {
+		err = in.Each(func(dataset.DenseRow) error { return nil })
+	}
+	if err == nil || !strings.Contains(err.Error(), "cannot be brought") {
+		t.Errorf("in a folder: %v", err)
+	}
+	whole := asPNG(one(red, 4, 2))
+	for name, c := range map[string]struct{ columns, rows, height int }{
+		"one of any pixels":                {1 << 14, 1<<12 + 1, 2},
+		"one of a long side":               {4, 1<<16 + 1, 2},
+		"one that stays as large as it is": {1 << 12, 1<<12 + 1, 0},
+	} {
+		_, _, err := Picture(claiming(whole, c.columns, c.rows), 3, c.height, 4)
+		if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "is not read") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// claiming is a PNG file whose head tells of another size.
+func claiming(file []byte, columns, rows int) []byte {
+	out := bytes.Clone(file) // a signature, a length, the head's name, its 13 bytes and their checksum
+	binary.BigEndian.PutUint32(out[16:], uint32(columns))
+	binary.BigEndian.PutUint32(out[20:], uint32(rows))
+	binary.BigEndian.PutUint32(out[29:], crc32.ChecksumIEEE(out[12:29]))
+	return out
 }

@@ -2,12 +2,12 @@ package commandline
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/files"
@@ -69,7 +69,7 @@ func openAnswerLog(name string) (*answerLog, error) {
 			Kind: kind, Op: "write " + name, Msg: msg, Err: err, Hint: "name another file with --output",
 		}
 	}
-	f, err := files.Lock(name)
+	f, err := openLocked(name)
 	switch {
 	case files.Held(err):
 		return bad(disdel.Conflict, "another process is writing it", nil)
@@ -81,15 +81,30 @@ func openAnswerLog(name string) (*answerLog, error) {
 		f.Close()
 		return bad(disdel.Invalid, err.Error(), nil)
 	}
-	err = f.Truncate(l.end)
-	if err == nil && l.end == 0 { // it is new: a lock is for its owner alone, and answers are not
-		err = f.Chmod(0o644)
-	}
-	if err != nil {
+	if err := f.Truncate(l.end); err != nil {
 		f.Close()
 		return bad(disdel.Invalid, "", files.Plain(err))
 	}
 	return l, nil
+}
+
+// openLocked opens and locks a file. One that is new has the permissions that the user gives new files: a lock is for
+// its owner alone.
+func openLocked(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	f.Close()
+	return files.Lock(name)
+}
+
+// lineStart is what every line begins with, and what was torn off of one too.
+const lineStart = `{"file":"`
+
+// torn tells whether text may be the beginning of a line.
+func torn(text string) bool {
+	return strings.HasPrefix(text, lineStart) || strings.HasPrefix(lineStart, text)
 }
 
 // read goes through the lines that are there.
@@ -98,7 +113,7 @@ func (l *answerLog) read() error {
 	for n := 1; ; n++ {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			if len(text) > 0 && !bytes.HasPrefix(text, []byte("{")) {
+			if !torn(string(text)) {
 				return fmt.Errorf("line %d is no answer for a file", n)
 			}
 			return nil
@@ -127,9 +142,9 @@ func ownFault(k disdel.Kind) bool {
 	return k == disdel.Invalid || k == disdel.Corrupt || k == disdel.OverLimit || k == disdel.Diverged
 }
 
-// key is what two equal states have in common.
+// key is what two equal states have in common, with the name as JSON has it.
 func (f fileState) key() string {
-	return fmt.Sprintf("%d %d %s", f.Size, f.Modified.UnixNano(), f.Name)
+	return fmt.Sprintf("%d %d %s", f.Size, f.Modified.UnixNano(), string([]rune(f.Name)))
 }
 
 func (l *answerLog) has(f fileState) bool { return l.lines[f.key()] }

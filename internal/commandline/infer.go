@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
@@ -154,7 +155,7 @@ func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, mo
 func inferToOutput(ctx context.Context, u *terminal.UI, models client.Models, model string, ask service.DataQuestion,
 ) error {
 	w := bufio.NewWriterSize(u.Out, 1<<16)
-	rows, err := modeltext.NewRows(".jsonl", w)
+	rows, err := modeltext.NewRows(".jsonl", cleaned{w})
 	if err != nil {
 		return err
 	}
@@ -164,6 +165,16 @@ func inferToOutput(ctx context.Context, u *terminal.UI, models client.Models, mo
 	}
 	warn(u, out)
 	return err
+}
+
+// cleaned writes JSON, a whole document at a time, of which a terminal acts on nothing.
+type cleaned struct{ to io.Writer }
+
+func (c cleaned) Write(document []byte) (int, error) {
+	if _, err := c.to.Write(report.CleanJSON(document)); err != nil {
+		return 0, err
+	}
+	return len(document), nil
 }
 
 // inferToFile writes answers to a file, which is there once it is whole.

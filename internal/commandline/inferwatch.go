@@ -190,7 +190,8 @@ func (w *watching) state(name string) (f fileState, ok bool) {
 	if err != nil || !info.Mode().IsRegular() {
 		return f, false
 	}
-	return fileState{name, info.Size(), info.ModTime().UTC()}, true
+	modified := time.Unix(0, info.ModTime().UnixNano()) // of a year that JSON can say, whatever a file claims
+	return fileState{name, info.Size(), modified.UTC()}, true
 }
 
 // answer writes the line of a file. It returns what no other file would pass with either.
@@ -215,11 +216,16 @@ func (w *watching) answer(ctx context.Context, models client.Models, f fileState
 			return err
 		}
 		line.Error = disdel.AsError(err)
-		w.failed++
+	}
+	if err := w.log.add(line); err != nil {
+		return err
 	}
 	w.answered++
+	if line.Error != nil {
+		w.failed++
+	}
 	w.ui.Say("%s", line.text())
-	return w.log.add(line)
+	return nil
 }
 
 // beyondFile tells of failures that are no file's own: the watch waits, or ends.

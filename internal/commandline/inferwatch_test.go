@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -228,7 +229,9 @@ func TestAnOutputIsGoneOnWith(t *testing.T) {
 	if again, err := os.ReadFile(w.output); err != nil || !bytes.Equal(again, data) {
 		t.Errorf("%v\n%.200s\nwant\n%s", err, again, data)
 	}
-	for _, text := range []string{"something\n", "something", "{\"a\": 1}\n", "[1]\n"} {
+	for _, text := range []string{
+		"something\n", "something", "{\"a\": 1}\n", "[1]\n", `{"rows": [[1, 2]]}`, "{\n  \"file\": 1\n}",
+	} {
 		other := filepath.Join(t.TempDir(), "other.jsonl")
 		if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -257,5 +260,58 @@ func TestAWatchEndsWhenItIsTold(t *testing.T) {
 	}})
 	if got := w.lines(t); err != nil || !slices.Equal(got, []string{"a.csv [1]"}) {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// Files of names that are no text, and of times that nobody has had, are answered once, also after another start.
+func TestOddFilesAreAnsweredOnce(t *testing.T) {
+	w, ctx := watched(t), t.Context()
+	for name, at := range map[string]time.Time{
+		"odd\xff\xfe.csv": time.Unix(1_800_000_000, 7), "late.csv": time.Date(12_000, 1, 1, 0, 0, 0, 0, time.UTC),
+		"early.csv": time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		w.put(t, name, "12", 0)
+		if err := os.Chtimes(filepath.Join(w.folder, name), time.Time{}, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := w.look(ctx, said{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.lines(t); len(got) != 3 {
+			t.Errorf("%q", got)
+		}
+		if err := w.log.close(); err != nil {
+			t.Fatal(err)
+		}
+		w.begin(t)
+	}
+}
+
+// An output that is begun has the permissions that the user gives new files, and one that is there keeps its own.
+func TestAnOutputHasTheUsersPermissions(t *testing.T) {
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "mine.jsonl")
+	if err := os.WriteFile(mine, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		umask int
+		want  os.FileMode
+	}{{mine, 0o022, 0o600}, {filepath.Join(dir, "new.jsonl"), 0o027, 0o640}, {filepath.Join(dir, "x.jsonl"), 0o022, 0o644}} {
+		was := syscall.Umask(c.umask)
+		l, err := openAnswerLog(c.name)
+		syscall.Umask(was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := l.file.Stat(); err != nil || info.Mode().Perm() != c.want {
+			t.Errorf("%s: %v, %v", c.name, info.Mode(), err)
+		}
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

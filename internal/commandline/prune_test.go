@@ -66,7 +66,8 @@ func TestAPruneLeavesWeightsThatJobsNeed(t *testing.T) {
 	for _, name := range []string{"queued", "runs", "paused", "fresh", "noted", "done", "gone", "nobody"} {
 		weights.list = append(weights.list, modelstore.Kept{Ref: "sha256:" + name, Written: old})
 	}
-	weights.list = append(weights.list, modelstore.Kept{Ref: "sha256:new", Written: now})
+	weights.list = append(weights.list, modelstore.Kept{Ref: "sha256:new", Written: now},
+		modelstore.Kept{Ref: "sha256:nobody knows when"})
 	d := prunedDocument{needed: map[string]bool{}}
 	before := now.Add(-time.Minute)
 	if err := d.prune(t.Context(), records, before); err != nil {

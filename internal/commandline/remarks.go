@@ -224,7 +224,7 @@ func (d *prunedDocument) pruneWeights(ctx context.Context, models client.Models,
 		return err
 	}
 	for _, k := range list {
-		if d.needed[k.Ref] || !k.Written.Before(before) {
+		if d.needed[k.Ref] || k.Written.IsZero() || !k.Written.Before(before) { // zero: nobody knows when
 			continue
 		}
 		if !d.DryRun {

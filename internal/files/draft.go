@@ -3,7 +3,9 @@ package files
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 
@@ -12,24 +14,30 @@ import (
 
 // Draft is a file that is being written under a name of its own, until it is whole.
 type Draft struct {
-	*bufio.Writer
-	file *os.File
-	path string
+	buffer *bufio.Writer
+	file   *os.File
+	path   string
 }
 
-// NewDraft begins a file that must not exist yet. It returns Conflict where it does, and Invalid where none can be
-// written.
+// NewDraft begins a file that must not exist yet, with the permissions that the user gives new files. It returns
+// Conflict where it does, and Invalid where none can be written.
 func NewDraft(path string) (*Draft, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, taken(path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part")
-	if err != nil {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "write " + path, Err: Plain(err), Hint: "name a file in a folder that is there",
+	for {
+		own := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x.part", filepath.Base(path), rand.Uint32()))
+		f, err := os.OpenFile(own, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			continue
+		case err != nil:
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "write " + path, Err: Plain(err), Hint: "name a file in a folder that is there",
+			}
 		}
+		return &Draft{buffer: bufio.NewWriterSize(f, 1<<16), file: f, path: path}, nil
 	}
-	return &Draft{Writer: bufio.NewWriterSize(f, 1<<16), file: f, path: path}, nil
 }
 
 func taken(path string) error {
@@ -38,21 +46,62 @@ func taken(path string) error {
 	}
 }
 
-// Finish gives the file its name. Where that cannot be done nothing of it stays.
+// unwritten is an error of the file system: NoSpace for a full disk, else Internal.
+func (d *Draft) unwritten(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case DiskFull(err):
+		return &disdel.Error{
+			Kind: disdel.NoSpace, Op: "write " + d.path, Err: Plain(err), Hint: "free some space, or name a file on another disk",
+		}
+	default:
+		return &disdel.Error{Kind: disdel.Internal, Op: "write " + d.path, Err: Plain(err), Hint: "check the disk"}
+	}
+}
+
+// Write adds to the file. It returns NoSpace for a full disk.
+func (d *Draft) Write(data []byte) (int, error) {
+	n, err := d.buffer.Write(data)
+	return n, d.unwritten(err)
+}
+
+// Finish gives the file its name. Where that cannot be done nothing of it stays. It returns Conflict where another one
+// has the name by now, and what Write returns.
 func (d *Draft) Finish() error {
-	err := errors.Join(d.Flush(), d.file.Chmod(0o644), d.file.Close())
+	err := errors.Join(d.buffer.Flush(), d.file.Close())
 	if err == nil {
-		err = os.Link(d.file.Name(), d.path) // unlike a rename it fails where somebody wrote one meanwhile
+		err = named(d.file.Name(), d.path, os.Link)
 	}
 	removed := os.Remove(d.file.Name())
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return taken(d.path)
 	case err != nil:
-		return &disdel.Error{Kind: disdel.Internal, Op: "write " + d.path, Err: Plain(err), Hint: "check the disk"}
+		return d.unwritten(err)
+	case errors.Is(removed, fs.ErrNotExist): // it has its name alone
+		return nil
 	default:
 		return removed
 	}
+}
+
+// named gives a file a name that must be free. A link, unlike a rename, fails where somebody has taken it meanwhile; on
+// file systems without links an empty file takes it first.
+func named(file, name string, link func(file, name string) error) error {
+	err := link(file, name)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	place, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	place.Close()
+	if err := os.Rename(file, name); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
 }
 
 // Abandon leaves nothing of the file.

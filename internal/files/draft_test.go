@@ -2,6 +2,7 @@ package files_test
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,7 +20,7 @@ func TestADraftIsThereWhenItIsWhole(t *testing.T) {
 		t.Helper()
 		d, err := files.NewDraft(path)
 		if err == nil {
-			_, err = d.WriteString("all of it")
+			_, err = io.WriteString(d, "all of it")
 		}
 		if err != nil {
 			t.Fatal(err)

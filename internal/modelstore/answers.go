@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -42,6 +43,27 @@ func (s *Store) EndAnswers(ctx context.Context, folder string) error {
 		return nil
 	}
 	return err
+}
+
+// KeepAnswers is EndAnswers of a folder where nothing but these answers stays: an attempt that somebody gave up may have
+// come to its end all the same, and answers are read by their folder too.
+func (s *Store) KeepAnswers(ctx context.Context, folder string, kept []disdel.AnswersRef) error {
+	if err := s.EndAnswers(ctx, folder); err != nil {
+		return err
+	}
+	for o, err := range s.bucket.List(ctx, folder+"/") {
+		if err != nil {
+			return blobs.Wrap(err, "keep answers", folder)
+		}
+		if slices.ContainsFunc(kept, func(r disdel.AnswersRef) bool { return r.Key == o.Key }) {
+			continue
+		}
+		if err := blobs.Wrap(s.bucket.Delete(ctx, o.Key), "keep answers", o.Key); err != nil &&
+			disdel.KindOf(err) != disdel.NotFound {
+			return err
+		}
+	}
+	return nil
 }
 
 // DiscardAnswers deletes all answers below a folder, and has none be written later.

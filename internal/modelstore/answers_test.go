@@ -27,7 +27,8 @@ func answered(values []float32, piece int) func(put func([]float32) error) error
 
 // Answers come back bit by bit, in whatever pieces they were written, and damaged ones not at all.
 func TestAnswersComeBack(t *testing.T) {
-	s, err := Open(t.Context(), "file://"+t.TempDir())
+	dir := t.TempDir()
+	s, err := Open(t.Context(), "file://"+dir)
 	if err == nil {
 		err = s.WantAnswers(t.Context(), "answers/a")
 	}
@@ -63,8 +64,15 @@ func TestAnswersComeBack(t *testing.T) {
 	if _, err := s.ReadAnswers(t.Context(), ref, 2); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("answers of another kind: %v", err)
 	}
-	if err := s.EndAnswers(t.Context(), "answers/a"); err != nil {
+	late := "answers/a/1-late.safetensors" // of an attempt that was given up
+	if _, err := s.WriteAnswers(t.Context(), late, sparse, answered([]float32{2.5, -1}, 1)); err != nil {
 		t.Fatal(err)
+	}
+	if err := s.KeepAnswers(t.Context(), "answers/a", []disdel.AnswersRef{ref}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "answers", "a", "*")); len(left) != 1 {
+		t.Errorf("%v is kept, %v", left, err)
 	}
 	if _, err := s.ReadAnswers(t.Context(), ref, 0); err != nil {
 		t.Errorf("answers that are kept: %v", err)

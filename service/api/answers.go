@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -50,7 +51,9 @@ func (l *lines) Begin(head service.DataHead) error {
 	l.begun = true
 	l.w.Header().Set("Content-Type", wire.AnswersType)
 	l.w.WriteHeader(http.StatusOK)
-	return l.write(wire.AnswerLine{Head: &head})
+	err := l.write(wire.AnswerLine{Head: &head})
+	l.control.Flush() //nolint:errcheck // answers may be minutes away, and who writes the next one finds out
+	return err
 }
 
 func (l *lines) Take(row service.Answered) error { return l.write(wire.AnswerLine{Row: &row}) }
@@ -61,5 +64,12 @@ func (l *lines) write(line wire.AnswerLine) error {
 		l.control.SetWriteDeadline(now.Add(slow)) //nolint:errcheck // there is none then
 		l.lately = now
 	}
-	return l.to.Encode(line)
+	err := l.to.Encode(line)
+	if odd := new(json.UnsupportedValueError); errors.As(err, &odd) {
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: "write answers", Msg: "the model says no number of a row",
+			Hint: "ask a model whose training did not diverge",
+		}
+	}
+	return err
 }

@@ -2,9 +2,16 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"testing"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/service"
 )
 
 // answersForData asks for answers for the rows of digits: what is known of them comes first, then each in its place,
@@ -42,5 +49,19 @@ func (h *house) answersForData(model string) {
 	}
 	if status, _ := h.ask("bob submit", "POST", path+"digits", nil); status != 404 {
 		h.t.Errorf("bob asks ann's model: %d", status)
+	}
+}
+
+// A row of which a model says no number ends the lines with that, and not with what JSON has against it.
+func TestARowWithoutNumbersIsTold(t *testing.T) {
+	w := httptest.NewRecorder()
+	out := &lines{w: w, to: json.NewEncoder(w), control: http.NewResponseController(w)}
+	if err := out.Begin(service.DataHead{Rows: 1}); err != nil || !w.Flushed {
+		t.Errorf("%v, and its head is on its way: %v", err, w.Flushed)
+	}
+	was := w.Body.Len()
+	row := service.Answered{Classified: &service.Classified{Probabilities: []float32{float32(math.NaN())}}}
+	if err := out.Take(row); !errors.Is(err, disdel.Diverged) || w.Body.Len() != was {
+		t.Errorf("%v, and %q", err, w.Body.String()[was:])
 	}
 }
