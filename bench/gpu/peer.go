@@ -62,7 +62,9 @@ func againstTorch(out io.Writer, b engine.Backend, python string, networks []str
 		fmt.Fprintf(out, "- %s %v, %s: %v: %s\n", name, []int(s.Graph.Input()), on, c, verdict)
 	}
 	if wrong > 0 {
-		return &disdel.Error{Kind: disdel.Internal, Op: "check", Msg: fmt.Sprintf("%d networks differ from PyTorch's or failed", wrong)}
+		return &disdel.Error{
+			Kind: disdel.Internal, Op: "check", Msg: fmt.Sprintf("%d networks differ from PyTorch's or failed", wrong),
+		}
 	}
 	return nil
 }
