@@ -33,14 +33,14 @@ test-cuda: ## what can be tested of the engine for GPUs where there is none: bui
 	scripts/test-cuda.sh
 
 .PHONY: gpu-check
-gpu-check: ## all networks on the GPU against the processor, and PyTorch where python3 has it, in gpu-report.md; says so where there is no GPU
+gpu-check: ## all networks on the GPU against the processor, and PyTorch where python3 has it, then figures, in gpu-report.md; says so where there is no GPU
 	[ -x bin/bench-gpu ] || $(MAKE) cuda-tools
-	bin/bench-gpu -parts check
+	bin/bench-gpu -within 6m
 
 .PHONY: bench-gpu
-bench-gpu: ## figures of the GPU beside the processor, in gpu-report.md; says so where there is no GPU
+bench-gpu: ## figures of the GPU beside the processor, in gpu-figures.md; says so where there is no GPU
 	[ -x bin/bench-gpu ] || $(MAKE) cuda-tools
-	bin/bench-gpu -parts figures,sharing
+	bin/bench-gpu -parts figures,sharing -report gpu-figures.md
 
 .PHONY: deps
 deps: ## what the tests need (Debian and npm packages)

@@ -48,6 +48,9 @@ func (e *aheadEngine) Stage(b dataset.Batch) error {
 
 func (e *aheadEngine) StepStaged(during func() error) (disdel.Metrics, error) {
 	of := e.staged
+	if e.staged = (dataset.Batch{}); of.Input.Rows == 0 {
+		return disdel.Metrics{}, &disdel.Error{Kind: disdel.Invalid, Op: "train", Msg: "no batch was staged"}
+	}
 	e.during = true
 	failed := during()
 	e.during = false

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
@@ -52,6 +53,43 @@ func TestTheCheckTellsEnginesApart(t *testing.T) {
 	b[1] = faster{b[1]}
 	if err := check(io.Discard, b, []model.Entry{lenet}); !errors.Is(err, disdel.Internal) {
 		t.Errorf("an engine with another rate: %v", err)
+	}
+}
+
+// halting has no engine for some networks.
+type halting struct {
+	engine.Backend
+	on string
+}
+
+func (b halting) New(s engine.Spec) (engine.Engine, error) {
+	if s.Graph.Name == b.on {
+		return nil, &disdel.Error{Kind: disdel.Internal, Op: "make engine", Msg: "injected"}
+	}
+	return b.Backend.New(s)
+}
+
+// What fails for one network is in the report, and the others are checked and measured all the same.
+func TestOneNetworkThatFailsStopsNoOther(t *testing.T) {
+	lenet, _ := model.Find("lenet5")
+	other, _ := model.Find("resnet20-cifar")
+	b := [2]engine.Backend{native.Backend{}, halting{native.Backend{}, "lenet5"}}
+	var text strings.Builder
+	err := check(&text, b, []model.Entry{lenet, other})
+	said := text.String()
+	if !errors.Is(err, disdel.Internal) || !strings.Contains(said, "FAILED: make engine: injected") ||
+		!strings.Contains(said, "- resnet20-cifar [3 32 32], float32: losses") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// What has not begun when its time is over is left out, and the report says so.
+func TestWhatIsLateIsLeftOut(t *testing.T) {
+	var text strings.Builder
+	b := [2]engine.Backend{native.Backend{}, native.Backend{}}
+	if err := figures(&text, b, "python3", time.Now().Add(-time.Second)); err != nil ||
+		strings.Count(text.String(), "left out for want of time: ") != len(measured) {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 }
 

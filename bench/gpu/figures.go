@@ -24,53 +24,66 @@ var measured = []struct {
 	{disdel.Network{Name: "resnet50", Input: []int{3, 32, 32}, Classes: 10}, 128},
 }
 
-// figures are lines of the form: figure NAME VALUE UNIT. PyTorch, where there is one for GPUs, computes in the same
-// precision.
-func figures(out io.Writer, b [2]engine.Backend, python string) error {
+// figures are lines of the form: figure NAME VALUE UNIT. A network that fails keeps none of the others from being
+// measured.
+func figures(out io.Writer, b [2]engine.Backend, python string, until time.Time) error {
 	fmt.Fprint(out, "\n## Figures: medians of 5 runs of 2 s\n\n")
+	var failed []error
 	for _, m := range measured {
-		g, err := model.Build(m.network)
-		if err != nil {
-			return err
-		}
-		s := engine.Spec{
-			Graph: g, BatchSize: m.batch, Training: true, Threads: runtime.NumCPU(),
-			Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
-		}
 		name := fmt.Sprintf("%s/%d", m.network.Name, m.batch)
-		processor, err := figure(out, name+"/"+b[0].Name(), b[0], s)
-		if err != nil {
-			return err
+		if late(out, name, until) {
+			continue
 		}
-		for _, precision := range []disdel.Precision{disdel.PrecisionFloat32, disdel.PrecisionTF32, disdel.PrecisionBF16} {
-			s.Precision = precision
-			at := name + "/" + string(precision)
-			gpu, err := figure(out, at+"/"+b[1].Name(), b[1], s)
-			if errors.Is(err, disdel.Unavailable) && precision != disdel.PrecisionFloat32 {
-				fmt.Fprintf(out, "no figure in %s: %v\n", precision, err)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(out, "figure %s/ratio %.2f x\n", at, gpu/processor)
-			if precision == disdel.PrecisionBF16 {
-				continue // autocast is another thing
-			}
-			if perSecond, why := torch(python, m.network, m.batch, precision == disdel.PrecisionTF32); why == "" {
-				fmt.Fprintf(out, "figure %s/torch %.0f samples/s\n", at, perSecond)
-				fmt.Fprintf(out, "figure %s/over-torch %.2f x\n", at, gpu/perSecond)
-			} else {
-				fmt.Fprintf(out, "no figure of PyTorch on this GPU: %s\n", why)
-			}
+		if err := figuresOf(out, b, python, name, m.network, m.batch); err != nil {
+			fmt.Fprintf(out, "no more figures of %s: %v\n", name, err)
+			failed = append(failed, err)
 		}
-		f, err := b[1].Footprint(s)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "figure %s/planned %d bytes of the device, with its guess of a context\n",
-			name, int64(f.In(footprint.Device)))
 	}
+	return errors.Join(failed...)
+}
+
+// figuresOf are those of one network. PyTorch, where there is one for GPUs, computes in the same precision.
+func figuresOf(out io.Writer, b [2]engine.Backend, python, name string, network disdel.Network, batch int) error {
+	g, err := model.Build(network)
+	if err != nil {
+		return err
+	}
+	s := engine.Spec{
+		Graph: g, BatchSize: batch, Training: true, Threads: runtime.NumCPU(),
+		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
+	}
+	processor, err := figure(out, name+"/"+b[0].Name(), b[0], s)
+	if err != nil {
+		return err
+	}
+	for _, precision := range []disdel.Precision{disdel.PrecisionFloat32, disdel.PrecisionTF32, disdel.PrecisionBF16} {
+		s.Precision = precision
+		at := name + "/" + string(precision)
+		gpu, err := figure(out, at+"/"+b[1].Name(), b[1], s)
+		if errors.Is(err, disdel.Unavailable) && precision != disdel.PrecisionFloat32 {
+			fmt.Fprintf(out, "no figure in %s: %v\n", precision, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "figure %s/ratio %.2f x\n", at, gpu/processor)
+		if precision == disdel.PrecisionBF16 {
+			continue // autocast is another thing
+		}
+		if perSecond, why := torch(python, network, batch, precision == disdel.PrecisionTF32); why == "" {
+			fmt.Fprintf(out, "figure %s/torch %.0f samples/s\n", at, perSecond)
+			fmt.Fprintf(out, "figure %s/over-torch %.2f x\n", at, gpu/perSecond)
+		} else {
+			fmt.Fprintf(out, "no figure of PyTorch on this GPU: %s\n", why)
+		}
+	}
+	f, err := b[1].Footprint(s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "figure %s/planned %d bytes of the device, with its guess of a context\n",
+		name, int64(f.In(footprint.Device)))
 	return nil
 }
 

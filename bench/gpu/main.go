@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -36,6 +35,7 @@ func run(args []string, progress io.Writer) error {
 	parts := f.String("parts", "check,figures,sharing", "what to do: check, figures, sharing")
 	to := f.String("report", "gpu-report.md", "the file that is written")
 	python := f.String("python", "python3", "the Python whose PyTorch is compared with, where it has one")
+	within := f.Duration("within", 0, "how long to go on with parts and networks that have not begun; 0: to the end")
 	worker := f.Bool("worker", false, "be one of those that share a GPU")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -43,21 +43,27 @@ func run(args []string, progress io.Writer) error {
 	if *worker {
 		return work(pair(backends.Standard(nil))[1], os.Stdin, progress)
 	}
-	var text bytes.Buffer
-	out := io.MultiWriter(&text, progress)
+	file, err := os.Create(*to) // written as it goes: whatever ends the program, what was found is there
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // it was closed, or what it lacks has been said
+	out := io.MultiWriter(file, progress)
 	began := time.Now()
-	err := report(out, strings.Split(*parts, ","), *python)
+	var until time.Time
+	if *within > 0 {
+		until = began.Add(*within)
+	}
+	err = report(out, strings.Split(*parts, ","), *python, until)
 	fmt.Fprintf(out, "\n%v in all\n", time.Since(began).Round(time.Second))
 	if err != nil {
 		fmt.Fprintf(out, "\nfailed: %v\n", err)
 	}
-	if failed := os.WriteFile(*to, text.Bytes(), 0o644); failed != nil {
-		return failed
-	}
-	return err
+	return errors.Join(err, file.Close())
 }
 
-func report(out io.Writer, parts []string, python string) error {
+// report does all parts, whatever comes of one of them: a machine with a GPU may be there for this once.
+func report(out io.Writer, parts []string, python string, until time.Time) error {
 	fmt.Fprintf(out, "# The engine for GPUs, %s\n\n", time.Now().UTC().Format(time.RFC3339))
 	fmt.Fprintf(out, "%s on %s/%s, %d processors\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	found := gpus.Look(gpus.Here())
@@ -68,7 +74,11 @@ func report(out io.Writer, parts []string, python string) error {
 		}
 	}
 	table := backends.Standard(nil)
+	var failed []error
 	for _, part := range parts {
+		if late(out, part, until) {
+			continue
+		}
 		var err error
 		switch part {
 		case "check":
@@ -76,17 +86,24 @@ func report(out io.Writer, parts []string, python string) error {
 				againstTorch(out, pair(table)[1], python, peers),
 				curves(out, pair(table)), sameBits(out, pair(table)[1]))
 		case "figures":
-			err = figures(out, pair(table), python)
+			err = figures(out, pair(table), python, until)
 		case "sharing":
 			err = sharing(out, pair(table)[1])
 		default:
 			err = &disdel.Error{Kind: disdel.Invalid, Op: "read -parts", Msg: part, Hint: "check, figures, sharing"}
 		}
-		if err != nil {
-			return err
-		}
+		failed = append(failed, err)
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// late says in the report that something was not begun, where its time is over; the zero time is never over.
+func late(out io.Writer, what string, until time.Time) bool {
+	over := !until.IsZero() && time.Now().After(until)
+	if over {
+		fmt.Fprintf(out, "\nleft out for want of time: %s\n", what)
+	}
+	return over
 }
 
 // pair is the processor's backend and the GPU's.

@@ -9,9 +9,10 @@ import (
 
 // hints are what to do about a fault.
 var hints = map[driver.Cause]string{
-	driver.NoDevice:   "disdel doctor gpu says what is missing",
-	driver.NoMemory:   "lower training.batchSize, or let fewer actions share the GPU",
-	driver.DeviceLost: "the next attempt gets a fresh container; dmesg of the machine may say why (Xid)",
+	driver.NoDevice:     "disdel doctor gpu says what is missing",
+	driver.NoMemory:     "lower training.batchSize, or let fewer actions share the GPU",
+	driver.NoHostMemory: "raise the memory limit of the action, or what its machine lets a process lock (ulimit -l)",
+	driver.DeviceLost:   "the next attempt gets a fresh container; dmesg of the machine may say why (Xid)",
 }
 
 // faulty says what could not be done on a device. The kind is the fault's.

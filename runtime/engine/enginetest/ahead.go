@@ -116,4 +116,24 @@ func stagedOdd(t *testing.T, g *model.Graph, plain, e engine.Engine) {
 		t.Errorf("%+v, %v; want %+v and what the caller returned", got, err, want)
 	}
 	same(t, "after odd batches", everything(plain), everything(e))
+	stagedOnce(t, g, plain, e)
+}
+
+// stagedOnce: no batch is trained on twice, and one that was staged before a Step is forgotten.
+func stagedOnce(t *testing.T, g *model.Graph, plain, e engine.Engine) {
+	t.Helper()
+	a := e.Ahead()
+	if _, err := a.StepStaged(nil); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("a second step on a batch: %v", err)
+	}
+	staged(t, a, batch(g, rows, 10))
+	for _, on := range []engine.Engine{plain, e} {
+		if _, err := on.Step(batch(g, rows/2, 11)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.StepStaged(nil); !errors.Is(err, disdel.Invalid) {
+		t.Errorf("a step on a batch that was staged before another step: %v", err)
+	}
+	same(t, "after a batch that was forgotten", everything(plain), everything(e))
 }

@@ -46,7 +46,7 @@ func open(index int) (*device, error) {
 		d.context, err = number.MakeContext(cu.SchedAuto)
 	}
 	if err != nil {
-		return nil, &driver.Fault{Cause: driver.NoDevice, Device: index, Said: err.Error()}
+		return nil, unopened(index, err)
 	}
 	if err := d.ready(); err != nil {
 		_ = d.context.Destroy() // what could not be made is what matters
@@ -170,7 +170,7 @@ func (d *device) Run(p driver.Program) error {
 
 // Close implements driver.Device. The context takes all memory with it, the streams and the event.
 func (d *device) Close() error {
-	return d.on(func() error {
+	err := d.on(func() error {
 		err := cmp.Or(d.copies.wait(d), d.steps.wait(d))
 		d.closeLibrary()
 		for _, g := range d.graphs {
@@ -178,9 +178,7 @@ func (d *device) Close() error {
 		}
 		C.cuMemFreeHost(d.steps.pinned)
 		C.cuMemFreeHost(d.copies.pinned)
-		if failed := d.context.Destroy(); err == nil {
-			err = d.fault("destroy context", failed)
-		}
 		return err
 	})
+	return cmp.Or(err, d.fault("destroy context", d.context.Destroy())) // whatever went wrong before
 }

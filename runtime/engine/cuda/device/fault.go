@@ -3,6 +3,8 @@
 package device
 
 import (
+	"fmt"
+
 	"gorgonia.org/cu"
 
 	"github.com/disdel/disdel"
@@ -22,6 +24,25 @@ func cause(err error) driver.Cause {
 	default:
 		return driver.DeviceLost
 	}
+}
+
+// unopened is a Fault of a device of which there is no context: one that has no room for it is there all the same.
+func unopened(index int, err error) error {
+	of := driver.NoDevice
+	if cause(err) == driver.NoMemory {
+		of = driver.NoMemory
+	}
+	return &driver.Fault{Cause: of, Device: index, Call: "make context", Said: err.Error()}
+}
+
+// unpinned is a Fault of memory that the host could not pin: of the device's it takes none.
+func (d *device) unpinned(err error) error {
+	of := cause(err)
+	if of == driver.NoMemory {
+		of = driver.NoHostMemory
+	}
+	said := fmt.Sprintf("%v of the host's memory: %v", disdel.Bytes(pinnedLen), err)
+	return &driver.Fault{Cause: of, Device: d.index, Call: "pin memory", Said: said}
 }
 
 // fault is what a call of a device came to.

@@ -6,23 +6,22 @@ package device
 import "C"
 
 import (
-	"fmt"
+	"gorgonia.org/cu"
 
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 )
 
-// failure is a result of a call that is not cu's.
-type failure int
-
-// Error names the result as CUDA's headers number it.
-func (f failure) Error() string { return fmt.Sprintf("CUresult %d", int(f)) }
-
+// result is what a call of our own came to, as the errors that cu makes of its calls, whose type is private: cause
+// compares both.
 func result(r C.CUresult) error {
 	if r == C.CUDA_SUCCESS {
 		return nil
 	}
-	return failure(r)
+	return like(cu.Success, int(r))
 }
+
+// like is a number of another one's type.
+func like[R ~int](_ R, n int) R { return R(n) }
 
 // Prepare implements driver.Device: the launches are captured as one graph.
 func (d *device) Prepare(launches []driver.Launch) (p driver.Program, err error) {

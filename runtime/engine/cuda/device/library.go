@@ -68,8 +68,12 @@ const workspaceLen = 32 * disdel.MB
 
 // refused is a call of cuBLAS that it did not take; results are numbered as cublas_api.h does.
 func (d *device) refused(call string, status int) error {
+	of := driver.BadLaunch
+	if status == 3 { // CUBLAS_STATUS_ALLOC_FAILED
+		of = driver.NoMemory
+	}
 	return &driver.Fault{
-		Cause: driver.BadLaunch, Device: d.index, Call: call, Taken: d.taken, Said: fmt.Sprintf("cublasStatus_t %d", status),
+		Cause: of, Device: d.index, Call: call, Taken: d.taken, Said: fmt.Sprintf("cublasStatus_t %d", status),
 	}
 }
 

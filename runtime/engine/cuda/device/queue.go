@@ -33,7 +33,10 @@ func (q *queue) open(d *device) (err error) {
 	if q.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return d.fault("make stream", err)
 	}
-	return d.fault("pin memory", result(C.cuMemHostAlloc(&q.pinned, pinnedLen, 0)))
+	if err := result(C.cuMemHostAlloc(&q.pinned, pinnedLen, 0)); err != nil {
+		return d.unpinned(err)
+	}
+	return nil
 }
 
 // c is the stream as this package's calls take it.

@@ -12,16 +12,18 @@ type Cause uint8
 
 // The causes.
 const (
-	NoDevice   Cause = 1 + iota // there is no driver, no such device, or none that this process may use
-	NoMemory                    // an allocation did not fit
-	BadLaunch                   // a kernel could not be started, or went wrong
-	DeviceLost                  // the device is gone: reset, fallen off its bus, or its process has died
+	NoDevice     Cause = 1 + iota // there is no driver, no such device, or none that this process may use
+	NoMemory                      // an allocation did not fit
+	BadLaunch                     // a kernel could not be started, or went wrong
+	DeviceLost                    // the device is gone: reset, fallen off its bus, or its process has died
+	NoHostMemory                  // the host had no memory for copies to go through
 )
 
 // String names the cause in messages.
 func (c Cause) String() string {
 	names := [...]string{
 		NoDevice: "no device", NoMemory: "out of device memory", BadLaunch: "launch failed", DeviceLost: "device lost",
+		NoHostMemory: "out of host memory",
 	}
 	if int(c) >= len(names) || names[c] == "" {
 		return "unknown fault"
@@ -33,6 +35,7 @@ func (c Cause) String() string {
 func (c Cause) Kind() disdel.Kind {
 	kinds := [...]disdel.Kind{
 		NoDevice: disdel.Unavailable, NoMemory: disdel.OOM, BadLaunch: disdel.Internal, DeviceLost: disdel.Unavailable,
+		NoHostMemory: disdel.OOM,
 	}
 	if int(c) >= len(kinds) || kinds[c] == 0 {
 		return disdel.Internal

@@ -12,7 +12,7 @@ import (
 func TestEveryCauseHasAKindAndAName(t *testing.T) {
 	for cause, kind := range map[driver.Cause]disdel.Kind{
 		driver.NoDevice: disdel.Unavailable, driver.NoMemory: disdel.OOM, driver.BadLaunch: disdel.Internal,
-		driver.DeviceLost: disdel.Unavailable, 0: disdel.Internal, 99: disdel.Internal,
+		driver.DeviceLost: disdel.Unavailable, driver.NoHostMemory: disdel.OOM, 0: disdel.Internal, 99: disdel.Internal,
 	} {
 		if err := error(&driver.Fault{Cause: cause}); !errors.Is(err, kind) {
 			t.Errorf("%v is no %v", err, kind)

@@ -23,7 +23,22 @@ var compilers = []string{"cc", "gcc", "clang"}
 
 // Compile makes the program of the emulated device in a folder and returns its path. It returns ErrNoCompiler where
 // there is none, and the compiler's own words where it refuses.
-func Compile(folder string) (string, error) {
+func Compile(folder string) (string, error) { return compile(folder, "device", "main.cuh") }
+
+// CompileLibrary makes a library that stands for CUDA's driver and for cuBLAS, with a device that is the processor's,
+// and returns the folder that LD_LIBRARY_PATH must name when a program starts that shall find them there. It returns
+// the errors of Compile. The head of library.cuh says what a process may ask of it.
+func CompileLibrary(folder string) (string, error) {
+	const cuda, blas = "libcuda.so.1", "libcublas.so.13"
+	_, err := compile(folder, cuda, "library.cuh", "-shared", "-fPIC", "-pthread", "-Wl,-Bsymbolic")
+	if err == nil {
+		err = os.Symlink(cuda, filepath.Join(folder, blas)) // one library by two names
+	}
+	return folder, err
+}
+
+// compile makes the emulation with what takes its orders.
+func compile(folder, name, orders string, options ...string) (string, error) {
 	var compiler string
 	for _, name := range compilers {
 		if path, err := exec.LookPath(name); err == nil {
@@ -34,17 +49,18 @@ func Compile(folder string) (string, error) {
 	if compiler == "" {
 		return "", ErrNoCompiler
 	}
-	source, err := program()
+	source, err := program(orders)
 	if err != nil {
 		return "", err
 	}
-	from, to := filepath.Join(folder, "device.c"), filepath.Join(folder, "device")
+	from, to := filepath.Join(folder, "device.c"), filepath.Join(folder, name)
 	if err := os.WriteFile(from, []byte(source), 0o600); err != nil {
 		return "", err
 	}
 	// Without contraction: where a device has a multiply-add, the processor rounds twice, on every machine.
-	said, err := exec.Command(compiler, "-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Werror=implicit",
-		"-Wno-unknown-pragmas", "-Wno-unused", "-o", to, from, "-lm").CombinedOutput()
+	options = append(options, "-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Werror=implicit",
+		"-Wno-unknown-pragmas", "-Wno-unused", "-o", to, from, "-lm")
+	said, err := exec.Command(compiler, options...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("compile kernels for the processor: %w\n%s", err, said)
 	}
@@ -55,23 +71,24 @@ func Compile(folder string) (string, error) {
 func names() []string { return append(kernel.Names(), kernel.MatrixNames()...) }
 
 // program is the emulation, the kernels, their table and what takes orders.
-func program() (string, error) {
+func program(orders string) (string, error) {
 	var b strings.Builder
-	head, err := files.ReadFile("emulation.cuh")
-	if err != nil {
-		return "", err
+	var texts [3][]byte
+	for i, name := range []string{"emulation.cuh", "work.cuh", orders} {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		texts[i] = text
 	}
-	tail, err := files.ReadFile("main.cuh")
-	if err != nil {
-		return "", err
-	}
-	b.Write(head)
+	b.Write(texts[0])
 	b.WriteString(kernel.WholeSource())
 	b.WriteString("static const struct { const char *name; size_t size; void (*launch)(const void *); } kernels[] = {\n")
 	for _, name := range names() {
 		fmt.Fprintf(&b, "  {\"%s\", %s_size, %s_launch},\n", name, name, name)
 	}
 	b.WriteString("};\n")
-	b.Write(tail)
+	b.Write(texts[1])
+	b.Write(texts[2])
 	return b.String(), nil
 }
