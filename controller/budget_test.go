@@ -185,9 +185,9 @@ func TestWhatIsLeftIsGivenToLegs(t *testing.T) {
 	})
 }
 
-// A round that its budget stops a job in is kept where the store outlives the job: what still runs comes to its end, the
-// store is not swept, and a resume with the same work takes it up. One with another work, or of a store that ends with
-// the job, trains the round anew, which the failure says.
+// A round that its budget stops a job in is kept where the store outlives the job: what still runs comes to its end,
+// the store is not swept, and a resume with the same work takes it up. One with another work, or of a store that ends
+// with the job, trains the round anew, which the failure says.
 func TestARoundThatABudgetStoppedIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		keeps  bool

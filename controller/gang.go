@@ -4,10 +4,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// gang is what a job that was granted its containers (Spec.Gangs) holds, and what it asks for: the containers of a stage
-// are asked for before it begins. A stage that a policy wants is asked for while the job keeps what it has, and
-// refused where there is no room at once: then the policy is asked again, for fewer workers. A stage that the job cannot
-// do without, because it was decided before or because it is a remedy, is waited for with nothing in hand.
+// gang is what a job that was granted its containers (Spec.Gangs) holds, and what it asks for: the containers of a
+// stage are asked for before it begins. A stage that a policy wants is asked for while the job keeps what it has, and
+// refused where there is no room at once: then the policy is asked again, for fewer workers. A stage that the job
+// cannot do without, because it was decided before or because it is a remedy, is waited for with nothing in hand.
 type gang struct {
 	stage   int              // whose containers the job holds, by its number
 	asked   *asked           // that no answer has come to yet; nil: none

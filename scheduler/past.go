@@ -7,9 +7,9 @@ import (
 )
 
 // PastOf is what was seen of earlier jobs of a kind that succeeded with this data and batch, oldest first; records come
-// newest first. Of jobs whose policy looked at nothing it is what their activations tell. How well a job did on held-out
-// rows is left out where one of the two began with given weights and the other did not: they take as long as each other,
-// and do not learn alike.
+// newest first. Of jobs whose policy looked at nothing it is what their activations tell. How well a job did on
+// held-out rows is left out where one of the two began with given weights and the other did not: they take as long as
+// each other, and do not learn alike.
 func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
 	for _, r := range slices.Backward(records) {

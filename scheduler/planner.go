@@ -219,8 +219,8 @@ func (b *planBuilder) policy() error {
 			b.because("policy %s: %s", p.Name(), d.Why)
 		}
 	}
-	b.because("policy %s: begins with %d workers, and chooses from %d to %d (%s) at the end of every epoch, as far as the "+
-		"jobs beside it leave room",
+	b.because("policy %s: begins with %d workers, and chooses from %d to %d (%s) at the end of every epoch, as far as "+
+		"the jobs beside it leave room",
 		p.Name(), b.plan.Workers, in.Bounds.Least, in.Bounds.Most, in.Bounds.Whose)
 	return nil
 }

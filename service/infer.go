@@ -62,8 +62,8 @@ func (s *Service) Trained(ctx context.Context, ref string) (*Trained, error) {
 	return t, nil
 }
 
-// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. For one whose job resized its images (data.resize)
-// they may be of any size, that of the data set for one: they are resized in the same way.
+// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. For one whose job resized its
+// images (data.resize) they may be of any size, that of the data set for one: they are resized in the same way.
 func (t *Trained) Read(name string, data []byte) (Inputs, error) {
 	if t.large != nil && isLargePicture(data) {
 		t.large.Lock()

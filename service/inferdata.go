@@ -68,11 +68,13 @@ type DataAnswers struct {
 }
 
 // InferData has infer actions, several side by side, read rows of a data set, and answer for them. Each writes its
-// answers beside the models, from where they come to the sink in the order of the rows, and are deleted, unless they are
-// to be kept; a nil sink takes none. Whatever goes wrong, and where ctx ends, nothing of them stays. It returns NotFound
-// for the data set, Conflict for another version than the one that was asked for, Invalid for rows that the model does
-// not take, the failure of an action that was not tried again, and what the sink returns.
-func (s *Service) InferData(ctx context.Context, t *Trained, ask DataQuestion, to DataSink) (out DataAnswers, err error) {
+// answers beside the models, from where they come to the sink in the order of the rows, and are deleted, unless they
+// are to be kept; a nil sink takes none. Whatever goes wrong, and where ctx ends, nothing of them stays. It returns
+// NotFound for the data set, Conflict for another version than the one that was asked for, Invalid for rows that the
+// model does not take, the failure of an action that was not tried again, and what the sink returns.
+func (s *Service) InferData(
+	ctx context.Context, t *Trained, ask DataQuestion, to DataSink,
+) (out DataAnswers, err error) {
 	d, err := s.dataOf(ctx, t, ask)
 	if err != nil {
 		return out, err
@@ -151,7 +153,8 @@ func (s *Service) dataOf(ctx context.Context, t *Trained, ask DataQuestion) (d d
 	d.Data.Split = disdel.Split{Train: 1} // which nothing is read by, unless partOf says so
 	if !strings.HasPrefix(d.Data.Checksum, version) && !strings.HasPrefix(d.Data.Checksum, "sha256:"+version) {
 		return d, &disdel.Error{
-			Kind: disdel.Conflict, Op: "infer", Msg: fmt.Sprintf("%s has checksum %s, not %.80s", name, d.Data.Checksum, version),
+			Kind: disdel.Conflict, Op: "infer",
+			Msg:  fmt.Sprintf("%s has checksum %s, not %.80s", name, d.Data.Checksum, version),
 			Hint: "disdel dataset show " + name,
 		}
 	}

@@ -81,7 +81,9 @@ func (q *question) answer(ctx context.Context, d dataAsk, to DataSink, out *Data
 
 // answerPart has an action answer for some of the rows. Each attempt writes a file of its own: one that is late spoils
 // nothing.
-func (q *question) answerPart(ctx context.Context, n int, d dataAsk, out *Inference) (ref disdel.AnswersRef, err error) {
+func (q *question) answerPart(
+	ctx context.Context, n int, d dataAsk, out *Inference,
+) (ref disdel.AnswersRef, err error) {
 	part := d.DataAsk
 	part.Batch = min(inferBatch, d.rows)
 	part.Rows.Start += n * d.rows

@@ -64,7 +64,9 @@ func (s *Service) question(ctx context.Context, t *Trained, in estimator.Input) 
 }
 
 // planned is a question with its action's limits.
-func (s *Service) planned(ctx context.Context, e *executor.Executor, t *Trained, in estimator.Input) (*question, error) {
+func (s *Service) planned(
+	ctx context.Context, e *executor.Executor, t *Trained, in estimator.Input,
+) (*question, error) {
 	limits, err := e.Limits(ctx)
 	if err != nil {
 		return nil, err

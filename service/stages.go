@@ -69,8 +69,8 @@ func (q *queue) answered(ctx context.Context, t *turn, w *change) (refused strin
 	return "the queue of the pool did not answer"
 }
 
-// consider decides on the changes that jobs of this process want, after all who wait, and returns what came of them; the
-// caller holds the lock.
+// consider decides on the changes that jobs of this process want, after all who wait, and returns what came of them;
+// the caller holds the lock.
 func (q *queue) consider(l *ledger, books *scheduler.Admission) map[disdel.JobID]string {
 	var jobs []disdel.JobID
 	for job, t := range q.turns {

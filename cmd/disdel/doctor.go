@@ -36,9 +36,10 @@ func doctorCommand(u *ui) *cli.Command {
 		},
 		Subcommands: []*cli.Command{commandline.DoctorGPU(u), {
 			Name: "engine", Usage: "measure what the engine's kernels reach on this machine", ArgsUsage: " ",
-			Description: "Takes about two seconds of one core. Says which blocks were chosen for this processor, whether others\n" +
-				"that could have been are faster, and how to set them. Actions of the embedded platform find DISDEL_BLOCKS\n" +
-				"and DISDEL_KERNELS as they are here; others have the environment of their image.\n\n" +
+			Description: "Takes about two seconds of one core. Says which blocks were chosen for this processor,\n" +
+				"whether others that could have been are faster, and how to set them. Actions of the\n" +
+				"embedded platform find DISDEL_BLOCKS and DISDEL_KERNELS as they are here;\n" +
+				"others have the environment of their image.\n\n" +
 				"   disdel doctor engine\n   DISDEL_BLOCKS=weights=98304,rows=8,depth=256 disdel doctor engine",
 			Action: commandline.Alone(func(c *cli.Context) error {
 				r, err := checkup.Examine()

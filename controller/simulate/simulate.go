@@ -62,7 +62,7 @@ type Result struct {
 	Run       Spread          `json:"run"`   // from start to end
 	ColdShare float64         `json:"coldShare"`
 	CostGBs   float64         `json:"costGBs"`
-	UsedShare float64         `json:"usedShare"`              // of the cloud's memory over the makespan, by containers with work
+	UsedShare float64         `json:"usedShare"`              // of all memory, of containers with work, over time
 	Granted   disdel.Bytes    `json:"grantedBytes,omitempty"` // the most memory that jobs were granted at once
 	Cloud     sim.Totals      `json:"cloud"`
 	Decisions int             `json:"decisions"`

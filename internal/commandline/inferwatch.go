@@ -21,8 +21,8 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// How often a folder is looked at, for how long a file has to be as it is before it is taken to be whole, and the pauses
-// while nothing answers.
+// How often a folder is looked at, for how long a file has to be as it is before it is taken to be whole, and the
+// pauses while nothing answers.
 const (
 	watchEvery   = 500 * time.Millisecond
 	settledAfter = time.Second

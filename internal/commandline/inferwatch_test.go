@@ -189,8 +189,8 @@ func TestAWatchGoesOn(t *testing.T) {
 	}
 }
 
-// A line that a process left half written is cut off, and its file answered; a file of something else is left alone, and
-// so is one that another watch writes.
+// A line that a process left half written is cut off, and its file answered; a file of something else is left alone,
+// and so is one that another watch writes.
 func TestAnOutputIsGoneOnWith(t *testing.T) {
 	w, ctx := watched(t), t.Context()
 	w.put(t, "a.csv", "1", time.Minute)
@@ -300,7 +300,9 @@ func TestAnOutputHasTheUsersPermissions(t *testing.T) {
 		name  string
 		umask int
 		want  os.FileMode
-	}{{mine, 0o022, 0o600}, {filepath.Join(dir, "new.jsonl"), 0o027, 0o640}, {filepath.Join(dir, "x.jsonl"), 0o022, 0o644}} {
+	}{
+		{mine, 0o022, 0o600}, {filepath.Join(dir, "new.jsonl"), 0o027, 0o640}, {filepath.Join(dir, "x.jsonl"), 0o022, 0o644},
+	} {
 		was := syscall.Umask(c.umask)
 		l, err := openAnswerLog(c.name)
 		syscall.Umask(was)

@@ -42,7 +42,8 @@ func NewDraft(path string) (*Draft, error) {
 
 func taken(path string) error {
 	return &disdel.Error{
-		Kind: disdel.Conflict, Op: "write " + path, Msg: "the file is there already", Hint: "name another, or remove it first",
+		Kind: disdel.Conflict, Op: "write " + path, Msg: "the file is there already",
+		Hint: "name another, or remove it first",
 	}
 }
 
@@ -53,7 +54,8 @@ func (d *Draft) unwritten(err error) error {
 		return nil
 	case DiskFull(err):
 		return &disdel.Error{
-			Kind: disdel.NoSpace, Op: "write " + d.path, Err: Plain(err), Hint: "free some space, or name a file on another disk",
+			Kind: disdel.NoSpace, Op: "write " + d.path, Err: Plain(err),
+			Hint: "free some space, or name a file on another disk",
 		}
 	default:
 		return &disdel.Error{Kind: disdel.Internal, Op: "write " + d.path, Err: Plain(err), Hint: "check the disk"}

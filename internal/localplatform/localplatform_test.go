@@ -186,7 +186,8 @@ func TestActionsFindHowToCompute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env := cfg.Kinds[disdel.RuntimeKind].Env; !slices.Equal(env, []string{"DISDEL_KERNELS=portable", "DISDEL_BLOCKS=rows=8"}) {
+	want := []string{"DISDEL_KERNELS=portable", "DISDEL_BLOCKS=rows=8"}
+	if env := cfg.Kinds[disdel.RuntimeKind].Env; !slices.Equal(env, want) {
 		t.Error(env)
 	}
 }

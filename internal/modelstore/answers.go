@@ -45,8 +45,8 @@ func (s *Store) EndAnswers(ctx context.Context, folder string) error {
 	return err
 }
 
-// KeepAnswers is EndAnswers of a folder where nothing but these answers stays: an attempt that somebody gave up may have
-// come to its end all the same, and answers are read by their folder too.
+// KeepAnswers is EndAnswers of a folder where nothing but these answers stays: an attempt that somebody gave up may
+// have come to its end all the same, and answers are read by their folder too.
 func (s *Store) KeepAnswers(ctx context.Context, folder string, kept []disdel.AnswersRef) error {
 	if err := s.EndAnswers(ctx, folder); err != nil {
 		return err

@@ -24,8 +24,8 @@ var rowFormats = []string{".csv", ".jsonl", ".npy"}
 //
 // A line of .csv has row, class, name where the classes have names, label and the probability of each class (p0, p1
 // ...), or of sparse rows row, prediction and target; a line of .jsonl the same as an object. A .npy file is the
-// probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the same
-// bits.
+// probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the
+// same bits.
 func NewRows(ending string, w io.Writer) (service.DataSink, error) {
 	switch strings.ToLower(ending) {
 	case ".csv":

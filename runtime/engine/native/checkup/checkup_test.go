@@ -91,7 +91,9 @@ func TestBetterBlocksAreAdvised(t *testing.T) {
 	rows := kernel.Sets()[0].Heights()[0]
 	t.Setenv(kernel.BlocksVariable, strings.Replace(set, "rows=8", fmt.Sprintf("rows=%d", rows), 1))
 	chosen, err := kernel.Choose()
-	want := kernel.Blocks{Weights: 40000, Rows: rows, Depth: 384, Family: chosen.Blocks.Family, Basis: kernel.BlocksVariable}
+	want := kernel.Blocks{
+		Weights: 40000, Rows: rows, Depth: 384, Family: chosen.Blocks.Family, Basis: kernel.BlocksVariable,
+	}
 	if err != nil || chosen.Blocks != want {
 		t.Errorf("%+v, %v, want %+v", chosen.Blocks, err, want)
 	}
@@ -104,7 +106,8 @@ func ExampleReport_Print() {
 			Third: 32 * disdel.MB,
 		},
 		Path: "avx2", Paths: []string{"avx2", "portable"},
-		Blocks: kernel.Blocks{Weights: 98304, Rows: 6, Depth: 256, Family: "Zen 3", Basis: "measured"}, Peak: 100, Product: 88,
+		Blocks: kernel.Blocks{Weights: 98304, Rows: 6, Depth: 256, Family: "Zen 3", Basis: "measured"},
+		Peak:   100, Product: 88,
 		Layers: []Layer{{"3x3, 64 channels, 32x32 pixels", 200, 90}}, Best: true,
 		Trials: []Trial{{"weights", 49152, false, 92}, {"weights", 98304, true, 91}},
 	}

@@ -18,11 +18,11 @@ const BlocksVariable = "DISDEL_BLOCKS"
 // Blocks is how much of its operands a product works with at a time. It is a matter of speed alone: sums have the same
 // terms in the same order, whatever the blocks, so that bits and memory are the same.
 type Blocks struct {
-	Weights int    `json:"weights"`          // values of a layer's weights, which stay in the second-level cache over all pixels
+	Weights int    `json:"weights"`          // values of a layer's weights, which stay in the second-level cache
 	Rows    int    `json:"rows"`             // of a tile of a product, where they are channels; see Set.Heights
 	Depth   int    `json:"depth"`            // inner steps of Gemm's panels, one of which stays in the first-level cache
 	Family  string `json:"family,omitempty"` // of the processor, where the table knows it
-	Basis   string `json:"basis"`            // what they were chosen by: measured, family, caches, default, or DISDEL_BLOCKS
+	Basis   string `json:"basis"`            // chosen by: measured, family, caches, default, or DISDEL_BLOCKS
 }
 
 // What Blocks were chosen by.

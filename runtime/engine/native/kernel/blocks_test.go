@@ -38,9 +38,15 @@ func TestBlocksGoByTheMachine(t *testing.T) {
 			Machine{Vendor: "GenuineIntel", Family: 6, Model: 140, Second: 1280 * disdel.KB},
 			Blocks{240 << 10, 0, 256, "Ice Lake to Rocket Lake", "family"},
 		},
-		{Machine{Vendor: "0x41", Family: 8, Model: 0xd0c, Second: disdel.MB}, Blocks{192 << 10, 0, 256, "Neoverse N1", "family"}},
+		{
+			Machine{Vendor: "0x41", Family: 8, Model: 0xd0c, Second: disdel.MB},
+			Blocks{192 << 10, 0, 256, "Neoverse N1", "family"},
+		},
 		{Machine{Vendor: "0x61", Family: 8, Model: 0x22}, Blocks{768 << 10, 0, 256, "Apple", "family"}},
-		{Machine{Vendor: "GenuineIntel", Family: 6, Model: 999, Second: 2 * disdel.MB}, Blocks{384 << 10, 0, 256, "", "caches"}},
+		{
+			Machine{Vendor: "GenuineIntel", Family: 6, Model: 999, Second: 2 * disdel.MB},
+			Blocks{384 << 10, 0, 256, "", "caches"},
+		},
 		{Machine{Second: 256 * disdel.KB}, Blocks{64 << 10, 0, 256, "", "caches"}},
 		{Machine{Second: disdel.GB}, Blocks{1 << 20, 0, 256, "", "caches"}},
 		{Machine{}, Blocks{96 << 10, 0, 256, "", "default"}},

@@ -21,8 +21,11 @@ type isa struct {
 }
 
 var (
-	avx512 = isa{name: "512", size: 64, regs: 32, tiles: []int{8, 6, 4, 2}, tall: []int{12}, vectors: []int{2, 1}, pairs: [2]int{3, 6}, block: 8}
-	avx2   = isa{name: "256", size: 32, regs: 16, tiles: []int{6, 4, 2}, vectors: []int{2}, pairs: [2]int{2, 4}, block: 4}
+	avx512 = isa{
+		name: "512", size: 64, regs: 32, tiles: []int{8, 6, 4, 2}, tall: []int{12}, vectors: []int{2, 1},
+		pairs: [2]int{3, 6}, block: 8,
+	}
+	avx2 = isa{name: "256", size: 32, regs: 16, tiles: []int{6, 4, 2}, vectors: []int{2}, pairs: [2]int{2, 4}, block: 4}
 )
 
 var (
