@@ -23,8 +23,8 @@ type SpeedConditions struct {
 }
 
 // lawCrowd is the part of a round's fixed time that workers beyond the processors add to, each with its share: what an
-// action computes besides the training (start, shard, weights). It is as measured with 3, 4 and 6 workers on two
-// processors (bench-policies, part speed); numbers of workers that were measured there go before it.
+// action computes besides the training (start, shard, weights). It was chosen on two processors, looking at the six
+// jobs of bench-policies; where more workers than processors were measured, their times go before it.
 const lawCrowd = 1 / 3.0
 
 // terms are what a law's three are multiplied by for a number of workers.

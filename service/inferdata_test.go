@@ -62,15 +62,10 @@ func digitsModel(t *testing.T) (*Service, *Trained, disdel.Record) {
 // nothingLeft waits until no answers are beside the models: an action that nobody waits for may be at its end.
 func nothingLeft(t *testing.T, s *Service) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	until(t, "folder without answers", func() bool {
 		left, _ := os.ReadDir(filepath.Join(s.cfg.Home, "models", "answers"))
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%v stays beside the models", left)
-		}
-	}
+		return len(left) == 0
+	})
 }
 
 // Actions that read the rows themselves say of each what an action says that gets it with its request, in the order of

@@ -80,9 +80,7 @@ func TestAPolicyIsGrantedWhatIsFree(t *testing.T) {
 	if _, err = other.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for pooledMemory(t, first) != 0 { // what is given back is told at the next look
-		time.Sleep(lookEvery)
-	}
+	until(t, "pool that is free again", func() bool { return pooledMemory(t, first) == 0 }) // at the next look
 }
 
 // A job whose policy lets workers go gives their room to one that waits.
