@@ -21,6 +21,7 @@ type productArgs struct {
 	bias    unsafe.Pointer
 	c2      int64 // from the first vector of a row of C to the second
 	relu    int64 // not 0: store max(0, x)
+	ahead   int64 // from this tile of C to one whose lines are fetched meanwhile; 0: none are
 }
 
 // Values of productArgs.mode.
@@ -96,6 +97,8 @@ type functions struct {
 	correlate func(*productArgs)
 	line      func(*productArgs) // one row, lineBlocks blocks of 16 columns
 	transpose func(*transposeArgs)
+	// transposeHalf is transpose for blocks of half the side; nil where it has none.
+	transposeHalf func(*transposeArgs)
 
 	add, addRelu, relu, clamp, reluBack, clampBack, scale, squares, sgd, momentum, adam func(*elementArgs)
 	affineEach, affineEachRelu                                                          func(*elementArgs)

@@ -99,6 +99,7 @@ func (w *Worker) multiply(m, n, k, wide int, a, b, c []float32, ldc int, add boo
 	if x.c2 = 64; w.square == 8 {
 		x.c2 = 32
 	}
+	x.ahead = int64(4 * tile * ldc) // the tile below: C is read where it lies, which no cache beside the core may hold
 	f := w.f.product[tile][w.vectors]
 	for j := 0; j < n; j += wide {
 		for i := 0; i < m; i += tile {
@@ -125,4 +126,5 @@ func (w *Worker) multiply(m, n, k, wide int, a, b, c []float32, ldc int, add boo
 			}
 		}
 	}
+	x.ahead = 0
 }

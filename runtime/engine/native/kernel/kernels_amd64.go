@@ -40,7 +40,7 @@ func avx512() functions {
 			8:  {1: product8x1_512, 2: product8x2_512}, 6: {1: product6x1_512, 2: product6x2_512},
 			4: {1: product4x1_512, 2: product4x2_512}, 2: {1: product2x1_512, 2: product2x2_512},
 		},
-		correlate: correlate512, line: line512, transpose: transpose512,
+		correlate: correlate512, line: line512, transpose: transpose512, transposeHalf: transpose256,
 		add: add512, addRelu: addRelu512, relu: relu512, clamp: clamp512, reluBack: reluBack512, clampBack: clampBack512,
 		scale: scale512, squares: squares512, sgd: sgd512, momentum: momentum512, adam: adam512,
 		affine: affine512, affineRelu: affineRelu512, normBack: normBack512,

@@ -5,153 +5,196 @@
 #include "textflag.h"
 
 // func product12x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product12x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
-	VPXORQ  Z8, Z8, Z8
-	VPXORQ  Z9, Z9, Z9
-	VPXORQ  Z10, Z10, Z10
-	VPXORQ  Z11, Z11, Z11
-	VPXORQ  Z12, Z12, Z12
-	VPXORQ  Z13, Z13, Z13
-	VPXORQ  Z14, Z14, Z14
-	VPXORQ  Z15, Z15, Z15
-	VPXORQ  Z16, Z16, Z16
-	VPXORQ  Z17, Z17, Z17
-	VPXORQ  Z18, Z18, Z18
-	VPXORQ  Z19, Z19, Z19
-	VPXORQ  Z20, Z20, Z20
-	VPXORQ  Z21, Z21, Z21
-	VPXORQ  Z22, Z22, Z22
-	VPXORQ  Z23, Z23, Z23
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	VPXORQ     Z16, Z16, Z16
+	VPXORQ     Z17, Z17, Z17
+	VPXORQ     Z18, Z18, Z18
+	VPXORQ     Z19, Z19, Z19
+	VPXORQ     Z20, Z20, Z20
+	VPXORQ     Z21, Z21, Z21
+	VPXORQ     Z22, Z22, Z22
+	VPXORQ     Z23, Z23, Z23
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched1
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched1:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum2
-	JA      bias1
+	JB      sum3
+	JA      bias2
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
 	CMPQ    DX, $0x00000008
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z16
 	VMOVUPS (CX)(SI*1), Z17
 	CMPQ    DX, $0x00000009
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z18
 	VMOVUPS (CX)(SI*1), Z19
 	CMPQ    DX, $0x0000000a
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z20
 	VMOVUPS (CX)(SI*1), Z21
 	CMPQ    DX, $0x0000000b
-	JBE     sum2
+	JBE     sum3
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z22
 	VMOVUPS (CX)(SI*1), Z23
-	JMP     sum2
+	JMP     sum3
 
-bias1:
+bias2:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same3
+	JE           same4
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
 	CMPQ         DX, $0x00000008
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 32(BX), Z16
 	VBROADCASTSS 32(BX), Z17
 	CMPQ         DX, $0x00000009
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 36(BX), Z18
 	VBROADCASTSS 36(BX), Z19
 	CMPQ         DX, $0x0000000a
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 40(BX), Z20
 	VBROADCASTSS 40(BX), Z21
 	CMPQ         DX, $0x0000000b
-	JBE          sum2
+	JBE          sum3
 	VBROADCASTSS 44(BX), Z22
 	VBROADCASTSS 44(BX), Z23
-	JMP          sum2
+	JMP          sum3
 
-same3:
+same4:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -177,7 +220,7 @@ same3:
 	VMOVUPS (BX), Z22
 	VMOVUPS 64(BX), Z23
 
-sum2:
+sum3:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -190,13 +233,13 @@ sum2:
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
 
-loop4:
+loop5:
 	MOVQ 56(AX), R14
 
-loop5:
+loop6:
 	MOVQ 48(AX), R15
 
-loop6:
+loop7:
 	VMOVUPS      (DX), Z24
 	VMOVUPS      64(DX), Z25
 	VBROADCASTSS (CX), Z26
@@ -238,18 +281,18 @@ loop6:
 	ADDQ         R11, CX
 	ADDQ         R12, DX
 	SUBQ         $0x00000001, R15
-	JNZ          loop6
+	JNZ          loop7
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R14
-	JNZ          loop5
+	JNZ          loop6
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop4
+	JNZ          loop5
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store7
+	JZ           store8
 	VPXORQ       Z26, Z26, Z26
 	VMAXPS       Z0, Z26, Z0
 	VMAXPS       Z1, Z26, Z1
@@ -276,7 +319,7 @@ loop6:
 	VMAXPS       Z22, Z26, Z22
 	VMAXPS       Z23, Z26, Z23
 
-store7:
+store8:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -284,177 +327,208 @@ store7:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 	CMPQ    AX, $0x00000008
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, (CX)(BX*1)
 	CMPQ    AX, $0x00000009
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, (CX)(BX*1)
 	CMPQ    AX, $0x0000000a
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, (CX)(BX*1)
 	CMPQ    AX, $0x0000000b
-	JBE     end8
+	JBE     end9
 	ADDQ    DX, CX
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, (CX)(BX*1)
 
-end8:
+end9:
 	VZEROUPPER
 	RET
 
 // func product12x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product12x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
-	VPXORQ  Z8, Z8, Z8
-	VPXORQ  Z9, Z9, Z9
-	VPXORQ  Z10, Z10, Z10
-	VPXORQ  Z11, Z11, Z11
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched10
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched10:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum10
-	JA      bias9
+	JB      sum12
+	JA      bias11
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
 	CMPQ    DX, $0x00000008
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	CMPQ    DX, $0x00000009
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z9
 	CMPQ    DX, $0x0000000a
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	CMPQ    DX, $0x0000000b
-	JBE     sum10
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z11
-	JMP     sum10
+	JMP     sum12
 
-bias9:
+bias11:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same11
+	JE           same13
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 28(BX), Z7
 	CMPQ         DX, $0x00000008
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 32(BX), Z8
 	CMPQ         DX, $0x00000009
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 36(BX), Z9
 	CMPQ         DX, $0x0000000a
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 40(BX), Z10
 	CMPQ         DX, $0x0000000b
-	JBE          sum10
+	JBE          sum12
 	VBROADCASTSS 44(BX), Z11
-	JMP          sum10
+	JMP          sum12
 
-same11:
+same13:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -468,7 +542,7 @@ same11:
 	VMOVUPS (BX), Z10
 	VMOVUPS (BX), Z11
 
-sum10:
+sum12:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -481,13 +555,13 @@ sum10:
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
 
-loop12:
+loop14:
 	MOVQ 56(AX), R14
 
-loop13:
+loop15:
 	MOVQ 48(AX), R15
 
-loop14:
+loop16:
 	VMOVUPS      (DX), Z12
 	VBROADCASTSS (CX), Z13
 	VFMADD231PS  Z13, Z12, Z0
@@ -516,18 +590,18 @@ loop14:
 	ADDQ         R11, CX
 	ADDQ         R12, DX
 	SUBQ         $0x00000001, R15
-	JNZ          loop14
+	JNZ          loop16
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R14
-	JNZ          loop13
+	JNZ          loop15
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop12
+	JNZ          loop14
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store15
+	JZ           store17
 	VPXORQ       Z13, Z13, Z13
 	VMAXPS       Z0, Z13, Z0
 	VMAXPS       Z1, Z13, Z1
@@ -542,165 +616,196 @@ loop14:
 	VMAXPS       Z10, Z13, Z10
 	VMAXPS       Z11, Z13, Z11
 
-store15:
+store17:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 	CMPQ    AX, $0x00000008
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	CMPQ    AX, $0x00000009
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z9, (CX)
 	CMPQ    AX, $0x0000000a
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	CMPQ    AX, $0x0000000b
-	JBE     end16
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z11, (CX)
 
-end16:
+end18:
 	VZEROUPPER
 	RET
 
 // func product8x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product8x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
-	VPXORQ  Z8, Z8, Z8
-	VPXORQ  Z9, Z9, Z9
-	VPXORQ  Z10, Z10, Z10
-	VPXORQ  Z11, Z11, Z11
-	VPXORQ  Z12, Z12, Z12
-	VPXORQ  Z13, Z13, Z13
-	VPXORQ  Z14, Z14, Z14
-	VPXORQ  Z15, Z15, Z15
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched19
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched19:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum18
-	JA      bias17
+	JB      sum21
+	JA      bias20
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum18
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum18
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum18
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum18
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum18
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum18
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum18
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum18
+	JMP     sum21
 
-bias17:
+bias20:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same19
+	JE           same22
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum18
+	JBE          sum21
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum18
+	JBE          sum21
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum18
+	JBE          sum21
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum18
+	JBE          sum21
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum18
+	JBE          sum21
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum18
+	JBE          sum21
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum18
+	JBE          sum21
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum18
+	JMP          sum21
 
-same19:
+same22:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -718,7 +823,7 @@ same19:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum18:
+sum21:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -729,13 +834,13 @@ sum18:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop20:
+loop23:
 	MOVQ 56(AX), R12
 
-loop21:
+loop24:
 	MOVQ 48(AX), R13
 
-loop22:
+loop25:
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -765,18 +870,18 @@ loop22:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop22
+	JNZ          loop25
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop21
+	JNZ          loop24
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop20
+	JNZ          loop23
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store23
+	JZ           store26
 	VPXORQ       Z18, Z18, Z18
 	VMAXPS       Z0, Z18, Z0
 	VMAXPS       Z1, Z18, Z1
@@ -795,7 +900,7 @@ loop22:
 	VMAXPS       Z14, Z18, Z14
 	VMAXPS       Z15, Z18, Z15
 
-store23:
+store26:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -803,125 +908,148 @@ store23:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end24
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end24
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end24
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end24
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end24
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end24
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end24
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end24:
+end27:
 	VZEROUPPER
 	RET
 
 // func product8x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product8x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched28
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched28:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum26
-	JA      bias25
+	JB      sum30
+	JA      bias29
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum26
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum26
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum26
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum26
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum26
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum26
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum26
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum26
+	JMP     sum30
 
-bias25:
+bias29:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same27
+	JE           same31
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum26
+	JBE          sum30
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum26
+	JBE          sum30
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum26
+	JBE          sum30
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum26
+	JBE          sum30
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum26
+	JBE          sum30
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum26
+	JBE          sum30
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum26
+	JBE          sum30
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum26
+	JMP          sum30
 
-same27:
+same31:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -931,7 +1059,7 @@ same27:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum26:
+sum30:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -942,13 +1070,13 @@ sum26:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop28:
+loop32:
 	MOVQ 56(AX), R12
 
-loop29:
+loop33:
 	MOVQ 48(AX), R13
 
-loop30:
+loop34:
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -969,18 +1097,18 @@ loop30:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop30
+	JNZ          loop34
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop29
+	JNZ          loop33
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop28
+	JNZ          loop32
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store31
+	JZ           store35
 	VPXORQ       Z9, Z9, Z9
 	VMAXPS       Z0, Z9, Z0
 	VMAXPS       Z1, Z9, Z1
@@ -991,127 +1119,152 @@ loop30:
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 
-store31:
+store35:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end32
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end32
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end32
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end32
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end32
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end32
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end32
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end32:
+end36:
 	VZEROUPPER
 	RET
 
 // func product6x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product6x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
-	VPXORQ  Z8, Z8, Z8
-	VPXORQ  Z9, Z9, Z9
-	VPXORQ  Z10, Z10, Z10
-	VPXORQ  Z11, Z11, Z11
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched37
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched37:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum34
-	JA      bias33
+	JB      sum39
+	JA      bias38
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum34
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum34
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum34
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum34
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum34
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum34
+	JMP     sum39
 
-bias33:
+bias38:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same35
+	JE           same40
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum34
+	JBE          sum39
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum34
+	JBE          sum39
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum34
+	JBE          sum39
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum34
+	JBE          sum39
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum34
+	JBE          sum39
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum34
+	JMP          sum39
 
-same35:
+same40:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -1125,7 +1278,7 @@ same35:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum34:
+sum39:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1135,13 +1288,13 @@ sum34:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop36:
+loop41:
 	MOVQ 56(AX), R11
 
-loop37:
+loop42:
 	MOVQ 48(AX), R12
 
-loop38:
+loop43:
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -1165,18 +1318,18 @@ loop38:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop38
+	JNZ          loop43
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop37
+	JNZ          loop42
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop36
+	JNZ          loop41
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store39
+	JZ           store44
 	VPXORQ       Z14, Z14, Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -1191,7 +1344,7 @@ loop38:
 	VMAXPS       Z10, Z14, Z10
 	VMAXPS       Z11, Z14, Z11
 
-store39:
+store44:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -1199,99 +1352,118 @@ store39:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end40
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end40
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end40
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end40
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end40
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end40:
+end45:
 	VZEROUPPER
 	RET
 
 // func product6x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product6x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched46
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched46:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum42
-	JA      bias41
+	JB      sum48
+	JA      bias47
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum42
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum42
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum42
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum42
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum42
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum42
+	JMP     sum48
 
-bias41:
+bias47:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same43
+	JE           same49
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum42
+	JBE          sum48
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum42
+	JBE          sum48
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum42
+	JBE          sum48
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum42
+	JBE          sum48
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum42
+	JBE          sum48
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum42
+	JMP          sum48
 
-same43:
+same49:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -1299,7 +1471,7 @@ same43:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum42:
+sum48:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1309,13 +1481,13 @@ sum42:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop44:
+loop50:
 	MOVQ 56(AX), R11
 
-loop45:
+loop51:
 	MOVQ 48(AX), R12
 
-loop46:
+loop52:
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -1332,18 +1504,18 @@ loop46:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop46
+	JNZ          loop52
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop45
+	JNZ          loop51
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop44
+	JNZ          loop50
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store47
+	JZ           store53
 	VPXORQ       Z7, Z7, Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -1352,97 +1524,116 @@ loop46:
 	VMAXPS       Z4, Z7, Z4
 	VMAXPS       Z5, Z7, Z5
 
-store47:
+store53:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end48
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end48
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end48
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end48
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end48
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end48:
+end54:
 	VZEROUPPER
 	RET
 
 // func product4x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product4x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched55
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched55:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum50
-	JA      bias49
+	JB      sum57
+	JA      bias56
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum50
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum50
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum50
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum50
+	JMP     sum57
 
-bias49:
+bias56:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same51
+	JE           same58
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum50
+	JBE          sum57
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum50
+	JBE          sum57
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum50
+	JBE          sum57
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum50
+	JMP          sum57
 
-same51:
+same58:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -1452,7 +1643,7 @@ same51:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum50:
+sum57:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1461,13 +1652,13 @@ sum50:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop52:
+loop59:
 	MOVQ 56(AX), R10
 
-loop53:
+loop60:
 	MOVQ 48(AX), R11
 
-loop54:
+loop61:
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -1485,18 +1676,18 @@ loop54:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop54
+	JNZ          loop61
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop53
+	JNZ          loop60
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop52
+	JNZ          loop59
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store55
+	JZ           store62
 	VPXORQ       Z10, Z10, Z10
 	VMAXPS       Z0, Z10, Z0
 	VMAXPS       Z1, Z10, Z1
@@ -1507,7 +1698,7 @@ loop54:
 	VMAXPS       Z6, Z10, Z6
 	VMAXPS       Z7, Z10, Z7
 
-store55:
+store62:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -1515,79 +1706,94 @@ store55:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end56
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end56
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end56
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end56:
+end63:
 	VZEROUPPER
 	RET
 
 // func product4x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product4x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched64
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched64:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum58
-	JA      bias57
+	JB      sum66
+	JA      bias65
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum58
+	JBE     sum66
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum58
+	JBE     sum66
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum58
+	JBE     sum66
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum58
+	JMP     sum66
 
-bias57:
+bias65:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same59
+	JE           same67
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum58
+	JBE          sum66
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum58
+	JBE          sum66
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum58
+	JBE          sum66
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum58
+	JMP          sum66
 
-same59:
+same67:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum58:
+sum66:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1596,13 +1802,13 @@ sum58:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop60:
+loop68:
 	MOVQ 56(AX), R10
 
-loop61:
+loop69:
 	MOVQ 48(AX), R11
 
-loop62:
+loop70:
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -1615,91 +1821,104 @@ loop62:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop62
+	JNZ          loop70
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop61
+	JNZ          loop69
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop60
+	JNZ          loop68
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store63
+	JZ           store71
 	VPXORQ       Z5, Z5, Z5
 	VMAXPS       Z0, Z5, Z0
 	VMAXPS       Z1, Z5, Z1
 	VMAXPS       Z2, Z5, Z2
 	VMAXPS       Z3, Z5, Z3
 
-store63:
+store71:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end64
+	JBE     end72
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end64
+	JBE     end72
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end64
+	JBE     end72
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end64:
+end72:
 	VZEROUPPER
 	RET
 
 // func product2x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product2x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched73
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched73:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum66
-	JA      bias65
+	JB      sum75
+	JA      bias74
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum66
+	JBE     sum75
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum66
+	JMP     sum75
 
-bias65:
+bias74:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same67
+	JE           same76
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum66
+	JBE          sum75
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum66
+	JMP          sum75
 
-same67:
+same76:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum66:
+sum75:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1707,13 +1926,13 @@ sum66:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop68:
+loop77:
 	MOVQ 56(AX), R9
 
-loop69:
+loop78:
 	MOVQ 48(AX), R10
 
-loop70:
+loop79:
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -1725,25 +1944,25 @@ loop70:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop70
+	JNZ          loop79
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop69
+	JNZ          loop78
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop68
+	JNZ          loop77
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store71
+	JZ           store80
 	VPXORQ       Z6, Z6, Z6
 	VMAXPS       Z0, Z6, Z0
 	VMAXPS       Z1, Z6, Z1
 	VMAXPS       Z2, Z6, Z2
 	VMAXPS       Z3, Z6, Z3
 
-store71:
+store80:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -1751,51 +1970,62 @@ store71:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end72
+	JBE     end81
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end72:
+end81:
 	VZEROUPPER
 	RET
 
 // func product2x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·product2x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched82
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched82:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum74
-	JA      bias73
+	JB      sum84
+	JA      bias83
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum74
+	JBE     sum84
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum74
+	JMP     sum84
 
-bias73:
+bias83:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same75
+	JE           same85
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum74
+	JBE          sum84
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum74
+	JMP          sum84
 
-same75:
+same85:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum74:
+sum84:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1803,13 +2033,13 @@ sum74:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop76:
+loop86:
 	MOVQ 56(AX), R9
 
-loop77:
+loop87:
 	MOVQ 48(AX), R10
 
-loop78:
+loop88:
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -1818,34 +2048,34 @@ loop78:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop78
+	JNZ          loop88
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop77
+	JNZ          loop87
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop76
+	JNZ          loop86
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store79
+	JZ           store89
 	VPXORQ       Z3, Z3, Z3
 	VMAXPS       Z0, Z3, Z0
 	VMAXPS       Z1, Z3, Z1
 
-store79:
+store89:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end80
+	JBE     end90
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end80:
+end90:
 	VZEROUPPER
 	RET
 
@@ -1858,14 +2088,14 @@ TEXT ·line512(SB), NOSPLIT, $0-8
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    120(AX), $0x00
-	JE      sum81
+	JE      sum91
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVUPS 128(CX), Z2
 	VMOVUPS 192(CX), Z3
 
-sum81:
+sum91:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -1874,13 +2104,13 @@ sum81:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop82:
+loop92:
 	MOVQ 56(AX), R10
 
-loop83:
+loop93:
 	MOVQ 48(AX), R11
 
-loop84:
+loop94:
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  (DX), Z15, Z0
 	VFMADD231PS  (DX)(BX*1), Z15, Z1
@@ -1889,24 +2119,24 @@ loop84:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop84
+	JNZ          loop94
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop83
+	JNZ          loop93
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop82
+	JNZ          loop92
 	CMPQ         144(AX), $0x00
-	JE           store85
+	JE           store95
 	VPXORQ       Z15, Z15, Z15
 	VMAXPS       Z0, Z15, Z0
 	VMAXPS       Z1, Z15, Z1
 	VMAXPS       Z2, Z15, Z2
 	VMAXPS       Z3, Z15, Z3
 
-store85:
+store95:
 	MOVQ    16(AX), AX
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
@@ -1946,10 +2176,10 @@ TEXT ·correlate512(SB), NOSPLIT, $0-8
 	VMOVUPS 1088(BX), Z17
 	MOVQ    56(AX), R10
 
-loop86:
+loop96:
 	MOVQ 48(AX), R11
 
-loop87:
+loop97:
 	VMOVUPS     (DX), Z18
 	VMOVUPS     (DX)(DI*1), Z19
 	VMOVUPS     (DX)(DI*2), Z20
@@ -1980,11 +2210,11 @@ loop87:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop87
+	JNZ         loop97
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop86
+	JNZ         loop96
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -2153,9 +2383,9 @@ TEXT ·add512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big88:
+big98:
 	CMPQ    AX, $0x00000100
-	JB      small89
+	JB      small99
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -2173,11 +2403,11 @@ big88:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big88
+	JMP     big98
 
-small89:
+small99:
 	TESTQ   AX, AX
-	JZ      out90
+	JZ      out100
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -2186,9 +2416,9 @@ small89:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small89
+	JMP     small99
 
-out90:
+out100:
 	VZEROUPPER
 	RET
 
@@ -2203,9 +2433,9 @@ TEXT ·addRelu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big91:
+big101:
 	CMPQ    AX, $0x00000100
-	JB      small92
+	JB      small102
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -2227,11 +2457,11 @@ big91:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big91
+	JMP     big101
 
-small92:
+small102:
 	TESTQ   AX, AX
-	JZ      out93
+	JZ      out103
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -2241,9 +2471,9 @@ small92:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small92
+	JMP     small102
 
-out93:
+out103:
 	VZEROUPPER
 	RET
 
@@ -2258,9 +2488,9 @@ TEXT ·relu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big94:
+big104:
 	CMPQ    AX, $0x00000100
-	JB      small95
+	JB      small105
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -2278,11 +2508,11 @@ big94:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big94
+	JMP     big104
 
-small95:
+small105:
 	TESTQ   AX, AX
-	JZ      out96
+	JZ      out106
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -2291,9 +2521,9 @@ small95:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small95
+	JMP     small105
 
-out96:
+out106:
 	VZEROUPPER
 	RET
 
@@ -2309,9 +2539,9 @@ TEXT ·clamp512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big97:
+big107:
 	CMPQ    DI, $0x00000100
-	JB      small98
+	JB      small108
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -2333,11 +2563,11 @@ big97:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big97
+	JMP     big107
 
-small98:
+small108:
 	TESTQ   DI, DI
-	JZ      out99
+	JZ      out109
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -2347,9 +2577,9 @@ small98:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small98
+	JMP     small108
 
-out99:
+out109:
 	VZEROUPPER
 	RET
 
@@ -2364,9 +2594,9 @@ TEXT ·reluBack512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big100:
+big110:
 	CMPQ      AX, $0x00000100
-	JB        small101
+	JB        small111
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2392,11 +2622,11 @@ big100:
 	ADDQ      $0x00000100, BX
 	ADDQ      $0x00000100, SI
 	SUBQ      $0x00000100, AX
-	JMP       big100
+	JMP       big110
 
-small101:
+small111:
 	TESTQ     AX, AX
-	JZ        out102
+	JZ        out112
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2407,9 +2637,9 @@ small101:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, AX
-	JMP       small101
+	JMP       small111
 
-out102:
+out112:
 	VZEROUPPER
 	RET
 
@@ -2425,9 +2655,9 @@ TEXT ·clampBack512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big103:
+big113:
 	CMPQ      DI, $0x00000080
-	JB        small104
+	JB        small114
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2447,11 +2677,11 @@ big103:
 	ADDQ      $0x00000080, BX
 	ADDQ      $0x00000080, SI
 	SUBQ      $0x00000080, DI
-	JMP       big103
+	JMP       big113
 
-small104:
+small114:
 	TESTQ     DI, DI
-	JZ        out105
+	JZ        out115
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2464,9 +2694,9 @@ small104:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small104
+	JMP       small114
 
-out105:
+out115:
 	VZEROUPPER
 	RET
 
@@ -2482,9 +2712,9 @@ TEXT ·scale512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big106:
+big116:
 	CMPQ    DI, $0x00000100
-	JB      small107
+	JB      small117
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	VMULPS  64(DX), Z14, Z1
@@ -2498,11 +2728,11 @@ big106:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big106
+	JMP     big116
 
-small107:
+small117:
 	TESTQ   DI, DI
-	JZ      out108
+	JZ      out118
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	ADDQ    $0x00000040, CX
@@ -2510,9 +2740,9 @@ small107:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small107
+	JMP     small117
 
-out108:
+out118:
 	VZEROUPPER
 	RET
 
@@ -2526,9 +2756,9 @@ TEXT ·affineEach512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big109:
+big119:
 	CMPQ        AX, $0x00000100
-	JB          small110
+	JB          small120
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2550,11 +2780,11 @@ big109:
 	ADDQ        $0x00000100, BX
 	ADDQ        $0x00000100, SI
 	SUBQ        $0x00000100, AX
-	JMP         big109
+	JMP         big119
 
-small110:
+small120:
 	TESTQ       AX, AX
-	JZ          out111
+	JZ          out121
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2564,9 +2794,9 @@ small110:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small110
+	JMP         small120
 
-out111:
+out121:
 	VZEROUPPER
 	RET
 
@@ -2581,9 +2811,9 @@ TEXT ·affineEachRelu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big112:
+big122:
 	CMPQ        AX, $0x00000100
-	JB          small113
+	JB          small123
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2609,11 +2839,11 @@ big112:
 	ADDQ        $0x00000100, BX
 	ADDQ        $0x00000100, SI
 	SUBQ        $0x00000100, AX
-	JMP         big112
+	JMP         big122
 
-small113:
+small123:
 	TESTQ       AX, AX
-	JZ          out114
+	JZ          out124
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2624,9 +2854,9 @@ small113:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small113
+	JMP         small123
 
-out114:
+out124:
 	VZEROUPPER
 	RET
 
@@ -2639,12 +2869,12 @@ TEXT ·squares512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z0, Z0, Z0
 
-loop115:
+loop125:
 	VMOVUPS     (DX), Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop115
+	JNZ         loop125
 	VMOVUPS     Z0, (CX)
 	VZEROUPPER
 	RET
@@ -2662,9 +2892,9 @@ TEXT ·sgd512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Z14
 	VBROADCASTSS 48(AX), Z13
 
-big116:
+big126:
 	CMPQ        DI, $0x00000040
-	JB          small117
+	JB          small127
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2675,11 +2905,11 @@ big116:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big116
+	JMP         big126
 
-small117:
+small127:
 	TESTQ       DI, DI
-	JZ          out118
+	JZ          out128
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2690,9 +2920,9 @@ small117:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small117
+	JMP         small127
 
-out118:
+out128:
 	VZEROUPPER
 	RET
 
@@ -2712,9 +2942,9 @@ TEXT ·momentum512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Z11
 	VBROADCASTSS 60(AX), Z10
 
-big119:
+big129:
 	CMPQ        DI, $0x00000040
-	JB          small120
+	JB          small130
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2730,11 +2960,11 @@ big119:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big119
+	JMP         big129
 
-small120:
+small130:
 	TESTQ       DI, DI
-	JZ          out121
+	JZ          out131
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2750,9 +2980,9 @@ small120:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small120
+	JMP         small130
 
-out121:
+out131:
 	VZEROUPPER
 	RET
 
@@ -2776,9 +3006,9 @@ TEXT ·adam512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Z7
 	VBROADCASTSS 76(AX), Z6
 
-big122:
+big132:
 	CMPQ        DI, $0x00000040
-	JB          small123
+	JB          small133
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2801,11 +3031,11 @@ big122:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big122
+	JMP         big132
 
-small123:
+small133:
 	TESTQ       DI, DI
-	JZ          out124
+	JZ          out134
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2828,9 +3058,9 @@ small123:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small123
+	JMP         small133
 
-out124:
+out134:
 	VZEROUPPER
 	RET
 
@@ -2843,30 +3073,30 @@ TEXT ·affine512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop125:
+loop135:
 	XORQ DI, DI
 
-channel126:
+channel136:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z2
 	XORQ         R8, R8
 
-lane127:
+lane137:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane127
+	JB          lane137
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel126
+	JB          channel136
 	SUBQ        $0x00000001, BX
-	JNZ         loop125
+	JNZ         loop135
 	VZEROUPPER
 	RET
 
@@ -2879,10 +3109,10 @@ TEXT ·affineRelu512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop128:
+loop138:
 	XORQ DI, DI
 
-channel129:
+channel139:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -2890,21 +3120,21 @@ channel129:
 	VPXORQ       Z3, Z3, Z3
 	XORQ         R8, R8
 
-lane130:
+lane140:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMAXPS      Z0, Z3, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane130
+	JB          lane140
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel129
+	JB          channel139
 	SUBQ        $0x00000001, BX
-	JNZ         loop128
+	JNZ         loop138
 	VZEROUPPER
 	RET
 
@@ -2917,10 +3147,10 @@ TEXT ·normBack512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop131:
+loop141:
 	XORQ DI, DI
 
-channel132:
+channel142:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -2930,7 +3160,7 @@ channel132:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane133:
+lane143:
 	VMOVUPS     (DX)(R9*1), Z0
 	VFMADD213PS Z3, Z1, Z0
 	VFMADD231PS (CX)(R9*1), Z2, Z0
@@ -2938,14 +3168,14 @@ lane133:
 	VMOVUPS     Z0, (DX)(R9*1)
 	ADDQ        $0x00000040, R9
 	CMPQ        R9, SI
-	JB          lane133
+	JB          lane143
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel132
+	JB          channel142
 	SUBQ        $0x00000001, BX
-	JNZ         loop131
+	JNZ         loop141
 	VZEROUPPER
 	RET
 
@@ -2975,14 +3205,14 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop134:
+loop144:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane135:
+lane145:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2995,13 +3225,13 @@ lane135:
 	VFMADD231PS  Z16, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane135
+	JB           lane145
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane136:
+lane146:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3014,13 +3244,13 @@ lane136:
 	VFMADD231PS  Z16, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane136
+	JB           lane146
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane137:
+lane147:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3033,13 +3263,13 @@ lane137:
 	VFMADD231PS  Z16, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane137
+	JB           lane147
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane138:
+lane148:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3052,13 +3282,13 @@ lane138:
 	VFMADD231PS  Z16, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane138
+	JB           lane148
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane139:
+lane149:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3071,13 +3301,13 @@ lane139:
 	VFMADD231PS  Z16, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane139
+	JB           lane149
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane140:
+lane150:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3090,13 +3320,13 @@ lane140:
 	VFMADD231PS  Z16, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane140
+	JB           lane150
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane141:
+lane151:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3109,13 +3339,13 @@ lane141:
 	VFMADD231PS  Z16, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane141
+	JB           lane151
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane142:
+lane152:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3128,13 +3358,13 @@ lane142:
 	VFMADD231PS  Z16, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane142
+	JB           lane152
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop134
+	JNZ          loop144
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3180,14 +3410,14 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop143:
+loop153:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane144:
+lane154:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3199,13 +3429,13 @@ lane144:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane144
+	JB           lane154
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane145:
+lane155:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3217,13 +3447,13 @@ lane145:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane145
+	JB           lane155
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane146:
+lane156:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3235,13 +3465,13 @@ lane146:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane146
+	JB           lane156
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane147:
+lane157:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3253,13 +3483,13 @@ lane147:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane147
+	JB           lane157
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane148:
+lane158:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3271,13 +3501,13 @@ lane148:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane148
+	JB           lane158
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane149:
+lane159:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3289,13 +3519,13 @@ lane149:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane149
+	JB           lane159
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane150:
+lane160:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3307,13 +3537,13 @@ lane150:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane150
+	JB           lane160
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane151:
+lane161:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3325,13 +3555,13 @@ lane151:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane151
+	JB           lane161
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop143
+	JNZ          loop153
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3377,14 +3607,14 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop152:
+loop162:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane153:
+lane163:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3401,13 +3631,13 @@ lane153:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane153
+	JB           lane163
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane154:
+lane164:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3424,13 +3654,13 @@ lane154:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane154
+	JB           lane164
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane155:
+lane165:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3447,13 +3677,13 @@ lane155:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane155
+	JB           lane165
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane156:
+lane166:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3470,13 +3700,13 @@ lane156:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane156
+	JB           lane166
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane157:
+lane167:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3493,13 +3723,13 @@ lane157:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane157
+	JB           lane167
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane158:
+lane168:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3516,13 +3746,13 @@ lane158:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane158
+	JB           lane168
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane159:
+lane169:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3539,13 +3769,13 @@ lane159:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane159
+	JB           lane169
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane160:
+lane170:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3562,13 +3792,13 @@ lane160:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane160
+	JB           lane170
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop152
+	JNZ          loop162
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3606,110 +3836,110 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop161:
+loop171:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane162:
+lane172:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z0, Z0
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane162
+	JB     lane172
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane163:
+lane173:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z1, Z1
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane163
+	JB     lane173
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane164:
+lane174:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z2, Z2
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane164
+	JB     lane174
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane165:
+lane175:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z3, Z3
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane165
+	JB     lane175
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane166:
+lane176:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z4, Z4
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane166
+	JB     lane176
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane167:
+lane177:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z5, Z5
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane167
+	JB     lane177
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane168:
+lane178:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z6, Z6
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane168
+	JB     lane178
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane169:
+lane179:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z7, Z7
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane169
+	JB      lane179
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop161
+	JNZ     loop171
 	VMOVUPS Z0, (SI)
 	VMOVUPS Z1, 64(SI)
 	VMOVUPS Z2, 128(SI)
@@ -3739,118 +3969,118 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop170:
+loop180:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane171:
+lane181:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane171
+	JB          lane181
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane172:
+lane182:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z1
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane172
+	JB          lane182
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane173:
+lane183:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z2
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane173
+	JB          lane183
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane174:
+lane184:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z3
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane174
+	JB          lane184
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane175:
+lane185:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z4
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane175
+	JB          lane185
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane176:
+lane186:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z5
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane176
+	JB          lane186
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane177:
+lane187:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z6
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane177
+	JB          lane187
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane178:
+lane188:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z7
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane178
+	JB          lane188
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop170
+	JNZ         loop180
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -3874,14 +4104,14 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop179:
+loop189:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane180:
+lane190:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3894,13 +4124,13 @@ lane180:
 	VFMADD231PS  Z2, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane180
+	JB           lane190
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop179
+	JNZ          loop189
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -3918,14 +4148,14 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop181:
+loop191:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane182:
+lane192:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -3937,13 +4167,13 @@ lane182:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane182
+	JB           lane192
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop181
+	JNZ          loop191
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -3961,14 +4191,14 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop183:
+loop193:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane184:
+lane194:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -3985,13 +4215,13 @@ lane184:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane184
+	JB           lane194
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop183
+	JNZ          loop193
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -4008,26 +4238,26 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop185:
+loop195:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane186:
+lane196:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z0, Z0
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane186
+	JB      lane196
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop185
+	JNZ     loop195
 	VMOVUPS Z0, (SI)
 	VZEROUPPER
 	RET
@@ -4043,27 +4273,27 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop187:
+loop197:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane188:
+lane198:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z1
 	VFMADD231PS (DX)(R10*1), Z1, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane188
+	JB          lane198
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop187
+	JNZ         loop197
 	VMOVUPS     Z0, (SI)
 	VZEROUPPER
 	RET
@@ -4078,11 +4308,11 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big189:
+big199:
 	MOVQ    SI, DI
 	SUBQ    BX, DI
 	CMPQ    DI, $0x00000100
-	JB      small190
+	JB      small200
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
@@ -4090,7 +4320,7 @@ big189:
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap192:
+tap202:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -4100,34 +4330,34 @@ tap192:
 	VMAXPS  192(R9), Z3, Z3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap192
+	JB      tap202
 	VMOVUPS Z0, (DX)(BX*1)
 	VMOVUPS Z1, 64(DX)(BX*1)
 	VMOVUPS Z2, 128(DX)(BX*1)
 	VMOVUPS Z3, 192(DX)(BX*1)
 	ADDQ    $0x00000100, BX
-	JMP     big189
+	JMP     big199
 
-small190:
+small200:
 	CMPQ    BX, SI
-	JAE     out191
+	JAE     out201
 	VMOVAPS Z15, Z0
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap193:
+tap203:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
 	VMAXPS  (R9), Z0, Z0
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap193
+	JB      tap203
 	VMOVUPS Z0, (DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small190
+	JMP     small200
 
-out191:
+out201:
 	VZEROUPPER
 	RET
 
@@ -4141,11 +4371,11 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big194:
+big204:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small195
+	JB     small205
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -4153,7 +4383,7 @@ big194:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap197:
+tap207:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -4163,7 +4393,7 @@ tap197:
 	VADDPS  192(R9), Z3, Z3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap197
+	JB      tap207
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(BX*1)
 	VMULPS  Z15, Z1, Z1
@@ -4173,29 +4403,29 @@ tap197:
 	VMULPS  Z15, Z3, Z3
 	VMOVUPS Z3, 192(DX)(BX*1)
 	ADDQ    $0x00000100, BX
-	JMP     big194
+	JMP     big204
 
-small195:
+small205:
 	CMPQ   BX, SI
-	JAE    out196
+	JAE    out206
 	VPXORQ Z0, Z0, Z0
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap198:
+tap208:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
 	VADDPS  (R9), Z0, Z0
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap198
+	JB      tap208
 	VMULPS  Z15, Z0, Z0
 	VMOVUPS Z0, (DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small195
+	JMP     small205
 
-out196:
+out206:
 	VZEROUPPER
 	RET
 
@@ -4210,11 +4440,11 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big199:
+big209:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small200
+	JB      small210
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
@@ -4222,7 +4452,7 @@ big199:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap202:
+tap212:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -4243,19 +4473,19 @@ tap202:
 	VMOVUPS   Z7, 64(R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap202
+	JB        tap212
 	ADDQ      $0x00000080, DI
-	JMP       big199
+	JMP       big209
 
-small200:
+small210:
 	CMPQ    DI, R8
-	JAE     out201
+	JAE     out211
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap203:
+tap213:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -4270,11 +4500,11 @@ tap203:
 	VMOVUPS   Z6, (R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap203
+	JB        tap213
 	ADDQ      $0x00000040, DI
-	JMP       small200
+	JMP       small210
 
-out201:
+out211:
 	VZEROUPPER
 	RET
 
@@ -4288,11 +4518,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big204:
+big214:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small205
+	JB     small215
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -4300,7 +4530,7 @@ big204:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap207:
+tap217:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -4314,18 +4544,18 @@ tap207:
 	VMOVUPS Z7, 192(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap207
+	JB      tap217
 	ADDQ    $0x00000100, BX
-	JMP     big204
+	JMP     big214
 
-small205:
+small215:
 	CMPQ   BX, SI
-	JAE    out206
+	JAE    out216
 	VMULPS (CX)(BX*1), Z15, Z0
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap208:
+tap218:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -4333,11 +4563,11 @@ tap208:
 	VMOVUPS Z4, (R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap208
+	JB      tap218
 	ADDQ    $0x00000040, BX
-	JMP     small205
+	JMP     small215
 
-out206:
+out216:
 	VZEROUPPER
 	RET
 
@@ -4352,16 +4582,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop209:
+loop219:
 	XORQ R9, R9
 
-lane210:
+lane220:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum211
+	JE      sum221
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -4369,12 +4599,12 @@ lane210:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum211:
+sum221:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap212:
+tap222:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -4390,7 +4620,7 @@ tap212:
 	VFMADD231PS  (R13)(R8*1), Z14, Z3
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap212
+	JB           tap222
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -4399,7 +4629,7 @@ tap212:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane210
+	JB           lane220
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -4410,7 +4640,7 @@ tap212:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop209
+	JNZ          loop219
 	VZEROUPPER
 	RET
 
@@ -4425,23 +4655,23 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop213:
+loop223:
 	XORQ R8, R8
 
-lane214:
+lane224:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum215
+	JE      sum225
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum215:
+sum225:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap216:
+tap226:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -4451,18 +4681,18 @@ tap216:
 	VFMADD231PS  (R12), Z14, Z0
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap216
+	JB           tap226
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane214
+	JB           lane224
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop213
+	JNZ          loop223
 	VZEROUPPER
 	RET
 
@@ -4476,11 +4706,11 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big217:
+big227:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000100
-	JB     small218
+	JB     small228
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -4489,7 +4719,7 @@ big217:
 	XORQ   R9, R9
 	MOVQ   24(AX), R10
 
-tap220:
+tap230:
 	MOVQ        (R10)(R9*8), R11
 	ADDQ        CX, R11
 	ADDQ        SI, R11
@@ -4506,23 +4736,23 @@ tap220:
 	VFMADD231PS 192(R11), Z7, Z3
 	INCQ        R9
 	CMPQ        R9, 32(AX)
-	JB          tap220
+	JB          tap230
 	VMOVUPS     Z0, (DX)(SI*1)
 	VMOVUPS     Z1, 64(DX)(SI*1)
 	VMOVUPS     Z2, 128(DX)(SI*1)
 	VMOVUPS     Z3, 192(DX)(SI*1)
 	ADDQ        $0x00000100, SI
-	JMP         big217
+	JMP         big227
 
-small218:
+small228:
 	CMPQ   SI, DI
-	JAE    out219
+	JAE    out229
 	VPXORQ Z0, Z0, Z0
 	MOVQ   64(AX), R8
 	XORQ   R9, R9
 	MOVQ   24(AX), R10
 
-tap221:
+tap231:
 	MOVQ        (R10)(R9*8), R11
 	ADDQ        CX, R11
 	ADDQ        SI, R11
@@ -4533,12 +4763,12 @@ tap221:
 	VFMADD231PS (R11), Z4, Z0
 	INCQ        R9
 	CMPQ        R9, 32(AX)
-	JB          tap221
+	JB          tap231
 	VMOVUPS     Z0, (DX)(SI*1)
 	ADDQ        $0x00000040, SI
-	JMP         small218
+	JMP         small228
 
-out219:
+out229:
 	VZEROUPPER
 	RET
 
@@ -4553,9 +4783,9 @@ TEXT ·round512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Z15
 
-big222:
+big232:
 	CMPQ    DI, $0x00000080
-	JB      small223
+	JB      small233
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -4583,11 +4813,11 @@ big222:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big222
+	JMP     big232
 
-small223:
+small233:
 	TESTQ   DI, DI
-	JZ      out224
+	JZ      out234
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -4604,9 +4834,9 @@ small223:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small223
+	JMP     small233
 
-out224:
+out234:
 	VZEROUPPER
 	RET
 
@@ -4618,14 +4848,14 @@ TEXT ·shorten512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop225:
+loop235:
 	VMOVUPS (DX), Z0
 	VPSRLD  $0x10, Z0, Z0
 	VPMOVDW Z0, (CX)
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000040, AX
-	JNZ     loop225
+	JNZ     loop235
 	VZEROUPPER
 	RET
 
@@ -4637,23 +4867,23 @@ TEXT ·widen512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop226:
+loop236:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop227:
+loop237:
 	VPMOVZXWD (DI), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (SI)
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop227
+	JNZ       loop237
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop226
+	JNZ       loop236
 	VZEROUPPER
 	RET
 
@@ -4667,10 +4897,10 @@ TEXT ·winogradInput2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop228:
+loop238:
 	XORQ R8, R8
 
-lane229:
+lane239:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -4806,11 +5036,11 @@ lane229:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane229
+	JB      lane239
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop228
+	JNZ     loop238
 	VZEROUPPER
 	RET
 
@@ -4825,17 +5055,17 @@ TEXT ·winogradOutput2_512(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop230:
+loop240:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain231
+	JZ           plain241
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain231:
+plain241:
 	XORQ R9, R9
 
-lane232:
+lane242:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -4908,20 +5138,20 @@ lane232:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh233
+	JE      fresh243
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh233:
+fresh243:
 	CMPQ   80(AX), $0x00
-	JE     linear234
+	JE     linear244
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear234:
+linear244:
 	MOVQ    (BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -4937,31 +5167,31 @@ linear234:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh235
+	JE      fresh245
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh235:
+fresh245:
 	CMPQ   80(AX), $0x00
-	JE     linear236
+	JE     linear246
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear236:
+linear246:
 	MOVQ    8(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z1, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane232
+	JB      lane242
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop230
+	JNZ     loop240
 	VZEROUPPER
 	RET
 
@@ -4976,7 +5206,7 @@ TEXT ·winogradWeights2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane237:
+lane247:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -5107,7 +5337,7 @@ lane237:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane237
+	JB      lane247
 	VZEROUPPER
 	RET
 
@@ -5121,7 +5351,7 @@ TEXT ·winogradSpread2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane238:
+lane248:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -5215,7 +5445,7 @@ lane238:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane238
+	JB      lane248
 	VZEROUPPER
 	RET
 
@@ -5230,7 +5460,7 @@ TEXT ·winogradGather2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane239:
+lane249:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -5354,7 +5584,7 @@ lane239:
 	VMOVUPS Z8, (R8)(R9*1)
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane239
+	JB      lane249
 	VZEROUPPER
 	RET
 
@@ -5372,10 +5602,10 @@ TEXT ·winogradInput4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Z15
 	MOVQ         32(AX), DI
 
-loop240:
+loop250:
 	XORQ R8, R8
 
-lane241:
+lane251:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -5803,11 +6033,11 @@ lane241:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, 40(AX)
-	JB          lane241
+	JB          lane251
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop240
+	JNZ         loop250
 	VZEROUPPER
 	RET
 
@@ -5825,17 +6055,17 @@ TEXT ·winogradOutput4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop242:
+loop252:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain243
+	JZ           plain253
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain243:
+plain253:
 	XORQ R9, R9
 
-lane244:
+lane254:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -6032,7 +6262,7 @@ lane244:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh245
+	JE          fresh255
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -6042,16 +6272,16 @@ lane244:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh245:
+fresh255:
 	CMPQ   80(AX), $0x00
-	JE     linear246
+	JE     linear256
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear246:
+linear256:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -6083,7 +6313,7 @@ linear246:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh247
+	JE          fresh257
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -6093,16 +6323,16 @@ linear246:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh247:
+fresh257:
 	CMPQ   80(AX), $0x00
-	JE     linear248
+	JE     linear258
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear248:
+linear258:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -6134,7 +6364,7 @@ linear248:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh249
+	JE          fresh259
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -6144,16 +6374,16 @@ linear248:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh249:
+fresh259:
 	CMPQ   80(AX), $0x00
-	JE     linear250
+	JE     linear260
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear250:
+linear260:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -6185,7 +6415,7 @@ linear250:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh251
+	JE          fresh261
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -6195,16 +6425,16 @@ linear250:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh251:
+fresh261:
 	CMPQ   80(AX), $0x00
-	JE     linear252
+	JE     linear262
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear252:
+linear262:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -6215,11 +6445,11 @@ linear252:
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane244
+	JB      lane254
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop242
+	JNZ     loop252
 	VZEROUPPER
 	RET
 
@@ -6238,7 +6468,7 @@ TEXT ·winogradWeights4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z3
 	XORQ         DI, DI
 
-lane253:
+lane263:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -6480,7 +6710,7 @@ lane253:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane253
+	JB          lane263
 	VZEROUPPER
 	RET
 
@@ -6497,7 +6727,7 @@ TEXT ·winogradSpread4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Z14
 	XORQ         DI, DI
 
-lane254:
+lane264:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -6777,7 +7007,7 @@ lane254:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane254
+	JB          lane264
 	VZEROUPPER
 	RET
 
@@ -6796,7 +7026,7 @@ TEXT ·winogradGather4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z11
 	XORQ         DI, DI
 
-lane255:
+lane265:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -7038,92 +7268,117 @@ lane255:
 	VMOVUPS     Z8, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane255
+	JB          lane265
 	VZEROUPPER
 	RET
 
 // func product6x2_256(args uintptr)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·product6x2_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
-	VXORPS  Y9, Y9, Y9
-	VXORPS  Y10, Y10, Y10
-	VXORPS  Y11, Y11, Y11
+	MOVQ       args+0(FP), AX
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched266
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched266:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum257
-	JA      bias256
+	JB      sum268
+	JA      bias267
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum257
+	JMP     sum268
 
-bias256:
+bias267:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same258
+	JE           same269
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum257
+	JMP          sum268
 
-same258:
+same269:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -7137,7 +7392,7 @@ same258:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum257:
+sum268:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7147,13 +7402,13 @@ sum257:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop259:
+loop270:
 	MOVQ 56(AX), R11
 
-loop260:
+loop271:
 	MOVQ 48(AX), R12
 
-loop261:
+loop272:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -7177,18 +7432,18 @@ loop261:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop261
+	JNZ          loop272
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop260
+	JNZ          loop271
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop259
+	JNZ          loop270
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store262
+	JZ           store273
 	VXORPS       Y14, Y14, Y14
 	VMAXPS       Y0, Y14, Y0
 	VMAXPS       Y1, Y14, Y1
@@ -7203,7 +7458,7 @@ loop261:
 	VMAXPS       Y10, Y14, Y10
 	VMAXPS       Y11, Y14, Y11
 
-store262:
+store273:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7211,95 +7466,114 @@ store262:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end263:
+end274:
 	VZEROUPPER
 	RET
 
 // func product4x2_256(args uintptr)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·product4x2_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
+	MOVQ       args+0(FP), AX
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched275
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched275:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum265
-	JA      bias264
+	JB      sum277
+	JA      bias276
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum265
+	JBE     sum277
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum265
+	JBE     sum277
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum265
+	JBE     sum277
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum265
+	JMP     sum277
 
-bias264:
+bias276:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same266
+	JE           same278
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum265
+	JBE          sum277
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum265
+	JBE          sum277
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum265
+	JBE          sum277
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum265
+	JMP          sum277
 
-same266:
+same278:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -7309,7 +7583,7 @@ same266:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum265:
+sum277:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7318,13 +7592,13 @@ sum265:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop267:
+loop279:
 	MOVQ 56(AX), R10
 
-loop268:
+loop280:
 	MOVQ 48(AX), R11
 
-loop269:
+loop281:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -7342,18 +7616,18 @@ loop269:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop269
+	JNZ          loop281
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop268
+	JNZ          loop280
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop267
+	JNZ          loop279
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store270
+	JZ           store282
 	VXORPS       Y10, Y10, Y10
 	VMAXPS       Y0, Y10, Y0
 	VMAXPS       Y1, Y10, Y1
@@ -7364,7 +7638,7 @@ loop269:
 	VMAXPS       Y6, Y10, Y6
 	VMAXPS       Y7, Y10, Y7
 
-store270:
+store282:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7372,69 +7646,82 @@ store270:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end271
+	JBE     end283
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end271
+	JBE     end283
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end271
+	JBE     end283
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end271:
+end283:
 	VZEROUPPER
 	RET
 
 // func product2x2_256(args uintptr)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·product2x2_256(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
+	MOVQ       args+0(FP), AX
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched284
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched284:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum273
-	JA      bias272
+	JB      sum286
+	JA      bias285
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum273
+	JBE     sum286
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum273
+	JMP     sum286
 
-bias272:
+bias285:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same274
+	JE           same287
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum273
+	JBE          sum286
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum273
+	JMP          sum286
 
-same274:
+same287:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum273:
+sum286:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7442,13 +7729,13 @@ sum273:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop275:
+loop288:
 	MOVQ 56(AX), R9
 
-loop276:
+loop289:
 	MOVQ 48(AX), R10
 
-loop277:
+loop290:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -7460,25 +7747,25 @@ loop277:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop277
+	JNZ          loop290
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop276
+	JNZ          loop289
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop275
+	JNZ          loop288
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store278
+	JZ           store291
 	VXORPS       Y6, Y6, Y6
 	VMAXPS       Y0, Y6, Y0
 	VMAXPS       Y1, Y6, Y1
 	VMAXPS       Y2, Y6, Y2
 	VMAXPS       Y3, Y6, Y3
 
-store278:
+store291:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7486,12 +7773,12 @@ store278:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end279
+	JBE     end292
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end279:
+end292:
 	VZEROUPPER
 	RET
 
@@ -7508,7 +7795,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum280
+	JE      sum293
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -7519,7 +7806,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum280:
+sum293:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -7528,13 +7815,13 @@ sum280:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop281:
+loop294:
 	MOVQ 56(AX), R10
 
-loop282:
+loop295:
 	MOVQ 48(AX), R11
 
-loop283:
+loop296:
 	VBROADCASTSS (CX), Y15
 	VFMADD231PS  (DX), Y15, Y0
 	VFMADD231PS  (DX)(BX*1), Y15, Y2
@@ -7547,17 +7834,17 @@ loop283:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop283
+	JNZ          loop296
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop282
+	JNZ          loop295
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop281
+	JNZ          loop294
 	CMPQ         144(AX), $0x00
-	JE           store284
+	JE           store297
 	VXORPS       Y15, Y15, Y15
 	VMAXPS       Y0, Y15, Y0
 	VMAXPS       Y1, Y15, Y1
@@ -7568,7 +7855,7 @@ loop283:
 	VMAXPS       Y6, Y15, Y6
 	VMAXPS       Y7, Y15, Y7
 
-store284:
+store297:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -7602,10 +7889,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop285:
+loop298:
 	MOVQ 48(AX), R10
 
-loop286:
+loop299:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -7623,11 +7910,11 @@ loop286:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop286
+	JNZ         loop299
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop285
+	JNZ         loop298
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -7714,9 +8001,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big287:
+big300:
 	CMPQ    AX, $0x00000080
-	JB      small288
+	JB      small301
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -7734,11 +8021,11 @@ big287:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big287
+	JMP     big300
 
-small288:
+small301:
 	TESTQ   AX, AX
-	JZ      out289
+	JZ      out302
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -7750,9 +8037,9 @@ small288:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small288
+	JMP     small301
 
-out289:
+out302:
 	VZEROUPPER
 	RET
 
@@ -7767,9 +8054,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big290:
+big303:
 	CMPQ    AX, $0x00000080
-	JB      small291
+	JB      small304
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -7791,11 +8078,11 @@ big290:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big290
+	JMP     big303
 
-small291:
+small304:
 	TESTQ   AX, AX
-	JZ      out292
+	JZ      out305
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -7809,9 +8096,9 @@ small291:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small291
+	JMP     small304
 
-out292:
+out305:
 	VZEROUPPER
 	RET
 
@@ -7826,9 +8113,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big293:
+big306:
 	CMPQ    AX, $0x00000080
-	JB      small294
+	JB      small307
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -7846,11 +8133,11 @@ big293:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big293
+	JMP     big306
 
-small294:
+small307:
 	TESTQ   AX, AX
-	JZ      out295
+	JZ      out308
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -7862,9 +8149,9 @@ small294:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small294
+	JMP     small307
 
-out295:
+out308:
 	VZEROUPPER
 	RET
 
@@ -7880,9 +8167,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big296:
+big309:
 	CMPQ    DI, $0x00000080
-	JB      small297
+	JB      small310
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -7904,11 +8191,11 @@ big296:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big296
+	JMP     big309
 
-small297:
+small310:
 	TESTQ   DI, DI
-	JZ      out298
+	JZ      out311
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -7922,9 +8209,9 @@ small297:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small297
+	JMP     small310
 
-out298:
+out311:
 	VZEROUPPER
 	RET
 
@@ -7939,9 +8226,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big299:
+big312:
 	CMPQ    AX, $0x00000080
-	JB      small300
+	JB      small313
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7967,11 +8254,11 @@ big299:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big299
+	JMP     big312
 
-small300:
+small313:
 	TESTQ   AX, AX
-	JZ      out301
+	JZ      out314
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7987,9 +8274,9 @@ small300:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small300
+	JMP     small313
 
-out301:
+out314:
 	VZEROUPPER
 	RET
 
@@ -8005,9 +8292,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big302:
+big315:
 	CMPQ    DI, $0x00000040
-	JB      small303
+	JB      small316
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8027,11 +8314,11 @@ big302:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big302
+	JMP     big315
 
-small303:
+small316:
 	TESTQ   DI, DI
-	JZ      out304
+	JZ      out317
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8051,9 +8338,9 @@ small303:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small303
+	JMP     small316
 
-out304:
+out317:
 	VZEROUPPER
 	RET
 
@@ -8069,9 +8356,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big305:
+big318:
 	CMPQ    DI, $0x00000080
-	JB      small306
+	JB      small319
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -8085,11 +8372,11 @@ big305:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big305
+	JMP     big318
 
-small306:
+small319:
 	TESTQ   DI, DI
-	JZ      out307
+	JZ      out320
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -8099,9 +8386,9 @@ small306:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small306
+	JMP     small319
 
-out307:
+out320:
 	VZEROUPPER
 	RET
 
@@ -8115,9 +8402,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big308:
+big321:
 	CMPQ        AX, $0x00000080
-	JB          small309
+	JB          small322
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8139,11 +8426,11 @@ big308:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big308
+	JMP         big321
 
-small309:
+small322:
 	TESTQ       AX, AX
-	JZ          out310
+	JZ          out323
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8157,9 +8444,9 @@ small309:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small309
+	JMP         small322
 
-out310:
+out323:
 	VZEROUPPER
 	RET
 
@@ -8174,9 +8461,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big311:
+big324:
 	CMPQ        AX, $0x00000080
-	JB          small312
+	JB          small325
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8202,11 +8489,11 @@ big311:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big311
+	JMP         big324
 
-small312:
+small325:
 	TESTQ       AX, AX
-	JZ          out313
+	JZ          out326
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8222,9 +8509,9 @@ small312:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small312
+	JMP         small325
 
-out313:
+out326:
 	VZEROUPPER
 	RET
 
@@ -8238,14 +8525,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop314:
+loop327:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop314
+	JNZ         loop327
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -8264,9 +8551,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big315:
+big328:
 	CMPQ        DI, $0x00000020
-	JB          small316
+	JB          small329
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8277,11 +8564,11 @@ big315:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big315
+	JMP         big328
 
-small316:
+small329:
 	TESTQ       DI, DI
-	JZ          out317
+	JZ          out330
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8297,9 +8584,9 @@ small316:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small316
+	JMP         small329
 
-out317:
+out330:
 	VZEROUPPER
 	RET
 
@@ -8319,9 +8606,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big318:
+big331:
 	CMPQ        DI, $0x00000020
-	JB          small319
+	JB          small332
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8337,11 +8624,11 @@ big318:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big318
+	JMP         big331
 
-small319:
+small332:
 	TESTQ       DI, DI
-	JZ          out320
+	JZ          out333
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8367,9 +8654,9 @@ small319:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small319
+	JMP         small332
 
-out320:
+out333:
 	VZEROUPPER
 	RET
 
@@ -8393,9 +8680,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big321:
+big334:
 	CMPQ        DI, $0x00000020
-	JB          small322
+	JB          small335
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8418,11 +8705,11 @@ big321:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big321
+	JMP         big334
 
-small322:
+small335:
 	TESTQ       DI, DI
-	JZ          out323
+	JZ          out336
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8462,9 +8749,9 @@ small322:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small322
+	JMP         small335
 
-out323:
+out336:
 	VZEROUPPER
 	RET
 
@@ -8477,30 +8764,30 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop324:
+loop337:
 	XORQ DI, DI
 
-channel325:
+channel338:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y2
 	XORQ         R8, R8
 
-lane326:
+lane339:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane326
+	JB          lane339
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel325
+	JB          channel338
 	SUBQ        $0x00000001, BX
-	JNZ         loop324
+	JNZ         loop337
 	VZEROUPPER
 	RET
 
@@ -8513,10 +8800,10 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop327:
+loop340:
 	XORQ DI, DI
 
-channel328:
+channel341:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -8524,21 +8811,21 @@ channel328:
 	VXORPS       Y3, Y3, Y3
 	XORQ         R8, R8
 
-lane329:
+lane342:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMAXPS      Y0, Y3, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane329
+	JB          lane342
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel328
+	JB          channel341
 	SUBQ        $0x00000001, BX
-	JNZ         loop327
+	JNZ         loop340
 	VZEROUPPER
 	RET
 
@@ -8551,10 +8838,10 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop330:
+loop343:
 	XORQ DI, DI
 
-channel331:
+channel344:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -8564,7 +8851,7 @@ channel331:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane332:
+lane345:
 	VMOVUPS     (DX)(R9*1), Y0
 	VFMADD213PS Y3, Y1, Y0
 	VFMADD231PS (CX)(R9*1), Y2, Y0
@@ -8572,14 +8859,14 @@ lane332:
 	VMOVUPS     Y0, (DX)(R9*1)
 	ADDQ        $0x00000020, R9
 	CMPQ        R9, SI
-	JB          lane332
+	JB          lane345
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel331
+	JB          channel344
 	SUBQ        $0x00000001, BX
-	JNZ         loop330
+	JNZ         loop343
 	VZEROUPPER
 	RET
 
@@ -8601,14 +8888,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop333:
+loop346:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane334:
+lane347:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8621,13 +8908,13 @@ lane334:
 	VFMADD231PS  Y8, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane334
+	JB           lane347
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane335:
+lane348:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8640,13 +8927,13 @@ lane335:
 	VFMADD231PS  Y8, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane335
+	JB           lane348
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane336:
+lane349:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8659,13 +8946,13 @@ lane336:
 	VFMADD231PS  Y8, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane336
+	JB           lane349
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane337:
+lane350:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8678,13 +8965,13 @@ lane337:
 	VFMADD231PS  Y8, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane337
+	JB           lane350
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop333
+	JNZ          loop346
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8714,14 +9001,14 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop338:
+loop351:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane339:
+lane352:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8733,13 +9020,13 @@ lane339:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane339
+	JB           lane352
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane340:
+lane353:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8751,13 +9038,13 @@ lane340:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane340
+	JB           lane353
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane341:
+lane354:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8769,13 +9056,13 @@ lane341:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane341
+	JB           lane354
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane342:
+lane355:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8787,13 +9074,13 @@ lane342:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane342
+	JB           lane355
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop338
+	JNZ          loop351
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8823,14 +9110,14 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop343:
+loop356:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane344:
+lane357:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8847,13 +9134,13 @@ lane344:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane344
+	JB           lane357
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane345:
+lane358:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8870,13 +9157,13 @@ lane345:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane345
+	JB           lane358
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane346:
+lane359:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8893,13 +9180,13 @@ lane346:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane346
+	JB           lane359
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane347:
+lane360:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8916,13 +9203,13 @@ lane347:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane347
+	JB           lane360
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop343
+	JNZ          loop356
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8948,62 +9235,62 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop348:
+loop361:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane349:
+lane362:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y0, Y0
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane349
+	JB     lane362
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane350:
+lane363:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y1, Y1
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane350
+	JB     lane363
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane351:
+lane364:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y2, Y2
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane351
+	JB     lane364
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane352:
+lane365:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y3, Y3
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane352
+	JB      lane365
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop348
+	JNZ     loop361
 	VMOVUPS Y0, (SI)
 	VMOVUPS Y1, 64(SI)
 	VMOVUPS Y2, 128(SI)
@@ -9025,66 +9312,66 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop353:
+loop366:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane354:
+lane367:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane354
+	JB          lane367
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane355:
+lane368:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y1
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane355
+	JB          lane368
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane356:
+lane369:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y2
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane356
+	JB          lane369
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane357:
+lane370:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y3
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane357
+	JB          lane370
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop353
+	JNZ         loop366
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -9104,14 +9391,14 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop358:
+loop371:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane359:
+lane372:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -9124,13 +9411,13 @@ lane359:
 	VFMADD231PS  Y2, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane359
+	JB           lane372
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop358
+	JNZ          loop371
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9148,14 +9435,14 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop360:
+loop373:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane361:
+lane374:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -9167,13 +9454,13 @@ lane361:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane361
+	JB           lane374
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop360
+	JNZ          loop373
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9191,14 +9478,14 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop362:
+loop375:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane363:
+lane376:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -9215,13 +9502,13 @@ lane363:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane363
+	JB           lane376
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop362
+	JNZ          loop375
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9238,26 +9525,26 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop364:
+loop377:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane365:
+lane378:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y0, Y0
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane365
+	JB      lane378
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop364
+	JNZ     loop377
 	VMOVUPS Y0, (SI)
 	VZEROUPPER
 	RET
@@ -9273,27 +9560,27 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop366:
+loop379:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane367:
+lane380:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y1
 	VFMADD231PS (DX)(R10*1), Y1, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane367
+	JB          lane380
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop366
+	JNZ         loop379
 	VMOVUPS     Y0, (SI)
 	VZEROUPPER
 	RET
@@ -9308,11 +9595,11 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big368:
+big381:
 	MOVQ    SI, DI
 	SUBQ    BX, DI
 	CMPQ    DI, $0x00000080
-	JB      small369
+	JB      small382
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
@@ -9320,7 +9607,7 @@ big368:
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap371:
+tap384:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -9330,23 +9617,23 @@ tap371:
 	VMAXPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap371
+	JB      tap384
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	VMOVUPS Y2, 64(DX)(BX*1)
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big368
+	JMP     big381
 
-small369:
+small382:
 	CMPQ    BX, SI
-	JAE     out370
+	JAE     out383
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	XORQ    DI, DI
 	MOVQ    24(AX), R8
 
-tap372:
+tap385:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -9354,13 +9641,13 @@ tap372:
 	VMAXPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap372
+	JB      tap385
 	VMOVUPS Y0, (DX)(BX*1)
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small369
+	JMP     small382
 
-out370:
+out383:
 	VZEROUPPER
 	RET
 
@@ -9374,11 +9661,11 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big373:
+big386:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small374
+	JB     small387
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9386,7 +9673,7 @@ big373:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap376:
+tap389:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -9396,7 +9683,7 @@ tap376:
 	VADDPS  96(R9), Y3, Y3
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap376
+	JB      tap389
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
@@ -9406,17 +9693,17 @@ tap376:
 	VMULPS  Y15, Y3, Y3
 	VMOVUPS Y3, 96(DX)(BX*1)
 	ADDQ    $0x00000080, BX
-	JMP     big373
+	JMP     big386
 
-small374:
+small387:
 	CMPQ   BX, SI
-	JAE    out375
+	JAE    out388
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap377:
+tap390:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    CX, R9
 	ADDQ    BX, R9
@@ -9424,15 +9711,15 @@ tap377:
 	VADDPS  32(R9), Y1, Y1
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap377
+	JB      tap390
 	VMULPS  Y15, Y0, Y0
 	VMOVUPS Y0, (DX)(BX*1)
 	VMULPS  Y15, Y1, Y1
 	VMOVUPS Y1, 32(DX)(BX*1)
 	ADDQ    $0x00000040, BX
-	JMP     small374
+	JMP     small387
 
-out375:
+out388:
 	VZEROUPPER
 	RET
 
@@ -9447,11 +9734,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big378:
+big391:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small379
+	JB      small392
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -9459,7 +9746,7 @@ big378:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap381:
+tap394:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -9480,13 +9767,13 @@ tap381:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap381
+	JB      tap394
 	ADDQ    $0x00000040, DI
-	JMP     big378
+	JMP     big391
 
-small379:
+small392:
 	CMPQ    DI, R8
-	JAE     out380
+	JAE     out393
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -9494,7 +9781,7 @@ small379:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap382:
+tap395:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -9515,11 +9802,11 @@ tap382:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap382
+	JB      tap395
 	ADDQ    $0x00000040, DI
-	JMP     small379
+	JMP     small392
 
-out380:
+out393:
 	VZEROUPPER
 	RET
 
@@ -9533,11 +9820,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big383:
+big396:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small384
+	JB     small397
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -9545,7 +9832,7 @@ big383:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap386:
+tap399:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -9559,19 +9846,19 @@ tap386:
 	VMOVUPS Y7, 96(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap386
+	JB      tap399
 	ADDQ    $0x00000080, BX
-	JMP     big383
+	JMP     big396
 
-small384:
+small397:
 	CMPQ   BX, SI
-	JAE    out385
+	JAE    out398
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap387:
+tap400:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -9581,11 +9868,11 @@ tap387:
 	VMOVUPS Y5, 32(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap387
+	JB      tap400
 	ADDQ    $0x00000040, BX
-	JMP     small384
+	JMP     small397
 
-out385:
+out398:
 	VZEROUPPER
 	RET
 
@@ -9600,10 +9887,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop388:
+loop401:
 	XORQ R9, R9
 
-lane389:
+lane402:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -9613,7 +9900,7 @@ lane389:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum390
+	JE      sum403
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -9625,12 +9912,12 @@ lane389:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum390:
+sum403:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap391:
+tap404:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -9650,7 +9937,7 @@ tap391:
 	VFMADD231PS  32(R13)(R8*1), Y14, Y7
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap391
+	JB           tap404
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -9663,7 +9950,7 @@ tap391:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane389
+	JB           lane402
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -9674,7 +9961,7 @@ tap391:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop388
+	JNZ          loop401
 	VZEROUPPER
 	RET
 
@@ -9689,25 +9976,25 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop392:
+loop405:
 	XORQ R8, R8
 
-lane393:
+lane406:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum394
+	JE      sum407
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum394:
+sum407:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap395:
+tap408:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -9718,19 +10005,19 @@ tap395:
 	VFMADD231PS  32(R12), Y14, Y1
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap395
+	JB           tap408
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane393
+	JB           lane406
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop392
+	JNZ          loop405
 	VZEROUPPER
 	RET
 
@@ -9744,11 +10031,11 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), DI
 	XORQ SI, SI
 
-big396:
+big409:
 	MOVQ   DI, R8
 	SUBQ   SI, R8
 	CMPQ   R8, $0x00000080
-	JB     small397
+	JB     small410
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9757,7 +10044,7 @@ big396:
 	XORQ   R9, R9
 	MOVQ   24(AX), R10
 
-tap399:
+tap412:
 	MOVQ        (R10)(R9*8), R11
 	ADDQ        CX, R11
 	ADDQ        SI, R11
@@ -9774,24 +10061,24 @@ tap399:
 	VFMADD231PS 96(R11), Y7, Y3
 	INCQ        R9
 	CMPQ        R9, 32(AX)
-	JB          tap399
+	JB          tap412
 	VMOVUPS     Y0, (DX)(SI*1)
 	VMOVUPS     Y1, 32(DX)(SI*1)
 	VMOVUPS     Y2, 64(DX)(SI*1)
 	VMOVUPS     Y3, 96(DX)(SI*1)
 	ADDQ        $0x00000080, SI
-	JMP         big396
+	JMP         big409
 
-small397:
+small410:
 	CMPQ   SI, DI
-	JAE    out398
+	JAE    out411
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   64(AX), R8
 	XORQ   R9, R9
 	MOVQ   24(AX), R10
 
-tap400:
+tap413:
 	MOVQ        (R10)(R9*8), R11
 	ADDQ        CX, R11
 	ADDQ        SI, R11
@@ -9804,13 +10091,13 @@ tap400:
 	VFMADD231PS 32(R11), Y5, Y1
 	INCQ        R9
 	CMPQ        R9, 32(AX)
-	JB          tap400
+	JB          tap413
 	VMOVUPS     Y0, (DX)(SI*1)
 	VMOVUPS     Y1, 32(DX)(SI*1)
 	ADDQ        $0x00000040, SI
-	JMP         small397
+	JMP         small410
 
-out398:
+out411:
 	VZEROUPPER
 	RET
 
@@ -9825,9 +10112,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big401:
+big414:
 	CMPQ      DI, $0x00000040
-	JB        small402
+	JB        small415
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -9855,11 +10142,11 @@ big401:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big401
+	JMP       big414
 
-small402:
+small415:
 	TESTQ     DI, DI
-	JZ        out403
+	JZ        out416
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -9887,9 +10174,9 @@ small402:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small402
+	JMP       small415
 
-out403:
+out416:
 	VZEROUPPER
 	RET
 
@@ -9901,7 +10188,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop404:
+loop417:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -9912,7 +10199,7 @@ loop404:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop404
+	JNZ       loop417
 	VZEROUPPER
 	RET
 
@@ -9924,12 +10211,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop405:
+loop418:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop406:
+loop419:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -9939,11 +10226,11 @@ loop406:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop406
+	JNZ       loop419
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop405
+	JNZ       loop418
 	VZEROUPPER
 	RET
 
@@ -9957,10 +10244,10 @@ TEXT ·winogradInput2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop407:
+loop420:
 	XORQ R8, R8
 
-lane408:
+lane421:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -10096,11 +10383,11 @@ lane408:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane408
+	JB      lane421
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop407
+	JNZ     loop420
 	VZEROUPPER
 	RET
 
@@ -10115,17 +10402,17 @@ TEXT ·winogradOutput2_256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop409:
+loop422:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain410
+	JZ           plain423
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain410:
+plain423:
 	XORQ R9, R9
 
-lane411:
+lane424:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -10198,20 +10485,20 @@ lane411:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh412
+	JE      fresh425
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh412:
+fresh425:
 	CMPQ   80(AX), $0x00
-	JE     linear413
+	JE     linear426
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear413:
+linear426:
 	MOVQ    (BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -10227,31 +10514,31 @@ linear413:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh414
+	JE      fresh427
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh414:
+fresh427:
 	CMPQ   80(AX), $0x00
-	JE     linear415
+	JE     linear428
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear415:
+linear428:
 	MOVQ    8(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y1, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane411
+	JB      lane424
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop409
+	JNZ     loop422
 	VZEROUPPER
 	RET
 
@@ -10266,7 +10553,7 @@ TEXT ·winogradWeights2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane416:
+lane429:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -10397,7 +10684,7 @@ lane416:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane416
+	JB      lane429
 	VZEROUPPER
 	RET
 
@@ -10411,7 +10698,7 @@ TEXT ·winogradSpread2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane417:
+lane430:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -10505,7 +10792,7 @@ lane417:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane417
+	JB      lane430
 	VZEROUPPER
 	RET
 
@@ -10520,7 +10807,7 @@ TEXT ·winogradGather2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane418:
+lane431:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -10644,7 +10931,7 @@ lane418:
 	VMOVUPS Y8, (R8)(R9*1)
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane418
+	JB      lane431
 	VZEROUPPER
 	RET
 
@@ -10662,10 +10949,10 @@ TEXT ·winogradInput4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Y15
 	MOVQ         32(AX), DI
 
-loop419:
+loop432:
 	XORQ R8, R8
 
-lane420:
+lane433:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -11093,11 +11380,11 @@ lane420:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, 40(AX)
-	JB          lane420
+	JB          lane433
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop419
+	JNZ         loop432
 	VZEROUPPER
 	RET
 
@@ -11115,17 +11402,17 @@ TEXT ·winogradOutput4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop421:
+loop434:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain422
+	JZ           plain435
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain422:
+plain435:
 	XORQ R9, R9
 
-lane423:
+lane436:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -11322,7 +11609,7 @@ lane423:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh424
+	JE          fresh437
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -11332,16 +11619,16 @@ lane423:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh424:
+fresh437:
 	CMPQ   80(AX), $0x00
-	JE     linear425
+	JE     linear438
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear425:
+linear438:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -11373,7 +11660,7 @@ linear425:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh426
+	JE          fresh439
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -11383,16 +11670,16 @@ linear425:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh426:
+fresh439:
 	CMPQ   80(AX), $0x00
-	JE     linear427
+	JE     linear440
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear427:
+linear440:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -11424,7 +11711,7 @@ linear427:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh428
+	JE          fresh441
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -11434,16 +11721,16 @@ linear427:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh428:
+fresh441:
 	CMPQ   80(AX), $0x00
-	JE     linear429
+	JE     linear442
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear429:
+linear442:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -11475,7 +11762,7 @@ linear429:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh430
+	JE          fresh443
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -11485,16 +11772,16 @@ linear429:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh430:
+fresh443:
 	CMPQ   80(AX), $0x00
-	JE     linear431
+	JE     linear444
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear431:
+linear444:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -11505,11 +11792,11 @@ linear431:
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane423
+	JB      lane436
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop421
+	JNZ     loop434
 	VZEROUPPER
 	RET
 
@@ -11528,7 +11815,7 @@ TEXT ·winogradWeights4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y3
 	XORQ         DI, DI
 
-lane432:
+lane445:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -11770,7 +12057,7 @@ lane432:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane432
+	JB          lane445
 	VZEROUPPER
 	RET
 
@@ -11787,7 +12074,7 @@ TEXT ·winogradSpread4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Y14
 	XORQ         DI, DI
 
-lane433:
+lane446:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -12067,7 +12354,7 @@ lane433:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane433
+	JB          lane446
 	VZEROUPPER
 	RET
 
@@ -12086,7 +12373,7 @@ TEXT ·winogradGather4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y11
 	XORQ         DI, DI
 
-lane434:
+lane447:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -12328,114 +12615,145 @@ lane434:
 	VMOVUPS     Y8, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane434
+	JB          lane447
 	VZEROUPPER
 	RET
 
 // func pairs8x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
-	VPXORQ  Z8, Z8, Z8
-	VPXORQ  Z9, Z9, Z9
-	VPXORQ  Z10, Z10, Z10
-	VPXORQ  Z11, Z11, Z11
-	VPXORQ  Z12, Z12, Z12
-	VPXORQ  Z13, Z13, Z13
-	VPXORQ  Z14, Z14, Z14
-	VPXORQ  Z15, Z15, Z15
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched448
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched448:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum436
-	JA      bias435
+	JB      sum450
+	JA      bias449
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum436
+	JMP     sum450
 
-bias435:
+bias449:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same437
+	JE           same451
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum436
+	JMP          sum450
 
-same437:
+same451:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -12453,7 +12771,7 @@ same437:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum436:
+sum450:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -12464,15 +12782,15 @@ sum436:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop438:
+loop452:
 	MOVQ 56(AX), R13
 
-loop439:
+loop453:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd440
+	JZ   odd454
 
-loop442:
+loop456:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -12529,12 +12847,12 @@ loop442:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop442
+	JNZ         loop456
 
-odd440:
+odd454:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end441
+	JZ           end455
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -12564,18 +12882,18 @@ odd440:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end441:
+end455:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop439
+	JNZ    loop453
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop438
+	JNZ    loop452
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store443
+	JZ     store457
 	VPXORQ Z18, Z18, Z18
 	VMAXPS Z0, Z18, Z0
 	VMAXPS Z1, Z18, Z1
@@ -12594,7 +12912,7 @@ end441:
 	VMAXPS Z14, Z18, Z14
 	VMAXPS Z15, Z18, Z15
 
-store443:
+store457:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -12602,125 +12920,148 @@ store443:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end444:
+end458:
 	VZEROUPPER
 	RET
 
 // func pairs8x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched459
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched459:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum446
-	JA      bias445
+	JB      sum461
+	JA      bias460
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum446
+	JBE     sum461
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum446
+	JBE     sum461
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum446
+	JBE     sum461
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum446
+	JBE     sum461
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum446
+	JBE     sum461
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum446
+	JBE     sum461
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum446
+	JBE     sum461
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum446
+	JMP     sum461
 
-bias445:
+bias460:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same447
+	JE           same462
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum446
+	JBE          sum461
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum446
+	JBE          sum461
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum446
+	JBE          sum461
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum446
+	JBE          sum461
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum446
+	JBE          sum461
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum446
+	JBE          sum461
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum446
+	JBE          sum461
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum446
+	JMP          sum461
 
-same447:
+same462:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -12730,7 +13071,7 @@ same447:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum446:
+sum461:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -12741,15 +13082,15 @@ sum446:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop448:
+loop463:
 	MOVQ 56(AX), R13
 
-loop449:
+loop464:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd450
+	JZ   odd465
 
-loop452:
+loop467:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -12788,12 +13129,12 @@ loop452:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop452
+	JNZ         loop467
 
-odd450:
+odd465:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end451
+	JZ           end466
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -12814,18 +13155,18 @@ odd450:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end451:
+end466:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop449
+	JNZ    loop464
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop448
+	JNZ    loop463
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store453
+	JZ     store468
 	VPXORQ Z9, Z9, Z9
 	VMAXPS Z0, Z9, Z0
 	VMAXPS Z1, Z9, Z1
@@ -12836,127 +13177,152 @@ end451:
 	VMAXPS Z6, Z9, Z6
 	VMAXPS Z7, Z9, Z7
 
-store453:
+store468:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end454
+	JBE     end469
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end454
+	JBE     end469
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end454
+	JBE     end469
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end454
+	JBE     end469
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end454
+	JBE     end469
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end454
+	JBE     end469
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end454
+	JBE     end469
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end454:
+end469:
 	VZEROUPPER
 	RET
 
 // func pairs6x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
-	VPXORQ  Z8, Z8, Z8
-	VPXORQ  Z9, Z9, Z9
-	VPXORQ  Z10, Z10, Z10
-	VPXORQ  Z11, Z11, Z11
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched470
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched470:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum456
-	JA      bias455
+	JB      sum472
+	JA      bias471
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum456
+	JBE     sum472
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum456
+	JBE     sum472
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum456
+	JBE     sum472
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum456
+	JBE     sum472
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum456
+	JBE     sum472
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum456
+	JMP     sum472
 
-bias455:
+bias471:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same457
+	JE           same473
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum456
+	JBE          sum472
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum456
+	JBE          sum472
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum456
+	JBE          sum472
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum456
+	JBE          sum472
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum456
+	JBE          sum472
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum456
+	JMP          sum472
 
-same457:
+same473:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -12970,7 +13336,7 @@ same457:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum456:
+sum472:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -12980,15 +13346,15 @@ sum456:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop458:
+loop474:
 	MOVQ 56(AX), R12
 
-loop459:
+loop475:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd460
+	JZ   odd476
 
-loop462:
+loop478:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -13033,12 +13399,12 @@ loop462:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop462
+	JNZ         loop478
 
-odd460:
+odd476:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end461
+	JZ           end477
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -13062,18 +13428,18 @@ odd460:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end461:
+end477:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop459
+	JNZ    loop475
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop458
+	JNZ    loop474
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store463
+	JZ     store479
 	VPXORQ Z14, Z14, Z14
 	VMAXPS Z0, Z14, Z0
 	VMAXPS Z1, Z14, Z1
@@ -13088,7 +13454,7 @@ end461:
 	VMAXPS Z10, Z14, Z10
 	VMAXPS Z11, Z14, Z11
 
-store463:
+store479:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13096,99 +13462,118 @@ store463:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end464
+	JBE     end480
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end464
+	JBE     end480
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end464
+	JBE     end480
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end464
+	JBE     end480
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end464
+	JBE     end480
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end464:
+end480:
 	VZEROUPPER
 	RET
 
 // func pairs6x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched481
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched481:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum466
-	JA      bias465
+	JB      sum483
+	JA      bias482
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum466
+	JBE     sum483
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum466
+	JBE     sum483
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum466
+	JBE     sum483
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum466
+	JBE     sum483
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum466
+	JBE     sum483
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum466
+	JMP     sum483
 
-bias465:
+bias482:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same467
+	JE           same484
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum466
+	JBE          sum483
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum466
+	JBE          sum483
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum466
+	JBE          sum483
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum466
+	JBE          sum483
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum466
+	JBE          sum483
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum466
+	JMP          sum483
 
-same467:
+same484:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -13196,7 +13581,7 @@ same467:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum466:
+sum483:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13206,15 +13591,15 @@ sum466:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop468:
+loop485:
 	MOVQ 56(AX), R12
 
-loop469:
+loop486:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd470
+	JZ   odd487
 
-loop472:
+loop489:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -13245,12 +13630,12 @@ loop472:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop472
+	JNZ         loop489
 
-odd470:
+odd487:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end471
+	JZ           end488
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -13267,18 +13652,18 @@ odd470:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end471:
+end488:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop469
+	JNZ    loop486
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop468
+	JNZ    loop485
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store473
+	JZ     store490
 	VPXORQ Z7, Z7, Z7
 	VMAXPS Z0, Z7, Z0
 	VMAXPS Z1, Z7, Z1
@@ -13287,97 +13672,116 @@ end471:
 	VMAXPS Z4, Z7, Z4
 	VMAXPS Z5, Z7, Z5
 
-store473:
+store490:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end474
+	JBE     end491
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end474
+	JBE     end491
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end474
+	JBE     end491
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end474
+	JBE     end491
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end474
+	JBE     end491
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end474:
+end491:
 	VZEROUPPER
 	RET
 
 // func pairs4x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched492
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched492:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum476
-	JA      bias475
+	JB      sum494
+	JA      bias493
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum476
+	JBE     sum494
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum476
+	JBE     sum494
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum476
+	JBE     sum494
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum476
+	JMP     sum494
 
-bias475:
+bias493:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same477
+	JE           same495
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum476
+	JBE          sum494
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum476
+	JBE          sum494
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum476
+	JBE          sum494
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum476
+	JMP          sum494
 
-same477:
+same495:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -13387,7 +13791,7 @@ same477:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum476:
+sum494:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13396,15 +13800,15 @@ sum476:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop478:
+loop496:
 	MOVQ 56(AX), R11
 
-loop479:
+loop497:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd480
+	JZ   odd498
 
-loop482:
+loop500:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -13437,12 +13841,12 @@ loop482:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop482
+	JNZ         loop500
 
-odd480:
+odd498:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end481
+	JZ           end499
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -13460,18 +13864,18 @@ odd480:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end481:
+end499:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop479
+	JNZ    loop497
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop478
+	JNZ    loop496
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store483
+	JZ     store501
 	VPXORQ Z10, Z10, Z10
 	VMAXPS Z0, Z10, Z0
 	VMAXPS Z1, Z10, Z1
@@ -13482,7 +13886,7 @@ end481:
 	VMAXPS Z6, Z10, Z6
 	VMAXPS Z7, Z10, Z7
 
-store483:
+store501:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13490,79 +13894,94 @@ store483:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end484
+	JBE     end502
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end484
+	JBE     end502
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end484
+	JBE     end502
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end484:
+end502:
 	VZEROUPPER
 	RET
 
 // func pairs4x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched503
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched503:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum486
-	JA      bias485
+	JB      sum505
+	JA      bias504
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum486
+	JBE     sum505
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum486
+	JBE     sum505
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum486
+	JBE     sum505
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum486
+	JMP     sum505
 
-bias485:
+bias504:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same487
+	JE           same506
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum486
+	JBE          sum505
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum486
+	JBE          sum505
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum486
+	JBE          sum505
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum486
+	JMP          sum505
 
-same487:
+same506:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum486:
+sum505:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13571,15 +13990,15 @@ sum486:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop488:
+loop507:
 	MOVQ 56(AX), R11
 
-loop489:
+loop508:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd490
+	JZ   odd509
 
-loop492:
+loop511:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -13602,12 +14021,12 @@ loop492:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop492
+	JNZ         loop511
 
-odd490:
+odd509:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end491
+	JZ           end510
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -13620,91 +14039,104 @@ odd490:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end491:
+end510:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop489
+	JNZ    loop508
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop488
+	JNZ    loop507
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store493
+	JZ     store512
 	VPXORQ Z5, Z5, Z5
 	VMAXPS Z0, Z5, Z0
 	VMAXPS Z1, Z5, Z1
 	VMAXPS Z2, Z5, Z2
 	VMAXPS Z3, Z5, Z3
 
-store493:
+store512:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end494
+	JBE     end513
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end494
+	JBE     end513
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end494
+	JBE     end513
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end494:
+end513:
 	VZEROUPPER
 	RET
 
 // func pairs2x2_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched514
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
+
+fetched514:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum496
-	JA      bias495
+	JB      sum516
+	JA      bias515
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum496
+	JBE     sum516
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum496
+	JMP     sum516
 
-bias495:
+bias515:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same497
+	JE           same517
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum496
+	JBE          sum516
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum496
+	JMP          sum516
 
-same497:
+same517:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum496:
+sum516:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13712,15 +14144,15 @@ sum496:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop498:
+loop518:
 	MOVQ 56(AX), R10
 
-loop499:
+loop519:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd500
+	JZ   odd520
 
-loop502:
+loop522:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -13741,12 +14173,12 @@ loop502:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop502
+	JNZ         loop522
 
-odd500:
+odd520:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end501
+	JZ           end521
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -13758,25 +14190,25 @@ odd500:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end501:
+end521:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop499
+	JNZ    loop519
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop498
+	JNZ    loop518
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store503
+	JZ     store523
 	VPXORQ Z6, Z6, Z6
 	VMAXPS Z0, Z6, Z0
 	VMAXPS Z1, Z6, Z1
 	VMAXPS Z2, Z6, Z2
 	VMAXPS Z3, Z6, Z3
 
-store503:
+store523:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13784,51 +14216,62 @@ store503:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end504
+	JBE     end524
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end504:
+end524:
 	VZEROUPPER
 	RET
 
 // func pairs2x1_512(args uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched525
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched525:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum506
-	JA      bias505
+	JB      sum527
+	JA      bias526
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum506
+	JBE     sum527
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum506
+	JMP     sum527
 
-bias505:
+bias526:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same507
+	JE           same528
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum506
+	JBE          sum527
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum506
+	JMP          sum527
 
-same507:
+same528:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum506:
+sum527:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13836,15 +14279,15 @@ sum506:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop508:
+loop529:
 	MOVQ 56(AX), R10
 
-loop509:
+loop530:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd510
+	JZ   odd531
 
-loop512:
+loop533:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -13859,12 +14302,12 @@ loop512:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop512
+	JNZ         loop533
 
-odd510:
+odd531:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end511
+	JZ           end532
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -13873,34 +14316,34 @@ odd510:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end511:
+end532:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop509
+	JNZ    loop530
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop508
+	JNZ    loop529
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store513
+	JZ     store534
 	VPXORQ Z3, Z3, Z3
 	VMAXPS Z0, Z3, Z0
 	VMAXPS Z1, Z3, Z1
 
-store513:
+store534:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end514
+	JBE     end535
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end514:
+end535:
 	VZEROUPPER
 	RET
 
@@ -13914,7 +14357,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop515:
+loop536:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -13926,28 +14369,28 @@ loop515:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span517:
+span538:
 	CMPQ    R10, $0x00000010
-	JB      less518
+	JB      less539
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span517
+	JMP     span538
 
-less518:
-span519:
+less539:
+span540:
 	CMPQ   R10, $0x00000004
-	JB     out516
+	JB     out537
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span519
+	JMP    span540
 
-out516:
+out537:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -13959,7 +14402,7 @@ out516:
 	ADDQ      $0x00000008, CX
 	ADDQ      $0x00000004, DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop515
+	JNZ       loop536
 	VZEROUPPER
 	RET
 
@@ -13974,7 +14417,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop520:
+loop541:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -13992,9 +14435,9 @@ loop520:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span522:
+span543:
 	CMPQ    R13, $0x00000020
-	JB      less523
+	JB      less544
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y2, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -14005,12 +14448,12 @@ span522:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span522
+	JMP     span543
 
-less523:
-span524:
+less544:
+span545:
 	CMPQ    R13, $0x00000010
-	JB      less525
+	JB      less546
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X2, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -14021,12 +14464,12 @@ span524:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span524
+	JMP     span545
 
-less525:
-span526:
+less546:
+span547:
 	CMPQ   R13, $0x00000004
-	JB     out521
+	JB     out542
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X2, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -14037,9 +14480,9 @@ span526:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span526
+	JMP    span547
 
-out521:
+out542:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X2, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -14050,7 +14493,7 @@ out521:
 	ADDQ   $0x00000004, DX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop520
+	JNZ    loop541
 	VZEROUPPER
 	RET
 
@@ -14071,15 +14514,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop527:
+loop548:
 	MOVLQSX (CX), R10
 	IMULQ   R8, R10
 	XORQ    AX, AX
 	MOVQ    R8, R11
 
-span529:
+span550:
 	CMPQ    R11, $0x00000020
-	JB      less530
+	JB      less551
 	VMOVUPS (R9)(R10*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14091,12 +14534,12 @@ span529:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R10
 	SUBQ    $0x00000020, R11
-	JMP     span529
+	JMP     span550
 
-less530:
-span531:
+less551:
+span552:
 	CMPQ    R11, $0x00000010
-	JB      less532
+	JB      less553
 	VMOVUPS (R9)(R10*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14108,12 +14551,12 @@ span531:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R10
 	SUBQ    $0x00000010, R11
-	JMP     span531
+	JMP     span552
 
-less532:
-span533:
+less553:
+span554:
 	CMPQ   R11, $0x00000004
-	JB     out528
+	JB     out549
 	VMOVSS (R9)(R10*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14125,13 +14568,13 @@ span533:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R10
 	SUBQ   $0x00000004, R11
-	JMP    span533
+	JMP    span554
 
-out528:
+out549:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop527
+	JNZ  loop548
 	VZEROUPPER
 	RET
 
@@ -14153,15 +14596,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop534:
+loop555:
 	MOVLQSX (CX), R11
 	IMULQ   R8, R11
 	XORQ    AX, AX
 	MOVQ    R8, R12
 
-span536:
+span557:
 	CMPQ    R12, $0x00000020
-	JB      less537
+	JB      less558
 	VMOVUPS (R9)(R11*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14177,12 +14620,12 @@ span536:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R11
 	SUBQ    $0x00000020, R12
-	JMP     span536
+	JMP     span557
 
-less537:
-span538:
+less558:
+span559:
 	CMPQ    R12, $0x00000010
-	JB      less539
+	JB      less560
 	VMOVUPS (R9)(R11*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14198,12 +14641,12 @@ span538:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R11
 	SUBQ    $0x00000010, R12
-	JMP     span538
+	JMP     span559
 
-less539:
-span540:
+less560:
+span561:
 	CMPQ   R12, $0x00000004
-	JB     out535
+	JB     out556
 	VMOVSS (R9)(R11*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14219,13 +14662,13 @@ span540:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R11
 	SUBQ   $0x00000004, R12
-	JMP    span540
+	JMP    span561
 
-out535:
+out556:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop534
+	JNZ  loop555
 	VZEROUPPER
 	RET
 
@@ -14247,15 +14690,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop541:
+loop562:
 	MOVLQSX (CX), R11
 	IMULQ   R8, R11
 	XORQ    AX, AX
 	MOVQ    R8, R12
 
-span543:
+span564:
 	CMPQ    R12, $0x00000020
-	JB      less544
+	JB      less565
 	VMOVUPS (R9)(R11*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14273,12 +14716,12 @@ span543:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R11
 	SUBQ    $0x00000020, R12
-	JMP     span543
+	JMP     span564
 
-less544:
-span545:
+less565:
+span566:
 	CMPQ    R12, $0x00000010
-	JB      less546
+	JB      less567
 	VMOVUPS (R9)(R11*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14296,12 +14739,12 @@ span545:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R11
 	SUBQ    $0x00000010, R12
-	JMP     span545
+	JMP     span566
 
-less546:
-span547:
+less567:
+span568:
 	CMPQ   R12, $0x00000004
-	JB     out542
+	JB     out563
 	VMOVSS (R9)(R11*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14319,13 +14762,13 @@ span547:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R11
 	SUBQ   $0x00000004, R12
-	JMP    span547
+	JMP    span568
 
-out542:
+out563:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop541
+	JNZ  loop562
 	VZEROUPPER
 	RET
 
@@ -14353,15 +14796,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop548:
+loop569:
 	MOVLQSX (CX), R12
 	IMULQ   R8, R12
 	XORQ    AX, AX
 	MOVQ    R8, R13
 
-span550:
+span571:
 	CMPQ    R13, $0x00000020
-	JB      less551
+	JB      less572
 	VMOVUPS (R9)(R12*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14389,12 +14832,12 @@ span550:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span550
+	JMP     span571
 
-less551:
-span552:
+less572:
+span573:
 	CMPQ    R13, $0x00000010
-	JB      less553
+	JB      less574
 	VMOVUPS (R9)(R12*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14422,12 +14865,12 @@ span552:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span552
+	JMP     span573
 
-less553:
-span554:
+less574:
+span575:
 	CMPQ    R13, $0x00000004
-	JB      out549
+	JB      out570
 	VMOVSS  (R9)(R12*1), X0
 	VMOVSS  (DX)(AX*1), X1
 	VMULSS  X14, X1, X1
@@ -14455,13 +14898,13 @@ span554:
 	ADDQ    $0x00000004, AX
 	ADDQ    $0x00000004, R12
 	SUBQ    $0x00000004, R13
-	JMP     span554
+	JMP     span575
 
-out549:
+out570:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop548
+	JNZ  loop569
 	VZEROUPPER
 	RET
 
@@ -14475,7 +14918,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop555:
+loop576:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -14484,7 +14927,7 @@ loop555:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop555
+	JNZ       loop576
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -14504,7 +14947,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop556:
+loop577:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -14521,7 +14964,7 @@ loop556:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop556
+	JNZ       loop577
 	VZEROUPPER
 	RET
 
@@ -14540,7 +14983,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop557:
+loop578:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -14559,7 +15002,7 @@ loop557:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop557
+	JNZ       loop578
 	VZEROUPPER
 	RET
 
@@ -14574,7 +15017,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop558:
+loop579:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -14582,9 +15025,9 @@ loop558:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four559:
+four580:
 	CMPQ      R8, $0x00000004
-	JB        tail560
+	JB        tail581
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -14599,14 +15042,14 @@ four559:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four559
+	JMP       four580
 
-tail560:
+tail581:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one561:
+one582:
 	TESTQ     R8, R8
-	JZ        end562
+	JZ        end583
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -14615,9 +15058,9 @@ one561:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one561
+	JMP       one582
 
-end562:
+end583:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -14625,7 +15068,7 @@ end562:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop558
+	JNZ     loop579
 	VZEROUPPER
 	RET
 
@@ -14640,7 +15083,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop563:
+loop584:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -14650,20 +15093,20 @@ loop563:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again564:
+again585:
 	CMPQ    R11, R8
-	JGE     end565
+	JGE     end586
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again564
+	JMP     again585
 
-end565:
+end586:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop563
+	JNZ  loop584
 	VZEROUPPER
 	RET
 
@@ -14678,16 +15121,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop566:
+loop587:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four567:
+four588:
 	CMPQ      DI, $0x00000004
-	JB        tail568
+	JB        tail589
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -14700,23 +15143,23 @@ four567:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four567
+	JMP       four588
 
-tail568:
+tail589:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one569:
+one590:
 	TESTQ     DI, DI
-	JZ        end570
+	JZ        end591
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one569
+	JMP       one590
 
-end570:
+end591:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -14724,7 +15167,7 @@ end570:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop566
+	JNZ     loop587
 	VZEROUPPER
 	RET
 
@@ -14739,7 +15182,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop571:
+loop592:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -14748,19 +15191,19 @@ loop571:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again572:
+again593:
 	CMPQ    R9, DI
-	JGE     end573
+	JGE     end594
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again572
+	JMP     again593
 
-end573:
+end594:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop571
+	JNZ  loop592
 	VZEROUPPER
 	RET
 
@@ -14783,7 +15226,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop574:
+loop595:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -14833,7 +15276,7 @@ loop574:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop574
+	JNZ         loop595
 	VZEROUPPER
 	RET
 
@@ -14856,7 +15299,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop575:
+loop596:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -14906,6 +15349,6 @@ loop575:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop575
+	JNZ         loop596
 	VZEROUPPER
 	RET

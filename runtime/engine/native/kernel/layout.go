@@ -9,17 +9,26 @@ func (w *Worker) Transpose(dst []float32, ds int, src []float32, ss, rows, colum
 		return
 	}
 	_, _ = src[(rows-1)*ss+columns-1], dst[(columns-1)*ds+rows-1]
-	n := w.square
-	r := 0
+	r := w.transposeStrips(dst, ds, src, ss, 0, rows, columns, w.square, w.f.transpose)
+	if w.f.transposeHalf != nil {
+		r = w.transposeStrips(dst, ds, src, ss, r, rows, columns, w.square/2, w.f.transposeHalf)
+	}
+	transposeEdge(dst, ds, src, ss, r, rows, 0, columns)
+}
+
+// transposeStrips transposes strips of n rows from row r on, as long as there are n, and returns the first row left.
+func (w *Worker) transposeStrips(dst []float32, ds int, src []float32, ss, r, rows, columns, n int,
+	block func(*transposeArgs),
+) int {
 	for ; r+n <= rows; r += n {
 		c := 0
 		for ; c+n <= columns; c += n {
 			w.tr = transposeArgs{dst: p(dst, c*ds+r), src: p(src, r*ss+c), ds: int64(4 * ds), ss: int64(4 * ss)}
-			w.f.transpose(&w.tr)
+			block(&w.tr)
 		}
 		transposeEdge(dst, ds, src, ss, r, r+n, c, columns)
 	}
-	transposeEdge(dst, ds, src, ss, r, rows, 0, columns)
+	return r
 }
 
 func transposeEdge(dst []float32, ds int, src []float32, ss, r0, r1, c0, c1 int) {

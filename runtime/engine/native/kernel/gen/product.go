@@ -81,6 +81,7 @@ func (s isa) start(args reg.Register, rows, vectors int, acc func(i, j int) int,
 	for i := range rows * vectors {
 		s.zero(i)
 	}
+	s.fetch(args, rows, vectors)
 	mode, n := field(args, 120), field(args, 112)
 	bias, out := label("bias"), label("sum")
 	CMPQ(mode, operand.U32(1))
@@ -120,6 +121,26 @@ func (s isa) start(args reg.Register, rows, vectors int, acc func(i, j int) int,
 		}
 	}
 	Label(out)
+}
+
+// fetch asks for the lines of C of a tile that comes soon, which are on their way while this one is computed. Addresses
+// beyond C do no harm.
+func (s isa) fetch(args reg.Register, rows, vectors int) {
+	ahead, none := field(args, 152), label("fetched")
+	TESTQ(ahead, ahead)
+	JZ(operand.LabelRef(none))
+	ldc, c2 := field(args, 104), field(args, 136)
+	ADDQ(at(args, 16), ahead)
+	for i := range rows {
+		PREFETCHT0(at(ahead, 0))
+		if vectors > 1 {
+			PREFETCHT0(indexed(ahead, c2, 1, 0))
+		}
+		if i+1 < rows {
+			ADDQ(ldc, ahead)
+		}
+	}
+	Label(none)
 }
 
 // finish stores the first rows of the tile, through max(0, x) where that is asked for.
