@@ -2882,44 +2882,53 @@ loop125:
 // func sgd512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·sgd512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	VBROADCASTSS 40(AX), Z15
-	VBROADCASTSS 44(AX), Z14
-	VBROADCASTSS 48(AX), Z13
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), AX
+	MOVQ         8(DI), CX
+	MOVQ         16(DI), DX
+	MOVQ         24(DI), BX
+	MOVQ         32(DI), SI
+	VBROADCASTSS 40(DI), Z15
+	VBROADCASTSS 44(DI), Z14
+	VBROADCASTSS 48(DI), Z13
 
 big126:
-	CMPQ        DI, $0x00000040
+	CMPQ        SI, $0x00000040
 	JB          small127
-	VMOVUPS     (CX), Z0
-	VMULPS      (DX), Z13, Z1
+	MOVQ        AX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (AX), Z0
+	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VFMADD231PS Z15, Z1, Z0
-	VMOVUPS     Z0, (CX)
+	VMOVUPS     Z0, (AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         big126
 
 small127:
-	TESTQ       DI, DI
+	TESTQ       SI, SI
 	JZ          out128
-	VMOVUPS     (CX), Z0
-	VMULPS      (DX), Z13, Z1
+	VMOVUPS     (AX), Z0
+	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VFMADD231PS Z15, Z1, Z0
-	VMOVUPS     Z0, (CX)
+	VMOVUPS     Z0, (AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         small127
 
 out128:
@@ -2929,57 +2938,75 @@ out128:
 // func momentum512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·momentum512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	VBROADCASTSS 40(AX), Z15
-	VBROADCASTSS 44(AX), Z14
-	VBROADCASTSS 48(AX), Z13
-	VBROADCASTSS 52(AX), Z12
-	VBROADCASTSS 56(AX), Z11
-	VBROADCASTSS 60(AX), Z10
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), AX
+	MOVQ         8(DI), CX
+	MOVQ         16(DI), DX
+	MOVQ         24(DI), BX
+	MOVQ         32(DI), SI
+	VBROADCASTSS 40(DI), Z15
+	VBROADCASTSS 44(DI), Z14
+	VBROADCASTSS 48(DI), Z13
+	VBROADCASTSS 52(DI), Z12
+	VBROADCASTSS 56(DI), Z11
+	VBROADCASTSS 60(DI), Z10
 
 big129:
-	CMPQ        DI, $0x00000040
+	CMPQ        SI, $0x00000040
 	JB          small130
-	VMOVUPS     (CX), Z0
-	VMULPS      (DX), Z13, Z1
+	MOVQ        AX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	MOVQ        DX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (AX), Z0
+	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
-	VMULPS      (BX), Z12, Z2
+	VMULPS      (DX), Z12, Z2
 	VADDPS      Z1, Z2, Z2
-	VMOVUPS     Z2, (BX)
+	VMOVUPS     Z2, (DX)
 	VMULPS      Z11, Z2, Z2
 	VFMADD231PS Z10, Z1, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (CX)
+	VMOVUPS     Z0, (AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         big129
 
 small130:
-	TESTQ       DI, DI
+	TESTQ       SI, SI
 	JZ          out131
-	VMOVUPS     (CX), Z0
-	VMULPS      (DX), Z13, Z1
+	VMOVUPS     (AX), Z0
+	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
-	VMULPS      (BX), Z12, Z2
+	VMULPS      (DX), Z12, Z2
 	VADDPS      Z1, Z2, Z2
-	VMOVUPS     Z2, (BX)
+	VMOVUPS     Z2, (DX)
 	VMULPS      Z11, Z2, Z2
 	VFMADD231PS Z10, Z1, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (CX)
+	VMOVUPS     Z0, (AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         small130
 
 out131:
@@ -2989,75 +3016,102 @@ out131:
 // func adam512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·adam512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	VBROADCASTSS 40(AX), Z15
-	VBROADCASTSS 44(AX), Z14
-	VBROADCASTSS 48(AX), Z13
-	VBROADCASTSS 52(AX), Z12
-	VBROADCASTSS 56(AX), Z11
-	VBROADCASTSS 60(AX), Z10
-	VBROADCASTSS 64(AX), Z9
-	VBROADCASTSS 68(AX), Z8
-	VBROADCASTSS 72(AX), Z7
-	VBROADCASTSS 76(AX), Z6
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), AX
+	MOVQ         8(DI), CX
+	MOVQ         16(DI), DX
+	MOVQ         24(DI), BX
+	MOVQ         32(DI), SI
+	VBROADCASTSS 40(DI), Z15
+	VBROADCASTSS 44(DI), Z14
+	VBROADCASTSS 48(DI), Z13
+	VBROADCASTSS 52(DI), Z12
+	VBROADCASTSS 56(DI), Z11
+	VBROADCASTSS 60(DI), Z10
+	VBROADCASTSS 64(DI), Z9
+	VBROADCASTSS 68(DI), Z8
+	VBROADCASTSS 72(DI), Z7
+	VBROADCASTSS 76(DI), Z6
 
 big132:
-	CMPQ        DI, $0x00000040
+	CMPQ        SI, $0x00000040
 	JB          small133
-	VMOVUPS     (CX), Z0
-	VMULPS      (DX), Z13, Z1
+	MOVQ        AX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	MOVQ        DX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	MOVQ        BX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (AX), Z0
+	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VMULPS      Z6, Z0, Z0
-	VMULPS      (BX), Z12, Z2
+	VMULPS      (DX), Z12, Z2
 	VFMADD231PS Z11, Z1, Z2
-	VMOVUPS     Z2, (BX)
+	VMOVUPS     Z2, (DX)
 	VMULPS      Z1, Z1, Z1
-	VMULPS      (SI), Z10, Z3
+	VMULPS      (BX), Z10, Z3
 	VFMADD231PS Z9, Z1, Z3
-	VMOVUPS     Z3, (SI)
+	VMOVUPS     Z3, (BX)
 	VSQRTPS     Z3, Z3
 	VMULPS      Z8, Z3, Z3
 	VADDPS      Z7, Z3, Z3
 	VDIVPS      Z3, Z2, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (CX)
+	VMOVUPS     Z0, (AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         big132
 
 small133:
-	TESTQ       DI, DI
+	TESTQ       SI, SI
 	JZ          out134
-	VMOVUPS     (CX), Z0
-	VMULPS      (DX), Z13, Z1
+	VMOVUPS     (AX), Z0
+	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VMULPS      Z6, Z0, Z0
-	VMULPS      (BX), Z12, Z2
+	VMULPS      (DX), Z12, Z2
 	VFMADD231PS Z11, Z1, Z2
-	VMOVUPS     Z2, (BX)
+	VMOVUPS     Z2, (DX)
 	VMULPS      Z1, Z1, Z1
-	VMULPS      (SI), Z10, Z3
+	VMULPS      (BX), Z10, Z3
 	VFMADD231PS Z9, Z1, Z3
-	VMOVUPS     Z3, (SI)
+	VMOVUPS     Z3, (BX)
 	VSQRTPS     Z3, Z3
 	VMULPS      Z8, Z3, Z3
 	VADDPS      Z7, Z3, Z3
 	VDIVPS      Z3, Z2, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (CX)
+	VMOVUPS     Z0, (AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         small133
 
 out134:
@@ -8541,49 +8595,58 @@ loop327:
 // func sgd256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·sgd256(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	VBROADCASTSS 40(AX), Y15
-	VBROADCASTSS 44(AX), Y14
-	VBROADCASTSS 48(AX), Y13
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), AX
+	MOVQ         8(DI), CX
+	MOVQ         16(DI), DX
+	MOVQ         24(DI), BX
+	MOVQ         32(DI), SI
+	VBROADCASTSS 40(DI), Y15
+	VBROADCASTSS 44(DI), Y14
+	VBROADCASTSS 48(DI), Y13
 
 big328:
-	CMPQ        DI, $0x00000020
+	CMPQ        SI, $0x00000020
 	JB          small329
-	VMOVUPS     (CX), Y0
-	VMULPS      (DX), Y13, Y1
+	MOVQ        AX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (AX), Y0
+	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VFMADD231PS Y15, Y1, Y0
-	VMOVUPS     Y0, (CX)
+	VMOVUPS     Y0, (AX)
+	ADDQ        $0x00000020, AX
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
-	ADDQ        $0x00000020, SI
-	SUBQ        $0x00000020, DI
+	SUBQ        $0x00000020, SI
 	JMP         big328
 
 small329:
-	TESTQ       DI, DI
+	TESTQ       SI, SI
 	JZ          out330
-	VMOVUPS     (CX), Y0
-	VMULPS      (DX), Y13, Y1
+	VMOVUPS     (AX), Y0
+	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VFMADD231PS Y15, Y1, Y0
-	VMOVUPS     Y0, (CX)
-	VMOVUPS     32(CX), Y0
-	VMULPS      32(DX), Y13, Y1
+	VMOVUPS     Y0, (AX)
+	VMOVUPS     32(AX), Y0
+	VMULPS      32(CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VFMADD231PS Y15, Y1, Y0
-	VMOVUPS     Y0, 32(CX)
+	VMOVUPS     Y0, 32(AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         small329
 
 out330:
@@ -8593,67 +8656,85 @@ out330:
 // func momentum256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·momentum256(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	VBROADCASTSS 40(AX), Y15
-	VBROADCASTSS 44(AX), Y14
-	VBROADCASTSS 48(AX), Y13
-	VBROADCASTSS 52(AX), Y12
-	VBROADCASTSS 56(AX), Y11
-	VBROADCASTSS 60(AX), Y10
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), AX
+	MOVQ         8(DI), CX
+	MOVQ         16(DI), DX
+	MOVQ         24(DI), BX
+	MOVQ         32(DI), SI
+	VBROADCASTSS 40(DI), Y15
+	VBROADCASTSS 44(DI), Y14
+	VBROADCASTSS 48(DI), Y13
+	VBROADCASTSS 52(DI), Y12
+	VBROADCASTSS 56(DI), Y11
+	VBROADCASTSS 60(DI), Y10
 
 big331:
-	CMPQ        DI, $0x00000020
+	CMPQ        SI, $0x00000020
 	JB          small332
-	VMOVUPS     (CX), Y0
-	VMULPS      (DX), Y13, Y1
+	MOVQ        AX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	MOVQ        DX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (AX), Y0
+	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
-	VMULPS      (BX), Y12, Y2
+	VMULPS      (DX), Y12, Y2
 	VADDPS      Y1, Y2, Y2
-	VMOVUPS     Y2, (BX)
+	VMOVUPS     Y2, (DX)
 	VMULPS      Y11, Y2, Y2
 	VFMADD231PS Y10, Y1, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (CX)
+	VMOVUPS     Y0, (AX)
+	ADDQ        $0x00000020, AX
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
-	ADDQ        $0x00000020, SI
-	SUBQ        $0x00000020, DI
+	SUBQ        $0x00000020, SI
 	JMP         big331
 
 small332:
-	TESTQ       DI, DI
+	TESTQ       SI, SI
 	JZ          out333
-	VMOVUPS     (CX), Y0
-	VMULPS      (DX), Y13, Y1
+	VMOVUPS     (AX), Y0
+	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
-	VMULPS      (BX), Y12, Y2
+	VMULPS      (DX), Y12, Y2
 	VADDPS      Y1, Y2, Y2
-	VMOVUPS     Y2, (BX)
+	VMOVUPS     Y2, (DX)
 	VMULPS      Y11, Y2, Y2
 	VFMADD231PS Y10, Y1, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (CX)
-	VMOVUPS     32(CX), Y0
-	VMULPS      32(DX), Y13, Y1
+	VMOVUPS     Y0, (AX)
+	VMOVUPS     32(AX), Y0
+	VMULPS      32(CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
-	VMULPS      32(BX), Y12, Y2
+	VMULPS      32(DX), Y12, Y2
 	VADDPS      Y1, Y2, Y2
-	VMOVUPS     Y2, 32(BX)
+	VMOVUPS     Y2, 32(DX)
 	VMULPS      Y11, Y2, Y2
 	VFMADD231PS Y10, Y1, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, 32(CX)
+	VMOVUPS     Y0, 32(AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         small332
 
 out333:
@@ -8663,92 +8744,119 @@ out333:
 // func adam256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·adam256(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	VBROADCASTSS 40(AX), Y15
-	VBROADCASTSS 44(AX), Y14
-	VBROADCASTSS 48(AX), Y13
-	VBROADCASTSS 52(AX), Y12
-	VBROADCASTSS 56(AX), Y11
-	VBROADCASTSS 60(AX), Y10
-	VBROADCASTSS 64(AX), Y9
-	VBROADCASTSS 68(AX), Y8
-	VBROADCASTSS 72(AX), Y7
-	VBROADCASTSS 76(AX), Y6
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), AX
+	MOVQ         8(DI), CX
+	MOVQ         16(DI), DX
+	MOVQ         24(DI), BX
+	MOVQ         32(DI), SI
+	VBROADCASTSS 40(DI), Y15
+	VBROADCASTSS 44(DI), Y14
+	VBROADCASTSS 48(DI), Y13
+	VBROADCASTSS 52(DI), Y12
+	VBROADCASTSS 56(DI), Y11
+	VBROADCASTSS 60(DI), Y10
+	VBROADCASTSS 64(DI), Y9
+	VBROADCASTSS 68(DI), Y8
+	VBROADCASTSS 72(DI), Y7
+	VBROADCASTSS 76(DI), Y6
 
 big334:
-	CMPQ        DI, $0x00000020
+	CMPQ        SI, $0x00000020
 	JB          small335
-	VMOVUPS     (CX), Y0
-	VMULPS      (DX), Y13, Y1
+	MOVQ        AX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	MOVQ        DX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	MOVQ        BX, R11
+	BYTE        $0x41
+	BYTE        $0x0f
+	BYTE        $0x0d
+	BYTE        $0x8b
+	BYTE        $0x00
+	BYTE        $0x02
+	BYTE        $0x00
+	BYTE        $0x00
+	VMOVUPS     (AX), Y0
+	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VMULPS      Y6, Y0, Y0
-	VMULPS      (BX), Y12, Y2
+	VMULPS      (DX), Y12, Y2
 	VFMADD231PS Y11, Y1, Y2
-	VMOVUPS     Y2, (BX)
+	VMOVUPS     Y2, (DX)
 	VMULPS      Y1, Y1, Y1
-	VMULPS      (SI), Y10, Y3
+	VMULPS      (BX), Y10, Y3
 	VFMADD231PS Y9, Y1, Y3
-	VMOVUPS     Y3, (SI)
+	VMOVUPS     Y3, (BX)
 	VSQRTPS     Y3, Y3
 	VMULPS      Y8, Y3, Y3
 	VADDPS      Y7, Y3, Y3
 	VDIVPS      Y3, Y2, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (CX)
+	VMOVUPS     Y0, (AX)
+	ADDQ        $0x00000020, AX
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
-	ADDQ        $0x00000020, SI
-	SUBQ        $0x00000020, DI
+	SUBQ        $0x00000020, SI
 	JMP         big334
 
 small335:
-	TESTQ       DI, DI
+	TESTQ       SI, SI
 	JZ          out336
-	VMOVUPS     (CX), Y0
-	VMULPS      (DX), Y13, Y1
+	VMOVUPS     (AX), Y0
+	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VMULPS      Y6, Y0, Y0
-	VMULPS      (BX), Y12, Y2
+	VMULPS      (DX), Y12, Y2
 	VFMADD231PS Y11, Y1, Y2
-	VMOVUPS     Y2, (BX)
+	VMOVUPS     Y2, (DX)
 	VMULPS      Y1, Y1, Y1
-	VMULPS      (SI), Y10, Y3
+	VMULPS      (BX), Y10, Y3
 	VFMADD231PS Y9, Y1, Y3
-	VMOVUPS     Y3, (SI)
+	VMOVUPS     Y3, (BX)
 	VSQRTPS     Y3, Y3
 	VMULPS      Y8, Y3, Y3
 	VADDPS      Y7, Y3, Y3
 	VDIVPS      Y3, Y2, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (CX)
-	VMOVUPS     32(CX), Y0
-	VMULPS      32(DX), Y13, Y1
+	VMOVUPS     Y0, (AX)
+	VMOVUPS     32(AX), Y0
+	VMULPS      32(CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VMULPS      Y6, Y0, Y0
-	VMULPS      32(BX), Y12, Y2
+	VMULPS      32(DX), Y12, Y2
 	VFMADD231PS Y11, Y1, Y2
-	VMOVUPS     Y2, 32(BX)
+	VMOVUPS     Y2, 32(DX)
 	VMULPS      Y1, Y1, Y1
-	VMULPS      32(SI), Y10, Y3
+	VMULPS      32(BX), Y10, Y3
 	VFMADD231PS Y9, Y1, Y3
-	VMOVUPS     Y3, 32(SI)
+	VMOVUPS     Y3, 32(BX)
 	VSQRTPS     Y3, Y3
 	VMULPS      Y8, Y3, Y3
 	VADDPS      Y7, Y3, Y3
 	VDIVPS      Y3, Y2, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, 32(CX)
+	VMOVUPS     Y0, 32(AX)
+	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	ADDQ        $0x00000040, SI
-	SUBQ        $0x00000040, DI
+	SUBQ        $0x00000040, SI
 	JMP         small335
 
 out336:
