@@ -4,6 +4,227 @@
 
 #include "textflag.h"
 
+// func product10x1_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·product10x1_512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
+	VPXORQ  Z4, Z4, Z4
+	VPXORQ  Z5, Z5, Z5
+	VPXORQ  Z6, Z6, Z6
+	VPXORQ  Z7, Z7, Z7
+	VPXORQ  Z8, Z8, Z8
+	VPXORQ  Z9, Z9, Z9
+	MOVQ    120(AX), CX
+	MOVQ    112(AX), DX
+	CMPQ    CX, $0x00000001
+	JB      sum2
+	JA      bias1
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), BX
+	MOVQ    136(AX), SI
+	VMOVUPS (CX), Z0
+	CMPQ    DX, $0x00000001
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z1
+	CMPQ    DX, $0x00000002
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z2
+	CMPQ    DX, $0x00000003
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z3
+	CMPQ    DX, $0x00000004
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z4
+	CMPQ    DX, $0x00000005
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z5
+	CMPQ    DX, $0x00000006
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z6
+	CMPQ    DX, $0x00000007
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z7
+	CMPQ    DX, $0x00000008
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z8
+	CMPQ    DX, $0x00000009
+	JBE     sum2
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z9
+	JMP     sum2
+
+bias1:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same3
+	VBROADCASTSS (BX), Z0
+	CMPQ         DX, $0x00000001
+	JBE          sum2
+	VBROADCASTSS 4(BX), Z1
+	CMPQ         DX, $0x00000002
+	JBE          sum2
+	VBROADCASTSS 8(BX), Z2
+	CMPQ         DX, $0x00000003
+	JBE          sum2
+	VBROADCASTSS 12(BX), Z3
+	CMPQ         DX, $0x00000004
+	JBE          sum2
+	VBROADCASTSS 16(BX), Z4
+	CMPQ         DX, $0x00000005
+	JBE          sum2
+	VBROADCASTSS 20(BX), Z5
+	CMPQ         DX, $0x00000006
+	JBE          sum2
+	VBROADCASTSS 24(BX), Z6
+	CMPQ         DX, $0x00000007
+	JBE          sum2
+	VBROADCASTSS 28(BX), Z7
+	CMPQ         DX, $0x00000008
+	JBE          sum2
+	VBROADCASTSS 32(BX), Z8
+	CMPQ         DX, $0x00000009
+	JBE          sum2
+	VBROADCASTSS 36(BX), Z9
+	JMP          sum2
+
+same3:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS (BX), Z5
+	VMOVUPS (BX), Z6
+	VMOVUPS (BX), Z7
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX), Z9
+
+sum2:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 24(AX), BX
+	LEAQ (BX)(BX*2), SI
+	LEAQ (BX)(BX*4), DI
+	LEAQ (SI)(BX*4), R8
+	LEAQ (BX)(BX*8), R9
+	MOVQ 32(AX), R10
+	MOVQ 40(AX), R11
+	MOVQ 80(AX), R12
+
+loop4:
+	MOVQ 56(AX), R13
+
+loop5:
+	MOVQ 48(AX), R14
+
+loop6:
+	VMOVUPS      (DX), Z10
+	VBROADCASTSS (CX), Z11
+	VFMADD231PS  Z11, Z10, Z0
+	VBROADCASTSS (CX)(BX*1), Z12
+	VFMADD231PS  Z12, Z10, Z1
+	VBROADCASTSS (CX)(BX*2), Z13
+	VFMADD231PS  Z13, Z10, Z2
+	VBROADCASTSS (CX)(SI*1), Z14
+	VFMADD231PS  Z14, Z10, Z3
+	VBROADCASTSS (CX)(BX*4), Z15
+	VFMADD231PS  Z15, Z10, Z4
+	VBROADCASTSS (CX)(DI*1), Z16
+	VFMADD231PS  Z16, Z10, Z5
+	VBROADCASTSS (CX)(SI*2), Z17
+	VFMADD231PS  Z17, Z10, Z6
+	VBROADCASTSS (CX)(R8*1), Z18
+	VFMADD231PS  Z18, Z10, Z7
+	VBROADCASTSS (CX)(BX*8), Z19
+	VFMADD231PS  Z19, Z10, Z8
+	VBROADCASTSS (CX)(R9*1), Z20
+	VFMADD231PS  Z20, Z10, Z9
+	ADDQ         R10, CX
+	ADDQ         R11, DX
+	SUBQ         $0x00000001, R14
+	JNZ          loop6
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R13
+	JNZ          loop5
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R12
+	JNZ          loop4
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store7
+	VPXORQ       Z11, Z11, Z11
+	VMAXPS       Z0, Z11, Z0
+	VMAXPS       Z1, Z11, Z1
+	VMAXPS       Z2, Z11, Z2
+	VMAXPS       Z3, Z11, Z3
+	VMAXPS       Z4, Z11, Z4
+	VMAXPS       Z5, Z11, Z5
+	VMAXPS       Z6, Z11, Z6
+	VMAXPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z11, Z9
+
+store7:
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), DX
+	MOVQ    136(AX), BX
+	MOVQ    112(AX), AX
+	VMOVUPS Z0, (CX)
+	CMPQ    AX, $0x00000001
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z1, (CX)
+	CMPQ    AX, $0x00000002
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z2, (CX)
+	CMPQ    AX, $0x00000003
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z3, (CX)
+	CMPQ    AX, $0x00000004
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z4, (CX)
+	CMPQ    AX, $0x00000005
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z5, (CX)
+	CMPQ    AX, $0x00000006
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z6, (CX)
+	CMPQ    AX, $0x00000007
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z7, (CX)
+	CMPQ    AX, $0x00000008
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z8, (CX)
+	CMPQ    AX, $0x00000009
+	JBE     end8
+	ADDQ    DX, CX
+	VMOVUPS Z9, (CX)
+
+end8:
+	VZEROUPPER
+	RET
+
 // func product12x2_512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·product12x2_512(SB), NOSPLIT, $0-8
@@ -35,123 +256,123 @@ TEXT ·product12x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum2
-	JA      bias1
+	JB      sum10
+	JA      bias9
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
 	CMPQ    DX, $0x00000008
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z16
 	VMOVUPS (CX)(SI*1), Z17
 	CMPQ    DX, $0x00000009
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z18
 	VMOVUPS (CX)(SI*1), Z19
 	CMPQ    DX, $0x0000000a
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z20
 	VMOVUPS (CX)(SI*1), Z21
 	CMPQ    DX, $0x0000000b
-	JBE     sum2
+	JBE     sum10
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z22
 	VMOVUPS (CX)(SI*1), Z23
-	JMP     sum2
+	JMP     sum10
 
-bias1:
+bias9:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same3
+	JE           same11
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
 	CMPQ         DX, $0x00000008
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 32(BX), Z16
 	VBROADCASTSS 32(BX), Z17
 	CMPQ         DX, $0x00000009
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 36(BX), Z18
 	VBROADCASTSS 36(BX), Z19
 	CMPQ         DX, $0x0000000a
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 40(BX), Z20
 	VBROADCASTSS 40(BX), Z21
 	CMPQ         DX, $0x0000000b
-	JBE          sum2
+	JBE          sum10
 	VBROADCASTSS 44(BX), Z22
 	VBROADCASTSS 44(BX), Z23
-	JMP          sum2
+	JMP          sum10
 
-same3:
+same11:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -177,7 +398,7 @@ same3:
 	VMOVUPS (BX), Z22
 	VMOVUPS 64(BX), Z23
 
-sum2:
+sum10:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -190,13 +411,13 @@ sum2:
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
 
-loop4:
+loop12:
 	MOVQ 56(AX), R14
 
-loop5:
+loop13:
 	MOVQ 48(AX), R15
 
-loop6:
+loop14:
 	VMOVUPS      (DX), Z24
 	VMOVUPS      64(DX), Z25
 	VBROADCASTSS (CX), Z26
@@ -238,18 +459,18 @@ loop6:
 	ADDQ         R11, CX
 	ADDQ         R12, DX
 	SUBQ         $0x00000001, R15
-	JNZ          loop6
+	JNZ          loop14
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R14
-	JNZ          loop5
+	JNZ          loop13
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop4
+	JNZ          loop12
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store7
+	JZ           store15
 	VPXORQ       Z26, Z26, Z26
 	VMAXPS       Z0, Z26, Z0
 	VMAXPS       Z1, Z26, Z1
@@ -276,7 +497,7 @@ loop6:
 	VMAXPS       Z22, Z26, Z22
 	VMAXPS       Z23, Z26, Z23
 
-store7:
+store15:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -284,62 +505,62 @@ store7:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 	CMPQ    AX, $0x00000008
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, (CX)(BX*1)
 	CMPQ    AX, $0x00000009
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, (CX)(BX*1)
 	CMPQ    AX, $0x0000000a
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, (CX)(BX*1)
 	CMPQ    AX, $0x0000000b
-	JBE     end8
+	JBE     end16
 	ADDQ    DX, CX
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, (CX)(BX*1)
 
-end8:
+end16:
 	VZEROUPPER
 	RET
 
@@ -362,99 +583,99 @@ TEXT ·product12x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum10
-	JA      bias9
+	JB      sum18
+	JA      bias17
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
 	CMPQ    DX, $0x00000008
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	CMPQ    DX, $0x00000009
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z9
 	CMPQ    DX, $0x0000000a
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	CMPQ    DX, $0x0000000b
-	JBE     sum10
+	JBE     sum18
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z11
-	JMP     sum10
+	JMP     sum18
 
-bias9:
+bias17:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same11
+	JE           same19
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 28(BX), Z7
 	CMPQ         DX, $0x00000008
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 32(BX), Z8
 	CMPQ         DX, $0x00000009
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 36(BX), Z9
 	CMPQ         DX, $0x0000000a
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 40(BX), Z10
 	CMPQ         DX, $0x0000000b
-	JBE          sum10
+	JBE          sum18
 	VBROADCASTSS 44(BX), Z11
-	JMP          sum10
+	JMP          sum18
 
-same11:
+same19:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -468,7 +689,7 @@ same11:
 	VMOVUPS (BX), Z10
 	VMOVUPS (BX), Z11
 
-sum10:
+sum18:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -481,13 +702,13 @@ sum10:
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
 
-loop12:
+loop20:
 	MOVQ 56(AX), R14
 
-loop13:
+loop21:
 	MOVQ 48(AX), R15
 
-loop14:
+loop22:
 	VMOVUPS      (DX), Z12
 	VBROADCASTSS (CX), Z13
 	VFMADD231PS  Z13, Z12, Z0
@@ -516,18 +737,18 @@ loop14:
 	ADDQ         R11, CX
 	ADDQ         R12, DX
 	SUBQ         $0x00000001, R15
-	JNZ          loop14
+	JNZ          loop22
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R14
-	JNZ          loop13
+	JNZ          loop21
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop12
+	JNZ          loop20
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store15
+	JZ           store23
 	VPXORQ       Z13, Z13, Z13
 	VMAXPS       Z0, Z13, Z0
 	VMAXPS       Z1, Z13, Z1
@@ -542,58 +763,58 @@ loop14:
 	VMAXPS       Z10, Z13, Z10
 	VMAXPS       Z11, Z13, Z11
 
-store15:
+store23:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 	CMPQ    AX, $0x00000008
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	CMPQ    AX, $0x00000009
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z9, (CX)
 	CMPQ    AX, $0x0000000a
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	CMPQ    AX, $0x0000000b
-	JBE     end16
+	JBE     end24
 	ADDQ    DX, CX
 	VMOVUPS Z11, (CX)
 
-end16:
+end24:
 	VZEROUPPER
 	RET
 
@@ -620,87 +841,87 @@ TEXT ·product8x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum18
-	JA      bias17
+	JB      sum26
+	JA      bias25
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum18
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum18
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum18
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum18
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum18
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum18
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum18
+	JBE     sum26
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum18
+	JMP     sum26
 
-bias17:
+bias25:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same19
+	JE           same27
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum18
+	JBE          sum26
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum18
+	JBE          sum26
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum18
+	JBE          sum26
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum18
+	JBE          sum26
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum18
+	JBE          sum26
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum18
+	JBE          sum26
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum18
+	JBE          sum26
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum18
+	JMP          sum26
 
-same19:
+same27:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -718,7 +939,7 @@ same19:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum18:
+sum26:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -729,13 +950,13 @@ sum18:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop20:
+loop28:
 	MOVQ 56(AX), R12
 
-loop21:
+loop29:
 	MOVQ 48(AX), R13
 
-loop22:
+loop30:
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -765,18 +986,18 @@ loop22:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop22
+	JNZ          loop30
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop21
+	JNZ          loop29
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop20
+	JNZ          loop28
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store23
+	JZ           store31
 	VPXORQ       Z18, Z18, Z18
 	VMAXPS       Z0, Z18, Z0
 	VMAXPS       Z1, Z18, Z1
@@ -795,7 +1016,7 @@ loop22:
 	VMAXPS       Z14, Z18, Z14
 	VMAXPS       Z15, Z18, Z15
 
-store23:
+store31:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -803,42 +1024,42 @@ store23:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end24
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end24
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end24
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end24
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end24
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end24
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end24
+	JBE     end32
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end24:
+end32:
 	VZEROUPPER
 	RET
 
@@ -857,71 +1078,71 @@ TEXT ·product8x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum26
-	JA      bias25
+	JB      sum34
+	JA      bias33
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum26
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum26
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum26
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum26
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum26
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum26
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum26
+	JBE     sum34
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum26
+	JMP     sum34
 
-bias25:
+bias33:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same27
+	JE           same35
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum26
+	JBE          sum34
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum26
+	JBE          sum34
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum26
+	JBE          sum34
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum26
+	JBE          sum34
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum26
+	JBE          sum34
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum26
+	JBE          sum34
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum26
+	JBE          sum34
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum26
+	JMP          sum34
 
-same27:
+same35:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -931,7 +1152,7 @@ same27:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum26:
+sum34:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -942,13 +1163,13 @@ sum26:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop28:
+loop36:
 	MOVQ 56(AX), R12
 
-loop29:
+loop37:
 	MOVQ 48(AX), R13
 
-loop30:
+loop38:
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -969,18 +1190,18 @@ loop30:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop30
+	JNZ          loop38
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop29
+	JNZ          loop37
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop28
+	JNZ          loop36
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store31
+	JZ           store39
 	VPXORQ       Z9, Z9, Z9
 	VMAXPS       Z0, Z9, Z0
 	VMAXPS       Z1, Z9, Z1
@@ -991,42 +1212,42 @@ loop30:
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 
-store31:
+store39:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end32
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end32
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end32
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end32
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end32
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end32
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end32
+	JBE     end40
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end32:
+end40:
 	VZEROUPPER
 	RET
 
@@ -1049,69 +1270,69 @@ TEXT ·product6x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum34
-	JA      bias33
+	JB      sum42
+	JA      bias41
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum34
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum34
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum34
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum34
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum34
+	JBE     sum42
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum34
+	JMP     sum42
 
-bias33:
+bias41:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same35
+	JE           same43
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum34
+	JBE          sum42
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum34
+	JBE          sum42
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum34
+	JBE          sum42
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum34
+	JBE          sum42
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum34
+	JBE          sum42
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum34
+	JMP          sum42
 
-same35:
+same43:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -1125,7 +1346,7 @@ same35:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum34:
+sum42:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1135,13 +1356,13 @@ sum34:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop36:
+loop44:
 	MOVQ 56(AX), R11
 
-loop37:
+loop45:
 	MOVQ 48(AX), R12
 
-loop38:
+loop46:
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -1165,18 +1386,18 @@ loop38:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop38
+	JNZ          loop46
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop37
+	JNZ          loop45
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop36
+	JNZ          loop44
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store39
+	JZ           store47
 	VPXORQ       Z14, Z14, Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -1191,7 +1412,7 @@ loop38:
 	VMAXPS       Z10, Z14, Z10
 	VMAXPS       Z11, Z14, Z11
 
-store39:
+store47:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -1199,32 +1420,32 @@ store39:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end40
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end40
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end40
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end40
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end40
+	JBE     end48
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end40:
+end48:
 	VZEROUPPER
 	RET
 
@@ -1241,57 +1462,57 @@ TEXT ·product6x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum42
-	JA      bias41
+	JB      sum50
+	JA      bias49
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum42
+	JBE     sum50
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum42
+	JBE     sum50
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum42
+	JBE     sum50
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum42
+	JBE     sum50
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum42
+	JBE     sum50
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum42
+	JMP     sum50
 
-bias41:
+bias49:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same43
+	JE           same51
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum42
+	JBE          sum50
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum42
+	JBE          sum50
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum42
+	JBE          sum50
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum42
+	JBE          sum50
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum42
+	JBE          sum50
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum42
+	JMP          sum50
 
-same43:
+same51:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -1299,7 +1520,7 @@ same43:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum42:
+sum50:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1309,13 +1530,13 @@ sum42:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop44:
+loop52:
 	MOVQ 56(AX), R11
 
-loop45:
+loop53:
 	MOVQ 48(AX), R12
 
-loop46:
+loop54:
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -1332,18 +1553,18 @@ loop46:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop46
+	JNZ          loop54
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop45
+	JNZ          loop53
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop44
+	JNZ          loop52
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store47
+	JZ           store55
 	VPXORQ       Z7, Z7, Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -1352,34 +1573,34 @@ loop46:
 	VMAXPS       Z4, Z7, Z4
 	VMAXPS       Z5, Z7, Z5
 
-store47:
+store55:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end48
+	JBE     end56
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end48
+	JBE     end56
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end48
+	JBE     end56
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end48
+	JBE     end56
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end48
+	JBE     end56
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end48:
+end56:
 	VZEROUPPER
 	RET
 
@@ -1398,51 +1619,51 @@ TEXT ·product4x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum50
-	JA      bias49
+	JB      sum58
+	JA      bias57
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum50
+	JBE     sum58
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum50
+	JBE     sum58
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum50
+	JBE     sum58
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum50
+	JMP     sum58
 
-bias49:
+bias57:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same51
+	JE           same59
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum50
+	JBE          sum58
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum50
+	JBE          sum58
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum50
+	JBE          sum58
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum50
+	JMP          sum58
 
-same51:
+same59:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -1451,141 +1672,6 @@ same51:
 	VMOVUPS 64(BX), Z5
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
-
-sum50:
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 24(AX), BX
-	LEAQ (BX)(BX*2), SI
-	MOVQ 32(AX), DI
-	MOVQ 40(AX), R8
-	MOVQ 80(AX), R9
-
-loop52:
-	MOVQ 56(AX), R10
-
-loop53:
-	MOVQ 48(AX), R11
-
-loop54:
-	VMOVUPS      (DX), Z8
-	VMOVUPS      64(DX), Z9
-	VBROADCASTSS (CX), Z10
-	VFMADD231PS  Z10, Z8, Z0
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (CX)(BX*1), Z11
-	VFMADD231PS  Z11, Z8, Z2
-	VFMADD231PS  Z11, Z9, Z3
-	VBROADCASTSS (CX)(BX*2), Z12
-	VFMADD231PS  Z12, Z8, Z4
-	VFMADD231PS  Z12, Z9, Z5
-	VBROADCASTSS (CX)(SI*1), Z13
-	VFMADD231PS  Z13, Z8, Z6
-	VFMADD231PS  Z13, Z9, Z7
-	ADDQ         DI, CX
-	ADDQ         R8, DX
-	SUBQ         $0x00000001, R11
-	JNZ          loop54
-	ADDQ         64(AX), CX
-	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R10
-	JNZ          loop53
-	ADDQ         88(AX), CX
-	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R9
-	JNZ          loop52
-	MOVQ         144(AX), CX
-	TESTQ        CX, CX
-	JZ           store55
-	VPXORQ       Z10, Z10, Z10
-	VMAXPS       Z0, Z10, Z0
-	VMAXPS       Z1, Z10, Z1
-	VMAXPS       Z2, Z10, Z2
-	VMAXPS       Z3, Z10, Z3
-	VMAXPS       Z4, Z10, Z4
-	VMAXPS       Z5, Z10, Z5
-	VMAXPS       Z6, Z10, Z6
-	VMAXPS       Z7, Z10, Z7
-
-store55:
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), DX
-	MOVQ    136(AX), BX
-	MOVQ    112(AX), AX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, (CX)(BX*1)
-	CMPQ    AX, $0x00000001
-	JBE     end56
-	ADDQ    DX, CX
-	VMOVUPS Z2, (CX)
-	VMOVUPS Z3, (CX)(BX*1)
-	CMPQ    AX, $0x00000002
-	JBE     end56
-	ADDQ    DX, CX
-	VMOVUPS Z4, (CX)
-	VMOVUPS Z5, (CX)(BX*1)
-	CMPQ    AX, $0x00000003
-	JBE     end56
-	ADDQ    DX, CX
-	VMOVUPS Z6, (CX)
-	VMOVUPS Z7, (CX)(BX*1)
-
-end56:
-	VZEROUPPER
-	RET
-
-// func product4x1_512(args uintptr)
-// Requires: AVX, AVX512F
-TEXT ·product4x1_512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), AX
-	VPXORQ  Z0, Z0, Z0
-	VPXORQ  Z1, Z1, Z1
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	MOVQ    120(AX), CX
-	MOVQ    112(AX), DX
-	CMPQ    CX, $0x00000001
-	JB      sum58
-	JA      bias57
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), BX
-	MOVQ    136(AX), SI
-	VMOVUPS (CX), Z0
-	CMPQ    DX, $0x00000001
-	JBE     sum58
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z1
-	CMPQ    DX, $0x00000002
-	JBE     sum58
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z2
-	CMPQ    DX, $0x00000003
-	JBE     sum58
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z3
-	JMP     sum58
-
-bias57:
-	MOVQ         128(AX), BX
-	CMPQ         CX, $0x00000003
-	JE           same59
-	VBROADCASTSS (BX), Z0
-	CMPQ         DX, $0x00000001
-	JBE          sum58
-	VBROADCASTSS 4(BX), Z1
-	CMPQ         DX, $0x00000002
-	JBE          sum58
-	VBROADCASTSS 8(BX), Z2
-	CMPQ         DX, $0x00000003
-	JBE          sum58
-	VBROADCASTSS 12(BX), Z3
-	JMP          sum58
-
-same59:
-	VMOVUPS (BX), Z0
-	VMOVUPS (BX), Z1
-	VMOVUPS (BX), Z2
-	VMOVUPS (BX), Z3
 
 sum58:
 	MOVQ (AX), CX
@@ -1603,15 +1689,20 @@ loop61:
 	MOVQ 48(AX), R11
 
 loop62:
-	VMOVUPS      (DX), Z4
-	VBROADCASTSS (CX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (CX)(BX*1), Z6
-	VFMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS (CX)(BX*2), Z7
-	VFMADD231PS  Z7, Z4, Z2
-	VBROADCASTSS (CX)(SI*1), Z8
-	VFMADD231PS  Z8, Z4, Z3
+	VMOVUPS      (DX), Z8
+	VMOVUPS      64(DX), Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (CX)(BX*1), Z11
+	VFMADD231PS  Z11, Z8, Z2
+	VFMADD231PS  Z11, Z9, Z3
+	VBROADCASTSS (CX)(BX*2), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VBROADCASTSS (CX)(SI*1), Z13
+	VFMADD231PS  Z13, Z8, Z6
+	VFMADD231PS  Z13, Z9, Z7
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
@@ -1627,11 +1718,15 @@ loop62:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store63
-	VPXORQ       Z5, Z5, Z5
-	VMAXPS       Z0, Z5, Z0
-	VMAXPS       Z1, Z5, Z1
-	VMAXPS       Z2, Z5, Z2
-	VMAXPS       Z3, Z5, Z3
+	VPXORQ       Z10, Z10, Z10
+	VMAXPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z10, Z7
 
 store63:
 	MOVQ    16(AX), CX
@@ -1639,26 +1734,30 @@ store63:
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
 	JBE     end64
 	ADDQ    DX, CX
-	VMOVUPS Z1, (CX)
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
 	JBE     end64
 	ADDQ    DX, CX
-	VMOVUPS Z2, (CX)
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
 	JBE     end64
 	ADDQ    DX, CX
-	VMOVUPS Z3, (CX)
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, (CX)(BX*1)
 
 end64:
 	VZEROUPPER
 	RET
 
-// func product2x2_512(args uintptr)
+// func product4x1_512(args uintptr)
 // Requires: AVX, AVX512F
-TEXT ·product2x2_512(SB), NOSPLIT, $0-8
+TEXT ·product4x1_512(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
@@ -1673,12 +1772,18 @@ TEXT ·product2x2_512(SB), NOSPLIT, $0-8
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
-	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
 	JBE     sum66
 	ADDQ    BX, CX
+	VMOVUPS (CX), Z1
+	CMPQ    DX, $0x00000002
+	JBE     sum66
+	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
-	VMOVUPS (CX)(SI*1), Z3
+	CMPQ    DX, $0x00000003
+	JBE     sum66
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z3
 	JMP     sum66
 
 bias65:
@@ -1686,62 +1791,68 @@ bias65:
 	CMPQ         CX, $0x00000003
 	JE           same67
 	VBROADCASTSS (BX), Z0
-	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
 	JBE          sum66
-	VBROADCASTSS 4(BX), Z2
-	VBROADCASTSS 4(BX), Z3
+	VBROADCASTSS 4(BX), Z1
+	CMPQ         DX, $0x00000002
+	JBE          sum66
+	VBROADCASTSS 8(BX), Z2
+	CMPQ         DX, $0x00000003
+	JBE          sum66
+	VBROADCASTSS 12(BX), Z3
 	JMP          sum66
 
 same67:
 	VMOVUPS (BX), Z0
-	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
-	VMOVUPS 64(BX), Z3
+	VMOVUPS (BX), Z3
 
 sum66:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
-	MOVQ 32(AX), SI
-	MOVQ 40(AX), DI
-	MOVQ 80(AX), R8
+	LEAQ (BX)(BX*2), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 80(AX), R9
 
 loop68:
-	MOVQ 56(AX), R9
+	MOVQ 56(AX), R10
 
 loop69:
-	MOVQ 48(AX), R10
+	MOVQ 48(AX), R11
 
 loop70:
 	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z4, Z0
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(BX*1), Z7
+	VBROADCASTSS (CX), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (CX)(BX*1), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS (CX)(BX*2), Z7
 	VFMADD231PS  Z7, Z4, Z2
-	VFMADD231PS  Z7, Z5, Z3
-	ADDQ         SI, CX
-	ADDQ         DI, DX
-	SUBQ         $0x00000001, R10
+	VBROADCASTSS (CX)(SI*1), Z8
+	VFMADD231PS  Z8, Z4, Z3
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	SUBQ         $0x00000001, R11
 	JNZ          loop70
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R9
+	SUBQ         $0x00000001, R10
 	JNZ          loop69
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R8
+	SUBQ         $0x00000001, R9
 	JNZ          loop68
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store71
-	VPXORQ       Z6, Z6, Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z2, Z6, Z2
-	VMAXPS       Z3, Z6, Z3
+	VPXORQ       Z5, Z5, Z5
+	VMAXPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z5, Z3
 
 store71:
 	MOVQ    16(AX), CX
@@ -1749,23 +1860,31 @@ store71:
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
 	JBE     end72
 	ADDQ    DX, CX
+	VMOVUPS Z1, (CX)
+	CMPQ    AX, $0x00000002
+	JBE     end72
+	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
-	VMOVUPS Z3, (CX)(BX*1)
+	CMPQ    AX, $0x00000003
+	JBE     end72
+	ADDQ    DX, CX
+	VMOVUPS Z3, (CX)
 
 end72:
 	VZEROUPPER
 	RET
 
-// func product2x1_512(args uintptr)
+// func product2x2_512(args uintptr)
 // Requires: AVX, AVX512F
-TEXT ·product2x1_512(SB), NOSPLIT, $0-8
+TEXT ·product2x2_512(SB), NOSPLIT, $0-8
 	MOVQ    args+0(FP), AX
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+	VPXORQ  Z3, Z3, Z3
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
@@ -1775,10 +1894,12 @@ TEXT ·product2x1_512(SB), NOSPLIT, $0-8
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
+	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
 	JBE     sum74
 	ADDQ    BX, CX
-	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX)(SI*1), Z3
 	JMP     sum74
 
 bias73:
@@ -1786,14 +1907,18 @@ bias73:
 	CMPQ         CX, $0x00000003
 	JE           same75
 	VBROADCASTSS (BX), Z0
+	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
 	JBE          sum74
-	VBROADCASTSS 4(BX), Z1
+	VBROADCASTSS 4(BX), Z2
+	VBROADCASTSS 4(BX), Z3
 	JMP          sum74
 
 same75:
 	VMOVUPS (BX), Z0
-	VMOVUPS (BX), Z1
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 
 sum74:
 	MOVQ (AX), CX
@@ -1810,11 +1935,14 @@ loop77:
 	MOVQ 48(AX), R10
 
 loop78:
-	VMOVUPS      (DX), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(BX*1), Z4
-	VFMADD231PS  Z4, Z2, Z1
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	VBROADCASTSS (CX), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (CX)(BX*1), Z7
+	VFMADD231PS  Z7, Z4, Z2
+	VFMADD231PS  Z7, Z5, Z3
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
@@ -1830,9 +1958,11 @@ loop78:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store79
-	VPXORQ       Z3, Z3, Z3
-	VMAXPS       Z0, Z3, Z0
-	VMAXPS       Z1, Z3, Z1
+	VPXORQ       Z6, Z6, Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z6, Z3
 
 store79:
 	MOVQ    16(AX), CX
@@ -1840,12 +1970,103 @@ store79:
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
 	JBE     end80
 	ADDQ    DX, CX
-	VMOVUPS Z1, (CX)
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, (CX)(BX*1)
 
 end80:
+	VZEROUPPER
+	RET
+
+// func product2x1_512(args uintptr)
+// Requires: AVX, AVX512F
+TEXT ·product2x1_512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	VPXORQ  Z0, Z0, Z0
+	VPXORQ  Z1, Z1, Z1
+	MOVQ    120(AX), CX
+	MOVQ    112(AX), DX
+	CMPQ    CX, $0x00000001
+	JB      sum82
+	JA      bias81
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), BX
+	MOVQ    136(AX), SI
+	VMOVUPS (CX), Z0
+	CMPQ    DX, $0x00000001
+	JBE     sum82
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z1
+	JMP     sum82
+
+bias81:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same83
+	VBROADCASTSS (BX), Z0
+	CMPQ         DX, $0x00000001
+	JBE          sum82
+	VBROADCASTSS 4(BX), Z1
+	JMP          sum82
+
+same83:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+
+sum82:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 24(AX), BX
+	MOVQ 32(AX), SI
+	MOVQ 40(AX), DI
+	MOVQ 80(AX), R8
+
+loop84:
+	MOVQ 56(AX), R9
+
+loop85:
+	MOVQ 48(AX), R10
+
+loop86:
+	VMOVUPS      (DX), Z2
+	VBROADCASTSS (CX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (CX)(BX*1), Z4
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop86
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop85
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R8
+	JNZ          loop84
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store87
+	VPXORQ       Z3, Z3, Z3
+	VMAXPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z3, Z1
+
+store87:
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), DX
+	MOVQ    136(AX), BX
+	MOVQ    112(AX), AX
+	VMOVUPS Z0, (CX)
+	CMPQ    AX, $0x00000001
+	JBE     end88
+	ADDQ    DX, CX
+	VMOVUPS Z1, (CX)
+
+end88:
 	VZEROUPPER
 	RET
 
@@ -1858,14 +2079,14 @@ TEXT ·line512(SB), NOSPLIT, $0-8
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    120(AX), $0x00
-	JE      sum81
+	JE      sum89
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVUPS 128(CX), Z2
 	VMOVUPS 192(CX), Z3
 
-sum81:
+sum89:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -1874,13 +2095,13 @@ sum81:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop82:
+loop90:
 	MOVQ 56(AX), R10
 
-loop83:
+loop91:
 	MOVQ 48(AX), R11
 
-loop84:
+loop92:
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  (DX), Z15, Z0
 	VFMADD231PS  (DX)(BX*1), Z15, Z1
@@ -1889,24 +2110,24 @@ loop84:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop84
+	JNZ          loop92
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop83
+	JNZ          loop91
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop82
+	JNZ          loop90
 	CMPQ         144(AX), $0x00
-	JE           store85
+	JE           store93
 	VPXORQ       Z15, Z15, Z15
 	VMAXPS       Z0, Z15, Z0
 	VMAXPS       Z1, Z15, Z1
 	VMAXPS       Z2, Z15, Z2
 	VMAXPS       Z3, Z15, Z3
 
-store85:
+store93:
 	MOVQ    16(AX), AX
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
@@ -1946,10 +2167,10 @@ TEXT ·correlate512(SB), NOSPLIT, $0-8
 	VMOVUPS 1088(BX), Z17
 	MOVQ    56(AX), R10
 
-loop86:
+loop94:
 	MOVQ 48(AX), R11
 
-loop87:
+loop95:
 	VMOVUPS     (DX), Z18
 	VMOVUPS     (DX)(DI*1), Z19
 	VMOVUPS     (DX)(DI*2), Z20
@@ -1980,11 +2201,11 @@ loop87:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop87
+	JNZ         loop95
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop86
+	JNZ         loop94
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -2153,9 +2374,9 @@ TEXT ·add512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big88:
+big96:
 	CMPQ    AX, $0x00000100
-	JB      small89
+	JB      small97
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -2173,11 +2394,11 @@ big88:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big88
+	JMP     big96
 
-small89:
+small97:
 	TESTQ   AX, AX
-	JZ      out90
+	JZ      out98
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -2186,9 +2407,9 @@ small89:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small89
+	JMP     small97
 
-out90:
+out98:
 	VZEROUPPER
 	RET
 
@@ -2203,9 +2424,9 @@ TEXT ·addRelu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big91:
+big99:
 	CMPQ    AX, $0x00000100
-	JB      small92
+	JB      small100
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -2227,11 +2448,11 @@ big91:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big91
+	JMP     big99
 
-small92:
+small100:
 	TESTQ   AX, AX
-	JZ      out93
+	JZ      out101
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -2241,9 +2462,9 @@ small92:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small92
+	JMP     small100
 
-out93:
+out101:
 	VZEROUPPER
 	RET
 
@@ -2258,9 +2479,9 @@ TEXT ·relu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big94:
+big102:
 	CMPQ    AX, $0x00000100
-	JB      small95
+	JB      small103
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -2278,11 +2499,11 @@ big94:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big94
+	JMP     big102
 
-small95:
+small103:
 	TESTQ   AX, AX
-	JZ      out96
+	JZ      out104
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -2291,9 +2512,9 @@ small95:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small95
+	JMP     small103
 
-out96:
+out104:
 	VZEROUPPER
 	RET
 
@@ -2309,9 +2530,9 @@ TEXT ·clamp512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big97:
+big105:
 	CMPQ    DI, $0x00000100
-	JB      small98
+	JB      small106
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -2333,11 +2554,11 @@ big97:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big97
+	JMP     big105
 
-small98:
+small106:
 	TESTQ   DI, DI
-	JZ      out99
+	JZ      out107
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -2347,9 +2568,9 @@ small98:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small98
+	JMP     small106
 
-out99:
+out107:
 	VZEROUPPER
 	RET
 
@@ -2364,9 +2585,9 @@ TEXT ·reluBack512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big100:
+big108:
 	CMPQ      AX, $0x00000100
-	JB        small101
+	JB        small109
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2392,11 +2613,11 @@ big100:
 	ADDQ      $0x00000100, BX
 	ADDQ      $0x00000100, SI
 	SUBQ      $0x00000100, AX
-	JMP       big100
+	JMP       big108
 
-small101:
+small109:
 	TESTQ     AX, AX
-	JZ        out102
+	JZ        out110
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2407,9 +2628,9 @@ small101:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, AX
-	JMP       small101
+	JMP       small109
 
-out102:
+out110:
 	VZEROUPPER
 	RET
 
@@ -2425,9 +2646,9 @@ TEXT ·clampBack512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big103:
+big111:
 	CMPQ      DI, $0x00000080
-	JB        small104
+	JB        small112
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2447,11 +2668,11 @@ big103:
 	ADDQ      $0x00000080, BX
 	ADDQ      $0x00000080, SI
 	SUBQ      $0x00000080, DI
-	JMP       big103
+	JMP       big111
 
-small104:
+small112:
 	TESTQ     DI, DI
-	JZ        out105
+	JZ        out113
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2464,9 +2685,9 @@ small104:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small104
+	JMP       small112
 
-out105:
+out113:
 	VZEROUPPER
 	RET
 
@@ -2482,9 +2703,9 @@ TEXT ·scale512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big106:
+big114:
 	CMPQ    DI, $0x00000100
-	JB      small107
+	JB      small115
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	VMULPS  64(DX), Z14, Z1
@@ -2498,11 +2719,11 @@ big106:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big106
+	JMP     big114
 
-small107:
+small115:
 	TESTQ   DI, DI
-	JZ      out108
+	JZ      out116
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	ADDQ    $0x00000040, CX
@@ -2510,9 +2731,9 @@ small107:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small107
+	JMP     small115
 
-out108:
+out116:
 	VZEROUPPER
 	RET
 
@@ -2526,9 +2747,9 @@ TEXT ·affineEach512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big109:
+big117:
 	CMPQ        AX, $0x00000100
-	JB          small110
+	JB          small118
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2550,11 +2771,11 @@ big109:
 	ADDQ        $0x00000100, BX
 	ADDQ        $0x00000100, SI
 	SUBQ        $0x00000100, AX
-	JMP         big109
+	JMP         big117
 
-small110:
+small118:
 	TESTQ       AX, AX
-	JZ          out111
+	JZ          out119
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2564,9 +2785,9 @@ small110:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small110
+	JMP         small118
 
-out111:
+out119:
 	VZEROUPPER
 	RET
 
@@ -2581,9 +2802,9 @@ TEXT ·affineEachRelu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big112:
+big120:
 	CMPQ        AX, $0x00000100
-	JB          small113
+	JB          small121
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2609,11 +2830,11 @@ big112:
 	ADDQ        $0x00000100, BX
 	ADDQ        $0x00000100, SI
 	SUBQ        $0x00000100, AX
-	JMP         big112
+	JMP         big120
 
-small113:
+small121:
 	TESTQ       AX, AX
-	JZ          out114
+	JZ          out122
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2624,9 +2845,9 @@ small113:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small113
+	JMP         small121
 
-out114:
+out122:
 	VZEROUPPER
 	RET
 
@@ -2639,12 +2860,12 @@ TEXT ·squares512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z0, Z0, Z0
 
-loop115:
+loop123:
 	VMOVUPS     (DX), Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop115
+	JNZ         loop123
 	VMOVUPS     Z0, (CX)
 	VZEROUPPER
 	RET
@@ -2662,9 +2883,9 @@ TEXT ·sgd512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Z14
 	VBROADCASTSS 48(AX), Z13
 
-big116:
+big124:
 	CMPQ        DI, $0x00000040
-	JB          small117
+	JB          small125
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2675,11 +2896,11 @@ big116:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big116
+	JMP         big124
 
-small117:
+small125:
 	TESTQ       DI, DI
-	JZ          out118
+	JZ          out126
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2690,9 +2911,9 @@ small117:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small117
+	JMP         small125
 
-out118:
+out126:
 	VZEROUPPER
 	RET
 
@@ -2712,9 +2933,9 @@ TEXT ·momentum512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Z11
 	VBROADCASTSS 60(AX), Z10
 
-big119:
+big127:
 	CMPQ        DI, $0x00000040
-	JB          small120
+	JB          small128
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2730,11 +2951,11 @@ big119:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big119
+	JMP         big127
 
-small120:
+small128:
 	TESTQ       DI, DI
-	JZ          out121
+	JZ          out129
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2750,9 +2971,9 @@ small120:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small120
+	JMP         small128
 
-out121:
+out129:
 	VZEROUPPER
 	RET
 
@@ -2776,9 +2997,9 @@ TEXT ·adam512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Z7
 	VBROADCASTSS 76(AX), Z6
 
-big122:
+big130:
 	CMPQ        DI, $0x00000040
-	JB          small123
+	JB          small131
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2801,11 +3022,11 @@ big122:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         big122
+	JMP         big130
 
-small123:
+small131:
 	TESTQ       DI, DI
-	JZ          out124
+	JZ          out132
 	VMOVUPS     (CX), Z0
 	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2828,9 +3049,9 @@ small123:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small123
+	JMP         small131
 
-out124:
+out132:
 	VZEROUPPER
 	RET
 
@@ -2843,30 +3064,30 @@ TEXT ·affine512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop125:
+loop133:
 	XORQ DI, DI
 
-channel126:
+channel134:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z2
 	XORQ         R8, R8
 
-lane127:
+lane135:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane127
+	JB          lane135
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel126
+	JB          channel134
 	SUBQ        $0x00000001, BX
-	JNZ         loop125
+	JNZ         loop133
 	VZEROUPPER
 	RET
 
@@ -2879,10 +3100,10 @@ TEXT ·affineRelu512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop128:
+loop136:
 	XORQ DI, DI
 
-channel129:
+channel137:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -2890,21 +3111,21 @@ channel129:
 	VPXORQ       Z3, Z3, Z3
 	XORQ         R8, R8
 
-lane130:
+lane138:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMAXPS      Z0, Z3, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane130
+	JB          lane138
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel129
+	JB          channel137
 	SUBQ        $0x00000001, BX
-	JNZ         loop128
+	JNZ         loop136
 	VZEROUPPER
 	RET
 
@@ -2917,10 +3138,10 @@ TEXT ·normBack512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop131:
+loop139:
 	XORQ DI, DI
 
-channel132:
+channel140:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -2930,7 +3151,7 @@ channel132:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane133:
+lane141:
 	VMOVUPS     (DX)(R9*1), Z0
 	VFMADD213PS Z3, Z1, Z0
 	VFMADD231PS (CX)(R9*1), Z2, Z0
@@ -2938,14 +3159,14 @@ lane133:
 	VMOVUPS     Z0, (DX)(R9*1)
 	ADDQ        $0x00000040, R9
 	CMPQ        R9, SI
-	JB          lane133
+	JB          lane141
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel132
+	JB          channel140
 	SUBQ        $0x00000001, BX
-	JNZ         loop131
+	JNZ         loop139
 	VZEROUPPER
 	RET
 
@@ -2975,14 +3196,14 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop134:
+loop142:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane135:
+lane143:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -2995,13 +3216,13 @@ lane135:
 	VFMADD231PS  Z16, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane135
+	JB           lane143
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane136:
+lane144:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3014,13 +3235,13 @@ lane136:
 	VFMADD231PS  Z16, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane136
+	JB           lane144
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane137:
+lane145:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3033,13 +3254,13 @@ lane137:
 	VFMADD231PS  Z16, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane137
+	JB           lane145
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane138:
+lane146:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3052,13 +3273,13 @@ lane138:
 	VFMADD231PS  Z16, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane138
+	JB           lane146
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane139:
+lane147:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3071,13 +3292,13 @@ lane139:
 	VFMADD231PS  Z16, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane139
+	JB           lane147
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane140:
+lane148:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3090,13 +3311,13 @@ lane140:
 	VFMADD231PS  Z16, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane140
+	JB           lane148
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane141:
+lane149:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3109,13 +3330,13 @@ lane141:
 	VFMADD231PS  Z16, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane141
+	JB           lane149
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane142:
+lane150:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3128,13 +3349,13 @@ lane142:
 	VFMADD231PS  Z16, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane142
+	JB           lane150
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop134
+	JNZ          loop142
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3180,14 +3401,14 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop143:
+loop151:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane144:
+lane152:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3199,13 +3420,13 @@ lane144:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane144
+	JB           lane152
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane145:
+lane153:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3217,13 +3438,13 @@ lane145:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane145
+	JB           lane153
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane146:
+lane154:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3235,13 +3456,13 @@ lane146:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane146
+	JB           lane154
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane147:
+lane155:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3253,13 +3474,13 @@ lane147:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane147
+	JB           lane155
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane148:
+lane156:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3271,13 +3492,13 @@ lane148:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane148
+	JB           lane156
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane149:
+lane157:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3289,13 +3510,13 @@ lane149:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane149
+	JB           lane157
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane150:
+lane158:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3307,13 +3528,13 @@ lane150:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane150
+	JB           lane158
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane151:
+lane159:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3325,13 +3546,13 @@ lane151:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane151
+	JB           lane159
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop143
+	JNZ          loop151
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3377,14 +3598,14 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop152:
+loop160:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane153:
+lane161:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3401,13 +3622,13 @@ lane153:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane153
+	JB           lane161
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane154:
+lane162:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3424,13 +3645,13 @@ lane154:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane154
+	JB           lane162
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane155:
+lane163:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3447,13 +3668,13 @@ lane155:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane155
+	JB           lane163
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane156:
+lane164:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3470,13 +3691,13 @@ lane156:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane156
+	JB           lane164
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane157:
+lane165:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3493,13 +3714,13 @@ lane157:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane157
+	JB           lane165
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane158:
+lane166:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3516,13 +3737,13 @@ lane158:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane158
+	JB           lane166
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane159:
+lane167:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3539,13 +3760,13 @@ lane159:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane159
+	JB           lane167
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane160:
+lane168:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3562,13 +3783,13 @@ lane160:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane160
+	JB           lane168
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop152
+	JNZ          loop160
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3606,110 +3827,110 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop161:
+loop169:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane162:
+lane170:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z0, Z0
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane162
+	JB     lane170
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane163:
+lane171:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z1, Z1
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane163
+	JB     lane171
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane164:
+lane172:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z2, Z2
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane164
+	JB     lane172
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane165:
+lane173:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z3, Z3
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane165
+	JB     lane173
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane166:
+lane174:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z4, Z4
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane166
+	JB     lane174
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane167:
+lane175:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z5, Z5
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane167
+	JB     lane175
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane168:
+lane176:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z6, Z6
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane168
+	JB     lane176
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane169:
+lane177:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z7, Z7
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane169
+	JB      lane177
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop161
+	JNZ     loop169
 	VMOVUPS Z0, (SI)
 	VMOVUPS Z1, 64(SI)
 	VMOVUPS Z2, 128(SI)
@@ -3739,118 +3960,118 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop170:
+loop178:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane171:
+lane179:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane171
+	JB          lane179
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane172:
+lane180:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z1
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane172
+	JB          lane180
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane173:
+lane181:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z2
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane173
+	JB          lane181
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane174:
+lane182:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z3
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane174
+	JB          lane182
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane175:
+lane183:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z4
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane175
+	JB          lane183
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane176:
+lane184:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z5
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane176
+	JB          lane184
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane177:
+lane185:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z6
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane177
+	JB          lane185
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane178:
+lane186:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z7
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane178
+	JB          lane186
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop170
+	JNZ         loop178
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -3874,14 +4095,14 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop179:
+loop187:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane180:
+lane188:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3894,13 +4115,13 @@ lane180:
 	VFMADD231PS  Z2, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane180
+	JB           lane188
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop179
+	JNZ          loop187
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -3918,14 +4139,14 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop181:
+loop189:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane182:
+lane190:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -3937,13 +4158,13 @@ lane182:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane182
+	JB           lane190
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop181
+	JNZ          loop189
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -3961,14 +4182,14 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop183:
+loop191:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane184:
+lane192:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -3985,13 +4206,13 @@ lane184:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane184
+	JB           lane192
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop183
+	JNZ          loop191
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -4008,26 +4229,26 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop185:
+loop193:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane186:
+lane194:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z0, Z0
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane186
+	JB      lane194
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop185
+	JNZ     loop193
 	VMOVUPS Z0, (SI)
 	VZEROUPPER
 	RET
@@ -4043,27 +4264,27 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop187:
+loop195:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane188:
+lane196:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z1
 	VFMADD231PS (DX)(R10*1), Z1, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane188
+	JB          lane196
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop187
+	JNZ         loop195
 	VMOVUPS     Z0, (SI)
 	VZEROUPPER
 	RET
@@ -4075,59 +4296,66 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Z15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big189:
-	MOVQ    SI, DI
-	SUBQ    BX, DI
-	CMPQ    DI, $0x00000100
-	JB      small190
+loop197:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big198:
+	MOVQ    DI, R8
+	SUBQ    SI, R8
+	CMPQ    R8, $0x00000100
+	JB      small199
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
 	VMOVAPS Z15, Z3
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap192:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Z0, Z0
-	VMAXPS  64(R9), Z1, Z1
-	VMAXPS  128(R9), Z2, Z2
-	VMAXPS  192(R9), Z3, Z3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap192
-	VMOVUPS Z0, (DX)(BX*1)
-	VMOVUPS Z1, 64(DX)(BX*1)
-	VMOVUPS Z2, 128(DX)(BX*1)
-	VMOVUPS Z3, 192(DX)(BX*1)
-	ADDQ    $0x00000100, BX
-	JMP     big189
+tap201:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Z0, Z0
+	VMAXPS  64(R10), Z1, Z1
+	VMAXPS  128(R10), Z2, Z2
+	VMAXPS  192(R10), Z3, Z3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap201
+	VMOVUPS Z0, (DX)(SI*1)
+	VMOVUPS Z1, 64(DX)(SI*1)
+	VMOVUPS Z2, 128(DX)(SI*1)
+	VMOVUPS Z3, 192(DX)(SI*1)
+	ADDQ    $0x00000100, SI
+	JMP     big198
 
-small190:
-	CMPQ    BX, SI
-	JAE     out191
+small199:
+	CMPQ    SI, DI
+	JAE     out200
 	VMOVAPS Z15, Z0
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap193:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Z0, Z0
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap193
-	VMOVUPS Z0, (DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small190
+tap202:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Z0, Z0
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap202
+	VMOVUPS Z0, (DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small199
 
-out191:
+out200:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop197
 	VZEROUPPER
 	RET
 
@@ -4138,64 +4366,71 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Z15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big194:
-	MOVQ   SI, DI
-	SUBQ   BX, DI
-	CMPQ   DI, $0x00000100
-	JB     small195
+loop203:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big204:
+	MOVQ   DI, R8
+	SUBQ   SI, R8
+	CMPQ   R8, $0x00000100
+	JB     small205
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap197:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Z0, Z0
-	VADDPS  64(R9), Z1, Z1
-	VADDPS  128(R9), Z2, Z2
-	VADDPS  192(R9), Z3, Z3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap197
+tap207:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Z0, Z0
+	VADDPS  64(R10), Z1, Z1
+	VADDPS  128(R10), Z2, Z2
+	VADDPS  192(R10), Z3, Z3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap207
 	VMULPS  Z15, Z0, Z0
-	VMOVUPS Z0, (DX)(BX*1)
+	VMOVUPS Z0, (DX)(SI*1)
 	VMULPS  Z15, Z1, Z1
-	VMOVUPS Z1, 64(DX)(BX*1)
+	VMOVUPS Z1, 64(DX)(SI*1)
 	VMULPS  Z15, Z2, Z2
-	VMOVUPS Z2, 128(DX)(BX*1)
+	VMOVUPS Z2, 128(DX)(SI*1)
 	VMULPS  Z15, Z3, Z3
-	VMOVUPS Z3, 192(DX)(BX*1)
-	ADDQ    $0x00000100, BX
-	JMP     big194
+	VMOVUPS Z3, 192(DX)(SI*1)
+	ADDQ    $0x00000100, SI
+	JMP     big204
 
-small195:
-	CMPQ   BX, SI
-	JAE    out196
+small205:
+	CMPQ   SI, DI
+	JAE    out206
 	VPXORQ Z0, Z0, Z0
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap198:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Z0, Z0
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap198
+tap208:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Z0, Z0
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap208
 	VMULPS  Z15, Z0, Z0
-	VMOVUPS Z0, (DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small195
+	VMOVUPS Z0, (DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small205
 
-out196:
+out206:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop203
 	VZEROUPPER
 	RET
 
@@ -4210,11 +4445,11 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big199:
+big209:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small200
+	JB      small210
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
@@ -4222,7 +4457,7 @@ big199:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap202:
+tap212:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -4243,19 +4478,19 @@ tap202:
 	VMOVUPS   Z7, 64(R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap202
+	JB        tap212
 	ADDQ      $0x00000080, DI
-	JMP       big199
+	JMP       big209
 
-small200:
+small210:
 	CMPQ    DI, R8
-	JAE     out201
+	JAE     out211
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap203:
+tap213:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -4270,11 +4505,11 @@ tap203:
 	VMOVUPS   Z6, (R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap203
+	JB        tap213
 	ADDQ      $0x00000040, DI
-	JMP       small200
+	JMP       small210
 
-out201:
+out211:
 	VZEROUPPER
 	RET
 
@@ -4288,11 +4523,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big204:
+big214:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small205
+	JB     small215
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -4300,7 +4535,7 @@ big204:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap207:
+tap217:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -4314,18 +4549,18 @@ tap207:
 	VMOVUPS Z7, 192(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap207
+	JB      tap217
 	ADDQ    $0x00000100, BX
-	JMP     big204
+	JMP     big214
 
-small205:
+small215:
 	CMPQ   BX, SI
-	JAE    out206
+	JAE    out216
 	VMULPS (CX)(BX*1), Z15, Z0
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap208:
+tap218:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -4333,11 +4568,11 @@ tap208:
 	VMOVUPS Z4, (R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap208
+	JB      tap218
 	ADDQ    $0x00000040, BX
-	JMP     small205
+	JMP     small215
 
-out206:
+out216:
 	VZEROUPPER
 	RET
 
@@ -4352,16 +4587,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop209:
+loop219:
 	XORQ R9, R9
 
-lane210:
+lane220:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum211
+	JE      sum221
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -4369,12 +4604,12 @@ lane210:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum211:
+sum221:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap212:
+tap222:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -4390,7 +4625,7 @@ tap212:
 	VFMADD231PS  (R13)(R8*1), Z14, Z3
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap212
+	JB           tap222
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -4399,7 +4634,7 @@ tap212:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane210
+	JB           lane220
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -4410,7 +4645,7 @@ tap212:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop209
+	JNZ          loop219
 	VZEROUPPER
 	RET
 
@@ -4425,23 +4660,23 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop213:
+loop223:
 	XORQ R8, R8
 
-lane214:
+lane224:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum215
+	JE      sum225
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum215:
+sum225:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap216:
+tap226:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -4451,18 +4686,18 @@ tap216:
 	VFMADD231PS  (R12), Z14, Z0
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap216
+	JB           tap226
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane214
+	JB           lane224
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop213
+	JNZ          loop223
 	VZEROUPPER
 	RET
 
@@ -4473,72 +4708,79 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 56(AX), BX
-	MOVQ 40(AX), DI
-	XORQ SI, SI
+	MOVQ 104(AX), SI
 
-big217:
-	MOVQ   DI, R8
-	SUBQ   SI, R8
-	CMPQ   R8, $0x00000100
-	JB     small218
+loop227:
+	MOVQ 40(AX), R8
+	XORQ DI, DI
+
+big228:
+	MOVQ   R8, R9
+	SUBQ   DI, R9
+	CMPQ   R9, $0x00000100
+	JB     small229
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap220:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Z4
-	VFMADD231PS (R11), Z4, Z0
-	VMOVUPS     64(R12), Z5
-	VFMADD231PS 64(R11), Z5, Z1
-	VMOVUPS     128(R12), Z6
-	VFMADD231PS 128(R11), Z6, Z2
-	VMOVUPS     192(R12), Z7
-	VFMADD231PS 192(R11), Z7, Z3
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap220
-	VMOVUPS     Z0, (DX)(SI*1)
-	VMOVUPS     Z1, 64(DX)(SI*1)
-	VMOVUPS     Z2, 128(DX)(SI*1)
-	VMOVUPS     Z3, 192(DX)(SI*1)
-	ADDQ        $0x00000100, SI
-	JMP         big217
+tap231:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Z4
+	VFMADD231PS (R12), Z4, Z0
+	VMOVUPS     64(R13), Z5
+	VFMADD231PS 64(R12), Z5, Z1
+	VMOVUPS     128(R13), Z6
+	VFMADD231PS 128(R12), Z6, Z2
+	VMOVUPS     192(R13), Z7
+	VFMADD231PS 192(R12), Z7, Z3
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap231
+	VMOVUPS     Z0, (DX)(DI*1)
+	VMOVUPS     Z1, 64(DX)(DI*1)
+	VMOVUPS     Z2, 128(DX)(DI*1)
+	VMOVUPS     Z3, 192(DX)(DI*1)
+	ADDQ        $0x00000100, DI
+	JMP         big228
 
-small218:
-	CMPQ   SI, DI
-	JAE    out219
+small229:
+	CMPQ   DI, R8
+	JAE    out230
 	VPXORQ Z0, Z0, Z0
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap221:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Z4
-	VFMADD231PS (R11), Z4, Z0
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap221
-	VMOVUPS     Z0, (DX)(SI*1)
-	ADDQ        $0x00000040, SI
-	JMP         small218
+tap232:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Z4
+	VFMADD231PS (R12), Z4, Z0
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap232
+	VMOVUPS     Z0, (DX)(DI*1)
+	ADDQ        $0x00000040, DI
+	JMP         small229
 
-out219:
+out230:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, SI
+	JNZ  loop227
 	VZEROUPPER
 	RET
 
@@ -4553,9 +4795,9 @@ TEXT ·round512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Z15
 
-big222:
+big233:
 	CMPQ    DI, $0x00000080
-	JB      small223
+	JB      small234
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -4583,11 +4825,11 @@ big222:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big222
+	JMP     big233
 
-small223:
+small234:
 	TESTQ   DI, DI
-	JZ      out224
+	JZ      out235
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -4604,9 +4846,9 @@ small223:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small223
+	JMP     small234
 
-out224:
+out235:
 	VZEROUPPER
 	RET
 
@@ -4618,14 +4860,14 @@ TEXT ·shorten512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop225:
+loop236:
 	VMOVUPS (DX), Z0
 	VPSRLD  $0x10, Z0, Z0
 	VPMOVDW Z0, (CX)
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000040, AX
-	JNZ     loop225
+	JNZ     loop236
 	VZEROUPPER
 	RET
 
@@ -4637,23 +4879,23 @@ TEXT ·widen512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop226:
+loop237:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop227:
+loop238:
 	VPMOVZXWD (DI), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (SI)
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop227
+	JNZ       loop238
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop226
+	JNZ       loop237
 	VZEROUPPER
 	RET
 
@@ -4667,10 +4909,10 @@ TEXT ·winogradInput2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop228:
+loop239:
 	XORQ R8, R8
 
-lane229:
+lane240:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -4806,11 +5048,11 @@ lane229:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane229
+	JB      lane240
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop228
+	JNZ     loop239
 	VZEROUPPER
 	RET
 
@@ -4825,17 +5067,17 @@ TEXT ·winogradOutput2_512(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop230:
+loop241:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain231
+	JZ           plain242
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain231:
+plain242:
 	XORQ R9, R9
 
-lane232:
+lane243:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -4908,20 +5150,20 @@ lane232:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh233
+	JE      fresh244
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh233:
+fresh244:
 	CMPQ   80(AX), $0x00
-	JE     linear234
+	JE     linear245
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear234:
+linear245:
 	MOVQ    (BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -4937,31 +5179,31 @@ linear234:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh235
+	JE      fresh246
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh235:
+fresh246:
 	CMPQ   80(AX), $0x00
-	JE     linear236
+	JE     linear247
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear236:
+linear247:
 	MOVQ    8(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z1, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane232
+	JB      lane243
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop230
+	JNZ     loop241
 	VZEROUPPER
 	RET
 
@@ -4976,7 +5218,7 @@ TEXT ·winogradWeights2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane237:
+lane248:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -5107,7 +5349,7 @@ lane237:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane237
+	JB      lane248
 	VZEROUPPER
 	RET
 
@@ -5121,7 +5363,7 @@ TEXT ·winogradSpread2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane238:
+lane249:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -5215,7 +5457,7 @@ lane238:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane238
+	JB      lane249
 	VZEROUPPER
 	RET
 
@@ -5230,7 +5472,7 @@ TEXT ·winogradGather2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane239:
+lane250:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -5354,7 +5596,7 @@ lane239:
 	VMOVUPS Z8, (R8)(R9*1)
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane239
+	JB      lane250
 	VZEROUPPER
 	RET
 
@@ -5372,10 +5614,10 @@ TEXT ·winogradInput4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Z15
 	MOVQ         32(AX), DI
 
-loop240:
+loop251:
 	XORQ R8, R8
 
-lane241:
+lane252:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -5803,11 +6045,11 @@ lane241:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, 40(AX)
-	JB          lane241
+	JB          lane252
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop240
+	JNZ         loop251
 	VZEROUPPER
 	RET
 
@@ -5825,17 +6067,17 @@ TEXT ·winogradOutput4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop242:
+loop253:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain243
+	JZ           plain254
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain243:
+plain254:
 	XORQ R9, R9
 
-lane244:
+lane255:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -6032,7 +6274,7 @@ lane244:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh245
+	JE          fresh256
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -6042,16 +6284,16 @@ lane244:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh245:
+fresh256:
 	CMPQ   80(AX), $0x00
-	JE     linear246
+	JE     linear257
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear246:
+linear257:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -6083,7 +6325,7 @@ linear246:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh247
+	JE          fresh258
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -6093,16 +6335,16 @@ linear246:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh247:
+fresh258:
 	CMPQ   80(AX), $0x00
-	JE     linear248
+	JE     linear259
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear248:
+linear259:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -6134,7 +6376,7 @@ linear248:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh249
+	JE          fresh260
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -6144,16 +6386,16 @@ linear248:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh249:
+fresh260:
 	CMPQ   80(AX), $0x00
-	JE     linear250
+	JE     linear261
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear250:
+linear261:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -6185,7 +6427,7 @@ linear250:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh251
+	JE          fresh262
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -6195,16 +6437,16 @@ linear250:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh251:
+fresh262:
 	CMPQ   80(AX), $0x00
-	JE     linear252
+	JE     linear263
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear252:
+linear263:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -6215,11 +6457,11 @@ linear252:
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane244
+	JB      lane255
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop242
+	JNZ     loop253
 	VZEROUPPER
 	RET
 
@@ -6238,7 +6480,7 @@ TEXT ·winogradWeights4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z3
 	XORQ         DI, DI
 
-lane253:
+lane264:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -6480,7 +6722,7 @@ lane253:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane253
+	JB          lane264
 	VZEROUPPER
 	RET
 
@@ -6497,7 +6739,7 @@ TEXT ·winogradSpread4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Z14
 	XORQ         DI, DI
 
-lane254:
+lane265:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -6777,7 +7019,7 @@ lane254:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane254
+	JB          lane265
 	VZEROUPPER
 	RET
 
@@ -6796,7 +7038,7 @@ TEXT ·winogradGather4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z11
 	XORQ         DI, DI
 
-lane255:
+lane266:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -7038,7 +7280,7 @@ lane255:
 	VMOVUPS     Z8, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane255
+	JB          lane266
 	VZEROUPPER
 	RET
 
@@ -7061,69 +7303,69 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum257
-	JA      bias256
+	JB      sum268
+	JA      bias267
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum257
+	JBE     sum268
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum257
+	JMP     sum268
 
-bias256:
+bias267:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same258
+	JE           same269
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum257
+	JBE          sum268
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum257
+	JMP          sum268
 
-same258:
+same269:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -7137,7 +7379,7 @@ same258:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum257:
+sum268:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7147,13 +7389,13 @@ sum257:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop259:
+loop270:
 	MOVQ 56(AX), R11
 
-loop260:
+loop271:
 	MOVQ 48(AX), R12
 
-loop261:
+loop272:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -7177,18 +7419,18 @@ loop261:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop261
+	JNZ          loop272
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop260
+	JNZ          loop271
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop259
+	JNZ          loop270
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store262
+	JZ           store273
 	VXORPS       Y14, Y14, Y14
 	VMAXPS       Y0, Y14, Y0
 	VMAXPS       Y1, Y14, Y1
@@ -7203,7 +7445,7 @@ loop261:
 	VMAXPS       Y10, Y14, Y10
 	VMAXPS       Y11, Y14, Y11
 
-store262:
+store273:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7211,32 +7453,32 @@ store262:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end263
+	JBE     end274
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end263:
+end274:
 	VZEROUPPER
 	RET
 
@@ -7255,51 +7497,51 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum265
-	JA      bias264
+	JB      sum276
+	JA      bias275
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum265
+	JBE     sum276
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum265
+	JBE     sum276
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum265
+	JBE     sum276
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum265
+	JMP     sum276
 
-bias264:
+bias275:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same266
+	JE           same277
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum265
+	JBE          sum276
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum265
+	JBE          sum276
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum265
+	JBE          sum276
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum265
+	JMP          sum276
 
-same266:
+same277:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -7309,7 +7551,7 @@ same266:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum265:
+sum276:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7318,13 +7560,13 @@ sum265:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop267:
+loop278:
 	MOVQ 56(AX), R10
 
-loop268:
+loop279:
 	MOVQ 48(AX), R11
 
-loop269:
+loop280:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -7342,18 +7584,18 @@ loop269:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop269
+	JNZ          loop280
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop268
+	JNZ          loop279
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop267
+	JNZ          loop278
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store270
+	JZ           store281
 	VXORPS       Y10, Y10, Y10
 	VMAXPS       Y0, Y10, Y0
 	VMAXPS       Y1, Y10, Y1
@@ -7364,7 +7606,7 @@ loop269:
 	VMAXPS       Y6, Y10, Y6
 	VMAXPS       Y7, Y10, Y7
 
-store270:
+store281:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7372,22 +7614,22 @@ store270:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end271
+	JBE     end282
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end271
+	JBE     end282
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end271
+	JBE     end282
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end271:
+end282:
 	VZEROUPPER
 	RET
 
@@ -7402,39 +7644,39 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum273
-	JA      bias272
+	JB      sum284
+	JA      bias283
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum273
+	JBE     sum284
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum273
+	JMP     sum284
 
-bias272:
+bias283:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same274
+	JE           same285
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum273
+	JBE          sum284
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum273
+	JMP          sum284
 
-same274:
+same285:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum273:
+sum284:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7442,13 +7684,13 @@ sum273:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop275:
+loop286:
 	MOVQ 56(AX), R9
 
-loop276:
+loop287:
 	MOVQ 48(AX), R10
 
-loop277:
+loop288:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -7460,25 +7702,25 @@ loop277:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop277
+	JNZ          loop288
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop276
+	JNZ          loop287
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop275
+	JNZ          loop286
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store278
+	JZ           store289
 	VXORPS       Y6, Y6, Y6
 	VMAXPS       Y0, Y6, Y0
 	VMAXPS       Y1, Y6, Y1
 	VMAXPS       Y2, Y6, Y2
 	VMAXPS       Y3, Y6, Y3
 
-store278:
+store289:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7486,12 +7728,12 @@ store278:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end279
+	JBE     end290
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end279:
+end290:
 	VZEROUPPER
 	RET
 
@@ -7508,7 +7750,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum280
+	JE      sum291
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -7519,7 +7761,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum280:
+sum291:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -7528,13 +7770,13 @@ sum280:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop281:
+loop292:
 	MOVQ 56(AX), R10
 
-loop282:
+loop293:
 	MOVQ 48(AX), R11
 
-loop283:
+loop294:
 	VBROADCASTSS (CX), Y15
 	VFMADD231PS  (DX), Y15, Y0
 	VFMADD231PS  (DX)(BX*1), Y15, Y2
@@ -7547,17 +7789,17 @@ loop283:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop283
+	JNZ          loop294
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop282
+	JNZ          loop293
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop281
+	JNZ          loop292
 	CMPQ         144(AX), $0x00
-	JE           store284
+	JE           store295
 	VXORPS       Y15, Y15, Y15
 	VMAXPS       Y0, Y15, Y0
 	VMAXPS       Y1, Y15, Y1
@@ -7568,7 +7810,7 @@ loop283:
 	VMAXPS       Y6, Y15, Y6
 	VMAXPS       Y7, Y15, Y7
 
-store284:
+store295:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -7602,10 +7844,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop285:
+loop296:
 	MOVQ 48(AX), R10
 
-loop286:
+loop297:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -7623,11 +7865,11 @@ loop286:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop286
+	JNZ         loop297
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop285
+	JNZ         loop296
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -7714,9 +7956,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big287:
+big298:
 	CMPQ    AX, $0x00000080
-	JB      small288
+	JB      small299
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -7734,11 +7976,11 @@ big287:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big287
+	JMP     big298
 
-small288:
+small299:
 	TESTQ   AX, AX
-	JZ      out289
+	JZ      out300
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -7750,9 +7992,9 @@ small288:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small288
+	JMP     small299
 
-out289:
+out300:
 	VZEROUPPER
 	RET
 
@@ -7767,9 +8009,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big290:
+big301:
 	CMPQ    AX, $0x00000080
-	JB      small291
+	JB      small302
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -7791,11 +8033,11 @@ big290:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big290
+	JMP     big301
 
-small291:
+small302:
 	TESTQ   AX, AX
-	JZ      out292
+	JZ      out303
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -7809,9 +8051,9 @@ small291:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small291
+	JMP     small302
 
-out292:
+out303:
 	VZEROUPPER
 	RET
 
@@ -7826,9 +8068,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big293:
+big304:
 	CMPQ    AX, $0x00000080
-	JB      small294
+	JB      small305
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -7846,11 +8088,11 @@ big293:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big293
+	JMP     big304
 
-small294:
+small305:
 	TESTQ   AX, AX
-	JZ      out295
+	JZ      out306
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -7862,9 +8104,9 @@ small294:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small294
+	JMP     small305
 
-out295:
+out306:
 	VZEROUPPER
 	RET
 
@@ -7880,9 +8122,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big296:
+big307:
 	CMPQ    DI, $0x00000080
-	JB      small297
+	JB      small308
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -7904,11 +8146,11 @@ big296:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big296
+	JMP     big307
 
-small297:
+small308:
 	TESTQ   DI, DI
-	JZ      out298
+	JZ      out309
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -7922,9 +8164,9 @@ small297:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small297
+	JMP     small308
 
-out298:
+out309:
 	VZEROUPPER
 	RET
 
@@ -7939,9 +8181,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big299:
+big310:
 	CMPQ    AX, $0x00000080
-	JB      small300
+	JB      small311
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7967,11 +8209,11 @@ big299:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big299
+	JMP     big310
 
-small300:
+small311:
 	TESTQ   AX, AX
-	JZ      out301
+	JZ      out312
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -7987,9 +8229,9 @@ small300:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small300
+	JMP     small311
 
-out301:
+out312:
 	VZEROUPPER
 	RET
 
@@ -8005,9 +8247,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big302:
+big313:
 	CMPQ    DI, $0x00000040
-	JB      small303
+	JB      small314
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8027,11 +8269,11 @@ big302:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big302
+	JMP     big313
 
-small303:
+small314:
 	TESTQ   DI, DI
-	JZ      out304
+	JZ      out315
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8051,9 +8293,9 @@ small303:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small303
+	JMP     small314
 
-out304:
+out315:
 	VZEROUPPER
 	RET
 
@@ -8069,9 +8311,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big305:
+big316:
 	CMPQ    DI, $0x00000080
-	JB      small306
+	JB      small317
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -8085,11 +8327,11 @@ big305:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big305
+	JMP     big316
 
-small306:
+small317:
 	TESTQ   DI, DI
-	JZ      out307
+	JZ      out318
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -8099,9 +8341,9 @@ small306:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small306
+	JMP     small317
 
-out307:
+out318:
 	VZEROUPPER
 	RET
 
@@ -8115,9 +8357,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big308:
+big319:
 	CMPQ        AX, $0x00000080
-	JB          small309
+	JB          small320
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8139,11 +8381,11 @@ big308:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big308
+	JMP         big319
 
-small309:
+small320:
 	TESTQ       AX, AX
-	JZ          out310
+	JZ          out321
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8157,9 +8399,9 @@ small309:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small309
+	JMP         small320
 
-out310:
+out321:
 	VZEROUPPER
 	RET
 
@@ -8174,9 +8416,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big311:
+big322:
 	CMPQ        AX, $0x00000080
-	JB          small312
+	JB          small323
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8202,11 +8444,11 @@ big311:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big311
+	JMP         big322
 
-small312:
+small323:
 	TESTQ       AX, AX
-	JZ          out313
+	JZ          out324
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8222,9 +8464,9 @@ small312:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small312
+	JMP         small323
 
-out313:
+out324:
 	VZEROUPPER
 	RET
 
@@ -8238,14 +8480,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop314:
+loop325:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop314
+	JNZ         loop325
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -8264,9 +8506,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(AX), Y14
 	VBROADCASTSS 48(AX), Y13
 
-big315:
+big326:
 	CMPQ        DI, $0x00000020
-	JB          small316
+	JB          small327
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8277,11 +8519,11 @@ big315:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big315
+	JMP         big326
 
-small316:
+small327:
 	TESTQ       DI, DI
-	JZ          out317
+	JZ          out328
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8297,9 +8539,9 @@ small316:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small316
+	JMP         small327
 
-out317:
+out328:
 	VZEROUPPER
 	RET
 
@@ -8319,9 +8561,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(AX), Y11
 	VBROADCASTSS 60(AX), Y10
 
-big318:
+big329:
 	CMPQ        DI, $0x00000020
-	JB          small319
+	JB          small330
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8337,11 +8579,11 @@ big318:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big318
+	JMP         big329
 
-small319:
+small330:
 	TESTQ       DI, DI
-	JZ          out320
+	JZ          out331
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8367,9 +8609,9 @@ small319:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small319
+	JMP         small330
 
-out320:
+out331:
 	VZEROUPPER
 	RET
 
@@ -8393,9 +8635,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(AX), Y7
 	VBROADCASTSS 76(AX), Y6
 
-big321:
+big332:
 	CMPQ        DI, $0x00000020
-	JB          small322
+	JB          small333
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8418,11 +8660,11 @@ big321:
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000020, DI
-	JMP         big321
+	JMP         big332
 
-small322:
+small333:
 	TESTQ       DI, DI
-	JZ          out323
+	JZ          out334
 	VMOVUPS     (CX), Y0
 	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8462,9 +8704,9 @@ small322:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, DI
-	JMP         small322
+	JMP         small333
 
-out323:
+out334:
 	VZEROUPPER
 	RET
 
@@ -8477,30 +8719,30 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop324:
+loop335:
 	XORQ DI, DI
 
-channel325:
+channel336:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y2
 	XORQ         R8, R8
 
-lane326:
+lane337:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane326
+	JB          lane337
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel325
+	JB          channel336
 	SUBQ        $0x00000001, BX
-	JNZ         loop324
+	JNZ         loop335
 	VZEROUPPER
 	RET
 
@@ -8513,10 +8755,10 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop327:
+loop338:
 	XORQ DI, DI
 
-channel328:
+channel339:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -8524,21 +8766,21 @@ channel328:
 	VXORPS       Y3, Y3, Y3
 	XORQ         R8, R8
 
-lane329:
+lane340:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMAXPS      Y0, Y3, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane329
+	JB          lane340
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel328
+	JB          channel339
 	SUBQ        $0x00000001, BX
-	JNZ         loop327
+	JNZ         loop338
 	VZEROUPPER
 	RET
 
@@ -8551,10 +8793,10 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop330:
+loop341:
 	XORQ DI, DI
 
-channel331:
+channel342:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -8564,7 +8806,7 @@ channel331:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane332:
+lane343:
 	VMOVUPS     (DX)(R9*1), Y0
 	VFMADD213PS Y3, Y1, Y0
 	VFMADD231PS (CX)(R9*1), Y2, Y0
@@ -8572,14 +8814,14 @@ lane332:
 	VMOVUPS     Y0, (DX)(R9*1)
 	ADDQ        $0x00000020, R9
 	CMPQ        R9, SI
-	JB          lane332
+	JB          lane343
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel331
+	JB          channel342
 	SUBQ        $0x00000001, BX
-	JNZ         loop330
+	JNZ         loop341
 	VZEROUPPER
 	RET
 
@@ -8601,14 +8843,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop333:
+loop344:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane334:
+lane345:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8621,13 +8863,13 @@ lane334:
 	VFMADD231PS  Y8, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane334
+	JB           lane345
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane335:
+lane346:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8640,13 +8882,13 @@ lane335:
 	VFMADD231PS  Y8, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane335
+	JB           lane346
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane336:
+lane347:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8659,13 +8901,13 @@ lane336:
 	VFMADD231PS  Y8, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane336
+	JB           lane347
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane337:
+lane348:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -8678,13 +8920,13 @@ lane337:
 	VFMADD231PS  Y8, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane337
+	JB           lane348
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop333
+	JNZ          loop344
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8714,14 +8956,14 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop338:
+loop349:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane339:
+lane350:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8733,13 +8975,13 @@ lane339:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane339
+	JB           lane350
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane340:
+lane351:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8751,13 +8993,13 @@ lane340:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane340
+	JB           lane351
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane341:
+lane352:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8769,13 +9011,13 @@ lane341:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane341
+	JB           lane352
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane342:
+lane353:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8787,13 +9029,13 @@ lane342:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane342
+	JB           lane353
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop338
+	JNZ          loop349
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8823,14 +9065,14 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop343:
+loop354:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane344:
+lane355:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8847,13 +9089,13 @@ lane344:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane344
+	JB           lane355
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane345:
+lane356:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8870,13 +9112,13 @@ lane345:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane345
+	JB           lane356
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane346:
+lane357:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8893,13 +9135,13 @@ lane346:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane346
+	JB           lane357
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane347:
+lane358:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -8916,13 +9158,13 @@ lane347:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane347
+	JB           lane358
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop343
+	JNZ          loop354
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -8948,62 +9190,62 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop348:
+loop359:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane349:
+lane360:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y0, Y0
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane349
+	JB     lane360
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane350:
+lane361:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y1, Y1
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane350
+	JB     lane361
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane351:
+lane362:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y2, Y2
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane351
+	JB     lane362
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane352:
+lane363:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y3, Y3
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane352
+	JB      lane363
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop348
+	JNZ     loop359
 	VMOVUPS Y0, (SI)
 	VMOVUPS Y1, 64(SI)
 	VMOVUPS Y2, 128(SI)
@@ -9025,66 +9267,66 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop353:
+loop364:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane354:
+lane365:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane354
+	JB          lane365
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane355:
+lane366:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y1
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane355
+	JB          lane366
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane356:
+lane367:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y2
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane356
+	JB          lane367
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane357:
+lane368:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y3
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane357
+	JB          lane368
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop353
+	JNZ         loop364
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -9104,14 +9346,14 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop358:
+loop369:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane359:
+lane370:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -9124,13 +9366,13 @@ lane359:
 	VFMADD231PS  Y2, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane359
+	JB           lane370
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop358
+	JNZ          loop369
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9148,14 +9390,14 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop360:
+loop371:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane361:
+lane372:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -9167,13 +9409,13 @@ lane361:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane361
+	JB           lane372
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop360
+	JNZ          loop371
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9191,14 +9433,14 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop362:
+loop373:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane363:
+lane374:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -9215,13 +9457,13 @@ lane363:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane363
+	JB           lane374
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop362
+	JNZ          loop373
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9238,26 +9480,26 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop364:
+loop375:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane365:
+lane376:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y0, Y0
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane365
+	JB      lane376
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop364
+	JNZ     loop375
 	VMOVUPS Y0, (SI)
 	VZEROUPPER
 	RET
@@ -9273,27 +9515,27 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop366:
+loop377:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane367:
+lane378:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y1
 	VFMADD231PS (DX)(R10*1), Y1, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane367
+	JB          lane378
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop366
+	JNZ         loop377
 	VMOVUPS     Y0, (SI)
 	VZEROUPPER
 	RET
@@ -9305,62 +9547,69 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Y15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big368:
-	MOVQ    SI, DI
-	SUBQ    BX, DI
-	CMPQ    DI, $0x00000080
-	JB      small369
+loop379:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big380:
+	MOVQ    DI, R8
+	SUBQ    SI, R8
+	CMPQ    R8, $0x00000080
+	JB      small381
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
 	VMOVAPS Y15, Y3
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap371:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Y0, Y0
-	VMAXPS  32(R9), Y1, Y1
-	VMAXPS  64(R9), Y2, Y2
-	VMAXPS  96(R9), Y3, Y3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap371
-	VMOVUPS Y0, (DX)(BX*1)
-	VMOVUPS Y1, 32(DX)(BX*1)
-	VMOVUPS Y2, 64(DX)(BX*1)
-	VMOVUPS Y3, 96(DX)(BX*1)
-	ADDQ    $0x00000080, BX
-	JMP     big368
+tap383:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Y0, Y0
+	VMAXPS  32(R10), Y1, Y1
+	VMAXPS  64(R10), Y2, Y2
+	VMAXPS  96(R10), Y3, Y3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap383
+	VMOVUPS Y0, (DX)(SI*1)
+	VMOVUPS Y1, 32(DX)(SI*1)
+	VMOVUPS Y2, 64(DX)(SI*1)
+	VMOVUPS Y3, 96(DX)(SI*1)
+	ADDQ    $0x00000080, SI
+	JMP     big380
 
-small369:
-	CMPQ    BX, SI
-	JAE     out370
+small381:
+	CMPQ    SI, DI
+	JAE     out382
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap372:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Y0, Y0
-	VMAXPS  32(R9), Y1, Y1
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap372
-	VMOVUPS Y0, (DX)(BX*1)
-	VMOVUPS Y1, 32(DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small369
+tap384:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Y0, Y0
+	VMAXPS  32(R10), Y1, Y1
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap384
+	VMOVUPS Y0, (DX)(SI*1)
+	VMOVUPS Y1, 32(DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small381
 
-out370:
+out382:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop379
 	VZEROUPPER
 	RET
 
@@ -9371,68 +9620,75 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Y15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big373:
-	MOVQ   SI, DI
-	SUBQ   BX, DI
-	CMPQ   DI, $0x00000080
-	JB     small374
+loop385:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big386:
+	MOVQ   DI, R8
+	SUBQ   SI, R8
+	CMPQ   R8, $0x00000080
+	JB     small387
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap376:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Y0, Y0
-	VADDPS  32(R9), Y1, Y1
-	VADDPS  64(R9), Y2, Y2
-	VADDPS  96(R9), Y3, Y3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap376
+tap389:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Y0, Y0
+	VADDPS  32(R10), Y1, Y1
+	VADDPS  64(R10), Y2, Y2
+	VADDPS  96(R10), Y3, Y3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap389
 	VMULPS  Y15, Y0, Y0
-	VMOVUPS Y0, (DX)(BX*1)
+	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
-	VMOVUPS Y1, 32(DX)(BX*1)
+	VMOVUPS Y1, 32(DX)(SI*1)
 	VMULPS  Y15, Y2, Y2
-	VMOVUPS Y2, 64(DX)(BX*1)
+	VMOVUPS Y2, 64(DX)(SI*1)
 	VMULPS  Y15, Y3, Y3
-	VMOVUPS Y3, 96(DX)(BX*1)
-	ADDQ    $0x00000080, BX
-	JMP     big373
+	VMOVUPS Y3, 96(DX)(SI*1)
+	ADDQ    $0x00000080, SI
+	JMP     big386
 
-small374:
-	CMPQ   BX, SI
-	JAE    out375
+small387:
+	CMPQ   SI, DI
+	JAE    out388
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap377:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Y0, Y0
-	VADDPS  32(R9), Y1, Y1
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap377
+tap390:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Y0, Y0
+	VADDPS  32(R10), Y1, Y1
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap390
 	VMULPS  Y15, Y0, Y0
-	VMOVUPS Y0, (DX)(BX*1)
+	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
-	VMOVUPS Y1, 32(DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small374
+	VMOVUPS Y1, 32(DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small387
 
-out375:
+out388:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop385
 	VZEROUPPER
 	RET
 
@@ -9447,11 +9703,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big378:
+big391:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small379
+	JB      small392
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -9459,7 +9715,7 @@ big378:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap381:
+tap394:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -9480,13 +9736,13 @@ tap381:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap381
+	JB      tap394
 	ADDQ    $0x00000040, DI
-	JMP     big378
+	JMP     big391
 
-small379:
+small392:
 	CMPQ    DI, R8
-	JAE     out380
+	JAE     out393
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -9494,7 +9750,7 @@ small379:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap382:
+tap395:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -9515,11 +9771,11 @@ tap382:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap382
+	JB      tap395
 	ADDQ    $0x00000040, DI
-	JMP     small379
+	JMP     small392
 
-out380:
+out393:
 	VZEROUPPER
 	RET
 
@@ -9533,11 +9789,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big383:
+big396:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small384
+	JB     small397
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -9545,7 +9801,7 @@ big383:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap386:
+tap399:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -9559,19 +9815,19 @@ tap386:
 	VMOVUPS Y7, 96(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap386
+	JB      tap399
 	ADDQ    $0x00000080, BX
-	JMP     big383
+	JMP     big396
 
-small384:
+small397:
 	CMPQ   BX, SI
-	JAE    out385
+	JAE    out398
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap387:
+tap400:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -9581,11 +9837,11 @@ tap387:
 	VMOVUPS Y5, 32(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap387
+	JB      tap400
 	ADDQ    $0x00000040, BX
-	JMP     small384
+	JMP     small397
 
-out385:
+out398:
 	VZEROUPPER
 	RET
 
@@ -9600,10 +9856,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop388:
+loop401:
 	XORQ R9, R9
 
-lane389:
+lane402:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -9613,7 +9869,7 @@ lane389:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum390
+	JE      sum403
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -9625,12 +9881,12 @@ lane389:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum390:
+sum403:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap391:
+tap404:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -9650,7 +9906,7 @@ tap391:
 	VFMADD231PS  32(R13)(R8*1), Y14, Y7
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap391
+	JB           tap404
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -9663,7 +9919,7 @@ tap391:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane389
+	JB           lane402
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -9674,7 +9930,7 @@ tap391:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop388
+	JNZ          loop401
 	VZEROUPPER
 	RET
 
@@ -9689,25 +9945,25 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop392:
+loop405:
 	XORQ R8, R8
 
-lane393:
+lane406:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum394
+	JE      sum407
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum394:
+sum407:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap395:
+tap408:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -9718,19 +9974,19 @@ tap395:
 	VFMADD231PS  32(R12), Y14, Y1
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap395
+	JB           tap408
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane393
+	JB           lane406
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop392
+	JNZ          loop405
 	VZEROUPPER
 	RET
 
@@ -9741,76 +9997,83 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 56(AX), BX
-	MOVQ 40(AX), DI
-	XORQ SI, SI
+	MOVQ 104(AX), SI
 
-big396:
-	MOVQ   DI, R8
-	SUBQ   SI, R8
-	CMPQ   R8, $0x00000080
-	JB     small397
+loop409:
+	MOVQ 40(AX), R8
+	XORQ DI, DI
+
+big410:
+	MOVQ   R8, R9
+	SUBQ   DI, R9
+	CMPQ   R9, $0x00000080
+	JB     small411
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap399:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Y4
-	VFMADD231PS (R11), Y4, Y0
-	VMOVUPS     32(R12), Y5
-	VFMADD231PS 32(R11), Y5, Y1
-	VMOVUPS     64(R12), Y6
-	VFMADD231PS 64(R11), Y6, Y2
-	VMOVUPS     96(R12), Y7
-	VFMADD231PS 96(R11), Y7, Y3
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap399
-	VMOVUPS     Y0, (DX)(SI*1)
-	VMOVUPS     Y1, 32(DX)(SI*1)
-	VMOVUPS     Y2, 64(DX)(SI*1)
-	VMOVUPS     Y3, 96(DX)(SI*1)
-	ADDQ        $0x00000080, SI
-	JMP         big396
+tap413:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Y4
+	VFMADD231PS (R12), Y4, Y0
+	VMOVUPS     32(R13), Y5
+	VFMADD231PS 32(R12), Y5, Y1
+	VMOVUPS     64(R13), Y6
+	VFMADD231PS 64(R12), Y6, Y2
+	VMOVUPS     96(R13), Y7
+	VFMADD231PS 96(R12), Y7, Y3
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap413
+	VMOVUPS     Y0, (DX)(DI*1)
+	VMOVUPS     Y1, 32(DX)(DI*1)
+	VMOVUPS     Y2, 64(DX)(DI*1)
+	VMOVUPS     Y3, 96(DX)(DI*1)
+	ADDQ        $0x00000080, DI
+	JMP         big410
 
-small397:
-	CMPQ   SI, DI
-	JAE    out398
+small411:
+	CMPQ   DI, R8
+	JAE    out412
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap400:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Y4
-	VFMADD231PS (R11), Y4, Y0
-	VMOVUPS     32(R12), Y5
-	VFMADD231PS 32(R11), Y5, Y1
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap400
-	VMOVUPS     Y0, (DX)(SI*1)
-	VMOVUPS     Y1, 32(DX)(SI*1)
-	ADDQ        $0x00000040, SI
-	JMP         small397
+tap414:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Y4
+	VFMADD231PS (R12), Y4, Y0
+	VMOVUPS     32(R13), Y5
+	VFMADD231PS 32(R12), Y5, Y1
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap414
+	VMOVUPS     Y0, (DX)(DI*1)
+	VMOVUPS     Y1, 32(DX)(DI*1)
+	ADDQ        $0x00000040, DI
+	JMP         small411
 
-out398:
+out412:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, SI
+	JNZ  loop409
 	VZEROUPPER
 	RET
 
@@ -9825,9 +10088,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big401:
+big415:
 	CMPQ      DI, $0x00000040
-	JB        small402
+	JB        small416
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -9855,11 +10118,11 @@ big401:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big401
+	JMP       big415
 
-small402:
+small416:
 	TESTQ     DI, DI
-	JZ        out403
+	JZ        out417
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -9887,9 +10150,9 @@ small402:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small402
+	JMP       small416
 
-out403:
+out417:
 	VZEROUPPER
 	RET
 
@@ -9901,7 +10164,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop404:
+loop418:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -9912,7 +10175,7 @@ loop404:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop404
+	JNZ       loop418
 	VZEROUPPER
 	RET
 
@@ -9924,12 +10187,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop405:
+loop419:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop406:
+loop420:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -9939,11 +10202,11 @@ loop406:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop406
+	JNZ       loop420
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop405
+	JNZ       loop419
 	VZEROUPPER
 	RET
 
@@ -9957,10 +10220,10 @@ TEXT ·winogradInput2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop407:
+loop421:
 	XORQ R8, R8
 
-lane408:
+lane422:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -10096,11 +10359,11 @@ lane408:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane408
+	JB      lane422
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop407
+	JNZ     loop421
 	VZEROUPPER
 	RET
 
@@ -10115,17 +10378,17 @@ TEXT ·winogradOutput2_256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop409:
+loop423:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain410
+	JZ           plain424
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain410:
+plain424:
 	XORQ R9, R9
 
-lane411:
+lane425:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -10198,20 +10461,20 @@ lane411:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh412
+	JE      fresh426
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh412:
+fresh426:
 	CMPQ   80(AX), $0x00
-	JE     linear413
+	JE     linear427
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear413:
+linear427:
 	MOVQ    (BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -10227,31 +10490,31 @@ linear413:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh414
+	JE      fresh428
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh414:
+fresh428:
 	CMPQ   80(AX), $0x00
-	JE     linear415
+	JE     linear429
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear415:
+linear429:
 	MOVQ    8(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y1, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane411
+	JB      lane425
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop409
+	JNZ     loop423
 	VZEROUPPER
 	RET
 
@@ -10266,7 +10529,7 @@ TEXT ·winogradWeights2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane416:
+lane430:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -10397,7 +10660,7 @@ lane416:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane416
+	JB      lane430
 	VZEROUPPER
 	RET
 
@@ -10411,7 +10674,7 @@ TEXT ·winogradSpread2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane417:
+lane431:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -10505,7 +10768,7 @@ lane417:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane417
+	JB      lane431
 	VZEROUPPER
 	RET
 
@@ -10520,7 +10783,7 @@ TEXT ·winogradGather2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane418:
+lane432:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -10644,7 +10907,7 @@ lane418:
 	VMOVUPS Y8, (R8)(R9*1)
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane418
+	JB      lane432
 	VZEROUPPER
 	RET
 
@@ -10662,10 +10925,10 @@ TEXT ·winogradInput4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Y15
 	MOVQ         32(AX), DI
 
-loop419:
+loop433:
 	XORQ R8, R8
 
-lane420:
+lane434:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -11093,11 +11356,11 @@ lane420:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, 40(AX)
-	JB          lane420
+	JB          lane434
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop419
+	JNZ         loop433
 	VZEROUPPER
 	RET
 
@@ -11115,17 +11378,17 @@ TEXT ·winogradOutput4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop421:
+loop435:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain422
+	JZ           plain436
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain422:
+plain436:
 	XORQ R9, R9
 
-lane423:
+lane437:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -11322,7 +11585,7 @@ lane423:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh424
+	JE          fresh438
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -11332,16 +11595,16 @@ lane423:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh424:
+fresh438:
 	CMPQ   80(AX), $0x00
-	JE     linear425
+	JE     linear439
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear425:
+linear439:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -11373,7 +11636,7 @@ linear425:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh426
+	JE          fresh440
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -11383,16 +11646,16 @@ linear425:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh426:
+fresh440:
 	CMPQ   80(AX), $0x00
-	JE     linear427
+	JE     linear441
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear427:
+linear441:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -11424,7 +11687,7 @@ linear427:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh428
+	JE          fresh442
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -11434,16 +11697,16 @@ linear427:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh428:
+fresh442:
 	CMPQ   80(AX), $0x00
-	JE     linear429
+	JE     linear443
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear429:
+linear443:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -11475,7 +11738,7 @@ linear429:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh430
+	JE          fresh444
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -11485,16 +11748,16 @@ linear429:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh430:
+fresh444:
 	CMPQ   80(AX), $0x00
-	JE     linear431
+	JE     linear445
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear431:
+linear445:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -11505,11 +11768,11 @@ linear431:
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane423
+	JB      lane437
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop421
+	JNZ     loop435
 	VZEROUPPER
 	RET
 
@@ -11528,7 +11791,7 @@ TEXT ·winogradWeights4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y3
 	XORQ         DI, DI
 
-lane432:
+lane446:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -11770,7 +12033,7 @@ lane432:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane432
+	JB          lane446
 	VZEROUPPER
 	RET
 
@@ -11787,7 +12050,7 @@ TEXT ·winogradSpread4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Y14
 	XORQ         DI, DI
 
-lane433:
+lane447:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -12067,7 +12330,7 @@ lane433:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane433
+	JB          lane447
 	VZEROUPPER
 	RET
 
@@ -12086,7 +12349,7 @@ TEXT ·winogradGather4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y11
 	XORQ         DI, DI
 
-lane434:
+lane448:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -12328,7 +12591,7 @@ lane434:
 	VMOVUPS     Y8, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane434
+	JB          lane448
 	VZEROUPPER
 	RET
 
@@ -12355,87 +12618,87 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum436
-	JA      bias435
+	JB      sum450
+	JA      bias449
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum436
+	JBE     sum450
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum436
+	JMP     sum450
 
-bias435:
+bias449:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same437
+	JE           same451
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum436
+	JBE          sum450
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum436
+	JMP          sum450
 
-same437:
+same451:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -12453,7 +12716,7 @@ same437:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum436:
+sum450:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -12464,15 +12727,15 @@ sum436:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop438:
+loop452:
 	MOVQ 56(AX), R13
 
-loop439:
+loop453:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd440
+	JZ   odd454
 
-loop442:
+loop456:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -12529,12 +12792,12 @@ loop442:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop442
+	JNZ         loop456
 
-odd440:
+odd454:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end441
+	JZ           end455
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -12564,18 +12827,18 @@ odd440:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end441:
+end455:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop439
+	JNZ    loop453
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop438
+	JNZ    loop452
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store443
+	JZ     store457
 	VPXORQ Z18, Z18, Z18
 	VMAXPS Z0, Z18, Z0
 	VMAXPS Z1, Z18, Z1
@@ -12594,7 +12857,7 @@ end441:
 	VMAXPS Z14, Z18, Z14
 	VMAXPS Z15, Z18, Z15
 
-store443:
+store457:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -12602,42 +12865,42 @@ store443:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end444
+	JBE     end458
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end444:
+end458:
 	VZEROUPPER
 	RET
 
@@ -12656,71 +12919,71 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum446
-	JA      bias445
+	JB      sum460
+	JA      bias459
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum446
+	JBE     sum460
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum446
+	JBE     sum460
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum446
+	JBE     sum460
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum446
+	JBE     sum460
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum446
+	JBE     sum460
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum446
+	JBE     sum460
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum446
+	JBE     sum460
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum446
+	JMP     sum460
 
-bias445:
+bias459:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same447
+	JE           same461
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum446
+	JBE          sum460
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum446
+	JBE          sum460
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum446
+	JBE          sum460
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum446
+	JBE          sum460
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum446
+	JBE          sum460
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum446
+	JBE          sum460
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum446
+	JBE          sum460
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum446
+	JMP          sum460
 
-same447:
+same461:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -12730,7 +12993,7 @@ same447:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum446:
+sum460:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -12741,15 +13004,15 @@ sum446:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop448:
+loop462:
 	MOVQ 56(AX), R13
 
-loop449:
+loop463:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd450
+	JZ   odd464
 
-loop452:
+loop466:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -12788,12 +13051,12 @@ loop452:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop452
+	JNZ         loop466
 
-odd450:
+odd464:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end451
+	JZ           end465
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -12814,18 +13077,18 @@ odd450:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end451:
+end465:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop449
+	JNZ    loop463
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop448
+	JNZ    loop462
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store453
+	JZ     store467
 	VPXORQ Z9, Z9, Z9
 	VMAXPS Z0, Z9, Z0
 	VMAXPS Z1, Z9, Z1
@@ -12836,42 +13099,42 @@ end451:
 	VMAXPS Z6, Z9, Z6
 	VMAXPS Z7, Z9, Z7
 
-store453:
+store467:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end454
+	JBE     end468
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end454
+	JBE     end468
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end454
+	JBE     end468
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end454
+	JBE     end468
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end454
+	JBE     end468
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end454
+	JBE     end468
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end454
+	JBE     end468
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end454:
+end468:
 	VZEROUPPER
 	RET
 
@@ -12894,69 +13157,69 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum456
-	JA      bias455
+	JB      sum470
+	JA      bias469
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum456
+	JBE     sum470
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum456
+	JBE     sum470
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum456
+	JBE     sum470
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum456
+	JBE     sum470
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum456
+	JBE     sum470
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum456
+	JMP     sum470
 
-bias455:
+bias469:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same457
+	JE           same471
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum456
+	JBE          sum470
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum456
+	JBE          sum470
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum456
+	JBE          sum470
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum456
+	JBE          sum470
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum456
+	JBE          sum470
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum456
+	JMP          sum470
 
-same457:
+same471:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -12970,7 +13233,7 @@ same457:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum456:
+sum470:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -12980,15 +13243,15 @@ sum456:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop458:
+loop472:
 	MOVQ 56(AX), R12
 
-loop459:
+loop473:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd460
+	JZ   odd474
 
-loop462:
+loop476:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -13033,12 +13296,12 @@ loop462:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop462
+	JNZ         loop476
 
-odd460:
+odd474:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end461
+	JZ           end475
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -13062,18 +13325,18 @@ odd460:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end461:
+end475:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop459
+	JNZ    loop473
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop458
+	JNZ    loop472
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store463
+	JZ     store477
 	VPXORQ Z14, Z14, Z14
 	VMAXPS Z0, Z14, Z0
 	VMAXPS Z1, Z14, Z1
@@ -13088,7 +13351,7 @@ end461:
 	VMAXPS Z10, Z14, Z10
 	VMAXPS Z11, Z14, Z11
 
-store463:
+store477:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13096,32 +13359,32 @@ store463:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end464
+	JBE     end478
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end464
+	JBE     end478
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end464
+	JBE     end478
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end464
+	JBE     end478
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end464
+	JBE     end478
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end464:
+end478:
 	VZEROUPPER
 	RET
 
@@ -13138,57 +13401,57 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum466
-	JA      bias465
+	JB      sum480
+	JA      bias479
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum466
+	JBE     sum480
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum466
+	JBE     sum480
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum466
+	JBE     sum480
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum466
+	JBE     sum480
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum466
+	JBE     sum480
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum466
+	JMP     sum480
 
-bias465:
+bias479:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same467
+	JE           same481
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum466
+	JBE          sum480
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum466
+	JBE          sum480
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum466
+	JBE          sum480
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum466
+	JBE          sum480
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum466
+	JBE          sum480
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum466
+	JMP          sum480
 
-same467:
+same481:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -13196,7 +13459,7 @@ same467:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum466:
+sum480:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13206,15 +13469,15 @@ sum466:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop468:
+loop482:
 	MOVQ 56(AX), R12
 
-loop469:
+loop483:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd470
+	JZ   odd484
 
-loop472:
+loop486:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -13245,12 +13508,12 @@ loop472:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop472
+	JNZ         loop486
 
-odd470:
+odd484:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end471
+	JZ           end485
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -13267,18 +13530,18 @@ odd470:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end471:
+end485:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop469
+	JNZ    loop483
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop468
+	JNZ    loop482
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store473
+	JZ     store487
 	VPXORQ Z7, Z7, Z7
 	VMAXPS Z0, Z7, Z0
 	VMAXPS Z1, Z7, Z1
@@ -13287,34 +13550,34 @@ end471:
 	VMAXPS Z4, Z7, Z4
 	VMAXPS Z5, Z7, Z5
 
-store473:
+store487:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end474
+	JBE     end488
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end474
+	JBE     end488
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end474
+	JBE     end488
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end474
+	JBE     end488
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end474
+	JBE     end488
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end474:
+end488:
 	VZEROUPPER
 	RET
 
@@ -13333,51 +13596,51 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum476
-	JA      bias475
+	JB      sum490
+	JA      bias489
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum476
+	JBE     sum490
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum476
+	JBE     sum490
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum476
+	JBE     sum490
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum476
+	JMP     sum490
 
-bias475:
+bias489:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same477
+	JE           same491
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum476
+	JBE          sum490
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum476
+	JBE          sum490
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum476
+	JBE          sum490
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum476
+	JMP          sum490
 
-same477:
+same491:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -13387,7 +13650,7 @@ same477:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum476:
+sum490:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13396,15 +13659,15 @@ sum476:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop478:
+loop492:
 	MOVQ 56(AX), R11
 
-loop479:
+loop493:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd480
+	JZ   odd494
 
-loop482:
+loop496:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -13437,12 +13700,12 @@ loop482:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop482
+	JNZ         loop496
 
-odd480:
+odd494:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end481
+	JZ           end495
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -13460,18 +13723,18 @@ odd480:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end481:
+end495:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop479
+	JNZ    loop493
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop478
+	JNZ    loop492
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store483
+	JZ     store497
 	VPXORQ Z10, Z10, Z10
 	VMAXPS Z0, Z10, Z0
 	VMAXPS Z1, Z10, Z1
@@ -13482,7 +13745,7 @@ end481:
 	VMAXPS Z6, Z10, Z6
 	VMAXPS Z7, Z10, Z7
 
-store483:
+store497:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13490,22 +13753,22 @@ store483:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end484
+	JBE     end498
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end484
+	JBE     end498
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end484
+	JBE     end498
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end484:
+end498:
 	VZEROUPPER
 	RET
 
@@ -13520,49 +13783,49 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum486
-	JA      bias485
+	JB      sum500
+	JA      bias499
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum486
+	JBE     sum500
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum486
+	JBE     sum500
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum486
+	JBE     sum500
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum486
+	JMP     sum500
 
-bias485:
+bias499:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same487
+	JE           same501
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum486
+	JBE          sum500
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum486
+	JBE          sum500
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum486
+	JBE          sum500
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum486
+	JMP          sum500
 
-same487:
+same501:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum486:
+sum500:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13571,15 +13834,15 @@ sum486:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop488:
+loop502:
 	MOVQ 56(AX), R11
 
-loop489:
+loop503:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd490
+	JZ   odd504
 
-loop492:
+loop506:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -13602,12 +13865,12 @@ loop492:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop492
+	JNZ         loop506
 
-odd490:
+odd504:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end491
+	JZ           end505
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -13620,44 +13883,44 @@ odd490:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end491:
+end505:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop489
+	JNZ    loop503
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop488
+	JNZ    loop502
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store493
+	JZ     store507
 	VPXORQ Z5, Z5, Z5
 	VMAXPS Z0, Z5, Z0
 	VMAXPS Z1, Z5, Z1
 	VMAXPS Z2, Z5, Z2
 	VMAXPS Z3, Z5, Z3
 
-store493:
+store507:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end494
+	JBE     end508
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end494
+	JBE     end508
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end494
+	JBE     end508
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end494:
+end508:
 	VZEROUPPER
 	RET
 
@@ -13672,39 +13935,39 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum496
-	JA      bias495
+	JB      sum510
+	JA      bias509
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum496
+	JBE     sum510
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum496
+	JMP     sum510
 
-bias495:
+bias509:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same497
+	JE           same511
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum496
+	JBE          sum510
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum496
+	JMP          sum510
 
-same497:
+same511:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum496:
+sum510:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13712,15 +13975,15 @@ sum496:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop498:
+loop512:
 	MOVQ 56(AX), R10
 
-loop499:
+loop513:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd500
+	JZ   odd514
 
-loop502:
+loop516:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -13741,12 +14004,12 @@ loop502:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop502
+	JNZ         loop516
 
-odd500:
+odd514:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end501
+	JZ           end515
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -13758,25 +14021,25 @@ odd500:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end501:
+end515:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop499
+	JNZ    loop513
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop498
+	JNZ    loop512
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store503
+	JZ     store517
 	VPXORQ Z6, Z6, Z6
 	VMAXPS Z0, Z6, Z0
 	VMAXPS Z1, Z6, Z1
 	VMAXPS Z2, Z6, Z2
 	VMAXPS Z3, Z6, Z3
 
-store503:
+store517:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13784,12 +14047,12 @@ store503:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end504
+	JBE     end518
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end504:
+end518:
 	VZEROUPPER
 	RET
 
@@ -13802,33 +14065,33 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum506
-	JA      bias505
+	JB      sum520
+	JA      bias519
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum506
+	JBE     sum520
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum506
+	JMP     sum520
 
-bias505:
+bias519:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same507
+	JE           same521
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum506
+	JBE          sum520
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum506
+	JMP          sum520
 
-same507:
+same521:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum506:
+sum520:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13836,15 +14099,15 @@ sum506:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop508:
+loop522:
 	MOVQ 56(AX), R10
 
-loop509:
+loop523:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd510
+	JZ   odd524
 
-loop512:
+loop526:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -13859,12 +14122,12 @@ loop512:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop512
+	JNZ         loop526
 
-odd510:
+odd524:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end511
+	JZ           end525
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -13873,34 +14136,34 @@ odd510:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end511:
+end525:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop509
+	JNZ    loop523
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop508
+	JNZ    loop522
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store513
+	JZ     store527
 	VPXORQ Z3, Z3, Z3
 	VMAXPS Z0, Z3, Z0
 	VMAXPS Z1, Z3, Z1
 
-store513:
+store527:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end514
+	JBE     end528
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end514:
+end528:
 	VZEROUPPER
 	RET
 
@@ -13914,7 +14177,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop515:
+loop529:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -13926,28 +14189,28 @@ loop515:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span517:
+span531:
 	CMPQ    R10, $0x00000010
-	JB      less518
+	JB      less532
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span517
+	JMP     span531
 
-less518:
-span519:
+less532:
+span533:
 	CMPQ   R10, $0x00000004
-	JB     out516
+	JB     out530
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span519
+	JMP    span533
 
-out516:
+out530:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -13959,7 +14222,7 @@ out516:
 	ADDQ      $0x00000008, CX
 	ADDQ      $0x00000004, DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop515
+	JNZ       loop529
 	VZEROUPPER
 	RET
 
@@ -13974,7 +14237,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop520:
+loop534:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -13992,9 +14255,9 @@ loop520:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span522:
+span536:
 	CMPQ    R13, $0x00000020
-	JB      less523
+	JB      less537
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y2, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -14005,12 +14268,12 @@ span522:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span522
+	JMP     span536
 
-less523:
-span524:
+less537:
+span538:
 	CMPQ    R13, $0x00000010
-	JB      less525
+	JB      less539
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X2, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -14021,12 +14284,12 @@ span524:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span524
+	JMP     span538
 
-less525:
-span526:
+less539:
+span540:
 	CMPQ   R13, $0x00000004
-	JB     out521
+	JB     out535
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X2, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -14037,9 +14300,9 @@ span526:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span526
+	JMP    span540
 
-out521:
+out535:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X2, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -14050,7 +14313,7 @@ out521:
 	ADDQ   $0x00000004, DX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop520
+	JNZ    loop534
 	VZEROUPPER
 	RET
 
@@ -14071,15 +14334,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop527:
+loop541:
 	MOVLQSX (CX), R10
 	IMULQ   R8, R10
 	XORQ    AX, AX
 	MOVQ    R8, R11
 
-span529:
+span543:
 	CMPQ    R11, $0x00000020
-	JB      less530
+	JB      less544
 	VMOVUPS (R9)(R10*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14091,12 +14354,12 @@ span529:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R10
 	SUBQ    $0x00000020, R11
-	JMP     span529
+	JMP     span543
 
-less530:
-span531:
+less544:
+span545:
 	CMPQ    R11, $0x00000010
-	JB      less532
+	JB      less546
 	VMOVUPS (R9)(R10*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14108,12 +14371,12 @@ span531:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R10
 	SUBQ    $0x00000010, R11
-	JMP     span531
+	JMP     span545
 
-less532:
-span533:
+less546:
+span547:
 	CMPQ   R11, $0x00000004
-	JB     out528
+	JB     out542
 	VMOVSS (R9)(R10*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14125,13 +14388,13 @@ span533:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R10
 	SUBQ   $0x00000004, R11
-	JMP    span533
+	JMP    span547
 
-out528:
+out542:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop527
+	JNZ  loop541
 	VZEROUPPER
 	RET
 
@@ -14153,15 +14416,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop534:
+loop548:
 	MOVLQSX (CX), R11
 	IMULQ   R8, R11
 	XORQ    AX, AX
 	MOVQ    R8, R12
 
-span536:
+span550:
 	CMPQ    R12, $0x00000020
-	JB      less537
+	JB      less551
 	VMOVUPS (R9)(R11*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14177,12 +14440,12 @@ span536:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R11
 	SUBQ    $0x00000020, R12
-	JMP     span536
+	JMP     span550
 
-less537:
-span538:
+less551:
+span552:
 	CMPQ    R12, $0x00000010
-	JB      less539
+	JB      less553
 	VMOVUPS (R9)(R11*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14198,12 +14461,12 @@ span538:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R11
 	SUBQ    $0x00000010, R12
-	JMP     span538
+	JMP     span552
 
-less539:
-span540:
+less553:
+span554:
 	CMPQ   R12, $0x00000004
-	JB     out535
+	JB     out549
 	VMOVSS (R9)(R11*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14219,13 +14482,13 @@ span540:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R11
 	SUBQ   $0x00000004, R12
-	JMP    span540
+	JMP    span554
 
-out535:
+out549:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop534
+	JNZ  loop548
 	VZEROUPPER
 	RET
 
@@ -14247,15 +14510,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop541:
+loop555:
 	MOVLQSX (CX), R11
 	IMULQ   R8, R11
 	XORQ    AX, AX
 	MOVQ    R8, R12
 
-span543:
+span557:
 	CMPQ    R12, $0x00000020
-	JB      less544
+	JB      less558
 	VMOVUPS (R9)(R11*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14273,12 +14536,12 @@ span543:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R11
 	SUBQ    $0x00000020, R12
-	JMP     span543
+	JMP     span557
 
-less544:
-span545:
+less558:
+span559:
 	CMPQ    R12, $0x00000010
-	JB      less546
+	JB      less560
 	VMOVUPS (R9)(R11*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14296,12 +14559,12 @@ span545:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R11
 	SUBQ    $0x00000010, R12
-	JMP     span545
+	JMP     span559
 
-less546:
-span547:
+less560:
+span561:
 	CMPQ   R12, $0x00000004
-	JB     out542
+	JB     out556
 	VMOVSS (R9)(R11*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14319,13 +14582,13 @@ span547:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R11
 	SUBQ   $0x00000004, R12
-	JMP    span547
+	JMP    span561
 
-out542:
+out556:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop541
+	JNZ  loop555
 	VZEROUPPER
 	RET
 
@@ -14353,15 +14616,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop548:
+loop562:
 	MOVLQSX (CX), R12
 	IMULQ   R8, R12
 	XORQ    AX, AX
 	MOVQ    R8, R13
 
-span550:
+span564:
 	CMPQ    R13, $0x00000020
-	JB      less551
+	JB      less565
 	VMOVUPS (R9)(R12*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14389,12 +14652,12 @@ span550:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span550
+	JMP     span564
 
-less551:
-span552:
+less565:
+span566:
 	CMPQ    R13, $0x00000010
-	JB      less553
+	JB      less567
 	VMOVUPS (R9)(R12*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14422,12 +14685,12 @@ span552:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span552
+	JMP     span566
 
-less553:
-span554:
+less567:
+span568:
 	CMPQ    R13, $0x00000004
-	JB      out549
+	JB      out563
 	VMOVSS  (R9)(R12*1), X0
 	VMOVSS  (DX)(AX*1), X1
 	VMULSS  X14, X1, X1
@@ -14455,13 +14718,13 @@ span554:
 	ADDQ    $0x00000004, AX
 	ADDQ    $0x00000004, R12
 	SUBQ    $0x00000004, R13
-	JMP     span554
+	JMP     span568
 
-out549:
+out563:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop548
+	JNZ  loop562
 	VZEROUPPER
 	RET
 
@@ -14475,7 +14738,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop555:
+loop569:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -14484,7 +14747,7 @@ loop555:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop555
+	JNZ       loop569
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -14504,7 +14767,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop556:
+loop570:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -14521,7 +14784,7 @@ loop556:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop556
+	JNZ       loop570
 	VZEROUPPER
 	RET
 
@@ -14540,7 +14803,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop557:
+loop571:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -14559,7 +14822,7 @@ loop557:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop557
+	JNZ       loop571
 	VZEROUPPER
 	RET
 
@@ -14574,7 +14837,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop558:
+loop572:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -14582,9 +14845,9 @@ loop558:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four559:
+four573:
 	CMPQ      R8, $0x00000004
-	JB        tail560
+	JB        tail574
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -14599,14 +14862,14 @@ four559:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four559
+	JMP       four573
 
-tail560:
+tail574:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one561:
+one575:
 	TESTQ     R8, R8
-	JZ        end562
+	JZ        end576
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -14615,9 +14878,9 @@ one561:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one561
+	JMP       one575
 
-end562:
+end576:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -14625,7 +14888,7 @@ end562:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop558
+	JNZ     loop572
 	VZEROUPPER
 	RET
 
@@ -14640,7 +14903,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop563:
+loop577:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -14650,20 +14913,20 @@ loop563:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again564:
+again578:
 	CMPQ    R11, R8
-	JGE     end565
+	JGE     end579
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again564
+	JMP     again578
 
-end565:
+end579:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop563
+	JNZ  loop577
 	VZEROUPPER
 	RET
 
@@ -14678,16 +14941,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop566:
+loop580:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four567:
+four581:
 	CMPQ      DI, $0x00000004
-	JB        tail568
+	JB        tail582
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -14700,23 +14963,23 @@ four567:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four567
+	JMP       four581
 
-tail568:
+tail582:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one569:
+one583:
 	TESTQ     DI, DI
-	JZ        end570
+	JZ        end584
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one569
+	JMP       one583
 
-end570:
+end584:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -14724,7 +14987,7 @@ end570:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop566
+	JNZ     loop580
 	VZEROUPPER
 	RET
 
@@ -14739,7 +15002,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop571:
+loop585:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -14748,19 +15011,19 @@ loop571:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again572:
+again586:
 	CMPQ    R9, DI
-	JGE     end573
+	JGE     end587
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again572
+	JMP     again586
 
-end573:
+end587:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop571
+	JNZ  loop585
 	VZEROUPPER
 	RET
 
@@ -14783,7 +15046,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop574:
+loop588:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -14833,7 +15096,7 @@ loop574:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop574
+	JNZ         loop588
 	VZEROUPPER
 	RET
 
@@ -14856,7 +15119,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop575:
+loop589:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -14906,6 +15169,6 @@ loop575:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop575
+	JNZ         loop589
 	VZEROUPPER
 	RET

@@ -20,6 +20,9 @@ type patch struct {
 // same finds the end of the outputs from o on that the same taps reach.
 func same(o, end, stride, dilation, pad, kernel, size int) (from, to, next int) {
 	from, to = window(o, stride, dilation, pad, kernel, size)
+	if from == 0 && to == kernel { // and so on until one leaves the image
+		return from, to, min(end, (size-1+pad-(kernel-1)*dilation)/stride+1)
+	}
 	for next = o + 1; next < end; next++ {
 		if f, t := window(next, stride, dilation, pad, kernel, size); f != from || t != to {
 			break
@@ -93,6 +96,10 @@ func (w *Worker) patch(l *rowsProduct, s *patch, group, block int) {
 		bias = p(l.bias, (group*c.Blocks()+block)*16)
 	}
 	filters := min(16, c.Outer()-block*16)
+	if w.byPixels(c, s, filters) {
+		w.pixels(l, s, block, filters)
+		return
+	}
 	if c.Groups == 1 {
 		filters = 16 // what pads them may be written
 	}
@@ -114,6 +121,7 @@ func (w *Worker) patch(l *rowsProduct, s *patch, group, block int) {
 	if !empty {
 		w.reduction(c, s, bias, p(l.weights, group*c.GroupLen()+block*c.BlockLen()+(s.r0*c.KW+s.q0)*c.Inner()*16))
 	}
+	w.cutLine(ways[0])
 	for m := range ways[1].n {
 		for n := range ways[2].n {
 			x, y := from+m*ways[1].x+n*ways[2].x, to+m*ways[1].y+n*ways[2].y
@@ -171,52 +179,87 @@ func (w *Worker) reduction(c *Conv, s *patch, bias, weights unsafe.Pointer) {
 	}
 }
 
-// line computes the outputs of one way. The last tile begins earlier where it would be longer than what is left: what
-// it computes twice is the same both times.
-func (w *Worker) line(l *rowsProduct, way axis, x, y, filters int) {
-	a := &w.prod
+// piece is a tile of a line: how far its first row is from the line's first output in x and in y, how far each row is
+// from the one before in x, in bytes, and how many are stored.
+type piece struct {
+	x, y     int
+	rs, rows int64
+	run      func(*productArgs)
+}
+
+// cutLine cuts a line into tiles. The last begins earlier where it would be longer than what is left: what it computes
+// twice is the same both times.
+func (w *Worker) cutLine(way axis) {
+	w.pieces = w.pieces[:0]
 	for at := 0; at < way.n; {
 		left := way.n - at
-		rows := w.Set.tile(left)
-		a.rs, a.rows = int64(4*way.x), int64(rows)
+		rows, rs := w.nextTile(left, way.n), 4*way.x
+		stored := rows
 		switch {
-		case rows <= left:
-		case rows <= way.n:
+		case rows == 0: // a single output: the tile's rows are all the same
+			rows, rs, stored = w.Set.line[len(w.Set.line)-1], 0, 1
+		case rows > left:
 			at = way.n - rows
-		default:
-			if rows = w.under(left); rows == 0 { // a single output: the tile's rows are all the same
-				rows, a.rs = w.tiles[len(w.tiles)-1], 0
+		}
+		w.pieces = append(w.pieces, piece{
+			x: at * way.x, y: at * way.y, rs: int64(rs), rows: int64(stored), run: w.f.product[rows][1],
+		})
+		at += stored
+	}
+}
+
+// leastRows are the rows of a tile below which it takes no less time: each sum waits for its last multiply-add.
+const leastRows = 4
+
+// nextTile is how many rows the next tile has where left outputs of a line of all are not computed: the largest tile's, until
+// one or two tiles hold the rest, which are those that cost least. 0: all are fewer than any tile has.
+func (w *Worker) nextTile(left, all int) (best int) {
+	if left > 2*w.Set.line[0] {
+		return w.Set.line[0]
+	}
+	least := 0
+	for _, first := range w.Set.line {
+		price := max(first, leastRows)
+		if first < left {
+			second := w.holds(left-first, all)
+			if second == 0 {
+				continue
 			}
-			a.rows = int64(min(rows, left))
+			price += max(second, leastRows)
 		}
-		a.a = p(l.x, x+at*way.x)
-		w.store(l, way, rows, y+at*way.y, filters)
-		at += int(a.rows)
-	}
-}
-
-// under is the most rows of a tile that are not more than n; 0: there is none.
-func (w *Worker) under(n int) int {
-	for _, t := range w.tiles {
-		if t <= n {
-			return t
+		if first <= all && (best == 0 || price < least) {
+			best, least = first, price
 		}
 	}
-	return 0
+	return best
 }
 
-// store runs a tile and puts its filters where they belong.
-func (w *Worker) store(l *rowsProduct, way axis, rows, y, filters int) {
-	a, run := &w.prod, w.f.product[rows][1]
-	if filters == 16 {
-		a.c, a.ldc = p(l.y, y), int64(4*way.y)
-		run(a)
-		return
+// holds is the smallest tile for n outputs of a line of all.
+func (w *Worker) holds(n, all int) (rows int) {
+	for _, t := range w.Set.line {
+		if t >= n && t <= all {
+			rows = t
+		}
 	}
-	a.c, a.ldc = unsafe.Pointer(&w.edge), 64
-	run(a)
-	for r := range int(a.rows) {
-		copy(l.y[y+r*way.y:][:filters], w.edge[r*16:])
+	return rows
+}
+
+// line computes the outputs of one way, as cutLine has cut it, and puts their filters where they belong.
+func (w *Worker) line(l *rowsProduct, way axis, x, y, filters int) {
+	a := &w.prod
+	for i := range w.pieces {
+		t := &w.pieces[i]
+		a.a, a.rs, a.rows = p(l.x, x+t.x), t.rs, t.rows
+		if filters == 16 {
+			a.c, a.ldc = p(l.y, y+t.y), int64(4*way.y)
+			t.run(a)
+			continue
+		}
+		a.c, a.ldc = unsafe.Pointer(&w.edge), 64
+		t.run(a)
+		for r := range int(t.rows) {
+			copy(l.y[y+t.y+r*way.y:][:filters], w.edge[r*16:])
+		}
 	}
 }
 
