@@ -12,9 +12,10 @@ type axis struct{ n, x, y int }
 
 // patch is a set of outputs that the same taps of the kernel reach.
 type patch struct {
-	b0, b1         int // rows of the batch
-	i0, i1, j0, j1 int // rows and columns of the output
-	r0, r1, q0, q1 int // taps
+	b0, b1         int  // rows of the batch
+	i0, i1, j0, j1 int  // rows and columns of the output
+	r0, r1, q0, q1 int  // taps
+	done           bool // of the blocks of filters at work
 }
 
 // same finds the end of the outputs from o on that the same taps reach.
@@ -62,26 +63,41 @@ type rowsProduct struct {
 	k0, k1              int
 }
 
-// patches cuts output rows from i0 (included) to i1 (not) into patches.
+// patches computes output rows from i0 (included) to i1 (not), some blocks of filters of all patches after the others:
+// there may be more weights than a cache holds, and every patch reads those of its taps.
 func (w *Worker) patches(l *rowsProduct, b0, b1, i0, i1 int) {
 	c := l.c
-	for i := i0; i < i1; {
-		var s patch
-		s.b0, s.b1, s.i0 = b0, b1, i
-		s.r0, s.r1, s.i1 = same(i, i1, c.SH, c.DH, c.Top, c.KH, c.In.H)
-		i = s.i1
-		for j := 0; j < c.OW; j = s.j1 {
-			s.j0 = j
-			s.q0, s.q1, s.j1 = same(j, c.OW, c.SW, c.DW, c.Left, c.KW, c.In.W)
-			for k := l.k0; k < l.k1; {
-				if k+lineBlocks <= l.k1 && w.single(l, &s, k) {
-					k += lineBlocks
-					continue
+	w.cutPatches(c, b0, b1, i0, i1)
+	for k := l.k0; k < l.k1; k += lineBlocks {
+		end := min(k+lineBlocks, l.k1)
+		for n := range w.parts {
+			s := &w.parts[n]
+			s.done = end == k+lineBlocks && w.single(l, s, k)
+		}
+		for block := k; block < end; block++ {
+			for n := range w.parts {
+				if s := &w.parts[n]; !s.done {
+					w.patch(l, s, block/c.Blocks(), block%c.Blocks())
 				}
-				w.patch(l, &s, k/c.Blocks(), k%c.Blocks())
-				k++
 			}
-			w.patchAfter(l, &s)
+		}
+	}
+	if w.after != nil {
+		for n := range w.parts {
+			w.patchAfter(l, &w.parts[n])
+		}
+	}
+}
+
+// cutPatches cuts output rows from i0 (included) to i1 (not) into patches.
+func (w *Worker) cutPatches(c *Conv, b0, b1, i0, i1 int) {
+	w.parts = w.parts[:0]
+	s := patch{b0: b0, b1: b1}
+	for s.i0 = i0; s.i0 < i1; s.i0 = s.i1 {
+		s.r0, s.r1, s.i1 = same(s.i0, i1, c.SH, c.DH, c.Top, c.KH, c.In.H)
+		for s.j0 = 0; s.j0 < c.OW; s.j0 = s.j1 {
+			s.q0, s.q1, s.j1 = same(s.j0, c.OW, c.SW, c.DW, c.Left, c.KW, c.In.W)
+			w.parts = append(w.parts, s)
 		}
 	}
 }
@@ -108,13 +124,7 @@ func (w *Worker) patch(l *rowsProduct, s *patch, group, block int) {
 		{s.i1 - s.i0, c.SH * line, l.out.W * l.out.Pixel()},
 		{s.b1 - s.b0, c.In.Row(), l.out.Row()},
 	}
-	longest := 0
-	for i := range ways {
-		if ways[i].n > ways[longest].n {
-			longest = i
-		}
-	}
-	ways[0], ways[longest] = ways[longest], ways[0]
+	join(&ways)
 	from := s.b0*c.In.Row() + (s.i0*c.SH-c.Top+s.r0*c.DH)*line + (s.j0*c.SW-c.Left+s.q0*c.DW)*pixel + group*c.Inner()
 	to := s.b0*l.out.Row() + (s.i0*l.out.W+s.j0)*l.out.Pixel() + filter
 	empty := s.r0 == s.r1 || s.q0 == s.q1
@@ -176,90 +186,6 @@ func (w *Worker) reduction(c *Conv, s *patch, bias, weights unsafe.Pointer) {
 	}
 	if a.relu = 0; c.ReLU {
 		a.relu = 1
-	}
-}
-
-// piece is a tile of a line: how far its first row is from the line's first output in x and in y, how far each row is
-// from the one before in x, in bytes, and how many are stored.
-type piece struct {
-	x, y     int
-	rs, rows int64
-	run      func(*productArgs)
-}
-
-// cutLine cuts a line into tiles. The last begins earlier where it would be longer than what is left: what it computes
-// twice is the same both times.
-func (w *Worker) cutLine(way axis) {
-	w.pieces = w.pieces[:0]
-	for at := 0; at < way.n; {
-		left := way.n - at
-		rows, rs := w.nextTile(left, way.n), 4*way.x
-		stored := rows
-		switch {
-		case rows == 0: // a single output: the tile's rows are all the same
-			rows, rs, stored = w.Set.line[len(w.Set.line)-1], 0, 1
-		case rows > left:
-			at = way.n - rows
-		}
-		w.pieces = append(w.pieces, piece{
-			x: at * way.x, y: at * way.y, rs: int64(rs), rows: int64(stored), run: w.f.product[rows][1],
-		})
-		at += stored
-	}
-}
-
-// leastRows are the rows of a tile below which it takes no less time: each sum waits for its last multiply-add.
-const leastRows = 4
-
-// nextTile is how many rows the next tile has where left outputs of a line of all are not computed: the largest tile's, until
-// one or two tiles hold the rest, which are those that cost least. 0: all are fewer than any tile has.
-func (w *Worker) nextTile(left, all int) (best int) {
-	if left > 2*w.Set.line[0] {
-		return w.Set.line[0]
-	}
-	least := 0
-	for _, first := range w.Set.line {
-		price := max(first, leastRows)
-		if first < left {
-			second := w.holds(left-first, all)
-			if second == 0 {
-				continue
-			}
-			price += max(second, leastRows)
-		}
-		if first <= all && (best == 0 || price < least) {
-			best, least = first, price
-		}
-	}
-	return best
-}
-
-// holds is the smallest tile for n outputs of a line of all.
-func (w *Worker) holds(n, all int) (rows int) {
-	for _, t := range w.Set.line {
-		if t >= n && t <= all {
-			rows = t
-		}
-	}
-	return rows
-}
-
-// line computes the outputs of one way, as cutLine has cut it, and puts their filters where they belong.
-func (w *Worker) line(l *rowsProduct, way axis, x, y, filters int) {
-	a := &w.prod
-	for i := range w.pieces {
-		t := &w.pieces[i]
-		a.a, a.rs, a.rows = p(l.x, x+t.x), t.rs, t.rows
-		if filters == 16 {
-			a.c, a.ldc = p(l.y, y+t.y), int64(4*way.y)
-			t.run(a)
-			continue
-		}
-		a.c, a.ldc = unsafe.Pointer(&w.edge), 64
-		t.run(a)
-		for r := range int(t.rows) {
-			copy(l.y[y+t.y+r*way.y:][:filters], w.edge[r*16:])
-		}
 	}
 }
 

@@ -41,6 +41,7 @@ type Worker struct {
 	shift  int       // values of weights that are not there before those that are, see ForwardPart
 	rounds bool      // products round their operands, see Rounding
 
+	parts  []patch // of the product at work
 	pieces []piece // of the line at work
 	after  *After  // what the product at work does to its outputs
 	wino   winogradArgs
