@@ -68,6 +68,9 @@ type tapArgs struct {
 	lanes    int64
 	channels int64
 	dy       unsafe.Pointer // maxPoolBack's gradient of y
+	// Forward by values, of pools and of weighted: the pixels that are computed with the same offsets, and the bytes from
+	// one to the next in x and in y.
+	pixels, xPixel, yPixel int64
 }
 
 // winogradArgs are those of the transforms of F(m x m, 3 x 3), with m+2 points a side. An image's tile has (m+2)^2
@@ -92,13 +95,12 @@ type tiles [mostRows + 1][3]func(*productArgs)
 
 // functions is one implementation of every kernel.
 type functions struct {
-	product   tiles
-	pairs     tiles // the same of bfloat16 alone, by instructions of its own; nil: there are none
-	correlate func(*productArgs)
-	line      func(*productArgs) // one row, lineBlocks blocks of 16 columns
-	transpose func(*transposeArgs)
-	// transposeHalf is transpose for blocks of half the side; nil where it has none.
-	transposeHalf func(*transposeArgs)
+	product    tiles
+	pairs      tiles // the same of bfloat16 alone, by instructions of its own; nil: there are none
+	correlate  func(*productArgs)
+	line       func(*productArgs) // one row, lineBlocks blocks of 16 columns
+	transpose  func(*transposeArgs)
+	transpose8 func(*transposeArgs) // of 8 x 8
 
 	add, addRelu, relu, clamp, reluBack, clampBack, scale, squares, sgd, momentum, adam func(*elementArgs)
 	affineEach, affineEachRelu                                                          func(*elementArgs)

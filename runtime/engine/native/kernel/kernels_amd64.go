@@ -14,7 +14,7 @@ func sets() []Set {
 	x := cpu.X86
 	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA {
 		s := Set{
-			Name: "avx512", tiles: []int{8, 6, 4, 2}, tall: tallRows, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8,
+			Name: "avx512", tiles: []int{8, 6, 4, 2}, line: []int{tallRows, 10, 8, 6, 4, 2}, tall: tallRows, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8,
 			square: 16, f: avx512(), exact: exact256(), peak: peak512, peakFlops: 4 * 12 * 16 * 2,
 		}
 		if x.HasAVX512BF16 {
@@ -26,7 +26,7 @@ func sets() []Set {
 	}
 	if x.HasAVX2 && x.HasFMA {
 		out = append(out, Set{
-			Name: "avx2", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(),
+			Name: "avx2", tiles: []int{6, 4, 2}, line: []int{6, 4, 2}, vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(),
 			exact: exact256(), peak: peak256, peakFlops: 4 * 12 * 8 * 2,
 		})
 	}
@@ -37,10 +37,11 @@ func avx512() functions {
 	return functions{
 		product: tiles{
 			12: {1: product12x1_512, 2: product12x2_512},
+			10: {1: product10x1_512},
 			8:  {1: product8x1_512, 2: product8x2_512}, 6: {1: product6x1_512, 2: product6x2_512},
 			4: {1: product4x1_512, 2: product4x2_512}, 2: {1: product2x1_512, 2: product2x2_512},
 		},
-		correlate: correlate512, line: line512, transpose: transpose512, transposeHalf: transpose256,
+		correlate: correlate512, line: line512, transpose: transpose512, transpose8: transpose256,
 		add: add512, addRelu: addRelu512, relu: relu512, clamp: clamp512, reluBack: reluBack512, clampBack: clampBack512,
 		scale: scale512, squares: squares512, sgd: sgd512, momentum: momentum512, adam: adam512,
 		affine: affine512, affineRelu: affineRelu512, normBack: normBack512,
@@ -75,7 +76,7 @@ func pairs512() tiles {
 func avx2() functions {
 	return functions{
 		product:   tiles{6: {1: product6x2_256}, 4: {1: product4x2_256}, 2: {1: product2x2_256}},
-		correlate: correlate256, line: line256, transpose: transpose256,
+		correlate: correlate256, line: line256, transpose: transpose256, transpose8: transpose256,
 		add: add256, addRelu: addRelu256, relu: relu256, clamp: clamp256, reluBack: reluBack256, clampBack: clampBack256,
 		scale: scale256, squares: squares256, sgd: sgd256, momentum: momentum256, adam: adam256,
 		affine: affine256, affineRelu: affineRelu256, normBack: normBack256,

@@ -4,6 +4,254 @@
 
 #include "textflag.h"
 
+// func product10x1_512(args uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·product10x1_512(SB), NOSPLIT, $0-8
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched1
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched1:
+	MOVQ    120(AX), CX
+	MOVQ    112(AX), DX
+	CMPQ    CX, $0x00000001
+	JB      sum3
+	JA      bias2
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), BX
+	MOVQ    136(AX), SI
+	VMOVUPS (CX), Z0
+	CMPQ    DX, $0x00000001
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z1
+	CMPQ    DX, $0x00000002
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z2
+	CMPQ    DX, $0x00000003
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z3
+	CMPQ    DX, $0x00000004
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z4
+	CMPQ    DX, $0x00000005
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z5
+	CMPQ    DX, $0x00000006
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z6
+	CMPQ    DX, $0x00000007
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z7
+	CMPQ    DX, $0x00000008
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z8
+	CMPQ    DX, $0x00000009
+	JBE     sum3
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z9
+	JMP     sum3
+
+bias2:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same4
+	VBROADCASTSS (BX), Z0
+	CMPQ         DX, $0x00000001
+	JBE          sum3
+	VBROADCASTSS 4(BX), Z1
+	CMPQ         DX, $0x00000002
+	JBE          sum3
+	VBROADCASTSS 8(BX), Z2
+	CMPQ         DX, $0x00000003
+	JBE          sum3
+	VBROADCASTSS 12(BX), Z3
+	CMPQ         DX, $0x00000004
+	JBE          sum3
+	VBROADCASTSS 16(BX), Z4
+	CMPQ         DX, $0x00000005
+	JBE          sum3
+	VBROADCASTSS 20(BX), Z5
+	CMPQ         DX, $0x00000006
+	JBE          sum3
+	VBROADCASTSS 24(BX), Z6
+	CMPQ         DX, $0x00000007
+	JBE          sum3
+	VBROADCASTSS 28(BX), Z7
+	CMPQ         DX, $0x00000008
+	JBE          sum3
+	VBROADCASTSS 32(BX), Z8
+	CMPQ         DX, $0x00000009
+	JBE          sum3
+	VBROADCASTSS 36(BX), Z9
+	JMP          sum3
+
+same4:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS (BX), Z5
+	VMOVUPS (BX), Z6
+	VMOVUPS (BX), Z7
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX), Z9
+
+sum3:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 24(AX), BX
+	LEAQ (BX)(BX*2), SI
+	LEAQ (BX)(BX*4), DI
+	LEAQ (SI)(BX*4), R8
+	LEAQ (BX)(BX*8), R9
+	MOVQ 32(AX), R10
+	MOVQ 40(AX), R11
+	MOVQ 80(AX), R12
+
+loop5:
+	MOVQ 56(AX), R13
+
+loop6:
+	MOVQ 48(AX), R14
+
+loop7:
+	VMOVUPS      (DX), Z10
+	VBROADCASTSS (CX), Z11
+	VFMADD231PS  Z11, Z10, Z0
+	VBROADCASTSS (CX)(BX*1), Z12
+	VFMADD231PS  Z12, Z10, Z1
+	VBROADCASTSS (CX)(BX*2), Z13
+	VFMADD231PS  Z13, Z10, Z2
+	VBROADCASTSS (CX)(SI*1), Z14
+	VFMADD231PS  Z14, Z10, Z3
+	VBROADCASTSS (CX)(BX*4), Z15
+	VFMADD231PS  Z15, Z10, Z4
+	VBROADCASTSS (CX)(DI*1), Z16
+	VFMADD231PS  Z16, Z10, Z5
+	VBROADCASTSS (CX)(SI*2), Z17
+	VFMADD231PS  Z17, Z10, Z6
+	VBROADCASTSS (CX)(R8*1), Z18
+	VFMADD231PS  Z18, Z10, Z7
+	VBROADCASTSS (CX)(BX*8), Z19
+	VFMADD231PS  Z19, Z10, Z8
+	VBROADCASTSS (CX)(R9*1), Z20
+	VFMADD231PS  Z20, Z10, Z9
+	ADDQ         R10, CX
+	ADDQ         R11, DX
+	SUBQ         $0x00000001, R14
+	JNZ          loop7
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R13
+	JNZ          loop6
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R12
+	JNZ          loop5
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store8
+	VPXORQ       Z11, Z11, Z11
+	VMAXPS       Z0, Z11, Z0
+	VMAXPS       Z1, Z11, Z1
+	VMAXPS       Z2, Z11, Z2
+	VMAXPS       Z3, Z11, Z3
+	VMAXPS       Z4, Z11, Z4
+	VMAXPS       Z5, Z11, Z5
+	VMAXPS       Z6, Z11, Z6
+	VMAXPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z11, Z9
+
+store8:
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), DX
+	MOVQ    136(AX), BX
+	MOVQ    112(AX), AX
+	VMOVUPS Z0, (CX)
+	CMPQ    AX, $0x00000001
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z1, (CX)
+	CMPQ    AX, $0x00000002
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z2, (CX)
+	CMPQ    AX, $0x00000003
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z3, (CX)
+	CMPQ    AX, $0x00000004
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z4, (CX)
+	CMPQ    AX, $0x00000005
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z5, (CX)
+	CMPQ    AX, $0x00000006
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z6, (CX)
+	CMPQ    AX, $0x00000007
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z7, (CX)
+	CMPQ    AX, $0x00000008
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z8, (CX)
+	CMPQ    AX, $0x00000009
+	JBE     end9
+	ADDQ    DX, CX
+	VMOVUPS Z9, (CX)
+
+end9:
+	VZEROUPPER
+	RET
+
 // func product12x2_512(args uintptr)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·product12x2_512(SB), NOSPLIT, $0-8
@@ -34,7 +282,7 @@ TEXT ·product12x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z23, Z23, Z23
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched1
+	JZ         fetched10
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -74,127 +322,127 @@ TEXT ·product12x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched1:
+fetched10:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum3
-	JA      bias2
+	JB      sum12
+	JA      bias11
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
 	CMPQ    DX, $0x00000008
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z16
 	VMOVUPS (CX)(SI*1), Z17
 	CMPQ    DX, $0x00000009
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z18
 	VMOVUPS (CX)(SI*1), Z19
 	CMPQ    DX, $0x0000000a
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z20
 	VMOVUPS (CX)(SI*1), Z21
 	CMPQ    DX, $0x0000000b
-	JBE     sum3
+	JBE     sum12
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z22
 	VMOVUPS (CX)(SI*1), Z23
-	JMP     sum3
+	JMP     sum12
 
-bias2:
+bias11:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same4
+	JE           same13
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
 	CMPQ         DX, $0x00000008
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 32(BX), Z16
 	VBROADCASTSS 32(BX), Z17
 	CMPQ         DX, $0x00000009
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 36(BX), Z18
 	VBROADCASTSS 36(BX), Z19
 	CMPQ         DX, $0x0000000a
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 40(BX), Z20
 	VBROADCASTSS 40(BX), Z21
 	CMPQ         DX, $0x0000000b
-	JBE          sum3
+	JBE          sum12
 	VBROADCASTSS 44(BX), Z22
 	VBROADCASTSS 44(BX), Z23
-	JMP          sum3
+	JMP          sum12
 
-same4:
+same13:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -220,7 +468,7 @@ same4:
 	VMOVUPS (BX), Z22
 	VMOVUPS 64(BX), Z23
 
-sum3:
+sum12:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -233,13 +481,13 @@ sum3:
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
 
-loop5:
+loop14:
 	MOVQ 56(AX), R14
 
-loop6:
+loop15:
 	MOVQ 48(AX), R15
 
-loop7:
+loop16:
 	VMOVUPS      (DX), Z24
 	VMOVUPS      64(DX), Z25
 	VBROADCASTSS (CX), Z26
@@ -281,18 +529,18 @@ loop7:
 	ADDQ         R11, CX
 	ADDQ         R12, DX
 	SUBQ         $0x00000001, R15
-	JNZ          loop7
+	JNZ          loop16
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R14
-	JNZ          loop6
+	JNZ          loop15
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop5
+	JNZ          loop14
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store8
+	JZ           store17
 	VPXORQ       Z26, Z26, Z26
 	VMAXPS       Z0, Z26, Z0
 	VMAXPS       Z1, Z26, Z1
@@ -319,7 +567,7 @@ loop7:
 	VMAXPS       Z22, Z26, Z22
 	VMAXPS       Z23, Z26, Z23
 
-store8:
+store17:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -327,62 +575,62 @@ store8:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 	CMPQ    AX, $0x00000008
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, (CX)(BX*1)
 	CMPQ    AX, $0x00000009
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, (CX)(BX*1)
 	CMPQ    AX, $0x0000000a
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, (CX)(BX*1)
 	CMPQ    AX, $0x0000000b
-	JBE     end9
+	JBE     end18
 	ADDQ    DX, CX
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, (CX)(BX*1)
 
-end9:
+end18:
 	VZEROUPPER
 	RET
 
@@ -404,7 +652,7 @@ TEXT ·product12x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched10
+	JZ         fetched19
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -432,103 +680,103 @@ TEXT ·product12x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched10:
+fetched19:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum12
-	JA      bias11
+	JB      sum21
+	JA      bias20
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
 	CMPQ    DX, $0x00000008
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	CMPQ    DX, $0x00000009
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z9
 	CMPQ    DX, $0x0000000a
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	CMPQ    DX, $0x0000000b
-	JBE     sum12
+	JBE     sum21
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z11
-	JMP     sum12
+	JMP     sum21
 
-bias11:
+bias20:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same13
+	JE           same22
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 28(BX), Z7
 	CMPQ         DX, $0x00000008
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 32(BX), Z8
 	CMPQ         DX, $0x00000009
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 36(BX), Z9
 	CMPQ         DX, $0x0000000a
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 40(BX), Z10
 	CMPQ         DX, $0x0000000b
-	JBE          sum12
+	JBE          sum21
 	VBROADCASTSS 44(BX), Z11
-	JMP          sum12
+	JMP          sum21
 
-same13:
+same22:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -542,7 +790,7 @@ same13:
 	VMOVUPS (BX), Z10
 	VMOVUPS (BX), Z11
 
-sum12:
+sum21:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -555,13 +803,13 @@ sum12:
 	MOVQ 40(AX), R12
 	MOVQ 80(AX), R13
 
-loop14:
+loop23:
 	MOVQ 56(AX), R14
 
-loop15:
+loop24:
 	MOVQ 48(AX), R15
 
-loop16:
+loop25:
 	VMOVUPS      (DX), Z12
 	VBROADCASTSS (CX), Z13
 	VFMADD231PS  Z13, Z12, Z0
@@ -590,18 +838,18 @@ loop16:
 	ADDQ         R11, CX
 	ADDQ         R12, DX
 	SUBQ         $0x00000001, R15
-	JNZ          loop16
+	JNZ          loop25
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R14
-	JNZ          loop15
+	JNZ          loop24
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop14
+	JNZ          loop23
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store17
+	JZ           store26
 	VPXORQ       Z13, Z13, Z13
 	VMAXPS       Z0, Z13, Z0
 	VMAXPS       Z1, Z13, Z1
@@ -616,58 +864,58 @@ loop16:
 	VMAXPS       Z10, Z13, Z10
 	VMAXPS       Z11, Z13, Z11
 
-store17:
+store26:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 	CMPQ    AX, $0x00000008
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	CMPQ    AX, $0x00000009
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z9, (CX)
 	CMPQ    AX, $0x0000000a
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	CMPQ    AX, $0x0000000b
-	JBE     end18
+	JBE     end27
 	ADDQ    DX, CX
 	VMOVUPS Z11, (CX)
 
-end18:
+end27:
 	VZEROUPPER
 	RET
 
@@ -693,7 +941,7 @@ TEXT ·product8x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z15, Z15, Z15
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched19
+	JZ         fetched28
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -721,91 +969,91 @@ TEXT ·product8x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched19:
+fetched28:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum21
-	JA      bias20
+	JB      sum30
+	JA      bias29
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum21
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum21
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum21
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum21
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum21
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum21
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum21
+	JBE     sum30
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum21
+	JMP     sum30
 
-bias20:
+bias29:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same22
+	JE           same31
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum21
+	JBE          sum30
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum21
+	JBE          sum30
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum21
+	JBE          sum30
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum21
+	JBE          sum30
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum21
+	JBE          sum30
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum21
+	JBE          sum30
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum21
+	JBE          sum30
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum21
+	JMP          sum30
 
-same22:
+same31:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -823,7 +1071,7 @@ same22:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum21:
+sum30:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -834,13 +1082,13 @@ sum21:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop23:
+loop32:
 	MOVQ 56(AX), R12
 
-loop24:
+loop33:
 	MOVQ 48(AX), R13
 
-loop25:
+loop34:
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -870,18 +1118,18 @@ loop25:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop25
+	JNZ          loop34
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop24
+	JNZ          loop33
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop23
+	JNZ          loop32
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store26
+	JZ           store35
 	VPXORQ       Z18, Z18, Z18
 	VMAXPS       Z0, Z18, Z0
 	VMAXPS       Z1, Z18, Z1
@@ -900,7 +1148,7 @@ loop25:
 	VMAXPS       Z14, Z18, Z14
 	VMAXPS       Z15, Z18, Z15
 
-store26:
+store35:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -908,42 +1156,42 @@ store26:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end27
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end27
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end27
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end27
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end27
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end27
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end27
+	JBE     end36
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end27:
+end36:
 	VZEROUPPER
 	RET
 
@@ -961,7 +1209,7 @@ TEXT ·product8x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched28
+	JZ         fetched37
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -981,75 +1229,75 @@ TEXT ·product8x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched28:
+fetched37:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum30
-	JA      bias29
+	JB      sum39
+	JA      bias38
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum30
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum30
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum30
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum30
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum30
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum30
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum30
+	JBE     sum39
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum30
+	JMP     sum39
 
-bias29:
+bias38:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same31
+	JE           same40
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum30
+	JBE          sum39
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum30
+	JBE          sum39
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum30
+	JBE          sum39
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum30
+	JBE          sum39
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum30
+	JBE          sum39
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum30
+	JBE          sum39
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum30
+	JBE          sum39
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum30
+	JMP          sum39
 
-same31:
+same40:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -1059,7 +1307,7 @@ same31:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum30:
+sum39:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1070,13 +1318,13 @@ sum30:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop32:
+loop41:
 	MOVQ 56(AX), R12
 
-loop33:
+loop42:
 	MOVQ 48(AX), R13
 
-loop34:
+loop43:
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -1097,18 +1345,18 @@ loop34:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 	SUBQ         $0x00000001, R13
-	JNZ          loop34
+	JNZ          loop43
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop33
+	JNZ          loop42
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop32
+	JNZ          loop41
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store35
+	JZ           store44
 	VPXORQ       Z9, Z9, Z9
 	VMAXPS       Z0, Z9, Z0
 	VMAXPS       Z1, Z9, Z1
@@ -1119,42 +1367,42 @@ loop34:
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 
-store35:
+store44:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end36
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end36
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end36
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end36
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end36
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end36
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end36
+	JBE     end45
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end36:
+end45:
 	VZEROUPPER
 	RET
 
@@ -1176,7 +1424,7 @@ TEXT ·product6x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched37
+	JZ         fetched46
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -1198,73 +1446,73 @@ TEXT ·product6x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched37:
+fetched46:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum39
-	JA      bias38
+	JB      sum48
+	JA      bias47
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum39
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum39
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum39
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum39
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum39
+	JBE     sum48
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum39
+	JMP     sum48
 
-bias38:
+bias47:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same40
+	JE           same49
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum39
+	JBE          sum48
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum39
+	JBE          sum48
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum39
+	JBE          sum48
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum39
+	JBE          sum48
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum39
+	JBE          sum48
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum39
+	JMP          sum48
 
-same40:
+same49:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -1278,7 +1526,7 @@ same40:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum39:
+sum48:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1288,13 +1536,13 @@ sum39:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop41:
+loop50:
 	MOVQ 56(AX), R11
 
-loop42:
+loop51:
 	MOVQ 48(AX), R12
 
-loop43:
+loop52:
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -1318,18 +1566,18 @@ loop43:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop43
+	JNZ          loop52
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop42
+	JNZ          loop51
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop41
+	JNZ          loop50
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store44
+	JZ           store53
 	VPXORQ       Z14, Z14, Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -1344,7 +1592,7 @@ loop43:
 	VMAXPS       Z10, Z14, Z10
 	VMAXPS       Z11, Z14, Z11
 
-store44:
+store53:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -1352,32 +1600,32 @@ store44:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end45
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end45
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end45
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end45
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end45
+	JBE     end54
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end45:
+end54:
 	VZEROUPPER
 	RET
 
@@ -1393,7 +1641,7 @@ TEXT ·product6x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z5, Z5, Z5
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched46
+	JZ         fetched55
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -1409,61 +1657,61 @@ TEXT ·product6x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched46:
+fetched55:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum48
-	JA      bias47
+	JB      sum57
+	JA      bias56
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum48
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum48
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum48
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum48
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum48
+	JBE     sum57
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum48
+	JMP     sum57
 
-bias47:
+bias56:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same49
+	JE           same58
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum48
+	JBE          sum57
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum48
+	JBE          sum57
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum48
+	JBE          sum57
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum48
+	JBE          sum57
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum48
+	JBE          sum57
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum48
+	JMP          sum57
 
-same49:
+same58:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -1471,7 +1719,7 @@ same49:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum48:
+sum57:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -1481,13 +1729,13 @@ sum48:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop50:
+loop59:
 	MOVQ 56(AX), R11
 
-loop51:
+loop60:
 	MOVQ 48(AX), R12
 
-loop52:
+loop61:
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -1504,18 +1752,18 @@ loop52:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop52
+	JNZ          loop61
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop51
+	JNZ          loop60
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop50
+	JNZ          loop59
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store53
+	JZ           store62
 	VPXORQ       Z7, Z7, Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -1524,34 +1772,34 @@ loop52:
 	VMAXPS       Z4, Z7, Z4
 	VMAXPS       Z5, Z7, Z5
 
-store53:
+store62:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end54
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end54
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end54
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end54
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end54
+	JBE     end63
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end54:
+end63:
 	VZEROUPPER
 	RET
 
@@ -1569,183 +1817,21 @@ TEXT ·product4x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched55
-	MOVQ       104(AX), DX
-	MOVQ       136(AX), BX
-	ADDQ       16(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 (CX)(BX*1)
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 (CX)(BX*1)
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 (CX)(BX*1)
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 (CX)(BX*1)
-
-fetched55:
-	MOVQ    120(AX), CX
-	MOVQ    112(AX), DX
-	CMPQ    CX, $0x00000001
-	JB      sum57
-	JA      bias56
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), BX
-	MOVQ    136(AX), SI
-	VMOVUPS (CX), Z0
-	VMOVUPS (CX)(SI*1), Z1
-	CMPQ    DX, $0x00000001
-	JBE     sum57
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z2
-	VMOVUPS (CX)(SI*1), Z3
-	CMPQ    DX, $0x00000002
-	JBE     sum57
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z4
-	VMOVUPS (CX)(SI*1), Z5
-	CMPQ    DX, $0x00000003
-	JBE     sum57
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z6
-	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum57
-
-bias56:
-	MOVQ         128(AX), BX
-	CMPQ         CX, $0x00000003
-	JE           same58
-	VBROADCASTSS (BX), Z0
-	VBROADCASTSS (BX), Z1
-	CMPQ         DX, $0x00000001
-	JBE          sum57
-	VBROADCASTSS 4(BX), Z2
-	VBROADCASTSS 4(BX), Z3
-	CMPQ         DX, $0x00000002
-	JBE          sum57
-	VBROADCASTSS 8(BX), Z4
-	VBROADCASTSS 8(BX), Z5
-	CMPQ         DX, $0x00000003
-	JBE          sum57
-	VBROADCASTSS 12(BX), Z6
-	VBROADCASTSS 12(BX), Z7
-	JMP          sum57
-
-same58:
-	VMOVUPS (BX), Z0
-	VMOVUPS 64(BX), Z1
-	VMOVUPS (BX), Z2
-	VMOVUPS 64(BX), Z3
-	VMOVUPS (BX), Z4
-	VMOVUPS 64(BX), Z5
-	VMOVUPS (BX), Z6
-	VMOVUPS 64(BX), Z7
-
-sum57:
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 24(AX), BX
-	LEAQ (BX)(BX*2), SI
-	MOVQ 32(AX), DI
-	MOVQ 40(AX), R8
-	MOVQ 80(AX), R9
-
-loop59:
-	MOVQ 56(AX), R10
-
-loop60:
-	MOVQ 48(AX), R11
-
-loop61:
-	VMOVUPS      (DX), Z8
-	VMOVUPS      64(DX), Z9
-	VBROADCASTSS (CX), Z10
-	VFMADD231PS  Z10, Z8, Z0
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (CX)(BX*1), Z11
-	VFMADD231PS  Z11, Z8, Z2
-	VFMADD231PS  Z11, Z9, Z3
-	VBROADCASTSS (CX)(BX*2), Z12
-	VFMADD231PS  Z12, Z8, Z4
-	VFMADD231PS  Z12, Z9, Z5
-	VBROADCASTSS (CX)(SI*1), Z13
-	VFMADD231PS  Z13, Z8, Z6
-	VFMADD231PS  Z13, Z9, Z7
-	ADDQ         DI, CX
-	ADDQ         R8, DX
-	SUBQ         $0x00000001, R11
-	JNZ          loop61
-	ADDQ         64(AX), CX
-	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R10
-	JNZ          loop60
-	ADDQ         88(AX), CX
-	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R9
-	JNZ          loop59
-	MOVQ         144(AX), CX
-	TESTQ        CX, CX
-	JZ           store62
-	VPXORQ       Z10, Z10, Z10
-	VMAXPS       Z0, Z10, Z0
-	VMAXPS       Z1, Z10, Z1
-	VMAXPS       Z2, Z10, Z2
-	VMAXPS       Z3, Z10, Z3
-	VMAXPS       Z4, Z10, Z4
-	VMAXPS       Z5, Z10, Z5
-	VMAXPS       Z6, Z10, Z6
-	VMAXPS       Z7, Z10, Z7
-
-store62:
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), DX
-	MOVQ    136(AX), BX
-	MOVQ    112(AX), AX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, (CX)(BX*1)
-	CMPQ    AX, $0x00000001
-	JBE     end63
-	ADDQ    DX, CX
-	VMOVUPS Z2, (CX)
-	VMOVUPS Z3, (CX)(BX*1)
-	CMPQ    AX, $0x00000002
-	JBE     end63
-	ADDQ    DX, CX
-	VMOVUPS Z4, (CX)
-	VMOVUPS Z5, (CX)(BX*1)
-	CMPQ    AX, $0x00000003
-	JBE     end63
-	ADDQ    DX, CX
-	VMOVUPS Z6, (CX)
-	VMOVUPS Z7, (CX)(BX*1)
-
-end63:
-	VZEROUPPER
-	RET
-
-// func product4x1_512(args uintptr)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·product4x1_512(SB), NOSPLIT, $0-8
-	MOVQ       args+0(FP), AX
-	VPXORQ     Z0, Z0, Z0
-	VPXORQ     Z1, Z1, Z1
-	VPXORQ     Z2, Z2, Z2
-	VPXORQ     Z3, Z3, Z3
-	MOVQ       152(AX), CX
-	TESTQ      CX, CX
 	JZ         fetched64
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
 	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
 
 fetched64:
 	MOVQ    120(AX), CX
@@ -1757,18 +1843,22 @@ fetched64:
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
+	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
 	JBE     sum66
 	ADDQ    BX, CX
-	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
 	JBE     sum66
 	ADDQ    BX, CX
-	VMOVUPS (CX), Z2
+	VMOVUPS (CX), Z4
+	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
 	JBE     sum66
 	ADDQ    BX, CX
-	VMOVUPS (CX), Z3
+	VMOVUPS (CX), Z6
+	VMOVUPS (CX)(SI*1), Z7
 	JMP     sum66
 
 bias65:
@@ -1776,22 +1866,30 @@ bias65:
 	CMPQ         CX, $0x00000003
 	JE           same67
 	VBROADCASTSS (BX), Z0
+	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
 	JBE          sum66
-	VBROADCASTSS 4(BX), Z1
+	VBROADCASTSS 4(BX), Z2
+	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
 	JBE          sum66
-	VBROADCASTSS 8(BX), Z2
+	VBROADCASTSS 8(BX), Z4
+	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
 	JBE          sum66
-	VBROADCASTSS 12(BX), Z3
+	VBROADCASTSS 12(BX), Z6
+	VBROADCASTSS 12(BX), Z7
 	JMP          sum66
 
 same67:
 	VMOVUPS (BX), Z0
-	VMOVUPS (BX), Z1
+	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
-	VMOVUPS (BX), Z3
+	VMOVUPS 64(BX), Z3
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
 
 sum66:
 	MOVQ (AX), CX
@@ -1809,15 +1907,20 @@ loop69:
 	MOVQ 48(AX), R11
 
 loop70:
-	VMOVUPS      (DX), Z4
-	VBROADCASTSS (CX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (CX)(BX*1), Z6
-	VFMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS (CX)(BX*2), Z7
-	VFMADD231PS  Z7, Z4, Z2
-	VBROADCASTSS (CX)(SI*1), Z8
-	VFMADD231PS  Z8, Z4, Z3
+	VMOVUPS      (DX), Z8
+	VMOVUPS      64(DX), Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (CX)(BX*1), Z11
+	VFMADD231PS  Z11, Z8, Z2
+	VFMADD231PS  Z11, Z9, Z3
+	VBROADCASTSS (CX)(BX*2), Z12
+	VFMADD231PS  Z12, Z8, Z4
+	VFMADD231PS  Z12, Z9, Z5
+	VBROADCASTSS (CX)(SI*1), Z13
+	VFMADD231PS  Z13, Z8, Z6
+	VFMADD231PS  Z13, Z9, Z7
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
@@ -1833,11 +1936,15 @@ loop70:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store71
-	VPXORQ       Z5, Z5, Z5
-	VMAXPS       Z0, Z5, Z0
-	VMAXPS       Z1, Z5, Z1
-	VMAXPS       Z2, Z5, Z2
-	VMAXPS       Z3, Z5, Z3
+	VPXORQ       Z10, Z10, Z10
+	VMAXPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z10, Z7
 
 store71:
 	MOVQ    16(AX), CX
@@ -1845,20 +1952,161 @@ store71:
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
 	JBE     end72
 	ADDQ    DX, CX
-	VMOVUPS Z1, (CX)
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
 	JBE     end72
 	ADDQ    DX, CX
-	VMOVUPS Z2, (CX)
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
 	JBE     end72
 	ADDQ    DX, CX
-	VMOVUPS Z3, (CX)
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, (CX)(BX*1)
 
 end72:
+	VZEROUPPER
+	RET
+
+// func product4x1_512(args uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·product4x1_512(SB), NOSPLIT, $0-8
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched73
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched73:
+	MOVQ    120(AX), CX
+	MOVQ    112(AX), DX
+	CMPQ    CX, $0x00000001
+	JB      sum75
+	JA      bias74
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), BX
+	MOVQ    136(AX), SI
+	VMOVUPS (CX), Z0
+	CMPQ    DX, $0x00000001
+	JBE     sum75
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z1
+	CMPQ    DX, $0x00000002
+	JBE     sum75
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z2
+	CMPQ    DX, $0x00000003
+	JBE     sum75
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z3
+	JMP     sum75
+
+bias74:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same76
+	VBROADCASTSS (BX), Z0
+	CMPQ         DX, $0x00000001
+	JBE          sum75
+	VBROADCASTSS 4(BX), Z1
+	CMPQ         DX, $0x00000002
+	JBE          sum75
+	VBROADCASTSS 8(BX), Z2
+	CMPQ         DX, $0x00000003
+	JBE          sum75
+	VBROADCASTSS 12(BX), Z3
+	JMP          sum75
+
+same76:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (BX), Z3
+
+sum75:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 24(AX), BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 80(AX), R9
+
+loop77:
+	MOVQ 56(AX), R10
+
+loop78:
+	MOVQ 48(AX), R11
+
+loop79:
+	VMOVUPS      (DX), Z4
+	VBROADCASTSS (CX), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (CX)(BX*1), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS (CX)(BX*2), Z7
+	VFMADD231PS  Z7, Z4, Z2
+	VBROADCASTSS (CX)(SI*1), Z8
+	VFMADD231PS  Z8, Z4, Z3
+	ADDQ         DI, CX
+	ADDQ         R8, DX
+	SUBQ         $0x00000001, R11
+	JNZ          loop79
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop78
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop77
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store80
+	VPXORQ       Z5, Z5, Z5
+	VMAXPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z5, Z3
+
+store80:
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), DX
+	MOVQ    136(AX), BX
+	MOVQ    112(AX), AX
+	VMOVUPS Z0, (CX)
+	CMPQ    AX, $0x00000001
+	JBE     end81
+	ADDQ    DX, CX
+	VMOVUPS Z1, (CX)
+	CMPQ    AX, $0x00000002
+	JBE     end81
+	ADDQ    DX, CX
+	VMOVUPS Z2, (CX)
+	CMPQ    AX, $0x00000003
+	JBE     end81
+	ADDQ    DX, CX
+	VMOVUPS Z3, (CX)
+
+end81:
 	VZEROUPPER
 	RET
 
@@ -1872,128 +2120,15 @@ TEXT ·product2x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched73
-	MOVQ       104(AX), DX
-	MOVQ       136(AX), BX
-	ADDQ       16(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 (CX)(BX*1)
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 (CX)(BX*1)
-
-fetched73:
-	MOVQ    120(AX), CX
-	MOVQ    112(AX), DX
-	CMPQ    CX, $0x00000001
-	JB      sum75
-	JA      bias74
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), BX
-	MOVQ    136(AX), SI
-	VMOVUPS (CX), Z0
-	VMOVUPS (CX)(SI*1), Z1
-	CMPQ    DX, $0x00000001
-	JBE     sum75
-	ADDQ    BX, CX
-	VMOVUPS (CX), Z2
-	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum75
-
-bias74:
-	MOVQ         128(AX), BX
-	CMPQ         CX, $0x00000003
-	JE           same76
-	VBROADCASTSS (BX), Z0
-	VBROADCASTSS (BX), Z1
-	CMPQ         DX, $0x00000001
-	JBE          sum75
-	VBROADCASTSS 4(BX), Z2
-	VBROADCASTSS 4(BX), Z3
-	JMP          sum75
-
-same76:
-	VMOVUPS (BX), Z0
-	VMOVUPS 64(BX), Z1
-	VMOVUPS (BX), Z2
-	VMOVUPS 64(BX), Z3
-
-sum75:
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 24(AX), BX
-	MOVQ 32(AX), SI
-	MOVQ 40(AX), DI
-	MOVQ 80(AX), R8
-
-loop77:
-	MOVQ 56(AX), R9
-
-loop78:
-	MOVQ 48(AX), R10
-
-loop79:
-	VMOVUPS      (DX), Z4
-	VMOVUPS      64(DX), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z4, Z0
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(BX*1), Z7
-	VFMADD231PS  Z7, Z4, Z2
-	VFMADD231PS  Z7, Z5, Z3
-	ADDQ         SI, CX
-	ADDQ         DI, DX
-	SUBQ         $0x00000001, R10
-	JNZ          loop79
-	ADDQ         64(AX), CX
-	ADDQ         72(AX), DX
-	SUBQ         $0x00000001, R9
-	JNZ          loop78
-	ADDQ         88(AX), CX
-	ADDQ         96(AX), DX
-	SUBQ         $0x00000001, R8
-	JNZ          loop77
-	MOVQ         144(AX), CX
-	TESTQ        CX, CX
-	JZ           store80
-	VPXORQ       Z6, Z6, Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z2, Z6, Z2
-	VMAXPS       Z3, Z6, Z3
-
-store80:
-	MOVQ    16(AX), CX
-	MOVQ    104(AX), DX
-	MOVQ    136(AX), BX
-	MOVQ    112(AX), AX
-	VMOVUPS Z0, (CX)
-	VMOVUPS Z1, (CX)(BX*1)
-	CMPQ    AX, $0x00000001
-	JBE     end81
-	ADDQ    DX, CX
-	VMOVUPS Z2, (CX)
-	VMOVUPS Z3, (CX)(BX*1)
-
-end81:
-	VZEROUPPER
-	RET
-
-// func product2x1_512(args uintptr)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·product2x1_512(SB), NOSPLIT, $0-8
-	MOVQ       args+0(FP), AX
-	VPXORQ     Z0, Z0, Z0
-	VPXORQ     Z1, Z1, Z1
-	MOVQ       152(AX), CX
-	TESTQ      CX, CX
 	JZ         fetched82
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
 	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
+	PREFETCHT0 (CX)(BX*1)
 
 fetched82:
 	MOVQ    120(AX), CX
@@ -2005,10 +2140,12 @@ fetched82:
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
+	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
 	JBE     sum84
 	ADDQ    BX, CX
-	VMOVUPS (CX), Z1
+	VMOVUPS (CX), Z2
+	VMOVUPS (CX)(SI*1), Z3
 	JMP     sum84
 
 bias83:
@@ -2016,14 +2153,18 @@ bias83:
 	CMPQ         CX, $0x00000003
 	JE           same85
 	VBROADCASTSS (BX), Z0
+	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
 	JBE          sum84
-	VBROADCASTSS 4(BX), Z1
+	VBROADCASTSS 4(BX), Z2
+	VBROADCASTSS 4(BX), Z3
 	JMP          sum84
 
 same85:
 	VMOVUPS (BX), Z0
-	VMOVUPS (BX), Z1
+	VMOVUPS 64(BX), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 
 sum84:
 	MOVQ (AX), CX
@@ -2040,11 +2181,14 @@ loop87:
 	MOVQ 48(AX), R10
 
 loop88:
-	VMOVUPS      (DX), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(BX*1), Z4
-	VFMADD231PS  Z4, Z2, Z1
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	VBROADCASTSS (CX), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (CX)(BX*1), Z7
+	VFMADD231PS  Z7, Z4, Z2
+	VFMADD231PS  Z7, Z5, Z3
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
@@ -2060,9 +2204,11 @@ loop88:
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
 	JZ           store89
-	VPXORQ       Z3, Z3, Z3
-	VMAXPS       Z0, Z3, Z0
-	VMAXPS       Z1, Z3, Z1
+	VPXORQ       Z6, Z6, Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z6, Z3
 
 store89:
 	MOVQ    16(AX), CX
@@ -2070,12 +2216,114 @@ store89:
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
 	JBE     end90
 	ADDQ    DX, CX
-	VMOVUPS Z1, (CX)
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, (CX)(BX*1)
 
 end90:
+	VZEROUPPER
+	RET
+
+// func product2x1_512(args uintptr)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·product2x1_512(SB), NOSPLIT, $0-8
+	MOVQ       args+0(FP), AX
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	MOVQ       152(AX), CX
+	TESTQ      CX, CX
+	JZ         fetched91
+	MOVQ       104(AX), DX
+	MOVQ       136(AX), BX
+	ADDQ       16(AX), CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+fetched91:
+	MOVQ    120(AX), CX
+	MOVQ    112(AX), DX
+	CMPQ    CX, $0x00000001
+	JB      sum93
+	JA      bias92
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), BX
+	MOVQ    136(AX), SI
+	VMOVUPS (CX), Z0
+	CMPQ    DX, $0x00000001
+	JBE     sum93
+	ADDQ    BX, CX
+	VMOVUPS (CX), Z1
+	JMP     sum93
+
+bias92:
+	MOVQ         128(AX), BX
+	CMPQ         CX, $0x00000003
+	JE           same94
+	VBROADCASTSS (BX), Z0
+	CMPQ         DX, $0x00000001
+	JBE          sum93
+	VBROADCASTSS 4(BX), Z1
+	JMP          sum93
+
+same94:
+	VMOVUPS (BX), Z0
+	VMOVUPS (BX), Z1
+
+sum93:
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 24(AX), BX
+	MOVQ 32(AX), SI
+	MOVQ 40(AX), DI
+	MOVQ 80(AX), R8
+
+loop95:
+	MOVQ 56(AX), R9
+
+loop96:
+	MOVQ 48(AX), R10
+
+loop97:
+	VMOVUPS      (DX), Z2
+	VBROADCASTSS (CX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (CX)(BX*1), Z4
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         SI, CX
+	ADDQ         DI, DX
+	SUBQ         $0x00000001, R10
+	JNZ          loop97
+	ADDQ         64(AX), CX
+	ADDQ         72(AX), DX
+	SUBQ         $0x00000001, R9
+	JNZ          loop96
+	ADDQ         88(AX), CX
+	ADDQ         96(AX), DX
+	SUBQ         $0x00000001, R8
+	JNZ          loop95
+	MOVQ         144(AX), CX
+	TESTQ        CX, CX
+	JZ           store98
+	VPXORQ       Z3, Z3, Z3
+	VMAXPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z3, Z1
+
+store98:
+	MOVQ    16(AX), CX
+	MOVQ    104(AX), DX
+	MOVQ    136(AX), BX
+	MOVQ    112(AX), AX
+	VMOVUPS Z0, (CX)
+	CMPQ    AX, $0x00000001
+	JBE     end99
+	ADDQ    DX, CX
+	VMOVUPS Z1, (CX)
+
+end99:
 	VZEROUPPER
 	RET
 
@@ -2088,14 +2336,14 @@ TEXT ·line512(SB), NOSPLIT, $0-8
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    120(AX), $0x00
-	JE      sum91
+	JE      sum100
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVUPS 128(CX), Z2
 	VMOVUPS 192(CX), Z3
 
-sum91:
+sum100:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -2104,13 +2352,13 @@ sum91:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop92:
+loop101:
 	MOVQ 56(AX), R10
 
-loop93:
+loop102:
 	MOVQ 48(AX), R11
 
-loop94:
+loop103:
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  (DX), Z15, Z0
 	VFMADD231PS  (DX)(BX*1), Z15, Z1
@@ -2119,24 +2367,24 @@ loop94:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop94
+	JNZ          loop103
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop93
+	JNZ          loop102
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop92
+	JNZ          loop101
 	CMPQ         144(AX), $0x00
-	JE           store95
+	JE           store104
 	VPXORQ       Z15, Z15, Z15
 	VMAXPS       Z0, Z15, Z0
 	VMAXPS       Z1, Z15, Z1
 	VMAXPS       Z2, Z15, Z2
 	VMAXPS       Z3, Z15, Z3
 
-store95:
+store104:
 	MOVQ    16(AX), AX
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
@@ -2176,10 +2424,10 @@ TEXT ·correlate512(SB), NOSPLIT, $0-8
 	VMOVUPS 1088(BX), Z17
 	MOVQ    56(AX), R10
 
-loop96:
+loop105:
 	MOVQ 48(AX), R11
 
-loop97:
+loop106:
 	VMOVUPS     (DX), Z18
 	VMOVUPS     (DX)(DI*1), Z19
 	VMOVUPS     (DX)(DI*2), Z20
@@ -2210,11 +2458,11 @@ loop97:
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop97
+	JNZ         loop106
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop96
+	JNZ         loop105
 	VMOVUPS     Z0, (BX)
 	VMOVUPS     Z1, 64(BX)
 	VMOVUPS     Z2, 128(BX)
@@ -2383,9 +2631,9 @@ TEXT ·add512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big98:
+big107:
 	CMPQ    AX, $0x00000100
-	JB      small99
+	JB      small108
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -2403,11 +2651,11 @@ big98:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big98
+	JMP     big107
 
-small99:
+small108:
 	TESTQ   AX, AX
-	JZ      out100
+	JZ      out109
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMOVUPS Z0, (CX)
@@ -2416,9 +2664,9 @@ small99:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small99
+	JMP     small108
 
-out100:
+out109:
 	VZEROUPPER
 	RET
 
@@ -2433,9 +2681,9 @@ TEXT ·addRelu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big101:
+big110:
 	CMPQ    AX, $0x00000100
-	JB      small102
+	JB      small111
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -2457,11 +2705,11 @@ big101:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big101
+	JMP     big110
 
-small102:
+small111:
 	TESTQ   AX, AX
-	JZ      out103
+	JZ      out112
 	VMOVUPS (DX), Z0
 	VADDPS  (BX), Z0, Z0
 	VMAXPS  Z0, Z15, Z0
@@ -2471,9 +2719,9 @@ small102:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small102
+	JMP     small111
 
-out103:
+out112:
 	VZEROUPPER
 	RET
 
@@ -2488,9 +2736,9 @@ TEXT ·relu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big104:
+big113:
 	CMPQ    AX, $0x00000100
-	JB      small105
+	JB      small114
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -2508,11 +2756,11 @@ big104:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, AX
-	JMP     big104
+	JMP     big113
 
-small105:
+small114:
 	TESTQ   AX, AX
-	JZ      out106
+	JZ      out115
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMOVUPS Z0, (CX)
@@ -2521,9 +2769,9 @@ small105:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small105
+	JMP     small114
 
-out106:
+out115:
 	VZEROUPPER
 	RET
 
@@ -2539,9 +2787,9 @@ TEXT ·clamp512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big107:
+big116:
 	CMPQ    DI, $0x00000100
-	JB      small108
+	JB      small117
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -2563,11 +2811,11 @@ big107:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big107
+	JMP     big116
 
-small108:
+small117:
 	TESTQ   DI, DI
-	JZ      out109
+	JZ      out118
 	VMOVUPS (DX), Z0
 	VMAXPS  Z0, Z15, Z0
 	VMINPS  Z0, Z14, Z0
@@ -2577,9 +2825,9 @@ small108:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small108
+	JMP     small117
 
-out109:
+out118:
 	VZEROUPPER
 	RET
 
@@ -2594,9 +2842,9 @@ TEXT ·reluBack512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big110:
+big119:
 	CMPQ      AX, $0x00000100
-	JB        small111
+	JB        small120
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2622,11 +2870,11 @@ big110:
 	ADDQ      $0x00000100, BX
 	ADDQ      $0x00000100, SI
 	SUBQ      $0x00000100, AX
-	JMP       big110
+	JMP       big119
 
-small111:
+small120:
 	TESTQ     AX, AX
-	JZ        out112
+	JZ        out121
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2637,9 +2885,9 @@ small111:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, AX
-	JMP       small111
+	JMP       small120
 
-out112:
+out121:
 	VZEROUPPER
 	RET
 
@@ -2655,9 +2903,9 @@ TEXT ·clampBack512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big113:
+big122:
 	CMPQ      DI, $0x00000080
-	JB        small114
+	JB        small123
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2677,11 +2925,11 @@ big113:
 	ADDQ      $0x00000080, BX
 	ADDQ      $0x00000080, SI
 	SUBQ      $0x00000080, DI
-	JMP       big113
+	JMP       big122
 
-small114:
+small123:
 	TESTQ     DI, DI
-	JZ        out115
+	JZ        out124
 	VMOVUPS   (DX), Z0
 	VMOVUPS   (BX), Z4
 	VCMPPS    $0x1e, Z15, Z4, K1
@@ -2694,9 +2942,9 @@ small114:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small114
+	JMP       small123
 
-out115:
+out124:
 	VZEROUPPER
 	RET
 
@@ -2712,9 +2960,9 @@ TEXT ·scale512(SB), NOSPLIT, $0-8
 	VPXORQ       Z15, Z15, Z15
 	VBROADCASTSS 40(AX), Z14
 
-big116:
+big125:
 	CMPQ    DI, $0x00000100
-	JB      small117
+	JB      small126
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	VMULPS  64(DX), Z14, Z1
@@ -2728,11 +2976,11 @@ big116:
 	ADDQ    $0x00000100, BX
 	ADDQ    $0x00000100, SI
 	SUBQ    $0x00000100, DI
-	JMP     big116
+	JMP     big125
 
-small117:
+small126:
 	TESTQ   DI, DI
-	JZ      out118
+	JZ      out127
 	VMULPS  (DX), Z14, Z0
 	VMOVUPS Z0, (CX)
 	ADDQ    $0x00000040, CX
@@ -2740,9 +2988,9 @@ small117:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small117
+	JMP     small126
 
-out118:
+out127:
 	VZEROUPPER
 	RET
 
@@ -2756,9 +3004,9 @@ TEXT ·affineEach512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big119:
+big128:
 	CMPQ        AX, $0x00000100
-	JB          small120
+	JB          small129
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2780,11 +3028,11 @@ big119:
 	ADDQ        $0x00000100, BX
 	ADDQ        $0x00000100, SI
 	SUBQ        $0x00000100, AX
-	JMP         big119
+	JMP         big128
 
-small120:
+small129:
 	TESTQ       AX, AX
-	JZ          out121
+	JZ          out130
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2794,9 +3042,9 @@ small120:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small120
+	JMP         small129
 
-out121:
+out130:
 	VZEROUPPER
 	RET
 
@@ -2811,9 +3059,9 @@ TEXT ·affineEachRelu512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z15, Z15, Z15
 
-big122:
+big131:
 	CMPQ        AX, $0x00000100
-	JB          small123
+	JB          small132
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2839,11 +3087,11 @@ big122:
 	ADDQ        $0x00000100, BX
 	ADDQ        $0x00000100, SI
 	SUBQ        $0x00000100, AX
-	JMP         big122
+	JMP         big131
 
-small123:
+small132:
 	TESTQ       AX, AX
-	JZ          out124
+	JZ          out133
 	VMOVUPS     (SI), Z0
 	VMOVUPS     (DX), Z4
 	VFMADD231PS (BX), Z4, Z0
@@ -2854,9 +3102,9 @@ small123:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small123
+	JMP         small132
 
-out124:
+out133:
 	VZEROUPPER
 	RET
 
@@ -2869,12 +3117,12 @@ TEXT ·squares512(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VPXORQ Z0, Z0, Z0
 
-loop125:
+loop134:
 	VMOVUPS     (DX), Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop125
+	JNZ         loop134
 	VMOVUPS     Z0, (CX)
 	VZEROUPPER
 	RET
@@ -2892,9 +3140,9 @@ TEXT ·sgd512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(DI), Z14
 	VBROADCASTSS 48(DI), Z13
 
-big126:
+big135:
 	CMPQ        SI, $0x00000040
-	JB          small127
+	JB          small136
 	MOVQ        AX, R11
 	BYTE        $0x41
 	BYTE        $0x0f
@@ -2914,11 +3162,11 @@ big126:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         big126
+	JMP         big135
 
-small127:
+small136:
 	TESTQ       SI, SI
-	JZ          out128
+	JZ          out137
 	VMOVUPS     (AX), Z0
 	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -2929,9 +3177,9 @@ small127:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         small127
+	JMP         small136
 
-out128:
+out137:
 	VZEROUPPER
 	RET
 
@@ -2951,9 +3199,9 @@ TEXT ·momentum512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(DI), Z11
 	VBROADCASTSS 60(DI), Z10
 
-big129:
+big138:
 	CMPQ        SI, $0x00000040
-	JB          small130
+	JB          small139
 	MOVQ        AX, R11
 	BYTE        $0x41
 	BYTE        $0x0f
@@ -2987,11 +3235,11 @@ big129:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         big129
+	JMP         big138
 
-small130:
+small139:
 	TESTQ       SI, SI
-	JZ          out131
+	JZ          out140
 	VMOVUPS     (AX), Z0
 	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -3007,9 +3255,9 @@ small130:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         small130
+	JMP         small139
 
-out131:
+out140:
 	VZEROUPPER
 	RET
 
@@ -3033,9 +3281,9 @@ TEXT ·adam512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(DI), Z7
 	VBROADCASTSS 76(DI), Z6
 
-big132:
+big141:
 	CMPQ        SI, $0x00000040
-	JB          small133
+	JB          small142
 	MOVQ        AX, R11
 	BYTE        $0x41
 	BYTE        $0x0f
@@ -3085,11 +3333,11 @@ big132:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         big132
+	JMP         big141
 
-small133:
+small142:
 	TESTQ       SI, SI
-	JZ          out134
+	JZ          out143
 	VMOVUPS     (AX), Z0
 	VMULPS      (CX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
@@ -3112,9 +3360,9 @@ small133:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         small133
+	JMP         small142
 
-out134:
+out143:
 	VZEROUPPER
 	RET
 
@@ -3127,30 +3375,30 @@ TEXT ·affine512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop135:
+loop144:
 	XORQ DI, DI
 
-channel136:
+channel145:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z2
 	XORQ         R8, R8
 
-lane137:
+lane146:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane137
+	JB          lane146
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel136
+	JB          channel145
 	SUBQ        $0x00000001, BX
-	JNZ         loop135
+	JNZ         loop144
 	VZEROUPPER
 	RET
 
@@ -3163,10 +3411,10 @@ TEXT ·affineRelu512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop138:
+loop147:
 	XORQ DI, DI
 
-channel139:
+channel148:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -3174,21 +3422,21 @@ channel139:
 	VPXORQ       Z3, Z3, Z3
 	XORQ         R8, R8
 
-lane140:
+lane149:
 	VMOVUPS     (CX)(R8*1), Z0
 	VFMADD213PS Z2, Z1, Z0
 	VMAXPS      Z0, Z3, Z0
 	VMOVUPS     Z0, (DX)(R8*1)
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, SI
-	JB          lane140
+	JB          lane149
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel139
+	JB          channel148
 	SUBQ        $0x00000001, BX
-	JNZ         loop138
+	JNZ         loop147
 	VZEROUPPER
 	RET
 
@@ -3201,10 +3449,10 @@ TEXT ·normBack512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop141:
+loop150:
 	XORQ DI, DI
 
-channel142:
+channel151:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Z1
 	MOVQ         32(AX), R8
@@ -3214,7 +3462,7 @@ channel142:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane143:
+lane152:
 	VMOVUPS     (DX)(R9*1), Z0
 	VFMADD213PS Z3, Z1, Z0
 	VFMADD231PS (CX)(R9*1), Z2, Z0
@@ -3222,14 +3470,14 @@ lane143:
 	VMOVUPS     Z0, (DX)(R9*1)
 	ADDQ        $0x00000040, R9
 	CMPQ        R9, SI
-	JB          lane143
+	JB          lane152
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel142
+	JB          channel151
 	SUBQ        $0x00000001, BX
-	JNZ         loop141
+	JNZ         loop150
 	VZEROUPPER
 	RET
 
@@ -3259,14 +3507,14 @@ TEXT ·moments8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop144:
+loop153:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane145:
+lane154:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3279,13 +3527,13 @@ lane145:
 	VFMADD231PS  Z16, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane145
+	JB           lane154
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane146:
+lane155:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3298,13 +3546,13 @@ lane146:
 	VFMADD231PS  Z16, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane146
+	JB           lane155
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane147:
+lane156:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3317,13 +3565,13 @@ lane147:
 	VFMADD231PS  Z16, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane147
+	JB           lane156
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane148:
+lane157:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3336,13 +3584,13 @@ lane148:
 	VFMADD231PS  Z16, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane148
+	JB           lane157
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane149:
+lane158:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3355,13 +3603,13 @@ lane149:
 	VFMADD231PS  Z16, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane149
+	JB           lane158
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane150:
+lane159:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3374,13 +3622,13 @@ lane150:
 	VFMADD231PS  Z16, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane150
+	JB           lane159
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane151:
+lane160:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3393,13 +3641,13 @@ lane151:
 	VFMADD231PS  Z16, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane151
+	JB           lane160
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane152:
+lane161:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -3412,13 +3660,13 @@ lane152:
 	VFMADD231PS  Z16, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane152
+	JB           lane161
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop144
+	JNZ          loop153
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3464,14 +3712,14 @@ TEXT ·normSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop153:
+loop162:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane154:
+lane163:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3483,13 +3731,13 @@ lane154:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane154
+	JB           lane163
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane155:
+lane164:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3501,13 +3749,13 @@ lane155:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane155
+	JB           lane164
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane156:
+lane165:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3519,13 +3767,13 @@ lane156:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane156
+	JB           lane165
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane157:
+lane166:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3537,13 +3785,13 @@ lane157:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane157
+	JB           lane166
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane158:
+lane167:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3555,13 +3803,13 @@ lane158:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane158
+	JB           lane167
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane159:
+lane168:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3573,13 +3821,13 @@ lane159:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane159
+	JB           lane168
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane160:
+lane169:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3591,13 +3839,13 @@ lane160:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane160
+	JB           lane169
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane161:
+lane170:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3609,13 +3857,13 @@ lane161:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane161
+	JB           lane170
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop153
+	JNZ          loop162
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3661,14 +3909,14 @@ TEXT ·normSumsRelu8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 896(SI), Z14
 	VMOVUPS 960(SI), Z15
 
-loop162:
+loop171:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane163:
+lane172:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3685,13 +3933,13 @@ lane163:
 	VFMADD231PS  Z18, Z16, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane163
+	JB           lane172
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane164:
+lane173:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3708,13 +3956,13 @@ lane164:
 	VFMADD231PS  Z18, Z16, Z3
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane164
+	JB           lane173
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane165:
+lane174:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3731,13 +3979,13 @@ lane165:
 	VFMADD231PS  Z18, Z16, Z5
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane165
+	JB           lane174
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane166:
+lane175:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3754,13 +4002,13 @@ lane166:
 	VFMADD231PS  Z18, Z16, Z7
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane166
+	JB           lane175
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane167:
+lane176:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3777,13 +4025,13 @@ lane167:
 	VFMADD231PS  Z18, Z16, Z9
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane167
+	JB           lane176
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane168:
+lane177:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3800,13 +4048,13 @@ lane168:
 	VFMADD231PS  Z18, Z16, Z11
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane168
+	JB           lane177
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane169:
+lane178:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3823,13 +4071,13 @@ lane169:
 	VFMADD231PS  Z18, Z16, Z13
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane169
+	JB           lane178
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane170:
+lane179:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z18
@@ -3846,13 +4094,13 @@ lane170:
 	VFMADD231PS  Z18, Z16, Z15
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane170
+	JB           lane179
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop162
+	JNZ          loop171
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VMOVUPS      Z2, 128(SI)
@@ -3890,110 +4138,110 @@ TEXT ·rowSums8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop171:
+loop180:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane172:
+lane181:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z0, Z0
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane172
+	JB     lane181
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane173:
+lane182:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z1, Z1
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane173
+	JB     lane182
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane174:
+lane183:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z2, Z2
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane174
+	JB     lane183
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane175:
+lane184:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z3, Z3
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane175
+	JB     lane184
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane176:
+lane185:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z4, Z4
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane176
+	JB     lane185
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane177:
+lane186:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z5, Z5
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane177
+	JB     lane186
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane178:
+lane187:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Z6, Z6
 	ADDQ   $0x00000040, R10
 	CMPQ   R10, R11
-	JB     lane178
+	JB     lane187
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane179:
+lane188:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z7, Z7
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane179
+	JB      lane188
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop171
+	JNZ     loop180
 	VMOVUPS Z0, (SI)
 	VMOVUPS Z1, 64(SI)
 	VMOVUPS Z2, 128(SI)
@@ -4023,118 +4271,118 @@ TEXT ·dots8_512(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Z6
 	VMOVUPS 448(SI), Z7
 
-loop180:
+loop189:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane181:
+lane190:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane181
+	JB          lane190
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane182:
+lane191:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z1
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane182
+	JB          lane191
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane183:
+lane192:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z2
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane183
+	JB          lane192
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane184:
+lane193:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z3
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane184
+	JB          lane193
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane185:
+lane194:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z4
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane185
+	JB          lane194
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane186:
+lane195:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z5
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane186
+	JB          lane195
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane187:
+lane196:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z6
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane187
+	JB          lane196
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane188:
+lane197:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z8
 	VFMADD231PS (DX)(R10*1), Z8, Z7
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane188
+	JB          lane197
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop180
+	JNZ         loop189
 	VMOVUPS     Z0, (SI)
 	VMOVUPS     Z1, 64(SI)
 	VMOVUPS     Z2, 128(SI)
@@ -4158,14 +4406,14 @@ TEXT ·moments1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop189:
+loop198:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane190:
+lane199:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -4178,13 +4426,13 @@ lane190:
 	VFMADD231PS  Z2, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane190
+	JB           lane199
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop189
+	JNZ          loop198
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -4202,14 +4450,14 @@ TEXT ·normSums1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop191:
+loop200:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane192:
+lane201:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -4221,13 +4469,13 @@ lane192:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane192
+	JB           lane201
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop191
+	JNZ          loop200
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -4245,14 +4493,14 @@ TEXT ·normSumsRelu1_512(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 
-loop193:
+loop202:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane194:
+lane203:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Z4
@@ -4269,13 +4517,13 @@ lane194:
 	VFMADD231PS  Z4, Z2, Z1
 	ADDQ         $0x00000040, R10
 	CMPQ         R10, R11
-	JB           lane194
+	JB           lane203
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop193
+	JNZ          loop202
 	VMOVUPS      Z0, (SI)
 	VMOVUPS      Z1, 64(SI)
 	VZEROUPPER
@@ -4292,26 +4540,26 @@ TEXT ·rowSums1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop195:
+loop204:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane196:
+lane205:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Z0, Z0
 	ADDQ    $0x00000040, R10
 	CMPQ    R10, R11
-	JB      lane196
+	JB      lane205
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop195
+	JNZ     loop204
 	VMOVUPS Z0, (SI)
 	VZEROUPPER
 	RET
@@ -4327,27 +4575,27 @@ TEXT ·dots1_512(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Z0
 
-loop197:
+loop206:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane198:
+lane207:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Z1
 	VFMADD231PS (DX)(R10*1), Z1, Z0
 	ADDQ        $0x00000040, R10
 	CMPQ        R10, R11
-	JB          lane198
+	JB          lane207
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop197
+	JNZ         loop206
 	VMOVUPS     Z0, (SI)
 	VZEROUPPER
 	RET
@@ -4359,59 +4607,66 @@ TEXT ·maxPool512(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Z15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big199:
-	MOVQ    SI, DI
-	SUBQ    BX, DI
-	CMPQ    DI, $0x00000100
-	JB      small200
+loop208:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big209:
+	MOVQ    DI, R8
+	SUBQ    SI, R8
+	CMPQ    R8, $0x00000100
+	JB      small210
 	VMOVAPS Z15, Z0
 	VMOVAPS Z15, Z1
 	VMOVAPS Z15, Z2
 	VMOVAPS Z15, Z3
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap202:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Z0, Z0
-	VMAXPS  64(R9), Z1, Z1
-	VMAXPS  128(R9), Z2, Z2
-	VMAXPS  192(R9), Z3, Z3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap202
-	VMOVUPS Z0, (DX)(BX*1)
-	VMOVUPS Z1, 64(DX)(BX*1)
-	VMOVUPS Z2, 128(DX)(BX*1)
-	VMOVUPS Z3, 192(DX)(BX*1)
-	ADDQ    $0x00000100, BX
-	JMP     big199
+tap212:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Z0, Z0
+	VMAXPS  64(R10), Z1, Z1
+	VMAXPS  128(R10), Z2, Z2
+	VMAXPS  192(R10), Z3, Z3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap212
+	VMOVUPS Z0, (DX)(SI*1)
+	VMOVUPS Z1, 64(DX)(SI*1)
+	VMOVUPS Z2, 128(DX)(SI*1)
+	VMOVUPS Z3, 192(DX)(SI*1)
+	ADDQ    $0x00000100, SI
+	JMP     big209
 
-small200:
-	CMPQ    BX, SI
-	JAE     out201
+small210:
+	CMPQ    SI, DI
+	JAE     out211
 	VMOVAPS Z15, Z0
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap203:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Z0, Z0
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap203
-	VMOVUPS Z0, (DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small200
+tap213:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Z0, Z0
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap213
+	VMOVUPS Z0, (DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small210
 
-out201:
+out211:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop208
 	VZEROUPPER
 	RET
 
@@ -4422,64 +4677,71 @@ TEXT ·sumPool512(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Z15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big204:
-	MOVQ   SI, DI
-	SUBQ   BX, DI
-	CMPQ   DI, $0x00000100
-	JB     small205
+loop214:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big215:
+	MOVQ   DI, R8
+	SUBQ   SI, R8
+	CMPQ   R8, $0x00000100
+	JB     small216
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap207:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Z0, Z0
-	VADDPS  64(R9), Z1, Z1
-	VADDPS  128(R9), Z2, Z2
-	VADDPS  192(R9), Z3, Z3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap207
+tap218:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Z0, Z0
+	VADDPS  64(R10), Z1, Z1
+	VADDPS  128(R10), Z2, Z2
+	VADDPS  192(R10), Z3, Z3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap218
 	VMULPS  Z15, Z0, Z0
-	VMOVUPS Z0, (DX)(BX*1)
+	VMOVUPS Z0, (DX)(SI*1)
 	VMULPS  Z15, Z1, Z1
-	VMOVUPS Z1, 64(DX)(BX*1)
+	VMOVUPS Z1, 64(DX)(SI*1)
 	VMULPS  Z15, Z2, Z2
-	VMOVUPS Z2, 128(DX)(BX*1)
+	VMOVUPS Z2, 128(DX)(SI*1)
 	VMULPS  Z15, Z3, Z3
-	VMOVUPS Z3, 192(DX)(BX*1)
-	ADDQ    $0x00000100, BX
-	JMP     big204
+	VMOVUPS Z3, 192(DX)(SI*1)
+	ADDQ    $0x00000100, SI
+	JMP     big215
 
-small205:
-	CMPQ   BX, SI
-	JAE    out206
+small216:
+	CMPQ   SI, DI
+	JAE    out217
 	VPXORQ Z0, Z0, Z0
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap208:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Z0, Z0
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap208
+tap219:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Z0, Z0
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap219
 	VMULPS  Z15, Z0, Z0
-	VMOVUPS Z0, (DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small205
+	VMOVUPS Z0, (DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small216
 
-out206:
+out217:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop214
 	VZEROUPPER
 	RET
 
@@ -4494,11 +4756,11 @@ TEXT ·maxPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big209:
+big220:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000080
-	JB      small210
+	JB      small221
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	VMOVUPS 64(DX)(DI*1), Z1
@@ -4506,7 +4768,7 @@ big209:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap212:
+tap223:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -4527,19 +4789,19 @@ tap212:
 	VMOVUPS   Z7, 64(R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap212
+	JB        tap223
 	ADDQ      $0x00000080, DI
-	JMP       big209
+	JMP       big220
 
-small210:
+small221:
 	CMPQ    DI, R8
-	JAE     out211
+	JAE     out222
 	VMOVUPS (DX)(DI*1), Z0
 	VMOVUPS (SI)(DI*1), Z2
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap213:
+tap224:
 	MOVQ      (R10)(R9*8), R11
 	ADDQ      CX, R11
 	ADDQ      DI, R11
@@ -4554,11 +4816,11 @@ tap213:
 	VMOVUPS   Z6, (R12)
 	INCQ      R9
 	CMPQ      R9, 32(AX)
-	JB        tap213
+	JB        tap224
 	ADDQ      $0x00000040, DI
-	JMP       small210
+	JMP       small221
 
-out211:
+out222:
 	VZEROUPPER
 	RET
 
@@ -4572,11 +4834,11 @@ TEXT ·sumPoolBack512(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big214:
+big225:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000100
-	JB     small215
+	JB     small226
 	VMULPS (CX)(BX*1), Z15, Z0
 	VMULPS 64(CX)(BX*1), Z15, Z1
 	VMULPS 128(CX)(BX*1), Z15, Z2
@@ -4584,7 +4846,7 @@ big214:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap217:
+tap228:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -4598,18 +4860,18 @@ tap217:
 	VMOVUPS Z7, 192(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap217
+	JB      tap228
 	ADDQ    $0x00000100, BX
-	JMP     big214
+	JMP     big225
 
-small215:
+small226:
 	CMPQ   BX, SI
-	JAE    out216
+	JAE    out227
 	VMULPS (CX)(BX*1), Z15, Z0
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap218:
+tap229:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -4617,11 +4879,11 @@ tap218:
 	VMOVUPS Z4, (R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap218
+	JB      tap229
 	ADDQ    $0x00000040, BX
-	JMP     small215
+	JMP     small226
 
-out216:
+out227:
 	VZEROUPPER
 	RET
 
@@ -4636,16 +4898,16 @@ TEXT ·depthwise4_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop219:
+loop230:
 	XORQ R9, R9
 
-lane220:
+lane231:
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VPXORQ  Z2, Z2, Z2
 	VPXORQ  Z3, Z3, Z3
 	CMPQ    16(AX), $0x00
-	JE      sum221
+	JE      sum232
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Z0
@@ -4653,12 +4915,12 @@ lane220:
 	VMOVUPS (R10)(SI*2), Z2
 	VMOVUPS (R10)(R8*1), Z3
 
-sum221:
+sum232:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap222:
+tap233:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -4674,7 +4936,7 @@ tap222:
 	VFMADD231PS  (R13)(R8*1), Z14, Z3
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap222
+	JB           tap233
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Z0, (R10)
@@ -4683,7 +4945,7 @@ tap222:
 	VMOVUPS      Z3, (R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane220
+	JB           lane231
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -4694,7 +4956,7 @@ tap222:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop219
+	JNZ          loop230
 	VZEROUPPER
 	RET
 
@@ -4709,23 +4971,23 @@ TEXT ·depthwise1_512(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop223:
+loop234:
 	XORQ R8, R8
 
-lane224:
+lane235:
 	VPXORQ  Z0, Z0, Z0
 	CMPQ    16(AX), $0x00
-	JE      sum225
+	JE      sum236
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Z0
 
-sum225:
+sum236:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap226:
+tap237:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -4735,18 +4997,18 @@ tap226:
 	VFMADD231PS  (R12), Z14, Z0
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap226
+	JB           tap237
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane224
+	JB           lane235
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop223
+	JNZ          loop234
 	VZEROUPPER
 	RET
 
@@ -4757,72 +5019,79 @@ TEXT ·weighted512(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 56(AX), BX
-	MOVQ 40(AX), DI
-	XORQ SI, SI
+	MOVQ 104(AX), SI
 
-big227:
-	MOVQ   DI, R8
-	SUBQ   SI, R8
-	CMPQ   R8, $0x00000100
-	JB     small228
+loop238:
+	MOVQ 40(AX), R8
+	XORQ DI, DI
+
+big239:
+	MOVQ   R8, R9
+	SUBQ   DI, R9
+	CMPQ   R9, $0x00000100
+	JB     small240
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap230:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Z4
-	VFMADD231PS (R11), Z4, Z0
-	VMOVUPS     64(R12), Z5
-	VFMADD231PS 64(R11), Z5, Z1
-	VMOVUPS     128(R12), Z6
-	VFMADD231PS 128(R11), Z6, Z2
-	VMOVUPS     192(R12), Z7
-	VFMADD231PS 192(R11), Z7, Z3
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap230
-	VMOVUPS     Z0, (DX)(SI*1)
-	VMOVUPS     Z1, 64(DX)(SI*1)
-	VMOVUPS     Z2, 128(DX)(SI*1)
-	VMOVUPS     Z3, 192(DX)(SI*1)
-	ADDQ        $0x00000100, SI
-	JMP         big227
+tap242:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Z4
+	VFMADD231PS (R12), Z4, Z0
+	VMOVUPS     64(R13), Z5
+	VFMADD231PS 64(R12), Z5, Z1
+	VMOVUPS     128(R13), Z6
+	VFMADD231PS 128(R12), Z6, Z2
+	VMOVUPS     192(R13), Z7
+	VFMADD231PS 192(R12), Z7, Z3
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap242
+	VMOVUPS     Z0, (DX)(DI*1)
+	VMOVUPS     Z1, 64(DX)(DI*1)
+	VMOVUPS     Z2, 128(DX)(DI*1)
+	VMOVUPS     Z3, 192(DX)(DI*1)
+	ADDQ        $0x00000100, DI
+	JMP         big239
 
-small228:
-	CMPQ   SI, DI
-	JAE    out229
+small240:
+	CMPQ   DI, R8
+	JAE    out241
 	VPXORQ Z0, Z0, Z0
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap231:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Z4
-	VFMADD231PS (R11), Z4, Z0
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap231
-	VMOVUPS     Z0, (DX)(SI*1)
-	ADDQ        $0x00000040, SI
-	JMP         small228
+tap243:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Z4
+	VFMADD231PS (R12), Z4, Z0
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap243
+	VMOVUPS     Z0, (DX)(DI*1)
+	ADDQ        $0x00000040, DI
+	JMP         small240
 
-out229:
+out241:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, SI
+	JNZ  loop238
 	VZEROUPPER
 	RET
 
@@ -4837,9 +5106,9 @@ TEXT ·round512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Z15
 
-big232:
+big244:
 	CMPQ    DI, $0x00000080
-	JB      small233
+	JB      small245
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -4867,11 +5136,11 @@ big232:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big232
+	JMP     big244
 
-small233:
+small245:
 	TESTQ   DI, DI
-	JZ      out234
+	JZ      out246
 	VMOVUPS (DX), Z0
 	VPSLLD  $0x0f, Z0, Z1
 	VPSRLD  $0x1f, Z1, Z1
@@ -4888,9 +5157,9 @@ small233:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small233
+	JMP     small245
 
-out234:
+out246:
 	VZEROUPPER
 	RET
 
@@ -4902,14 +5171,14 @@ TEXT ·shorten512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop235:
+loop247:
 	VMOVUPS (DX), Z0
 	VPSRLD  $0x10, Z0, Z0
 	VPMOVDW Z0, (CX)
 	ADDQ    $0x00000040, DX
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000040, AX
-	JNZ     loop235
+	JNZ     loop247
 	VZEROUPPER
 	RET
 
@@ -4921,23 +5190,23 @@ TEXT ·widen512(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop236:
+loop248:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop237:
+loop249:
 	VPMOVZXWD (DI), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (SI)
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop237
+	JNZ       loop249
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop236
+	JNZ       loop248
 	VZEROUPPER
 	RET
 
@@ -4951,10 +5220,10 @@ TEXT ·winogradInput2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop238:
+loop250:
 	XORQ R8, R8
 
-lane239:
+lane251:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -5090,11 +5359,11 @@ lane239:
 	ADDQ    R10, R9
 	ADDQ    $0x00000040, R8
 	CMPQ    R8, 40(AX)
-	JB      lane239
+	JB      lane251
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop238
+	JNZ     loop250
 	VZEROUPPER
 	RET
 
@@ -5109,17 +5378,17 @@ TEXT ·winogradOutput2_512(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop240:
+loop252:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain241
+	JZ           plain253
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain241:
+plain253:
 	XORQ R9, R9
 
-lane242:
+lane254:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -5192,20 +5461,20 @@ lane242:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh243
+	JE      fresh255
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh243:
+fresh255:
 	CMPQ   80(AX), $0x00
-	JE     linear244
+	JE     linear256
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear244:
+linear256:
 	MOVQ    (BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -5221,31 +5490,31 @@ linear244:
 	VADDPS  Z14, Z0, Z0
 	VADDPS  Z14, Z1, Z1
 	CMPQ    72(AX), $0x00
-	JE      fresh245
+	JE      fresh257
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Z0, Z0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Z1, Z1
 
-fresh245:
+fresh257:
 	CMPQ   80(AX), $0x00
-	JE     linear246
+	JE     linear258
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 
-linear246:
+linear258:
 	MOVQ    8(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Z1, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane242
+	JB      lane254
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop240
+	JNZ     loop252
 	VZEROUPPER
 	RET
 
@@ -5260,7 +5529,7 @@ TEXT ·winogradWeights2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane247:
+lane259:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -5391,7 +5660,7 @@ lane247:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane247
+	JB      lane259
 	VZEROUPPER
 	RET
 
@@ -5405,7 +5674,7 @@ TEXT ·winogradSpread2_512(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane248:
+lane260:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -5499,7 +5768,7 @@ lane248:
 	ADDQ    R9, R8
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane248
+	JB      lane260
 	VZEROUPPER
 	RET
 
@@ -5514,7 +5783,7 @@ TEXT ·winogradGather2_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Z12
 	XORQ         DI, DI
 
-lane249:
+lane261:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -5638,7 +5907,7 @@ lane249:
 	VMOVUPS Z8, (R8)(R9*1)
 	ADDQ    $0x00000040, DI
 	CMPQ    DI, 40(AX)
-	JB      lane249
+	JB      lane261
 	VZEROUPPER
 	RET
 
@@ -5656,10 +5925,10 @@ TEXT ·winogradInput4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Z15
 	MOVQ         32(AX), DI
 
-loop250:
+loop262:
 	XORQ R8, R8
 
-lane251:
+lane263:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -6087,11 +6356,11 @@ lane251:
 	ADDQ        R10, R9
 	ADDQ        $0x00000040, R8
 	CMPQ        R8, 40(AX)
-	JB          lane251
+	JB          lane263
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop250
+	JNZ         loop262
 	VZEROUPPER
 	RET
 
@@ -6109,17 +6378,17 @@ TEXT ·winogradOutput4_512(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop252:
+loop264:
 	VPXORQ       Z14, Z14, Z14
 	TESTQ        R8, R8
-	JZ           plain253
+	JZ           plain265
 	VBROADCASTSS (R8), Z14
 	ADDQ         $0x00000004, R8
 
-plain253:
+plain265:
 	XORQ R9, R9
 
-lane254:
+lane266:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -6316,7 +6585,7 @@ lane254:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh255
+	JE          fresh267
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        32(BX), R11
@@ -6326,16 +6595,16 @@ lane254:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh255:
+fresh267:
 	CMPQ   80(AX), $0x00
-	JE     linear256
+	JE     linear268
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear256:
+linear268:
 	MOVQ        (BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -6367,7 +6636,7 @@ linear256:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh257
+	JE          fresh269
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        40(BX), R11
@@ -6377,16 +6646,16 @@ linear256:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh257:
+fresh269:
 	CMPQ   80(AX), $0x00
-	JE     linear258
+	JE     linear270
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear258:
+linear270:
 	MOVQ        8(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -6418,7 +6687,7 @@ linear258:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh259
+	JE          fresh271
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        48(BX), R11
@@ -6428,16 +6697,16 @@ linear258:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh259:
+fresh271:
 	CMPQ   80(AX), $0x00
-	JE     linear260
+	JE     linear272
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear260:
+linear272:
 	MOVQ        16(BX), R11
 	VMOVUPS     Z0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -6469,7 +6738,7 @@ linear260:
 	VADDPS      Z14, Z2, Z2
 	VADDPS      Z14, Z3, Z3
 	CMPQ        72(AX), $0x00
-	JE          fresh261
+	JE          fresh273
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Z0, Z0
 	MOVQ        56(BX), R11
@@ -6479,16 +6748,16 @@ linear260:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Z3, Z3
 
-fresh261:
+fresh273:
 	CMPQ   80(AX), $0x00
-	JE     linear262
+	JE     linear274
 	VPXORQ Z11, Z11, Z11
 	VMAXPS Z0, Z11, Z0
 	VMAXPS Z1, Z11, Z1
 	VMAXPS Z2, Z11, Z2
 	VMAXPS Z3, Z11, Z3
 
-linear262:
+linear274:
 	MOVQ    24(BX), R11
 	VMOVUPS Z0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -6499,11 +6768,11 @@ linear262:
 	VMOVUPS Z3, (R10)(R11*1)
 	ADDQ    $0x00000040, R9
 	CMPQ    R9, 40(AX)
-	JB      lane254
+	JB      lane266
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop252
+	JNZ     loop264
 	VZEROUPPER
 	RET
 
@@ -6522,7 +6791,7 @@ TEXT ·winogradWeights4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z3
 	XORQ         DI, DI
 
-lane263:
+lane275:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -6764,7 +7033,7 @@ lane263:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane263
+	JB          lane275
 	VZEROUPPER
 	RET
 
@@ -6781,7 +7050,7 @@ TEXT ·winogradSpread4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Z14
 	XORQ         DI, DI
 
-lane264:
+lane276:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -7061,7 +7330,7 @@ lane264:
 	ADDQ        R9, R8
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane264
+	JB          lane276
 	VZEROUPPER
 	RET
 
@@ -7080,7 +7349,7 @@ TEXT ·winogradGather4_512(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Z11
 	XORQ         DI, DI
 
-lane265:
+lane277:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -7322,7 +7591,7 @@ lane265:
 	VMOVUPS     Z8, (R8)(R9*1)
 	ADDQ        $0x00000040, DI
 	CMPQ        DI, 40(AX)
-	JB          lane265
+	JB          lane277
 	VZEROUPPER
 	RET
 
@@ -7344,7 +7613,7 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y11, Y11, Y11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched266
+	JZ         fetched278
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -7366,73 +7635,73 @@ TEXT ·product6x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched266:
+fetched278:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum268
-	JA      bias267
+	JB      sum280
+	JA      bias279
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum268
+	JBE     sum280
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum268
+	JBE     sum280
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum268
+	JBE     sum280
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
 	CMPQ    DX, $0x00000004
-	JBE     sum268
+	JBE     sum280
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y8
 	VMOVUPS (CX)(SI*1), Y9
 	CMPQ    DX, $0x00000005
-	JBE     sum268
+	JBE     sum280
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y10
 	VMOVUPS (CX)(SI*1), Y11
-	JMP     sum268
+	JMP     sum280
 
-bias267:
+bias279:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same269
+	JE           same281
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum268
+	JBE          sum280
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum268
+	JBE          sum280
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum268
+	JBE          sum280
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
 	CMPQ         DX, $0x00000004
-	JBE          sum268
+	JBE          sum280
 	VBROADCASTSS 16(BX), Y8
 	VBROADCASTSS 16(BX), Y9
 	CMPQ         DX, $0x00000005
-	JBE          sum268
+	JBE          sum280
 	VBROADCASTSS 20(BX), Y10
 	VBROADCASTSS 20(BX), Y11
-	JMP          sum268
+	JMP          sum280
 
-same269:
+same281:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -7446,7 +7715,7 @@ same269:
 	VMOVUPS (BX), Y10
 	VMOVUPS 32(BX), Y11
 
-sum268:
+sum280:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7456,13 +7725,13 @@ sum268:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop270:
+loop282:
 	MOVQ 56(AX), R11
 
-loop271:
+loop283:
 	MOVQ 48(AX), R12
 
-loop272:
+loop284:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (CX), Y14
@@ -7486,18 +7755,18 @@ loop272:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 	SUBQ         $0x00000001, R12
-	JNZ          loop272
+	JNZ          loop284
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop271
+	JNZ          loop283
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop270
+	JNZ          loop282
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store273
+	JZ           store285
 	VXORPS       Y14, Y14, Y14
 	VMAXPS       Y0, Y14, Y0
 	VMAXPS       Y1, Y14, Y1
@@ -7512,7 +7781,7 @@ loop272:
 	VMAXPS       Y10, Y14, Y10
 	VMAXPS       Y11, Y14, Y11
 
-store273:
+store285:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7520,32 +7789,32 @@ store273:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end274
+	JBE     end286
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end274
+	JBE     end286
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end274
+	JBE     end286
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end274
+	JBE     end286
 	ADDQ    DX, CX
 	VMOVUPS Y8, (CX)
 	VMOVUPS Y9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end274
+	JBE     end286
 	ADDQ    DX, CX
 	VMOVUPS Y10, (CX)
 	VMOVUPS Y11, (CX)(BX*1)
 
-end274:
+end286:
 	VZEROUPPER
 	RET
 
@@ -7563,7 +7832,7 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y7, Y7, Y7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched275
+	JZ         fetched287
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -7579,55 +7848,55 @@ TEXT ·product4x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched275:
+fetched287:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum277
-	JA      bias276
+	JB      sum289
+	JA      bias288
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum277
+	JBE     sum289
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
 	CMPQ    DX, $0x00000002
-	JBE     sum277
+	JBE     sum289
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y4
 	VMOVUPS (CX)(SI*1), Y5
 	CMPQ    DX, $0x00000003
-	JBE     sum277
+	JBE     sum289
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y6
 	VMOVUPS (CX)(SI*1), Y7
-	JMP     sum277
+	JMP     sum289
 
-bias276:
+bias288:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same278
+	JE           same290
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum277
+	JBE          sum289
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
 	CMPQ         DX, $0x00000002
-	JBE          sum277
+	JBE          sum289
 	VBROADCASTSS 8(BX), Y4
 	VBROADCASTSS 8(BX), Y5
 	CMPQ         DX, $0x00000003
-	JBE          sum277
+	JBE          sum289
 	VBROADCASTSS 12(BX), Y6
 	VBROADCASTSS 12(BX), Y7
-	JMP          sum277
+	JMP          sum289
 
-same278:
+same290:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
@@ -7637,7 +7906,7 @@ same278:
 	VMOVUPS (BX), Y6
 	VMOVUPS 32(BX), Y7
 
-sum277:
+sum289:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7646,13 +7915,13 @@ sum277:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop279:
+loop291:
 	MOVQ 56(AX), R10
 
-loop280:
+loop292:
 	MOVQ 48(AX), R11
 
-loop281:
+loop293:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (CX), Y10
@@ -7670,18 +7939,18 @@ loop281:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop281
+	JNZ          loop293
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop280
+	JNZ          loop292
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop279
+	JNZ          loop291
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store282
+	JZ           store294
 	VXORPS       Y10, Y10, Y10
 	VMAXPS       Y0, Y10, Y0
 	VMAXPS       Y1, Y10, Y1
@@ -7692,7 +7961,7 @@ loop281:
 	VMAXPS       Y6, Y10, Y6
 	VMAXPS       Y7, Y10, Y7
 
-store282:
+store294:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7700,22 +7969,22 @@ store282:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end283
+	JBE     end295
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end283
+	JBE     end295
 	ADDQ    DX, CX
 	VMOVUPS Y4, (CX)
 	VMOVUPS Y5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end283
+	JBE     end295
 	ADDQ    DX, CX
 	VMOVUPS Y6, (CX)
 	VMOVUPS Y7, (CX)(BX*1)
 
-end283:
+end295:
 	VZEROUPPER
 	RET
 
@@ -7729,7 +7998,7 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	VXORPS     Y3, Y3, Y3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched284
+	JZ         fetched296
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -7739,43 +8008,43 @@ TEXT ·product2x2_256(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched284:
+fetched296:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum286
-	JA      bias285
+	JB      sum298
+	JA      bias297
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Y0
 	VMOVUPS (CX)(SI*1), Y1
 	CMPQ    DX, $0x00000001
-	JBE     sum286
+	JBE     sum298
 	ADDQ    BX, CX
 	VMOVUPS (CX), Y2
 	VMOVUPS (CX)(SI*1), Y3
-	JMP     sum286
+	JMP     sum298
 
-bias285:
+bias297:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same287
+	JE           same299
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS (BX), Y1
 	CMPQ         DX, $0x00000001
-	JBE          sum286
+	JBE          sum298
 	VBROADCASTSS 4(BX), Y2
 	VBROADCASTSS 4(BX), Y3
-	JMP          sum286
+	JMP          sum298
 
-same287:
+same299:
 	VMOVUPS (BX), Y0
 	VMOVUPS 32(BX), Y1
 	VMOVUPS (BX), Y2
 	VMOVUPS 32(BX), Y3
 
-sum286:
+sum298:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), BX
@@ -7783,13 +8052,13 @@ sum286:
 	MOVQ 40(AX), DI
 	MOVQ 80(AX), R8
 
-loop288:
+loop300:
 	MOVQ 56(AX), R9
 
-loop289:
+loop301:
 	MOVQ 48(AX), R10
 
-loop290:
+loop302:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -7801,25 +8070,25 @@ loop290:
 	ADDQ         SI, CX
 	ADDQ         DI, DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop290
+	JNZ          loop302
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop289
+	JNZ          loop301
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R8
-	JNZ          loop288
+	JNZ          loop300
 	MOVQ         144(AX), CX
 	TESTQ        CX, CX
-	JZ           store291
+	JZ           store303
 	VXORPS       Y6, Y6, Y6
 	VMAXPS       Y0, Y6, Y0
 	VMAXPS       Y1, Y6, Y1
 	VMAXPS       Y2, Y6, Y2
 	VMAXPS       Y3, Y6, Y3
 
-store291:
+store303:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -7827,12 +8096,12 @@ store291:
 	VMOVUPS Y0, (CX)
 	VMOVUPS Y1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end292
+	JBE     end304
 	ADDQ    DX, CX
 	VMOVUPS Y2, (CX)
 	VMOVUPS Y3, (CX)(BX*1)
 
-end292:
+end304:
 	VZEROUPPER
 	RET
 
@@ -7849,7 +8118,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    120(AX), $0x00
-	JE      sum293
+	JE      sum305
 	MOVQ    128(AX), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
@@ -7860,7 +8129,7 @@ TEXT ·line256(SB), NOSPLIT, $0-8
 	VMOVUPS 192(CX), Y6
 	VMOVUPS 224(CX), Y7
 
-sum293:
+sum305:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 136(AX), BX
@@ -7869,13 +8138,13 @@ sum293:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop294:
+loop306:
 	MOVQ 56(AX), R10
 
-loop295:
+loop307:
 	MOVQ 48(AX), R11
 
-loop296:
+loop308:
 	VBROADCASTSS (CX), Y15
 	VFMADD231PS  (DX), Y15, Y0
 	VFMADD231PS  (DX)(BX*1), Y15, Y2
@@ -7888,17 +8157,17 @@ loop296:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 	SUBQ         $0x00000001, R11
-	JNZ          loop296
+	JNZ          loop308
 	ADDQ         64(AX), CX
 	ADDQ         72(AX), DX
 	SUBQ         $0x00000001, R10
-	JNZ          loop295
+	JNZ          loop307
 	ADDQ         88(AX), CX
 	ADDQ         96(AX), DX
 	SUBQ         $0x00000001, R9
-	JNZ          loop294
+	JNZ          loop306
 	CMPQ         144(AX), $0x00
-	JE           store297
+	JE           store309
 	VXORPS       Y15, Y15, Y15
 	VMAXPS       Y0, Y15, Y0
 	VMAXPS       Y1, Y15, Y1
@@ -7909,7 +8178,7 @@ loop296:
 	VMAXPS       Y6, Y15, Y6
 	VMAXPS       Y7, Y15, Y7
 
-store297:
+store309:
 	MOVQ    16(AX), AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -7943,10 +8212,10 @@ TEXT ·correlate256(SB), NOSPLIT, $0-8
 	VMOVUPS 448(BX), Y7
 	MOVQ    56(AX), R9
 
-loop298:
+loop310:
 	MOVQ 48(AX), R10
 
-loop299:
+loop311:
 	VMOVUPS     (DX), Y8
 	VMOVUPS     (DX)(DI*1), Y9
 	VMOVUPS     (DX)(DI*2), Y10
@@ -7964,11 +8233,11 @@ loop299:
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	SUBQ        $0x00000001, R10
-	JNZ         loop299
+	JNZ         loop311
 	ADDQ        64(AX), CX
 	ADDQ        72(AX), DX
 	SUBQ        $0x00000001, R9
-	JNZ         loop298
+	JNZ         loop310
 	VMOVUPS     Y0, (BX)
 	VMOVUPS     Y1, 64(BX)
 	VMOVUPS     Y2, 128(BX)
@@ -8055,9 +8324,9 @@ TEXT ·add256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big300:
+big312:
 	CMPQ    AX, $0x00000080
-	JB      small301
+	JB      small313
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -8075,11 +8344,11 @@ big300:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big300
+	JMP     big312
 
-small301:
+small313:
 	TESTQ   AX, AX
-	JZ      out302
+	JZ      out314
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMOVUPS Y0, (CX)
@@ -8091,9 +8360,9 @@ small301:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small301
+	JMP     small313
 
-out302:
+out314:
 	VZEROUPPER
 	RET
 
@@ -8108,9 +8377,9 @@ TEXT ·addRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big303:
+big315:
 	CMPQ    AX, $0x00000080
-	JB      small304
+	JB      small316
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -8132,11 +8401,11 @@ big303:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big303
+	JMP     big315
 
-small304:
+small316:
 	TESTQ   AX, AX
-	JZ      out305
+	JZ      out317
 	VMOVUPS (DX), Y0
 	VADDPS  (BX), Y0, Y0
 	VMAXPS  Y0, Y15, Y0
@@ -8150,9 +8419,9 @@ small304:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small304
+	JMP     small316
 
-out305:
+out317:
 	VZEROUPPER
 	RET
 
@@ -8167,9 +8436,9 @@ TEXT ·relu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big306:
+big318:
 	CMPQ    AX, $0x00000080
-	JB      small307
+	JB      small319
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -8187,11 +8456,11 @@ big306:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big306
+	JMP     big318
 
-small307:
+small319:
 	TESTQ   AX, AX
-	JZ      out308
+	JZ      out320
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMOVUPS Y0, (CX)
@@ -8203,9 +8472,9 @@ small307:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small307
+	JMP     small319
 
-out308:
+out320:
 	VZEROUPPER
 	RET
 
@@ -8221,9 +8490,9 @@ TEXT ·clamp256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big309:
+big321:
 	CMPQ    DI, $0x00000080
-	JB      small310
+	JB      small322
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -8245,11 +8514,11 @@ big309:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big309
+	JMP     big321
 
-small310:
+small322:
 	TESTQ   DI, DI
-	JZ      out311
+	JZ      out323
 	VMOVUPS (DX), Y0
 	VMAXPS  Y0, Y15, Y0
 	VMINPS  Y0, Y14, Y0
@@ -8263,9 +8532,9 @@ small310:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small310
+	JMP     small322
 
-out311:
+out323:
 	VZEROUPPER
 	RET
 
@@ -8280,9 +8549,9 @@ TEXT ·reluBack256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big312:
+big324:
 	CMPQ    AX, $0x00000080
-	JB      small313
+	JB      small325
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8308,11 +8577,11 @@ big312:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, AX
-	JMP     big312
+	JMP     big324
 
-small313:
+small325:
 	TESTQ   AX, AX
-	JZ      out314
+	JZ      out326
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8328,9 +8597,9 @@ small313:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, AX
-	JMP     small313
+	JMP     small325
 
-out314:
+out326:
 	VZEROUPPER
 	RET
 
@@ -8346,9 +8615,9 @@ TEXT ·clampBack256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big315:
+big327:
 	CMPQ    DI, $0x00000040
-	JB      small316
+	JB      small328
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8368,11 +8637,11 @@ big315:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     big315
+	JMP     big327
 
-small316:
+small328:
 	TESTQ   DI, DI
-	JZ      out317
+	JZ      out329
 	VMOVUPS (DX), Y0
 	VMOVUPS (BX), Y4
 	VCMPPS  $0x1e, Y15, Y4, Y8
@@ -8392,9 +8661,9 @@ small316:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small316
+	JMP     small328
 
-out317:
+out329:
 	VZEROUPPER
 	RET
 
@@ -8410,9 +8679,9 @@ TEXT ·scale256(SB), NOSPLIT, $0-8
 	VXORPS       Y15, Y15, Y15
 	VBROADCASTSS 40(AX), Y14
 
-big318:
+big330:
 	CMPQ    DI, $0x00000080
-	JB      small319
+	JB      small331
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -8426,11 +8695,11 @@ big318:
 	ADDQ    $0x00000080, BX
 	ADDQ    $0x00000080, SI
 	SUBQ    $0x00000080, DI
-	JMP     big318
+	JMP     big330
 
-small319:
+small331:
 	TESTQ   DI, DI
-	JZ      out320
+	JZ      out332
 	VMULPS  (DX), Y14, Y0
 	VMOVUPS Y0, (CX)
 	VMULPS  32(DX), Y14, Y1
@@ -8440,9 +8709,9 @@ small319:
 	ADDQ    $0x00000040, BX
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000040, DI
-	JMP     small319
+	JMP     small331
 
-out320:
+out332:
 	VZEROUPPER
 	RET
 
@@ -8456,9 +8725,9 @@ TEXT ·affineEach256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), AX
 
-big321:
+big333:
 	CMPQ        AX, $0x00000080
-	JB          small322
+	JB          small334
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8480,11 +8749,11 @@ big321:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big321
+	JMP         big333
 
-small322:
+small334:
 	TESTQ       AX, AX
-	JZ          out323
+	JZ          out335
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8498,9 +8767,9 @@ small322:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small322
+	JMP         small334
 
-out323:
+out335:
 	VZEROUPPER
 	RET
 
@@ -8515,9 +8784,9 @@ TEXT ·affineEachRelu256(SB), NOSPLIT, $0-8
 	MOVQ   32(AX), AX
 	VXORPS Y15, Y15, Y15
 
-big324:
+big336:
 	CMPQ        AX, $0x00000080
-	JB          small325
+	JB          small337
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8543,11 +8812,11 @@ big324:
 	ADDQ        $0x00000080, BX
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x00000080, AX
-	JMP         big324
+	JMP         big336
 
-small325:
+small337:
 	TESTQ       AX, AX
-	JZ          out326
+	JZ          out338
 	VMOVUPS     (SI), Y0
 	VMOVUPS     (DX), Y4
 	VFMADD231PS (BX), Y4, Y0
@@ -8563,9 +8832,9 @@ small325:
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000040, AX
-	JMP         small325
+	JMP         small337
 
-out326:
+out338:
 	VZEROUPPER
 	RET
 
@@ -8579,14 +8848,14 @@ TEXT ·squares256(SB), NOSPLIT, $0-8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-loop327:
+loop339:
 	VMOVUPS     (DX), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(DX), Y5
 	VFMADD231PS Y5, Y5, Y1
 	ADDQ        $0x00000040, DX
 	SUBQ        $0x00000040, AX
-	JNZ         loop327
+	JNZ         loop339
 	VMOVUPS     Y0, (CX)
 	VMOVUPS     Y1, 32(CX)
 	VZEROUPPER
@@ -8605,9 +8874,9 @@ TEXT ·sgd256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 44(DI), Y14
 	VBROADCASTSS 48(DI), Y13
 
-big328:
+big340:
 	CMPQ        SI, $0x00000020
-	JB          small329
+	JB          small341
 	MOVQ        AX, R11
 	BYTE        $0x41
 	BYTE        $0x0f
@@ -8627,11 +8896,11 @@ big328:
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000020, SI
-	JMP         big328
+	JMP         big340
 
-small329:
+small341:
 	TESTQ       SI, SI
-	JZ          out330
+	JZ          out342
 	VMOVUPS     (AX), Y0
 	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8647,9 +8916,9 @@ small329:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         small329
+	JMP         small341
 
-out330:
+out342:
 	VZEROUPPER
 	RET
 
@@ -8669,9 +8938,9 @@ TEXT ·momentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 56(DI), Y11
 	VBROADCASTSS 60(DI), Y10
 
-big331:
+big343:
 	CMPQ        SI, $0x00000020
-	JB          small332
+	JB          small344
 	MOVQ        AX, R11
 	BYTE        $0x41
 	BYTE        $0x0f
@@ -8705,11 +8974,11 @@ big331:
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000020, SI
-	JMP         big331
+	JMP         big343
 
-small332:
+small344:
 	TESTQ       SI, SI
-	JZ          out333
+	JZ          out345
 	VMOVUPS     (AX), Y0
 	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8735,9 +9004,9 @@ small332:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         small332
+	JMP         small344
 
-out333:
+out345:
 	VZEROUPPER
 	RET
 
@@ -8761,9 +9030,9 @@ TEXT ·adam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 72(DI), Y7
 	VBROADCASTSS 76(DI), Y6
 
-big334:
+big346:
 	CMPQ        SI, $0x00000020
-	JB          small335
+	JB          small347
 	MOVQ        AX, R11
 	BYTE        $0x41
 	BYTE        $0x0f
@@ -8813,11 +9082,11 @@ big334:
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000020, SI
-	JMP         big334
+	JMP         big346
 
-small335:
+small347:
 	TESTQ       SI, SI
-	JZ          out336
+	JZ          out348
 	VMOVUPS     (AX), Y0
 	VMULPS      (CX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
@@ -8857,9 +9126,9 @@ small335:
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000040, SI
-	JMP         small335
+	JMP         small347
 
-out336:
+out348:
 	VZEROUPPER
 	RET
 
@@ -8872,30 +9141,30 @@ TEXT ·affine256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop337:
+loop349:
 	XORQ DI, DI
 
-channel338:
+channel350:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y2
 	XORQ         R8, R8
 
-lane339:
+lane351:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane339
+	JB          lane351
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel338
+	JB          channel350
 	SUBQ        $0x00000001, BX
-	JNZ         loop337
+	JNZ         loop349
 	VZEROUPPER
 	RET
 
@@ -8908,10 +9177,10 @@ TEXT ·affineRelu256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop340:
+loop352:
 	XORQ DI, DI
 
-channel341:
+channel353:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -8919,21 +9188,21 @@ channel341:
 	VXORPS       Y3, Y3, Y3
 	XORQ         R8, R8
 
-lane342:
+lane354:
 	VMOVUPS     (CX)(R8*1), Y0
 	VFMADD213PS Y2, Y1, Y0
 	VMAXPS      Y0, Y3, Y0
 	VMOVUPS     Y0, (DX)(R8*1)
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, SI
-	JB          lane342
+	JB          lane354
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel341
+	JB          channel353
 	SUBQ        $0x00000001, BX
-	JNZ         loop340
+	JNZ         loop352
 	VZEROUPPER
 	RET
 
@@ -8946,10 +9215,10 @@ TEXT ·normBack256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), BX
 	MOVQ 80(AX), SI
 
-loop343:
+loop355:
 	XORQ DI, DI
 
-channel344:
+channel356:
 	MOVQ         24(AX), R8
 	VBROADCASTSS (R8)(DI*4), Y1
 	MOVQ         32(AX), R8
@@ -8959,7 +9228,7 @@ channel344:
 	MOVQ         48(AX), R8
 	XORQ         R9, R9
 
-lane345:
+lane357:
 	VMOVUPS     (DX)(R9*1), Y0
 	VFMADD213PS Y3, Y1, Y0
 	VFMADD231PS (CX)(R9*1), Y2, Y0
@@ -8967,14 +9236,14 @@ lane345:
 	VMOVUPS     Y0, (DX)(R9*1)
 	ADDQ        $0x00000020, R9
 	CMPQ        R9, SI
-	JB          lane345
+	JB          lane357
 	ADDQ        SI, CX
 	ADDQ        SI, DX
 	INCQ        DI
 	CMPQ        DI, 64(AX)
-	JB          channel344
+	JB          channel356
 	SUBQ        $0x00000001, BX
-	JNZ         loop343
+	JNZ         loop355
 	VZEROUPPER
 	RET
 
@@ -8996,14 +9265,14 @@ TEXT ·moments4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop346:
+loop358:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane347:
+lane359:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -9016,13 +9285,13 @@ lane347:
 	VFMADD231PS  Y8, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane347
+	JB           lane359
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane348:
+lane360:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -9035,13 +9304,13 @@ lane348:
 	VFMADD231PS  Y8, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane348
+	JB           lane360
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane349:
+lane361:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -9054,13 +9323,13 @@ lane349:
 	VFMADD231PS  Y8, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane349
+	JB           lane361
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane350:
+lane362:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -9073,13 +9342,13 @@ lane350:
 	VFMADD231PS  Y8, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane350
+	JB           lane362
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop346
+	JNZ          loop358
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -9109,14 +9378,14 @@ TEXT ·normSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop351:
+loop363:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane352:
+lane364:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9128,13 +9397,13 @@ lane352:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane352
+	JB           lane364
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane353:
+lane365:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9146,13 +9415,13 @@ lane353:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane353
+	JB           lane365
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane354:
+lane366:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9164,13 +9433,13 @@ lane354:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane354
+	JB           lane366
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane355:
+lane367:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9182,13 +9451,13 @@ lane355:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane355
+	JB           lane367
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop351
+	JNZ          loop363
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -9218,14 +9487,14 @@ TEXT ·normSumsRelu4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 384(SI), Y6
 	VMOVUPS 448(SI), Y7
 
-loop356:
+loop368:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane357:
+lane369:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9242,13 +9511,13 @@ lane357:
 	VFMADD231PS  Y10, Y8, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane357
+	JB           lane369
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane358:
+lane370:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9265,13 +9534,13 @@ lane358:
 	VFMADD231PS  Y10, Y8, Y3
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane358
+	JB           lane370
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane359:
+lane371:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9288,13 +9557,13 @@ lane359:
 	VFMADD231PS  Y10, Y8, Y5
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane359
+	JB           lane371
 	ADDQ         R9, R8
 	MOVQ         72(AX), R11
 	MOVQ         R8, R10
 	ADDQ         R8, R11
 
-lane360:
+lane372:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y10
@@ -9311,13 +9580,13 @@ lane360:
 	VFMADD231PS  Y10, Y8, Y7
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane360
+	JB           lane372
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop356
+	JNZ          loop368
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VMOVUPS      Y2, 128(SI)
@@ -9343,62 +9612,62 @@ TEXT ·rowSums4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop361:
+loop373:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane362:
+lane374:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y0, Y0
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane362
+	JB     lane374
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane363:
+lane375:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y1, Y1
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane363
+	JB     lane375
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane364:
+lane376:
 	MOVQ   R10, R12
 	SUBQ   R8, R12
 	VADDPS (CX)(R10*1), Y2, Y2
 	ADDQ   $0x00000020, R10
 	CMPQ   R10, R11
-	JB     lane364
+	JB     lane376
 	ADDQ   R9, R8
 	MOVQ   72(AX), R11
 	MOVQ   R8, R10
 	ADDQ   R8, R11
 
-lane365:
+lane377:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y3, Y3
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane365
+	JB      lane377
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop361
+	JNZ     loop373
 	VMOVUPS Y0, (SI)
 	VMOVUPS Y1, 64(SI)
 	VMOVUPS Y2, 128(SI)
@@ -9420,66 +9689,66 @@ TEXT ·dots4_256(SB), NOSPLIT, $0-8
 	VMOVUPS 128(SI), Y2
 	VMOVUPS 192(SI), Y3
 
-loop366:
+loop378:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane367:
+lane379:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane367
+	JB          lane379
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane368:
+lane380:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y1
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane368
+	JB          lane380
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane369:
+lane381:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y2
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane369
+	JB          lane381
 	ADDQ        R9, R8
 	MOVQ        72(AX), R11
 	MOVQ        R8, R10
 	ADDQ        R8, R11
 
-lane370:
+lane382:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y4
 	VFMADD231PS (DX)(R10*1), Y4, Y3
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane370
+	JB          lane382
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop366
+	JNZ         loop378
 	VMOVUPS     Y0, (SI)
 	VMOVUPS     Y1, 64(SI)
 	VMOVUPS     Y2, 128(SI)
@@ -9499,14 +9768,14 @@ TEXT ·moments1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop371:
+loop383:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane372:
+lane384:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	MOVQ         24(AX), R13
@@ -9519,13 +9788,13 @@ lane372:
 	VFMADD231PS  Y2, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane372
+	JB           lane384
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop371
+	JNZ          loop383
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9543,14 +9812,14 @@ TEXT ·normSums1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop373:
+loop385:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane374:
+lane386:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -9562,13 +9831,13 @@ lane374:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane374
+	JB           lane386
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop373
+	JNZ          loop385
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9586,14 +9855,14 @@ TEXT ·normSumsRelu1_256(SB), NOSPLIT, $0-8
 	VMOVUPS (SI), Y0
 	VMOVUPS 64(SI), Y1
 
-loop375:
+loop387:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane376:
+lane388:
 	MOVQ         R10, R12
 	SUBQ         R8, R12
 	VMOVUPS      (DX)(R10*1), Y4
@@ -9610,13 +9879,13 @@ lane376:
 	VFMADD231PS  Y4, Y2, Y1
 	ADDQ         $0x00000020, R10
 	CMPQ         R10, R11
-	JB           lane376
+	JB           lane388
 	ADDQ         R9, R8
 	ADDQ         96(AX), CX
 	ADDQ         104(AX), DX
 	ADDQ         104(AX), BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop375
+	JNZ          loop387
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 64(SI)
 	VZEROUPPER
@@ -9633,26 +9902,26 @@ TEXT ·rowSums1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop377:
+loop389:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane378:
+lane390:
 	MOVQ    R10, R12
 	SUBQ    R8, R12
 	VADDPS  (CX)(R10*1), Y0, Y0
 	ADDQ    $0x00000020, R10
 	CMPQ    R10, R11
-	JB      lane378
+	JB      lane390
 	ADDQ    R9, R8
 	ADDQ    96(AX), CX
 	ADDQ    104(AX), DX
 	ADDQ    104(AX), BX
 	SUBQ    $0x00000001, DI
-	JNZ     loop377
+	JNZ     loop389
 	VMOVUPS Y0, (SI)
 	VZEROUPPER
 	RET
@@ -9668,27 +9937,27 @@ TEXT ·dots1_256(SB), NOSPLIT, $0-8
 	MOVQ    88(AX), DI
 	VMOVUPS (SI), Y0
 
-loop379:
+loop391:
 	MOVQ 80(AX), R9
 	XORQ R8, R8
 	MOVQ 72(AX), R11
 	MOVQ R8, R10
 	ADDQ R8, R11
 
-lane380:
+lane392:
 	MOVQ        R10, R12
 	SUBQ        R8, R12
 	VMOVUPS     (CX)(R10*1), Y1
 	VFMADD231PS (DX)(R10*1), Y1, Y0
 	ADDQ        $0x00000020, R10
 	CMPQ        R10, R11
-	JB          lane380
+	JB          lane392
 	ADDQ        R9, R8
 	ADDQ        96(AX), CX
 	ADDQ        104(AX), DX
 	ADDQ        104(AX), BX
 	SUBQ        $0x00000001, DI
-	JNZ         loop379
+	JNZ         loop391
 	VMOVUPS     Y0, (SI)
 	VZEROUPPER
 	RET
@@ -9700,62 +9969,69 @@ TEXT ·maxPool256(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Y15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big381:
-	MOVQ    SI, DI
-	SUBQ    BX, DI
-	CMPQ    DI, $0x00000080
-	JB      small382
+loop393:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big394:
+	MOVQ    DI, R8
+	SUBQ    SI, R8
+	CMPQ    R8, $0x00000080
+	JB      small395
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
 	VMOVAPS Y15, Y2
 	VMOVAPS Y15, Y3
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap384:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Y0, Y0
-	VMAXPS  32(R9), Y1, Y1
-	VMAXPS  64(R9), Y2, Y2
-	VMAXPS  96(R9), Y3, Y3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap384
-	VMOVUPS Y0, (DX)(BX*1)
-	VMOVUPS Y1, 32(DX)(BX*1)
-	VMOVUPS Y2, 64(DX)(BX*1)
-	VMOVUPS Y3, 96(DX)(BX*1)
-	ADDQ    $0x00000080, BX
-	JMP     big381
+tap397:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Y0, Y0
+	VMAXPS  32(R10), Y1, Y1
+	VMAXPS  64(R10), Y2, Y2
+	VMAXPS  96(R10), Y3, Y3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap397
+	VMOVUPS Y0, (DX)(SI*1)
+	VMOVUPS Y1, 32(DX)(SI*1)
+	VMOVUPS Y2, 64(DX)(SI*1)
+	VMOVUPS Y3, 96(DX)(SI*1)
+	ADDQ    $0x00000080, SI
+	JMP     big394
 
-small382:
-	CMPQ    BX, SI
-	JAE     out383
+small395:
+	CMPQ    SI, DI
+	JAE     out396
 	VMOVAPS Y15, Y0
 	VMOVAPS Y15, Y1
-	XORQ    DI, DI
-	MOVQ    24(AX), R8
+	XORQ    R8, R8
+	MOVQ    24(AX), R9
 
-tap385:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VMAXPS  (R9), Y0, Y0
-	VMAXPS  32(R9), Y1, Y1
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap385
-	VMOVUPS Y0, (DX)(BX*1)
-	VMOVUPS Y1, 32(DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small382
+tap398:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VMAXPS  (R10), Y0, Y0
+	VMAXPS  32(R10), Y1, Y1
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap398
+	VMOVUPS Y0, (DX)(SI*1)
+	VMOVUPS Y1, 32(DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small395
 
-out383:
+out396:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop393
 	VZEROUPPER
 	RET
 
@@ -9766,68 +10042,75 @@ TEXT ·sumPool256(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	VBROADCASTSS 48(AX), Y15
-	MOVQ         40(AX), SI
-	XORQ         BX, BX
+	MOVQ         104(AX), BX
 
-big386:
-	MOVQ   SI, DI
-	SUBQ   BX, DI
-	CMPQ   DI, $0x00000080
-	JB     small387
+loop399:
+	MOVQ 40(AX), DI
+	XORQ SI, SI
+
+big400:
+	MOVQ   DI, R8
+	SUBQ   SI, R8
+	CMPQ   R8, $0x00000080
+	JB     small401
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap389:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Y0, Y0
-	VADDPS  32(R9), Y1, Y1
-	VADDPS  64(R9), Y2, Y2
-	VADDPS  96(R9), Y3, Y3
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap389
+tap403:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Y0, Y0
+	VADDPS  32(R10), Y1, Y1
+	VADDPS  64(R10), Y2, Y2
+	VADDPS  96(R10), Y3, Y3
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap403
 	VMULPS  Y15, Y0, Y0
-	VMOVUPS Y0, (DX)(BX*1)
+	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
-	VMOVUPS Y1, 32(DX)(BX*1)
+	VMOVUPS Y1, 32(DX)(SI*1)
 	VMULPS  Y15, Y2, Y2
-	VMOVUPS Y2, 64(DX)(BX*1)
+	VMOVUPS Y2, 64(DX)(SI*1)
 	VMULPS  Y15, Y3, Y3
-	VMOVUPS Y3, 96(DX)(BX*1)
-	ADDQ    $0x00000080, BX
-	JMP     big386
+	VMOVUPS Y3, 96(DX)(SI*1)
+	ADDQ    $0x00000080, SI
+	JMP     big400
 
-small387:
-	CMPQ   BX, SI
-	JAE    out388
+small401:
+	CMPQ   SI, DI
+	JAE    out402
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	XORQ   DI, DI
-	MOVQ   24(AX), R8
+	XORQ   R8, R8
+	MOVQ   24(AX), R9
 
-tap390:
-	MOVQ    (R8)(DI*8), R9
-	ADDQ    CX, R9
-	ADDQ    BX, R9
-	VADDPS  (R9), Y0, Y0
-	VADDPS  32(R9), Y1, Y1
-	INCQ    DI
-	CMPQ    DI, 32(AX)
-	JB      tap390
+tap404:
+	MOVQ    (R9)(R8*8), R10
+	ADDQ    CX, R10
+	ADDQ    SI, R10
+	VADDPS  (R10), Y0, Y0
+	VADDPS  32(R10), Y1, Y1
+	INCQ    R8
+	CMPQ    R8, 32(AX)
+	JB      tap404
 	VMULPS  Y15, Y0, Y0
-	VMOVUPS Y0, (DX)(BX*1)
+	VMOVUPS Y0, (DX)(SI*1)
 	VMULPS  Y15, Y1, Y1
-	VMOVUPS Y1, 32(DX)(BX*1)
-	ADDQ    $0x00000040, BX
-	JMP     small387
+	VMOVUPS Y1, 32(DX)(SI*1)
+	ADDQ    $0x00000040, SI
+	JMP     small401
 
-out388:
+out402:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, BX
+	JNZ  loop399
 	VZEROUPPER
 	RET
 
@@ -9842,11 +10125,11 @@ TEXT ·maxPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ 40(AX), R8
 	XORQ DI, DI
 
-big391:
+big405:
 	MOVQ    R8, R9
 	SUBQ    DI, R9
 	CMPQ    R9, $0x00000040
-	JB      small392
+	JB      small406
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -9854,7 +10137,7 @@ big391:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap394:
+tap408:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -9875,13 +10158,13 @@ tap394:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap394
+	JB      tap408
 	ADDQ    $0x00000040, DI
-	JMP     big391
+	JMP     big405
 
-small392:
+small406:
 	CMPQ    DI, R8
-	JAE     out393
+	JAE     out407
 	VMOVUPS (DX)(DI*1), Y0
 	VMOVUPS (SI)(DI*1), Y2
 	VMOVUPS 32(DX)(DI*1), Y1
@@ -9889,7 +10172,7 @@ small392:
 	XORQ    R9, R9
 	MOVQ    24(AX), R10
 
-tap395:
+tap409:
 	MOVQ    (R10)(R9*8), R11
 	ADDQ    CX, R11
 	ADDQ    DI, R11
@@ -9910,11 +10193,11 @@ tap395:
 	VMOVUPS Y7, 32(R12)
 	INCQ    R9
 	CMPQ    R9, 32(AX)
-	JB      tap395
+	JB      tap409
 	ADDQ    $0x00000040, DI
-	JMP     small392
+	JMP     small406
 
-out393:
+out407:
 	VZEROUPPER
 	RET
 
@@ -9928,11 +10211,11 @@ TEXT ·sumPoolBack256(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), SI
 	XORQ         BX, BX
 
-big396:
+big410:
 	MOVQ   SI, DI
 	SUBQ   BX, DI
 	CMPQ   DI, $0x00000080
-	JB     small397
+	JB     small411
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	VMULPS 64(CX)(BX*1), Y15, Y2
@@ -9940,7 +10223,7 @@ big396:
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap399:
+tap413:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -9954,19 +10237,19 @@ tap399:
 	VMOVUPS Y7, 96(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap399
+	JB      tap413
 	ADDQ    $0x00000080, BX
-	JMP     big396
+	JMP     big410
 
-small397:
+small411:
 	CMPQ   BX, SI
-	JAE    out398
+	JAE    out412
 	VMULPS (CX)(BX*1), Y15, Y0
 	VMULPS 32(CX)(BX*1), Y15, Y1
 	XORQ   DI, DI
 	MOVQ   24(AX), R8
 
-tap400:
+tap414:
 	MOVQ    (R8)(DI*8), R9
 	ADDQ    DX, R9
 	ADDQ    BX, R9
@@ -9976,11 +10259,11 @@ tap400:
 	VMOVUPS Y5, 32(R9)
 	INCQ    DI
 	CMPQ    DI, 32(AX)
-	JB      tap400
+	JB      tap414
 	ADDQ    $0x00000040, BX
-	JMP     small397
+	JMP     small411
 
-out398:
+out412:
 	VZEROUPPER
 	RET
 
@@ -9995,10 +10278,10 @@ TEXT ·depthwise4_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop401:
+loop415:
 	XORQ R9, R9
 
-lane402:
+lane416:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -10008,7 +10291,7 @@ lane402:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	CMPQ    16(AX), $0x00
-	JE      sum403
+	JE      sum417
 	MOVQ    DX, R10
 	ADDQ    R9, R10
 	VMOVUPS (R10), Y0
@@ -10020,12 +10303,12 @@ lane402:
 	VMOVUPS (R10)(R8*1), Y6
 	VMOVUPS 32(R10)(R8*1), Y7
 
-sum403:
+sum417:
 	MOVQ 64(AX), R10
 	XORQ R11, R11
 	MOVQ 24(AX), R12
 
-tap404:
+tap418:
 	MOVQ         (R12)(R11*8), R13
 	ADDQ         CX, R13
 	ADDQ         R9, R13
@@ -10045,7 +10328,7 @@ tap404:
 	VFMADD231PS  32(R13)(R8*1), Y14, Y7
 	INCQ         R11
 	CMPQ         R11, 32(AX)
-	JB           tap404
+	JB           tap418
 	MOVQ         DX, R10
 	ADDQ         R9, R10
 	VMOVUPS      Y0, (R10)
@@ -10058,7 +10341,7 @@ tap404:
 	VMOVUPS      Y7, 32(R10)(R8*1)
 	ADDQ         $0x00000040, R9
 	CMPQ         R9, 80(AX)
-	JB           lane402
+	JB           lane416
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         SI, CX
@@ -10069,7 +10352,7 @@ tap404:
 	ADDQ         SI, DX
 	ADDQ         $0x00000010, BX
 	SUBQ         $0x00000004, DI
-	JNZ          loop401
+	JNZ          loop415
 	VZEROUPPER
 	RET
 
@@ -10084,25 +10367,25 @@ TEXT ·depthwise1_256(SB), NOSPLIT, $0-8
 	MOVQ 88(AX), DI
 	LEAQ (SI)(SI*2), R8
 
-loop405:
+loop419:
 	XORQ R8, R8
 
-lane406:
+lane420:
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	CMPQ    16(AX), $0x00
-	JE      sum407
+	JE      sum421
 	MOVQ    DX, R9
 	ADDQ    R8, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 
-sum407:
+sum421:
 	MOVQ 64(AX), R9
 	XORQ R10, R10
 	MOVQ 24(AX), R11
 
-tap408:
+tap422:
 	MOVQ         (R11)(R10*8), R12
 	ADDQ         CX, R12
 	ADDQ         R8, R12
@@ -10113,19 +10396,19 @@ tap408:
 	VFMADD231PS  32(R12), Y14, Y1
 	INCQ         R10
 	CMPQ         R10, 32(AX)
-	JB           tap408
+	JB           tap422
 	MOVQ         DX, R9
 	ADDQ         R8, R9
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, R8
 	CMPQ         R8, 80(AX)
-	JB           lane406
+	JB           lane420
 	ADDQ         SI, CX
 	ADDQ         SI, DX
 	ADDQ         $0x00000004, BX
 	SUBQ         $0x00000001, DI
-	JNZ          loop405
+	JNZ          loop419
 	VZEROUPPER
 	RET
 
@@ -10136,76 +10419,83 @@ TEXT ·weighted256(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 56(AX), BX
-	MOVQ 40(AX), DI
-	XORQ SI, SI
+	MOVQ 104(AX), SI
 
-big409:
-	MOVQ   DI, R8
-	SUBQ   SI, R8
-	CMPQ   R8, $0x00000080
-	JB     small410
+loop423:
+	MOVQ 40(AX), R8
+	XORQ DI, DI
+
+big424:
+	MOVQ   R8, R9
+	SUBQ   DI, R9
+	CMPQ   R9, $0x00000080
+	JB     small425
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap412:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Y4
-	VFMADD231PS (R11), Y4, Y0
-	VMOVUPS     32(R12), Y5
-	VFMADD231PS 32(R11), Y5, Y1
-	VMOVUPS     64(R12), Y6
-	VFMADD231PS 64(R11), Y6, Y2
-	VMOVUPS     96(R12), Y7
-	VFMADD231PS 96(R11), Y7, Y3
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap412
-	VMOVUPS     Y0, (DX)(SI*1)
-	VMOVUPS     Y1, 32(DX)(SI*1)
-	VMOVUPS     Y2, 64(DX)(SI*1)
-	VMOVUPS     Y3, 96(DX)(SI*1)
-	ADDQ        $0x00000080, SI
-	JMP         big409
+tap427:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Y4
+	VFMADD231PS (R12), Y4, Y0
+	VMOVUPS     32(R13), Y5
+	VFMADD231PS 32(R12), Y5, Y1
+	VMOVUPS     64(R13), Y6
+	VFMADD231PS 64(R12), Y6, Y2
+	VMOVUPS     96(R13), Y7
+	VFMADD231PS 96(R12), Y7, Y3
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap427
+	VMOVUPS     Y0, (DX)(DI*1)
+	VMOVUPS     Y1, 32(DX)(DI*1)
+	VMOVUPS     Y2, 64(DX)(DI*1)
+	VMOVUPS     Y3, 96(DX)(DI*1)
+	ADDQ        $0x00000080, DI
+	JMP         big424
 
-small410:
-	CMPQ   SI, DI
-	JAE    out411
+small425:
+	CMPQ   DI, R8
+	JAE    out426
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	MOVQ   64(AX), R8
-	XORQ   R9, R9
-	MOVQ   24(AX), R10
+	MOVQ   64(AX), R9
+	XORQ   R10, R10
+	MOVQ   24(AX), R11
 
-tap413:
-	MOVQ        (R10)(R9*8), R11
-	ADDQ        CX, R11
-	ADDQ        SI, R11
-	MOVQ        (R8)(R9*8), R12
-	ADDQ        BX, R12
-	ADDQ        SI, R12
-	VMOVUPS     (R12), Y4
-	VFMADD231PS (R11), Y4, Y0
-	VMOVUPS     32(R12), Y5
-	VFMADD231PS 32(R11), Y5, Y1
-	INCQ        R9
-	CMPQ        R9, 32(AX)
-	JB          tap413
-	VMOVUPS     Y0, (DX)(SI*1)
-	VMOVUPS     Y1, 32(DX)(SI*1)
-	ADDQ        $0x00000040, SI
-	JMP         small410
+tap428:
+	MOVQ        (R11)(R10*8), R12
+	ADDQ        CX, R12
+	ADDQ        DI, R12
+	MOVQ        (R9)(R10*8), R13
+	ADDQ        BX, R13
+	ADDQ        DI, R13
+	VMOVUPS     (R13), Y4
+	VFMADD231PS (R12), Y4, Y0
+	VMOVUPS     32(R13), Y5
+	VFMADD231PS 32(R12), Y5, Y1
+	INCQ        R10
+	CMPQ        R10, 32(AX)
+	JB          tap428
+	VMOVUPS     Y0, (DX)(DI*1)
+	VMOVUPS     Y1, 32(DX)(DI*1)
+	ADDQ        $0x00000040, DI
+	JMP         small425
 
-out411:
+out426:
+	ADDQ 112(AX), CX
+	ADDQ 120(AX), DX
+	SUBQ $0x00000001, SI
+	JNZ  loop423
 	VZEROUPPER
 	RET
 
@@ -10220,9 +10510,9 @@ TEXT ·round256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	VBROADCASTSS 40(AX), Y15
 
-big414:
+big429:
 	CMPQ      DI, $0x00000040
-	JB        small415
+	JB        small430
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -10250,11 +10540,11 @@ big414:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       big414
+	JMP       big429
 
-small415:
+small430:
 	TESTQ     DI, DI
-	JZ        out416
+	JZ        out431
 	VMOVUPS   (DX), Y0
 	VPSLLD    $0x0f, Y0, Y1
 	VPSRLD    $0x1f, Y1, Y1
@@ -10282,9 +10572,9 @@ small415:
 	ADDQ      $0x00000040, BX
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000040, DI
-	JMP       small415
+	JMP       small430
 
-out416:
+out431:
 	VZEROUPPER
 	RET
 
@@ -10296,7 +10586,7 @@ TEXT ·shorten256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 32(AX), AX
 
-loop417:
+loop432:
 	VMOVUPS   (DX), Y0
 	VPSRLD    $0x10, Y0, Y0
 	VMOVUPS   32(DX), Y1
@@ -10307,7 +10597,7 @@ loop417:
 	ADDQ      $0x00000040, DX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000040, AX
-	JNZ       loop417
+	JNZ       loop432
 	VZEROUPPER
 	RET
 
@@ -10319,12 +10609,12 @@ TEXT ·widen256(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 
-loop418:
+loop433:
 	MOVQ CX, SI
 	MOVQ DX, DI
 	MOVQ 24(AX), R8
 
-loop419:
+loop434:
 	VPMOVZXWD (DI), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (SI)
@@ -10334,11 +10624,11 @@ loop419:
 	ADDQ      $0x00000040, SI
 	ADDQ      $0x00000020, DI
 	SUBQ      $0x00000040, R8
-	JNZ       loop419
+	JNZ       loop434
 	ADDQ      32(AX), CX
 	ADDQ      40(AX), DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop418
+	JNZ       loop433
 	VZEROUPPER
 	RET
 
@@ -10352,10 +10642,10 @@ TEXT ·winogradInput2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	MOVQ 32(AX), DI
 
-loop420:
+loop435:
 	XORQ R8, R8
 
-lane421:
+lane436:
 	MOVQ    CX, R9
 	ADDQ    R8, R9
 	MOVQ    (BX), R10
@@ -10491,11 +10781,11 @@ lane421:
 	ADDQ    R10, R9
 	ADDQ    $0x00000020, R8
 	CMPQ    R8, 40(AX)
-	JB      lane421
+	JB      lane436
 	ADDQ    48(AX), CX
 	ADDQ    40(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop420
+	JNZ     loop435
 	VZEROUPPER
 	RET
 
@@ -10510,17 +10800,17 @@ TEXT ·winogradOutput2_256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 64(AX), R8
 
-loop422:
+loop437:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain423
+	JZ           plain438
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain423:
+plain438:
 	XORQ R9, R9
 
-lane424:
+lane439:
 	MOVQ    CX, R10
 	ADDQ    R9, R10
 	MOVQ    56(AX), R11
@@ -10593,20 +10883,20 @@ lane424:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh425
+	JE      fresh440
 	MOVQ    (BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    16(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh425:
+fresh440:
 	CMPQ   80(AX), $0x00
-	JE     linear426
+	JE     linear441
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear426:
+linear441:
 	MOVQ    (BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    16(BX), R11
@@ -10622,31 +10912,31 @@ linear426:
 	VADDPS  Y14, Y0, Y0
 	VADDPS  Y14, Y1, Y1
 	CMPQ    72(AX), $0x00
-	JE      fresh427
+	JE      fresh442
 	MOVQ    8(BX), R11
 	VADDPS  (R10)(R11*1), Y0, Y0
 	MOVQ    24(BX), R11
 	VADDPS  (R10)(R11*1), Y1, Y1
 
-fresh427:
+fresh442:
 	CMPQ   80(AX), $0x00
-	JE     linear428
+	JE     linear443
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 
-linear428:
+linear443:
 	MOVQ    8(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    24(BX), R11
 	VMOVUPS Y1, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane424
+	JB      lane439
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop422
+	JNZ     loop437
 	VZEROUPPER
 	RET
 
@@ -10661,7 +10951,7 @@ TEXT ·winogradWeights2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane429:
+lane444:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -10792,7 +11082,7 @@ lane429:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane429
+	JB      lane444
 	VZEROUPPER
 	RET
 
@@ -10806,7 +11096,7 @@ TEXT ·winogradSpread2_256(SB), NOSPLIT, $0-8
 	MOVQ 24(AX), SI
 	XORQ DI, DI
 
-lane430:
+lane445:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    (BX), R9
@@ -10900,7 +11190,7 @@ lane430:
 	ADDQ    R9, R8
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane430
+	JB      lane445
 	VZEROUPPER
 	RET
 
@@ -10915,7 +11205,7 @@ TEXT ·winogradGather2_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 88(AX), Y12
 	XORQ         DI, DI
 
-lane431:
+lane446:
 	MOVQ    CX, R8
 	ADDQ    DI, R8
 	MOVQ    56(AX), R9
@@ -11039,7 +11329,7 @@ lane431:
 	VMOVUPS Y8, (R8)(R9*1)
 	ADDQ    $0x00000020, DI
 	CMPQ    DI, 40(AX)
-	JB      lane431
+	JB      lane446
 	VZEROUPPER
 	RET
 
@@ -11057,10 +11347,10 @@ TEXT ·winogradInput4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 100(AX), Y15
 	MOVQ         32(AX), DI
 
-loop432:
+loop447:
 	XORQ R8, R8
 
-lane433:
+lane448:
 	MOVQ        CX, R9
 	ADDQ        R8, R9
 	MOVQ        (BX), R10
@@ -11488,11 +11778,11 @@ lane433:
 	ADDQ        R10, R9
 	ADDQ        $0x00000020, R8
 	CMPQ        R8, 40(AX)
-	JB          lane433
+	JB          lane448
 	ADDQ        48(AX), CX
 	ADDQ        40(AX), DX
 	SUBQ        $0x00000001, DI
-	JNZ         loop432
+	JNZ         loop447
 	VZEROUPPER
 	RET
 
@@ -11510,17 +11800,17 @@ TEXT ·winogradOutput4_256(SB), NOSPLIT, $0-8
 	MOVQ         32(AX), DI
 	MOVQ         64(AX), R8
 
-loop434:
+loop449:
 	VXORPS       Y14, Y14, Y14
 	TESTQ        R8, R8
-	JZ           plain435
+	JZ           plain450
 	VBROADCASTSS (R8), Y14
 	ADDQ         $0x00000004, R8
 
-plain435:
+plain450:
 	XORQ R9, R9
 
-lane436:
+lane451:
 	MOVQ        CX, R10
 	ADDQ        R9, R10
 	MOVQ        56(AX), R11
@@ -11717,7 +12007,7 @@ lane436:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh437
+	JE          fresh452
 	MOVQ        (BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        32(BX), R11
@@ -11727,16 +12017,16 @@ lane436:
 	MOVQ        96(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh437:
+fresh452:
 	CMPQ   80(AX), $0x00
-	JE     linear438
+	JE     linear453
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear438:
+linear453:
 	MOVQ        (BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        32(BX), R11
@@ -11768,7 +12058,7 @@ linear438:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh439
+	JE          fresh454
 	MOVQ        8(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        40(BX), R11
@@ -11778,16 +12068,16 @@ linear438:
 	MOVQ        104(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh439:
+fresh454:
 	CMPQ   80(AX), $0x00
-	JE     linear440
+	JE     linear455
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear440:
+linear455:
 	MOVQ        8(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        40(BX), R11
@@ -11819,7 +12109,7 @@ linear440:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh441
+	JE          fresh456
 	MOVQ        16(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        48(BX), R11
@@ -11829,16 +12119,16 @@ linear440:
 	MOVQ        112(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh441:
+fresh456:
 	CMPQ   80(AX), $0x00
-	JE     linear442
+	JE     linear457
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear442:
+linear457:
 	MOVQ        16(BX), R11
 	VMOVUPS     Y0, (R10)(R11*1)
 	MOVQ        48(BX), R11
@@ -11870,7 +12160,7 @@ linear442:
 	VADDPS      Y14, Y2, Y2
 	VADDPS      Y14, Y3, Y3
 	CMPQ        72(AX), $0x00
-	JE          fresh443
+	JE          fresh458
 	MOVQ        24(BX), R11
 	VADDPS      (R10)(R11*1), Y0, Y0
 	MOVQ        56(BX), R11
@@ -11880,16 +12170,16 @@ linear442:
 	MOVQ        120(BX), R11
 	VADDPS      (R10)(R11*1), Y3, Y3
 
-fresh443:
+fresh458:
 	CMPQ   80(AX), $0x00
-	JE     linear444
+	JE     linear459
 	VXORPS Y11, Y11, Y11
 	VMAXPS Y0, Y11, Y0
 	VMAXPS Y1, Y11, Y1
 	VMAXPS Y2, Y11, Y2
 	VMAXPS Y3, Y11, Y3
 
-linear444:
+linear459:
 	MOVQ    24(BX), R11
 	VMOVUPS Y0, (R10)(R11*1)
 	MOVQ    56(BX), R11
@@ -11900,11 +12190,11 @@ linear444:
 	VMOVUPS Y3, (R10)(R11*1)
 	ADDQ    $0x00000020, R9
 	CMPQ    R9, 40(AX)
-	JB      lane436
+	JB      lane451
 	ADDQ    40(AX), CX
 	ADDQ    48(AX), DX
 	SUBQ    $0x00000001, DI
-	JNZ     loop434
+	JNZ     loop449
 	VZEROUPPER
 	RET
 
@@ -11923,7 +12213,7 @@ TEXT ·winogradWeights4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y3
 	XORQ         DI, DI
 
-lane445:
+lane460:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -12165,7 +12455,7 @@ lane445:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane445
+	JB          lane460
 	VZEROUPPER
 	RET
 
@@ -12182,7 +12472,7 @@ TEXT ·winogradSpread4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 96(AX), Y14
 	XORQ         DI, DI
 
-lane446:
+lane461:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        (BX), R9
@@ -12462,7 +12752,7 @@ lane446:
 	ADDQ        R9, R8
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane446
+	JB          lane461
 	VZEROUPPER
 	RET
 
@@ -12481,7 +12771,7 @@ TEXT ·winogradGather4_256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y11
 	XORQ         DI, DI
 
-lane447:
+lane462:
 	MOVQ        CX, R8
 	ADDQ        DI, R8
 	MOVQ        56(AX), R9
@@ -12723,7 +13013,7 @@ lane447:
 	VMOVUPS     Y8, (R8)(R9*1)
 	ADDQ        $0x00000020, DI
 	CMPQ        DI, 40(AX)
-	JB          lane447
+	JB          lane462
 	VZEROUPPER
 	RET
 
@@ -12749,7 +13039,7 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z15, Z15, Z15
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched448
+	JZ         fetched463
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -12777,91 +13067,91 @@ TEXT ·pairs8x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched448:
+fetched463:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum450
-	JA      bias449
+	JB      sum465
+	JA      bias464
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum450
+	JBE     sum465
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum450
+	JBE     sum465
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum450
+	JBE     sum465
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum450
+	JBE     sum465
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum450
+	JBE     sum465
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
 	CMPQ    DX, $0x00000006
-	JBE     sum450
+	JBE     sum465
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z12
 	VMOVUPS (CX)(SI*1), Z13
 	CMPQ    DX, $0x00000007
-	JBE     sum450
+	JBE     sum465
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z14
 	VMOVUPS (CX)(SI*1), Z15
-	JMP     sum450
+	JMP     sum465
 
-bias449:
+bias464:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same451
+	JE           same466
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum450
+	JBE          sum465
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum450
+	JBE          sum465
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum450
+	JBE          sum465
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum450
+	JBE          sum465
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum450
+	JBE          sum465
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
 	CMPQ         DX, $0x00000006
-	JBE          sum450
+	JBE          sum465
 	VBROADCASTSS 24(BX), Z12
 	VBROADCASTSS 24(BX), Z13
 	CMPQ         DX, $0x00000007
-	JBE          sum450
+	JBE          sum465
 	VBROADCASTSS 28(BX), Z14
 	VBROADCASTSS 28(BX), Z15
-	JMP          sum450
+	JMP          sum465
 
-same451:
+same466:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -12879,7 +13169,7 @@ same451:
 	VMOVUPS (BX), Z14
 	VMOVUPS 64(BX), Z15
 
-sum450:
+sum465:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -12890,15 +13180,15 @@ sum450:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop452:
+loop467:
 	MOVQ 56(AX), R13
 
-loop453:
+loop468:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd454
+	JZ   odd469
 
-loop456:
+loop471:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z16
 	VPORD       (DX), Z16, Z16
@@ -12955,12 +13245,12 @@ loop456:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop456
+	JNZ         loop471
 
-odd454:
+odd469:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end455
+	JZ           end470
 	VMOVUPS      (DX), Z16
 	VMOVUPS      64(DX), Z17
 	VBROADCASTSS (CX), Z18
@@ -12990,18 +13280,18 @@ odd454:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end455:
+end470:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop453
+	JNZ    loop468
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop452
+	JNZ    loop467
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store457
+	JZ     store472
 	VPXORQ Z18, Z18, Z18
 	VMAXPS Z0, Z18, Z0
 	VMAXPS Z1, Z18, Z1
@@ -13020,7 +13310,7 @@ end455:
 	VMAXPS Z14, Z18, Z14
 	VMAXPS Z15, Z18, Z15
 
-store457:
+store472:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13028,42 +13318,42 @@ store457:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end458
+	JBE     end473
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end458
+	JBE     end473
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end458
+	JBE     end473
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end458
+	JBE     end473
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end458
+	JBE     end473
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 	CMPQ    AX, $0x00000006
-	JBE     end458
+	JBE     end473
 	ADDQ    DX, CX
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, (CX)(BX*1)
 	CMPQ    AX, $0x00000007
-	JBE     end458
+	JBE     end473
 	ADDQ    DX, CX
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, (CX)(BX*1)
 
-end458:
+end473:
 	VZEROUPPER
 	RET
 
@@ -13081,7 +13371,7 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched459
+	JZ         fetched474
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13101,75 +13391,75 @@ TEXT ·pairs8x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched459:
+fetched474:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum461
-	JA      bias460
+	JB      sum476
+	JA      bias475
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum461
+	JBE     sum476
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum461
+	JBE     sum476
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum461
+	JBE     sum476
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum461
+	JBE     sum476
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum461
+	JBE     sum476
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
 	CMPQ    DX, $0x00000006
-	JBE     sum461
+	JBE     sum476
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	CMPQ    DX, $0x00000007
-	JBE     sum461
+	JBE     sum476
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z7
-	JMP     sum461
+	JMP     sum476
 
-bias460:
+bias475:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same462
+	JE           same477
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum461
+	JBE          sum476
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum461
+	JBE          sum476
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum461
+	JBE          sum476
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum461
+	JBE          sum476
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum461
+	JBE          sum476
 	VBROADCASTSS 20(BX), Z5
 	CMPQ         DX, $0x00000006
-	JBE          sum461
+	JBE          sum476
 	VBROADCASTSS 24(BX), Z6
 	CMPQ         DX, $0x00000007
-	JBE          sum461
+	JBE          sum476
 	VBROADCASTSS 28(BX), Z7
-	JMP          sum461
+	JMP          sum476
 
-same462:
+same477:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -13179,7 +13469,7 @@ same462:
 	VMOVUPS (BX), Z6
 	VMOVUPS (BX), Z7
 
-sum461:
+sum476:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13190,15 +13480,15 @@ sum461:
 	MOVQ 40(AX), R11
 	MOVQ 80(AX), R12
 
-loop463:
+loop478:
 	MOVQ 56(AX), R13
 
-loop464:
+loop479:
 	MOVQ 48(AX), R14
 	SHRQ $0x01, R14
-	JZ   odd465
+	JZ   odd480
 
-loop467:
+loop482:
 	LEAQ        (CX)(R10*1), BX
 	VPSRLD      $0x10, (DX)(R11*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -13237,12 +13527,12 @@ loop467:
 	LEAQ        (BX)(R10*1), CX
 	LEAQ        (DX)(R11*2), DX
 	SUBQ        $0x00000001, R14
-	JNZ         loop467
+	JNZ         loop482
 
-odd465:
+odd480:
 	MOVQ         48(AX), R14
 	TESTQ        $0x00000001, R14
-	JZ           end466
+	JZ           end481
 	VMOVUPS      (DX), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -13263,18 +13553,18 @@ odd465:
 	ADDQ         R10, CX
 	ADDQ         R11, DX
 
-end466:
+end481:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R13
-	JNZ    loop464
+	JNZ    loop479
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop463
+	JNZ    loop478
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store468
+	JZ     store483
 	VPXORQ Z9, Z9, Z9
 	VMAXPS Z0, Z9, Z0
 	VMAXPS Z1, Z9, Z1
@@ -13285,42 +13575,42 @@ end466:
 	VMAXPS Z6, Z9, Z6
 	VMAXPS Z7, Z9, Z7
 
-store468:
+store483:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end469
+	JBE     end484
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end469
+	JBE     end484
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end469
+	JBE     end484
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end469
+	JBE     end484
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end469
+	JBE     end484
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 	CMPQ    AX, $0x00000006
-	JBE     end469
+	JBE     end484
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	CMPQ    AX, $0x00000007
-	JBE     end469
+	JBE     end484
 	ADDQ    DX, CX
 	VMOVUPS Z7, (CX)
 
-end469:
+end484:
 	VZEROUPPER
 	RET
 
@@ -13342,7 +13632,7 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z11, Z11, Z11
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched470
+	JZ         fetched485
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13364,73 +13654,73 @@ TEXT ·pairs6x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched470:
+fetched485:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum472
-	JA      bias471
+	JB      sum487
+	JA      bias486
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum472
+	JBE     sum487
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum472
+	JBE     sum487
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum472
+	JBE     sum487
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
 	CMPQ    DX, $0x00000004
-	JBE     sum472
+	JBE     sum487
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z8
 	VMOVUPS (CX)(SI*1), Z9
 	CMPQ    DX, $0x00000005
-	JBE     sum472
+	JBE     sum487
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z10
 	VMOVUPS (CX)(SI*1), Z11
-	JMP     sum472
+	JMP     sum487
 
-bias471:
+bias486:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same473
+	JE           same488
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum472
+	JBE          sum487
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum472
+	JBE          sum487
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum472
+	JBE          sum487
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
 	CMPQ         DX, $0x00000004
-	JBE          sum472
+	JBE          sum487
 	VBROADCASTSS 16(BX), Z8
 	VBROADCASTSS 16(BX), Z9
 	CMPQ         DX, $0x00000005
-	JBE          sum472
+	JBE          sum487
 	VBROADCASTSS 20(BX), Z10
 	VBROADCASTSS 20(BX), Z11
-	JMP          sum472
+	JMP          sum487
 
-same473:
+same488:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -13444,7 +13734,7 @@ same473:
 	VMOVUPS (BX), Z10
 	VMOVUPS 64(BX), Z11
 
-sum472:
+sum487:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13454,15 +13744,15 @@ sum472:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop474:
+loop489:
 	MOVQ 56(AX), R12
 
-loop475:
+loop490:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd476
+	JZ   odd491
 
-loop478:
+loop493:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z12
 	VPORD       (DX), Z12, Z12
@@ -13507,12 +13797,12 @@ loop478:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop478
+	JNZ         loop493
 
-odd476:
+odd491:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end477
+	JZ           end492
 	VMOVUPS      (DX), Z12
 	VMOVUPS      64(DX), Z13
 	VBROADCASTSS (CX), Z14
@@ -13536,18 +13826,18 @@ odd476:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end477:
+end492:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop475
+	JNZ    loop490
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop474
+	JNZ    loop489
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store479
+	JZ     store494
 	VPXORQ Z14, Z14, Z14
 	VMAXPS Z0, Z14, Z0
 	VMAXPS Z1, Z14, Z1
@@ -13562,7 +13852,7 @@ end477:
 	VMAXPS Z10, Z14, Z10
 	VMAXPS Z11, Z14, Z11
 
-store479:
+store494:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -13570,32 +13860,32 @@ store479:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end480
+	JBE     end495
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end480
+	JBE     end495
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end480
+	JBE     end495
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 	CMPQ    AX, $0x00000004
-	JBE     end480
+	JBE     end495
 	ADDQ    DX, CX
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, (CX)(BX*1)
 	CMPQ    AX, $0x00000005
-	JBE     end480
+	JBE     end495
 	ADDQ    DX, CX
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, (CX)(BX*1)
 
-end480:
+end495:
 	VZEROUPPER
 	RET
 
@@ -13611,7 +13901,7 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z5, Z5, Z5
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched481
+	JZ         fetched496
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13627,61 +13917,61 @@ TEXT ·pairs6x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched481:
+fetched496:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum483
-	JA      bias482
+	JB      sum498
+	JA      bias497
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum483
+	JBE     sum498
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum483
+	JBE     sum498
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum483
+	JBE     sum498
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
 	CMPQ    DX, $0x00000004
-	JBE     sum483
+	JBE     sum498
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	CMPQ    DX, $0x00000005
-	JBE     sum483
+	JBE     sum498
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z5
-	JMP     sum483
+	JMP     sum498
 
-bias482:
+bias497:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same484
+	JE           same499
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum483
+	JBE          sum498
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum483
+	JBE          sum498
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum483
+	JBE          sum498
 	VBROADCASTSS 12(BX), Z3
 	CMPQ         DX, $0x00000004
-	JBE          sum483
+	JBE          sum498
 	VBROADCASTSS 16(BX), Z4
 	CMPQ         DX, $0x00000005
-	JBE          sum483
+	JBE          sum498
 	VBROADCASTSS 20(BX), Z5
-	JMP          sum483
+	JMP          sum498
 
-same484:
+same499:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
@@ -13689,7 +13979,7 @@ same484:
 	VMOVUPS (BX), Z4
 	VMOVUPS (BX), Z5
 
-sum483:
+sum498:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13699,15 +13989,15 @@ sum483:
 	MOVQ 40(AX), R10
 	MOVQ 80(AX), R11
 
-loop485:
+loop500:
 	MOVQ 56(AX), R12
 
-loop486:
+loop501:
 	MOVQ 48(AX), R13
 	SHRQ $0x01, R13
-	JZ   odd487
+	JZ   odd502
 
-loop489:
+loop504:
 	LEAQ        (CX)(R9*1), BX
 	VPSRLD      $0x10, (DX)(R10*1), Z6
 	VPORD       (DX), Z6, Z6
@@ -13738,12 +14028,12 @@ loop489:
 	LEAQ        (BX)(R9*1), CX
 	LEAQ        (DX)(R10*2), DX
 	SUBQ        $0x00000001, R13
-	JNZ         loop489
+	JNZ         loop504
 
-odd487:
+odd502:
 	MOVQ         48(AX), R13
 	TESTQ        $0x00000001, R13
-	JZ           end488
+	JZ           end503
 	VMOVUPS      (DX), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -13760,18 +14050,18 @@ odd487:
 	ADDQ         R9, CX
 	ADDQ         R10, DX
 
-end488:
+end503:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R12
-	JNZ    loop486
+	JNZ    loop501
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop485
+	JNZ    loop500
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store490
+	JZ     store505
 	VPXORQ Z7, Z7, Z7
 	VMAXPS Z0, Z7, Z0
 	VMAXPS Z1, Z7, Z1
@@ -13780,34 +14070,34 @@ end488:
 	VMAXPS Z4, Z7, Z4
 	VMAXPS Z5, Z7, Z5
 
-store490:
+store505:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end491
+	JBE     end506
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end491
+	JBE     end506
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end491
+	JBE     end506
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 	CMPQ    AX, $0x00000004
-	JBE     end491
+	JBE     end506
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	CMPQ    AX, $0x00000005
-	JBE     end491
+	JBE     end506
 	ADDQ    DX, CX
 	VMOVUPS Z5, (CX)
 
-end491:
+end506:
 	VZEROUPPER
 	RET
 
@@ -13825,7 +14115,7 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z7, Z7, Z7
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched492
+	JZ         fetched507
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -13841,55 +14131,55 @@ TEXT ·pairs4x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched492:
+fetched507:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum494
-	JA      bias493
+	JB      sum509
+	JA      bias508
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum494
+	JBE     sum509
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
 	CMPQ    DX, $0x00000002
-	JBE     sum494
+	JBE     sum509
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z4
 	VMOVUPS (CX)(SI*1), Z5
 	CMPQ    DX, $0x00000003
-	JBE     sum494
+	JBE     sum509
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z6
 	VMOVUPS (CX)(SI*1), Z7
-	JMP     sum494
+	JMP     sum509
 
-bias493:
+bias508:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same495
+	JE           same510
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum494
+	JBE          sum509
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
 	CMPQ         DX, $0x00000002
-	JBE          sum494
+	JBE          sum509
 	VBROADCASTSS 8(BX), Z4
 	VBROADCASTSS 8(BX), Z5
 	CMPQ         DX, $0x00000003
-	JBE          sum494
+	JBE          sum509
 	VBROADCASTSS 12(BX), Z6
 	VBROADCASTSS 12(BX), Z7
-	JMP          sum494
+	JMP          sum509
 
-same495:
+same510:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
@@ -13899,7 +14189,7 @@ same495:
 	VMOVUPS (BX), Z6
 	VMOVUPS 64(BX), Z7
 
-sum494:
+sum509:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -13908,15 +14198,15 @@ sum494:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop496:
+loop511:
 	MOVQ 56(AX), R11
 
-loop497:
+loop512:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd498
+	JZ   odd513
 
-loop500:
+loop515:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z8
 	VPORD       (DX), Z8, Z8
@@ -13949,12 +14239,12 @@ loop500:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop500
+	JNZ         loop515
 
-odd498:
+odd513:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end499
+	JZ           end514
 	VMOVUPS      (DX), Z8
 	VMOVUPS      64(DX), Z9
 	VBROADCASTSS (CX), Z10
@@ -13972,18 +14262,18 @@ odd498:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end499:
+end514:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop497
+	JNZ    loop512
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop496
+	JNZ    loop511
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store501
+	JZ     store516
 	VPXORQ Z10, Z10, Z10
 	VMAXPS Z0, Z10, Z0
 	VMAXPS Z1, Z10, Z1
@@ -13994,7 +14284,7 @@ end499:
 	VMAXPS Z6, Z10, Z6
 	VMAXPS Z7, Z10, Z7
 
-store501:
+store516:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -14002,22 +14292,22 @@ store501:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end502
+	JBE     end517
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 	CMPQ    AX, $0x00000002
-	JBE     end502
+	JBE     end517
 	ADDQ    DX, CX
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, (CX)(BX*1)
 	CMPQ    AX, $0x00000003
-	JBE     end502
+	JBE     end517
 	ADDQ    DX, CX
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, (CX)(BX*1)
 
-end502:
+end517:
 	VZEROUPPER
 	RET
 
@@ -14031,7 +14321,7 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched503
+	JZ         fetched518
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -14043,53 +14333,53 @@ TEXT ·pairs4x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched503:
+fetched518:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum505
-	JA      bias504
+	JB      sum520
+	JA      bias519
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum505
+	JBE     sum520
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
 	CMPQ    DX, $0x00000002
-	JBE     sum505
+	JBE     sum520
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	CMPQ    DX, $0x00000003
-	JBE     sum505
+	JBE     sum520
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z3
-	JMP     sum505
+	JMP     sum520
 
-bias504:
+bias519:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same506
+	JE           same521
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum505
+	JBE          sum520
 	VBROADCASTSS 4(BX), Z1
 	CMPQ         DX, $0x00000002
-	JBE          sum505
+	JBE          sum520
 	VBROADCASTSS 8(BX), Z2
 	CMPQ         DX, $0x00000003
-	JBE          sum505
+	JBE          sum520
 	VBROADCASTSS 12(BX), Z3
-	JMP          sum505
+	JMP          sum520
 
-same506:
+same521:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX), Z3
 
-sum505:
+sum520:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -14098,15 +14388,15 @@ sum505:
 	MOVQ 40(AX), R9
 	MOVQ 80(AX), R10
 
-loop507:
+loop522:
 	MOVQ 56(AX), R11
 
-loop508:
+loop523:
 	MOVQ 48(AX), R12
 	SHRQ $0x01, R12
-	JZ   odd509
+	JZ   odd524
 
-loop511:
+loop526:
 	LEAQ        (CX)(R8*1), BX
 	VPSRLD      $0x10, (DX)(R9*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -14129,12 +14419,12 @@ loop511:
 	LEAQ        (BX)(R8*1), CX
 	LEAQ        (DX)(R9*2), DX
 	SUBQ        $0x00000001, R12
-	JNZ         loop511
+	JNZ         loop526
 
-odd509:
+odd524:
 	MOVQ         48(AX), R12
 	TESTQ        $0x00000001, R12
-	JZ           end510
+	JZ           end525
 	VMOVUPS      (DX), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -14147,44 +14437,44 @@ odd509:
 	ADDQ         R8, CX
 	ADDQ         R9, DX
 
-end510:
+end525:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R11
-	JNZ    loop508
+	JNZ    loop523
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop507
+	JNZ    loop522
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store512
+	JZ     store527
 	VPXORQ Z5, Z5, Z5
 	VMAXPS Z0, Z5, Z0
 	VMAXPS Z1, Z5, Z1
 	VMAXPS Z2, Z5, Z2
 	VMAXPS Z3, Z5, Z3
 
-store512:
+store527:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end513
+	JBE     end528
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 	CMPQ    AX, $0x00000002
-	JBE     end513
+	JBE     end528
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	CMPQ    AX, $0x00000003
-	JBE     end513
+	JBE     end528
 	ADDQ    DX, CX
 	VMOVUPS Z3, (CX)
 
-end513:
+end528:
 	VZEROUPPER
 	RET
 
@@ -14198,7 +14488,7 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z3, Z3, Z3
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched514
+	JZ         fetched529
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -14208,43 +14498,43 @@ TEXT ·pairs2x2_512(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	PREFETCHT0 (CX)(BX*1)
 
-fetched514:
+fetched529:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum516
-	JA      bias515
+	JB      sum531
+	JA      bias530
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	VMOVUPS (CX)(SI*1), Z1
 	CMPQ    DX, $0x00000001
-	JBE     sum516
+	JBE     sum531
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z2
 	VMOVUPS (CX)(SI*1), Z3
-	JMP     sum516
+	JMP     sum531
 
-bias515:
+bias530:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same517
+	JE           same532
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS (BX), Z1
 	CMPQ         DX, $0x00000001
-	JBE          sum516
+	JBE          sum531
 	VBROADCASTSS 4(BX), Z2
 	VBROADCASTSS 4(BX), Z3
-	JMP          sum516
+	JMP          sum531
 
-same517:
+same532:
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX), Z2
 	VMOVUPS 64(BX), Z3
 
-sum516:
+sum531:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -14252,15 +14542,15 @@ sum516:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop518:
+loop533:
 	MOVQ 56(AX), R10
 
-loop519:
+loop534:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd520
+	JZ   odd535
 
-loop522:
+loop537:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z4
 	VPORD       (DX), Z4, Z4
@@ -14281,12 +14571,12 @@ loop522:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop522
+	JNZ         loop537
 
-odd520:
+odd535:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end521
+	JZ           end536
 	VMOVUPS      (DX), Z4
 	VMOVUPS      64(DX), Z5
 	VBROADCASTSS (CX), Z6
@@ -14298,25 +14588,25 @@ odd520:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end521:
+end536:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop519
+	JNZ    loop534
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop518
+	JNZ    loop533
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store523
+	JZ     store538
 	VPXORQ Z6, Z6, Z6
 	VMAXPS Z0, Z6, Z0
 	VMAXPS Z1, Z6, Z1
 	VMAXPS Z2, Z6, Z2
 	VMAXPS Z3, Z6, Z3
 
-store523:
+store538:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
@@ -14324,12 +14614,12 @@ store523:
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, (CX)(BX*1)
 	CMPQ    AX, $0x00000001
-	JBE     end524
+	JBE     end539
 	ADDQ    DX, CX
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, (CX)(BX*1)
 
-end524:
+end539:
 	VZEROUPPER
 	RET
 
@@ -14341,7 +14631,7 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       152(AX), CX
 	TESTQ      CX, CX
-	JZ         fetched525
+	JZ         fetched540
 	MOVQ       104(AX), DX
 	MOVQ       136(AX), BX
 	ADDQ       16(AX), CX
@@ -14349,37 +14639,37 @@ TEXT ·pairs2x1_512(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 
-fetched525:
+fetched540:
 	MOVQ    120(AX), CX
 	MOVQ    112(AX), DX
 	CMPQ    CX, $0x00000001
-	JB      sum527
-	JA      bias526
+	JB      sum542
+	JA      bias541
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), BX
 	MOVQ    136(AX), SI
 	VMOVUPS (CX), Z0
 	CMPQ    DX, $0x00000001
-	JBE     sum527
+	JBE     sum542
 	ADDQ    BX, CX
 	VMOVUPS (CX), Z1
-	JMP     sum527
+	JMP     sum542
 
-bias526:
+bias541:
 	MOVQ         128(AX), BX
 	CMPQ         CX, $0x00000003
-	JE           same528
+	JE           same543
 	VBROADCASTSS (BX), Z0
 	CMPQ         DX, $0x00000001
-	JBE          sum527
+	JBE          sum542
 	VBROADCASTSS 4(BX), Z1
-	JMP          sum527
+	JMP          sum542
 
-same528:
+same543:
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX), Z1
 
-sum527:
+sum542:
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 24(AX), SI
@@ -14387,15 +14677,15 @@ sum527:
 	MOVQ 40(AX), R8
 	MOVQ 80(AX), R9
 
-loop529:
+loop544:
 	MOVQ 56(AX), R10
 
-loop530:
+loop545:
 	MOVQ 48(AX), R11
 	SHRQ $0x01, R11
-	JZ   odd531
+	JZ   odd546
 
-loop533:
+loop548:
 	LEAQ        (CX)(DI*1), BX
 	VPSRLD      $0x10, (DX)(R8*1), Z2
 	VPORD       (DX), Z2, Z2
@@ -14410,12 +14700,12 @@ loop533:
 	LEAQ        (BX)(DI*1), CX
 	LEAQ        (DX)(R8*2), DX
 	SUBQ        $0x00000001, R11
-	JNZ         loop533
+	JNZ         loop548
 
-odd531:
+odd546:
 	MOVQ         48(AX), R11
 	TESTQ        $0x00000001, R11
-	JZ           end532
+	JZ           end547
 	VMOVUPS      (DX), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -14424,34 +14714,34 @@ odd531:
 	ADDQ         DI, CX
 	ADDQ         R8, DX
 
-end532:
+end547:
 	ADDQ   64(AX), CX
 	ADDQ   72(AX), DX
 	SUBQ   $0x00000001, R10
-	JNZ    loop530
+	JNZ    loop545
 	ADDQ   88(AX), CX
 	ADDQ   96(AX), DX
 	SUBQ   $0x00000001, R9
-	JNZ    loop529
+	JNZ    loop544
 	MOVQ   144(AX), CX
 	TESTQ  CX, CX
-	JZ     store534
+	JZ     store549
 	VPXORQ Z3, Z3, Z3
 	VMAXPS Z0, Z3, Z0
 	VMAXPS Z1, Z3, Z1
 
-store534:
+store549:
 	MOVQ    16(AX), CX
 	MOVQ    104(AX), DX
 	MOVQ    136(AX), BX
 	MOVQ    112(AX), AX
 	VMOVUPS Z0, (CX)
 	CMPQ    AX, $0x00000001
-	JBE     end535
+	JBE     end550
 	ADDQ    DX, CX
 	VMOVUPS Z1, (CX)
 
-end535:
+end550:
 	VZEROUPPER
 	RET
 
@@ -14465,7 +14755,7 @@ TEXT ·pairProducts256(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	SUBQ $0x00000004, SI
 
-loop536:
+loop551:
 	MOVLQSX (CX), DI
 	IMULQ   64(AX), DI
 	ADDQ    (AX), DI
@@ -14477,28 +14767,28 @@ loop536:
 	VXORPS  Y0, Y0, Y0
 	MOVQ    SI, R10
 
-span538:
+span553:
 	CMPQ    R10, $0x00000010
-	JB      less539
+	JB      less554
 	VMOVUPS (DI)(R9*1), X1
 	VMULPS  (R8)(R9*1), X1, X1
 	VADDPS  X1, X0, X0
 	ADDQ    $0x00000010, R9
 	SUBQ    $0x00000010, R10
-	JMP     span538
+	JMP     span553
 
-less539:
-span540:
+less554:
+span555:
 	CMPQ   R10, $0x00000004
-	JB     out537
+	JB     out552
 	VMOVSS (DI)(R9*1), X1
 	VMULSS (R8)(R9*1), X1, X1
 	VADDSS X1, X0, X0
 	ADDQ   $0x00000004, R9
 	SUBQ   $0x00000004, R10
-	JMP    span540
+	JMP    span555
 
-out537:
+out552:
 	VHADDPS   X0, X0, X0
 	VMOVSHDUP X0, X1
 	VADDSS    X1, X0, X0
@@ -14510,7 +14800,7 @@ out537:
 	ADDQ      $0x00000008, CX
 	ADDQ      $0x00000004, DX
 	SUBQ      $0x00000001, BX
-	JNZ       loop536
+	JNZ       loop551
 	VZEROUPPER
 	RET
 
@@ -14525,7 +14815,7 @@ TEXT ·pairSlopes256(SB), NOSPLIT, $0-8
 	SUBQ $0x00000004, SI
 	MOVQ 40(AX), DI
 
-loop541:
+loop556:
 	MOVLQSX      (CX), R8
 	IMULQ        64(AX), R8
 	ADDQ         (AX), R8
@@ -14543,9 +14833,9 @@ loop541:
 	XORQ         R12, R12
 	MOVQ         SI, R13
 
-span543:
+span558:
 	CMPQ    R13, $0x00000020
-	JB      less544
+	JB      less559
 	VMOVUPS (R9)(R12*1), Y0
 	VMULPS  Y2, Y0, Y0
 	VADDPS  (R10)(R12*1), Y0, Y0
@@ -14556,12 +14846,12 @@ span543:
 	VMOVUPS Y1, (R11)(R12*1)
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span543
+	JMP     span558
 
-less544:
-span545:
+less559:
+span560:
 	CMPQ    R13, $0x00000010
-	JB      less546
+	JB      less561
 	VMOVUPS (R9)(R12*1), X0
 	VMULPS  X2, X0, X0
 	VADDPS  (R10)(R12*1), X0, X0
@@ -14572,12 +14862,12 @@ span545:
 	VMOVUPS X1, (R11)(R12*1)
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span545
+	JMP     span560
 
-less546:
-span547:
+less561:
+span562:
 	CMPQ   R13, $0x00000004
-	JB     out542
+	JB     out557
 	VMOVSS (R9)(R12*1), X0
 	VMULSS X2, X0, X0
 	VADDSS (R10)(R12*1), X0, X0
@@ -14588,9 +14878,9 @@ span547:
 	VMOVSS X1, (R11)(R12*1)
 	ADDQ   $0x00000004, R12
 	SUBQ   $0x00000004, R13
-	JMP    span547
+	JMP    span562
 
-out542:
+out557:
 	VMOVSS (R10)(R12*1), X0
 	VADDSS X2, X0, X0
 	VMOVSS X0, (R10)(R12*1)
@@ -14601,7 +14891,7 @@ out542:
 	ADDQ   $0x00000004, DX
 	ADDQ   $0x00000008, DI
 	SUBQ   $0x00000001, BX
-	JNZ    loop541
+	JNZ    loop556
 	VZEROUPPER
 	RET
 
@@ -14622,15 +14912,15 @@ TEXT ·rowsPlain256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 76(AX), Y14
 	VBROADCASTSS 80(AX), Y13
 
-loop548:
+loop563:
 	MOVLQSX (CX), R10
 	IMULQ   R8, R10
 	XORQ    AX, AX
 	MOVQ    R8, R11
 
-span550:
+span565:
 	CMPQ    R11, $0x00000020
-	JB      less551
+	JB      less566
 	VMOVUPS (R9)(R10*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14642,12 +14932,12 @@ span550:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R10
 	SUBQ    $0x00000020, R11
-	JMP     span550
+	JMP     span565
 
-less551:
-span552:
+less566:
+span567:
 	CMPQ    R11, $0x00000010
-	JB      less553
+	JB      less568
 	VMOVUPS (R9)(R10*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14659,12 +14949,12 @@ span552:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R10
 	SUBQ    $0x00000010, R11
-	JMP     span552
+	JMP     span567
 
-less553:
-span554:
+less568:
+span569:
 	CMPQ   R11, $0x00000004
-	JB     out549
+	JB     out564
 	VMOVSS (R9)(R10*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14676,13 +14966,13 @@ span554:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R10
 	SUBQ   $0x00000004, R11
-	JMP    span554
+	JMP    span569
 
-out549:
+out564:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop548
+	JNZ  loop563
 	VZEROUPPER
 	RET
 
@@ -14704,15 +14994,15 @@ TEXT ·rowsMomentum256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop555:
+loop570:
 	MOVLQSX (CX), R11
 	IMULQ   R8, R11
 	XORQ    AX, AX
 	MOVQ    R8, R12
 
-span557:
+span572:
 	CMPQ    R12, $0x00000020
-	JB      less558
+	JB      less573
 	VMOVUPS (R9)(R11*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14728,12 +15018,12 @@ span557:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R11
 	SUBQ    $0x00000020, R12
-	JMP     span557
+	JMP     span572
 
-less558:
-span559:
+less573:
+span574:
 	CMPQ    R12, $0x00000010
-	JB      less560
+	JB      less575
 	VMOVUPS (R9)(R11*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14749,12 +15039,12 @@ span559:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R11
 	SUBQ    $0x00000010, R12
-	JMP     span559
+	JMP     span574
 
-less560:
-span561:
+less575:
+span576:
 	CMPQ   R12, $0x00000004
-	JB     out556
+	JB     out571
 	VMOVSS (R9)(R11*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14770,13 +15060,13 @@ span561:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R11
 	SUBQ   $0x00000004, R12
-	JMP    span561
+	JMP    span576
 
-out556:
+out571:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop555
+	JNZ  loop570
 	VZEROUPPER
 	RET
 
@@ -14798,15 +15088,15 @@ TEXT ·rowsNesterov256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 80(AX), Y13
 	VBROADCASTSS 84(AX), Y12
 
-loop562:
+loop577:
 	MOVLQSX (CX), R11
 	IMULQ   R8, R11
 	XORQ    AX, AX
 	MOVQ    R8, R12
 
-span564:
+span579:
 	CMPQ    R12, $0x00000020
-	JB      less565
+	JB      less580
 	VMOVUPS (R9)(R11*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14824,12 +15114,12 @@ span564:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R11
 	SUBQ    $0x00000020, R12
-	JMP     span564
+	JMP     span579
 
-less565:
-span566:
+less580:
+span581:
 	CMPQ    R12, $0x00000010
-	JB      less567
+	JB      less582
 	VMOVUPS (R9)(R11*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14847,12 +15137,12 @@ span566:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R11
 	SUBQ    $0x00000010, R12
-	JMP     span566
+	JMP     span581
 
-less567:
-span568:
+less582:
+span583:
 	CMPQ   R12, $0x00000004
-	JB     out563
+	JB     out578
 	VMOVSS (R9)(R11*1), X0
 	VMOVSS (DX)(AX*1), X1
 	VMULSS X14, X1, X1
@@ -14870,13 +15160,13 @@ span568:
 	ADDQ   $0x00000004, AX
 	ADDQ   $0x00000004, R11
 	SUBQ   $0x00000004, R12
-	JMP    span568
+	JMP    span583
 
-out563:
+out578:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop562
+	JNZ  loop577
 	VZEROUPPER
 	RET
 
@@ -14904,15 +15194,15 @@ TEXT ·rowsAdam256(SB), NOSPLIT, $0-8
 	VBROADCASTSS 104(AX), Y7
 	VBROADCASTSS 108(AX), Y6
 
-loop569:
+loop584:
 	MOVLQSX (CX), R12
 	IMULQ   R8, R12
 	XORQ    AX, AX
 	MOVQ    R8, R13
 
-span571:
+span586:
 	CMPQ    R13, $0x00000020
-	JB      less572
+	JB      less587
 	VMOVUPS (R9)(R12*1), Y0
 	VMOVUPS (DX)(AX*1), Y1
 	VMULPS  Y14, Y1, Y1
@@ -14940,12 +15230,12 @@ span571:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, R12
 	SUBQ    $0x00000020, R13
-	JMP     span571
+	JMP     span586
 
-less572:
-span573:
+less587:
+span588:
 	CMPQ    R13, $0x00000010
-	JB      less574
+	JB      less589
 	VMOVUPS (R9)(R12*1), X0
 	VMOVUPS (DX)(AX*1), X1
 	VMULPS  X14, X1, X1
@@ -14973,12 +15263,12 @@ span573:
 	ADDQ    $0x00000010, AX
 	ADDQ    $0x00000010, R12
 	SUBQ    $0x00000010, R13
-	JMP     span573
+	JMP     span588
 
-less574:
-span575:
+less589:
+span590:
 	CMPQ    R13, $0x00000004
-	JB      out570
+	JB      out585
 	VMOVSS  (R9)(R12*1), X0
 	VMOVSS  (DX)(AX*1), X1
 	VMULSS  X14, X1, X1
@@ -15006,13 +15296,13 @@ span575:
 	ADDQ    $0x00000004, AX
 	ADDQ    $0x00000004, R12
 	SUBQ    $0x00000004, R13
-	JMP     span575
+	JMP     span590
 
-out570:
+out585:
 	ADDQ BX, CX
 	ADDQ SI, DX
 	SUBQ $0x00000001, DI
-	JNZ  loop569
+	JNZ  loop584
 	VZEROUPPER
 	RET
 
@@ -15026,7 +15316,7 @@ TEXT ·exactSquares256(SB), NOSPLIT, $0-8
 	VMOVUPD (CX), Y0
 	VMOVUPD 32(CX), Y1
 
-loop576:
+loop591:
 	VCVTPS2PD (DX), Y2
 	VMULPD    Y2, Y2, Y2
 	VADDPD    Y2, Y0, Y0
@@ -15035,7 +15325,7 @@ loop576:
 	VADDPD    Y3, Y1, Y1
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x00000020, AX
-	JNZ       loop576
+	JNZ       loop591
 	VMOVUPD   Y0, (CX)
 	VMOVUPD   Y1, 32(CX)
 	VZEROUPPER
@@ -15055,7 +15345,7 @@ TEXT ·changes256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop577:
+loop592:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -15072,7 +15362,7 @@ loop577:
 	ADDQ      $0x00000020, BX
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop577
+	JNZ       loop592
 	VZEROUPPER
 	RET
 
@@ -15091,7 +15381,7 @@ TEXT ·changesSent256(SB), NOSPLIT, $0-8
 	VPCMPEQD     Y14, Y14, Y14
 	VPSRLD       $0x01, Y14, Y14
 
-loop578:
+loop593:
 	VMOVUPS   (CX), Y0
 	VSUBPS    (DX), Y0, Y1
 	VMOVUPS   Y1, (BX)
@@ -15110,7 +15400,7 @@ loop578:
 	ADDQ      $0x00000020, R8
 	ADDQ      $0x00000001, SI
 	SUBQ      $0x00000008, DI
-	JNZ       loop578
+	JNZ       loop593
 	VZEROUPPER
 	RET
 
@@ -15125,7 +15415,7 @@ TEXT ·entrySums256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop579:
+loop594:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -15133,9 +15423,9 @@ loop579:
 	LEAQ    (DX)(R9*4), R9
 	VXORPS  Y0, Y0, Y0
 
-four580:
+four595:
 	CMPQ      R8, $0x00000004
-	JB        tail581
+	JB        tail596
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	MOVLQSX   4(R9), R11
@@ -15150,14 +15440,14 @@ four580:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R9
 	SUBQ      $0x00000004, R8
-	JMP       four580
+	JMP       four595
 
-tail581:
+tail596:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one582:
+one597:
 	TESTQ     R8, R8
-	JZ        end583
+	JZ        end598
 	MOVLQSX   (R9), R11
 	VMOVSS    (SI)(R11*4), X1
 	VMULSS    (R10), X1, X1
@@ -15166,9 +15456,9 @@ one582:
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R9
 	SUBQ      $0x00000001, R8
-	JMP       one582
+	JMP       one597
 
-end583:
+end598:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -15176,7 +15466,7 @@ end583:
 	ADDQ    $0x00000008, DI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop579
+	JNZ     loop594
 	VZEROUPPER
 	RET
 
@@ -15191,7 +15481,7 @@ TEXT ·addEntries256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), AX
 
-loop584:
+loop599:
 	MOVLQSX (CX), R9
 	MOVLQSX 4(CX), R8
 	SUBQ    R9, R8
@@ -15201,20 +15491,20 @@ loop584:
 	ADDQ    $0x00000004, DI
 	XORQ    R11, R11
 
-again585:
+again600:
 	CMPQ    R11, R8
-	JGE     end586
+	JGE     end601
 	MOVLQSX (R9)(R11*4), R12
 	VMULSS  (R10)(R11*4), X0, X1
 	VADDSS  (SI)(R12*4), X1, X1
 	VMOVSS  X1, (SI)(R12*4)
 	ADDQ    $0x00000001, R11
-	JMP     again585
+	JMP     again600
 
-end586:
+end601:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop584
+	JNZ  loop599
 	VZEROUPPER
 	RET
 
@@ -15229,16 +15519,16 @@ TEXT ·entrySumsOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop587:
+loop602:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
 	LEAQ    (DX)(R8*4), R8
 	VXORPS  Y0, Y0, Y0
 
-four588:
+four603:
 	CMPQ      DI, $0x00000004
-	JB        tail589
+	JB        tail604
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	MOVLQSX   4(R8), R9
@@ -15251,23 +15541,23 @@ four588:
 	VADDPD    Y1, Y0, Y0
 	ADDQ      $0x00000010, R8
 	SUBQ      $0x00000004, DI
-	JMP       four588
+	JMP       four603
 
-tail589:
+tail604:
 	VEXTRACTF128 $0x01, Y0, X2
 
-one590:
+one605:
 	TESTQ     DI, DI
-	JZ        end591
+	JZ        end606
 	MOVLQSX   (R8), R9
 	VMOVSS    (BX)(R9*4), X1
 	VCVTSS2SD X1, X1, X1
 	VADDSD    X1, X0, X0
 	ADDQ      $0x00000004, R8
 	SUBQ      $0x00000001, DI
-	JMP       one590
+	JMP       one605
 
-end591:
+end606:
 	VHADDPD X0, X0, X0
 	VHADDPD X2, X2, X2
 	VADDSD  X2, X0, X0
@@ -15275,7 +15565,7 @@ end591:
 	ADDQ    $0x00000008, SI
 	ADDQ    $0x00000004, CX
 	SUBQ    $0x00000001, AX
-	JNZ     loop587
+	JNZ     loop602
 	VZEROUPPER
 	RET
 
@@ -15290,7 +15580,7 @@ TEXT ·addEntriesOnes256(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 	MOVQ 40(AX), AX
 
-loop592:
+loop607:
 	MOVLQSX (CX), R8
 	MOVLQSX 4(CX), DI
 	SUBQ    R8, DI
@@ -15299,19 +15589,19 @@ loop592:
 	ADDQ    $0x00000004, SI
 	XORQ    R9, R9
 
-again593:
+again608:
 	CMPQ    R9, DI
-	JGE     end594
+	JGE     end609
 	MOVLQSX (R8)(R9*4), R10
 	VADDSS  (BX)(R10*4), X0, X1
 	VMOVSS  X1, (BX)(R10*4)
 	ADDQ    $0x00000001, R9
-	JMP     again593
+	JMP     again608
 
-end594:
+end609:
 	ADDQ $0x00000004, CX
 	SUBQ $0x00000001, AX
-	JNZ  loop592
+	JNZ  loop607
 	VZEROUPPER
 	RET
 
@@ -15334,7 +15624,7 @@ TEXT ·peak512(SB), NOSPLIT, $0-8
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
 
-loop595:
+loop610:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -15384,7 +15674,7 @@ loop595:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	SUBQ        $0x00000001, AX
-	JNZ         loop595
+	JNZ         loop610
 	VZEROUPPER
 	RET
 
@@ -15407,7 +15697,7 @@ TEXT ·peak256(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop596:
+loop611:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -15457,6 +15747,6 @@ loop596:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	SUBQ        $0x00000001, AX
-	JNZ         loop596
+	JNZ         loop611
 	VZEROUPPER
 	RET

@@ -6,7 +6,7 @@ package kernel
 func sets() []Set {
 	return []Set{
 		{
-			Name: "neon", tiles: []int{6, 4, 2}, vectors: 1, pairs: [2]int{4, 6}, step: 16, block: 4, square: 8, f: neon(),
+			Name: "neon", tiles: []int{6, 4, 2}, line: []int{6, 4, 2}, vectors: 1, pairs: [2]int{4, 6}, step: 16, block: 4, square: 8, f: neon(),
 			exact: exactNeon(), peak: peakNeon, peakFlops: 4 * 24 * 4 * 2,
 		},
 		portable(),
@@ -18,7 +18,7 @@ func sets() []Set {
 func neon() functions {
 	f := portable().f
 	f.product = tiles{6: {1: product6Neon}, 4: {1: product4Neon}, 2: {1: product2Neon}}
-	f.correlate, f.line, f.transpose = correlateNeon, lineNeon, transposeNeon
+	f.correlate, f.line, f.transpose, f.transpose8 = correlateNeon, lineNeon, transposeNeon, transposeNeon
 	f.add, f.addRelu, f.relu, f.clamp, f.scale = addNeon, addReluNeon, reluNeon, clampNeon, scaleNeon
 	f.reluBack, f.clampBack, f.squares = reluBackNeon, clampBackNeon, squaresNeon
 	f.sgd, f.momentum, f.adam = sgdNeon, momentumNeon, adamNeon

@@ -2155,12 +2155,14 @@ TEXT ·maxPoolNeon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	ADD $48, R0, R3
 	VLD1R.P 4(R3), [V31.S4]
-	MOVD 40(R0), R4
-	MOVD $0, R3
-big1:
-	SUB R3, R4, R5
-	CMP $128, R5
-	BLO small2
+	MOVD 104(R0), R3
+loop1:
+	MOVD 40(R0), R6
+	MOVD $0, R5
+big2:
+	SUB R5, R6, R7
+	CMP $128, R7
+	BLO small3
 	VMOV V31.B16, V0.B16
 	VMOV V31.B16, V1.B16
 	VMOV V31.B16, V2.B16
@@ -2169,60 +2171,66 @@ big1:
 	VMOV V31.B16, V5.B16
 	VMOV V31.B16, V6.B16
 	VMOV V31.B16, V7.B16
-	MOVD 24(R0), R6
-	MOVD 32(R0), R7
-	ADD R3, R1, R9
-loop4:
-	MOVD.P 8(R6), R8
-	ADD R8, R9, R10
-	FLDPQ 0(R10), (F8, F9)
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	ADD R5, R1, R11
+loop5:
+	MOVD.P 8(R8), R10
+	ADD R10, R11, R12
+	FLDPQ 0(R12), (F8, F9)
 	WORD $0x4e28f400 // fmax v0.4s, v0.4s, v8.4s
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R10), (F10, F11)
+	FLDPQ 32(R12), (F10, F11)
 	WORD $0x4e2af442 // fmax v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bf463 // fmax v3.4s, v3.4s, v11.4s
-	FLDPQ 64(R10), (F12, F13)
+	FLDPQ 64(R12), (F12, F13)
 	WORD $0x4e2cf484 // fmax v4.4s, v4.4s, v12.4s
 	WORD $0x4e2df4a5 // fmax v5.4s, v5.4s, v13.4s
-	FLDPQ 96(R10), (F14, F15)
+	FLDPQ 96(R12), (F14, F15)
 	WORD $0x4e2ef4c6 // fmax v6.4s, v6.4s, v14.4s
 	WORD $0x4e2ff4e7 // fmax v7.4s, v7.4s, v15.4s
-	SUBS $1, R7
-	BNE loop4
-	ADD R3, R2, R11
-	FSTPQ (F0, F1), 0(R11)
-	FSTPQ (F2, F3), 32(R11)
-	FSTPQ (F4, F5), 64(R11)
-	FSTPQ (F6, F7), 96(R11)
-	ADD $128, R3
-	B big1
-small2:
-	CMP R4, R3
-	BHS out3
+	SUBS $1, R9
+	BNE loop5
+	ADD R5, R2, R13
+	FSTPQ (F0, F1), 0(R13)
+	FSTPQ (F2, F3), 32(R13)
+	FSTPQ (F4, F5), 64(R13)
+	FSTPQ (F6, F7), 96(R13)
+	ADD $128, R5
+	B big2
+small3:
+	CMP R6, R5
+	BHS out4
 	VMOV V31.B16, V0.B16
 	VMOV V31.B16, V1.B16
 	VMOV V31.B16, V2.B16
 	VMOV V31.B16, V3.B16
-	MOVD 24(R0), R6
-	MOVD 32(R0), R7
-	ADD R3, R1, R9
-loop5:
-	MOVD.P 8(R6), R8
-	ADD R8, R9, R10
-	FLDPQ 0(R10), (F8, F9)
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	ADD R5, R1, R11
+loop6:
+	MOVD.P 8(R8), R10
+	ADD R10, R11, R12
+	FLDPQ 0(R12), (F8, F9)
 	WORD $0x4e28f400 // fmax v0.4s, v0.4s, v8.4s
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R10), (F10, F11)
+	FLDPQ 32(R12), (F10, F11)
 	WORD $0x4e2af442 // fmax v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bf463 // fmax v3.4s, v3.4s, v11.4s
-	SUBS $1, R7
-	BNE loop5
-	ADD R3, R2, R11
-	FSTPQ (F0, F1), 0(R11)
-	FSTPQ (F2, F3), 32(R11)
-	ADD $64, R3
-	B small2
-out3:
+	SUBS $1, R9
+	BNE loop6
+	ADD R5, R2, R13
+	FSTPQ (F0, F1), 0(R13)
+	FSTPQ (F2, F3), 32(R13)
+	ADD $64, R5
+	B small3
+out4:
+	MOVD 112(R0), R4
+	ADD R4, R1
+	MOVD 120(R0), R4
+	ADD R4, R2
+	SUBS $1, R3
+	BNE loop1
 	RET
 
 // func sumPoolNeon(args *tapArgs)
@@ -2232,12 +2240,14 @@ TEXT ·sumPoolNeon(SB), NOSPLIT, $0-8
 	MOVD 8(R0), R2
 	ADD $48, R0, R3
 	VLD1R.P 4(R3), [V31.S4]
-	MOVD 40(R0), R4
-	MOVD $0, R3
-big1:
-	SUB R3, R4, R5
-	CMP $128, R5
-	BLO small2
+	MOVD 104(R0), R3
+loop1:
+	MOVD 40(R0), R6
+	MOVD $0, R5
+big2:
+	SUB R5, R6, R7
+	CMP $128, R7
+	BLO small3
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
@@ -2246,72 +2256,78 @@ big1:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
-	MOVD 24(R0), R6
-	MOVD 32(R0), R7
-	ADD R3, R1, R9
-loop4:
-	MOVD.P 8(R6), R8
-	ADD R8, R9, R10
-	FLDPQ 0(R10), (F8, F9)
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	ADD R5, R1, R11
+loop5:
+	MOVD.P 8(R8), R10
+	ADD R10, R11, R12
+	FLDPQ 0(R12), (F8, F9)
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R10), (F10, F11)
+	FLDPQ 32(R12), (F10, F11)
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	FLDPQ 64(R10), (F12, F13)
+	FLDPQ 64(R12), (F12, F13)
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
-	FLDPQ 96(R10), (F14, F15)
+	FLDPQ 96(R12), (F14, F15)
 	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	SUBS $1, R7
-	BNE loop4
-	ADD R3, R2, R11
+	SUBS $1, R9
+	BNE loop5
+	ADD R5, R2, R13
 	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
 	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
-	FSTPQ (F0, F1), 0(R11)
+	FSTPQ (F0, F1), 0(R13)
 	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
 	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
-	FSTPQ (F2, F3), 32(R11)
+	FSTPQ (F2, F3), 32(R13)
 	WORD $0x6e3fdc84 // fmul v4.4s, v4.4s, v31.4s
 	WORD $0x6e3fdca5 // fmul v5.4s, v5.4s, v31.4s
-	FSTPQ (F4, F5), 64(R11)
+	FSTPQ (F4, F5), 64(R13)
 	WORD $0x6e3fdcc6 // fmul v6.4s, v6.4s, v31.4s
 	WORD $0x6e3fdce7 // fmul v7.4s, v7.4s, v31.4s
-	FSTPQ (F6, F7), 96(R11)
-	ADD $128, R3
-	B big1
-small2:
-	CMP R4, R3
-	BHS out3
+	FSTPQ (F6, F7), 96(R13)
+	ADD $128, R5
+	B big2
+small3:
+	CMP R6, R5
+	BHS out4
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
-	MOVD 24(R0), R6
-	MOVD 32(R0), R7
-	ADD R3, R1, R9
-loop5:
-	MOVD.P 8(R6), R8
-	ADD R8, R9, R10
-	FLDPQ 0(R10), (F8, F9)
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	ADD R5, R1, R11
+loop6:
+	MOVD.P 8(R8), R10
+	ADD R10, R11, R12
+	FLDPQ 0(R12), (F8, F9)
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	FLDPQ 32(R10), (F10, F11)
+	FLDPQ 32(R12), (F10, F11)
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	SUBS $1, R7
-	BNE loop5
-	ADD R3, R2, R11
+	SUBS $1, R9
+	BNE loop6
+	ADD R5, R2, R13
 	WORD $0x6e3fdc00 // fmul v0.4s, v0.4s, v31.4s
 	WORD $0x6e3fdc21 // fmul v1.4s, v1.4s, v31.4s
-	FSTPQ (F0, F1), 0(R11)
+	FSTPQ (F0, F1), 0(R13)
 	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
 	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
-	FSTPQ (F2, F3), 32(R11)
-	ADD $64, R3
-	B small2
-out3:
+	FSTPQ (F2, F3), 32(R13)
+	ADD $64, R5
+	B small3
+out4:
+	MOVD 112(R0), R4
+	ADD R4, R1
+	MOVD 120(R0), R4
+	ADD R4, R2
+	SUBS $1, R3
+	BNE loop1
 	RET
 
 // func maxPoolBackNeon(args *tapArgs)
@@ -2502,12 +2518,14 @@ TEXT ·weightedNeon(SB), NOSPLIT, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 56(R0), R3
-	MOVD 40(R0), R5
-	MOVD $0, R4
-big1:
-	SUB R4, R5, R6
-	CMP $128, R6
-	BLO small2
+	MOVD 104(R0), R4
+loop1:
+	MOVD 40(R0), R7
+	MOVD $0, R6
+big2:
+	SUB R6, R7, R8
+	CMP $128, R8
+	BLO small3
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
@@ -2516,74 +2534,80 @@ big1:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
-	ADD R4, R3, R7
-	MOVD 64(R0), R8
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
-	ADD R4, R1, R13
-loop4:
-	MOVD.P 8(R10), R12
-	ADD R12, R13, R14
-	MOVD.P 8(R8), R9
-	ADD R7, R9
-	FLDPQ 0(R9), (F8, F9)
-	FLDPQ 0(R14), (F16, F17)
+	ADD R6, R3, R9
+	MOVD 64(R0), R10
+	MOVD 24(R0), R12
+	MOVD 32(R0), R13
+	ADD R6, R1, R15
+loop5:
+	MOVD.P 8(R12), R14
+	ADD R14, R15, R19
+	MOVD.P 8(R10), R11
+	ADD R9, R11
+	FLDPQ 0(R11), (F8, F9)
+	FLDPQ 0(R19), (F16, F17)
 	VFMLA V16.S4, V8.S4, V0.S4
 	VFMLA V17.S4, V9.S4, V1.S4
-	FLDPQ 32(R9), (F10, F11)
-	FLDPQ 32(R14), (F18, F19)
+	FLDPQ 32(R11), (F10, F11)
+	FLDPQ 32(R19), (F18, F19)
 	VFMLA V18.S4, V10.S4, V2.S4
 	VFMLA V19.S4, V11.S4, V3.S4
-	FLDPQ 64(R9), (F12, F13)
-	FLDPQ 64(R14), (F20, F21)
+	FLDPQ 64(R11), (F12, F13)
+	FLDPQ 64(R19), (F20, F21)
 	VFMLA V20.S4, V12.S4, V4.S4
 	VFMLA V21.S4, V13.S4, V5.S4
-	FLDPQ 96(R9), (F14, F15)
-	FLDPQ 96(R14), (F22, F23)
+	FLDPQ 96(R11), (F14, F15)
+	FLDPQ 96(R19), (F22, F23)
 	VFMLA V22.S4, V14.S4, V6.S4
 	VFMLA V23.S4, V15.S4, V7.S4
-	SUBS $1, R11
-	BNE loop4
-	ADD R4, R2, R7
-	FSTPQ (F0, F1), 0(R7)
-	FSTPQ (F2, F3), 32(R7)
-	FSTPQ (F4, F5), 64(R7)
-	FSTPQ (F6, F7), 96(R7)
-	ADD $128, R4
-	B big1
-small2:
-	CMP R5, R4
-	BHS out3
+	SUBS $1, R13
+	BNE loop5
+	ADD R6, R2, R9
+	FSTPQ (F0, F1), 0(R9)
+	FSTPQ (F2, F3), 32(R9)
+	FSTPQ (F4, F5), 64(R9)
+	FSTPQ (F6, F7), 96(R9)
+	ADD $128, R6
+	B big2
+small3:
+	CMP R7, R6
+	BHS out4
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
-	ADD R4, R3, R7
-	MOVD 64(R0), R8
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
-	ADD R4, R1, R13
-loop5:
-	MOVD.P 8(R10), R12
-	ADD R12, R13, R14
-	MOVD.P 8(R8), R9
-	ADD R7, R9
-	FLDPQ 0(R9), (F8, F9)
-	FLDPQ 0(R14), (F16, F17)
+	ADD R6, R3, R9
+	MOVD 64(R0), R10
+	MOVD 24(R0), R12
+	MOVD 32(R0), R13
+	ADD R6, R1, R15
+loop6:
+	MOVD.P 8(R12), R14
+	ADD R14, R15, R19
+	MOVD.P 8(R10), R11
+	ADD R9, R11
+	FLDPQ 0(R11), (F8, F9)
+	FLDPQ 0(R19), (F16, F17)
 	VFMLA V16.S4, V8.S4, V0.S4
 	VFMLA V17.S4, V9.S4, V1.S4
-	FLDPQ 32(R9), (F10, F11)
-	FLDPQ 32(R14), (F18, F19)
+	FLDPQ 32(R11), (F10, F11)
+	FLDPQ 32(R19), (F18, F19)
 	VFMLA V18.S4, V10.S4, V2.S4
 	VFMLA V19.S4, V11.S4, V3.S4
-	SUBS $1, R11
-	BNE loop5
-	ADD R4, R2, R7
-	FSTPQ (F0, F1), 0(R7)
-	FSTPQ (F2, F3), 32(R7)
-	ADD $64, R4
-	B small2
-out3:
+	SUBS $1, R13
+	BNE loop6
+	ADD R6, R2, R9
+	FSTPQ (F0, F1), 0(R9)
+	FSTPQ (F2, F3), 32(R9)
+	ADD $64, R6
+	B small3
+out4:
+	MOVD 112(R0), R5
+	ADD R5, R1
+	MOVD 120(R0), R5
+	ADD R5, R2
+	SUBS $1, R4
+	BNE loop1
 	RET
 
 // func depthwise4Neon(args *tapArgs)

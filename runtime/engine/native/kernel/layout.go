@@ -10,9 +10,7 @@ func (w *Worker) Transpose(dst []float32, ds int, src []float32, ss, rows, colum
 	}
 	_, _ = src[(rows-1)*ss+columns-1], dst[(columns-1)*ds+rows-1]
 	r := w.transposeStrips(dst, ds, src, ss, 0, rows, columns, w.square, w.f.transpose)
-	if w.f.transposeHalf != nil {
-		r = w.transposeStrips(dst, ds, src, ss, r, rows, columns, w.square/2, w.f.transposeHalf)
-	}
+	r = w.transposeStrips(dst, ds, src, ss, r, rows, columns, 8, w.f.transpose8)
 	transposeEdge(dst, ds, src, ss, r, rows, 0, columns)
 }
 

@@ -23,17 +23,29 @@ func (w *Worker) gather(g *Pool, i, j int) int {
 	return n
 }
 
+// run lists the taps of output pixel px, as gather does, for all pixels to its right that the same taps reach, of a row
+// and before to, and returns how many taps and pixels there are. A kernel that takes several pixels computes them at
+// once: where a pixel is a vector or two, calls would cost more than what they compute.
+func (w *Worker) run(g *Pool, px, to int) (taps, pixels int) {
+	i, j := px/g.OW, px%g.OW
+	_, _, next := same(j, min(g.OW, j+to-px), g.SW, g.DW, g.Left, g.KW, g.In.W)
+	a := &w.tap
+	a.pixels, a.xPixel, a.yPixel = int64(next-j), int64(4*g.SW*g.In.Pixel()), int64(4*g.In.Pixel())
+	return w.gather(g, i, j), next - j
+}
+
 // MaxPool computes y. An output that only padding reaches is minus infinity.
 func (w *Worker) MaxPool(g *Pool, x, y []float32) {
 	from, to := w.share(g.OH * g.OW)
 	a := &w.tap
 	a.x, a.bytes = p(x, 0), int64(4*g.In.Pixel())
-	for px := from; px < to; px++ {
-		if w.gather(g, px/g.OW, px%g.OW) == 0 {
-			continue
+	for px := from; px < to; {
+		taps, pixels := w.run(g, px, to)
+		if taps > 0 {
+			a.y, a.scale = p(y, px*g.In.Pixel()), float32(math.Inf(-1))
+			w.f.maxPool(a)
 		}
-		a.y, a.scale = p(y, px*g.In.Pixel()), float32(math.Inf(-1))
-		w.f.maxPool(a)
+		px += pixels
 	}
 	w.Sync()
 }
@@ -76,15 +88,15 @@ func (w *Worker) AvgPool(g *Pool, x, y []float32) {
 	from, to := w.share(g.OH * g.OW)
 	a := &w.tap
 	a.x, a.bytes = p(x, 0), int64(4*g.In.Pixel())
-	for px := from; px < to; px++ {
-		n := w.gather(g, px/g.OW, px%g.OW)
-		a.y = p(y, px*g.In.Pixel())
-		if n == 0 {
-			clear(y[px*g.In.Pixel():][:g.In.Pixel()])
-			continue
+	for px := from; px < to; {
+		taps, pixels := w.run(g, px, to)
+		if taps == 0 {
+			clear(y[px*g.In.Pixel():][:pixels*g.In.Pixel()])
+		} else {
+			a.y, a.scale = p(y, px*g.In.Pixel()), factor(g, taps)
+			w.f.sumPool(a)
 		}
-		a.scale = factor(g, n)
-		w.f.sumPool(a)
+		px += pixels
 	}
 	w.Sync()
 }
@@ -131,7 +143,7 @@ func (w *Worker) adaptive(in Image, oh, ow, from, to int, f func(px, taps int)) 
 func (w *Worker) AdaptivePool(in Image, oh, ow int, x, y []float32) {
 	from, bytes := w.depths(in)
 	a := &w.tap
-	if a.bytes = bytes; bytes > 0 {
+	if a.bytes, a.pixels = bytes, 1; bytes > 0 {
 		a.x = p(x, from)
 		w.adaptive(in, oh, ow, 0, oh*ow, func(px, n int) {
 			a.y, a.scale = p(y, px*in.Pixel()+from), 1/float32(n)

@@ -12,14 +12,14 @@ func portable() Set {
 			2: func(a *productArgs) { product(a, rows, 2) },
 		}
 	}
-	f.correlate, f.line, f.transpose = correlate, line, transposeBlock
+	f.correlate, f.line, f.transpose, f.transpose8 = correlate, line, transposeBlock(lanes), transposeBlock(8)
 	elements(&f)
 	channels(&f)
 	taps(&f)
 	portableHalves(&f)
 	f.winograd = portableWinograd()
 	return Set{
-		Name: "portable", tiles: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,
+		Name: "portable", tiles: []int{8, 6, 4, 2}, line: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,
 		square: 16, f: f, exact: exactPortable(), peak: func(int) {},
 	}
 }
@@ -113,10 +113,12 @@ func correlate(a *productArgs) {
 	}
 }
 
-func transposeBlock(a *transposeArgs) {
-	for r := range int64(lanes) {
-		for c := range int64(lanes) {
-			*(*float32)(ptr(a.dst, c*a.ds+4*r)) = get(a.src, r*a.ss+4*c)
+func transposeBlock(side int64) func(*transposeArgs) {
+	return func(a *transposeArgs) {
+		for r := range side {
+			for c := range side {
+				*(*float32)(ptr(a.dst, c*a.ds+4*r)) = get(a.src, r*a.ss+4*c)
+			}
 		}
 	}
 }

@@ -150,12 +150,23 @@ func channels(f *functions) {
 	f.dots = both(1, func(a *channelArgs, x, y, _, _ int64) (float32, float32) { return get(a.x, x) * get(a.y, y), 0 })
 }
 
+// eachPixel is one for all output pixels that have the same offsets.
+func eachPixel(one func(*tapArgs)) func(*tapArgs) {
+	return func(a *tapArgs) {
+		pixel := *a
+		for i := range a.pixels {
+			pixel.x, pixel.y = ptr(a.x, i*a.xPixel), ptr(a.y, i*a.yPixel)
+			one(&pixel)
+		}
+	}
+}
+
 func taps(f *functions) {
 	offset := func(list unsafe.Pointer, i int64) int64 { return *(*int64)(ptr(list, 8*i)) }
 	pool := func(op func(sum, x float32) float32, start func(scale float32) float32,
 		end func(sum, scale float32) float32,
 	) func(*tapArgs) {
-		return func(a *tapArgs) {
+		return eachPixel(func(a *tapArgs) {
 			for l := int64(0); l < a.bytes; l += 4 {
 				sum := start(a.scale)
 				for i := range a.count {
@@ -163,7 +174,7 @@ func taps(f *functions) {
 				}
 				*(*float32)(ptr(a.y, l)) = end(sum, a.scale)
 			}
-		}
+		})
 	}
 	f.maxPool = pool(func(s, x float32) float32 { return max(s, x) }, func(scale float32) float32 { return scale },
 		func(s, _ float32) float32 { return s })
@@ -188,7 +199,7 @@ func taps(f *functions) {
 			}
 		}
 	}
-	f.weighted = func(a *tapArgs) {
+	f.weighted = eachPixel(func(a *tapArgs) {
 		for l := int64(0); l < a.bytes; l += 4 {
 			var sum float32
 			for i := range a.count {
@@ -196,7 +207,7 @@ func taps(f *functions) {
 			}
 			*(*float32)(ptr(a.y, l)) = sum
 		}
-	}
+	})
 	depthwise := func(a *tapArgs) {
 		for c := range a.channels {
 			for l := int64(0); l < a.lanes; l += 4 {

@@ -12,14 +12,18 @@ type axis struct{ n, x, y int }
 
 // patch is a set of outputs that the same taps of the kernel reach.
 type patch struct {
-	b0, b1         int // rows of the batch
-	i0, i1, j0, j1 int // rows and columns of the output
-	r0, r1, q0, q1 int // taps
+	b0, b1         int  // rows of the batch
+	i0, i1, j0, j1 int  // rows and columns of the output
+	r0, r1, q0, q1 int  // taps
+	done           bool // of the blocks of filters at work
 }
 
 // same finds the end of the outputs from o on that the same taps reach.
 func same(o, end, stride, dilation, pad, kernel, size int) (from, to, next int) {
 	from, to = window(o, stride, dilation, pad, kernel, size)
+	if from == 0 && to == kernel { // and so on until one leaves the image
+		return from, to, min(end, (size-1+pad-(kernel-1)*dilation)/stride+1)
+	}
 	for next = o + 1; next < end; next++ {
 		if f, t := window(next, stride, dilation, pad, kernel, size); f != from || t != to {
 			break
@@ -59,26 +63,41 @@ type rowsProduct struct {
 	k0, k1              int
 }
 
-// patches cuts output rows from i0 (included) to i1 (not) into patches.
+// patches computes output rows from i0 (included) to i1 (not), some blocks of filters of all patches after the others:
+// there may be more weights than a cache holds, and every patch reads those of its taps.
 func (w *Worker) patches(l *rowsProduct, b0, b1, i0, i1 int) {
 	c := l.c
-	for i := i0; i < i1; {
-		var s patch
-		s.b0, s.b1, s.i0 = b0, b1, i
-		s.r0, s.r1, s.i1 = same(i, i1, c.SH, c.DH, c.Top, c.KH, c.In.H)
-		i = s.i1
-		for j := 0; j < c.OW; j = s.j1 {
-			s.j0 = j
-			s.q0, s.q1, s.j1 = same(j, c.OW, c.SW, c.DW, c.Left, c.KW, c.In.W)
-			for k := l.k0; k < l.k1; {
-				if k+lineBlocks <= l.k1 && w.single(l, &s, k) {
-					k += lineBlocks
-					continue
+	w.cutPatches(c, b0, b1, i0, i1)
+	for k := l.k0; k < l.k1; k += lineBlocks {
+		end := min(k+lineBlocks, l.k1)
+		for n := range w.parts {
+			s := &w.parts[n]
+			s.done = end == k+lineBlocks && w.single(l, s, k)
+		}
+		for block := k; block < end; block++ {
+			for n := range w.parts {
+				if s := &w.parts[n]; !s.done {
+					w.patch(l, s, block/c.Blocks(), block%c.Blocks())
 				}
-				w.patch(l, &s, k/c.Blocks(), k%c.Blocks())
-				k++
 			}
-			w.patchAfter(l, &s)
+		}
+	}
+	if w.after != nil {
+		for n := range w.parts {
+			w.patchAfter(l, &w.parts[n])
+		}
+	}
+}
+
+// cutPatches cuts output rows from i0 (included) to i1 (not) into patches.
+func (w *Worker) cutPatches(c *Conv, b0, b1, i0, i1 int) {
+	w.parts = w.parts[:0]
+	s := patch{b0: b0, b1: b1}
+	for s.i0 = i0; s.i0 < i1; s.i0 = s.i1 {
+		s.r0, s.r1, s.i1 = same(s.i0, i1, c.SH, c.DH, c.Top, c.KH, c.In.H)
+		for s.j0 = 0; s.j0 < c.OW; s.j0 = s.j1 {
+			s.q0, s.q1, s.j1 = same(s.j0, c.OW, c.SW, c.DW, c.Left, c.KW, c.In.W)
+			w.parts = append(w.parts, s)
 		}
 	}
 }
@@ -93,6 +112,10 @@ func (w *Worker) patch(l *rowsProduct, s *patch, group, block int) {
 		bias = p(l.bias, (group*c.Blocks()+block)*16)
 	}
 	filters := min(16, c.Outer()-block*16)
+	if w.byPixels(c, s, filters) {
+		w.pixels(l, s, block, filters)
+		return
+	}
 	if c.Groups == 1 {
 		filters = 16 // what pads them may be written
 	}
@@ -101,19 +124,14 @@ func (w *Worker) patch(l *rowsProduct, s *patch, group, block int) {
 		{s.i1 - s.i0, c.SH * line, l.out.W * l.out.Pixel()},
 		{s.b1 - s.b0, c.In.Row(), l.out.Row()},
 	}
-	longest := 0
-	for i := range ways {
-		if ways[i].n > ways[longest].n {
-			longest = i
-		}
-	}
-	ways[0], ways[longest] = ways[longest], ways[0]
+	join(&ways)
 	from := s.b0*c.In.Row() + (s.i0*c.SH-c.Top+s.r0*c.DH)*line + (s.j0*c.SW-c.Left+s.q0*c.DW)*pixel + group*c.Inner()
 	to := s.b0*l.out.Row() + (s.i0*l.out.W+s.j0)*l.out.Pixel() + filter
 	empty := s.r0 == s.r1 || s.q0 == s.q1
 	if !empty {
 		w.reduction(c, s, bias, p(l.weights, group*c.GroupLen()+block*c.BlockLen()+(s.r0*c.KW+s.q0)*c.Inner()*16))
 	}
+	w.cutLine(ways[0])
 	for m := range ways[1].n {
 		for n := range ways[2].n {
 			x, y := from+m*ways[1].x+n*ways[2].x, to+m*ways[1].y+n*ways[2].y
@@ -168,55 +186,6 @@ func (w *Worker) reduction(c *Conv, s *patch, bias, weights unsafe.Pointer) {
 	}
 	if a.relu = 0; c.ReLU {
 		a.relu = 1
-	}
-}
-
-// line computes the outputs of one way. The last tile begins earlier where it would be longer than what is left: what
-// it computes twice is the same both times.
-func (w *Worker) line(l *rowsProduct, way axis, x, y, filters int) {
-	a := &w.prod
-	for at := 0; at < way.n; {
-		left := way.n - at
-		rows := w.Set.tile(left)
-		a.rs, a.rows = int64(4*way.x), int64(rows)
-		switch {
-		case rows <= left:
-		case rows <= way.n:
-			at = way.n - rows
-		default:
-			if rows = w.under(left); rows == 0 { // a single output: the tile's rows are all the same
-				rows, a.rs = w.tiles[len(w.tiles)-1], 0
-			}
-			a.rows = int64(min(rows, left))
-		}
-		a.a = p(l.x, x+at*way.x)
-		w.store(l, way, rows, y+at*way.y, filters)
-		at += int(a.rows)
-	}
-}
-
-// under is the most rows of a tile that are not more than n; 0: there is none.
-func (w *Worker) under(n int) int {
-	for _, t := range w.tiles {
-		if t <= n {
-			return t
-		}
-	}
-	return 0
-}
-
-// store runs a tile and puts its filters where they belong.
-func (w *Worker) store(l *rowsProduct, way axis, rows, y, filters int) {
-	a, run := &w.prod, w.f.product[rows][1]
-	if filters == 16 {
-		a.c, a.ldc = p(l.y, y), int64(4*way.y)
-		run(a)
-		return
-	}
-	a.c, a.ldc = unsafe.Pointer(&w.edge), 64
-	run(a)
-	for r := range int(a.rows) {
-		copy(l.y[y+r*way.y:][:filters], w.edge[r*16:])
 	}
 }
 

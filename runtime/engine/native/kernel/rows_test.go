@@ -29,6 +29,15 @@ func TestRowsHaveTheBitsOfLanes(t *testing.T) {
 				c.In.Lanes, c.ReLU = 16, rng.IntN(2) == 0
 				checkRows(t, rng, s, c, rows, 1+i%3)
 			}
+			for i := range some(60) { // a single channel and few filters, whose vectors are pixels
+				c := Conv{
+					KH: 1 + rng.IntN(5), KW: 1 + rng.IntN(5), SH: 1 + rng.IntN(2), SW: 1 + rng.IntN(6)/5, DH: 1 + rng.IntN(2),
+					DW: 1 + rng.IntN(2), Top: rng.IntN(3), Left: rng.IntN(3), Groups: 1, Filters: 1 + rng.IntN(24),
+					ReLU: rng.IntN(2) == 0, In: Image{C: 1, H: 9 + rng.IntN(4), W: 24 + rng.IntN(50), Lanes: 16},
+				}
+				c.OH, c.OW = (c.In.H+c.Top-(c.KH-1)*c.DH-1)/c.SH+1, (c.In.W+c.Left-(c.KW-1)*c.DW-1)/c.SW+1
+				checkRows(t, rng, s, c, 1+rng.IntN(3), 1+i%3)
+			}
 			for _, rows := range []int{1, 7} {
 				for _, units := range []int{37, 90, 150} { // below a line, one and some, two and some
 					checkRows(t, rng, s, plan.Dense(40, units, 16), rows, 1+rows%2)
@@ -116,4 +125,69 @@ func TestRowsDepthwiseHasTheBitsOfLanes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Pools of a row have the bits of those among lanes, whatever the windows' edges, on any number of threads.
+func TestPoolsOfRowsHaveTheBitsOfLanes(t *testing.T) {
+	for _, s := range Sets() {
+		t.Run(s.Name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(21, 22))
+			for i := range some(60) {
+				g := Pool{
+					KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), SH: 1 + rng.IntN(3), SW: 1 + rng.IntN(3), DH: 1, DW: 1 + rng.IntN(2),
+					CountPad: rng.IntN(2) == 0,
+				}
+				g.Top, g.Left = rng.IntN(g.KH), rng.IntN(g.KW)
+				in := Image{C: 1 + rng.IntN(80), H: 5 + rng.IntN(9), W: 5 + rng.IntN(20), Lanes: 16}
+				g.OH, g.OW = (in.H+2*g.Top-g.KH)/g.SH+1, (in.W+2*g.Left-(g.KW-1)*g.DW-1)/g.SW+1
+				out := Image{C: in.C, H: g.OH, W: g.OW, Lanes: 16}
+				xs := random(rng, in.C*in.H*in.W)
+				for _, pool := range []func(*Worker, *Pool, []float32, []float32){(*Worker).MaxPool, (*Worker).AvgPool} {
+					want, got := make([]float32, out.C*out.H*out.W), make([]float32, out.C*out.H*out.W)
+					lanes, row := g, g
+					lanes.In, row.In = in, byRows(in, 1, false).Blocks()
+					x, y := padded(in.Len()), padded(out.Len())
+					NewTeam(s, 1, 64).Run(func(w *Worker) {
+						w.Import(x, in, Border{}, xs, 1)
+						pool(w, &lanes, x, y)
+						w.Export(want, y, out, 1)
+					})
+					from, to := byRows(in, 1, false), byRows(out, 1, false)
+					x, y = padded(from.Len()), padded(to.Len())
+					NewTeam(s, 1+i%3, 64).Run(func(w *Worker) {
+						w.RowsImport(x, from, Border{}, xs, 1)
+						w.Sync()
+						pool(w, &row, x, y)
+						if w.ID == 0 {
+							w.RowsExport(got, y, to, 1)
+						}
+					})
+					if !slices.Equal(want, got) {
+						t.Fatalf("%+v of %+v: other bits", g, in)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Lines are cut into tiles that are there, none of which leaves its line, and every output is in one of them.
+func TestLinesAreCutIntoTiles(t *testing.T) {
+	for _, s := range Sets() {
+		w := NewTeam(s, 1, 1).workers[0]
+		for n := 1; n < 70; n++ {
+			w.cutLine(axis{n: n, x: 3, y: 5})
+			end, cost := 0, 0
+			for _, p := range w.pieces {
+				at := p.x / 3
+				if p.y != 5*at || at > end || at+int(p.rows) > n || p.rs != 12 && n > 1 {
+					t.Fatalf("%s: %d outputs: %+v", s.Name, n, w.pieces)
+				}
+				end, cost = max(end, at+int(p.rows)), cost+max(int(p.rows), leastRows)
+			}
+			if end != n || cost > max(n+6, leastRows) {
+				t.Errorf("%s: %d of %d outputs, for %d: %+v", s.Name, end, n, cost, w.pieces)
+			}
+		}
+	}
 }

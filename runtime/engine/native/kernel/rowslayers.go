@@ -1,7 +1,5 @@
 package kernel
 
-import "unsafe"
-
 // RowsImport writes rows of samples, [rows][C][H][W], into images by rows, within a border that is zero and stays so.
 func (w *Worker) RowsImport(dst []float32, im Image, b Border, x []float32, rows int) {
 	plane, around := im.H*im.W, b.Around(im)
@@ -90,26 +88,22 @@ func (w *Worker) RowsDepthwise(g *Pool, channels, rows int, x, weights, y []floa
 	from, to := w.share(rows * plane)
 	a := &w.tap
 	a.bytes, a.w = int64(4*pixel), p(weights, 0)
-	for n := from; n < to; n++ {
-		r, i, j := n/plane, n%plane/g.OW, n%plane%g.OW
-		r0, r1 := window(i, g.SH, g.DH, g.Top, g.KH, g.In.H)
-		q0, q1 := window(j, g.SW, g.DW, g.Left, g.KW, g.In.W)
-		if r0 == r1 || q0 == q1 {
-			clear(y[n*pixel:][:pixel])
+	for n := from; n < to; {
+		r, px := n/plane, n%plane
+		taps, pixels := w.run(g, px, min(plane, px+to-n))
+		if taps == 0 {
+			clear(y[n*pixel:][:pixels*pixel])
 		} else {
-			a.count = 0
-			for k := r0; k < r1; k++ {
-				for q := q0; q < q1; q++ {
-					px := (i*g.SH-g.Top+k*g.DH)*g.In.W + j*g.SW - g.Left + q*g.DW
-					w.offs[a.count], w.woffs[a.count] = int64(4*px*pixel), int64(4*(k*g.KW+q)*channels)
-					a.count++
-				}
+			for t := range taps { // weights are not padded as pixels are
+				w.woffs[t] = w.woffs[t] / int64(g.In.C) * int64(channels)
 			}
-			a.offs, a.woffs = unsafe.Pointer(&w.offs[0]), unsafe.Pointer(&w.woffs[0])
 			a.x, a.y = p(x, r*g.In.H*g.In.W*pixel), p(y, n*pixel)
 			w.f.weighted(a)
 		}
-		w.rowAfter(y[n*pixel:], 0, pixel)
+		for range pixels {
+			w.rowAfter(y[n*pixel:], 0, pixel)
+			n++
+		}
 	}
 	w.Sync()
 }

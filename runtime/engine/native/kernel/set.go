@@ -17,6 +17,7 @@ type Set struct {
 	plain     string // the path that computes the same bits where nothing is rounded to bfloat16; "": itself
 	Blocks    Blocks
 	tiles     []int  // rows of the product's tiles that blocks of 16 filters are cut into, largest first
+	line      []int  // rows of those, one block of filters wide, that lines of outputs are cut into, largest first
 	tall      int    // rows of one that is higher than these; 0: there is none
 	vectors   int    // of 16 values, the widest tile
 	pairs     [2]int // rows of x and of dy that correlate takes

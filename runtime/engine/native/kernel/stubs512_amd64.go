@@ -9,6 +9,9 @@ func product12x2_512(args *productArgs)
 func product12x1_512(args *productArgs)
 
 //go:noescape
+func product10x1_512(args *productArgs)
+
+//go:noescape
 func product8x2_512(args *productArgs)
 
 //go:noescape

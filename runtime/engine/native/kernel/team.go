@@ -34,18 +34,20 @@ type Worker struct {
 	offs  []int64
 	woffs []int64
 	part  [16]float32
-	edge  [mostRows * 2 * lanes]float32 // a tile at the edge of a matrix
+	edge  [2 * lanes * lanes]float32 // a tile at the edge of a matrix; pixels of 16 filters
 
 	halves halvesArgs
 	wide   []float32 // a block of halves as values; nil until there is one
 	shift  int       // values of weights that are not there before those that are, see ForwardPart
 	rounds bool      // products round their operands, see Rounding
 
-	after *After // what the product at work does to its outputs
-	wino  winogradArgs
-	flow  flow
-	taps  [36]int64           // of a tile
-	half  [36 * lanes]float32 // transformed
+	parts  []patch // of the product at work
+	pieces []piece // of the line at work
+	after  *After  // what the product at work does to its outputs
+	wino   winogradArgs
+	flow   flow
+	taps   [36]int64           // of a tile
+	half   [36 * lanes]float32 // transformed
 }
 
 // NewTeam makes a team of n workers; taps is the most pixels of a pool's or a depthwise convolution's window.

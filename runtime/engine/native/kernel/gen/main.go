@@ -12,6 +12,7 @@ import (
 
 func main() {
 	ConstraintExpr("!noasm")
+	avx512.product(lineRows, 1)
 	for _, s := range []isa{avx512, avx2} {
 		for _, rows := range append(s.tall, s.tiles...) {
 			for _, vectors := range s.vectors {

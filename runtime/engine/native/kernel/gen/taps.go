@@ -15,14 +15,17 @@ const (
 	tapDX    = 16
 	tapOffs  = 24 // byte offsets into x
 	tapCount = 32
-	tapBytes = 40 // of an output pixel
-	tapScale = 48 // float32
-	tapW     = 56 // depthwise: weights, [taps][channels]
-	tapWOffs = 64 // byte offsets into w
-	tapRow   = 72 // bytes of a channel's row
-	tapLanes = 80 // bytes of it that are computed
-	tapC     = 88 // channels
-	tapDY    = 96 // maxPoolBack's gradient of y
+	tapBytes = 40  // of an output pixel
+	tapScale = 48  // float32
+	tapW     = 56  // depthwise: weights, [taps][channels]
+	tapWOffs = 64  // byte offsets into w
+	tapRow   = 72  // bytes of a channel's row
+	tapLanes = 80  // bytes of it that are computed
+	tapC     = 88  // channels
+	tapDY    = 96  // maxPoolBack's gradient of y
+	tapN     = 104 // output pixels with the same offsets
+	tapXStep = 112 // bytes from one to the next of them in x
+	tapYStep = 120 // and in y
 )
 
 // taps are the pools: an output pixel is made of input pixels at a list of offsets, value by value.
@@ -74,29 +77,41 @@ func (s isa) tapLoop(args, base, pos reg.Register, body func(x reg.Register, tap
 	JB(operand.LabelRef(l))
 }
 
+// eachPixel repeats body for the output pixels that have the same offsets, and moves x and y along.
+func (s isa) eachPixel(args, x, y reg.Register, body func()) {
+	pixels := field(args, tapN)
+	loop(pixels, 1, func() {
+		body()
+		ADDQ(at(args, tapXStep), x)
+		ADDQ(at(args, tapYStep), y)
+	})
+}
+
 func (s isa) pool(name, doc string, scaled bool, combine func(i int, m operand.Mem)) {
 	args := s.function(name, doc)
 	x, y := field(args, tapX), field(args, tapY)
 	s.broadcast(at(args, tapScale), 15) // the sum's factor, or where the maximum starts
-	s.strips(args, 4, func(pos reg.Register, vectors int) {
-		for i := range vectors {
-			if scaled {
-				s.zero(i)
-			} else {
-				VMOVAPS(s.v(15), s.v(i))
-			}
-		}
-		s.tapLoop(args, x, pos, func(p, _ reg.Register) {
+	s.eachPixel(args, x, y, func() {
+		s.strips(args, 4, func(pos reg.Register, vectors int) {
 			for i := range vectors {
-				combine(i, at(p, i*s.size))
+				if scaled {
+					s.zero(i)
+				} else {
+					VMOVAPS(s.v(15), s.v(i))
+				}
+			}
+			s.tapLoop(args, x, pos, func(p, _ reg.Register) {
+				for i := range vectors {
+					combine(i, at(p, i*s.size))
+				}
+			})
+			for i := range vectors {
+				if scaled {
+					s.mul(15, i, i)
+				}
+				s.store(i, indexed(y, pos, 1, i*s.size))
 			}
 		})
-		for i := range vectors {
-			if scaled {
-				s.mul(15, i, i)
-			}
-			s.store(i, indexed(y, pos, 1, i*s.size))
-		}
 	})
 	done()
 }
@@ -149,24 +164,26 @@ func (s isa) sumPoolBack() {
 func (s isa) weighted() {
 	args := s.function("weighted", "is y = the sum of w at its offsets times x at its own, value by value.")
 	x, y, w := field(args, tapX), field(args, tapY), field(args, tapW)
-	s.strips(args, 4, func(pos reg.Register, vectors int) {
-		for i := range vectors {
-			s.zero(i)
-		}
-		woffs := field(args, tapWOffs)
-		s.tapLoop(args, x, pos, func(p, tap reg.Register) {
-			q := GP64()
-			MOVQ(indexed(woffs, tap, 8, 0), q)
-			ADDQ(w, q)
-			ADDQ(pos, q)
+	s.eachPixel(args, x, y, func() {
+		s.strips(args, 4, func(pos reg.Register, vectors int) {
 			for i := range vectors {
-				s.load(at(q, i*s.size), 4+i)
-				s.fma(at(p, i*s.size), 4+i, i)
+				s.zero(i)
+			}
+			woffs := field(args, tapWOffs)
+			s.tapLoop(args, x, pos, func(p, tap reg.Register) {
+				q := GP64()
+				MOVQ(indexed(woffs, tap, 8, 0), q)
+				ADDQ(w, q)
+				ADDQ(pos, q)
+				for i := range vectors {
+					s.load(at(q, i*s.size), 4+i)
+					s.fma(at(p, i*s.size), 4+i, i)
+				}
+			})
+			for i := range vectors {
+				s.store(i, indexed(y, pos, 1, i*s.size))
 			}
 		})
-		for i := range vectors {
-			s.store(i, indexed(y, pos, 1, i*s.size))
-		}
 	})
 	done()
 }

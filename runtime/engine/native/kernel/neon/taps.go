@@ -9,14 +9,17 @@ const (
 	tapDX    = 16
 	tapOffs  = 24 // byte offsets into x
 	tapCount = 32
-	tapBytes = 40 // of an output pixel
-	tapScale = 48 // float32
-	tapW     = 56 // depthwise: weights, [taps][channels]
-	tapWOffs = 64 // byte offsets into w
-	tapRow   = 72 // bytes of a channel's row
-	tapLanes = 80 // bytes of it that are computed
-	tapC     = 88 // channels
-	tapDY    = 96 // maxPoolBack's gradient of y
+	tapBytes = 40  // of an output pixel
+	tapScale = 48  // float32
+	tapW     = 56  // depthwise: weights, [taps][channels]
+	tapWOffs = 64  // byte offsets into w
+	tapRow   = 72  // bytes of a channel's row
+	tapLanes = 80  // bytes of it that are computed
+	tapC     = 88  // channels
+	tapDY    = 96  // maxPoolBack's gradient of y
+	tapN     = 104 // output pixels with the same offsets
+	tapXStep = 112 // bytes from one to the next of them in x
+	tapYStep = 120 // and in y
 )
 
 // pools make an output pixel of input pixels at a list of offsets, value by value.
@@ -72,13 +75,25 @@ func (a *assembly) at(base, by register) register {
 	return r
 }
 
+// eachPixel repeats body for the output pixels that have the same offsets, and moves x and y along.
+func (a *assembly) eachPixel(args, x, y register, body func()) {
+	pixels, step := a.field(args, tapN), a.register()
+	a.loop(pixels, 1, func() {
+		a.scope(body)
+		a.get(args, tapXStep, step)
+		a.add(step, x)
+		a.get(args, tapYStep, step)
+		a.add(step, y)
+	})
+}
+
 // pool combines x at the offsets from the scale on, or, scaled, from zero on and times the scale.
 func (a *assembly) pool(name, doc string, scaled bool, combine func(to, x, y vec)) {
 	const scale = 31
 	a.function(name, "*tapArgs", doc, func(args register) {
 		x, y := a.field(args, tapX), a.field(args, tapY)
 		a.constants(args, tapScale, scale)
-		a.strips(args, 4, func(position register, vectors int) {
+		strip := func(position register, vectors int) {
 			for i := range vectors {
 				if scaled {
 					a.zero(wide(i))
@@ -99,7 +114,8 @@ func (a *assembly) pool(name, doc string, scaled bool, combine func(to, x, y vec
 				}
 				a.store(wide(i), to, i*size)
 			}
-		})
+		}
+		a.eachPixel(args, x, y, func() { a.strips(args, 4, strip) })
 	})
 }
 
@@ -172,7 +188,7 @@ func (a *assembly) weighted() {
 	a.function("weighted", "*tapArgs", doc, func(args register) {
 		f := a.fields(args, tapX, tapY, tapW)
 		x, y, w := f[0], f[1], f[2]
-		a.strips(args, 4, func(position register, vectors int) {
+		strip := func(position register, vectors int) {
 			for i := range vectors {
 				a.zero(wide(i))
 			}
@@ -190,7 +206,8 @@ func (a *assembly) weighted() {
 			for i := range vectors {
 				a.store(wide(i), to, i*size)
 			}
-		})
+		}
+		a.eachPixel(args, x, y, func() { a.strips(args, 4, strip) })
 	})
 }
 
