@@ -21,6 +21,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine/cuda/device"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
 // onLibrary names the folder of the library that stands for CUDA's in the process that has it.
@@ -265,6 +266,30 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 	t.Setenv("DISDEL_EMULATED_FAULT", "")
 	if err := try(); err != nil {
 		t.Errorf("after all of that: %v", err)
+	}
+}
+
+// What is taken of a device, by the engine and for cuBLAS, is what the footprint says: a device that has it is enough,
+// and one that has a byte less is not.
+func TestADeviceNeedsNoMoreThanTheFootprint(t *testing.T) {
+	emulation(t)
+	b, s := cuda.Backend{Driver: device.Driver{}, Library: true, Workspace: device.Workspace}, wide(t)
+	f, err := b.Footprint(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := f.In(footprint.Device)
+	for _, lacking := range []disdel.Bytes{0, 1} {
+		t.Setenv("DISDEL_EMULATED_MEMORY", strconv.FormatInt(int64(needs-lacking), 10))
+		_, _, err := trained(b, s)
+		var fault *driver.Fault
+		switch lacks := errors.As(err, &fault); {
+		case lacking == 0 && err != nil:
+			t.Errorf("with %v: %v", needs, err)
+		case lacking == 1 && (!lacks || fault.Cause != driver.NoMemory || fault.Wanted != device.Workspace ||
+			fault.Taken+fault.Wanted != needs || fault.Number != 2):
+			t.Errorf("with a byte less than %v: %v", needs, err)
+		}
 	}
 }
 
