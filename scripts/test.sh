@@ -23,9 +23,9 @@ heavy='/(runtime/engine/(native|cuda)|bench/gpu|cmd/disdel|examples/embed|estima
 '/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/onnx)$'
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.
-long='/(platform|actions|service|dataset|history(/couchlite)?|aggregator|runtime/engine/gorgonia|cmd/disdel|bench/gpu|deploy/doctor)$'
-packages=$(go list ./...)
-packages=$(grep -E "$long" <<<"$packages"; grep -vE "$long" <<<"$packages")
+long=(platform cmd/disdel actions service history/couchlite dataset bench/gpu runtime/engine/gorgonia aggregator history deploy/doctor)
+all=$(go list ./...)
+packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo "$all"; } | awk '!seen[$0]++')
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")
 at_once=$((2 * $(nproc)))
