@@ -214,7 +214,7 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 		call   string
 		result int
 		cause  driver.Cause
-	}{
+	}{ // results from 700 to 799 stay with the context, so that later calls tell them too; the others are told once
 		{"cuDeviceGetCount", lost, driver.NoDevice},
 		{"cuCtxCreate_v2", memory, driver.NoMemory},
 		{"cuCtxCreate_v2", lost, driver.NoDevice},
@@ -227,11 +227,15 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 		{"cuMemAlloc_v2", memory, driver.NoMemory},
 		{"cuMemcpyHtoDAsync_v2", lost, driver.DeviceLost},
 		{"cuMemcpyDtoHAsync_v2", failed, driver.BadLaunch},
+		{"cuMemcpyDtoHAsync_v2", lost, driver.DeviceLost},
 		{"cuStreamBeginCapture_v2", lost, driver.DeviceLost},
 		{"cuLaunchKernel", 701, driver.BadLaunch},
+		{"cuLaunchKernel", 1, driver.BadLaunch},
 		{"cuStreamEndCapture", failed, driver.BadLaunch},
+		{"cuStreamEndCapture", lost, driver.DeviceLost},
 		{"cuGraphInstantiateWithFlags", memory, driver.NoMemory},
 		{"cuGraphLaunch", failed, driver.BadLaunch},
+		{"cuGraphLaunch", memory, driver.NoMemory},
 		{"cuEventRecord", lost, driver.DeviceLost},
 		{"cuStreamWaitEvent", lost, driver.DeviceLost},
 		{"cuStreamSynchronize", address, driver.BadLaunch},
