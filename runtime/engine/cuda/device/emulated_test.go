@@ -257,6 +257,7 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 			var fault *driver.Fault
 			if !errors.As(err, &fault) || fault.Cause != c.cause || fault.Said == "" || !errors.Is(err, c.cause.Kind()) {
 				t.Errorf("%s %d: %v (%+v), want %v", c.call, at, err, fault, c.cause)
+				break // what stays wrong, as a device that somebody still holds, would be for ever
 			}
 			if c.call != "cuDeviceGetCount" && fault != nil && fault.Call == "" {
 				t.Errorf("%s %d: %v does not say which call it was", c.call, at, err)
