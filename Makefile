@@ -64,7 +64,8 @@ lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh
 
 .PHONY: check
-check: lint test test-arm64 test-cuda ## what CI runs, and what can be tested of GPUs without one
+check: ## what CI runs: lint, test, test-arm64, test-cuda, some of it beside each other
+	.ci/run
 
 .PHONY: quickstart
 quickstart: ## the main job on embedded defaults

@@ -31,19 +31,34 @@ if [ ${#missing[@]} -gt 0 ]; then
   $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+# download puts the wheels' files into a folder. An index that does not answer is asked again: pip tries five times by itself,
+# within seconds.
+download() {
+  python3 -m venv "$1/venv" || return 1
+  for pause in 10 30 0; do
+    if "$1/venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$1/site" "${WHEELS[@]}"; then return; fi
+    rm -rf "$1/site"
+    [ "$pause" = 0 ] || { echo "trying again in $pause s" >&2; sleep "$pause"; }
+  done
+  echo "could not download ${WHEELS[*]}: pip says why above. It goes by PIP_INDEX_URL and by its pip.conf" >&2
+  return 1
+}
+
 if [ "$(cat "$cache/wheels" 2>/dev/null)" != "${WHEELS[*]}" ]; then
   echo "installing: ${WHEELS[*]}"
+  fresh=$cache.new # what was there stays until all of the new is there
+  rm -rf "$fresh"
+  mkdir -p "$fresh/include" "$fresh/lib" "$fresh/bin"
+  download "$fresh" || { rm -rf "$fresh"; exit 1; }
+  from=$fresh/site/nvidia
+  cp -r "$from"/cuda_runtime/include/. "$from"/cuda_nvrtc/include/. "$fresh/include"
+  cp "$from"/cuda_nvrtc/lib/libnvrtc*.so* "$fresh/lib"
+  ln -sf libnvrtc.so.12 "$fresh/lib/libnvrtc.so"
+  install -m 755 "$from/cuda_nvcc/bin/ptxas" "$fresh/bin/ptxas"
+  rm -rf "$fresh/site" "$fresh/venv"
+  echo "${WHEELS[*]}" >"$fresh/wheels"
   rm -rf "$cache"
-  mkdir -p "$cache/include" "$cache/lib" "$cache/bin"
-  python3 -m venv "$cache/venv"
-  "$cache/venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$cache/site" "${WHEELS[@]}"
-  from=$cache/site/nvidia
-  cp -r "$from"/cuda_runtime/include/. "$from"/cuda_nvrtc/include/. "$cache/include"
-  cp "$from"/cuda_nvrtc/lib/libnvrtc*.so* "$cache/lib"
-  ln -sf libnvrtc.so.12 "$cache/lib/libnvrtc.so"
-  install -m 755 "$from/cuda_nvcc/bin/ptxas" "$cache/bin/ptxas"
-  rm -rf "$cache/site" "$cache/venv"
-  echo "${WHEELS[*]}" >"$cache/wheels"
+  mv "$fresh" "$cache"
 fi
 if [ ! -e "$cache/lib/libcuda.a" ] || [ scripts/libcuda.sh -nt "$cache/lib/libcuda.a" ]; then
   scripts/libcuda.sh "$cache/include/cuda.h" "$cache/lib"

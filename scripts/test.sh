@@ -21,15 +21,32 @@ export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-compose
 
 heavy='/(runtime/engine/(native|cuda)|bench/gpu|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
 '/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/onnx)$'
-packages=$(go list ./...)
+# Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
+# longest first, so that none is left alone at the end.
+long=(platform cmd/disdel actions service history/couchlite dataset bench/gpu runtime/engine/gorgonia aggregator history deploy/doctor)
+all=$(go list ./...)
+packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo "$all"; } | awk '!seen[$0]++')
 raced=$(grep -vE "$heavy" <<<"$packages")
 plain=$(grep -E "$heavy" <<<"$packages")
+at_once=$((2 * $(nproc)))
+tests() { go test -vet=off -p "$at_once" -timeout 20m "$@"; } # scripts/lint.sh vets
 
 # shellcheck disable=SC2086 # one argument a package
-go test -race -timeout 10m $raced
-go test -race -short -timeout 10m ./runtime/engine/native
-export CGO_ENABLED=0 # as the released program is built
-go test -timeout 5m -run 'Memory|Watch|Transcripts' ./platform # the race detector multiplies memory, so these are left out above
+tests -race $raced
+
+# The rest beside each other, since cmd/disdel waits much and alone takes as long as all others: what is beside it is told behind it.
+beside=$(mktemp)
+trap 'rm -f "$beside"' EXIT
+{
+  tests -race -short ./runtime/engine/native
+  export CGO_ENABLED=0 # as the released program is built
+  tests -run 'Memory|Watch|Transcripts' ./platform # the race detector multiplies memory, so these are left out above
+  scripts/test-python.sh
+} >"$beside" 2>&1 &
+others=$!
+failed=0
 # shellcheck disable=SC2086
-go test -timeout 15m $plain
-scripts/test-python.sh
+CGO_ENABLED=0 tests -parallel "$at_once" $plain || failed=1
+wait "$others" || failed=1
+cat "$beside"
+exit "$failed"

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
@@ -80,16 +79,6 @@ func TestOneNetworkThatFailsStopsNoOther(t *testing.T) {
 	if !errors.Is(err, disdel.Internal) || !strings.Contains(said, "FAILED: make engine: injected") ||
 		!strings.Contains(said, "- resnet20-cifar [3 32 32], float32: losses") {
 		t.Errorf("%v\n%s", err, said)
-	}
-}
-
-// What has not begun when its time is over is left out, and the report says so.
-func TestWhatIsLateIsLeftOut(t *testing.T) {
-	var text strings.Builder
-	b := [2]engine.Backend{native.Backend{}, native.Backend{}}
-	if err := figures(&text, b, "python3", time.Now().Add(-time.Second)); err != nil ||
-		strings.Count(text.String(), "left out for want of time: ") != len(measured) {
-		t.Errorf("%v\n%s", err, text.String())
 	}
 }
 

@@ -14,36 +14,26 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// measured are the networks whose speed is asked for.
-var measured = []struct {
+// measurement is a network whose speed is asked for.
+type measurement struct {
 	network disdel.Network
 	batch   int
-}{
+}
+
+// name is what its figures begin with.
+func (m measurement) name() string { return fmt.Sprintf("%s/%d", m.network.Name, m.batch) }
+
+var measured = []measurement{
 	{disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}, 512},
 	{disdel.Network{Name: "resnet18", Input: []int{3, 32, 32}, Classes: 10}, 128},
 	{disdel.Network{Name: "resnet50", Input: []int{3, 32, 32}, Classes: 10}, 128},
 }
 
-// figures are lines of the form: figure NAME VALUE UNIT. A network that fails keeps none of the others from being
-// measured.
-func figures(out io.Writer, b [2]engine.Backend, python string, until time.Time) error {
-	fmt.Fprint(out, "\n## Figures: medians of 5 runs of 2 s\n\n")
-	var failed []error
-	for _, m := range measured {
-		name := fmt.Sprintf("%s/%d", m.network.Name, m.batch)
-		if late(out, name, until) {
-			continue
-		}
-		if err := figuresOf(out, b, python, name, m.network, m.batch); err != nil {
-			fmt.Fprintf(out, "no more figures of %s: %v\n", name, err)
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// figuresOf are those of one network. PyTorch, where there is one for GPUs, computes in the same precision.
-func figuresOf(out io.Writer, b [2]engine.Backend, python, name string, network disdel.Network, batch int) error {
+// figures of a network are lines of the form: figure NAME VALUE UNIT. PyTorch, where there is one for GPUs, computes in
+// the same precision.
+func figures(out io.Writer, b [2]engine.Backend, python string, m measurement) error {
+	name, network, batch := m.name(), m.network, m.batch
+	fmt.Fprintf(out, "\n## Figures of %s: medians of 5 runs of 2 s\n\n", name)
 	g, err := model.Build(network)
 	if err != nil {
 		return err

@@ -6,104 +6,92 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"os/signal"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/gpus"
-	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
+// complaint begins what the program says of why it failed.
+const complaint = "gpu: "
+
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "gpu:", err)
+		fmt.Fprintln(os.Stderr, complaint+err.Error())
 		os.Exit(1)
 	}
 }
 
-// run writes the report, whatever came of it.
+// settings are what the program was told.
+type settings struct {
+	parts, to, python string
+	within, silence   time.Duration
+}
+
+// run writes the report, or does what a process that it has started is for.
 func run(args []string, progress io.Writer) error {
+	var s settings
 	f := flag.NewFlagSet("gpu", flag.ContinueOnError)
-	parts := f.String("parts", "check,figures,sharing", "what to do: check, figures, sharing")
-	to := f.String("report", "gpu-report.md", "the file that is written")
-	python := f.String("python", "python3", "the Python whose PyTorch is compared with, where it has one")
-	within := f.Duration("within", 0, "how long to go on with parts and networks that have not begun; 0: to the end")
+	f.StringVar(&s.parts, "parts", "check,figures,sharing", "what to do: check, figures, sharing")
+	f.StringVar(&s.to, "report", "gpu-report.md", "the file that is written")
+	f.StringVar(&s.python, "python", "python3", "the Python whose PyTorch is compared with, where it has one")
+	f.DurationVar(&s.within, "within", 0, "how long to go on with what has not begun; 0: to the end")
+	f.DurationVar(&s.silence, "silence", 2*time.Minute, "how long a piece of it may print nothing before it is ended")
+	piece := f.String("piece", "", "do this piece of the report alone, in this process")
 	worker := f.Bool("worker", false, "be one of those that share a GPU")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if *worker {
+	switch {
+	case *worker:
 		return work(pair(backends.Standard(nil))[1], os.Stdin, progress)
+	case *piece != "":
+		return do(*piece, progress, s.python)
 	}
-	file, err := os.Create(*to) // written as it goes: whatever ends the program, what was found is there
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return write(ctx, s, progress)
+}
+
+// write writes the report, whatever came of it.
+func write(ctx context.Context, s settings, progress io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(s.to) // written as it goes: whatever ends the program, what was found is there
 	if err != nil {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // it was closed, or what it lacks has been said
 	out := io.MultiWriter(file, progress)
 	began := time.Now()
-	var until time.Time
-	if *within > 0 {
-		until = began.Add(*within)
+	r := reporter{out: out, silence: s.silence, command: func(piece string) *exec.Cmd {
+		return exec.Command(self, "-piece", piece, "-python", s.python)
+	}}
+	if s.within > 0 {
+		r.until = began.Add(s.within)
 	}
-	err = report(out, strings.Split(*parts, ","), *python, until)
+	fmt.Fprintf(out, "# The engine for GPUs, %s\n\n", began.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "%s on %s/%s, %d processors\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	err = r.report(ctx, strings.Split(s.parts, ","))
 	fmt.Fprintf(out, "\n%v in all\n", time.Since(began).Round(time.Second))
 	if err != nil {
 		fmt.Fprintf(out, "\nfailed: %v\n", err)
 	}
 	return errors.Join(err, file.Close())
-}
-
-// report does all parts, whatever comes of one of them: a machine with a GPU may be there for this once.
-func report(out io.Writer, parts []string, python string, until time.Time) error {
-	fmt.Fprintf(out, "# The engine for GPUs, %s\n\n", time.Now().UTC().Format(time.RFC3339))
-	fmt.Fprintf(out, "%s on %s/%s, %d processors\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	found := gpus.Look(gpus.Here())
-	found.Print(out)
-	if len(found.Missing) > 0 {
-		return &disdel.Error{
-			Kind: disdel.Unavailable, Op: "find a GPU", Msg: "there is none to check: " + strings.Join(found.Missing, "; "),
-		}
-	}
-	table := backends.Standard(nil)
-	var failed []error
-	for _, part := range parts {
-		if late(out, part, until) {
-			continue
-		}
-		var err error
-		switch part {
-		case "check":
-			err = errors.Join(promises(out), check(out, pair(table), model.Zoo()),
-				againstTorch(out, pair(table)[1], python, peers),
-				curves(out, pair(table)), sameBits(out, pair(table)[1]))
-		case "figures":
-			err = figures(out, pair(table), python, until)
-		case "sharing":
-			err = sharing(out, pair(table)[1])
-		default:
-			err = &disdel.Error{Kind: disdel.Invalid, Op: "read -parts", Msg: part, Hint: "check, figures, sharing"}
-		}
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
-}
-
-// late says in the report that something was not begun, where its time is over; the zero time is never over.
-func late(out io.Writer, what string, until time.Time) bool {
-	over := !until.IsZero() && time.Now().After(until)
-	if over {
-		fmt.Fprintf(out, "\nleft out for want of time: %s\n", what)
-	}
-	return over
 }
 
 // pair is the processor's backend and the GPU's.

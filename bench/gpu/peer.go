@@ -90,7 +90,7 @@ func torchStep(python, name string, s engine.Spec) (out stepped, on string, err 
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // it is in the system's temporary folder
 	file, gradient := filepath.Join(folder, "arrays.safetensors"), filepath.Join(folder, "gradient")
-	if err := write(file, s); err != nil {
+	if err := writeArrays(file, s); err != nil {
 		return out, "", err
 	}
 	in := s.Graph.Input()
@@ -116,8 +116,8 @@ func torchStep(python, name string, s engine.Spec) (out stepped, on string, err 
 	return out, fmt.Sprintf("PyTorch %s on %s", told.Torch, told.Device), err
 }
 
-// write writes the first weights and the batch of a check.
-func write(file string, s engine.Spec) error {
+// writeArrays writes the first weights and the batch of a check.
+func writeArrays(file string, s engine.Spec) error {
 	b := random(s.Graph, s.BatchSize, 0)
 	labels := make([]float32, len(b.Target.Classes))
 	for k, y := range b.Target.Classes {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -26,8 +25,11 @@ func promises(out io.Writer) error {
 		fmt.Fprintf(out, "left out: %s is not there, which make cuda-tools builds\n", program)
 		return nil
 	}
-	text, err := exec.Command(program, "-test.v", "-test.skip", "^TestOnAnEmulatedLibrary$").CombinedOutput()
-	fmt.Fprintf(out, "```\n%s\n```\n", bytes.TrimSpace(text))
+	tests := exec.Command(program, "-test.v", "-test.skip", "^TestOnAnEmulatedLibrary$")
+	tests.Stdout, tests.Stderr = out, out // as it is said: a test that hangs is the last one
+	fmt.Fprintln(out, "```")
+	err = tests.Run()
+	fmt.Fprintln(out, "```")
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "check", Msg: "a test on the device failed", Err: err}
 	}

@@ -14,6 +14,7 @@ import (
 // A user's own gorgonia graph, in a program of its own, is a train action: it learns on the embedded platform, and
 // answers.
 func TestAGorgoniaGraphTrainsThroughThePlatform(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	action := filepath.Join(filepath.Dir(d.path), "digits-gorgonia")
 	if out, err := exec.Command("go", "build", "-o", action, "../../examples/gorgonia").CombinedOutput(); err != nil {
@@ -68,6 +69,7 @@ func TestAGorgoniaGraphTrainsThroughThePlatform(t *testing.T) {
 
 // The gorgonia backend trains what disdel's own engine trains, when the job asks for it.
 func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
 		t.Fatal(errs)

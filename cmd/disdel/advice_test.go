@@ -66,6 +66,7 @@ func (d *tool) everyCommandPasses(id string, least int) {
 // Every command that the report of a job offers that failed of itself lets it pass, and the screen's hint names the
 // same change.
 func TestEveryCommandOfAReportLetsTheJobPass(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	steady := d.file(strings.NewReplacer("epochs: 16", "epochs: 2", "optimizer: average",
 		"optimizer: reset").Replace(steadyJob))

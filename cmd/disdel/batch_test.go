@@ -13,6 +13,7 @@ import (
 // Ctrl-C in the middle of a batch cancels every job, those too that wait, tells what each came to, and leaves nothing
 // behind.
 func TestCtrlCCancelsAWholeBatch(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
 		t.Fatal(errs)

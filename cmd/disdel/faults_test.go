@@ -11,6 +11,7 @@ import (
 // Exactly once, on a small scale (make bench-faults has the large one): whatever is killed, restarted, lost or
 // delivered twice, a seeded job ends with the bits of the same job left alone.
 func TestFaultsChangeNothing(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	rig := faults.Seeded(d.path, t.TempDir(), faults.Job(2, 2), 7)
 	rig.Log = t.Output()
@@ -52,6 +53,7 @@ func TestFaultsChangeNothing(t *testing.T) {
 // A worker that is killed while it exchanges updates after every step makes its steps again, to the bit: in lock-step,
 // with the filter, and apart by a slack (make bench-exchange has 200 kills).
 func TestKillsInsideARoundChangeNothing(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	for name, exchange := range map[string]string{
 		"BSP": "{}", "ISP": "{threshold: 0.7, combine: sum, values: int8}", "SSP": "{slack: 2, threshold: 0.3}",

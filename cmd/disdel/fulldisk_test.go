@@ -74,6 +74,7 @@ func (d *tool) told(status string) {
 // A disk that is full before a job refuses it at once; one that is full while it runs costs checkpoints, and its
 // weights, but no record; one that has room again has the job go on.
 func TestAFullDiskLosesNoRecord(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	d.smallDisk(24)
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
@@ -144,6 +145,7 @@ func TestAnUnsavedFileThatIsNoRecordIsPutAside(t *testing.T) {
 
 // A home that cannot be written to can be read; a damaged history is named, and repaired.
 func TestHistoriesThatCannotBeWrittenOrRead(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	d.smallDisk(64)
 	if _, errs, code := d.run("quickstart", "-q", "--set", "training.epochs=1"); code != 0 {

@@ -73,6 +73,7 @@ func trains(r *disdel.Record) (out []disdel.Activation) {
 // A job trains on devices from its estimate to its record, which name the device's memory, and comes to what it comes
 // to on the processor; with most of a device for each and one device for all, one worker waits for the other.
 func TestAJobTrainsOnADevice(t *testing.T) {
+	t.Parallel()
 	d := onEmulated(t)
 	job := d.file(deviceJob)
 	said, errs, code := d.run("estimate", job)
@@ -157,6 +158,7 @@ func (d *tool) waitsForADevice(job string) {
 // Where others hold a device's memory the action says that it is the device's; a job that has asked for a share goes on
 // with half of the batch, and one that has not gets more until there is no more to try, and says what would help.
 func TestALackOfADevicesMemoryIsRemedied(t *testing.T) {
+	t.Parallel()
 	d := onEmulated(t)
 	job := d.file(deviceJob)
 	out, errs, code := d.run("estimate", job, "-o", "json", "--set", "resources.device=gpu")

@@ -162,6 +162,7 @@ func TestAFolderIsWatched(t *testing.T) {
 
 // Who interrupts an inference of a data set finds neither a file nor answers beside the models.
 func TestAnInterruptedInferenceLeavesNothing(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, errs, code := d.run("-q", "quickstart", "--set", "training.epochs=1"); code != 0 {
 		t.Fatal(errs)

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -265,6 +266,7 @@ func parse(t *testing.T, out string) resultDocument {
 // The first promise: quickstart trains to 0.95 on embedded defaults, shows every figure, and the commands it names
 // work.
 func TestQuickstart(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	out, errs, code := d.run("quickstart", "-o", "json")
 	if code != 0 {
@@ -342,6 +344,7 @@ func TestQuickstart(t *testing.T) {
 
 // The other ways through the house: a tree of two levels, one-shot averaging, both early stops, a network of one's own.
 func TestOtherWaysThroughTheHouse(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
 		t.Fatal(errs)
@@ -477,6 +480,7 @@ func (d *tool) start(args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
 // Killing one train process mid-epoch of a job that allows no retries gives a clear failure with its cause, and leaves
 // nothing.
 func TestAKilledTrainProcessIsReportedAsWhatItWas(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	cmd, out, errs := d.start("-o", "json", "--set", "distribution.sync=end", "--set", "reliability.retries.limit=0")
 	syscall.Kill(d.children()[0], syscall.SIGKILL)
@@ -503,6 +507,7 @@ func TestAKilledTrainProcessIsReportedAsWhatItWas(t *testing.T) {
 }
 
 func TestCtrlCStopsCleanly(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	cmd, out, errs := d.start("-o", "json")
 	cmd.Process.Signal(os.Interrupt)
@@ -522,6 +527,7 @@ func TestCtrlCStopsCleanly(t *testing.T) {
 
 // A controller that is killed takes its containers with it.
 func TestContainersDieWithTheirController(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	cmd, _, _ := d.start()
 	cmd.Process.Kill()
@@ -537,6 +543,7 @@ func TestContainersDieWithTheirController(t *testing.T) {
 // The Fashion-MNIST job of the examples comes to at least 0.88 on the embedded store, and its first epoch to the same
 // on redis-server.
 func TestFashionMNIST(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, err := os.Stat("/usr/share/datasets/fashion-mnist"); err != nil {
 		t.Skip("the package dataset-fashion-mnist is not installed; scripts/test-deps.sh installs it")

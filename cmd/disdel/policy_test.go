@@ -25,6 +25,7 @@ distribution:
 // The workers of a real job change between its epochs, and shards, tree and limits follow. A job that is killed in its
 // second stage and taken up again comes to the same weights, to the bit.
 func TestWorkersChangeBetweenEpochs(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	job := d.file(growingJob)
 	if _, errs, code := d.run("submit", job, "-q"); code != 0 {

@@ -124,6 +124,7 @@ reliability: {retries: {backoff: {initial: 20ms, max: 100ms}}}
 // A limit that was too small is raised, the job passes, and the next job of its kind passes at once, whatever estimates
 // it.
 func TestAnActionKilledForMemoryIsTriedAgainWithMore(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	job := d.file(wideJob)
 	if _, errs, code := d.run("submit", job, "-q"); code != 0 {
@@ -217,6 +218,7 @@ func (d *tool) checkpoints() []string {
 // A train process that is killed is tried again, and a controller that is killed is taken up again; either way the
 // weights are those of the job that nobody disturbed.
 func TestWhatIsKilledComesToTheSameWeights(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	job := d.file(steadyJob)
 	if _, errs, code := d.run("submit", job, "-q"); code != 0 {

@@ -54,6 +54,7 @@ training: {epochs: 2, batchSize: 64}
 
 // Two submits in a pool that has room for one: the second says that it waits, and passes.
 func TestTheSecondSubmitWaits(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	first, _, _ := d.start("--pool-memory", "600MB")
 	file := filepath.Join(t.TempDir(), "small.yaml")
@@ -75,6 +76,7 @@ func TestTheSecondSubmitWaits(t *testing.T) {
 
 // A server that is killed with one job that runs and two that wait has lost none: the next one finishes them.
 func TestTheJobsOfAKilledServerAreFinished(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
 		t.Fatal(errs)

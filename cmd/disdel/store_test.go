@@ -4,6 +4,7 @@ import "testing"
 
 // A job whose updates are spread over several servers, under a prefix of its own, comes to what it comes to on one.
 func TestAJobOnSeveralRedisServers(t *testing.T) {
+	t.Parallel()
 	d := build(t)
 	one, ok := redisServer(t)
 	if !ok {

@@ -16,6 +16,7 @@ import (
 
 // A history that goes away while a job runs costs the job nothing, and gets its record once it is there again.
 func TestARecordOutlivesAHistoryThatIsAway(t *testing.T) {
+	t.Parallel()
 	server, err := couchlite.Open(filepath.Join(t.TempDir(), "history.db"), couchlite.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,9 +19,10 @@ type Backend struct {
 	Host   disdel.Bytes // what the driver takes of the process's memory, whatever the network
 	Pinned disdel.Bytes // of the process's memory, what copies to and from the device go through
 
-	Context disdel.Bytes // what the driver takes of the device's memory, whatever the network
-	Choice  *Choice      // of the device among several; nil: it is Device
-	Library bool         // large plain products go to the driver's library where it has one
+	Context   disdel.Bytes // what the driver takes of the device's memory, whatever the network
+	Choice    *Choice      // of the device among several; nil: it is Device
+	Library   bool         // large plain products go to the driver's library where it has one
+	Workspace disdel.Bytes // of the device's memory, what the library works in once there is such a product
 }
 
 // precisionOf is what a step's products multiply; evaluations and predictions are float32.
@@ -56,7 +57,9 @@ func (b Backend) able(index int, m *memory) error {
 		return nil // opening it says so
 	}
 	d := found[i]
-	m.library = b.Library && d.Library
+	if m.library = b.Library && d.Library; !m.library {
+		m.workspace = 0 // which was counted before the device was asked
+	}
 	if m.precision == kernel.Float32 || d.Capability[0] >= kernel.MatrixCapability {
 		return nil
 	}
@@ -167,5 +170,8 @@ func (b Backend) lay(s engine.Spec) (*memory, error) {
 	}
 	m := layMemory(p)
 	m.host, m.pinned, m.context, m.precision = b.Host, b.Pinned, b.Context, precision
+	if b.Library && hasProducts(p) {
+		m.workspace = b.Workspace
+	}
 	return m, nil
 }

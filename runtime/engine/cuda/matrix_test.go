@@ -12,7 +12,9 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
+	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
 	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
 // rounded is values with so many bits of their fraction: the nearest, of two as near the even one, or the one farther
@@ -146,5 +148,40 @@ func TestALibrarysProductsAreOurs(t *testing.T) {
 	s := engine.Spec{Graph: g, BatchSize: 2}
 	if e := made(t, cuda.Backend{Driver: d, Library: true}, s); e.Kernels() != "cuda" {
 		t.Errorf("a driver without one: kernels %q", e.Kernels())
+	}
+}
+
+// What the library works in is in the footprint of networks that have products of its own, as long as nobody knows of a
+// device without one.
+func TestWhatALibraryWorksInIsCounted(t *testing.T) {
+	d := emulation(t)
+	d.Library = true
+	with := cuda.Backend{Driver: d, Library: true, Workspace: 3 * disdel.MB}
+	for width, want := range map[int]disdel.Bytes{63: 0, 64: 3 * disdel.MB} {
+		g := build(t, "dense", func(b *model.Builder) int {
+			x := b.Same("r", b.Dense("a", b.Flatten("f", 0), 64), model.OpReLU)
+			return b.Dense("b", x, width)
+		}, model.OpSoftmax)
+		for _, s := range []engine.Spec{
+			{Graph: g, BatchSize: 2},
+			{
+				Graph: g, BatchSize: 2, Training: true, Precision: disdel.PrecisionBF16, // whose evaluations are float32
+				Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1}},
+			},
+		} {
+			f, err := with.Footprint(s)
+			if err != nil || f.Sum(footprint.Library) != want {
+				t.Errorf("%d units: the library has %v, %v; want %v", width, f.Sum(footprint.Library), err, want)
+			}
+			if got := made(t, with, s).Footprint(); got.In(footprint.Device) != f.In(footprint.Device) {
+				t.Errorf("%d units: the engine holds %v, and %v were foretold", width, got.In(footprint.Device),
+					f.In(footprint.Device))
+			}
+			none := with
+			none.Driver = emulated.Driver{Program: d.Program}
+			if got := made(t, none, s).Footprint(); got.Sum(footprint.Library) != 0 {
+				t.Errorf("%d units: a library that is not there has %v", width, got.Sum(footprint.Library))
+			}
+		}
 	}
 }

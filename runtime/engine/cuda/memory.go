@@ -21,6 +21,8 @@ type memory struct {
 	pinned  disdel.Bytes // of the process, that copies go through
 	context disdel.Bytes // of the device, for the driver
 
+	workspace disdel.Bytes // of the device, for the driver's library
+
 	precision kernel.Precision // of a step's products
 	library   bool             // plain ones are the driver's library's
 
@@ -105,6 +107,19 @@ func partsOf(p *plan.Plan) disdel.Bytes {
 	return most
 }
 
+// hasProducts tells whether a library of products computes any of the plan: of evaluations, which every engine is made
+// ready for, it has all that are plain, whatever the precision of steps.
+func hasProducts(p *plan.Plan) bool {
+	for i := range p.Nodes {
+		op := p.Graph.Nodes[i].Op
+		product := (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise
+		if product && (kernel.Conv{Conv: convOf(p, i)}).Plain() {
+			return true
+		}
+	}
+	return false
+}
+
 // convOf is the geometry of a convolution or dense layer for weights in PyTorch's order. A dense layer behind an image
 // that was flattened as it lies, [H][W][C], is a convolution by a kernel of the whole image.
 func convOf(p *plan.Plan, i int) plan.Conv {
@@ -146,6 +161,9 @@ func (m *memory) footprint() engine.Footprint {
 		})
 	if m.context > 0 {
 		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: device, Bytes: m.context})
+	}
+	if m.workspace > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Library, Memory: device, Bytes: m.workspace})
 	}
 	if m.host > 0 {
 		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: footprint.Host, Bytes: m.host})

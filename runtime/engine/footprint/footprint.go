@@ -67,6 +67,7 @@ const (
 	Activations Category = "activations"
 	Backward    Category = "backward"  // gradients of activations
 	Workspace   Category = "workspace" // and what a layout cannot use
+	Library     Category = "library"   // what a library that computes products works in
 	Batch       Category = "batch"     // as it is handed over, and what comes out of it
 	Process     Category = "process"   // what the backend takes whatever the network
 )

@@ -23,7 +23,7 @@ const (
 func Backends() []engine.Backend {
 	return []engine.Backend{cuda.Backend{
 		Driver: device.Driver{}, Host: contextMemory, Pinned: device.Pinned, Context: contextDevice,
-		Choice: &cuda.Choice{}, Library: true,
+		Choice: &cuda.Choice{}, Library: true, Workspace: device.Workspace,
 	}}
 }
 

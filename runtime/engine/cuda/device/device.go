@@ -33,7 +33,7 @@ type device struct {
 	blas      unsafe.Pointer // cuBLAS, once a product has been asked for
 	functions map[string]cu.Function
 	graphs    []C.CUgraphExec
-	calls     int // of Alloc
+	calls     int // of take
 	taken     disdel.Bytes
 }
 
@@ -108,17 +108,22 @@ func (d *device) on(f func() error) error {
 
 // Alloc implements driver.Device.
 func (d *device) Alloc(n disdel.Bytes) (p driver.Pointer, err error) {
-	d.calls++
-	err = d.on(func() error {
-		at, err := cu.MemAlloc(int64(n))
-		if err != nil {
-			return d.noRoom(n, err)
-		}
-		p = driver.Pointer(at)
-		d.taken += n
-		return nil
+	err = d.on(func() (err error) {
+		p, err = d.take(n)
+		return err
 	})
 	return p, err
+}
+
+// take takes memory, on a thread whose context is the device's.
+func (d *device) take(n disdel.Bytes) (driver.Pointer, error) {
+	d.calls++
+	at, err := cu.MemAlloc(int64(n))
+	if err != nil {
+		return 0, d.noRoom(n, err)
+	}
+	d.taken += n
+	return driver.Pointer(at), nil
 }
 
 // Write implements driver.Device.

@@ -21,6 +21,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine/cuda/device"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
 // onLibrary names the folder of the library that stands for CUDA's in the process that has it.
@@ -213,7 +214,7 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 		call   string
 		result int
 		cause  driver.Cause
-	}{
+	}{ // results from 700 to 799 stay with the context, so that later calls tell them too; the others are told once
 		{"cuDeviceGetCount", lost, driver.NoDevice},
 		{"cuCtxCreate_v2", memory, driver.NoMemory},
 		{"cuCtxCreate_v2", lost, driver.NoDevice},
@@ -226,11 +227,15 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 		{"cuMemAlloc_v2", memory, driver.NoMemory},
 		{"cuMemcpyHtoDAsync_v2", lost, driver.DeviceLost},
 		{"cuMemcpyDtoHAsync_v2", failed, driver.BadLaunch},
+		{"cuMemcpyDtoHAsync_v2", lost, driver.DeviceLost},
 		{"cuStreamBeginCapture_v2", lost, driver.DeviceLost},
 		{"cuLaunchKernel", 701, driver.BadLaunch},
+		{"cuLaunchKernel", 1, driver.BadLaunch},
 		{"cuStreamEndCapture", failed, driver.BadLaunch},
+		{"cuStreamEndCapture", lost, driver.DeviceLost},
 		{"cuGraphInstantiateWithFlags", memory, driver.NoMemory},
 		{"cuGraphLaunch", failed, driver.BadLaunch},
+		{"cuGraphLaunch", memory, driver.NoMemory},
 		{"cuEventRecord", lost, driver.DeviceLost},
 		{"cuStreamWaitEvent", lost, driver.DeviceLost},
 		{"cuStreamSynchronize", address, driver.BadLaunch},
@@ -252,6 +257,7 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 			var fault *driver.Fault
 			if !errors.As(err, &fault) || fault.Cause != c.cause || fault.Said == "" || !errors.Is(err, c.cause.Kind()) {
 				t.Errorf("%s %d: %v (%+v), want %v", c.call, at, err, fault, c.cause)
+				break // what stays wrong, as a device that somebody still holds, would be for ever
 			}
 			if c.call != "cuDeviceGetCount" && fault != nil && fault.Call == "" {
 				t.Errorf("%s %d: %v does not say which call it was", c.call, at, err)
@@ -265,6 +271,30 @@ func TestEveryCallOfCUDAMayFail(t *testing.T) {
 	t.Setenv("DISDEL_EMULATED_FAULT", "")
 	if err := try(); err != nil {
 		t.Errorf("after all of that: %v", err)
+	}
+}
+
+// What is taken of a device, by the engine and for cuBLAS, is what the footprint says: a device that has it is enough,
+// and one that has a byte less is not.
+func TestADeviceNeedsNoMoreThanTheFootprint(t *testing.T) {
+	emulation(t)
+	b, s := cuda.Backend{Driver: device.Driver{}, Library: true, Workspace: device.Workspace}, wide(t)
+	f, err := b.Footprint(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := f.In(footprint.Device)
+	for _, lacking := range []disdel.Bytes{0, 1} {
+		t.Setenv("DISDEL_EMULATED_MEMORY", strconv.FormatInt(int64(needs-lacking), 10))
+		_, _, err := trained(b, s)
+		var fault *driver.Fault
+		switch lacks := errors.As(err, &fault); {
+		case lacking == 0 && err != nil:
+			t.Errorf("with %v: %v", needs, err)
+		case lacking == 1 && (!lacks || fault.Cause != driver.NoMemory || fault.Wanted != device.Workspace ||
+			fault.Taken+fault.Wanted != needs || fault.Number != 2):
+			t.Errorf("with a byte less than %v: %v", needs, err)
+		}
 	}
 }
 

@@ -56,15 +56,13 @@ import (
 	"fmt"
 	"unsafe"
 
-	"gorgonia.org/cu"
-
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 )
 
-// workspaceLen is what cuBLAS works in. A buffer of our own, the same at every run, keeps its bits the same and lets
-// its calls be captured.
-const workspaceLen = 32 * disdel.MB
+// Workspace is what cuBLAS works in, taken with the first product. A buffer of our own, the same at every run, keeps
+// its bits the same and lets its calls be captured.
+const Workspace = 32 * disdel.MB
 
 // refused is a call of cuBLAS that it did not take; results are numbered as cublas_api.h does.
 func (d *device) refused(call string, status int) error {
@@ -92,12 +90,12 @@ func (d *device) openLibrary(launches []driver.Launch) error {
 	if !hasLibrary() {
 		return &driver.Fault{Cause: driver.BadLaunch, Device: d.index, Call: "product", Said: "libcublas is not here"}
 	}
-	work, err := cu.MemAlloc(int64(workspaceLen))
+	work, err := d.take(Workspace)
 	if err != nil {
-		return d.noRoom(workspaceLen, err)
+		return err
 	}
 	var b C.blas
-	if s := C.blas_open(&b, d.steps.c(), C.CUdeviceptr(work), C.size_t(workspaceLen)); s != 0 {
+	if s := C.blas_open(&b, d.steps.c(), C.CUdeviceptr(work), C.size_t(Workspace)); s != 0 {
 		return d.refused("open cuBLAS", int(s))
 	}
 	d.blas = unsafe.Pointer(b)

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// afterKill is how long a process that was killed may take to end. One that waits in a driver for a device does not
+// end; it is left behind.
+const afterKill = 5 * time.Second
+
+// watched runs a command and passes on what it prints. It returns Timeout for one that prints nothing for so long: it
+// is killed with all that it has started, and not waited for if it does not end. Where the context ends, so does the
+// command. Of one that fails, what it complained of last is in the error.
+func watched(ctx context.Context, out io.Writer, cmd *exec.Cmd, silence time.Duration) error {
+	heard := &ear{out: out, sounds: make(chan struct{}, 1)}
+	defer heard.close()
+	var complaints bytes.Buffer // read once the command has ended
+	cmd.Stdout, cmd.Stderr = heard, &complaints
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second // for what it started and left, with its output open
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	quiet := time.NewTimer(silence)
+	defer quiet.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if text := lastOf(complaints.String()); err != nil && text != "" {
+				return &disdel.Error{Kind: disdel.Internal, Msg: text}
+			}
+			return err
+		case <-heard.sounds:
+			quiet.Reset(silence)
+		case <-ctx.Done():
+			end(cmd, ended)
+			return ctx.Err()
+		case <-quiet.C:
+			end(cmd, ended)
+			return &disdel.Error{
+				Kind: disdel.Timeout, Msg: fmt.Sprintf("it printed nothing for %v, and was ended", silence),
+				Hint: "nvidia-smi and dmesg (Xid) may say why; -silence waits longer",
+			}
+		}
+	}
+}
+
+// end kills a command with all that it has started.
+func end(cmd *exec.Cmd, ended <-chan error) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what has ended meanwhile needs none
+	select {
+	case <-ended:
+	case <-time.After(afterKill):
+	}
+}
+
+// mostOfComplaints is how much of what a command complained of is told.
+const mostOfComplaints = 4 << 10
+
+// lastOf is the end of what a command complained of.
+func lastOf(complaints string) string {
+	text := strings.TrimPrefix(strings.TrimSpace(complaints), complaint)
+	if n := len(text) - mostOfComplaints; n > 0 {
+		text = "... " + text[n:]
+	}
+	return text
+}
+
+// ear passes on what is written to it, until it is closed, and tells that something was. It is safe for concurrent use.
+type ear struct {
+	mu     sync.Mutex
+	out    io.Writer // nil: closed
+	sounds chan struct{}
+}
+
+// Write implements io.Writer.
+func (e *ear) Write(p []byte) (int, error) {
+	select {
+	case e.sounds <- struct{}{}:
+	default: // it has been told, and nobody has heard yet
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.out == nil {
+		return len(p), nil
+	}
+	return e.out.Write(p)
+}
+
+func (e *ear) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.out = nil
+}
