@@ -245,7 +245,7 @@ func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, err
 		return nil, err
 	}
 	for _, m := range x.missing {
-		if x.folding[m], err = x.decode(data[m]); err != nil {
+		if x.folding[m], err = x.decode(ctx, step, m, data[m]); err != nil {
 			return nil, err
 		}
 	}
