@@ -234,6 +234,7 @@ func (b *bench) disturbed(d *drawn) []disdel.Weights {
 		return got
 	}
 	var going sync.WaitGroup
+	defer going.Wait()
 	going.Go(func() {
 		if d.all[0].Exchange.Queued() {
 			b.goes(d.all[d.goes], d.after)
@@ -245,7 +246,6 @@ func (b *bench) disturbed(d *drawn) []disdel.Weights {
 		}
 	})
 	got, _ := b.struck(d.all[:d.goes], d.blows, d.pause)
-	going.Wait()
 	return got
 }
 

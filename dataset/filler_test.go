@@ -129,3 +129,23 @@ func BenchmarkFill(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFillSparse says what a row of clicks takes, drawn by lot of more than a cache holds.
+func BenchmarkFillSparse(b *testing.B) {
+	const rows, each, batch = 60_000, 39, 6250
+	s := &Shard{sample: 100_000, sparse: newSparseRows(rows, rows*each, false)}
+	for r := range rows {
+		s.sparse.begin[r], s.sparse.end[r] = int32(r*each), int32((r+1)*each)
+	}
+	for i := range rows * each { // written once: pages that nobody wrote are all the same one
+		s.sparse.index, s.sparse.value = append(s.sparse.index, int32(i%1000)), append(s.sparse.value, 1)
+	}
+	order, from, into := Order(nil, 1, 0, 0, rows), 0, s.NewBatch(batch)
+	for b.Loop() {
+		s.Fill(&into, order[from:from+batch])
+		if from += batch; from+batch > rows {
+			from = 0
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/row")
+}
