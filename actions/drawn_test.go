@@ -1,13 +1,9 @@
 package actions
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +15,6 @@ import (
 	"github.com/disdel/disdel/dataset/sparse"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 var (
@@ -59,10 +54,13 @@ func (d *drawn) String() string {
 // anyOf is one of some values.
 func anyOf[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// clicks makes the bench's data set clicks, and its network a regression of a name on them.
-func (b *bench) clicks(name string) disdel.TrainRequest {
+// regression makes the bench's data set clicks or, for a linear one, ratings, and its network a regression on them.
+func (b *bench) regression(name string) disdel.TrainRequest {
 	b.t.Helper()
-	in, err := sparse.MadeClicks{Rows: 400, Features: 300, Seed: 2}.Input("ads")
+	in, err := sparse.MadeClicks{Rows: 400, Features: 300, Seed: 2}.Input("rows")
+	if name == "linear" {
+		in, err = sparse.MadeRatings{Users: 30, Items: 20, Ratings: 290, Seed: 1}.Input("rows")
+	}
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -75,7 +73,7 @@ func (b *bench) clicks(name string) disdel.TrainRequest {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.data.Name, b.data.Checksum = "ads", m.Checksum()
+	b.data.Name, b.data.Checksum = "rows", m.Checksum()
 	found, _ := model.FindSparse(name)
 	b.net = found.Describe(m.Info(b.data.Split), 0, disdel.Init{Seed: 3})
 	return disdel.TrainRequest{
@@ -95,7 +93,10 @@ func (b *bench) draw(seed uint64) *drawn {
 		b.store.URLs = append(b.store.URLs, redis.URL())
 		b.reopen()
 	}
-	d := &drawn{goes: -1, bySeed: fmt.Sprintf("-exchange-seed %d", seed), model: anyOf(rng, "pmf", "pmf", "logistic", "linear", "digits")}
+	d := &drawn{
+		goes: -1, bySeed: fmt.Sprintf("-exchange-seed %d", seed),
+		model: anyOf(rng, "pmf", "pmf", "logistic", "linear", "digits"),
+	}
 	req := b.learner(rng, d.model)
 	members := 1 + rng.IntN(6)
 	if x := req.Exchange; x.Queued() {
@@ -130,7 +131,7 @@ func (b *bench) learner(rng *rand.Rand, name string) (req disdel.TrainRequest) {
 	case "digits":
 		req = b.train(0)
 	default:
-		req = b.clicks(name)
+		req = b.regression(name)
 	}
 	req.BatchSize = anyOf(rng, 3, 8, 25)
 	req.Optimizer = anyOf(rng,
@@ -286,128 +287,5 @@ func (b *bench) room(d *drawn) {
 	const connections = 256 * disdel.KB // of each process, and of two more: the embedded store counts none
 	if counted := need.Bytes() - disdel.Bytes(len(d.all)+2)*connections; used > counted || len(d.all) > 1 && used == 0 {
 		b.t.Errorf("the store holds %v of %v: %v", used, counted, need)
-	}
-}
-
-// byHand is what members in lock-step come to, computed in turns: each steps from the same weights, and what the steps
-// change is added in the order of the members.
-func (b *bench) byHand(all []disdel.TrainRequest) disdel.Weights {
-	b.t.Helper()
-	var workers []*trainer
-	for _, req := range all {
-		h := NewHost(probe, backends.Standard(nil))
-		defer h.Close()
-		t := &trainer{call: &call{host: h, phases: map[string]disdel.Millis{}}, req: req}
-		t.req.Exchange = nil // which takes no part in it
-		if err := t.load(b.t.Context()); err != nil {
-			b.t.Fatal(err)
-		}
-		if err := t.engine.Init(req.Network.Init); err != nil {
-			b.t.Fatal(err)
-		}
-		t.feed = newFeed(t.engine, t.shard, t.batch(), 1)
-		workers = append(workers, t)
-	}
-	shared := engine.Weights(workers[0].engine)
-	scale := float32(1)
-	if all[0].Exchange.Combine == disdel.CombineMean {
-		scale = 1 / float32(len(all))
-	}
-	for step := range all[0].Steps {
-		changes := make([]disdel.Weights, len(all))
-		for m, t := range workers {
-			changes[m] = b.change(t, step, shared)
-		}
-		for _, change := range changes {
-			for i, v := range change {
-				for k, x := range v.Data {
-					if len(all) == 1 { // plain training: no difference is taken
-						shared[i].Data[k] = x
-						continue
-					}
-					shared[i].Data[k] += float32(scale * x)
-				}
-			}
-		}
-	}
-	return shared
-}
-
-// change is what a worker's step changes of the shared weights, nothing where it has no batch for it; of one alone what
-// it leads to.
-func (b *bench) change(t *trainer, step int, shared disdel.Weights) disdel.Weights {
-	b.t.Helper()
-	_, _, batches := t.roundBatches()
-	epoch, batch := step/batches, step%batches
-	if epoch >= t.req.Epochs {
-		return nil
-	}
-	if err := engine.SetWeights(t.engine, shared); err != nil {
-		b.t.Fatal(err)
-	}
-	t.engine.SetRate(t.req.Optimizer.Rate())
-	t.shuffle(epoch)
-	if _, err := t.engine.Step(t.feed.take(batch, -1)); err != nil {
-		b.t.Fatal(err)
-	}
-	after := engine.Weights(t.engine)
-	if t.req.Members == 1 {
-		return after
-	}
-	for i, v := range after {
-		for k := range v.Data {
-			v.Data[k] -= shared[i].Data[k]
-		}
-	}
-	return after
-}
-
-// A worker without rows is refused at once, before anybody waits for it; deltas that are none are refused by name, and
-// have the round begun anew.
-func TestWhatNobodyCanFoldIsRefusedByName(t *testing.T) {
-	b := setUp(t)
-	req := b.films()
-	all := gang(req, 2, disdel.Exchange{})
-	none := all[1]
-	none.Shard.End = none.Shard.Start
-	if err := askAlone(t.Context(), none); disdel.KindOf(err) != disdel.Invalid {
-		t.Errorf("a worker without rows: %v", err)
-	}
-	n := 0
-	for _, v := range engine.InitWeights(mustBuild(t, b.net), b.net.Init) {
-		n += len(v.Data)
-	}
-	for name, data := range hostile(n) {
-		b.forget()
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		c, _, err := b.board.Claim(ctx, all[1].ID(), "hostile", all[1].Attempt)
-		if err == nil {
-			err = b.board.CommitDelta(ctx, c, 1, data)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = askAlone(ctx, all[0])
-		var said *disdel.Error
-		if !errors.As(err, &said) || said.Kind != disdel.Corrupt || said.Code != disdel.CodeLostUpdate ||
-			!strings.Contains(said.Msg, "step 1 of member 1") {
-			t.Errorf("%s: %v", name, err)
-		}
-		stop()
-		for m := range all {
-			all[m].Attempt++
-		}
-	}
-}
-
-// hostile are deltas that nobody sends, of so many weights.
-func hostile(n int) map[string][]byte {
-	nan := []byte{1, 1, 1, 0, 0, 0xc0, 0x7f}
-	last := n + 1 // the distance of the first index that is not there, from -1
-	far := slices.Concat([]byte{1, 1}, []byte{byte(last) | 0x80, byte(last >> 7)}, []byte{0, 0, 0x80, 0x3f})
-	return map[string][]byte{
-		"empty": {}, "another format": {9, 0}, "cut off": nan[:5], "too long": {1, 0, 7}, "a value that is none": nan,
-		"an index beyond the last": far, "more entries than weights": {1, 0xff, 0xff, 0x7f}, "a zero": {1, 1, 1, 0, 0, 0, 0},
-		"an index twice": {1, 2, 1, 0, 0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f},
 	}
 }

@@ -166,7 +166,8 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 // lives alone takes up has the collector run without a pause, several times a step.
 func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 	found := []metrics.Sample{
-		{Name: "/gc/gogc:percent"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/gogc:percent"},
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/stack:bytes"},
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(found)

@@ -111,6 +111,9 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 			if err != nil {
 				return wrap(err, "fetch delta", fmt.Sprintf("%s round %d step %d of %d", d.job, d.round, step, pieces[i].member))
 			}
+			if data == nil { // of no bytes, which is not the same as none
+				data = []byte{}
+			}
 			pieces[i].data = data
 		}
 		return nil

@@ -64,7 +64,8 @@ func killed(program string, kills int, seed uint64) error {
 	figure("eager_killed_jobs", float64(eager.Jobs), "jobs")
 	figure("eager_lost_jobs", float64(eager.Lost), "jobs")
 	if lost := fixed.Lost + eager.Lost; lost+fixed.Changed > 0 {
-		return fmt.Errorf("%d jobs were lost and %d changed; their homes are below %s (seed %d)", lost, fixed.Changed, dir, seed)
+		return fmt.Errorf("%d jobs were lost and %d changed; their homes are below %s (seed %d)",
+			lost, fixed.Changed, dir, seed)
 	}
 	return os.RemoveAll(dir)
 }
