@@ -167,8 +167,11 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 	found := []metrics.Sample{
 		{Name: "/gc/gogc:percent"},
-		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/stack:bytes"},
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(found)
 	value := func(i int) disdel.Bytes { return disdel.Bytes(found[i].Value.Uint64()) }
