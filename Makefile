@@ -119,11 +119,11 @@ bench-policies: build ## figures of policies beside the best fixed number of wor
 	$(if $(PARTS),,bin/bench-exchange -parts tuner)
 
 .PHONY: bench-exchange
-bench-exchange: build ## figures of sparse models and of exchange after every step (PARTS=speed,real,virtual,hsp,tuner,kills: those alone); MovieLens-100K where it can be fetched
+bench-exchange: build ## figures of sparse models and of exchange after every step (PARTS=speed,real,virtual,hsp,tuner,kills: those alone; SEED=2: other kills); MovieLens-100K where it can be fetched
 	-scripts/movielens.sh
 	scripts/bench-deps.sh --sparse
 	$(BUILD) -o bin/bench-exchange ./bench/exchange
-	bin/bench-exchange -pythons "$$(scripts/bench-deps.sh --interpreters --sparse)" $(if $(PARTS),-parts $(PARTS))
+	bin/bench-exchange -pythons "$$(scripts/bench-deps.sh --interpreters --sparse)" $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-kill-seed $(SEED))
 
 .PHONY: bench-paper
 bench-paper: build ## the DiSDeL paper's experiments beside its printed numbers, in about 20 minutes (ONLY=fig2,fig8: those alone; SCALE=1 ENGINE=disdel|both REPEAT=3 BUDGET=20m CIFAR=folder)

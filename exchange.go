@@ -27,6 +27,11 @@ const (
 	BatchesQueue = "queue" // any: each takes the next batch of the round when it has ended one
 )
 
+// ExchangeGarbage is what the steps of a worker that exchanges updates may leave on the heap between two collections,
+// beyond what an action's may: part of the worker's estimate. What a step reads is garbage after it, and a collection
+// looks at the whole program, which takes longer than many a step.
+const ExchangeGarbage = 4 * MB
+
 // Queued tells whether workers take batches from a queue. nil has none.
 func (x *Exchange) Queued() bool { return x != nil && x.Batches == BatchesQueue }
 

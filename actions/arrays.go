@@ -81,6 +81,11 @@ func (w *written) read(i int) []float32 { return w.all[i].into(w.buffer) }
 
 // store stores arrays as the worker's state, one after another.
 func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *written) error {
+	if !kept {
+		if err := t.swap.named(ctx); err != nil {
+			return err
+		}
+	}
 	text, err := t.note(kept)
 	if err != nil {
 		return err

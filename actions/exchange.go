@@ -78,6 +78,15 @@ func (x *exchanging) log() string {
 	return x.deltas.Began()
 }
 
+// named sees to it that the log has a name once this member has sent something. Who has sent a step and has not waited
+// for others yet need not have read of it: a state without that name would be taken for one of any try of the round.
+func (x *exchanging) named(ctx context.Context) error {
+	if x == nil || x.replica == nil || x.replica.Made() == 0 || x.deltas.Began() != "" {
+		return nil
+	}
+	return x.deltas.Take(ctx)
+}
+
 // start begins at the engine's weights, which are the round's reference.
 func (x *exchanging) start() (err error) {
 	if x == nil {
@@ -245,7 +254,7 @@ func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, err
 		return nil, err
 	}
 	for _, m := range x.missing {
-		if x.folding[m], err = x.decode(data[m]); err != nil {
+		if x.folding[m], err = x.decode(ctx, step, m, data[m]); err != nil {
 			return nil, err
 		}
 	}

@@ -24,7 +24,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 			return err
 		}
 		if x.began, _, err = exchange.ReadVector(data, x.config.Members, x.last()); err != nil {
-			return err
+			return x.deltas.Unreadable(ctx, step, self, err)
 		}
 	}
 	if _, err := x.fold(ctx, x.sentByAll()); err != nil {
@@ -37,7 +37,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			d, err := x.decode(data[m])
+			d, err := x.decode(ctx, step, m, data[m])
 			if err != nil {
 				return err
 			}
@@ -66,17 +66,21 @@ func (x *exchanging) sentByAll() int {
 func (x *exchanging) last() int { return x.t.req.Steps + 1 }
 
 // decode reads what a member sent of a step; nil is nothing: it was ended.
-func (x *exchanging) decode(data []byte) (d exchange.Delta, err error) {
+func (x *exchanging) decode(ctx context.Context, step, member int, data []byte) (d exchange.Delta, err error) {
 	if data == nil {
 		return d, nil
 	}
 	if x.config.Eager {
-		if _, data, err = exchange.ReadVector(data, x.config.Members, x.last()); err != nil {
-			return d, err
-		}
+		_, data, err = exchange.ReadVector(data, x.config.Members, x.last())
 	}
 	if x.replica != nil {
 		d = x.replica.Spare()
 	}
-	return d.Read(data, len(x.weights))
+	if err == nil {
+		d, err = d.Read(data, len(x.weights))
+	}
+	if err != nil {
+		return exchange.Delta{}, x.deltas.Unreadable(ctx, step, member, err)
+	}
+	return d, nil
 }

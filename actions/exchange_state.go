@@ -71,7 +71,7 @@ func (x *exchanging) recall(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		d, err := x.decode(data)
+		d, err := x.decode(ctx, step, x.config.Member, data)
 		if err != nil {
 			return err
 		}

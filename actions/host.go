@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -158,6 +159,46 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	}
 	debug.SetMemoryLimit(int64(max(target-outsideHeap-slab, leastHeap)))
 }
+
+// roomFor has the collector wait for so many more bytes of garbage than it would, until restore is called. What it goes
+// by is what lives, and the program's own data, at the last collection. The memory limit, which counts what the runtime
+// has mapped and nobody touched yet, is raised to what that needs, and stays below the container's: a limit that what
+// lives alone takes up has the collector run without a pause, several times a step.
+func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
+	found := []metrics.Sample{
+		{Name: "/gc/gogc:percent"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(found)
+	value := func(i int) disdel.Bytes { return disdel.Bytes(found[i].Value.Uint64()) }
+	percent, lives := value(0), value(1)+value(2)+value(3)
+	if percent > mostPercent { // it collects nothing
+		return func() {}
+	}
+	limit := debug.SetMemoryLimit(-1)
+	most := value(4) - value(5) + roomsFor*garbage
+	if container > 0 {
+		most = min(most, container/100*96-outsideHeap-slab)
+	}
+	debug.SetMemoryLimit(max(limit, int64(most)))
+	debug.SetGCPercent(int(min(percent+100*garbage/max(1, lives), mostPercent)))
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(int(percent))
+	}
+}
+
+const (
+	// mostPercent is the most that the collector's target is raised to, where little lives.
+	mostPercent = 1000
+	// roomsFor is how many times the garbage the limit is above what is mapped already: it is there for what goes beyond
+	// all that is foreseen, and the target is what is to be gone by.
+	roomsFor = 3
+)
 
 // free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one
 // needs.

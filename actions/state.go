@@ -215,8 +215,11 @@ func (t *trainer) recallFrom(ctx context.Context, at disdel.UpdateID) (mid bool,
 }
 
 // goesOn tells whether a state inside the round is one to go on from: not of a plan that was given up, nor of deltas
-// that were forgotten when the round was begun anew.
+// that were forgotten when the round was begun anew, also where nobody has sent any since.
 func (t *trainer) goesOn(n *note) bool {
+	if t.swap != nil && n.Log == "" && n.Done > 0 { // of deltas, and it does not say which
+		return false
+	}
 	return n.BatchSize == t.batch() && n.Shard == t.req.Shard && n.Log == t.swap.log()
 }
 

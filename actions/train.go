@@ -150,6 +150,9 @@ func (t *trainer) begin(ctx context.Context) error {
 func (t *trainer) compute(ctx context.Context) error {
 	t.feed = newFeed(t.engine, t.shard, t.batch(), t.req.Threads)
 	setThreads(t.feed.threads(t.req.Threads))
+	if t.swap != nil && t.req.Estimate > 0 {
+		defer roomFor(disdel.ExchangeGarbage, t.req.Memory, slab(t.engine))()
+	}
 	t.saved = t.call.host.now()
 	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
 		if err := t.epoch(ctx); err != nil {

@@ -28,8 +28,8 @@ func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte)
 }
 
 func (s *Store) commitDelta(ctx context.Context, d *sending) error {
-	sum := sha256.Sum256(d.data)
-	d.digest = hex.EncodeToString(sum[:])
+	digest := sha256.Sum256(d.data)
+	d.digest, d.sum = hex.EncodeToString(digest[:]), checksum(d.data)
 	id := d.claim.ID
 	if d.along = len(s.servers) == 1 && len(d.data) <= mostAlong; d.along {
 		d.entry = alongside + token()
@@ -64,6 +64,7 @@ type sending struct {
 	last   bool    // of its member
 	follow *Deltas // takes what is new by the same message; nil: nobody does
 	digest string
+	sum    string
 	along  bool // it goes into the news; else it lies in parts at a key
 	key    string
 	parts  int
@@ -161,7 +162,7 @@ func (s *Store) commitOf(d *sending) (keys []string, args []any) {
 	args = []any{
 		strconv.FormatUint(d.claim.Fence, 10), fmt.Sprintf("%d:%d", d.step, id.Member), d.digest, d.entry,
 		d.step, id.Member, len(d.data), seconds(keyLife), entry(table, 0), entry(log, 0), entry(news, 0), flag(d.last),
-		checksum(d.data),
+		d.sum,
 	}
 	switch {
 	case d.along:

@@ -111,6 +111,9 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 			if err != nil {
 				return wrap(err, "fetch delta", fmt.Sprintf("%s round %d step %d of %d", d.job, d.round, step, pieces[i].member))
 			}
+			if data == nil { // of no bytes, which is not the same as none
+				data = []byte{}
+			}
 			pieces[i].data = data
 		}
 		return nil
@@ -164,8 +167,16 @@ func (d *Deltas) check(ctx context.Context, step, m int, data []byte) error {
 	return d.store.countDamage(ctx, d.job, d.lost(step, m, disdel.Corrupt, "is not what was sent"))
 }
 
+// Unreadable is the error of a delta that is what its sender committed and yet none; why is what its reader says. It is
+// counted as damage, and has the round begun anew.
+func (d *Deltas) Unreadable(ctx context.Context, step, member int, why error) error {
+	e := d.lost(step, member, disdel.Corrupt, "cannot be read")
+	e.Err = why
+	return d.store.countDamage(ctx, d.job, e)
+}
+
 // lost is the error of a delta that was sent and cannot be had.
-func (d *Deltas) lost(step, member int, kind disdel.Kind, what string) error {
+func (d *Deltas) lost(step, member int, kind disdel.Kind, what string) *disdel.Error {
 	return &disdel.Error{
 		Kind: kind, Code: disdel.CodeLostUpdate, Op: "fetch delta", Job: d.job,
 		Subject: &disdel.UpdateID{Job: d.job, Round: d.round, Member: member},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
@@ -125,7 +126,7 @@ func (d *Deltas) sentOwn(s *sending, tail, at string) {
 	}
 	d.last = at
 	d.take(redis.XMessage{ID: at, Values: map[string]any{
-		"step": s.step, "member": s.claim.ID.Member, "entry": s.entry, "last": flag(s.last), "sum": checksum(s.data),
+		"step": s.step, "member": s.claim.ID.Member, "entry": s.entry, "last": flag(s.last), "sum": s.sum,
 	}})
 }
 
@@ -229,10 +230,18 @@ func (d *Deltas) take(m redis.XMessage) {
 	d.newest[member] = max(d.newest[member], step)
 	sent := sentDelta{sum: text("sum"), entry: text("entry"), at: m.ID}
 	if data, along := m.Values["data"].(string); along && d.held < heldMost {
-		sent.here, sent.data = true, []byte(data)
+		sent.here, sent.data = true, textBytes(data)
 		d.held, d.largest = d.held+len(sent.data), max(d.largest, len(sent.data))
 	}
 	d.sent[step][member] = sent
+}
+
+// textBytes is a text's own bytes, which nobody may change: a copy of every delta would be garbage right away.
+func textBytes(text string) []byte {
+	if text == "" {
+		return []byte{}
+	}
+	return unsafe.Slice(unsafe.StringData(text), len(text))
 }
 
 // Forget drops what is known of a step that was folded.

@@ -100,7 +100,7 @@ func TestAMissingRowIsTheCallersPanic(t *testing.T) {
 // Sparse rows are filled by one: each begins where the one before it ends.
 func TestSparseRowsHaveOneFiller(t *testing.T) {
 	s := &Shard{sample: 1 << 20, sparse: newSparseRows(2, 1, true)}
-	s.sparse.index, s.sparse.begin, s.sparse.end = []int32{7}, []int32{0, 1}, []int32{1, 1}
+	s.sparse.index, s.sparse.place = []int32{7}, []extent{{0, 1}, {1, 1}}
 	b, f := s.NewBatch(2), s.Filler(4)
 	if f.FillAugmented(&b, []int32{1, 0}, 1, 1); len(f.parts) != 1 || !slices.Equal(b.Input.Start, []int32{0, 0, 1}) {
 		t.Errorf("%d goroutines, %+v", len(f.parts), b.Input)
@@ -128,4 +128,24 @@ func BenchmarkFill(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkFillSparse says what a row of clicks takes, drawn by lot of more than a cache holds.
+func BenchmarkFillSparse(b *testing.B) {
+	const rows, each, batch = 60_000, 39, 6250
+	s := &Shard{sample: 100_000, sparse: newSparseRows(rows, rows*each, false)}
+	for r := range rows {
+		s.sparse.place[r] = extent{int32(r * each), int32((r + 1) * each)}
+	}
+	for i := range rows * each { // written once: pages that nobody wrote are all the same one
+		s.sparse.index, s.sparse.value = append(s.sparse.index, int32(i%1000)), append(s.sparse.value, 1)
+	}
+	order, from, into := Order(nil, 1, 0, 0, rows), 0, s.NewBatch(batch)
+	for b.Loop() {
+		s.Fill(&into, order[from:from+batch])
+		if from += batch; from+batch > rows {
+			from = 0
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/row")
 }

@@ -13,13 +13,16 @@ const sparseType = "CSR"
 // sparseRows is the rows of a shard of sparse data. Their entries lie in the order that they were read in, which is not
 // that of the rows where these are drawn by lot.
 type sparseRows struct {
-	begin, end []int32 // by row: its entries
-	index      []int32
-	value      []float32 // nil: every entry is 1
-	target     []float32 // by row
-	most       int32     // of the columns
-	odd        bool      // a column is below 0, or a value not finite
+	place  []extent // by row: of its entries
+	index  []int32
+	value  []float32 // nil: every entry is 1
+	target []float32 // by row
+	most   int32     // of the columns
+	odd    bool      // a column is below 0, or a value not finite
 }
+
+// extent is where a row's entries begin and end. Both are wanted at once, of rows that are drawn by lot.
+type extent struct{ begin, end int32 }
 
 // The bytes of a sparse row in memory without its target, and of an entry; in a file a row has one place, not two.
 const (
@@ -47,7 +50,7 @@ func (m *Manifest) sparseSize() disdel.Bytes {
 
 func newSparseRows(rows, entries int, ones bool) *sparseRows {
 	s := &sparseRows{
-		begin: make([]int32, rows), end: make([]int32, rows), target: make([]float32, rows), index: make([]int32, 0, entries),
+		place: make([]extent, rows), target: make([]float32, rows), index: make([]int32, 0, entries),
 	}
 	if !ones {
 		s.value = make([]float32, 0, entries)
@@ -56,20 +59,20 @@ func newSparseRows(rows, entries int, ones bool) *sparseRows {
 }
 
 func (s *sparseRows) size() disdel.Bytes {
-	return disdel.Bytes(4 * (len(s.begin) + len(s.end) + len(s.target) + cap(s.index) + cap(s.value)))
+	return disdel.Bytes(4 * (2*len(s.place) + len(s.target) + cap(s.index) + cap(s.value)))
 }
 
 // set appends the entries of a chunk's row as those of row to.
 func (s *sparseRows) set(to int, c *sparseChunk, row int) {
 	from, until := c.start(row), c.start(row+1)
-	s.begin[to] = int32(len(s.index))
+	s.place[to].begin = int32(len(s.index))
 	s.index = appendInt32s(s.index, c.index[4*from:4*until])
 	if s.value != nil {
 		s.value = appendFloat32s(s.value, c.value[4*from:4*until])
 	}
-	s.end[to] = int32(len(s.index))
+	s.place[to].end = int32(len(s.index))
 	s.target[to] = float32At(c.target, row)
-	s.look(int(s.begin[to]))
+	s.look(int(s.place[to].begin))
 }
 
 // look looks at the entries from one on.
@@ -96,7 +99,7 @@ func (s *sparseRows) newBatch(rows, columns int) Batch {
 func (s *sparseRows) fill(b *Batch, rows []int32, columns int) {
 	n := 0
 	for _, r := range rows {
-		n += int(s.end[r] - s.begin[r])
+		n += int(s.place[r].end - s.place[r].begin)
 	}
 	in := &b.Input
 	in.Rows, in.Columns, in.Checked = len(rows), columns, !s.odd && int(s.most) < columns
@@ -110,7 +113,7 @@ func (s *sparseRows) fill(b *Batch, rows []int32, columns int) {
 	b.Target.Values, b.Target.Classes = sized(b.Target.Values, len(rows)), nil
 	at := 0
 	for i, r := range rows {
-		from, to := s.begin[r], s.end[r]
+		from, to := s.place[r].begin, s.place[r].end
 		in.Start[i] = int32(at)
 		copy(in.Index[at:], s.index[from:to])
 		if s.value != nil {
@@ -152,9 +155,10 @@ func float32At(data []byte, i int) float32 {
 func (s *sparseRows) sample(shape, rows []int) Sampled {
 	doc := Sampled{Shape: shape}
 	for _, r := range rows {
-		row := disdel.SparseRow{Index: append([]int32{}, s.index[s.begin[r]:s.end[r]]...)}
+		at := s.place[r]
+		row := disdel.SparseRow{Index: append([]int32{}, s.index[at.begin:at.end]...)}
 		if s.value != nil {
-			row.Value = append([]float32{}, s.value[s.begin[r]:s.end[r]]...)
+			row.Value = append([]float32{}, s.value[at.begin:at.end]...)
 		}
 		doc.Rows, doc.Targets = append(doc.Rows, row), append(doc.Targets, s.target[r])
 	}

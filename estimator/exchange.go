@@ -11,7 +11,7 @@ const (
 // exchanged is what a train action holds on the heap to exchange updates after every step: all weights as the engine
 // has them, as everybody has them and what is its own; the deltas of the steps that are not folded yet; and those of
 // the step that is read, as they come and as they are added. What it wrote and read is garbage after each step, of
-// which there is as much again before it is collected.
+// which there is as much again before it is collected, and disdel.ExchangeGarbage.
 func (in Input) exchanged() disdel.Bytes {
 	x := in.Exchange
 	if x == nil || in.Members == 1 {
@@ -30,5 +30,5 @@ func (in Input) exchanged() disdel.Bytes {
 	n := in.count()
 	weights := disdel.Bytes(n.Trainable + n.NonTrainable)
 	touched := min(weights, disdel.Bytes(in.Graph.Touched(max(1, in.BatchSize))))
-	return float*disdel.Bytes(vectors)*weights + touched*(kept+2*members*(entryBytes+entryWire))
+	return float*disdel.Bytes(vectors)*weights + touched*(kept+2*members*(entryBytes+entryWire)) + disdel.ExchangeGarbage
 }

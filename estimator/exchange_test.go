@@ -21,7 +21,7 @@ func TestExchangeIsPartOfTheEstimate(t *testing.T) {
 	}
 	fixed, slack := more(disdel.Exchange{}), more(disdel.Exchange{Slack: 2})
 	eager := more(disdel.Exchange{Order: disdel.OrderEager})
-	if want := 3*weights + 2*weights + 2*4*17*weights/4; fixed != want {
+	if want := 3*weights + 2*weights + 2*4*17*weights/4 + disdel.ExchangeGarbage; fixed != want {
 		t.Errorf("%v more in lock-step, want %v", fixed, want)
 	}
 	if slack != fixed+weights+2*2*weights || eager <= fixed+weights {

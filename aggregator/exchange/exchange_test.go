@@ -402,6 +402,22 @@ func TestWhatIsOutOfOrderIsRefused(t *testing.T) {
 	}
 }
 
+// A change that nobody could read is its sender's fault, whatever the format of what is sent: it says so before it is
+// sent. Beside an infinite weight no change is significant, so that the flush sends it.
+func TestWhatIsNoNumberIsNotSent(t *testing.T) {
+	for _, w := range values {
+		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
+			r, err := exchange.New(exchange.Config{Members: 2, Threshold: 0.5, Values: w}, []float32{1, 2, 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Flush([]float32{1, bad, 9}); !errors.Is(err, disdel.Diverged) {
+				t.Errorf("%v as %s: %v", bad, w, err)
+			}
+		}
+	}
+}
+
 // Two members exchange what is significant after a step; what is not stays with its member.
 func ExampleReplica() {
 	var members []*exchange.Replica

@@ -201,11 +201,23 @@ func (r *Replica) foldable(step int, deltas []Delta) error {
 // add adds a delta, times scale. A product is rounded before it is added, on every processor: S is the same bits on
 // all.
 func (r *Replica) add(to []float32, d Delta, scale float32) {
-	values := d.Value[:len(d.Index)]
-	for k, i := range d.Index {
-		to[i] += float32(scale * values[k])
+	index, values := d.Index, d.Value[:len(d.Index)]
+	for k := 0; k < len(index); {
+		if k+side <= len(index) && index[k+side-1]-index[k] == side-1 { // side by side, since indices ascend
+			row, change := to[index[k]:][:side], values[k:][:side]
+			for j := range row {
+				row[j] += float32(scale * change[j])
+			}
+			k += side
+			continue
+		}
+		to[index[k]] += float32(scale * values[k])
+		k++
 	}
 }
+
+// side is how many weights that lie side by side are added at once, as those of a user's factors do.
+const side = 4
 
 // Weights writes what the next step computes with into x: S, what there is ahead of it, and what is this member's own.
 func (r *Replica) Weights(x []float32) {

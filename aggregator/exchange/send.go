@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -10,7 +11,8 @@ import (
 )
 
 // Send ends a step that has led to the weights x, and returns what the others are to have of it: the entries of what is
-// owed that are significant. It returns Conflict for a step that was begun without what it needs.
+// owed that are significant. It returns Conflict for a step that was begun without what it needs, and Diverged for one
+// that changes a weight by what is no number, after which the replica is of no use.
 func (r *Replica) Send(x []float32) (Delta, error) {
 	return r.send(x, r.cfg.Threshold/math.Sqrt(float64(r.made+1)), r.cfg.Values)
 }
@@ -41,6 +43,13 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 	d.Index, d.Value = slices.Grow(d.Index, r.room), slices.Grow(d.Value, r.room)
 	d = r.significant(d, x, began, threshold)
 	r.room = d.Len() + d.Len()/8
+	if k := slices.IndexFunc(d.Value, notFinite); k >= 0 {
+		return d, &disdel.Error{
+			Kind: disdel.Diverged, Op: fmt.Sprintf("exchange updates of member %d", r.cfg.Member),
+			Msg:  fmt.Sprintf("step %d changes weight %d by %v", r.made, d.Index[k], d.Value[k]),
+			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
+		}
+	}
 	if d.Values = values; forms[values] != asFloat32 { // which loses nothing, and comes to nothing nowhere
 		d = d.Rounded(values)
 	}
@@ -52,6 +61,9 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 	r.own = append(r.own, d)
 	return d, nil
 }
+
+// notFinite tells of infinities and NaN, which nobody would read.
+func notFinite(v float32) bool { return v-v != 0 }
 
 // block is how many weights are looked at together.
 const block = 4096

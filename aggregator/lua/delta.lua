@@ -42,8 +42,10 @@ redis.call('HSET', KEYS[2], ARGV[2], ARGV[3] .. ' ' .. ARGV[4], 'newest:' .. ARG
 if ARGV[12] == '1' then
   redis.call('HSET', KEYS[2], 'ended:' .. ARGV[6], ARGV[5])
 end
-redis.call('SADD', KEYS[5], ARGV[9], ARGV[10], ARGV[11])
-for _, key in ipairs({KEYS[2], KEYS[3], KEYS[5], KEYS[6]}) do
-  redis.call('EXPIRE', key, ARGV[8])
+if tail == '0' or tonumber(ARGV[5]) % 64 == 0 then -- they live far longer than so many steps take
+  redis.call('SADD', KEYS[5], ARGV[9], ARGV[10], ARGV[11])
+  for _, key in ipairs({KEYS[2], KEYS[3], KEYS[5], KEYS[6]}) do
+    redis.call('EXPIRE', key, ARGV[8])
+  end
 end
 return {'done', tail, at}

@@ -3,38 +3,69 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/disdel/disdel/internal/faults"
 )
 
-// killed kills workers of jobs in lock-step, with the filter and apart by a slack, and counts jobs that were lost or
-// came to other bits.
-func killed(program string, kills int) error {
+// killedJob is what workers of a kind of job are killed of.
+type killedJob struct {
+	job    []byte
+	differ bool // two runs do
+	kills  int
+}
+
+// killedJobs are jobs in lock-step, with the filter and apart by a slack, a third of the kills each, and eager ones, of
+// which one takes batches from a queue and lets workers go while a round runs.
+func killedJobs(kills int) []killedJob {
+	const epochs = 6
+	return []killedJob{
+		{faults.ExchangeJob(epochs, "{}"), false, (kills + 2) / 3},
+		{faults.ExchangeJob(epochs, "{threshold: 0.7, combine: sum}"), false, (kills + 1) / 3},
+		{faults.ExchangeJob(epochs, "{slack: 2, threshold: 0.3}"), false, kills / 3},
+		{faults.ExchangeJob(epochs, "{order: eager, slack: 2, threshold: 0.3}"), true, kills / 8},
+		{
+			faults.ExchangeJob(epochs, "{order: eager, slack: 3, batches: queue, combine: sum}", "policy: mlless"),
+			true, kills / 8,
+		},
+	}
+}
+
+// killed kills workers of jobs, and counts jobs that were lost or, in a fixed order, came to other bits.
+func killed(program string, kills int, seed uint64) error {
 	dir, err := os.MkdirTemp("", "disdel-kills-")
 	if err != nil {
 		return err
 	}
-	var sum faults.Tally
-	for i, exchange := range []string{"{}", "{threshold: 0.7, combine: sum}", "{slack: 2, threshold: 0.3}"} {
-		rig := faults.Seeded(program, fmt.Sprint(dir, "/", i), faults.ExchangeJob(6, exchange), uint64(i+1))
-		rig.Data, rig.Pace = faults.ExchangeData(), 300*time.Millisecond
+	var fixed, eager faults.Tally
+	for i, k := range killedJobs(kills) {
+		rig := faults.Seeded(program, filepath.Join(dir, fmt.Sprint(i)), k.job, 8*seed+uint64(i))
+		rig.Data, rig.Pace, rig.Differs = faults.ExchangeData(), 300*time.Millisecond, k.differ
 		if _, err := rig.Undisturbed(); err != nil {
-			return err
+			return fmt.Errorf("undisturbed job %d (seed %d): %w", i, seed, err)
 		}
-		t, err := rig.KillActions((kills + 2 - i) / 3)
+		t, err := rig.KillActions(k.kills)
 		if err != nil {
 			return err
+		}
+		sum := &fixed
+		if k.differ {
+			sum = &eager
 		}
 		sum.Faults, sum.Jobs = sum.Faults+t.Faults, sum.Jobs+t.Jobs
 		sum.Lost, sum.Changed = sum.Lost+t.Lost, sum.Changed+t.Changed
 	}
-	figure("kills", float64(sum.Faults), "faults")
-	figure("killed_jobs", float64(sum.Jobs), "jobs")
-	figure("lost_jobs", float64(sum.Lost), "jobs")
-	figure("changed_bits", float64(sum.Changed), "jobs")
-	if sum.Lost+sum.Changed > 0 {
-		return fmt.Errorf("%d jobs were lost and %d changed; their homes are below %s", sum.Lost, sum.Changed, dir)
+	figure("kills", float64(fixed.Faults), "faults")
+	figure("killed_jobs", float64(fixed.Jobs), "jobs")
+	figure("lost_jobs", float64(fixed.Lost), "jobs")
+	figure("changed_bits", float64(fixed.Changed), "jobs")
+	figure("eager_kills", float64(eager.Faults), "faults")
+	figure("eager_killed_jobs", float64(eager.Jobs), "jobs")
+	figure("eager_lost_jobs", float64(eager.Lost), "jobs")
+	if lost := fixed.Lost + eager.Lost; lost+fixed.Changed > 0 {
+		return fmt.Errorf("%d jobs were lost and %d changed; their homes are below %s (seed %d)",
+			lost, fixed.Changed, dir, seed)
 	}
 	return os.RemoveAll(dir)
 }

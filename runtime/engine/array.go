@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -127,7 +126,7 @@ func (a Array) plural() string {
 
 func finite(name string, values []float32) error {
 	for k, v := range values {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		if v-v != 0 {
 			return &disdel.Error{
 				Kind: disdel.Diverged, Op: "set weights",
 				Msg: fmt.Sprintf("value %d of %s is not finite", k, name),

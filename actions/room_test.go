@@ -1,0 +1,38 @@
+package actions
+
+import (
+	"runtime/debug"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// Steps that exchange get room for their garbage where the limit by the estimate has none, never beyond the container's,
+// and what was set before is set again after them.
+func TestStepsLeaveTheCollectorRoom(t *testing.T) {
+	const tight, garbage = int64(disdel.MB), 4 * disdel.MB
+	before, percent := debug.SetMemoryLimit(tight), debug.SetGCPercent(40)
+	defer func() {
+		debug.SetMemoryLimit(before)
+		debug.SetGCPercent(percent)
+	}()
+	now := func() (limit int64, percent int) {
+		percent = debug.SetGCPercent(100)
+		debug.SetGCPercent(percent)
+		return debug.SetMemoryLimit(-1), percent
+	}
+	restore := roomFor(garbage, 0, 0)
+	if limit, percent := now(); limit < int64(roomsFor*garbage) || percent <= 40 {
+		t.Errorf("a limit of %d and a target of %d %%", limit, percent)
+	}
+	restore()
+	if limit, percent := now(); limit != tight || percent != 40 {
+		t.Errorf("afterwards a limit of %d and a target of %d %%", limit, percent)
+	}
+	const container = 10 * disdel.MB
+	restore = roomFor(garbage, container, 2*disdel.MB)
+	if limit, _ := now(); limit > int64(container-2*disdel.MB-outsideHeap) {
+		t.Errorf("a limit of %d in a container of %v", limit, container)
+	}
+	restore()
+}
