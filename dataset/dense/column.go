@@ -16,9 +16,9 @@ type column struct {
 	numbers, texts int
 	squares        float64 // of what numbers are off their mean (Welford 1962)
 	whole          bool    // all numbers are
-	seen           map[string]bool
-	recent         [16]string // of what was seen, by its last character: most columns have few texts, or far too many
-	tooMany        bool       // different texts for a category
+	seen           map[string]string // texts, and the same ones
+	recent         [16]string        // of what was seen, by its last character: most columns have few texts, or far too many
+	tooMany        bool // different texts for a category
 	odd            []place
 	index          map[string]int // of categories, once they are decided
 }
@@ -32,7 +32,7 @@ type place struct {
 func newColumn(name string) column {
 	return column{
 		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, whole: true,
-		seen: map[string]bool{},
+		seen: map[string]string{},
 	}
 }
 
@@ -78,16 +78,17 @@ func ending(text string) int {
 
 // see notes a text, as long as there are few.
 func (c *column) see(text string) {
+	kept, ok := c.seen[text]
 	switch {
-	case c.seen[text]:
+	case ok:
 	case len(c.seen) >= mostCategories:
 		c.tooMany, c.seen = true, nil
 		return
 	default:
-		text = strings.Clone(text) // the block's memory is not to be kept
-		c.seen[text] = true
+		kept = strings.Clone(text) // the block's memory is not to be kept
+		c.seen[kept] = kept
 	}
-	c.recent[ending(text)] = text
+	c.recent[ending(kept)] = kept
 }
 
 // fewTexts is of how many numbers a text is rather a mistake than a category.

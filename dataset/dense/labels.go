@@ -13,7 +13,7 @@ import (
 
 // labels is the different texts in the place of a label, and how often each was there.
 type labels struct {
-	rows  map[string]int
+	rows  map[string]*int
 	class map[string]int32 // once it is closed
 	names []string         // of the classes in their order
 	plain bool             // they are 0, 1, 2 ... without a gap, and need no names
@@ -23,18 +23,24 @@ type labels struct {
 // mostClasses is how many different labels are taken for classes: more of them are numbers to be predicted, or names.
 const mostClasses = 10_000
 
-func newLabels() *labels { return &labels{rows: map[string]int{}} }
+func newLabels() *labels { return &labels{rows: map[string]*int{}} }
 
 // add counts a label. Numbers that are written in several ways are one.
 func (l *labels) add(text string) {
 	if l.over {
 		return
 	}
-	if _, ok := l.rows[text]; !ok {
-		text = strings.Clone(canonical(text))
-		l.over = len(l.rows) >= mostClasses && l.rows[text] == 0
+	n := l.rows[text]
+	if n == nil {
+		if text = canonical(text); l.rows[text] == nil {
+			if l.over = len(l.rows) >= mostClasses; l.over {
+				return
+			}
+			l.rows[strings.Clone(text)] = new(int) // the text's memory is not to be kept
+		}
+		n = l.rows[text]
 	}
-	l.rows[text]++
+	*n++
 }
 
 // canonical is the usual way to write a number, and a text as it is.
@@ -64,14 +70,17 @@ func (l *labels) name(names []string) (why string) {
 	if len(names) == 0 {
 		return ""
 	}
-	rows := map[string]int{}
+	rows := map[string]*int{}
+	for _, name := range names {
+		rows[name] = new(int)
+	}
 	for text, n := range l.rows {
 		v, ok := number(text)
 		if !ok || v < 0 || v != math.Trunc(v) || v >= float64(len(names)) {
 			return fmt.Sprintf("there are names for %d classes, and a label is %.40q", len(names), text)
 		}
 		l.class[text] = int32(v)
-		rows[names[int(v)]] += n
+		*rows[names[int(v)]] += *n
 	}
 	l.names, l.rows, l.plain = names, rows, false
 	return ""
@@ -114,7 +123,7 @@ func (l *labels) classNames() []string {
 func (l *labels) counts() []dataset.ClassRows {
 	out := make([]dataset.ClassRows, len(l.names))
 	for i, text := range l.names {
-		out[i] = dataset.ClassRows{Name: text, Rows: l.rows[text]}
+		out[i] = dataset.ClassRows{Name: text, Rows: *l.rows[text]}
 	}
 	return out
 }
