@@ -127,7 +127,7 @@ func TestRowsOfATableShareTheirMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if len(in.Rows) != n || cap(in.Rows[7]) != 1 || allocated > 1.5*n { // the reader of CSV makes a text of each line
+	if len(in.Rows) != n || cap(in.Rows[7]) != 1 || allocated > n/2 {
 		t.Errorf("%d rows, the eighth with room for %d, %v allocations", len(in.Rows), cap(in.Rows[7]), allocated)
 	}
 }
