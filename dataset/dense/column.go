@@ -1,10 +1,14 @@
 package dense
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 )
 
@@ -106,15 +110,17 @@ func (c *column) close(at int, wrong *faults) {
 		c.Kind = dataset.ColumnNumber
 		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
 		for _, p := range c.odd {
-			wrong.at(p.line, at+1, c.Name, "%.40q is no number", p.text)
+			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, decimalComma(p.text))
 		}
 		if more := c.texts - len(c.odd); more > 0 {
 			wrong.more += more
 		}
 	case c.tooMany:
 		wrong.at(c.odd[0].line, at+1, c.Name,
-			"it has more than %d different texts, as names and ids have: leave it out (--skip)",
-			mostCategories)
+			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s", mostCategories,
+			decimalComma(c.odd[0].text))
+	case c.unreadable() != "":
+		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
 	case len(c.seen) == 1:
 		c.passed = "it is the same in all rows"
 	default:
@@ -131,6 +137,27 @@ func (c *column) close(at int, wrong *faults) {
 	if c.Kind != dataset.ColumnNumber {
 		c.Low, c.High, c.Mean = 0, 0, 0
 	}
+}
+
+// unreadable says which of a column's texts can be no category, "" if all can.
+func (c *column) unreadable() string {
+	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
+		switch {
+		case !utf8.ValidString(text):
+			return fmt.Sprintf("%.40q is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT", text)
+		case len(text) > longestName:
+			return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
+		}
+	}
+	return ""
+}
+
+// decimalComma is what to say of a text that is a number once its comma is a point; "" of any other.
+func decimalComma(text string) string {
+	if _, ok := number(strings.Replace(text, ",", ".", 1)); ok && strings.Contains(text, ",") {
+		return "; decimals have a point"
+	}
+	return ""
 }
 
 // scale says how numbers are kept.

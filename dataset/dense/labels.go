@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel/dataset"
 )
@@ -18,16 +19,24 @@ type labels struct {
 	names []string         // of the classes in their order
 	plain bool             // they are 0, 1, 2 ... without a gap, and need no names
 	over  bool             // there are more than mostClasses
+	long  string           // the beginning of one that is longer than any name; "": there is none
 }
 
 // mostClasses is how many different labels are taken for classes: more of them are numbers to be predicted, or names.
 const mostClasses = 10_000
+
+// longestName is how long the name of a class, or of a category, may be: what is longer is a text to be read.
+const longestName = 1 << 10
 
 func newLabels() *labels { return &labels{rows: map[string]*int{}} }
 
 // add counts a label. Numbers that are written in several ways are one.
 func (l *labels) add(text string) {
 	if l.over {
+		return
+	}
+	if len(text) > longestName {
+		l.long = strings.Clone(text[:longestName])
 		return
 	}
 	n := l.rows[text]
@@ -131,11 +140,17 @@ func (l *labels) counts() []dataset.ClassRows {
 // fault says why the labels are no classes, "" if they are.
 func (l *labels) fault() string {
 	switch {
+	case l.long != "":
+		return fmt.Sprintf("%.40q goes on for more than %d bytes, as no class's name does", l.long, longestName)
 	case l.over:
 		return fmt.Sprintf("it has more than %d different values, which are no classes", mostClasses)
 	case len(l.names) == 1:
 		return fmt.Sprintf("it is %.40q in all rows, and there is nothing to tell apart", l.names[0])
-	default:
-		return ""
 	}
+	for _, text := range l.names {
+		if !utf8.ValidString(text) {
+			return fmt.Sprintf("%.40q is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT", text)
+		}
+	}
+	return ""
 }
