@@ -33,7 +33,7 @@ func TestAnInferenceWaitsForRoom(t *testing.T) {
 		return p.Waiting
 	}
 	until(t, "inference that waits", func() bool { return len(waiting()) == 1 })
-	if w := waiting()[0]; !w.IsInference() || w.Room.Memory != 900*disdel.MB { // three at once: four are more than the pool
+	if w := waiting()[0]; !w.IsInference() || w.Room.Memory != 900*disdel.MB { // three: the pool never holds four
 		t.Errorf("%+v waits", w)
 	}
 	stop()

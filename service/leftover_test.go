@@ -37,7 +37,8 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 	far := process.Mark{PID: 1, Boot: "another", Start: 1, Namespace: "pid:[1]"}
 	session := func(token string, expires time.Time) {
 		value, _ := json.Marshal(sessionNote{history.Owner{Mark: far, Token: token}, expires})
-		if _, err := h.WriteNote(t.Context(), history.Note{Kind: history.NoteSession, Name: token, Value: value}); err != nil {
+		note := history.Note{Kind: history.NoteSession, Name: token, Value: value}
+		if _, err := h.WriteNote(t.Context(), note); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,10 +21,11 @@ type column struct {
 	squares        float64           // of what numbers are off their mean (Welford 1962)
 	whole          bool              // all numbers are
 	seen           map[string]string // texts, and the same ones
-	recent         [16]string        // of what was seen, by its last character: most columns have few texts, or far too many
-	tooMany        bool              // different texts for a category
-	odd            []place
-	index          map[string]int // of categories, once they are decided
+	// recent is what was seen, by its last character: most columns have few texts, or far too many
+	recent  [16]string
+	tooMany bool // different texts for a category
+	odd     []place
+	index   map[string]int // of categories, once they are decided
 }
 
 // place is a text that is no number.

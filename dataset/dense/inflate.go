@@ -224,8 +224,8 @@ type huffman struct {
 	offset  [longestCode + 1]int // of entries, for codes of a length
 }
 
-// build makes the code that has the given lengths, 0 for a symbol that does not occur. It refuses a code that stands for
-// two symbols, and one that leaves bits without a meaning; but of a single symbol, and of none.
+// build makes the code that has the given lengths, 0 for a symbol that does not occur. It refuses a code that stands
+// for two symbols, and one that leaves bits without a meaning; but of a single symbol, and of none.
 func (h *huffman) build(lengths []byte, entry func(symbol int) uint32) bool {
 	var count [longestCode + 1]int
 	for _, l := range lengths {

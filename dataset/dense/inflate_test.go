@@ -9,7 +9,9 @@ import (
 )
 
 // packings are the ways to pack that compress/flate has: stored, one code for all blocks, codes of their own.
-var packings = []int{flate.NoCompression, flate.BestSpeed, flate.DefaultCompression, flate.BestCompression, flate.HuffmanOnly}
+var packings = []int{
+	flate.NoCompression, flate.BestSpeed, flate.DefaultCompression, flate.BestCompression, flate.HuffmanOnly,
+}
 
 func packed(t testing.TB, text []byte, level int) []byte {
 	var out bytes.Buffer
@@ -26,8 +28,8 @@ func packed(t testing.TB, text []byte, level int) []byte {
 	return out.Bytes()
 }
 
-// texts are what comes out of it: noise, few letters, runs, copies from near and far, letters of which most are rare, so
-// that codes are long.
+// texts are what comes out of it: noise, few letters, runs, copies from near and far, letters of which most are rare,
+// so that codes are long.
 func texts(rng *rand.Rand) [][]byte {
 	out := [][]byte{{}, {7}, bytes.Repeat([]byte{9}, 300), bytes.Repeat([]byte("abc"), 5000)}
 	for _, letters := range []int{2, 24, 256} {

@@ -76,8 +76,8 @@ func (s *sheet) split(separator rune) {
 }
 
 // splitPlain takes a block without quotes apart, as encoding/csv does, and reads the numbers among its cells on the
-// way: most characters of most tables are looked at once. Texts of cells are in the block's own memory, which comes to be
-// another block's: who keeps one copies it.
+// way: most characters of most tables are looked at once. Texts of cells are in the block's own memory, which comes to
+// be another block's: who keeps one copies it.
 func (s *sheet) splitPlain(separator byte) {
 	numbers := bytes.IndexByte([]byte("+-.0123456789"), separator) < 0
 	all, line := unsafe.String(unsafe.SliceData(s.text), len(s.text)), s.line-1
