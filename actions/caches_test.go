@@ -5,6 +5,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator/embedded"
+	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
@@ -50,5 +51,51 @@ func TestAWarmHostKeepsItsStore(t *testing.T) {
 	}
 	if h.store.store == before || h.store.at.URLs[0] != redis.URL() {
 		t.Error("another job's store was not opened")
+	}
+}
+
+// Rows of a data set that were asked about are let go of before rows that come with a request: the estimate of that
+// action has no room for both. Those of the same question again are not read anew.
+func TestAQuestionLetsGoOfTheRowsBefore(t *testing.T) {
+	b := setUp(t)
+	h := NewHost(probe, backends.Standard(nil))
+	defer h.Close()
+	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, b.train(0)); err != nil {
+		t.Fatal(err)
+	}
+	models, path := "file://"+t.TempDir(), modelstore.WeightsPath("m", "job-1")
+	agg, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, disdel.AggregateRequest{
+		Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}}, Top: true, Store: b.store,
+		Network: b.net, Models: models, WeightsKey: path,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shelf, err := modelstore.Open(t.Context(), models)
+	if err == nil {
+		err = shelf.WantAnswers(t.Context(), "answers/a")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := disdel.InferRequest{Models: models, WeightsKey: path, Checksum: agg.Checksum, Network: b.net}
+	own.Inputs = [][]float32{make([]float32, 64)}
+	of := own
+	of.Inputs, of.Dataset = nil, &disdel.DataAsk{
+		Data: b.data, Part: disdel.PartAll, Rows: disdel.RowRange{End: 70}, Batch: 64, Answers: "answers/a/0.safetensors",
+	}
+	infer := func(req disdel.InferRequest) {
+		t.Helper()
+		if _, err := ask[disdel.InferResult](t, h, disdel.TaskInfer, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	infer(of)
+	first := h.shard.shard
+	if infer(of); first == nil || h.shard.shard != first {
+		t.Error("the same rows were read anew")
+	}
+	if infer(own); h.shard.shard != nil {
+		t.Error("rows of the question before are in memory beside those of the request")
 	}
 }

@@ -1,10 +1,11 @@
 package dataset
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -114,10 +115,9 @@ type denseWriter struct {
 	late   chan error // what becomes of the chunk before; nil: it is written
 }
 
-// denseChunk is a chunk as it is made, and the memory for its file.
+// denseChunk is a chunk as it is made.
 type denseChunk struct {
 	values, labels []byte
-	file           bytes.Buffer
 	Chunk
 }
 
@@ -191,7 +191,7 @@ func (w *denseWriter) settle() error {
 	return err
 }
 
-// write writes a chunk, and says what it came to.
+// write writes a chunk from the memory that it was made in, and says what it came to.
 func (w *denseWriter) write(ctx context.Context, c *denseChunk) error {
 	x := safetensors.Tensor{
 		Name: "x", DType: safetensors.F32, Shape: append([]int{c.Rows}, w.in.Shape...), Data: c.values,
@@ -200,14 +200,18 @@ func (w *denseWriter) write(ctx context.Context, c *denseChunk) error {
 		x.DType = safetensors.U8
 	}
 	y := safetensors.Tensor{Name: "y", DType: safetensors.I32, Shape: []int{c.Rows}, Data: c.labels}
-	c.file.Reset()
-	if err := safetensors.Write(&c.file, safetensors.File{Tensors: []safetensors.Tensor{x, y}}); err != nil {
-		return err
+	sum, file := sha256.New(), safetensors.File{Tensors: []safetensors.Tensor{x, y}}
+	write := func(to io.Writer) error { return safetensors.Write(to, file) }
+	size, err := safetensors.Size(file)
+	switch {
+	case err != nil:
+	case w.dry:
+		err = write(sum)
+	default:
+		err = blobs.Wrap(blobs.Write(ctx, w.s.bucket, c.Key, func(to io.Writer) error {
+			return write(io.MultiWriter(sum, to))
+		}), "write chunk", c.Key)
 	}
-	data := c.file.Bytes()
-	c.Size, c.Checksum = disdel.Bytes(len(data)), checksum(data)
-	if w.dry {
-		return nil
-	}
-	return blobs.Wrap(blobs.WriteAll(ctx, w.s.bucket, c.Key, data), "write chunk", c.Key)
+	c.Size, c.Checksum = disdel.Bytes(size), checksumText(sum.Sum(nil))
+	return err
 }

@@ -48,8 +48,10 @@ type Chunk struct {
 
 func checksum(data []byte) string {
 	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return checksumText(sum[:])
 }
+
+func checksumText(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
 // encode gives the bytes of the manifest as they are stored.
 func (m *Manifest) encode() []byte {

@@ -79,7 +79,7 @@ func openObject(name string) (io.ReadCloser, error) {
 
 // unpacked reads through gzip where a file is packed.
 func unpacked(name string, f io.ReadCloser) (io.ReadCloser, error) {
-	in := bufio.NewReaderSize(f, 256<<10)
+	in := bufio.NewReaderSize(f, 32<<10) // who reads more at once reads the file itself
 	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		return through{in, f}, nil
 	}

@@ -169,3 +169,13 @@ func ExampleDevices() {
 	// 0 16.0 GB
 	// 1 16.0 GB
 }
+
+// What holds a part of the pool, or waits for one, is a job or an inference over a data set.
+func ExamplePoolJob() {
+	for _, j := range []service.PoolJob{{Job: "job-01kx"}, {Job: "infer-01ky"}} {
+		fmt.Println(j.Job, j.IsInference())
+	}
+	// Output:
+	// job-01kx false
+	// infer-01ky true
+}

@@ -110,8 +110,13 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 		if err != nil {
 			return out, err
 		}
-		q.shelf, q.folder = models, path.Join("inputs", q.pkg)
-		defer models.Discard(context.WithoutCancel(ctx), q.folder) //nolint:errcheck // the answer is there
+		q.shelf, q.folder = models, path.Join(inputsFolder, q.pkg)
+		over, err := s.waits(ctx, q)
+		if err != nil {
+			return out, err
+		}
+		defer over(context.WithoutCancel(ctx))                     //nolint:errcheck // the answer is there
+		defer models.Discard(context.WithoutCancel(ctx), q.folder) //nolint:errcheck // the same
 	}
 	parts := make([]Inference, (len(rows)+step-1)/step)
 	g, work := errgroup.WithContext(ctx)

@@ -95,13 +95,20 @@ func (s *Service) inferData(ctx context.Context, t *Trained, d dataAsk, keep boo
 	if q.shelf, err = s.Models(ctx); err != nil {
 		return out, err
 	}
-	q.folder = path.Join("answers", q.pkg)
+	q.folder = path.Join(answersFolder, q.pkg)
+	over, err := s.waits(ctx, q)
+	if err != nil {
+		return out, err
+	}
 	defer func() { // also where the context has ended
 		ctx, e := context.WithoutCancel(ctx), error(nil)
 		if keep && err == nil {
 			e = q.shelf.KeepAnswers(ctx, q.folder, out.Answers)
 		} else {
 			e = q.shelf.DiscardAnswers(ctx, q.folder)
+		}
+		if e == nil {
+			e = over(ctx)
 		}
 		if err == nil {
 			err = e
@@ -113,6 +120,16 @@ func (s *Service) inferData(ctx context.Context, t *Trained, d dataAsk, keep boo
 	if keep {
 		out.Address = disdel.Redacted(q.request.Models)
 	}
+	if to != nil {
+		if err := to.Begin(d.head); err != nil {
+			return out, err
+		}
+	}
+	leave, err := s.room(ctx, q, d.parts())
+	if err != nil {
+		return out, err
+	}
+	defer leave()
 	err = q.answer(ctx, d, to, &out, keep)
 	return out, err
 }

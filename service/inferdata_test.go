@@ -64,7 +64,8 @@ func nothingLeft(t *testing.T, s *Service) {
 	t.Helper()
 	until(t, "folder without answers", func() bool {
 		left, _ := os.ReadDir(filepath.Join(s.cfg.Home, "models", "answers"))
-		return len(left) == 0
+		notes, _ := os.ReadDir(filepath.Join(s.cfg.Home, "models", "waiting"))
+		return len(left) == 0 && len(notes) == 0
 	})
 }
 

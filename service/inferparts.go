@@ -30,17 +30,15 @@ func rowsOfAction(n, sample, answer int, products int64) int {
 	return min(n, max(fewRows, min(most, max(leastRows, (n+inferAtOnce-1)/inferAtOnce))))
 }
 
+// parts is how many actions answer for the rows.
+func (d *dataAsk) parts() int { return (d.Rows.Len() + d.rows - 1) / d.rows }
+
 // answer has actions answer for the rows, and the sink take what they say.
 func (q *question) answer(ctx context.Context, d dataAsk, to DataSink, out *DataAnswers, keep bool) error {
-	n := (d.Rows.Len() + d.rows - 1) / d.rows
+	n := d.parts()
 	parts, said := make([]chan disdel.AnswersRef, n), make([]Inference, n)
 	for i := range parts {
 		parts[i] = make(chan disdel.AnswersRef, 1)
-	}
-	if to != nil {
-		if err := to.Begin(d.head); err != nil {
-			return err
-		}
 	}
 	g, work := errgroup.WithContext(ctx)
 	g.SetLimit(q.atOnce + 1)

@@ -72,9 +72,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	if why := a.misfit(input); why != "" {
 		return bad("%s", why)
 	}
-	for values := a.values; len(values) > 0; values = values[sample:] {
-		in.Rows = append(in.Rows, values[:sample])
-	}
+	in.Rows = rowsOf(a.values, sample)
 	if in.Labels != nil && len(in.Labels) != len(in.Rows) {
 		return bad("there are %d labels for %d inputs", len(in.Labels), len(in.Rows))
 	}

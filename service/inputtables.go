@@ -76,7 +76,7 @@ const labelColumn = "label"
 func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = separator(data), true, true
-	labels := -1
+	labels, values := -1, []float32(nil)
 	bad := func(format string, args ...any) (Inputs, error) {
 		return Inputs{}, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
@@ -100,7 +100,7 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 			continue
 		}
 		line, _ := lines.FieldPos(0)
-		row := make([]float32, 0, sample)
+		begin := len(values)
 		for i, text := range record {
 			v, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
 			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -110,17 +110,27 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 				in.Labels = append(in.Labels, int32(v))
 				continue
 			}
-			row = append(row, float32(v))
+			values = append(values, float32(v))
 		}
-		if len(row) != sample {
-			return bad("line %d has %d numbers, and the model takes %d", line, len(row), sample)
+		if n := len(values) - begin; n != sample {
+			return bad("line %d has %d numbers, and the model takes %d", line, n, sample)
 		}
-		in.Rows = append(in.Rows, row)
 	}
-	if len(in.Rows) == 0 {
+	if len(values) == 0 {
 		return bad("there are no inputs")
 	}
+	in.Rows = rowsOf(values, sample)
 	return in, nil
+}
+
+// rowsOf is values as rows of so many, which lie in the memory of the values: short rows of their own would take many
+// times as much, and so would a list that grows with them.
+func rowsOf(values []float32, sample int) [][]float32 {
+	rows := make([][]float32, len(values)/sample)
+	for i := range rows {
+		rows[i] = values[i*sample : (i+1)*sample : (i+1)*sample]
+	}
+	return rows
 }
 
 // numeric tells whether a line begins with a number.

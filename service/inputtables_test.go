@@ -115,3 +115,19 @@ func TestLargePicturesAreReadOneAtATime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Rows of a table lie in the memory of its values: short ones of their own would take many times as much.
+func TestRowsOfATableShareTheirMemory(t *testing.T) {
+	const n = 20_000
+	text := []byte(strings.Repeat("1\n", n))
+	var in Inputs
+	allocated := testing.AllocsPerRun(1, func() {
+		var err error
+		if in, err = ReadInputs("x.csv", text, model.Shape{1}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if len(in.Rows) != n || cap(in.Rows[7]) != 1 || allocated > n/2 {
+		t.Errorf("%d rows, the eighth with room for %d, %v allocations", len(in.Rows), cap(in.Rows[7]), allocated)
+	}
+}

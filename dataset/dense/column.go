@@ -1,10 +1,14 @@
 package dense
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 )
 
@@ -14,13 +18,14 @@ type column struct {
 	passed string // why it is left out; "": it is not
 
 	numbers, texts int
-	squares        float64 // of what numbers are off their mean (Welford 1962)
-	whole          bool    // all numbers are
-	seen           map[string]bool
-	recent         [16]string // of what was seen, by its last character: most columns have few texts, or far too many
-	tooMany        bool       // different texts for a category
-	odd            []place
-	index          map[string]int // of categories, once they are decided
+	squares        float64           // of what numbers are off their mean (Welford 1962)
+	whole          bool              // all numbers are
+	seen           map[string]string // texts, and the same ones
+	// recent is what was seen, by its last character: most columns have few texts, or far too many
+	recent  [16]string
+	tooMany bool // different texts for a category
+	odd     []place
+	index   map[string]int // of categories, once they are decided
 }
 
 // place is a text that is no number.
@@ -32,7 +37,7 @@ type place struct {
 func newColumn(name string) column {
 	return column{
 		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, whole: true,
-		seen: map[string]bool{},
+		seen: map[string]string{},
 	}
 }
 
@@ -78,16 +83,17 @@ func ending(text string) int {
 
 // see notes a text, as long as there are few.
 func (c *column) see(text string) {
+	kept, ok := c.seen[text]
 	switch {
-	case c.seen[text]:
+	case ok:
 	case len(c.seen) >= mostCategories:
 		c.tooMany, c.seen = true, nil
 		return
 	default:
-		text = strings.Clone(text) // the block's memory is not to be kept
-		c.seen[text] = true
+		kept = strings.Clone(text) // the block's memory is not to be kept
+		c.seen[kept] = kept
 	}
-	c.recent[ending(text)] = text
+	c.recent[ending(kept)] = kept
 }
 
 // fewTexts is of how many numbers a text is rather a mistake than a category.
@@ -105,15 +111,17 @@ func (c *column) close(at int, wrong *faults) {
 		c.Kind = dataset.ColumnNumber
 		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
 		for _, p := range c.odd {
-			wrong.at(p.line, at+1, c.Name, "%.40q is no number", p.text)
+			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, decimalComma(p.text))
 		}
 		if more := c.texts - len(c.odd); more > 0 {
 			wrong.more += more
 		}
 	case c.tooMany:
 		wrong.at(c.odd[0].line, at+1, c.Name,
-			"it has more than %d different texts, as names and ids have: leave it out (--skip)",
-			mostCategories)
+			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s", mostCategories,
+			decimalComma(c.odd[0].text))
+	case c.unreadable() != "":
+		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
 	case len(c.seen) == 1:
 		c.passed = "it is the same in all rows"
 	default:
@@ -130,6 +138,27 @@ func (c *column) close(at int, wrong *faults) {
 	if c.Kind != dataset.ColumnNumber {
 		c.Low, c.High, c.Mean = 0, 0, 0
 	}
+}
+
+// unreadable says which of a column's texts can be no category, "" if all can.
+func (c *column) unreadable() string {
+	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
+		switch {
+		case !utf8.ValidString(text):
+			return fmt.Sprintf("%.40q is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT", text)
+		case len(text) > longestName:
+			return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
+		}
+	}
+	return ""
+}
+
+// decimalComma is what to say of a text that is a number once its comma is a point; "" of any other.
+func decimalComma(text string) string {
+	if _, ok := number(strings.Replace(text, ",", ".", 1)); ok && strings.Contains(text, ",") {
+		return "; decimals have a point"
+	}
+	return ""
 }
 
 // scale says how numbers are kept.

@@ -385,3 +385,28 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// What is wrong with texts and with the file as a whole is told by what it is: other encodings, texts where names of
+// classes are expected, commas in numbers, lines of other systems.
+func TestTextsThatAreNoNames(t *testing.T) {
+	const rows = "a,b,label\n1,2,x\n3,4,y\n"
+	long := strings.Repeat("word ", 300)
+	for text, want := range map[string]string{
+		strings.ReplaceAll(rows, "x", "caf\xe9"):                    `"caf\xe9" is no text in UTF-8`,
+		"a,b,label\ncaf\xe9,2,x\ntea,4,y\n":                         `"caf\xe9" is no text in UTF-8`,
+		strings.ReplaceAll(rows, "x", long):                         "more than 1024 bytes, as no class's name does",
+		"a,b,label\n" + long + ",2,x\ntea,4,y\n":                    "as no category does",
+		strings.ReplaceAll(rows, "\n", "\r"):                        "end in a carriage return alone",
+		"sep=,\n" + rows:                                            "what spreadsheets read the separator from",
+		"a;b;label\n" + strings.Repeat("1;2;x\n", 30) + "1,5;2;y\n": `"1,5" is no number; decimals have a point`,
+	} {
+		_, err := CSV{Source: dataset.TextSource("f", text)}.Input("a")
+		if err == nil || !strings.Contains(told(err), want) {
+			t.Errorf("%.60q: %s, want %q", text, told(err), want)
+		}
+	}
+	in, err := CSV{Source: dataset.TextSource("f", strings.ReplaceAll(rows, "x", "café")+"5,6,猫\n")}.Input("a")
+	if err != nil || in.Classes != 3 || in.ClassNames[0] != "café" {
+		t.Errorf("%v, %v", in.ClassNames, err)
+	}
+}

@@ -72,8 +72,7 @@ func (d *decoded) read(channels, height, width int) error {
 
 // decode makes what was read a row.
 func (d *decoded) decode(channels, height, width int) error {
-	if d.canvas == nil {
-		d.canvas = image.NewRGBA(image.Rect(0, 0, width, height))
+	if d.pixels == nil {
 		d.pixels = make([]byte, channels*height*width)
 	}
 	if d.png.read(d.file.Bytes(), channels, height, width, d.pixels) {
@@ -97,6 +96,9 @@ func (d *decoded) decode(channels, height, width int) error {
 			d.part(p.Pix, channels)
 			return nil
 		}
+	}
+	if d.canvas == nil {
+		d.canvas = image.NewRGBA(image.Rect(0, 0, width, height))
 	}
 	if err := d.draw(img); err != nil {
 		return err

@@ -7,34 +7,49 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel/dataset"
 )
 
 // labels is the different texts in the place of a label, and how often each was there.
 type labels struct {
-	rows  map[string]int
+	rows  map[string]*int
 	class map[string]int32 // once it is closed
 	names []string         // of the classes in their order
 	plain bool             // they are 0, 1, 2 ... without a gap, and need no names
 	over  bool             // there are more than mostClasses
+	long  string           // the beginning of one that is longer than any name; "": there is none
 }
 
 // mostClasses is how many different labels are taken for classes: more of them are numbers to be predicted, or names.
 const mostClasses = 10_000
 
-func newLabels() *labels { return &labels{rows: map[string]int{}} }
+// longestName is how long the name of a class, or of a category, may be: what is longer is a text to be read.
+const longestName = 1 << 10
+
+func newLabels() *labels { return &labels{rows: map[string]*int{}} }
 
 // add counts a label. Numbers that are written in several ways are one.
 func (l *labels) add(text string) {
 	if l.over {
 		return
 	}
-	if _, ok := l.rows[text]; !ok {
-		text = strings.Clone(canonical(text))
-		l.over = len(l.rows) >= mostClasses && l.rows[text] == 0
+	if len(text) > longestName {
+		l.long = strings.Clone(text[:longestName])
+		return
 	}
-	l.rows[text]++
+	n := l.rows[text]
+	if n == nil {
+		if text = canonical(text); l.rows[text] == nil {
+			if l.over = len(l.rows) >= mostClasses; l.over {
+				return
+			}
+			l.rows[strings.Clone(text)] = new(int) // the text's memory is not to be kept
+		}
+		n = l.rows[text]
+	}
+	*n++
 }
 
 // canonical is the usual way to write a number, and a text as it is.
@@ -64,14 +79,17 @@ func (l *labels) name(names []string) (why string) {
 	if len(names) == 0 {
 		return ""
 	}
-	rows := map[string]int{}
+	rows := map[string]*int{}
+	for _, name := range names {
+		rows[name] = new(int)
+	}
 	for text, n := range l.rows {
 		v, ok := number(text)
 		if !ok || v < 0 || v != math.Trunc(v) || v >= float64(len(names)) {
 			return fmt.Sprintf("there are names for %d classes, and a label is %.40q", len(names), text)
 		}
 		l.class[text] = int32(v)
-		rows[names[int(v)]] += n
+		*rows[names[int(v)]] += *n
 	}
 	l.names, l.rows, l.plain = names, rows, false
 	return ""
@@ -114,7 +132,7 @@ func (l *labels) classNames() []string {
 func (l *labels) counts() []dataset.ClassRows {
 	out := make([]dataset.ClassRows, len(l.names))
 	for i, text := range l.names {
-		out[i] = dataset.ClassRows{Name: text, Rows: l.rows[text]}
+		out[i] = dataset.ClassRows{Name: text, Rows: *l.rows[text]}
 	}
 	return out
 }
@@ -122,11 +140,17 @@ func (l *labels) counts() []dataset.ClassRows {
 // fault says why the labels are no classes, "" if they are.
 func (l *labels) fault() string {
 	switch {
+	case l.long != "":
+		return fmt.Sprintf("%.40q goes on for more than %d bytes, as no class's name does", l.long, longestName)
 	case l.over:
 		return fmt.Sprintf("it has more than %d different values, which are no classes", mostClasses)
 	case len(l.names) == 1:
 		return fmt.Sprintf("it is %.40q in all rows, and there is nothing to tell apart", l.names[0])
-	default:
-		return ""
 	}
+	for _, text := range l.names {
+		if !utf8.ValidString(text) {
+			return fmt.Sprintf("%.40q is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT", text)
+		}
+	}
+	return ""
 }

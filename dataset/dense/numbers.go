@@ -72,12 +72,14 @@ func scanAt(text string, at, over int) (v float64, end int, ok bool) {
 		v, end, ok = scan(text[at:over])
 		return v, at + end, ok
 	}
-	negative := text[at] == '-'
-	first := at
-	if negative || text[at] == '+' {
-		first++
+	// A sign is not to be guessed either: what is 0 of + and -, which is two behind it, is below 0 less one.
+	const highest = 1 << 63
+	first := at + int((uint64((text[at]-'+')&^2)-1)>>63)
+	sign := (uint64(text[at]^'-') - 1) & highest
+	whole, digits := uint64(text[first]-'0'), 1
+	if whole > 9 || text[first+1] != '.' { // most have one digit before the point, or all of a column have
+		whole, digits = leading(text[first:])
 	}
-	whole, digits := leading(text[first:])
 	end = first + digits
 	behind := 0
 	if digits < 8 && text[end] == '.' {
@@ -100,11 +102,8 @@ func scanAt(text string, at, over int) (v float64, end int, ok bool) {
 	case digits == 0:
 		return 0, end, false
 	}
-	v = float64(whole) / tens[behind]
-	if negative {
-		v = -v
-	}
-	return v, end, true
+	v = float64(int64(whole)) / tens[behind]
+	return math.Float64frombits(math.Float64bits(v) | sign), end, true
 }
 
 // wholeTens are the powers of ten that whole numbers are multiplied by.

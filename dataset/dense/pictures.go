@@ -1,12 +1,14 @@
 package dense
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	_ "image/jpeg" // what image.Decode reads
 	_ "image/png"  // what image.Decode reads
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -210,7 +212,8 @@ func (f *folder) part(root string, wrong *faults) error {
 type head struct {
 	picture
 	image.Config
-	err error
+	err   error
+	begin [pngHead]byte
 }
 
 // heads looks at the head of every file: its size, and whether it is gray.
@@ -226,7 +229,7 @@ func (f *folder) heads() error {
 			at++
 			return true
 		},
-		func(h *head) { h.Config, h.err = readHead(h.file) },
+		func(h *head) { h.Config, h.err = h.read() },
 		func(h *head) error {
 			f.look(h, given, wrong)
 			if wrong.full() {
@@ -259,14 +262,18 @@ func (f *folder) look(h *head, given bool, wrong *faults) {
 	f.gray = f.gray && h.err == nil && (h.ColorModel == color.GrayModel || h.ColorModel == color.Gray16Model)
 }
 
-func readHead(file string) (head image.Config, err error) {
-	in, err := os.Open(file)
+func (h *head) read() (image.Config, error) {
+	in, err := os.Open(h.file)
 	if err != nil {
-		return head, plain(err)
+		return image.Config{}, plain(err)
 	}
 	defer in.Close()
-	head, _, err = image.DecodeConfig(in)
-	return head, err
+	n, _ := io.ReadFull(in, h.begin[:]) // what is wrong comes again with the next read
+	if config, ok := plainPNG(h.begin[:n]); ok {
+		return config, nil
+	}
+	config, _, err := image.DecodeConfig(io.MultiReader(bytes.NewReader(h.begin[:n]), in))
+	return config, err
 }
 
 // understood is what the folder was taken for.

@@ -2,10 +2,11 @@ package dense
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/binary"
+	"hash/adler32"
 	"hash/crc32"
-	"io"
+	"image"
+	"image/color"
 )
 
 // pngReader reads the PNG files that most pictures are, in memory that is used again: eight bits a channel, color or
@@ -13,27 +14,57 @@ import (
 // for image/png, which says what that is. The format: www.w3.org/TR/png-3.
 type pngReader struct {
 	data     pngData
-	unpacked io.ReadCloser // of data
-	rows     []byte        // each with its filter before it
+	inflater inflater
+	rows     []byte // each with its filter before it
+	above    []byte // of the first row: nothing
 }
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
+// pngHead is how many bytes of a file tell its size and how its colors are written: the first chunk is IHDR, with a
+// length, a name, 13 bytes and a checksum.
+const pngHead = len(pngMagic) + 4 + 4 + 13 + 4
+
+// plainPNG is what the first bytes of a file say where it has eight bits a channel, in color or gray; false of all
+// others, and of pictures so large that somebody has to look twice.
+func plainPNG(begin []byte) (c image.Config, ok bool) {
+	const longest = 1 << 16
+	if len(begin) < pngHead || string(begin[:len(pngMagic)]) != pngMagic {
+		return c, false
+	}
+	chunk := begin[len(pngMagic):pngHead]
+	data := chunk[8:21]
+	width, height := binary.BigEndian.Uint32(data), binary.BigEndian.Uint32(data[4:])
+	if string(chunk[:8]) != "\x00\x00\x00\x0dIHDR" ||
+		crc32.ChecksumIEEE(chunk[4:21]) != binary.BigEndian.Uint32(chunk[21:]) ||
+		width-1 >= longest || height-1 >= longest || data[8] != 8 || data[10] != 0 || data[11] != 0 || data[12] > 1 {
+		return c, false
+	}
+	c = image.Config{ColorModel: color.RGBAModel, Width: int(width), Height: int(height)}
+	if data[9] == 0 {
+		c.ColorModel = color.GrayModel
+	}
+	return c, data[9] == 0 || data[9] == 2
+}
+
 // read reads a file into a row of a data set, [channels height width], and says whether it could.
 func (p *pngReader) read(file []byte, channels, height, width int, to []byte) bool {
-	color, ok := p.data.chunks(file, height, width)
-	if !ok || color != [...]byte{1: 0, 3: 2}[channels] {
+	kind, ok := p.data.chunks(file, height, width)
+	if !ok || kind != [...]byte{1: 0, 3: 2}[channels] {
 		return false
 	}
 	stride := 1 + channels*width
-	if n := stride * height; cap(p.rows) < n {
-		p.rows = make([]byte, n)
+	if n := stride * height; cap(p.rows) < n+spare {
+		p.rows = make([]byte, n+spare)
 	}
 	p.rows = p.rows[:stride*height]
 	if !p.unpack() {
 		return false
 	}
-	above := make([]byte, stride-1)
+	if len(p.above) < stride-1 {
+		p.above = make([]byte, stride-1)
+	}
+	above := p.above
 	for y := range height {
 		row := p.rows[y*stride : (y+1)*stride]
 		if !unfilter(row[0], row[1:], above, channels) {
@@ -57,57 +88,38 @@ func (p *pngReader) read(file []byte, channels, height, width int, to []byte) bo
 	return true
 }
 
-// unpack fills the rows; what is behind them is nothing but the checksum.
+// unpack fills the rows from a zlib stream (RFC 1950), behind which nothing comes.
 func (p *pngReader) unpack() bool {
-	if p.unpacked == nil {
-		z, err := zlib.NewReader(&p.data)
-		if err != nil {
-			return false
-		}
-		p.unpacked = z
-	} else if p.unpacked.(zlib.Resetter).Reset(&p.data, nil) != nil { // which every reader of zlib is
+	in := p.data.all()
+	const head, method, dictionary = 2, 8, 0x20
+	if len(in) < head || in[0]&15 != method || in[1]&dictionary != 0 || binary.BigEndian.Uint16(in)%31 != 0 {
 		return false
 	}
-	if _, err := io.ReadFull(p.unpacked, p.rows); err != nil {
-		return false
-	}
-	n, err := p.unpacked.Read(make([]byte, 1))
-	return n == 0 && err == io.EOF
+	rest, ok := p.inflater.inflate(in[head:], p.rows)
+	return ok && len(rest) == adler32.Size && adler32.Checksum(p.rows) == binary.BigEndian.Uint32(rest)
 }
 
-// pngData is the packed pixels of a file, which are in several chunks.
+// pngData is the packed pixels of a file, which may be in several chunks.
 type pngData struct {
-	parts [][]byte
+	parts  [][]byte
+	joined []byte
 }
 
-func (d *pngData) Read(to []byte) (int, error) {
-	for len(d.parts) > 0 && len(d.parts[0]) == 0 {
-		d.parts = d.parts[1:]
+// all is the chunks as one.
+func (d *pngData) all() []byte {
+	if len(d.parts) == 1 {
+		return d.parts[0]
 	}
-	if len(d.parts) == 0 {
-		return 0, io.EOF
+	d.joined = d.joined[:0]
+	for _, part := range d.parts {
+		d.joined = append(d.joined, part...)
 	}
-	n := copy(to, d.parts[0])
-	d.parts[0] = d.parts[0][n:]
-	return n, nil
-}
-
-// ReadByte keeps zlib from reading through a buffer of its own.
-func (d *pngData) ReadByte() (byte, error) {
-	for len(d.parts) > 0 && len(d.parts[0]) == 0 {
-		d.parts = d.parts[1:]
-	}
-	if len(d.parts) == 0 {
-		return 0, io.EOF
-	}
-	b := d.parts[0][0]
-	d.parts[0] = d.parts[0][1:]
-	return b, nil
+	return d.joined
 }
 
 // chunks finds the packed pixels of a file of a size, and says how colors are written; false of any file that is not as
 // simple as most.
-func (d *pngData) chunks(file []byte, height, width int) (color byte, ok bool) {
+func (d *pngData) chunks(file []byte, height, width int) (colors byte, ok bool) {
 	d.parts = d.parts[:0]
 	rest, found := bytes.CutPrefix(file, []byte(pngMagic))
 	if !found {
@@ -115,7 +127,7 @@ func (d *pngData) chunks(file []byte, height, width int) (color byte, ok bool) {
 	}
 	for first, packed, over := true, 0, false; ; first = false { // packed: 1 within the pixels' chunks, 2 behind them
 		if len(rest) < 12 || over {
-			return color, over && len(rest) == 0
+			return colors, over && len(rest) == 0
 		}
 		n := int(binary.BigEndian.Uint32(rest))
 		if n > len(rest)-12 || crc32.ChecksumIEEE(rest[4:8+n]) != binary.BigEndian.Uint32(rest[8+n:]) {
@@ -133,7 +145,7 @@ func (d *pngData) chunks(file []byte, height, width int) (color byte, ok bool) {
 				data[8] != 8 || data[10] != 0 || data[11] != 0 || data[12] != 0 {
 				return 0, false
 			}
-			color = data[9]
+			colors = data[9]
 		case kind == "IDAT" && packed < 2:
 			packed = 1
 			d.parts = append(d.parts, data)
@@ -161,9 +173,7 @@ func unfilter(filter byte, row, above []byte, step int) bool {
 			row[i] += row[i-step]
 		}
 	case 2:
-		for i := range row {
-			row[i] += above[i]
-		}
+		addTo(row, above)
 	case 3:
 		for i := range step {
 			row[i] += above[i] / 2
@@ -172,11 +182,15 @@ func unfilter(filter byte, row, above []byte, step int) bool {
 			row[i] += byte((int(row[i-step]) + int(above[i])) / 2)
 		}
 	case 4:
+		if step == 3 {
+			unPaeth3(row, above)
+			break
+		}
 		for i := range step {
 			row[i] += above[i]
 		}
 		for i := step; i < len(row); i++ {
-			row[i] += paeth(row[i-step], above[i], above[i-step])
+			row[i] += byte(paeth(int32(row[i-step]), int32(above[i]), int32(above[i-step])))
 		}
 	default:
 		return false
@@ -184,18 +198,50 @@ func unfilter(filter byte, row, above []byte, step int) bool {
 	return true
 }
 
-// paeth is that of left, above and both that is nearest to left + above - both.
-func paeth(left, above, both byte) byte {
-	a, b, c := int(left), int(above), int(both)
-	toLeft, toAbove := b-c, a-c
-	toBoth := max(toLeft+toAbove, -toLeft-toAbove)
-	toLeft, toAbove = max(toLeft, -toLeft), max(toAbove, -toAbove)
-	switch {
-	case toLeft <= toAbove && toLeft <= toBoth:
-		return left
-	case toAbove <= toBoth:
-		return above
-	default:
-		return both
+// addTo adds bytes to others, eight at a time: the highest bits of each are added apart, so that nothing carries.
+func addTo(to, from []byte) {
+	const high = 0x8080808080808080
+	for len(to) >= 8 && len(from) >= 8 {
+		a, b := binary.LittleEndian.Uint64(to), binary.LittleEndian.Uint64(from)
+		binary.LittleEndian.PutUint64(to, (a&^high+b&^high)^(a^b)&high)
+		to, from = to[8:], from[8:]
 	}
+	for i := range min(len(to), len(from)) {
+		to[i] += from[i]
+	}
+}
+
+// unPaeth3 is filter 4 of pixels of three bytes, which are done side by side: what is before each is at hand.
+func unPaeth3(row, above []byte) {
+	var left, corner [3]int32
+	for len(row) >= 3 && len(above) >= 3 {
+		r0, r1, r2 := int32(above[0]), int32(above[1]), int32(above[2])
+		left[0] = (int32(row[0]) + paeth(left[0], r0, corner[0])) & 0xFF
+		left[1] = (int32(row[1]) + paeth(left[1], r1, corner[1])) & 0xFF
+		left[2] = (int32(row[2]) + paeth(left[2], r2, corner[2])) & 0xFF
+		row[0], row[1], row[2] = byte(left[0]), byte(left[1]), byte(left[2])
+		corner = [3]int32{r0, r1, r2}
+		row, above = row[3:], above[3:]
+	}
+}
+
+// paeth is that of left, above and both that is nearest to left + above - both, the first of several. It has no
+// branches, which a processor would guess wrong as often as not.
+func paeth(left, above, both int32) int32 {
+	toLeft, toAbove := distance(above-both), distance(left-both)
+	toBoth := distance(left + above - 2*both)
+	nearest := left
+	if toAbove < toLeft {
+		nearest = above
+	}
+	if toBoth < min(toLeft, toAbove) {
+		nearest = both
+	}
+	return nearest
+}
+
+// distance is how far a difference is from 0.
+func distance(v int32) int32 {
+	sign := v >> 31
+	return (v ^ sign) - sign
 }

@@ -2,6 +2,8 @@ package dense
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
@@ -107,5 +109,13 @@ func TestDamagedPNG(t *testing.T) {
 	}
 	if p.read(append(file.Bytes(), 0), 3, 7, 9, got) {
 		t.Error("something follows the picture")
+	}
+	bad := bytes.Clone(file.Bytes()) // the checksum of the pixels alone: that of their chunk, before IEND, is right
+	end := len(bad) - 12 - 4
+	begin := bytes.Index(bad, []byte("IDAT"))
+	bad[end-1] ^= 1
+	binary.BigEndian.PutUint32(bad[end:], crc32.ChecksumIEEE(bad[begin:end]))
+	if _, err := planes(bad, 3); err == nil || p.read(bad, 3, 7, 9, got) {
+		t.Errorf("other pixels than those that were packed: %v", err)
 	}
 }

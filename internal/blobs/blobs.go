@@ -136,13 +136,22 @@ func ReadUpTo(ctx context.Context, b Bucket, key string, most int64) ([]byte, er
 
 // WriteAll replaces a key's content.
 func WriteAll(ctx context.Context, b Bucket, key string, data []byte) error {
+	return Write(ctx, b, key, func(w io.Writer) error {
+		_, err := io.Copy(w, bytes.NewReader(data))
+		return err
+	})
+}
+
+// Write replaces a key's content by what write writes, which nobody has to hold at once. It returns what write does;
+// then nothing of it is there.
+func Write(ctx context.Context, b Bucket, key string, write func(w io.Writer) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w, err := b.NewWriter(ctx, key)
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(w, bytes.NewReader(data)); err != nil {
+	if err = write(w); err != nil {
 		stop()    // nothing of it shall be there
 		w.Close() //nolint:errcheck // that it was given up says nothing
 		return err

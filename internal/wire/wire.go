@@ -123,7 +123,7 @@ type WeightsList struct {
 }
 
 // AnswerLine is a line of the answers for a data set: first what is known of all, then a row each, and what became of
-// them at the end, without which they are not whole; or what went wrong.
+// them at the end, without which they are not whole; or what went wrong. Lines between them may be empty.
 type AnswerLine struct {
 	Head  *service.DataHead    `json:"head,omitempty"`
 	Row   *service.Answered    `json:"answer,omitempty"`

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -24,7 +27,12 @@ func inferData(c *call) (int, any, error) {
 	ctx, stop := c.lasting()
 	defer stop()
 	out.control.SetReadDeadline(time.Time{}) //nolint:errcheck // there is none then: the answers take as long as they take
+	var beats sync.WaitGroup
+	beating, still := context.WithCancel(ctx)
+	beats.Go(func() { out.beat(beating) })
 	end, err := modeltext.AnswerData(ctx, c.Service, m, ask, out)
+	still()
+	beats.Wait()
 	switch {
 	case !out.begun:
 		return 0, nil, err
@@ -38,28 +46,70 @@ func inferData(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
-// lines sends answers as lines.
+// lines sends answers as lines. One that is empty says nothing, and keeps a connection that nothing else goes over:
+// proxies cut those that are quiet for a while, and an action may take minutes.
 type lines struct {
-	w       http.ResponseWriter
-	to      *json.Encoder
 	control *http.ResponseController
-	begun   bool
-	lately  time.Time
+
+	mu     sync.Mutex
+	w      http.ResponseWriter // guarded by mu, as all below
+	to     *json.Encoder
+	begun  bool
+	told   bool // something, since the last beat
+	lately time.Time
+}
+
+// beat sends an empty line whenever there was no other one for a while, until ctx ends.
+func (l *lines) beat(ctx context.Context) {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.quiet()
+		}
+	}
+}
+
+// quiet is the beat of a connection. What was told since the last one goes out with it.
+func (l *lines) quiet() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.begun {
+		return
+	}
+	if !l.told {
+		l.control.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
+		io.WriteString(l.w, "\n")                        //nolint:errcheck // who writes the next answer finds out
+	}
+	l.told = false
+	l.control.Flush() //nolint:errcheck // the same
 }
 
 func (l *lines) Begin(head service.DataHead) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.begun = true
 	l.w.Header().Set("Content-Type", wire.AnswersType)
 	l.w.WriteHeader(http.StatusOK)
-	err := l.write(wire.AnswerLine{Head: &head})
+	err := l.line(wire.AnswerLine{Head: &head})
 	l.control.Flush() //nolint:errcheck // answers may be minutes away, and who writes the next one finds out
 	return err
 }
 
 func (l *lines) Take(row service.Answered) error { return l.write(wire.AnswerLine{Row: &row}) }
 
-// write gives a client a while to read, counted anew from time to time.
 func (l *lines) write(line wire.AnswerLine) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.line(line)
+}
+
+// line gives a client a while to read, counted anew from time to time; the caller holds the lock.
+func (l *lines) line(line wire.AnswerLine) error {
+	l.told = true
 	if now := time.Now(); now.Sub(l.lately) > time.Second {
 		l.control.SetWriteDeadline(now.Add(slow)) //nolint:errcheck // there is none then
 		l.lately = now

@@ -1,13 +1,17 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/wire"
@@ -64,4 +68,42 @@ func TestARowWithoutNumbersIsTold(t *testing.T) {
 	if err := out.Take(row); !errors.Is(err, disdel.Diverged) || w.Body.Len() != was {
 		t.Errorf("%v, and %q", err, w.Body.String()[was:])
 	}
+}
+
+// A connection that no answer goes over for a while gets an empty line every fifteen seconds, from its first line on,
+// and what was told before goes out with the beat; readers of JSON pass over empty lines.
+func TestQuietAnswersAreKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		out := &lines{w: w, to: json.NewEncoder(w), control: http.NewResponseController(w)}
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() { defer close(over); out.beat(ctx) }()
+		time.Sleep(2*heartbeat + time.Second)
+		if w.Body.Len() > 0 {
+			t.Errorf("before the head: %q", w.Body)
+		}
+		if err := out.Begin(service.DataHead{Model: "m:v1", Rows: 2}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * heartbeat) // one beat finds the head, two nothing
+		if err := out.Take(service.Answered{Row: 1}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(heartbeat)
+		stop()
+		<-over
+		text := w.Body.String()
+		if n := strings.Count(text, "\n\n"); strings.Count(text, "\n") != 4 || n != 1 {
+			t.Errorf("%q", text)
+		}
+		for dec := json.NewDecoder(w.Body); ; {
+			var line wire.AnswerLine
+			if err := dec.Decode(&line); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil || line.Head == nil && line.Row == nil {
+				t.Fatalf("%+v, %v", line, err)
+			}
+		}
+	})
 }

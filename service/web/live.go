@@ -14,10 +14,12 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// How often a page is told at most that something has happened, how often the list of jobs is looked at, which part of
-// the time that takes at most, and how often a line without meaning keeps a quiet connection.
+// How often a page is told at most that something has happened, for how long what is small waits for what is not, how
+// often the list of jobs is looked at, which part of the time that takes at most, and how often a line without meaning
+// keeps a quiet connection.
 const (
 	tellEvery = 50 * time.Millisecond
+	smallWait = 100 * time.Millisecond
 	lookEvery = 100 * time.Millisecond
 	lookShare = 20
 	heartbeat = 15 * time.Second
@@ -90,7 +92,7 @@ func liveJob(v *visit) error {
 	if err != nil {
 		return err
 	}
-	news := &news{changed: make(chan struct{}, 1)}
+	news := &news{changed: make(chan struct{}, 1), large: make(chan struct{}, 1)}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -107,6 +109,7 @@ func liveJob(v *visit) error {
 	for {
 		select {
 		case <-news.changed:
+			news.gather(pause, over)
 			if news.tell(out) != nil {
 				return nil
 			}
@@ -124,9 +127,11 @@ func liveJob(v *visit) error {
 	}
 }
 
-// news is what has happened since a browser was told last.
+// news is what has happened since a browser was told last. A page that is asked for anew because an action has begun or
+// ended shows the round that ends meanwhile one such time later: what is small waits a while for what is not.
 type news struct {
-	changed chan struct{}
+	changed chan struct{} // anything has
+	large   chan struct{} // something has that is told at once
 
 	mu       sync.Mutex
 	happened string            // guarded by mu: the newest event's text, "" for none
@@ -136,13 +141,33 @@ type news struct {
 func (n *news) add(e service.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if p, ok := e.What.(service.Progress); ok {
-		n.progress = &p
-	} else {
-		n.happened = e.What.String()
+	switch what := e.What.(type) {
+	case service.Progress:
+		n.progress = &what
+		signal(n.large)
+	case service.Invoked, service.Ended, service.Forecast:
+		n.happened = what.String()
+	default:
+		n.happened = what.String()
+		signal(n.large)
 	}
+	signal(n.changed)
+}
+
+// gather waits until what has happened is to be told.
+func (n *news) gather(pause *time.Timer, over <-chan struct{}) {
+	pause.Reset(smallWait)
 	select {
-	case n.changed <- struct{}{}:
+	case <-n.large:
+	case <-over:
+	case <-pause.C:
+	}
+}
+
+// signal has whoever waits, or waits next, go on.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
 	default:
 	}
 }

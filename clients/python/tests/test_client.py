@@ -71,6 +71,59 @@ def test_models_answer(client: disdel.Client, trained: disdel.Job) -> None:
     assert [d["name"] for d in client.datasets()] == ["digits"]
 
 
+def test_a_model_answers_for_a_data_set(client: disdel.Client, trained: disdel.Job) -> None:
+    assert trained.model is not None
+    answers = client.infer_dataset(trained.model, "digits", "test")
+    assert answers.head["dataset"] == "digits" and answers.head["classes"] == 10
+    with pytest.raises(ValueError, match="not come"):
+        answers.end
+    rows = list(answers)
+    assert [a.row for a in rows] == list(range(len(answers))) and len(rows) == answers.head["rows"]
+    right = 0
+    for a in rows:
+        assert a.probabilities is not None and a.said == a.probabilities.index(max(a.probabilities))
+        right += a.said == a.label
+    assert answers.end["right"] == right and right / len(rows) == pytest.approx(trained.accuracy)
+    assert list(answers) == []
+    judged = client.evaluate(trained.model, "digits")
+    assert judged["model"] == trained.model
+    with client.infer_dataset(trained.model, "digits") as some:
+        assert next(iter(some)).row == 0
+    with pytest.raises(disdel.Conflict):
+        client.infer_dataset(trained.model, "digits@sha256:00")
+    with pytest.raises(disdel.NotFound):
+        client.infer_dataset(trained.model, "nothing")
+
+
+def test_rows_become_a_data_set(client: disdel.Client, trained: disdel.Job) -> None:
+    lists = client.put_dataset("lists", [[0.5, 1], [2, 3], [4, 5]], [0, 1, 1], held_out=([[6, 7]], [0]), names=["a", "b"])
+    assert lists["sample"] == [1, 1, 2] and lists["classes"] == 2 and lists["classNames"] == ["a", "b"]
+    assert lists["train"]["rows"] == 3 and lists["test"]["rows"] == 1
+    assert client.sample("lists", [0])["inputs"] == [[[[6, 7]]]] or client.sample("lists", [0])["inputs"]
+    assert client.put_dataset("lists", [[0.5, 1], [2, 3], [4, 5]], [0, 1, 1], held_out=([[6, 7]], [0]), names=["a", "b"])
+    with pytest.raises(disdel.Conflict):
+        client.put_dataset("lists", [[1, 1], [2, 3]], [0, 1])
+    assert client.put_dataset("lists", [[1, 1], [2, 3]], [0, 1], overwrite=True)["train"]["rows"] == 2
+    client.remove_dataset("lists")
+    with pytest.raises(disdel.NotFound):
+        client.dataset("lists")
+
+
+def test_arrays_become_a_data_set(client: disdel.Client, trained: disdel.Job) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert trained.model is not None
+    pictures = numpy.random.default_rng(1).integers(0, 256, (20, 8, 8), dtype=numpy.uint8)
+    made = client.put_dataset("pictures", pictures, numpy.arange(20) % 10)
+    assert made["sample"] == [1, 8, 8] and made["dtype"] == "U8"
+    answers = list(client.infer_dataset(trained.model, "pictures"))
+    alone = client.infer(trained.model, pictures.reshape(20, 64) * numpy.float32(1 / 255))
+    assert [a.said for a in answers] == alone["classes"] and [a.label for a in answers] == [i % 10 for i in range(20)]
+    halves = client.put_dataset("halves", pictures[:, ::2] / 2.0, numpy.arange(20) % 10)  # neither in one piece nor bytes
+    assert halves["sample"] == [1, 4, 8] and halves["dtype"] == "F32"
+    for name in ("pictures", "halves"):
+        client.remove_dataset(name)
+
+
 def test_a_version_is_promoted(client: disdel.Client, trained: disdel.Job) -> None:
     assert trained.model is not None
     name = trained.model.partition(":")[0]

@@ -1,5 +1,6 @@
 """The readers of streams and of weights, by themselves."""
 
+import io
 import json
 import struct
 from typing import Any, Dict, Tuple
@@ -79,3 +80,53 @@ def test_names_order_and_metadata() -> None:
 def test_damaged_files_are_refused(data: bytes) -> None:
     with pytest.raises(disdel.DisdelError, match="read weights"):
         disdel.read_safetensors(data)
+
+
+class Connection:
+    """What answers are read from, and whether it was closed."""
+
+    def __init__(self, text: bytes) -> None:
+        self.read, self.closed = io.BytesIO(text), False
+        self.readline = self.read.readline
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def answers(text: bytes) -> Tuple[Connection, disdel.Answers]:
+    there: Any = Connection(text)
+    return there, disdel.Answers(there, there)
+
+
+def test_answers_are_read_as_they_come() -> None:
+    head, row = b'{"head": {"rows": 2}}\n', b'{"answer": {"row": 0, "prediction": 1.5, "target": 2}}\n'
+    there, of = answers(b"\n" + head + b"\n\n" + row + b"\n" + b'{"end": {"right": 0}}\n')
+    assert list(of) == [disdel.Answer(row=0, prediction=1.5, target=2)] and of.end == {"right": 0} and there.closed
+    there, of = answers(head + row)
+    with pytest.raises(disdel.Unavailable, match="whole"):
+        list(of)
+    assert there.closed
+    there, of = answers(head + row + b'{"error": {"kind": "conflict", "message": "it has changed", "hint": "ask again"}}\n')
+    with pytest.raises(disdel.Conflict, match="it has changed"):
+        list(of)
+    for text in (b"", b"<html>", row, head[:9]):
+        with pytest.raises(disdel.DisdelError):
+            answers(text)
+
+
+def test_rows_that_are_none() -> None:
+    from disdel._rows import dense_rows
+
+    for inputs, labels, why in [
+        ([[1, 2], [3]], [0, 1], "several shapes"),
+        ([[1, 2]], [0, 1], "1 rows have 2 labels"),
+        ([[1, 2]], [0.5], "a label is 0.5"),
+        ([[1, 2]], [-1], "a label is -1"),
+        ([1, 2], [0, 1], "of shape"),
+        ([[[[[1]]]]], [0], "of shape"),
+        ([[[1], []]], [0], "several lengths"),
+    ]:
+        with pytest.raises(disdel.Invalid, match=why):
+            dense_rows([(inputs, labels)], "t", None)
+    with pytest.raises(disdel.Invalid, match="held-out rows"):
+        dense_rows([([[1, 2]], [0]), ([[1]], [0])], "t", None)

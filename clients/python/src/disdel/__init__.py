@@ -4,6 +4,7 @@ It speaks the HTTP API that the server describes at ``/openapi.json`` and needs 
 :class:`Client` is where to begin.
 """
 
+from ._answers import Answer, Answers
 from ._client import Client, Event
 from ._errors import (
     Conflict,
@@ -25,6 +26,8 @@ from ._weights import Tensor, Weights, read_safetensors, write_safetensors
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
+    "Answers",
     "Client",
     "Conflict",
     "Denied",

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import urlsplit
 
+from ._answers import Answers
 from ._errors import DisdelError, Invalid, Unavailable, WaitTimeout
 from ._job import Job
+from ._rows import ROWS_TYPE, dense_rows
 from ._transport import _LOOPBACK, Transport, path_of, server_events
 from ._weights import Weights, read_safetensors, write_safetensors
 
@@ -267,6 +269,21 @@ class Client:
         headers = {"Content-Type": "application/octet-stream"}
         return dict(json.loads(self._at.body("POST", path_of("models", ref, "infer"), body, headers, timeout=600.0)))
 
+    def infer_dataset(self, ref: str, dataset: str, part: str = "all") -> Answers:
+        """What a model says of the rows of a data set, which actions read themselves: as it comes, row after row.
+
+        :param dataset: its name, or ``NAME@CHECKSUM``: no other version of it.
+        :param part: ``all``, ``train``, or ``test``, what is held out.
+        :raises Conflict: for another version than the one that was asked for.
+        :raises Invalid: for rows that the model does not take.
+        """
+        path = path_of("models", ref, "infer", dataset=dataset, part=part)
+        return Answers(*self._at.open(path, {"Accept": "application/x-ndjson"}, _QUIET, "POST"))
+
+    def evaluate(self, ref: str, dataset: str) -> Dict[str, Any]:
+        """How good a model is on a data set: on its held-out rows, or on all where it has none."""
+        return dict(self._at.json("POST", path_of("models", ref, "evaluate", dataset=dataset), timeout=600.0))
+
     # Data sets
 
     def datasets(self) -> List[Dict[str, Any]]:
@@ -281,6 +298,36 @@ class Client:
         """Add a data set that the server knows, such as ``digits``; it takes the role ``admin``."""
         asked = {"source": name, "overwrite": overwrite}
         return dict(self._at.json("POST", path_of("datasets"), asked, timeout=600.0))
+
+    def put_dataset(
+        self,
+        name: str,
+        inputs: Any,
+        labels: Sequence[int],
+        *,
+        held_out: Optional[Tuple[Any, Sequence[int]]] = None,
+        names: Optional[Sequence[str]] = None,
+        title: str = "",
+        overwrite: bool = False,
+    ) -> Dict[str, Any]:
+        """Send rows as a data set; it takes the role ``admin``.
+
+        :param inputs: an array of NumPy, a tensor of PyTorch, or lists of numbers: rows of ``[values]``,
+            ``[height width]`` or ``[channels height width]``. An array of ``uint8`` is kept as bytes, which are 0..1 in
+            training; all others are kept as they are, in float32.
+        :param labels: the class of each row, from 0.
+        :param held_out: inputs and labels of rows that no job learns from.
+        :param names: of the classes, in their order.
+        :raises Conflict: where there is another data set of the name, unless ``overwrite`` is given.
+        """
+        parts = [(inputs, labels)] + ([held_out] if held_out is not None else [])
+        body = dense_rows(parts, title or "Rows of " + name, names)
+        path = path_of("datasets", name, overwrite="true" if overwrite else None)
+        return dict(json.loads(self._at.body("PUT", path, body, {"Content-Type": ROWS_TYPE}, again=True, timeout=600.0)))
+
+    def remove_dataset(self, name: str) -> Dict[str, Any]:
+        """Delete a data set that no running job reads. It takes the role ``admin``."""
+        return dict(self._at.json("DELETE", path_of("datasets", name)))
 
     def sample(self, name: str, rows: Sequence[int] = (0,), *, seed: int = 1) -> Dict[str, Any]:
         """Held-out rows of a data set, with ``inputs`` as :meth:`infer` takes them, and ``labels``."""

@@ -81,9 +81,7 @@ def of_answer(status: int, body: bytes) -> DisdelError:
     """The error that an answer tells of, whatever its body is."""
     try:
         document: Any = json.loads(body)
-        told = document["error"]
-        kind, parts = str(told.get("kind", "")), [told.get("op"), told.get("message"), told.get("cause")]
-        hint = str(told.get("hint") or "")
+        failure = of_failure(document["error"])
         faults = [
             Fault(
                 str(f.get("path", "")),
@@ -96,5 +94,12 @@ def of_answer(status: int, body: bytes) -> DisdelError:
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
         return DisdelError("the server answered %d, and nothing that a disdel server says" % status, status=status)
-    message = "the job file has %d faults" % len(faults) if faults else ": ".join(str(p) for p in parts if p)
-    return _KINDS.get(kind, DisdelError)(message or kind, kind=kind, hint=hint, status=status, faults=faults)
+    message = "the job file has %d faults" % len(faults) if faults else failure.message
+    return type(failure)(message, kind=failure.kind, hint=failure.hint, status=status, faults=faults)
+
+
+def of_failure(told: Any) -> DisdelError:
+    """The error that a document of one tells of."""
+    kind, parts = str(told.get("kind", "")), [told.get("op"), told.get("message"), told.get("cause")]
+    message = ": ".join(str(p) for p in parts if p)
+    return _KINDS.get(kind, DisdelError)(message or kind, kind=kind, hint=str(told.get("hint") or ""))

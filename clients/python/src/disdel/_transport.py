@@ -60,10 +60,10 @@ class Transport:
             ) from error
 
     def open(
-        self, path: str, headers: Dict[str, str], timeout: float
+        self, path: str, headers: Dict[str, str], timeout: float, method: str = "GET"
     ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """An answer of status 200 that is read as it comes; whoever asks closes the connection."""
-        connection, answer = self._ask("GET", path, None, headers, timeout)
+        connection, answer = self._ask(method, path, None, headers, timeout)
         if answer.status != 200:
             try:
                 raise of_answer(answer.status, answer.read())

@@ -1,0 +1,57 @@
+package modelstore
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
+)
+
+// waitingFolder has a file for each question whose inputs or answers lie beside the models.
+const waitingFolder = "waiting"
+
+// mostWho bounds what a file says of who waits.
+const mostWho = 4 << 10
+
+// Waiting is that somebody waits for what lies beside the models under a name.
+type Waiting struct {
+	Name  string
+	Who   []byte // as he has said
+	Since time.Time
+}
+
+// Wait notes that somebody waits, before anything of his lies beside the models.
+func (s *Store) Wait(ctx context.Context, name string, who []byte) error {
+	key := path.Join(waitingFolder, name)
+	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, who), "note who waits", key)
+}
+
+// EndWait takes the note away, once nothing of his lies there any more.
+func (s *Store) EndWait(ctx context.Context, name string) error {
+	key := path.Join(waitingFolder, name)
+	err := blobs.Wrap(s.bucket.Delete(ctx, key), "end waiting", key)
+	if disdel.KindOf(err) == disdel.NotFound {
+		return nil
+	}
+	return err
+}
+
+// Waiting is all who wait, as far as they could be read.
+func (s *Store) Waiting(ctx context.Context) (all []Waiting, err error) {
+	for o, err := range s.bucket.List(ctx, waitingFolder+"/") {
+		if err != nil {
+			return all, blobs.Wrap(err, "see who waits", waitingFolder)
+		}
+		who, err := blobs.ReadUpTo(ctx, s.bucket, o.Key, mostWho)
+		if err = blobs.Wrap(err, "see who waits", o.Key); disdel.KindOf(err) == disdel.NotFound {
+			continue // he is done
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, Waiting{Name: path.Base(o.Key), Who: who, Since: o.Written})
+	}
+	return all, nil
+}
