@@ -176,7 +176,7 @@ func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 	metrics.Read(found)
 	value := func(i int) disdel.Bytes { return disdel.Bytes(found[i].Value.Uint64()) }
 	percent, lives := value(0), value(1)+value(2)+value(3)
-	if percent > mostPercent { // it collects nothing
+	if percent < 0 || percent > mostPercent { // below 0: it goes by the limit alone
 		return func() {}
 	}
 	limit := debug.SetMemoryLimit(-1)

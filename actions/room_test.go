@@ -35,4 +35,12 @@ func TestStepsLeaveTheCollectorRoom(t *testing.T) {
 		t.Errorf("a limit of %d in a container of %v", limit, container)
 	}
 	restore()
+	for _, has := range []int{-1, 2 * mostPercent} { // it goes by the limit alone, or has more room than anybody asks for
+		debug.SetGCPercent(has)
+		restore = roomFor(garbage, 0, 0)
+		if limit, percent := now(); limit != tight || percent != has {
+			t.Errorf("a limit of %d and a target of %d %%, which was %d %%", limit, percent, has)
+		}
+		restore()
+	}
 }
