@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Steps that exchange get room for their garbage where the limit by the estimate has none, never beyond the container's,
-// and what was set before is set again after them.
+// Steps that exchange get room for their garbage where the limit by the estimate has none, never beyond the
+// container's, and what was set before is set again after them.
 func TestStepsLeaveTheCollectorRoom(t *testing.T) {
 	const tight, garbage = int64(disdel.MB), 4 * disdel.MB
 	before, percent := debug.SetMemoryLimit(tight), debug.SetGCPercent(40)
