@@ -44,6 +44,26 @@ func deltasGoAround(t *testing.T, s *place) {
 	want(t, disdel.Invalid, err)
 }
 
+// A delta that comes long after the one before has the round's keys live on from then, whichever step it is.
+func deltasKeepTheirRound(t *testing.T, s *place) {
+	one := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
+	job, round := one.ID.Job, one.ID.Round
+	commitDelta(t, s, one, 1, "one")
+	table := s.keys.deltas(job, round)
+	keys := []string{table, s.keys.log(job, round), s.keys.news(job, round), s.keys.index(job)}
+	for _, key := range keys { // as if it had been written long ago
+		s.all()[key].Expire(ctx, key, time.Minute)
+	}
+	before := time.Now().Add(-20 * time.Minute).UnixMilli()
+	s.all()[table].HSet(ctx, table, "tail", fmt.Sprintf("%d-0", before))
+	commitDelta(t, s, one, 2, "more")
+	for _, key := range keys {
+		if ttl := s.all()[key].TTL(ctx, key).Val(); ttl <= keyLife/2 || ttl > keyLife {
+			t.Errorf("%s is there for %v", key, ttl)
+		}
+	}
+}
+
 // Who waits is woken by the last delta of the step, and by no other.
 func deltasWakeWhoWaits(t *testing.T, s *place) {
 	one, two := claim(t, s, update(0, 1).ID, "a", 1, Claimed), claim(t, s, update(1, 1).ID, "b", 1, Claimed)

@@ -15,9 +15,10 @@ import (
 )
 
 // Fetch reads the deltas of a step that were waited for, or looked for: those of some members, or of all where none is
-// named. They are in the order of the members, nil for those that were not asked for, or have left. It returns Corrupt,
-// which is counted, for one that is not what its sender committed, and NotFound for one that is gone. Both have the
-// code of a lost update: nobody sends a delta again that was committed once, so that the round has to be begun anew.
+// named. They are in the order of the members, nil for those that were not asked for, or have left, and not to be
+// changed: their bytes are those of the reply. It returns Corrupt, which is counted, for one that is not what its
+// sender committed, and NotFound for one that is gone. Both have the code of a lost update: nobody sends a delta again
+// that was committed once, so that the round has to be begun anew.
 func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, error) {
 	if len(of) == 0 {
 		for m := range d.members {

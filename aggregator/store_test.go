@@ -138,6 +138,7 @@ var promises = map[string]func(*testing.T, *place){
 	"a claim that is lost ends the work": holdsEnd, "states are one per worker and round": statesAreReplaced,
 	"states need the claim":      statesNeedClaims,
 	"states go tensor by tensor": statesGoTensorByTensor,
+	"deltas keep their round":    deltasKeepTheirRound,
 	"deltas go around":           deltasGoAround, "deltas wake who waits": deltasWakeWhoWaits,
 	"deltas are sent once": deltasAreSentOnce, "deltas are checked": deltasAreChecked,
 	"deltas are dropped": deltasAreDropped, "deltas lie on all servers": deltasLieOnAllServers,

@@ -34,19 +34,24 @@ tests() { go test -vet=off -p "$at_once" -timeout 20m "$@"; } # scripts/lint.sh 
 # shellcheck disable=SC2086 # one argument a package
 tests -race $raced
 
-# The rest beside each other, since cmd/disdel waits much and alone takes as long as all others: what is beside it is told behind it.
+# The rest beside each other, since cmd/disdel waits much and alone takes as long as all others: what is beside it is told behind it. It
+# has a process group of its own: where this script is ended, all that it has started ends, too.
 beside=$(mktemp)
-trap 'rm -f "$beside"' EXIT
+others=""
+trap '[ -z "$others" ] || kill -- "-$others" 2>/dev/null || true; rm -f "$beside"' EXIT
+set -m
 {
   tests -race -short ./runtime/engine/native
   export CGO_ENABLED=0 # as the released program is built
   tests -run 'Memory|Watch|Transcripts' ./platform # the race detector multiplies memory, so these are left out above
   scripts/test-python.sh
-} >"$beside" 2>&1 &
+} >"$beside" 2>&1 </dev/null &
 others=$!
+set +m
 failed=0
 # shellcheck disable=SC2086
 CGO_ENABLED=0 tests -parallel "$at_once" $plain || failed=1
 wait "$others" || failed=1
+others=""
 cat "$beside"
 exit "$failed"

@@ -42,7 +42,8 @@ redis.call('HSET', KEYS[2], ARGV[2], ARGV[3] .. ' ' .. ARGV[4], 'newest:' .. ARG
 if ARGV[12] == '1' then
   redis.call('HSET', KEYS[2], 'ended:' .. ARGV[6], ARGV[5])
 end
-if tail == '0' or tonumber(ARGV[5]) % 64 == 0 then -- they live far longer than so many steps take
+-- an id begins with the time in ms: lifetimes are renewed by the first delta of every thousand seconds, however long steps take
+if string.sub(at, 1, 7) ~= string.sub(tail, 1, 7) then
   redis.call('SADD', KEYS[5], ARGV[9], ARGV[10], ARGV[11])
   for _, key in ipairs({KEYS[2], KEYS[3], KEYS[5], KEYS[6]}) do
     redis.call('EXPIRE', key, ARGV[8])

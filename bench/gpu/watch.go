@@ -19,8 +19,8 @@ import (
 const afterKill = 5 * time.Second
 
 // watched runs a command and passes on what it prints. It returns Timeout for one that prints nothing for so long: it
-// is killed with all that it has started, and not waited for if it does not end. Where the context ends, so does the
-// command. Of one that fails, what it complained of last is in the error.
+// is killed, and not waited for if it does not end. Where the context ends, so does the command. What it has started
+// ends with it, however it ends. Of one that fails, what it complained of is in the error.
 func watched(ctx context.Context, out io.Writer, cmd *exec.Cmd, silence time.Duration) error {
 	heard := &ear{out: out, sounds: make(chan struct{}, 1)}
 	defer heard.close()
@@ -38,7 +38,8 @@ func watched(ctx context.Context, out io.Writer, cmd *exec.Cmd, silence time.Dur
 	for {
 		select {
 		case err := <-ended:
-			if text := lastOf(complaints.String()); err != nil && text != "" {
+			kill(cmd) // what it has started and left: the next piece has the device for itself
+			if text := told(complaints.String()); err != nil && text != "" {
 				return &disdel.Error{Kind: disdel.Internal, Msg: text}
 			}
 			return err
@@ -57,23 +58,29 @@ func watched(ctx context.Context, out io.Writer, cmd *exec.Cmd, silence time.Dur
 	}
 }
 
-// end kills a command with all that it has started.
+// kill kills what is there of a command and of all that it has started.
+func kill(cmd *exec.Cmd) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // where nothing is there, nothing has to be done
+}
+
+// end kills a command with all that it has started, and waits for it.
 func end(cmd *exec.Cmd, ended <-chan error) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what has ended meanwhile needs none
+	kill(cmd)
 	select {
 	case <-ended:
 	case <-time.After(afterKill):
 	}
 }
 
-// mostOfComplaints is how much of what a command complained of is told.
-const mostOfComplaints = 4 << 10
+// mostOfComplaints is how much of the beginning, and of the end, of what a command complained of is told.
+const mostOfComplaints = 2 << 10
 
-// lastOf is the end of what a command complained of.
-func lastOf(complaints string) string {
+// told is what a command complained of. A program that goes down says why before it lists where it was; others say it
+// last.
+func told(complaints string) string {
 	text := strings.TrimPrefix(strings.TrimSpace(complaints), complaint)
-	if n := len(text) - mostOfComplaints; n > 0 {
-		text = "... " + text[n:]
+	if n := len(text); n > 2*mostOfComplaints {
+		text = text[:mostOfComplaints] + "\n...\n" + text[n-mostOfComplaints:]
 	}
 	return text
 }

@@ -60,11 +60,16 @@ func TestWhoeverPrintsGoesOn(t *testing.T) {
 	}
 }
 
-// What a piece has started goes with it, whether it hangs or the program is told to end.
+// What a piece has started goes with it, whether it hangs, the program is told to end, or it goes down by itself.
 func TestNothingOfAPieceStays(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ silence, told time.Duration }{
-		"it hangs": {time.Second, time.Hour}, "it is told to end": {time.Hour, time.Second},
+	const hangs = "sleep 1000 & sleep 1000"
+	for name, c := range map[string]struct {
+		script        string
+		silence, told time.Duration
+	}{
+		"it hangs": {hangs, time.Second, time.Hour}, "it is told to end": {hangs, time.Hour, time.Second},
+		"it goes down": {"sleep 1000 & kill -SEGV $$", time.Hour, time.Hour},
 	} {
 		ctx, stop := context.WithTimeout(t.Context(), c.told)
 		defer stop()
@@ -72,7 +77,7 @@ func TestNothingOfAPieceStays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("sh", "-c", "sleep 1000 & sleep 1000")
+		cmd := exec.Command("sh", "-c", c.script)
 		cmd.ExtraFiles = []*os.File{held} // open for as long as one of them is there
 		if err := watched(ctx, io.Discard, cmd, c.silence); err == nil {
 			t.Errorf("%s: no error", name)
@@ -85,6 +90,17 @@ func TestNothingOfAPieceStays(t *testing.T) {
 			t.Errorf("%s: something of it is there: %v", name, err)
 		}
 		read.Close()
+	}
+}
+
+// Of a long complaint the beginning is told, where a crash says why, and the end.
+func TestWhyAPieceWentDownIsTold(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sh", "-c", "{ echo 'fatal error: why'; seq 9999; echo 'exit status 2'; } >&2; exit 2")
+	err := watched(t.Context(), io.Discard, cmd, time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "fatal error: why\n1\n") ||
+		!strings.HasSuffix(err.Error(), "\n9999\nexit status 2") || len(err.Error()) > 3*mostOfComplaints {
+		t.Error(err)
 	}
 }
 

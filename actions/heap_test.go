@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Steps that exchange get room for their garbage where the limit by the estimate has none, never beyond the container's,
-// and what was set before is set again after them.
+// Steps that exchange get room for their garbage where the limit by the estimate has none, never beyond the
+// container's, and what was set before is set again after them.
 func TestStepsLeaveTheCollectorRoom(t *testing.T) {
 	const tight, garbage = int64(disdel.MB), 4 * disdel.MB
 	before, percent := debug.SetMemoryLimit(tight), debug.SetGCPercent(40)
@@ -35,4 +35,12 @@ func TestStepsLeaveTheCollectorRoom(t *testing.T) {
 		t.Errorf("a limit of %d in a container of %v", limit, container)
 	}
 	restore()
+	for _, has := range []int{-1, 2 * mostPercent} { // it goes by the limit alone, or has more room than anybody asks for
+		debug.SetGCPercent(has)
+		restore = roomFor(garbage, 0, 0)
+		if limit, percent := now(); limit != tight || percent != has {
+			t.Errorf("a limit of %d and a target of %d %%, which was %d %%", limit, percent, has)
+		}
+		restore()
+	}
 }
