@@ -140,12 +140,15 @@ func (c *column) close(at int, wrong *faults) {
 	}
 }
 
+// notUTF8 is what is said of a text that is none in UTF-8.
+const notUTF8 = "no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT"
+
 // unreadable says which of a column's texts can be no category, "" if all can.
 func (c *column) unreadable() string {
 	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
 		switch {
 		case !utf8.ValidString(text):
-			return fmt.Sprintf("%.40q is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT", text)
+			return fmt.Sprintf("%.40q is %s", text, notUTF8)
 		case len(text) > longestName:
 			return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
 		}

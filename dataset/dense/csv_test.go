@@ -222,10 +222,13 @@ func TestFaultsOfATable(t *testing.T) {
 			[]string{"a row has 2 values, and shape [1 2 2] needs 4"},
 		},
 		"no such label": {"a,b,y\n1,2,0\n3,4,1\n", CSV{Label: "z"}, []string{`there is no column "z"`}},
-		"UTF-16":        {"\xff\xfea\x00", CSV{}, []string{"UTF-16"}},
-		"an array":      {"\x93NUMPY\x01\x00", CSV{}, []string{"NumPy"}},
-		"nothing":       {"", CSV{}, []string{"it is empty"}},
-		"one column":    {"1\n2\n", CSV{}, []string{"a single column"}},
+		"a Latin-1 name": {
+			"a,gr\xf6\xdfe,y\n1,2,0\n3,4,1\n", CSV{}, []string{`f:1:2: columns: the name "gr\xf6\xdfe" is no text in UTF-8`},
+		},
+		"UTF-16":     {"\xff\xfea\x00", CSV{}, []string{"UTF-16"}},
+		"an array":   {"\x93NUMPY\x01\x00", CSV{}, []string{"NumPy"}},
+		"nothing":    {"", CSV{}, []string{"it is empty"}},
+		"one column": {"1\n2\n", CSV{}, []string{"a single column"}},
 	} {
 		c.csv.Source = dataset.TextSource("f", c.text)
 		_, err := c.csv.Input("a")
