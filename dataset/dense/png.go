@@ -7,16 +7,20 @@ import (
 	"hash/crc32"
 	"image"
 	"image/color"
+	"io"
+
+	"github.com/klauspost/compress/flate"
 )
 
 // pngReader reads the PNG files that most pictures are, in memory that is used again: eight bits a channel, color or
 // gray, of the size that is wanted, without transparency. It reads no others, and none with anything wrong: these are
 // for image/png, which says what that is. The format: www.w3.org/TR/png-3.
 type pngReader struct {
-	data     pngData
-	inflater inflater
-	rows     []byte // each with its filter before it
-	above    []byte // of the first row: nothing
+	data   pngData
+	packed bytes.Reader
+	flate  io.ReadCloser // of packed; nil until there is a file
+	rows   []byte        // each with its filter before it
+	above  []byte        // of the first row: nothing
 }
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
@@ -54,8 +58,8 @@ func (p *pngReader) read(file []byte, channels, height, width int, to []byte) bo
 		return false
 	}
 	stride := 1 + channels*width
-	if n := stride * height; cap(p.rows) < n+spare {
-		p.rows = make([]byte, n+spare)
+	if n := stride * height; cap(p.rows) < n {
+		p.rows = make([]byte, n)
 	}
 	p.rows = p.rows[:stride*height]
 	if !p.unpack() {
@@ -96,8 +100,21 @@ func (p *pngReader) unpack() bool {
 		binary.BigEndian.Uint16(in)%31 != 0 {
 		return false
 	}
-	rest, ok := p.inflater.inflate(in[head:], p.rows)
-	return ok && len(rest) == adler32.Size && adler32.Checksum(p.rows) == binary.BigEndian.Uint32(rest)
+	p.packed.Reset(in[head:])
+	if p.flate == nil {
+		p.flate = flate.NewReader(&p.packed)
+	} else if err := p.flate.(flate.Resetter).Reset(&p.packed, nil); err != nil {
+		return false
+	}
+	if _, err := io.ReadFull(p.flate, p.rows); err != nil {
+		return false
+	}
+	var more [1]byte
+	if n, err := p.flate.Read(more[:]); n != 0 || err != io.EOF {
+		return false
+	}
+	sum := in[len(in)-p.packed.Len():]
+	return len(sum) == adler32.Size && adler32.Checksum(p.rows) == binary.BigEndian.Uint32(sum)
 }
 
 // pngData is the packed pixels of a file, which may be in several chunks.
