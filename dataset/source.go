@@ -3,8 +3,10 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"net/url"
 	"os"
@@ -86,9 +88,35 @@ func unpacked(name string, f io.ReadCloser) (io.ReadCloser, error) {
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		f.Close() //nolint:errcheck // nothing was written
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + disdel.Redacted(name), Err: err}
+		return nil, notPacked(name, err)
 	}
-	return through{z, f}, nil
+	return through{&unpacking{z, name}, f}, nil
+}
+
+// unpacking is a packed file, of which what is damaged is invalid as any other file is that cannot be read.
+type unpacking struct {
+	*gzip.Reader
+	name string
+}
+
+func (u *unpacking) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = notPacked(u.name, err)
+	}
+	return n, err
+}
+
+// notPacked is the error of a packed file that is damaged, or ends early, and any other error as it is.
+func notPacked(name string, err error) error {
+	if odd := flate.CorruptInputError(0); !errors.As(err, &odd) && !errors.Is(err, gzip.ErrHeader) &&
+		!errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "read " + disdel.Redacted(name), Msg: "what is packed in it is damaged, or ends early",
+		Err: err, Hint: "gzip -t FILE tells; fetch it again",
+	}
 }
 
 // through is a file that is read through something.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/go-kivik/kivik/v4"
+	"github.com/oklog/ulid/v2"
 
 	"github.com/disdel/disdel"
 )
@@ -32,6 +33,7 @@ const (
 	NoteKey     = "key"     // an idempotency key, and the job that it means
 	NoteTenant  = "tenant"  // who may come in, and with which tokens
 	NoteRemark  = "remark"  // what people say of a job
+	NoteHistory = "history" // what the history says of itself
 )
 
 var noteName = sync.OnceValue(func() *regexp.Regexp {
@@ -109,6 +111,25 @@ func (s *Store) Notes(ctx context.Context, kind string) (out []Note, err error) 
 		return nil
 	})
 	return out, err
+}
+
+// Identity is a text that no other history has, whoever asks and under whatever address: two machines that each have a
+// CouchDB of their own may both call it localhost. It is made when it is first asked for.
+func (s *Store) Identity(ctx context.Context) (id string, err error) {
+	n, err := s.Note(ctx, NoteHistory, "identity")
+	if disdel.KindOf(err) == disdel.NotFound {
+		n.Value, _ = json.Marshal(ulid.Make().String()) // a text is never refused
+		if n, err = s.WriteNote(ctx, n); disdel.KindOf(err) == disdel.Conflict {
+			n, err = s.Note(ctx, n.Kind, n.Name) // somebody else has asked first
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(n.Value, &id); err != nil {
+		return "", &disdel.Error{Kind: disdel.Corrupt, Op: "read identity of history", Err: err}
+	}
+	return id, nil
 }
 
 // besidePage is how many documents beside the records are read at once.

@@ -115,8 +115,12 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 		if err != nil {
 			return out, err
 		}
-		defer over(context.WithoutCancel(ctx))                     //nolint:errcheck // the answer is there
-		defer models.Discard(context.WithoutCancel(ctx), q.folder) //nolint:errcheck // the same
+		defer func() { // what stays has a note, and goes with the next question
+			ctx := context.WithoutCancel(ctx)
+			if models.Discard(ctx, q.folder) == nil {
+				over(ctx) //nolint:errcheck // the answer is there
+			}
+		}()
 	}
 	parts := make([]Inference, (len(rows)+step-1)/step)
 	g, work := errgroup.WithContext(ctx)

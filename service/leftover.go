@@ -3,12 +3,12 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
@@ -17,7 +17,7 @@ import (
 // no more are taken over by their leases.
 type waiting struct {
 	Owner   history.Owner `json:"owner"`
-	History string        `json:"history"` // where the owner's session is
+	History string        `json:"history"` // what tells the one that his session is in, "": nobody has seen him there
 }
 
 // The folders of a question beside the models: of what actions read, and of what they write.
@@ -29,42 +29,27 @@ const (
 // waits has others see that this Service waits for what lies beside the models under a question's name, and takes away
 // what those have left who are no more. It lasts until over is called, whatever became of ctx.
 func (s *Service) waits(ctx context.Context, q *question) (over func(context.Context) error, err error) {
-	if _, err := s.present(ctx); err != nil { // others then judge by the process alone
+	where := ""
+	if seen, err := s.present(ctx); err == nil {
+		where = seen.identity
+	} else { // others then judge by the process alone
 		s.log.WithError(err).Debug("this process cannot be seen by others")
 	}
-	s.sweep(ctx, q)
-	text, err := json.Marshal(waiting{s.owner(), s.historyName()})
+	s.sweep(ctx, q, where)
+	text, err := json.Marshal(waiting{s.owner(), where})
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error { return q.shelf.EndWait(ctx, q.pkg) }, q.shelf.Wait(ctx, q.pkg, text)
 }
 
-// historyName tells histories apart: a session is looked for where it was written, and nowhere else.
-func (s *core) historyName() string {
-	if s.cfg.CouchDB != "" {
-		return disdel.Redacted(s.cfg.CouchDB)
-	}
-	return s.owner().Host + ":" + localplatform.HistoryFile(s.cfg.Home)
-}
-
 // sweep takes away what those have left who were killed while they waited: inputs, answers, and their actions. What
-// cannot be taken away now is there the next time.
-func (s *Service) sweep(ctx context.Context, q *question) {
+// cannot be taken away now is there the next time, and keeps nothing else from going.
+func (s *Service) sweep(ctx context.Context, q *question, where string) {
 	all, err := q.shelf.Waiting(ctx)
 	for _, w := range all {
-		if !s.abandoned(ctx, w) {
-			continue
-		}
-		if err = q.shelf.DiscardAnswers(ctx, path.Join(answersFolder, w.Name)); err == nil {
-			err = q.shelf.Discard(ctx, path.Join(inputsFolder, w.Name))
-		}
-		if err == nil {
-			q.executor.Remove(ctx, w.Name) //nolint:errcheck // mostly it is not there: platforms end with their process
-			err = q.shelf.EndWait(ctx, w.Name)
-		}
-		if err != nil {
-			break
+		if s.abandoned(ctx, w, where) {
+			err = errors.Join(err, q.takeAway(ctx, w.Name))
 		}
 	}
 	if err != nil {
@@ -72,9 +57,22 @@ func (s *Service) sweep(ctx context.Context, q *question) {
 	}
 }
 
+// takeAway takes away what lies beside the models under a name, and last the note of who waits for it.
+func (q *question) takeAway(ctx context.Context, name string) error {
+	if err := q.shelf.DiscardAnswers(ctx, path.Join(answersFolder, name)); err != nil {
+		return err
+	}
+	if err := q.shelf.Discard(ctx, path.Join(inputsFolder, name)); err != nil {
+		return err
+	}
+	q.executor.Remove(ctx, name) //nolint:errcheck // mostly it is not there: platforms end with their process
+	return q.shelf.EndWait(ctx, name)
+}
+
 // abandoned tells whether nobody waits any more: the process is seen to have ended, or its session, in this Service's
-// own history, has. Of whom nothing is known is left alone.
-func (s *core) abandoned(ctx context.Context, one modelstore.Waiting) bool {
+// own history, has for a while. There is no hurry, and a session that could not be renewed is no proof. Of whom nothing
+// is known is left alone.
+func (s *core) abandoned(ctx context.Context, one modelstore.Waiting, where string) bool {
 	var w waiting
 	if json.Unmarshal(one.Who, &w) != nil || w.Owner.Token == "" || w.Owner.Token == s.token {
 		return false
@@ -82,7 +80,7 @@ func (s *core) abandoned(ctx context.Context, one modelstore.Waiting) bool {
 	switch {
 	case w.Owner.Gone():
 		return true
-	case here(w.Owner) && w.Owner.Start != 0, w.History != s.historyName():
+	case here(w.Owner) && w.Owner.Start != 0, where == "", w.History != where:
 		return false
 	}
 	h, err := s.everything(ctx)
@@ -93,5 +91,5 @@ func (s *core) abandoned(ctx context.Context, one modelstore.Waiting) bool {
 	if disdel.KindOf(err) == disdel.NotFound { // it was there before the file was
 		return time.Since(one.Since) > patience
 	}
-	return err == nil && !sessionOf(n).alive(time.Now())
+	return err == nil && !sessionOf(n).alive(time.Now().Add(-patience))
 }

@@ -44,6 +44,7 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 	}
 	session("far-alive", time.Now().Add(time.Hour))
 	session("far-over", time.Now().Add(-time.Hour))
+	session("far-late", time.Now().Add(-patience/2))
 	models := filepath.Join(s.cfg.Home, "models")
 	leave := func(name, who string) {
 		for file, text := range map[string]string{
@@ -63,10 +64,13 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 		text, _ := json.Marshal(waiting{history.Owner{Mark: mark, Token: token}, where})
 		return string(text)
 	}
-	here := s.historyName()
+	here, err := h.Identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	stays := map[string]bool{
 		"killed": false, "lives": true, "far-alive": true, "far-over": false, "far-unknown": true, "elsewhere": true,
-		"unreadable": true,
+		"unreadable": true, "far-late": true, "unseen": true,
 	}
 	leave("killed", who(ended(t), "killed", here))
 	leave("lives", who(process.Self(), "lives", here))
@@ -74,6 +78,8 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 	leave("far-over", who(far, "far-over", here))
 	leave("far-unknown", who(far, "far-unknown", here)) // its note may come late: it is young
 	leave("elsewhere", who(far, "far-over", "another history"))
+	leave("far-late", who(far, "far-late", here)) // it could not be renewed for a while
+	leave("unseen", who(far, "far-over", ""))
 	leave("unreadable", "{")
 	if _, err := s.InferData(t.Context(), m, DataQuestion{Dataset: "digits", Part: disdel.PartTest}, nil); err != nil {
 		t.Fatal(err)
@@ -85,20 +91,38 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 			}
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(models, "waiting", "*")); len(left) != 5 {
+	if left, _ := filepath.Glob(filepath.Join(models, "waiting", "*")); len(left) != 7 {
 		t.Errorf("%v wait", left)
 	}
 }
 
-// A note that its history does not know is one of a session that has ended, once it is not young any more.
+// A note that its history does not know is one of a session that has ended, once it is not young any more. Where the
+// histories are two, under whatever address, or one of them is not known, nothing is concluded.
 func TestASessionThatIsNotThereHasEnded(t *testing.T) {
-	s, _ := records(t, t.TempDir())
-	h := s.historyName()
-	text, _ := json.Marshal(waiting{history.Owner{Mark: process.Mark{PID: 1, Boot: "another"}, Token: "x"}, h})
-	for age, want := range map[time.Duration]bool{0: false, 2 * patience: true} {
-		one := modelstore.Waiting{Who: text, Since: time.Now().Add(-age)}
-		if got := s.abandoned(t.Context(), one); got != want {
-			t.Errorf("%v old: %t", age, got)
+	s, h := records(t, t.TempDir())
+	id, err := h.Identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, o := records(t, t.TempDir())
+	if there, err := o.Identity(t.Context()); err != nil || there == id || there == "" {
+		t.Fatalf("two histories are %q and %q, %v", id, there, err)
+	}
+	for _, c := range []struct {
+		s         *Service
+		of, where string
+		age       time.Duration
+		want      bool
+	}{
+		{s, id, id, 0, false},
+		{s, id, id, 2 * patience, true},
+		{s, "", "", 2 * patience, false},
+		{other, id, "", 2 * patience, false},
+	} {
+		text, _ := json.Marshal(waiting{history.Owner{Mark: process.Mark{PID: 1, Boot: "another"}, Token: "x"}, c.of})
+		one := modelstore.Waiting{Who: text, Since: time.Now().Add(-c.age)}
+		if got := c.s.abandoned(t.Context(), one, c.where); got != c.want {
+			t.Errorf("%+v: %t", c, got)
 		}
 	}
 }

@@ -14,8 +14,9 @@ import (
 // leases of all its jobs. Beside that it looks whether somebody asks something of a job of its own, has taken one, or
 // is no more.
 type session struct {
-	s       *core
-	history *history.Store
+	s        *core
+	history  *history.Store
+	identity string                     // of the history
 	later   map[disdel.JobID]time.Time // when to try again to take a job over; of the loop alone
 
 	mu   sync.Mutex
@@ -55,6 +56,9 @@ func (s *core) present(ctx context.Context) (*session, error) {
 		out := &session{
 			s: s, history: h, note: history.Note{Kind: history.NoteSession, Name: s.token},
 			later: map[disdel.JobID]time.Time{},
+		}
+		if out.identity, err = h.Identity(ctx); err != nil {
+			return nil, err
 		}
 		if err := out.renew(ctx); err != nil {
 			return nil, err

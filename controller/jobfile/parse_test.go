@@ -547,7 +547,9 @@ func TestRenderWithoutFileOrSource(t *testing.T) {
 	var out bytes.Buffer
 	Render(&disdel.Faults{Faults: []disdel.Fault{{Path: "p", Msg: "m"}}}, nil, &out)
 	Render(&disdel.Faults{File: "f", Faults: []disdel.Fault{{Line: 3, Column: 2, Msg: "m"}}}, nil, &out)
-	if want := "p: m\n1 problem\nf:3:2: m\n1 problem\n"; out.String() != want {
+	Render(&disdel.Faults{File: "f.csv", Faults: []disdel.Fault{{Path: "rows", Msg: "there are none"}}}, nil, &out)
+	want := "p: m\n1 problem\nf:3:2: m\n1 problem\nf.csv: rows: there are none\n1 problem\n"
+	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

@@ -16,13 +16,14 @@ const (
 )
 
 // Render prints faults as a person reads them: FILE:LINE:COLUMN, path, message and hint, then the line of the source
-// with a caret under the offending key or value, and at the end how many problems there are. source is the file's text,
-// nil where it is not at hand: then the lines are left out. A fault without a line, in a file that has a name, is one
-// of a --set. Control characters of the source are escaped. Errors of w are not reported: there is nobody to tell.
+// with a caret under the offending key or value, and at the end how many problems there are. source is the job file's
+// text, nil where it is not at hand, or the file is no job's: then the lines are left out. A fault without a line, in a
+// job file that has a name, is one of a --set, and in any other file one of the file as a whole. Control characters of
+// the source are escaped. Errors of w are not reported: there is nobody to tell.
 func Render(faults *disdel.Faults, source []byte, w io.Writer) {
 	lines := splitLines(source)
 	for _, f := range faults.Faults {
-		fmt.Fprintln(w, headline(faults.File, f))
+		fmt.Fprintln(w, headline(faults.File, f, source != nil))
 		if f.Line > 0 && f.Line <= len(lines) {
 			fmt.Fprint(w, snippet(lines[f.Line-1], f.Line, f.Column))
 		}
@@ -43,13 +44,13 @@ func splitLines(source []byte) []string {
 	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 }
 
-// headline is the line that editors and people find the place by.
-func headline(file string, f disdel.Fault) string {
+// headline is the line that editors and people find the place by. Of a job file, what has no line is of a --set.
+func headline(file string, f disdel.Fault, job bool) string {
 	where := file
 	switch {
 	case f.Line > 0:
 		where = fmt.Sprintf("%s:%d:%d", file, f.Line, f.Column)
-	case file != "":
+	case job && file != "":
 		where = "--set"
 	}
 	var parts []string

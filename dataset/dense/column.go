@@ -111,7 +111,7 @@ func (c *column) close(at int, wrong *faults) {
 		c.Kind = dataset.ColumnNumber
 		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
 		for _, p := range c.odd {
-			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, decimalComma(p.text))
+			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, almost(p.text))
 		}
 		if more := c.texts - len(c.odd); more > 0 {
 			wrong.more += more
@@ -119,7 +119,7 @@ func (c *column) close(at int, wrong *faults) {
 	case c.tooMany:
 		wrong.at(c.odd[0].line, at+1, c.Name,
 			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s", mostCategories,
-			decimalComma(c.odd[0].text))
+			almost(c.odd[0].text))
 	case c.unreadable() != "":
 		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
 	case len(c.seen) == 1:
@@ -140,12 +140,15 @@ func (c *column) close(at int, wrong *faults) {
 	}
 }
 
+// notUTF8 is what is said of a text that is none in UTF-8.
+const notUTF8 = "no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT"
+
 // unreadable says which of a column's texts can be no category, "" if all can.
 func (c *column) unreadable() string {
 	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
 		switch {
 		case !utf8.ValidString(text):
-			return fmt.Sprintf("%.40q is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT", text)
+			return fmt.Sprintf("%.40q is %s", text, notUTF8)
 		case len(text) > longestName:
 			return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
 		}
@@ -153,12 +156,18 @@ func (c *column) unreadable() string {
 	return ""
 }
 
-// decimalComma is what to say of a text that is a number once its comma is a point; "" of any other.
-func decimalComma(text string) string {
-	if _, ok := number(strings.Replace(text, ",", ".", 1)); ok && strings.Contains(text, ",") {
+// almost is what to say of a text that is a number but for its comma or its percent sign; "" of any other.
+func almost(text string) string {
+	bare, percent := strings.CutSuffix(text, "%")
+	_, ok := number(strings.Replace(strings.TrimSpace(bare), ",", ".", 1))
+	switch {
+	case ok && strings.Contains(bare, ","):
 		return "; decimals have a point"
+	case ok && percent:
+		return "; a number has no percent sign"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // scale says how numbers are kept.

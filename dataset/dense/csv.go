@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -148,6 +149,11 @@ func (t *table) begin() error {
 		t.names[i] = "column " + strconv.Itoa(i+1)
 		if t.header && top[0][i] != "" {
 			t.names[i] = top[0][i]
+		}
+		if !utf8.ValidString(t.names[i]) {
+			wrong := faults{file: t.Name}
+			wrong.at(1, i+1, "columns", "the name %.40q is %s", t.names[i], notUTF8)
+			return wrong.err()
 		}
 	}
 	if err := t.choose(); err != nil {

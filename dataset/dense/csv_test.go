@@ -1,6 +1,8 @@
 package dense
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -220,10 +222,13 @@ func TestFaultsOfATable(t *testing.T) {
 			[]string{"a row has 2 values, and shape [1 2 2] needs 4"},
 		},
 		"no such label": {"a,b,y\n1,2,0\n3,4,1\n", CSV{Label: "z"}, []string{`there is no column "z"`}},
-		"UTF-16":        {"\xff\xfea\x00", CSV{}, []string{"UTF-16"}},
-		"an array":      {"\x93NUMPY\x01\x00", CSV{}, []string{"NumPy"}},
-		"nothing":       {"", CSV{}, []string{"it is empty"}},
-		"one column":    {"1\n2\n", CSV{}, []string{"a single column"}},
+		"a Latin-1 name": {
+			"a,gr\xf6\xdfe,y\n1,2,0\n3,4,1\n", CSV{}, []string{`f:1:2: columns: the name "gr\xf6\xdfe" is no text in UTF-8`},
+		},
+		"UTF-16":     {"\xff\xfea\x00", CSV{}, []string{"UTF-16"}},
+		"an array":   {"\x93NUMPY\x01\x00", CSV{}, []string{"NumPy"}},
+		"nothing":    {"", CSV{}, []string{"it is empty"}},
+		"one column": {"1\n2\n", CSV{}, []string{"a single column"}},
 	} {
 		c.csv.Source = dataset.TextSource("f", c.text)
 		_, err := c.csv.Input("a")
@@ -235,6 +240,49 @@ func TestFaultsOfATable(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, got)
 			}
+		}
+	}
+}
+
+// Columns that are numbers to people, and none to a program, are kept as categories, and that is said.
+func TestWhatIsAlmostANumberIsTold(t *testing.T) {
+	for rows, want := range map[string][]string{
+		"1,5;a;0\n2,5;b;1\n3;a;0\n": {`a is kept as 3 categories and not as numbers, as it has "1,5"; decimals have a point`},
+		"10%;a;0\n20 %;b;1\n": {
+			`a is kept as 2 categories and not as numbers, as it has "10%"; a number has no percent sign`,
+		},
+		"1,5;a;0\nabout 2,5;b;1\n": nil,
+		"a,b;a;0\nc%;b;1\n":        nil,
+	} {
+		in, err := CSV{Source: dataset.TextSource("f", "a;b;y\n"+rows), Separator: ';'}.Input("a")
+		if err != nil || !slices.Equal(in.Understood.Notes, want) {
+			t.Errorf("%q: %q, %v", rows, in.Understood.Notes, err)
+		}
+	}
+}
+
+// A packed file that is damaged or ends early is an invalid file, as one is whose text is.
+func TestDamagedPackedTable(t *testing.T) {
+	var whole bytes.Buffer
+	z := gzip.NewWriter(&whole)
+	fmt.Fprint(z, "a,y\n", strings.Repeat("1,0\n2,1\n", 40_000))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	odd := bytes.Clone(whole.Bytes())
+	odd[len(odd)-6] ^= 1 // of the checksum
+	head := bytes.Clone(whole.Bytes())
+	head[2] = 7
+	for name, text := range map[string][]byte{
+		"cut": whole.Bytes()[:whole.Len()/2], "cut head": whole.Bytes()[:5], "checksum": odd, "method": head,
+	} {
+		file := filepath.Join(t.TempDir(), "f.csv.gz")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := CSV{Source: dataset.FileSource(file)}.Input("a")
+		if disdel.KindOf(err) != disdel.Invalid || !strings.Contains(fmt.Sprint(err), "damaged") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (l *labels) fault() string {
 	}
 	for _, text := range l.names {
 		if !utf8.ValidString(text) {
-			return fmt.Sprintf("%.40q is no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT", text)
+			return fmt.Sprintf("%.40q is %s", text, notUTF8)
 		}
 	}
 	return ""

@@ -95,8 +95,9 @@ func (p *pngReader) read(file []byte, channels, height, width int, to []byte) bo
 // unpack fills the rows from a zlib stream (RFC 1950), behind which nothing comes.
 func (p *pngReader) unpack() bool {
 	in := p.data.all()
-	const head, method, dictionary = 2, 8, 0x20
-	if len(in) < head || in[0]&15 != method || in[1]&dictionary != 0 || binary.BigEndian.Uint16(in)%31 != 0 {
+	const head, method, window, dictionary = 2, 8, 7, 0x20
+	if len(in) < head || in[0]&15 != method || in[0]>>4 > window || in[1]&dictionary != 0 ||
+		binary.BigEndian.Uint16(in)%31 != 0 {
 		return false
 	}
 	p.packed.Reset(in[head:])

@@ -118,4 +118,10 @@ func TestDamagedPNG(t *testing.T) {
 	if _, err := planes(bad, 3); err == nil || p.read(bad, 3, 7, 9, got) {
 		t.Errorf("other pixels than those that were packed: %v", err)
 	}
+	bad = bytes.Clone(file.Bytes()) // a window that is wider than any is, with its check and its chunk's checksum right
+	copy(bad[begin+4:], []byte{0x88, 0x1c})
+	binary.BigEndian.PutUint32(bad[end:], crc32.ChecksumIEEE(bad[begin:end]))
+	if _, err := planes(bad, 3); err == nil || p.read(bad, 3, 7, 9, got) {
+		t.Errorf("a window of 64 KiB: %v", err)
+	}
 }

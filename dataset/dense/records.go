@@ -172,6 +172,9 @@ func (t *table) broken(from dataset.Source, err error) error {
 			Hint: "a field with quotes or separators stands in quotes, and a quote in it is doubled",
 		}}}
 	}
+	if said := new(disdel.Error); errors.As(err, &said) {
+		return err
+	}
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + from.Name, Err: err}
 }
 

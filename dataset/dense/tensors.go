@@ -28,7 +28,8 @@ func Tensors(file string) (a Arrays, err error) {
 	if err != nil {
 		return a, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read " + file, Msg: disdel.AsError(err).Msg,
-			Hint: "--safetensors takes what safetensors.numpy.save_file wrote, of float32, uint8, int32 and int64",
+			Hint: "--safetensors takes what safetensors.numpy.save_file wrote, of float32, uint8, int32 and int64; " +
+				"of PyTorch, x.float() makes the first of half precision, and x.byte() the second of truth values",
 		}
 	}
 	there := map[string]dataset.Source{}

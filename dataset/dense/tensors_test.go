@@ -2,6 +2,7 @@ package dense
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,14 @@ func TestWhatIsNoFileOfTensors(t *testing.T) {
 	if err := os.WriteFile(text, []byte("a,b\n1,2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	half := filepath.Join(t.TempDir(), "half")
+	head := `{"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}`
+	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head+"\x00\x00"...)
+	if err := os.WriteFile(half, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{
+		half:  `tensor "x" has values of type "BF16"; F32,`,
 		other: "it has the arrays weights", text: "does not fit", text + "x": "no such file",
 	} {
 		if _, err := Tensors(name); disdel.KindOf(err) != disdel.Invalid || !strings.Contains(err.Error(), want) {

@@ -2,6 +2,7 @@ package dense
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel/dataset"
 )
@@ -57,11 +58,32 @@ func (t *table) understood() dataset.Understood {
 			fmt.Sprintf("held-out rows have %d texts that no row to learn from has; they are kept as missing",
 				t.unknown))
 	}
+	u.Notes = append(u.Notes, t.almostNumbers()...)
 	if t.Shape == nil && t.pixels() {
 		u.Notes = append(u.Notes,
 			"all values are whole numbers from 0 to 255; if rows are images, add --shape 1xHEIGHTxWIDTH --overwrite")
 	}
 	return u
+}
+
+// almostNumbers tells of columns that are numbers to people, and became categories.
+func (t *table) almostNumbers() (list []string) {
+	for i := range t.columns {
+		c := &t.columns[i]
+		at := slices.IndexFunc(c.Categories, func(text string) bool { return almost(text) != "" })
+		if at < 0 || c.passed != "" || slices.ContainsFunc(c.Categories, isText) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s is kept as %d categories and not as numbers, as it has %.40q%s",
+			c.Name, len(c.Categories), c.Categories[at], almost(c.Categories[at])))
+	}
+	return list
+}
+
+// isText tells whether a text is no number to anybody.
+func isText(text string) bool {
+	_, ok := number(text)
+	return !ok && almost(text) == ""
 }
 
 // kept says how values are kept.

@@ -105,6 +105,10 @@ func notes(t *testing.T, s *history.Store) {
 	if _, err := s.WriteNote(ctx, history.Note{Kind: history.NoteKey, Name: "../x"}); !errors.Is(err, disdel.Invalid) {
 		t.Errorf("no name: %v", err)
 	}
+	id, err := s.Identity(ctx)
+	if again, e := s.Identity(ctx); err != nil || e != nil || id == "" || again != id {
+		t.Errorf("it is %q, %v, and then %q, %v", id, err, again, e)
+	}
 }
 
 // tenants checks that a tenant sees its own records alone.

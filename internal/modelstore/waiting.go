@@ -2,6 +2,7 @@ package modelstore
 
 import (
 	"context"
+	"errors"
 	"path"
 	"time"
 
@@ -38,20 +39,21 @@ func (s *Store) EndWait(ctx context.Context, name string) error {
 	return err
 }
 
-// Waiting is all who wait, as far as they could be read.
-func (s *Store) Waiting(ctx context.Context) (all []Waiting, err error) {
+// Waiting is all who wait. Of those whose notes cannot be read it says in its error, and goes on.
+func (s *Store) Waiting(ctx context.Context) (all []Waiting, unread error) {
 	for o, err := range s.bucket.List(ctx, waitingFolder+"/") {
 		if err != nil {
-			return all, blobs.Wrap(err, "see who waits", waitingFolder)
+			return all, errors.Join(unread, blobs.Wrap(err, "see who waits", waitingFolder))
 		}
 		who, err := blobs.ReadUpTo(ctx, s.bucket, o.Key, mostWho)
 		if err = blobs.Wrap(err, "see who waits", o.Key); disdel.KindOf(err) == disdel.NotFound {
 			continue // he is done
 		}
 		if err != nil {
-			return all, err
+			unread = errors.Join(unread, err)
+			continue
 		}
 		all = append(all, Waiting{Name: path.Base(o.Key), Who: who, Since: o.Written})
 	}
-	return all, nil
+	return all, unread
 }

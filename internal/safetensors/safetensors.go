@@ -342,6 +342,9 @@ func tensors(fields map[string]json.RawMessage, length int64) (f File, offsets m
 		if err := strict(raw, &e); err != nil {
 			return f, nil, corrupt("tensor %q: %v", name, err)
 		}
+		if e.DType.Size() == 0 {
+			return f, nil, corrupt("tensor %q has values of type %.20q; F32, U8, I32 and I64 are read", name, e.DType)
+		}
 		want, err := size(e.DType, e.Shape)
 		from, to := e.Offsets[0], e.Offsets[1]
 		if err != nil || from < 0 || to < from || to > length || to-from != want {

@@ -80,9 +80,9 @@ func (l *lines) quiet() {
 	if !l.begun {
 		return
 	}
+	l.control.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
 	if !l.told {
-		l.control.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
-		io.WriteString(l.w, "\n")                        //nolint:errcheck // who writes the next answer finds out
+		io.WriteString(l.w, "\n") //nolint:errcheck // who writes the next answer finds out
 	}
 	l.told = false
 	l.control.Flush() //nolint:errcheck // the same

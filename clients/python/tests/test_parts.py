@@ -125,6 +125,11 @@ def test_rows_that_are_none() -> None:
         ([1, 2], [0, 1], "of shape"),
         ([[[[[1]]]]], [0], "of shape"),
         ([[[1], []]], [0], "several lengths"),
+        ([["a"]], [0], "'a' is text"),
+        ([[None]], [0], "no number"),
+        ([[1e39]], [0], "no number"),
+        ([[1]], [float("nan")], "no number"),
+        ([[1]], [None], "no number"),
     ]:
         with pytest.raises(disdel.Invalid, match=why):
             dense_rows([(inputs, labels)], "t", None)

@@ -44,6 +44,13 @@ class _Rows:
 
 
 def _array(inputs: Any, labels: Any) -> _Rows:
+    try:
+        return _read(inputs, labels)
+    except (TypeError, ValueError, OverflowError, struct.error) as error:  # of text, of None, of 1e39
+        raise _wrong("a value is no number of float32, or a label none at all: %s" % error) from error
+
+
+def _read(inputs: Any, labels: Any) -> _Rows:
     classes = _classes(labels)
     if hasattr(inputs, "detach"):
         inputs = inputs.detach().cpu().numpy()
@@ -83,6 +90,8 @@ def _sample(shape: Tuple[int, ...]) -> List[int]:
 
 def _nested(row: Any) -> Tuple[int, ...]:
     """The shape of nested lists, all of a depth as long as the first."""
+    if isinstance(row, (str, bytes)):
+        raise _wrong("%.40r is text, and values are numbers" % row)
     if not hasattr(row, "__len__"):
         return ()
     inner = {_nested(part) for part in row}
