@@ -3130,53 +3130,44 @@ loop134:
 // func sgd512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·sgd512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), DI
-	MOVQ         (DI), AX
-	MOVQ         8(DI), CX
-	MOVQ         16(DI), DX
-	MOVQ         24(DI), BX
-	MOVQ         32(DI), SI
-	VBROADCASTSS 40(DI), Z15
-	VBROADCASTSS 44(DI), Z14
-	VBROADCASTSS 48(DI), Z13
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Z15
+	VBROADCASTSS 44(AX), Z14
+	VBROADCASTSS 48(AX), Z13
 
 big135:
-	CMPQ        SI, $0x00000040
+	CMPQ        DI, $0x00000040
 	JB          small136
-	MOVQ        AX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (AX), Z0
-	VMULPS      (CX), Z13, Z1
+	VMOVUPS     (CX), Z0
+	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VFMADD231PS Z15, Z1, Z0
-	VMOVUPS     Z0, (AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Z0, (CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         big135
 
 small136:
-	TESTQ       SI, SI
+	TESTQ       DI, DI
 	JZ          out137
-	VMOVUPS     (AX), Z0
-	VMULPS      (CX), Z13, Z1
+	VMOVUPS     (CX), Z0
+	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VFMADD231PS Z15, Z1, Z0
-	VMOVUPS     Z0, (AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Z0, (CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         small136
 
 out137:
@@ -3186,75 +3177,57 @@ out137:
 // func momentum512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·momentum512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), DI
-	MOVQ         (DI), AX
-	MOVQ         8(DI), CX
-	MOVQ         16(DI), DX
-	MOVQ         24(DI), BX
-	MOVQ         32(DI), SI
-	VBROADCASTSS 40(DI), Z15
-	VBROADCASTSS 44(DI), Z14
-	VBROADCASTSS 48(DI), Z13
-	VBROADCASTSS 52(DI), Z12
-	VBROADCASTSS 56(DI), Z11
-	VBROADCASTSS 60(DI), Z10
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Z15
+	VBROADCASTSS 44(AX), Z14
+	VBROADCASTSS 48(AX), Z13
+	VBROADCASTSS 52(AX), Z12
+	VBROADCASTSS 56(AX), Z11
+	VBROADCASTSS 60(AX), Z10
 
 big138:
-	CMPQ        SI, $0x00000040
+	CMPQ        DI, $0x00000040
 	JB          small139
-	MOVQ        AX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	MOVQ        DX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (AX), Z0
-	VMULPS      (CX), Z13, Z1
+	VMOVUPS     (CX), Z0
+	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
-	VMULPS      (DX), Z12, Z2
+	VMULPS      (BX), Z12, Z2
 	VADDPS      Z1, Z2, Z2
-	VMOVUPS     Z2, (DX)
+	VMOVUPS     Z2, (BX)
 	VMULPS      Z11, Z2, Z2
 	VFMADD231PS Z10, Z1, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Z0, (CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         big138
 
 small139:
-	TESTQ       SI, SI
+	TESTQ       DI, DI
 	JZ          out140
-	VMOVUPS     (AX), Z0
-	VMULPS      (CX), Z13, Z1
+	VMOVUPS     (CX), Z0
+	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
-	VMULPS      (DX), Z12, Z2
+	VMULPS      (BX), Z12, Z2
 	VADDPS      Z1, Z2, Z2
-	VMOVUPS     Z2, (DX)
+	VMOVUPS     Z2, (BX)
 	VMULPS      Z11, Z2, Z2
 	VFMADD231PS Z10, Z1, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Z0, (CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         small139
 
 out140:
@@ -3264,102 +3237,75 @@ out140:
 // func adam512(args uintptr)
 // Requires: AVX, AVX512F
 TEXT ·adam512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), DI
-	MOVQ         (DI), AX
-	MOVQ         8(DI), CX
-	MOVQ         16(DI), DX
-	MOVQ         24(DI), BX
-	MOVQ         32(DI), SI
-	VBROADCASTSS 40(DI), Z15
-	VBROADCASTSS 44(DI), Z14
-	VBROADCASTSS 48(DI), Z13
-	VBROADCASTSS 52(DI), Z12
-	VBROADCASTSS 56(DI), Z11
-	VBROADCASTSS 60(DI), Z10
-	VBROADCASTSS 64(DI), Z9
-	VBROADCASTSS 68(DI), Z8
-	VBROADCASTSS 72(DI), Z7
-	VBROADCASTSS 76(DI), Z6
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Z15
+	VBROADCASTSS 44(AX), Z14
+	VBROADCASTSS 48(AX), Z13
+	VBROADCASTSS 52(AX), Z12
+	VBROADCASTSS 56(AX), Z11
+	VBROADCASTSS 60(AX), Z10
+	VBROADCASTSS 64(AX), Z9
+	VBROADCASTSS 68(AX), Z8
+	VBROADCASTSS 72(AX), Z7
+	VBROADCASTSS 76(AX), Z6
 
 big141:
-	CMPQ        SI, $0x00000040
+	CMPQ        DI, $0x00000040
 	JB          small142
-	MOVQ        AX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	MOVQ        DX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	MOVQ        BX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (AX), Z0
-	VMULPS      (CX), Z13, Z1
+	VMOVUPS     (CX), Z0
+	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VMULPS      Z6, Z0, Z0
-	VMULPS      (DX), Z12, Z2
+	VMULPS      (BX), Z12, Z2
 	VFMADD231PS Z11, Z1, Z2
-	VMOVUPS     Z2, (DX)
+	VMOVUPS     Z2, (BX)
 	VMULPS      Z1, Z1, Z1
-	VMULPS      (BX), Z10, Z3
+	VMULPS      (SI), Z10, Z3
 	VFMADD231PS Z9, Z1, Z3
-	VMOVUPS     Z3, (BX)
+	VMOVUPS     Z3, (SI)
 	VSQRTPS     Z3, Z3
 	VMULPS      Z8, Z3, Z3
 	VADDPS      Z7, Z3, Z3
 	VDIVPS      Z3, Z2, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Z0, (CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         big141
 
 small142:
-	TESTQ       SI, SI
+	TESTQ       DI, DI
 	JZ          out143
-	VMOVUPS     (AX), Z0
-	VMULPS      (CX), Z13, Z1
+	VMOVUPS     (CX), Z0
+	VMULPS      (DX), Z13, Z1
 	VFMADD231PS Z14, Z0, Z1
 	VMULPS      Z6, Z0, Z0
-	VMULPS      (DX), Z12, Z2
+	VMULPS      (BX), Z12, Z2
 	VFMADD231PS Z11, Z1, Z2
-	VMOVUPS     Z2, (DX)
+	VMOVUPS     Z2, (BX)
 	VMULPS      Z1, Z1, Z1
-	VMULPS      (BX), Z10, Z3
+	VMULPS      (SI), Z10, Z3
 	VFMADD231PS Z9, Z1, Z3
-	VMOVUPS     Z3, (BX)
+	VMOVUPS     Z3, (SI)
 	VSQRTPS     Z3, Z3
 	VMULPS      Z8, Z3, Z3
 	VADDPS      Z7, Z3, Z3
 	VDIVPS      Z3, Z2, Z2
 	VFMADD231PS Z15, Z2, Z0
-	VMOVUPS     Z0, (AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Z0, (CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         small142
 
 out143:
@@ -8864,58 +8810,49 @@ loop339:
 // func sgd256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·sgd256(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), DI
-	MOVQ         (DI), AX
-	MOVQ         8(DI), CX
-	MOVQ         16(DI), DX
-	MOVQ         24(DI), BX
-	MOVQ         32(DI), SI
-	VBROADCASTSS 40(DI), Y15
-	VBROADCASTSS 44(DI), Y14
-	VBROADCASTSS 48(DI), Y13
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Y15
+	VBROADCASTSS 44(AX), Y14
+	VBROADCASTSS 48(AX), Y13
 
 big340:
-	CMPQ        SI, $0x00000020
+	CMPQ        DI, $0x00000020
 	JB          small341
-	MOVQ        AX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (AX), Y0
-	VMULPS      (CX), Y13, Y1
+	VMOVUPS     (CX), Y0
+	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VFMADD231PS Y15, Y1, Y0
-	VMOVUPS     Y0, (AX)
-	ADDQ        $0x00000020, AX
+	VMOVUPS     Y0, (CX)
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
-	SUBQ        $0x00000020, SI
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000020, DI
 	JMP         big340
 
 small341:
-	TESTQ       SI, SI
+	TESTQ       DI, DI
 	JZ          out342
-	VMOVUPS     (AX), Y0
-	VMULPS      (CX), Y13, Y1
+	VMOVUPS     (CX), Y0
+	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VFMADD231PS Y15, Y1, Y0
-	VMOVUPS     Y0, (AX)
-	VMOVUPS     32(AX), Y0
-	VMULPS      32(CX), Y13, Y1
+	VMOVUPS     Y0, (CX)
+	VMOVUPS     32(CX), Y0
+	VMULPS      32(DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VFMADD231PS Y15, Y1, Y0
-	VMOVUPS     Y0, 32(AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Y0, 32(CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         small341
 
 out342:
@@ -8925,85 +8862,67 @@ out342:
 // func momentum256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·momentum256(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), DI
-	MOVQ         (DI), AX
-	MOVQ         8(DI), CX
-	MOVQ         16(DI), DX
-	MOVQ         24(DI), BX
-	MOVQ         32(DI), SI
-	VBROADCASTSS 40(DI), Y15
-	VBROADCASTSS 44(DI), Y14
-	VBROADCASTSS 48(DI), Y13
-	VBROADCASTSS 52(DI), Y12
-	VBROADCASTSS 56(DI), Y11
-	VBROADCASTSS 60(DI), Y10
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Y15
+	VBROADCASTSS 44(AX), Y14
+	VBROADCASTSS 48(AX), Y13
+	VBROADCASTSS 52(AX), Y12
+	VBROADCASTSS 56(AX), Y11
+	VBROADCASTSS 60(AX), Y10
 
 big343:
-	CMPQ        SI, $0x00000020
+	CMPQ        DI, $0x00000020
 	JB          small344
-	MOVQ        AX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	MOVQ        DX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (AX), Y0
-	VMULPS      (CX), Y13, Y1
+	VMOVUPS     (CX), Y0
+	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
-	VMULPS      (DX), Y12, Y2
+	VMULPS      (BX), Y12, Y2
 	VADDPS      Y1, Y2, Y2
-	VMOVUPS     Y2, (DX)
+	VMOVUPS     Y2, (BX)
 	VMULPS      Y11, Y2, Y2
 	VFMADD231PS Y10, Y1, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (AX)
-	ADDQ        $0x00000020, AX
+	VMOVUPS     Y0, (CX)
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
-	SUBQ        $0x00000020, SI
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000020, DI
 	JMP         big343
 
 small344:
-	TESTQ       SI, SI
+	TESTQ       DI, DI
 	JZ          out345
-	VMOVUPS     (AX), Y0
-	VMULPS      (CX), Y13, Y1
+	VMOVUPS     (CX), Y0
+	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
-	VMULPS      (DX), Y12, Y2
+	VMULPS      (BX), Y12, Y2
 	VADDPS      Y1, Y2, Y2
-	VMOVUPS     Y2, (DX)
+	VMOVUPS     Y2, (BX)
 	VMULPS      Y11, Y2, Y2
 	VFMADD231PS Y10, Y1, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (AX)
-	VMOVUPS     32(AX), Y0
-	VMULPS      32(CX), Y13, Y1
+	VMOVUPS     Y0, (CX)
+	VMOVUPS     32(CX), Y0
+	VMULPS      32(DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
-	VMULPS      32(DX), Y12, Y2
+	VMULPS      32(BX), Y12, Y2
 	VADDPS      Y1, Y2, Y2
-	VMOVUPS     Y2, 32(DX)
+	VMOVUPS     Y2, 32(BX)
 	VMULPS      Y11, Y2, Y2
 	VFMADD231PS Y10, Y1, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, 32(AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Y0, 32(CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         small344
 
 out345:
@@ -9013,119 +8932,92 @@ out345:
 // func adam256(args uintptr)
 // Requires: AVX, FMA3
 TEXT ·adam256(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), DI
-	MOVQ         (DI), AX
-	MOVQ         8(DI), CX
-	MOVQ         16(DI), DX
-	MOVQ         24(DI), BX
-	MOVQ         32(DI), SI
-	VBROADCASTSS 40(DI), Y15
-	VBROADCASTSS 44(DI), Y14
-	VBROADCASTSS 48(DI), Y13
-	VBROADCASTSS 52(DI), Y12
-	VBROADCASTSS 56(DI), Y11
-	VBROADCASTSS 60(DI), Y10
-	VBROADCASTSS 64(DI), Y9
-	VBROADCASTSS 68(DI), Y8
-	VBROADCASTSS 72(DI), Y7
-	VBROADCASTSS 76(DI), Y6
+	MOVQ         args+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	VBROADCASTSS 40(AX), Y15
+	VBROADCASTSS 44(AX), Y14
+	VBROADCASTSS 48(AX), Y13
+	VBROADCASTSS 52(AX), Y12
+	VBROADCASTSS 56(AX), Y11
+	VBROADCASTSS 60(AX), Y10
+	VBROADCASTSS 64(AX), Y9
+	VBROADCASTSS 68(AX), Y8
+	VBROADCASTSS 72(AX), Y7
+	VBROADCASTSS 76(AX), Y6
 
 big346:
-	CMPQ        SI, $0x00000020
+	CMPQ        DI, $0x00000020
 	JB          small347
-	MOVQ        AX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	MOVQ        DX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	MOVQ        BX, R11
-	BYTE        $0x41
-	BYTE        $0x0f
-	BYTE        $0x0d
-	BYTE        $0x8b
-	BYTE        $0x00
-	BYTE        $0x02
-	BYTE        $0x00
-	BYTE        $0x00
-	VMOVUPS     (AX), Y0
-	VMULPS      (CX), Y13, Y1
+	VMOVUPS     (CX), Y0
+	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VMULPS      Y6, Y0, Y0
-	VMULPS      (DX), Y12, Y2
+	VMULPS      (BX), Y12, Y2
 	VFMADD231PS Y11, Y1, Y2
-	VMOVUPS     Y2, (DX)
+	VMOVUPS     Y2, (BX)
 	VMULPS      Y1, Y1, Y1
-	VMULPS      (BX), Y10, Y3
+	VMULPS      (SI), Y10, Y3
 	VFMADD231PS Y9, Y1, Y3
-	VMOVUPS     Y3, (BX)
+	VMOVUPS     Y3, (SI)
 	VSQRTPS     Y3, Y3
 	VMULPS      Y8, Y3, Y3
 	VADDPS      Y7, Y3, Y3
 	VDIVPS      Y3, Y2, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (AX)
-	ADDQ        $0x00000020, AX
+	VMOVUPS     Y0, (CX)
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
-	SUBQ        $0x00000020, SI
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000020, DI
 	JMP         big346
 
 small347:
-	TESTQ       SI, SI
+	TESTQ       DI, DI
 	JZ          out348
-	VMOVUPS     (AX), Y0
-	VMULPS      (CX), Y13, Y1
+	VMOVUPS     (CX), Y0
+	VMULPS      (DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VMULPS      Y6, Y0, Y0
-	VMULPS      (DX), Y12, Y2
+	VMULPS      (BX), Y12, Y2
 	VFMADD231PS Y11, Y1, Y2
-	VMOVUPS     Y2, (DX)
+	VMOVUPS     Y2, (BX)
 	VMULPS      Y1, Y1, Y1
-	VMULPS      (BX), Y10, Y3
+	VMULPS      (SI), Y10, Y3
 	VFMADD231PS Y9, Y1, Y3
-	VMOVUPS     Y3, (BX)
+	VMOVUPS     Y3, (SI)
 	VSQRTPS     Y3, Y3
 	VMULPS      Y8, Y3, Y3
 	VADDPS      Y7, Y3, Y3
 	VDIVPS      Y3, Y2, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, (AX)
-	VMOVUPS     32(AX), Y0
-	VMULPS      32(CX), Y13, Y1
+	VMOVUPS     Y0, (CX)
+	VMOVUPS     32(CX), Y0
+	VMULPS      32(DX), Y13, Y1
 	VFMADD231PS Y14, Y0, Y1
 	VMULPS      Y6, Y0, Y0
-	VMULPS      32(DX), Y12, Y2
+	VMULPS      32(BX), Y12, Y2
 	VFMADD231PS Y11, Y1, Y2
-	VMOVUPS     Y2, 32(DX)
+	VMOVUPS     Y2, 32(BX)
 	VMULPS      Y1, Y1, Y1
-	VMULPS      32(BX), Y10, Y3
+	VMULPS      32(SI), Y10, Y3
 	VFMADD231PS Y9, Y1, Y3
-	VMOVUPS     Y3, 32(BX)
+	VMOVUPS     Y3, 32(SI)
 	VSQRTPS     Y3, Y3
 	VMULPS      Y8, Y3, Y3
 	VADDPS      Y7, Y3, Y3
 	VDIVPS      Y3, Y2, Y2
 	VFMADD231PS Y15, Y2, Y0
-	VMOVUPS     Y0, 32(AX)
-	ADDQ        $0x00000040, AX
+	VMOVUPS     Y0, 32(CX)
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
-	SUBQ        $0x00000040, SI
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000040, DI
 	JMP         small347
 
 out348:

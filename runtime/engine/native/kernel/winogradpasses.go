@@ -8,14 +8,14 @@ func (w *Worker) winograd(c *Conv) {
 	f := &w.flow
 	w.clearZeros()
 	switch {
-	case f.apart(w.N):
-		w.turnKernels(c)
-		w.Sync()
-		w.passesApart()
 	case f.whole(w.N, f.k/lanes) && !w.rounds:
 		w.turnImage(0, f.total)
 		w.Sync()
 		w.wholePass(c)
+	case f.apart(w.N):
+		w.turnKernels(c)
+		w.Sync()
+		w.passesApart()
 	default:
 		w.turnKernels(c)
 		if w.rounds { // weights were rounded where the panels will be
@@ -52,12 +52,11 @@ func (w *Worker) passes() {
 // others: about what a second-level cache holds beside a unit's panels.
 const apartKernels = 192 << 10
 
-// apart tells whether each worker has passes of its own, of units that nobody else computes: then no core reads panels
-// that another has just written, and there are no barriers between passes. There have to be panels for a unit of each,
-// and units enough for equal shares, or as many for each.
+// apart tells whether each worker has passes of its own, of units that nobody else computes: there are so many passes
+// then, of so little, that the barriers of common ones would be some percent of the time. There have to be panels for a
+// unit of each, and units enough for equal shares.
 func (f *flow) apart(workers int) bool {
-	equal := f.total >= 16*workers || f.total >= 2*workers && f.total%workers == 0
-	return workers > 1 && equal && f.units >= workers && f.points()*f.c*f.k <= apartKernels
+	return workers > 1 && f.units >= workers && f.total >= 16*workers && f.points()*f.c*f.k <= apartKernels
 }
 
 // passesApart takes units, for passes in this worker's part of the panels.

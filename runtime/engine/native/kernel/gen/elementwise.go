@@ -6,11 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// each walks n bytes of up to four arrays, several vectors at a time. Arguments: see elementArgs. Arrays that are written
-// are fetched some lines ahead, as this core's own.
-func (s isa) each(name, doc string, unroll int, before func(args reg.Register),
-	body func(m func(array, i int) operand.Mem, i int), written ...int,
-) {
+// each walks n bytes of up to four arrays, several vectors at a time. Arguments: see elementArgs.
+func (s isa) each(name, doc string, unroll int, before func(args reg.Register), body func(m func(array, i int) operand.Mem, i int)) {
 	args := s.function(name, doc)
 	p := []reg.GPVirtual{field(args, 0), field(args, 8), field(args, 16), field(args, 24)}
 	n := field(args, 32)
@@ -22,9 +19,6 @@ func (s isa) each(name, doc string, unroll int, before func(args reg.Register),
 	Label(big)
 	CMPQ(n, operand.U32(unroll*s.size))
 	JB(operand.LabelRef(small))
-	for _, array := range written {
-		own(p[array], 8*64)
-	}
 	for i := range unroll {
 		body(m, i)
 	}
@@ -157,7 +151,7 @@ func (s isa) optimizers() {
 		s.fma(14, 0, 1)
 		s.fma(15, 1, 0)
 		s.store(0, m(dst, i))
-	}, dst)
+	})
 	// s3 momentum, s4 share of the velocity and s5 of the gradient in the step (plain: 1, 0; Nesterov: momentum, 1)
 	s.each("momentum", "is SGD with momentum: v = mu v + g; w -= lr (s4 v + s5 g).", 1, func(args reg.Register) {
 		sc(args, 0, 15)
@@ -177,7 +171,7 @@ func (s isa) optimizers() {
 		s.fma(10, 1, 2)
 		s.fma(15, 2, 0)
 		s.store(0, m(dst, i))
-	}, dst, srcB)
+	})
 	// s0 -lr/(1-b1^t), s1 L2 decay, s2 scale, s3 b1, s4 1-b1, s5 b2, s6 1-b2, s7 1/sqrt(1-b2^t), s8 eps, s9 1 - lr x AdamW's decay
 	s.each("adam", "is Adam and AdamW.", 1, func(args reg.Register) {
 		for i, r := range []int{15, 14, 13, 12, 11, 10, 9, 8, 7, 6} {
@@ -201,5 +195,5 @@ func (s isa) optimizers() {
 		s.div(3, 2, 2)
 		s.fma(15, 2, 0)
 		s.store(0, m(dst, i))
-	}, dst, srcB, srcC)
+	})
 }

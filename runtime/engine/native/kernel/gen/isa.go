@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -154,17 +152,5 @@ func loop(counter reg.Register, step int, body func()) {
 func advance(bytes int, pointers ...reg.Register) {
 	for _, p := range pointers {
 		ADDQ(operand.U32(bytes), p)
-	}
-}
-
-// own asks for the cache line at disp beyond p, to write to it (PREFETCHW, which the assembler has no name for): a line
-// that another core has read takes as long to become this one's as one that is not there, and stores wait in order.
-func own(p reg.Register, disp int) {
-	MOVQ(p, reg.R11)
-	code := binary.LittleEndian.AppendUint32([]byte{0x41, 0x0f, 0x0d, 0x8b}, uint32(disp))
-	for _, b := range code {
-		Instruction(&ir.Instruction{
-			Opcode: "BYTE", Operands: []operand.Op{operand.U8(b)}, Inputs: []operand.Op{reg.R11},
-		})
 	}
 }
