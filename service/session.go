@@ -17,7 +17,7 @@ type session struct {
 	s        *core
 	history  *history.Store
 	identity string                     // of the history
-	later   map[disdel.JobID]time.Time // when to try again to take a job over; of the loop alone
+	later    map[disdel.JobID]time.Time // when to try again to take a job over; of the loop alone
 
 	mu   sync.Mutex
 	note history.Note // guarded by mu: the newest state that was written
