@@ -14,8 +14,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
-// BenchmarkLayers tells where the time of a step of training goes, and that of a prediction of one row: the least of all steps, a line a
-// layer, the most expensive first, and a sum for each kind of layer. `go test -bench Layers/inceptionv3 -benchtime 5x`.
+// BenchmarkLayers tells where the time of a step of training goes, and that of a prediction of one row: the least of
+// all steps, a line a layer, the most expensive first, and a sum for each kind of layer.
+// `go test -bench Layers/inceptionv3 -benchtime 5x`.
 func BenchmarkLayers(b *testing.B) {
 	for _, n := range []struct {
 		name  string

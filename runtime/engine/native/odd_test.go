@@ -19,7 +19,8 @@ func drawn(t *testing.T, seed uint64) *model.Graph {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 77))
 	pick := func(from ...int) int { return from[rng.IntN(len(from))] }
-	b := model.NewBuilder(fmt.Sprintf("drawn-%d", seed), model.Shape{pick(1, 1, 3, 7, 33), 5 + rng.IntN(30), 5 + rng.IntN(30)})
+	input := model.Shape{pick(1, 1, 3, 7, 33), 5 + rng.IntN(30), 5 + rng.IntN(30)}
+	b := model.NewBuilder(fmt.Sprintf("drawn-%d", seed), input)
 	window := func(in model.Shape, most, stride int) model.Window {
 		w := model.Window{
 			Kernel:   model.Sides{H: 1 + rng.IntN(min(most, in[1])), W: 1 + rng.IntN(min(most, in[2]))},

@@ -14,7 +14,8 @@ func sets() []Set {
 	x := cpu.X86
 	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasFMA {
 		s := Set{
-			Name: "avx512", tiles: []int{8, 6, 4, 2}, line: []int{tallRows, 10, 8, 6, 4, 2}, tall: tallRows, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8,
+			Name: "avx512", tiles: []int{8, 6, 4, 2}, line: []int{tallRows, 10, 8, 6, 4, 2},
+			tall: tallRows, vectors: 2, pairs: [2]int{3, 6}, step: 64, block: 8,
 			square: 16, f: avx512(), exact: exact256(), peak: peak512, peakFlops: 4 * 12 * 16 * 2,
 		}
 		if x.HasAVX512BF16 {
@@ -26,7 +27,8 @@ func sets() []Set {
 	}
 	if x.HasAVX2 && x.HasFMA {
 		out = append(out, Set{
-			Name: "avx2", tiles: []int{6, 4, 2}, line: []int{6, 4, 2}, vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(),
+			Name: "avx2", tiles: []int{6, 4, 2}, line: []int{6, 4, 2},
+			vectors: 1, pairs: [2]int{2, 4}, step: 32, block: 4, square: 8, f: avx2(),
 			exact: exact256(), peak: peak256, peakFlops: 4 * 12 * 8 * 2,
 		})
 	}

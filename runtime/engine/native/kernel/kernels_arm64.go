@@ -6,7 +6,8 @@ package kernel
 func sets() []Set {
 	return []Set{
 		{
-			Name: "neon", tiles: []int{6, 4, 2}, line: []int{6, 4, 2}, vectors: 1, pairs: [2]int{4, 6}, step: 16, block: 4, square: 8, f: neon(),
+			Name: "neon", tiles: []int{6, 4, 2}, line: []int{6, 4, 2},
+			vectors: 1, pairs: [2]int{4, 6}, step: 16, block: 4, square: 8, f: neon(),
 			exact: exactNeon(), peak: peakNeon, peakFlops: 4 * 24 * 4 * 2,
 		},
 		portable(),

@@ -19,7 +19,8 @@ func portable() Set {
 	portableHalves(&f)
 	f.winograd = portableWinograd()
 	return Set{
-		Name: "portable", tiles: []int{8, 6, 4, 2}, line: []int{8, 6, 4, 2}, vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,
+		Name: "portable", tiles: []int{8, 6, 4, 2}, line: []int{8, 6, 4, 2},
+		vectors: 2, pairs: [2]int{3, 6}, step: 4 * lanes, block: 1,
 		square: 16, f: f, exact: exactPortable(), peak: func(int) {},
 	}
 }

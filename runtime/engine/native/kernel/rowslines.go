@@ -60,8 +60,8 @@ func (w *Worker) cutLine(way axis) {
 // leastRows are the rows of a tile below which it takes no less time: each sum waits for its last multiply-add.
 const leastRows = 4
 
-// nextTile is how many rows the next tile has where left outputs of a line of all are not computed: the largest tile's, until
-// one or two tiles hold the rest, which are those that cost least. 0: all are fewer than any tile has.
+// nextTile is how many rows the next tile has where left outputs of a line of all are not computed: the largest tile's,
+// until one or two tiles hold the rest, which are those that cost least. 0: all are fewer than any tile has.
 func (w *Worker) nextTile(left, all int) (best int) {
 	if left > 2*w.Set.line[0] {
 		return w.Set.line[0]

@@ -23,8 +23,8 @@ func (w *Worker) byPixels(c *Conv, s *patch, filters int) bool {
 	return vectors*(max(filters, leastRows)*(taps+tileCost)+transposeCost) < n*(taps+tileCost)
 }
 
-// pixels computes a block of filters at a patch, one or two vectors of pixels of a line at a time. The last vector begins
-// earlier where it would be longer than what is left.
+// pixels computes a block of filters at a patch, one or two vectors of pixels of a line at a time. The last vector
+// begins earlier where it would be longer than what is left.
 func (w *Worker) pixels(l *rowsProduct, s *patch, block, filters int) {
 	c, a := l.c, &w.prod
 	columns, line, pixel := int64(s.q1-s.q0), c.In.W, l.out.Pixel()

@@ -227,8 +227,8 @@ func (s isa) correlate(rows, filters int) {
 	done()
 }
 
-// lineRows are the rows of a tile that is one vector wide and used for outputs of a line alone: two of the usual heights
-// would be filled by half.
+// lineRows are the rows of a tile that is one vector wide and used for outputs of a line alone: two of the usual
+// heights would be filled by half.
 const lineRows = 10
 
 // lineBlocks is how many blocks of 16 filters a line takes.
