@@ -365,7 +365,9 @@ func TestOtherWaysThroughTheHouse(t *testing.T) {
 				doc.count("evaluate", 0) == 2
 		}},
 		"sync end": {
-			[]string{"quickstart", "--set", "distribution.sync=end", "--set", "training.epochs=3"},
+			[]string{
+				"quickstart", "--set", "distribution.workers=2", "--set", "distribution.sync=end", "--set", "training.epochs=3",
+			},
 			func(doc resultDocument) bool {
 				return doc.count("train", 0) == 2 && doc.count("aggregate", 1) == 1 && doc.Stopped == ""
 			},
@@ -420,11 +422,11 @@ func TestOtherWaysThroughTheHouse(t *testing.T) {
 	d.nothingStays()
 }
 
-// count is the activations of a task at a level.
+// count is the activations of a task at a level that succeeded: one that others make late, on a busy machine, is retried.
 func (doc *resultDocument) count(task string, level int) int {
 	n := 0
 	for _, a := range doc.Actions {
-		if a.Task == task && a.Level == level {
+		if a.Task == task && a.Level == level && a.Outcome == disdel.OutcomeSuccess.String() {
 			n++
 		}
 	}
