@@ -422,7 +422,7 @@ func TestOtherWaysThroughTheHouse(t *testing.T) {
 	d.nothingStays()
 }
 
-// count is the activations of a task at a level that succeeded: one that others make late, on a busy machine, is retried.
+// count is the activations of a task at a level that succeeded: on busy machines some are retried, or paused.
 func (doc *resultDocument) count(task string, level int) int {
 	n := 0
 	for _, a := range doc.Actions {
