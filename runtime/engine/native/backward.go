@@ -122,7 +122,7 @@ func (l *layer) productBack(w *kernel.Worker, e *Engine, x []float32) {
 		switch add := flow == plan.FlowAdd; {
 		case l.v.Depthwise:
 			w.DepthwiseBackData(g, l.grad, l.weight.value, l.in[0].grad, add)
-		case c.BackTile > 0:
+		case c.BackTile.Is():
 			w.WinogradBackData(c, l.grad, l.weight.value, l.in[0].grad, l.back, add)
 		default:
 			w.BackData(c, l.grad, l.weight.value, l.in[0].grad, add)
@@ -134,7 +134,7 @@ func (l *layer) productBack(w *kernel.Worker, e *Engine, x []float32) {
 		w.Sync()
 		w.DepthwiseBackWeights(g, x, l.grad, l.weight.grad, l.back)
 		w.Sync()
-	case c.Tile > 0:
+	case c.Tile.Is():
 		w.WinogradBackWeights(c, x, l.grad, l.weight.grad, l.back)
 	default:
 		w.BackWeights(c, x, l.grad, l.weight.grad, l.back)

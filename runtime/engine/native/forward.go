@@ -77,13 +77,13 @@ func (l *layer) product(w *kernel.Worker, e *Engine, x []float32) {
 	switch {
 	case l.v.Depthwise && short:
 		w.DepthwiseForward(&l.v.Pool, x, l.roundedTaps(w, l.work[2*plan.Padded(l.v.Image.C):]), l.out)
-	case short && l.v.Conv.Tile == 0:
+	case short && !l.v.Conv.Tile.Is():
 		l.roundedParts(w, l.work, func(b0, b1 int) {
 			w.ForwardPart(&l.v.Conv, b0, b1, x, l.work, values(l.bias), l.out)
 		})
 	case l.v.Depthwise:
 		w.DepthwiseForward(&l.v.Pool, x, l.weight.value, l.out)
-	case l.v.Conv.Tile > 0:
+	case l.v.Conv.Tile.Is():
 		w.WinogradForward(&l.v.Conv, x, l.weight.value, values(l.bias), l.out, l.work)
 	default:
 		w.Forward(&l.v.Conv, x, l.weight.value, values(l.bias), l.out)

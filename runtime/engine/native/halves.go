@@ -72,7 +72,7 @@ func (l *layer) productBackHalves(w *kernel.Worker, x []float32) {
 		switch c := &l.v.Conv; {
 		case l.v.Depthwise:
 			w.DepthwiseBackData(&l.v.Pool, l.grad, l.roundedTaps(w, l.back), dx, add)
-		case c.BackTile > 0:
+		case c.BackTile.Is():
 			w.WinogradBackData(c, l.grad, l.weight.value, dx, l.back, add)
 		default:
 			l.roundedParts(w, l.back, func(b0, b1 int) {
@@ -98,9 +98,9 @@ func (l *layer) weightsBackHalves(w *kernel.Worker, x []float32) {
 			w.DepthwiseBackWeights(g, x, l.grad, dw, l.back)
 		}
 		w.Sync()
-	case c.Tile > 0 && in.v.Short:
+	case c.Tile.Is() && in.v.Short:
 		w.WinogradBackWeightsHalves(c, in.half, l.grad, dw, l.back)
-	case c.Tile > 0:
+	case c.Tile.Is():
 		w.WinogradBackWeights(c, x, l.grad, dw, l.back)
 	case in.v.Short:
 		w.BackWeightsHalves(c, in.half, l.grad, dw, l.back)

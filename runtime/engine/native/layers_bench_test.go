@@ -176,8 +176,8 @@ func (l *layer) shape() string {
 	if k := l.node.Kernel; k.H > 0 {
 		s += fmt.Sprintf(" by %dx%d/%d", k.H, k.W, l.node.Stride.H)
 	}
-	if c := l.v.Conv; c.Tile+c.BackTile > 0 {
-		s += fmt.Sprintf(" F%d,F%d", c.Tile, c.BackTile)
+	if c := l.v.Conv; c.Tile.Is() || c.BackTile.Is() {
+		s += fmt.Sprintf(" %v, %v", c.Tile, c.BackTile)
 	}
 	if l.v.Fused {
 		s += " (fused)"

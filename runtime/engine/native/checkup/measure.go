@@ -107,7 +107,7 @@ func forward(s kernel.Set, c plan.Conv, planned bool) work {
 	team := kernel.NewTeam(s, 1, 1)
 	return work{operations(&c), func() {
 		team.Run(func(w *kernel.Worker) {
-			if c.Tile > 0 {
+			if c.Tile.Is() {
 				w.WinogradForward(&c, x, weights, nil, y, scratch)
 			} else {
 				w.Forward(&c, x, weights, nil, y)

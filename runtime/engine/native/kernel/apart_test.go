@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // waits is how often the workers of a team wait for each other in a job.
@@ -26,7 +27,7 @@ func TestWorkersOfSmallPassesWaitTwice(t *testing.T) {
 		}
 		for range cases {
 			m := 2 + 2*rng.IntN(2)
-			c, rows := winogradGeometry(rng, m)
+			c, rows := winogradGeometry(rng, winograd.Square(winograd.Short(m, 3)))
 			c.Groups, c.ActiveRows, c.In.Lanes = 1, 0, plan.Padded(rows)
 			c.In.H, c.In.W = 8*m+rng.IntN(9), 6*m+rng.IntN(9)
 			c.OH, c.OW = c.In.H+c.Top-rng.IntN(2), c.In.W+c.Left-rng.IntN(2)
@@ -92,10 +93,11 @@ func TestNormsOfManyChannelsWaitOnce(t *testing.T) {
 // Where one pass has all of an image the kernels' matrices are made and used in parts. These come together, to the
 // bits of all of them at once, which is how a team of more workers than blocks of filters computes.
 func TestWinogradInParts(t *testing.T) {
+	f2, f4 := winograd.Square(winograd.Short(2, 3)), winograd.Square(winograd.Short(4, 3))
 	for _, c := range []Conv{
-		{In: Image{C: 176, H: 4, W: 4, Lanes: 32}, Filters: 80, OH: 4, OW: 4, Tile: 4, BackTile: 4},
-		{In: Image{C: 272, H: 2, W: 2, Lanes: 48}, Filters: 64, OH: 2, OW: 2, Tile: 2, BackTile: 2, ReLU: true},
-		{In: Image{C: 64, H: 3, W: 4, Lanes: 16}, Filters: 176, OH: 3, OW: 4, Tile: 4, BackTile: 2},
+		{In: Image{C: 176, H: 4, W: 4, Lanes: 32}, Filters: 80, OH: 4, OW: 4, Tile: f4, BackTile: f4},
+		{In: Image{C: 272, H: 2, W: 2, Lanes: 48}, Filters: 64, OH: 2, OW: 2, Tile: f2, BackTile: f2, ReLU: true},
+		{In: Image{C: 64, H: 3, W: 4, Lanes: 16}, Filters: 176, OH: 3, OW: 4, Tile: f4, BackTile: f2},
 	} {
 		c.KH, c.KW, c.SH, c.SW, c.DH, c.DW, c.Top, c.Left, c.Groups = 3, 3, 1, 1, 1, 1, 1, 1, 1
 		for _, s := range Sets()[:max(1, some(4)*(len(Sets())-1)/4)] {

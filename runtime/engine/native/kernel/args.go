@@ -1,6 +1,10 @@
 package kernel
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
+)
 
 // The argument blocks of the kernels; the generator in gen has their offsets. Sizes and strides are in bytes.
 
@@ -73,10 +77,9 @@ type tapArgs struct {
 	pixels, xPixel, yPixel int64
 }
 
-// winogradArgs are those of the transforms of F(m x m, 3 x 3), with m+2 points a side. An image's tile has (m+2)^2
-// pixels, an output's m^2, and a kernel 9; offs lists them by rows, as bytes from src of an input and of weights and
-// from dst of an output. A panel has a row of width bytes for each channel, and point bytes lie between the panels of
-// two points.
+// winogradArgs are those of the transforms of a tile (see package winograd). The offsets of its pixels, of its outputs or
+// of the kernel's taps are listed by rows, as bytes from src of an input and of weights and from dst of an output. A
+// panel has a row of width bytes for each channel, and point bytes lie between the panels of two points.
 type winogradArgs struct {
 	src, dst  unsafe.Pointer
 	offs, tmp unsafe.Pointer
@@ -87,7 +90,7 @@ type winogradArgs struct {
 	bias      unsafe.Pointer // of an output, a value a channel; nil: none
 	add       int64          // not 0: an output is added to what is there
 	relu      int64          // not 0: store max(0, x)
-	s         [8]float32     // what the matrices hold, see winogradScalars
+	numbers   unsafe.Pointer // of the matrix' program, float32 each
 }
 
 // tiles are the kernels for products, by rows and vectors of 16 values.
@@ -115,11 +118,22 @@ type functions struct {
 	round, shorten func(*elementArgs) // to bfloat16, and its halves
 	widen          func(*halvesArgs)
 
-	winograd [5]transforms // by the side of an output's tile
+	winograd map[winograd.Tile]*transforms
 }
 
 // transforms are those of one Winograd algorithm.
 type transforms struct {
-	input, output, weights func(*winogradArgs)
-	spread, gather         func(*winogradArgs) // transposed: of an output's gradient, and to that of weights
+	input, output, weights transform
+	spread, gather         transform // transposed: of an output's gradient, and to that of weights
+}
+
+// transform is a kernel and the numbers that it is given.
+type transform struct {
+	kernel  func(*winogradArgs)
+	numbers unsafe.Pointer
+}
+
+func (t *transform) run(a *winogradArgs) {
+	a.numbers = t.numbers
+	t.kernel(a)
 }

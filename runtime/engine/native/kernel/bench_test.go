@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // Benchmarks print GFLOP/s; `make bench-engine` measures whole networks.
@@ -55,17 +57,17 @@ func BenchmarkConv(b *testing.B) {
 				{"data", func() { w.BackData(&c, dy, wt, dx, false) }},
 				{"weights", func() { w.BackWeights(&c, x, dy, dw, scratch) }},
 			}
-			for _, m := range []int{2, 4} {
-				if c.KH != 3 || c.In.C%16 > 0 {
+			for _, m := range winograd.Tiles() {
+				if c.KH != m.H.Taps || c.KW != m.W.Taps || m.H.IsWhole() || m.W.IsWhole() || c.In.C%16 > 0 {
 					continue
 				}
 				v := c
 				v.Tile, v.BackTile = m, m
 				room := make([]float32, max(v.ForwardLen(), v.BackDataLen(), v.BackWeightsLen()))
 				directions = append(directions,
-					direction{fmt.Sprintf("forward%d", m), func() { w.WinogradForward(&v, x, wt, nil, y, room) }},
-					direction{fmt.Sprintf("data%d", m), func() { w.WinogradBackData(&v, dy, wt, dx, room, false) }},
-					direction{fmt.Sprintf("weights%d", m), func() { w.WinogradBackWeights(&v, x, dy, dw, room) }})
+					direction{fmt.Sprintf("forward%v", m), func() { w.WinogradForward(&v, x, wt, nil, y, room) }},
+					direction{fmt.Sprintf("data%v", m), func() { w.WinogradBackData(&v, dy, wt, dx, room, false) }},
+					direction{fmt.Sprintf("weights%v", m), func() { w.WinogradBackWeights(&v, x, dy, dw, room) }})
 			}
 			for _, f := range directions {
 				b.Run(fmt.Sprintf("%s/%v/%s", s.Name, g, f.name), func(b *testing.B) {

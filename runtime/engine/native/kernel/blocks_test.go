@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
+
 	"github.com/disdel/disdel"
 )
 
@@ -156,7 +158,7 @@ func TestBlocksDoNotChangeBits(t *testing.T) {
 					c.Groups, c.In.C, c.Filters = 1, 12+rng.IntN(90), 12+rng.IntN(90)
 				}
 				x, dy, wt := random(rng, c.In.Len()+2048), random(rng, c.Out().Len()+2048), random(rng, c.WeightLen())
-				w, rows := winogradGeometry(rng, 2+2*rng.IntN(2))
+				w, rows := winogradGeometry(rng, winograd.Square(winograd.Short(2+2*rng.IntN(2), 3)))
 				wino := newWinogradCase(rng, w, rows)
 				m, n, k := 1+rng.IntN(60), 1+rng.IntN(60), rng.IntN(700)
 				a, b, from := random(rng, m*k+1), random(rng, k*n+1), random(rng, m*n)

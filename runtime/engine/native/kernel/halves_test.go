@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // nearest is the bfloat16 nearest to v by its definition: of all that there are, in float64, the even one of two.
@@ -161,8 +162,8 @@ func everyTeam(t *testing.T, f func(t *testing.T, team *Team, rng *rand.Rand)) {
 // Rounding has Winograd's products forward and back take rounded weights, as if the caller had rounded them.
 func TestWinogradRoundsItsWeights(t *testing.T) {
 	everyTeam(t, func(t *testing.T, team *Team, rng *rand.Rand) {
-		for _, size := range []struct{ m, channels, filters, side int }{{2, 32, 48, 5}, {4, 32, 48, 6}, {2, 64, 16, 2}} {
-			m, in := size.m, Image{C: size.channels, H: size.side, W: size.side, Lanes: 16}
+		for _, size := range []struct{ m, channels, filters, side int }{{2, 32, 48, 5}, {4, 32, 48, 6}, {3, 32, 48, 7}, {2, 64, 16, 2}} {
+			m, in := winograd.Square(winograd.Short(size.m, 3)), Image{C: size.channels, H: size.side, W: size.side, Lanes: 16}
 			c := Conv{
 				In: in, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1, Left: 1, OH: size.side, OW: size.side, Groups: 1,
 				Filters: size.filters, Tile: m, BackTile: m,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // A pass back that reads halves comes to the bits of one that reads the same values.
@@ -32,12 +33,9 @@ func TestWeightsGradientsOfHalvesAreThoseOfValues(t *testing.T) {
 
 func TestWinogradGradientsOfHalvesAreThoseOfValues(t *testing.T) {
 	everyTeam(t, func(t *testing.T, team *Team, rng *rand.Rand) {
-		for _, m := range []int{2, 4} {
-			c := Conv{
-				In: Image{C: 16 + 16*rng.IntN(3), H: 5 + rng.IntN(5), W: 4 + rng.IntN(5), Lanes: 16 * (1 + rng.IntN(2))},
-				KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1, Left: 1, Groups: 1, Filters: 32, Tile: m, BackTile: m,
-			}
-			c.OH, c.OW = c.In.H, c.In.W
+		for _, tile := range winograd.Tiles() {
+			c, _ := winogradGeometry(rng, tile)
+			c.ActiveRows = 0
 			take := slab(4*c.In.Len() + 2*c.Out().Len() + 3*c.WeightLen() + c.BackWeightsLen() + c.WindowLen() + 1<<14)
 			x, short := kept(rng, take, c.In.Len())
 			dy, a, b := take(c.Out().Len()), take(c.WeightLen()), take(c.WeightLen())

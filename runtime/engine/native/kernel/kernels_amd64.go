@@ -54,16 +54,7 @@ func avx512() functions {
 		depthwise: [2]func(*tapArgs){depthwise4_512, depthwise1_512}, weighted: weighted512,
 		affineEach: affineEach512, affineEachRelu: affineEachRelu512,
 		round: round512, shorten: shorten512, widen: widen512,
-		winograd: [5]transforms{
-			2: {
-				winogradInput2_512, winogradOutput2_512, winogradWeights2_512, winogradSpread2_512,
-				winogradGather2_512,
-			},
-			4: {
-				winogradInput4_512, winogradOutput4_512, winogradWeights4_512, winogradSpread4_512,
-				winogradGather4_512,
-			},
-		},
+		winograd: winograd512(),
 	}
 }
 
@@ -89,16 +80,7 @@ func avx2() functions {
 		depthwise: [2]func(*tapArgs){depthwise4_256, depthwise1_256}, weighted: weighted256,
 		affineEach: affineEach256, affineEachRelu: affineEachRelu256,
 		round: round256, shorten: shorten256, widen: widen256,
-		winograd: [5]transforms{
-			2: {
-				winogradInput2_256, winogradOutput2_256, winogradWeights2_256, winogradSpread2_256,
-				winogradGather2_256,
-			},
-			4: {
-				winogradInput4_256, winogradOutput4_256, winogradWeights4_256, winogradSpread4_256,
-				winogradGather4_256,
-			},
-		},
+		winograd: winograd256(),
 	}
 }
 

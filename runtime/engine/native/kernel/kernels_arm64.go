@@ -33,14 +33,7 @@ func neon() functions {
 	f.maxPool, f.sumPool, f.maxPoolBack, f.sumPoolBack = maxPoolNeon, sumPoolNeon, maxPoolBackNeon, sumPoolBackNeon
 	f.depthwise, f.weighted = [2]func(*tapArgs){depthwise4Neon, depthwise1Neon}, weightedNeon
 	f.round, f.shorten, f.widen = roundNeon, shortenNeon, widenNeon
-	f.winograd[2] = transforms{
-		input: winogradInput2Neon, output: winogradOutput2Neon, weights: winogradWeights2Neon,
-		spread: winogradSpread2Neon, gather: winogradGather2Neon,
-	}
-	f.winograd[4] = transforms{
-		input: winogradInput4Neon, output: winogradOutput4Neon, weights: winogradWeights4Neon,
-		spread: winogradSpread4Neon, gather: winogradGather4Neon,
-	}
+	f.winograd = winogradNeon()
 	return f
 }
 

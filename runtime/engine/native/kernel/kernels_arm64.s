@@ -2773,210 +2773,227 @@ loop4:
 	BNE loop1
 	RET
 
-// func winogradInput2Neon(args *winogradArgs)
-TEXT ·winogradInput2Neon(SB), NOSPLIT, $0-8
+// func winogradInput2x3Neon(args *winogradArgs)
+TEXT ·winogradInput2x3Neon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
 	MOVD 32(R0), R5
+	MOVD 88(R0), R6
 loop1:
-	MOVD 40(R0), R7
-	MOVD $0, R6
+	MOVD 40(R0), R8
+	MOVD $0, R7
 lane2:
-	ADD R6, R1, R8
-	MOVD 0(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 32(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 64(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 96(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 128(R4)
-	FSTPQ (F16, F17), 256(R4)
-	FSTPQ (F18, F19), 384(R4)
-	MOVD 8(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 40(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 72(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 104(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 32(R4)
-	FSTPQ (F14, F15), 160(R4)
-	FSTPQ (F16, F17), 288(R4)
-	FSTPQ (F18, F19), 416(R4)
-	MOVD 16(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 48(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 80(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 112(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 64(R4)
-	FSTPQ (F14, F15), 192(R4)
-	FSTPQ (F16, F17), 320(R4)
-	FSTPQ (F18, F19), 448(R4)
-	MOVD 24(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 56(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 88(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 120(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 96(R4)
-	FSTPQ (F14, F15), 224(R4)
-	FSTPQ (F16, F17), 352(R4)
-	FSTPQ (F18, F19), 480(R4)
-	ADD R6, R2, R9
-	MOVD 56(R0), R10
+	ADD R7, R1, R9
+	ADD R7, R2, R10
+	MOVD 56(R0), R11
+	MOVD 0(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 32(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 64(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 96(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F10, F11), 128(R4)
+	FSTPQ (F8, F9), 256(R4)
+	FSTPQ (F2, F3), 384(R4)
+	MOVD 8(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 40(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 72(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 104(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 32(R4)
+	FSTPQ (F10, F11), 160(R4)
+	FSTPQ (F8, F9), 288(R4)
+	FSTPQ (F2, F3), 416(R4)
+	MOVD 16(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 48(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 80(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 112(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 64(R4)
+	FSTPQ (F10, F11), 192(R4)
+	FSTPQ (F8, F9), 320(R4)
+	FSTPQ (F2, F3), 448(R4)
+	MOVD 24(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 56(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 88(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 120(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 96(R4)
+	FSTPQ (F10, F11), 224(R4)
+	FSTPQ (F8, F9), 352(R4)
+	FSTPQ (F2, F3), 480(R4)
 	FLDPQ 0(R4), (F0, F1)
 	FLDPQ 32(R4), (F2, F3)
 	FLDPQ 64(R4), (F4, F5)
 	FLDPQ 96(R4), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
 	FLDPQ 128(R4), (F0, F1)
 	FLDPQ 160(R4), (F2, F3)
 	FLDPQ 192(R4), (F4, F5)
 	FLDPQ 224(R4), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
 	FLDPQ 256(R4), (F0, F1)
 	FLDPQ 288(R4), (F2, F3)
 	FLDPQ 320(R4), (F4, F5)
 	FLDPQ 352(R4), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
 	FLDPQ 384(R4), (F0, F1)
 	FLDPQ 416(R4), (F2, F3)
 	FLDPQ 448(R4), (F4, F5)
 	FLDPQ 480(R4), (F6, F7)
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	WORD $0x4ea5d42d // fsub v13.4s, v1.4s, v5.4s
-	WORD $0x4e24d44e // fadd v14.4s, v2.4s, v4.4s
-	WORD $0x4e25d46f // fadd v15.4s, v3.4s, v5.4s
-	WORD $0x4ea2d490 // fsub v16.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4b1 // fsub v17.4s, v5.4s, v3.4s
-	WORD $0x4ea6d452 // fsub v18.4s, v2.4s, v6.4s
-	WORD $0x4ea7d473 // fsub v19.4s, v3.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
-	ADD $32, R6
-	CMP R7, R6
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d48a // fadd v10.4s, v4.4s, v8.4s
+	WORD $0x4e29d4ab // fadd v11.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	ADD $32, R7
+	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R6
-	ADD R6, R1
-	MOVD 40(R0), R7
-	ADD R7, R2
+	MOVD 48(R0), R7
+	ADD R7, R1
+	MOVD 40(R0), R8
+	ADD R8, R2
 	SUBS $1, R5
 	BNE loop1
 	RET
 
-// func winogradOutput2Neon(args *winogradArgs)
-TEXT ·winogradOutput2Neon(SB), NOSPLIT, $0-8
+// func winogradOutput2x3Neon(args *winogradArgs)
+TEXT ·winogradOutput2x3Neon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
@@ -2984,16 +3001,518 @@ TEXT ·winogradOutput2Neon(SB), NOSPLIT, $0-8
 	MOVD 24(R0), R4
 	MOVD 32(R0), R5
 	MOVD 64(R0), R6
+	MOVD 88(R0), R7
 	VEOR V31.B16, V31.B16, V31.B16
 loop1:
 	VEOR V30.B16, V30.B16, V30.B16
 	CBZ R6, plain2
 	VLD1R.P 4(R6), [V30.S4]
 plain2:
-	MOVD 40(R0), R8
-	MOVD $0, R7
+	MOVD 40(R0), R9
+	MOVD $0, R8
 lane3:
-	ADD R7, R1, R9
+	ADD R8, R2, R10
+	ADD R8, R1, R11
+	MOVD 56(R0), R12
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	FSTPQ (F8, F9), 0(R4)
+	FSTPQ (F6, F7), 32(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	FSTPQ (F8, F9), 64(R4)
+	FSTPQ (F6, F7), 96(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	FSTPQ (F8, F9), 128(R4)
+	FSTPQ (F6, F7), 160(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	FSTPQ (F8, F9), 192(R4)
+	FSTPQ (F6, F7), 224(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 64(R4), (F2, F3)
+	FLDPQ 128(R4), (F4, F5)
+	FLDPQ 192(R4), (F6, F7)
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
+	WORD $0x4e3ed529 // fadd v9.4s, v9.4s, v30.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh4
+	MOVD 0(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
+	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
+	MOVD 16(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
+fresh4:
+	MOVD 80(R0), R14
+	CBZ R14, linear5
+	WORD $0x4e3ff508 // fmax v8.4s, v8.4s, v31.4s
+	WORD $0x4e3ff529 // fmax v9.4s, v9.4s, v31.4s
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+linear5:
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FSTPQ (F8, F9), 0(R13)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	FLDPQ 224(R4), (F6, F7)
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
+	WORD $0x4e29d429 // fadd v9.4s, v1.4s, v9.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
+	WORD $0x4e3ed529 // fadd v9.4s, v9.4s, v30.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh6
+	MOVD 8(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
+	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
+	MOVD 24(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
+fresh6:
+	MOVD 80(R0), R14
+	CBZ R14, linear7
+	WORD $0x4e3ff508 // fmax v8.4s, v8.4s, v31.4s
+	WORD $0x4e3ff529 // fmax v9.4s, v9.4s, v31.4s
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+linear7:
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FSTPQ (F8, F9), 0(R13)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	ADD $32, R8
+	CMP R9, R8
+	BLO lane3
+	MOVD 40(R0), R8
+	ADD R8, R1
+	MOVD 48(R0), R9
+	ADD R9, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradWeights2x3Neon(args *winogradArgs)
+TEXT ·winogradWeights2x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V10.S4]
+	VLD1R.P 4(R6), [V11.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2adc06 // fmul v6.4s, v0.4s, v10.4s
+	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V11.S4, V4.S4, V0.S4
+	VFMLA V11.S4, V5.S4, V1.S4
+	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R4)
+	FSTPQ (F8, F9), 96(R4)
+	FSTPQ (F2, F3), 192(R4)
+	FSTPQ (F4, F5), 288(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2adc06 // fmul v6.4s, v0.4s, v10.4s
+	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V11.S4, V4.S4, V0.S4
+	VFMLA V11.S4, V5.S4, V1.S4
+	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 32(R4)
+	FSTPQ (F8, F9), 128(R4)
+	FSTPQ (F2, F3), 224(R4)
+	FSTPQ (F4, F5), 320(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2adc06 // fmul v6.4s, v0.4s, v10.4s
+	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V11.S4, V4.S4, V0.S4
+	VFMLA V11.S4, V5.S4, V1.S4
+	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 64(R4)
+	FSTPQ (F8, F9), 160(R4)
+	FSTPQ (F2, F3), 256(R4)
+	FSTPQ (F4, F5), 352(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	WORD $0x6e2adc06 // fmul v6.4s, v0.4s, v10.4s
+	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V11.S4, V4.S4, V0.S4
+	VFMLA V11.S4, V5.S4, V1.S4
+	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	WORD $0x6e2adc06 // fmul v6.4s, v0.4s, v10.4s
+	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V11.S4, V4.S4, V0.S4
+	VFMLA V11.S4, V5.S4, V1.S4
+	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 192(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	WORD $0x6e2adc06 // fmul v6.4s, v0.4s, v10.4s
+	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V11.S4, V4.S4, V0.S4
+	VFMLA V11.S4, V5.S4, V1.S4
+	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 288(R4), (F0, F1)
+	FLDPQ 320(R4), (F2, F3)
+	FLDPQ 352(R4), (F4, F5)
+	WORD $0x6e2adc06 // fmul v6.4s, v0.4s, v10.4s
+	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V11.S4, V4.S4, V0.S4
+	VFMLA V11.S4, V5.S4, V1.S4
+	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradSpread2x3Neon(args *winogradArgs)
+TEXT ·winogradSpread2x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V2.B16, V6.B16
+	VMOV V3.B16, V7.B16
+	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
+	WORD $0x4e27d429 // fadd v9.4s, v1.4s, v7.4s
+	WORD $0x4ea6d406 // fsub v6.4s, v0.4s, v6.4s
+	WORD $0x4ea7d427 // fsub v7.4s, v1.4s, v7.4s
+	FSTPQ (F4, F5), 0(R4)
+	FSTPQ (F8, F9), 64(R4)
+	FSTPQ (F6, F7), 128(R4)
+	FSTPQ (F2, F3), 192(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V2.B16, V6.B16
+	VMOV V3.B16, V7.B16
+	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
+	WORD $0x4e27d429 // fadd v9.4s, v1.4s, v7.4s
+	WORD $0x4ea6d406 // fsub v6.4s, v0.4s, v6.4s
+	WORD $0x4ea7d427 // fsub v7.4s, v1.4s, v7.4s
+	FSTPQ (F4, F5), 32(R4)
+	FSTPQ (F8, F9), 96(R4)
+	FSTPQ (F6, F7), 160(R4)
+	FSTPQ (F2, F3), 224(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V2.B16, V6.B16
+	VMOV V3.B16, V7.B16
+	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
+	WORD $0x4e27d429 // fadd v9.4s, v1.4s, v7.4s
+	WORD $0x4ea6d406 // fsub v6.4s, v0.4s, v6.4s
+	WORD $0x4ea7d427 // fsub v7.4s, v1.4s, v7.4s
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V2.B16, V6.B16
+	VMOV V3.B16, V7.B16
+	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
+	WORD $0x4e27d429 // fadd v9.4s, v1.4s, v7.4s
+	WORD $0x4ea6d406 // fsub v6.4s, v0.4s, v6.4s
+	WORD $0x4ea7d427 // fsub v7.4s, v1.4s, v7.4s
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 128(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V2.B16, V6.B16
+	VMOV V3.B16, V7.B16
+	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
+	WORD $0x4e27d429 // fadd v9.4s, v1.4s, v7.4s
+	WORD $0x4ea6d406 // fsub v6.4s, v0.4s, v6.4s
+	WORD $0x4ea7d427 // fsub v7.4s, v1.4s, v7.4s
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 192(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V2.B16, V6.B16
+	VMOV V3.B16, V7.B16
+	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
+	WORD $0x4e27d429 // fadd v9.4s, v1.4s, v7.4s
+	WORD $0x4ea6d406 // fsub v6.4s, v0.4s, v6.4s
+	WORD $0x4ea7d427 // fsub v7.4s, v1.4s, v7.4s
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradGather2x3Neon(args *winogradArgs)
+TEXT ·winogradGather2x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V10.S4]
+	VLD1R.P 4(R6), [V11.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R2, R8
+	ADD R6, R1, R9
 	MOVD 56(R0), R10
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
@@ -3003,16 +3522,21 @@ lane3:
 	ADD R10, R9
 	FLDPQ 0(R9), (F6, F7)
 	ADD R10, R9
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4ea4d442 // fsub v2.4s, v2.4s, v4.4s
-	WORD $0x4ea5d463 // fsub v3.4s, v3.4s, v5.4s
-	WORD $0x4ea6d442 // fsub v2.4s, v2.4s, v6.4s
-	WORD $0x4ea7d463 // fsub v3.4s, v3.4s, v7.4s
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2adc21 // fmul v1.4s, v1.4s, v10.4s
+	VFMLA V11.S4, V8.S4, V0.S4
+	VFMLA V11.S4, V9.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	VFMLA V11.S4, V8.S4, V6.S4
+	VFMLA V11.S4, V9.S4, V7.S4
 	FSTPQ (F0, F1), 0(R4)
-	FSTPQ (F2, F3), 32(R4)
+	FSTPQ (F4, F5), 32(R4)
+	FSTPQ (F6, F7), 64(R4)
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
 	FLDPQ 0(R9), (F2, F3)
@@ -3021,16 +3545,21 @@ lane3:
 	ADD R10, R9
 	FLDPQ 0(R9), (F6, F7)
 	ADD R10, R9
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4ea4d442 // fsub v2.4s, v2.4s, v4.4s
-	WORD $0x4ea5d463 // fsub v3.4s, v3.4s, v5.4s
-	WORD $0x4ea6d442 // fsub v2.4s, v2.4s, v6.4s
-	WORD $0x4ea7d463 // fsub v3.4s, v3.4s, v7.4s
-	FSTPQ (F0, F1), 64(R4)
-	FSTPQ (F2, F3), 96(R4)
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2adc21 // fmul v1.4s, v1.4s, v10.4s
+	VFMLA V11.S4, V8.S4, V0.S4
+	VFMLA V11.S4, V9.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	VFMLA V11.S4, V8.S4, V6.S4
+	VFMLA V11.S4, V9.S4, V7.S4
+	FSTPQ (F0, F1), 96(R4)
+	FSTPQ (F4, F5), 128(R4)
+	FSTPQ (F6, F7), 160(R4)
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
 	FLDPQ 0(R9), (F2, F3)
@@ -3039,1024 +3568,2224 @@ lane3:
 	ADD R10, R9
 	FLDPQ 0(R9), (F6, F7)
 	ADD R10, R9
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4ea4d442 // fsub v2.4s, v2.4s, v4.4s
-	WORD $0x4ea5d463 // fsub v3.4s, v3.4s, v5.4s
-	WORD $0x4ea6d442 // fsub v2.4s, v2.4s, v6.4s
-	WORD $0x4ea7d463 // fsub v3.4s, v3.4s, v7.4s
-	FSTPQ (F0, F1), 128(R4)
-	FSTPQ (F2, F3), 160(R4)
-	FLDPQ 0(R9), (F0, F1)
-	ADD R10, R9
-	FLDPQ 0(R9), (F2, F3)
-	ADD R10, R9
-	FLDPQ 0(R9), (F4, F5)
-	ADD R10, R9
-	FLDPQ 0(R9), (F6, F7)
-	ADD R10, R9
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4ea4d442 // fsub v2.4s, v2.4s, v4.4s
-	WORD $0x4ea5d463 // fsub v3.4s, v3.4s, v5.4s
-	WORD $0x4ea6d442 // fsub v2.4s, v2.4s, v6.4s
-	WORD $0x4ea7d463 // fsub v3.4s, v3.4s, v7.4s
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2adc21 // fmul v1.4s, v1.4s, v10.4s
+	VFMLA V11.S4, V8.S4, V0.S4
+	VFMLA V11.S4, V9.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	VFMLA V11.S4, V8.S4, V6.S4
+	VFMLA V11.S4, V9.S4, V7.S4
 	FSTPQ (F0, F1), 192(R4)
-	FSTPQ (F2, F3), 224(R4)
-	ADD R7, R2, R11
-	FLDPQ 0(R4), (F0, F1)
-	FLDPQ 64(R4), (F2, F3)
-	FLDPQ 128(R4), (F4, F5)
-	FLDPQ 192(R4), (F6, F7)
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4ea4d442 // fsub v2.4s, v2.4s, v4.4s
-	WORD $0x4ea5d463 // fsub v3.4s, v3.4s, v5.4s
-	WORD $0x4ea6d442 // fsub v2.4s, v2.4s, v6.4s
-	WORD $0x4ea7d463 // fsub v3.4s, v3.4s, v7.4s
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	MOVD 72(R0), R12
-	CBZ R12, fresh4
-	MOVD 0(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F12, F13)
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	MOVD 16(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F14, F15)
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-fresh4:
-	MOVD 80(R0), R13
-	CBZ R13, linear5
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-linear5:
-	MOVD 0(R3), R12
-	ADD R11, R12
-	FSTPQ (F0, F1), 0(R12)
-	MOVD 16(R3), R12
-	ADD R11, R12
-	FSTPQ (F2, F3), 0(R12)
-	FLDPQ 32(R4), (F0, F1)
-	FLDPQ 96(R4), (F2, F3)
-	FLDPQ 160(R4), (F4, F5)
-	FLDPQ 224(R4), (F6, F7)
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4ea4d442 // fsub v2.4s, v2.4s, v4.4s
-	WORD $0x4ea5d463 // fsub v3.4s, v3.4s, v5.4s
-	WORD $0x4ea6d442 // fsub v2.4s, v2.4s, v6.4s
-	WORD $0x4ea7d463 // fsub v3.4s, v3.4s, v7.4s
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	MOVD 72(R0), R12
-	CBZ R12, fresh6
-	MOVD 8(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F12, F13)
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	MOVD 24(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F14, F15)
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-fresh6:
-	MOVD 80(R0), R13
-	CBZ R13, linear7
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-linear7:
-	MOVD 8(R3), R12
-	ADD R11, R12
-	FSTPQ (F0, F1), 0(R12)
-	MOVD 24(R3), R12
-	ADD R11, R12
-	FSTPQ (F2, F3), 0(R12)
-	ADD $32, R7
-	CMP R8, R7
-	BLO lane3
-	MOVD 40(R0), R7
-	ADD R7, R1
-	MOVD 48(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
-	BNE loop1
-	RET
-
-// func winogradWeights2Neon(args *winogradArgs)
-TEXT ·winogradWeights2Neon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 24(R0), R4
-	ADD $88, R0, R5
-	VLD1R.P 4(R5), [V24.S4]
-	MOVD 40(R0), R6
-	MOVD $0, R5
-lane1:
-	ADD R5, R1, R7
-	MOVD 0(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 24(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 48(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V4.B16, V18.B16
-	VMOV V5.B16, V19.B16
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 96(R4)
-	FSTPQ (F16, F17), 192(R4)
-	FSTPQ (F18, F19), 288(R4)
-	MOVD 8(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 32(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 56(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V4.B16, V18.B16
-	VMOV V5.B16, V19.B16
-	FSTPQ (F12, F13), 32(R4)
-	FSTPQ (F14, F15), 128(R4)
-	FSTPQ (F16, F17), 224(R4)
-	FSTPQ (F18, F19), 320(R4)
-	MOVD 16(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 40(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 64(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V4.B16, V18.B16
-	VMOV V5.B16, V19.B16
-	FSTPQ (F12, F13), 64(R4)
-	FSTPQ (F14, F15), 160(R4)
-	FSTPQ (F16, F17), 256(R4)
-	FSTPQ (F18, F19), 352(R4)
-	ADD R5, R2, R8
-	MOVD 56(R0), R9
-	FLDPQ 0(R4), (F0, F1)
-	FLDPQ 32(R4), (F2, F3)
-	FLDPQ 64(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V4.B16, V18.B16
-	VMOV V5.B16, V19.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FLDPQ 96(R4), (F0, F1)
-	FLDPQ 128(R4), (F2, F3)
-	FLDPQ 160(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V4.B16, V18.B16
-	VMOV V5.B16, V19.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FLDPQ 192(R4), (F0, F1)
-	FLDPQ 224(R4), (F2, F3)
-	FLDPQ 256(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V4.B16, V18.B16
-	VMOV V5.B16, V19.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FLDPQ 288(R4), (F0, F1)
-	FLDPQ 320(R4), (F2, F3)
-	FLDPQ 352(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dd08 // fmul v8.4s, v8.4s, v24.4s
-	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V4.B16, V18.B16
-	VMOV V5.B16, V19.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	ADD $32, R5
-	CMP R6, R5
-	BLO lane1
-	RET
-
-// func winogradSpread2Neon(args *winogradArgs)
-TEXT ·winogradSpread2Neon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 24(R0), R4
-	MOVD 40(R0), R6
-	MOVD $0, R5
-lane1:
-	ADD R5, R1, R7
-	MOVD 0(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 16(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
-	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
-	WORD $0x4ea2d410 // fsub v16.4s, v0.4s, v2.4s
-	WORD $0x4ea3d431 // fsub v17.4s, v1.4s, v3.4s
-	VEOR V18.B16, V18.B16, V18.B16
-	VEOR V19.B16, V19.B16, V19.B16
-	WORD $0x4ea2d652 // fsub v18.4s, v18.4s, v2.4s
-	WORD $0x4ea3d673 // fsub v19.4s, v19.4s, v3.4s
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 64(R4)
-	FSTPQ (F16, F17), 128(R4)
-	FSTPQ (F18, F19), 192(R4)
-	MOVD 8(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 24(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
-	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
-	WORD $0x4ea2d410 // fsub v16.4s, v0.4s, v2.4s
-	WORD $0x4ea3d431 // fsub v17.4s, v1.4s, v3.4s
-	VEOR V18.B16, V18.B16, V18.B16
-	VEOR V19.B16, V19.B16, V19.B16
-	WORD $0x4ea2d652 // fsub v18.4s, v18.4s, v2.4s
-	WORD $0x4ea3d673 // fsub v19.4s, v19.4s, v3.4s
-	FSTPQ (F12, F13), 32(R4)
-	FSTPQ (F14, F15), 96(R4)
-	FSTPQ (F16, F17), 160(R4)
-	FSTPQ (F18, F19), 224(R4)
-	ADD R5, R2, R8
-	MOVD 56(R0), R9
-	FLDPQ 0(R4), (F0, F1)
-	FLDPQ 32(R4), (F2, F3)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
-	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
-	WORD $0x4ea2d410 // fsub v16.4s, v0.4s, v2.4s
-	WORD $0x4ea3d431 // fsub v17.4s, v1.4s, v3.4s
-	VEOR V18.B16, V18.B16, V18.B16
-	VEOR V19.B16, V19.B16, V19.B16
-	WORD $0x4ea2d652 // fsub v18.4s, v18.4s, v2.4s
-	WORD $0x4ea3d673 // fsub v19.4s, v19.4s, v3.4s
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FLDPQ 64(R4), (F0, F1)
-	FLDPQ 96(R4), (F2, F3)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
-	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
-	WORD $0x4ea2d410 // fsub v16.4s, v0.4s, v2.4s
-	WORD $0x4ea3d431 // fsub v17.4s, v1.4s, v3.4s
-	VEOR V18.B16, V18.B16, V18.B16
-	VEOR V19.B16, V19.B16, V19.B16
-	WORD $0x4ea2d652 // fsub v18.4s, v18.4s, v2.4s
-	WORD $0x4ea3d673 // fsub v19.4s, v19.4s, v3.4s
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FLDPQ 128(R4), (F0, F1)
-	FLDPQ 160(R4), (F2, F3)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
-	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
-	WORD $0x4ea2d410 // fsub v16.4s, v0.4s, v2.4s
-	WORD $0x4ea3d431 // fsub v17.4s, v1.4s, v3.4s
-	VEOR V18.B16, V18.B16, V18.B16
-	VEOR V19.B16, V19.B16, V19.B16
-	WORD $0x4ea2d652 // fsub v18.4s, v18.4s, v2.4s
-	WORD $0x4ea3d673 // fsub v19.4s, v19.4s, v3.4s
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FLDPQ 192(R4), (F0, F1)
-	FLDPQ 224(R4), (F2, F3)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
-	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
-	WORD $0x4ea2d410 // fsub v16.4s, v0.4s, v2.4s
-	WORD $0x4ea3d431 // fsub v17.4s, v1.4s, v3.4s
-	VEOR V18.B16, V18.B16, V18.B16
-	VEOR V19.B16, V19.B16, V19.B16
-	WORD $0x4ea2d652 // fsub v18.4s, v18.4s, v2.4s
-	WORD $0x4ea3d673 // fsub v19.4s, v19.4s, v3.4s
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	ADD $32, R5
-	CMP R6, R5
-	BLO lane1
-	RET
-
-// func winogradGather2Neon(args *winogradArgs)
-TEXT ·winogradGather2Neon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 24(R0), R4
-	ADD $88, R0, R5
-	VLD1R.P 4(R5), [V24.S4]
-	MOVD 40(R0), R6
-	MOVD $0, R5
-lane1:
-	ADD R5, R1, R7
-	MOVD 56(R0), R8
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x6e38de52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6e38de73 // fmul v19.4s, v19.4s, v24.4s
-	WORD $0x4e32d40c // fadd v12.4s, v0.4s, v18.4s
-	WORD $0x4e33d42d // fadd v13.4s, v1.4s, v19.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x6e38ddce // fmul v14.4s, v14.4s, v24.4s
-	WORD $0x6e38ddef // fmul v15.4s, v15.4s, v24.4s
-	WORD $0x4e32d4d0 // fadd v16.4s, v6.4s, v18.4s
-	WORD $0x4e33d4f1 // fadd v17.4s, v7.4s, v19.4s
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 32(R4)
-	FSTPQ (F16, F17), 64(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x6e38de52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6e38de73 // fmul v19.4s, v19.4s, v24.4s
-	WORD $0x4e32d40c // fadd v12.4s, v0.4s, v18.4s
-	WORD $0x4e33d42d // fadd v13.4s, v1.4s, v19.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x6e38ddce // fmul v14.4s, v14.4s, v24.4s
-	WORD $0x6e38ddef // fmul v15.4s, v15.4s, v24.4s
-	WORD $0x4e32d4d0 // fadd v16.4s, v6.4s, v18.4s
-	WORD $0x4e33d4f1 // fadd v17.4s, v7.4s, v19.4s
-	FSTPQ (F12, F13), 96(R4)
-	FSTPQ (F14, F15), 128(R4)
-	FSTPQ (F16, F17), 160(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x6e38de52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6e38de73 // fmul v19.4s, v19.4s, v24.4s
-	WORD $0x4e32d40c // fadd v12.4s, v0.4s, v18.4s
-	WORD $0x4e33d42d // fadd v13.4s, v1.4s, v19.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x6e38ddce // fmul v14.4s, v14.4s, v24.4s
-	WORD $0x6e38ddef // fmul v15.4s, v15.4s, v24.4s
-	WORD $0x4e32d4d0 // fadd v16.4s, v6.4s, v18.4s
-	WORD $0x4e33d4f1 // fadd v17.4s, v7.4s, v19.4s
-	FSTPQ (F12, F13), 192(R4)
-	FSTPQ (F14, F15), 224(R4)
-	FSTPQ (F16, F17), 256(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x6e38de52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6e38de73 // fmul v19.4s, v19.4s, v24.4s
-	WORD $0x4e32d40c // fadd v12.4s, v0.4s, v18.4s
-	WORD $0x4e33d42d // fadd v13.4s, v1.4s, v19.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x6e38ddce // fmul v14.4s, v14.4s, v24.4s
-	WORD $0x6e38ddef // fmul v15.4s, v15.4s, v24.4s
-	WORD $0x4e32d4d0 // fadd v16.4s, v6.4s, v18.4s
-	WORD $0x4e33d4f1 // fadd v17.4s, v7.4s, v19.4s
-	FSTPQ (F12, F13), 288(R4)
-	FSTPQ (F14, F15), 320(R4)
-	FSTPQ (F16, F17), 352(R4)
-	ADD R5, R2, R9
+	FSTPQ (F4, F5), 224(R4)
+	FSTPQ (F6, F7), 256(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2adc21 // fmul v1.4s, v1.4s, v10.4s
+	VFMLA V11.S4, V8.S4, V0.S4
+	VFMLA V11.S4, V9.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	VFMLA V11.S4, V8.S4, V6.S4
+	VFMLA V11.S4, V9.S4, V7.S4
+	FSTPQ (F0, F1), 288(R4)
+	FSTPQ (F4, F5), 320(R4)
+	FSTPQ (F6, F7), 352(R4)
 	FLDPQ 0(R4), (F0, F1)
 	FLDPQ 96(R4), (F2, F3)
 	FLDPQ 192(R4), (F4, F5)
 	FLDPQ 288(R4), (F6, F7)
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x6e38de52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6e38de73 // fmul v19.4s, v19.4s, v24.4s
-	WORD $0x4e32d40c // fadd v12.4s, v0.4s, v18.4s
-	WORD $0x4e33d42d // fadd v13.4s, v1.4s, v19.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x6e38ddce // fmul v14.4s, v14.4s, v24.4s
-	WORD $0x6e38ddef // fmul v15.4s, v15.4s, v24.4s
-	WORD $0x4e32d4d0 // fadd v16.4s, v6.4s, v18.4s
-	WORD $0x4e33d4f1 // fadd v17.4s, v7.4s, v19.4s
-	MOVD 0(R3), R10
-	ADD R9, R10
-	FSTPQ (F12, F13), 0(R10)
-	MOVD 24(R3), R10
-	ADD R9, R10
-	FSTPQ (F14, F15), 0(R10)
-	MOVD 48(R3), R10
-	ADD R9, R10
-	FSTPQ (F16, F17), 0(R10)
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2adc21 // fmul v1.4s, v1.4s, v10.4s
+	VFMLA V11.S4, V8.S4, V0.S4
+	VFMLA V11.S4, V9.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	VFMLA V11.S4, V8.S4, V6.S4
+	VFMLA V11.S4, V9.S4, V7.S4
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
 	FLDPQ 32(R4), (F0, F1)
 	FLDPQ 128(R4), (F2, F3)
 	FLDPQ 224(R4), (F4, F5)
 	FLDPQ 320(R4), (F6, F7)
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x6e38de52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6e38de73 // fmul v19.4s, v19.4s, v24.4s
-	WORD $0x4e32d40c // fadd v12.4s, v0.4s, v18.4s
-	WORD $0x4e33d42d // fadd v13.4s, v1.4s, v19.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x6e38ddce // fmul v14.4s, v14.4s, v24.4s
-	WORD $0x6e38ddef // fmul v15.4s, v15.4s, v24.4s
-	WORD $0x4e32d4d0 // fadd v16.4s, v6.4s, v18.4s
-	WORD $0x4e33d4f1 // fadd v17.4s, v7.4s, v19.4s
-	MOVD 8(R3), R10
-	ADD R9, R10
-	FSTPQ (F12, F13), 0(R10)
-	MOVD 32(R3), R10
-	ADD R9, R10
-	FSTPQ (F14, F15), 0(R10)
-	MOVD 56(R3), R10
-	ADD R9, R10
-	FSTPQ (F16, F17), 0(R10)
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2adc21 // fmul v1.4s, v1.4s, v10.4s
+	VFMLA V11.S4, V8.S4, V0.S4
+	VFMLA V11.S4, V9.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	VFMLA V11.S4, V8.S4, V6.S4
+	VFMLA V11.S4, V9.S4, V7.S4
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
 	FLDPQ 64(R4), (F0, F1)
 	FLDPQ 160(R4), (F2, F3)
 	FLDPQ 256(R4), (F4, F5)
 	FLDPQ 352(R4), (F6, F7)
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x6e38de52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6e38de73 // fmul v19.4s, v19.4s, v24.4s
-	WORD $0x4e32d40c // fadd v12.4s, v0.4s, v18.4s
-	WORD $0x4e33d42d // fadd v13.4s, v1.4s, v19.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x6e38ddce // fmul v14.4s, v14.4s, v24.4s
-	WORD $0x6e38ddef // fmul v15.4s, v15.4s, v24.4s
-	WORD $0x4e32d4d0 // fadd v16.4s, v6.4s, v18.4s
-	WORD $0x4e33d4f1 // fadd v17.4s, v7.4s, v19.4s
-	MOVD 16(R3), R10
-	ADD R9, R10
-	FSTPQ (F12, F13), 0(R10)
-	MOVD 40(R3), R10
-	ADD R9, R10
-	FSTPQ (F14, F15), 0(R10)
-	MOVD 64(R3), R10
-	ADD R9, R10
-	FSTPQ (F16, F17), 0(R10)
-	ADD $32, R5
-	CMP R6, R5
+	WORD $0x4e24d448 // fadd v8.4s, v2.4s, v4.4s
+	WORD $0x4e25d469 // fadd v9.4s, v3.4s, v5.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2adc21 // fmul v1.4s, v1.4s, v10.4s
+	VFMLA V11.S4, V8.S4, V0.S4
+	VFMLA V11.S4, V9.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	VFMLA V11.S4, V8.S4, V6.S4
+	VFMLA V11.S4, V9.S4, V7.S4
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	ADD $32, R6
+	CMP R7, R6
 	BLO lane1
 	RET
 
-// func winogradInput4Neon(args *winogradArgs)
-TEXT ·winogradInput4Neon(SB), NOSPLIT, $0-8
+// func winogradInput3x3Neon(args *winogradArgs)
+TEXT ·winogradInput3x3Neon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
 	MOVD 24(R0), R4
 	MOVD 32(R0), R5
-	ADD $88, R0, R6
-	VLD1R.P 4(R6), [V24.S4]
-	VLD1R.P 4(R6), [V25.S4]
-	VLD1R.P 4(R6), [V26.S4]
-	VLD1R.P 4(R6), [V27.S4]
+	MOVD 88(R0), R6
+	ADD $0, R6, R7
+	VLD1R.P 4(R7), [V16.S4]
+	VLD1R.P 4(R7), [V17.S4]
+	VLD1R.P 4(R7), [V18.S4]
 loop1:
+	MOVD 40(R0), R8
+	MOVD $0, R7
+lane2:
+	ADD R7, R1, R9
+	ADD R7, R2, R10
+	MOVD 56(R0), R11
+	MOVD 0(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 40(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 80(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 120(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 160(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 0(R4)
+	FSTPQ (F14, F15), 160(R4)
+	FSTPQ (F12, F13), 320(R4)
+	FSTPQ (F2, F3), 480(R4)
+	FSTPQ (F6, F7), 640(R4)
+	MOVD 8(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 48(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 88(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 128(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 168(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 32(R4)
+	FSTPQ (F14, F15), 192(R4)
+	FSTPQ (F12, F13), 352(R4)
+	FSTPQ (F2, F3), 512(R4)
+	FSTPQ (F6, F7), 672(R4)
+	MOVD 16(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 56(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 96(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 136(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 176(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 64(R4)
+	FSTPQ (F14, F15), 224(R4)
+	FSTPQ (F12, F13), 384(R4)
+	FSTPQ (F2, F3), 544(R4)
+	FSTPQ (F6, F7), 704(R4)
+	MOVD 24(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 64(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 104(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 144(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 184(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 96(R4)
+	FSTPQ (F14, F15), 256(R4)
+	FSTPQ (F12, F13), 416(R4)
+	FSTPQ (F2, F3), 576(R4)
+	FSTPQ (F6, F7), 736(R4)
+	MOVD 32(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 72(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 112(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 152(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 192(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 128(R4)
+	FSTPQ (F14, F15), 288(R4)
+	FSTPQ (F12, F13), 448(R4)
+	FSTPQ (F2, F3), 608(R4)
+	FSTPQ (F6, F7), 768(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	FLDPQ 96(R4), (F6, F7)
+	FLDPQ 128(R4), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FLDPQ 160(R4), (F0, F1)
+	FLDPQ 192(R4), (F2, F3)
+	FLDPQ 224(R4), (F4, F5)
+	FLDPQ 256(R4), (F6, F7)
+	FLDPQ 288(R4), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FLDPQ 320(R4), (F0, F1)
+	FLDPQ 352(R4), (F2, F3)
+	FLDPQ 384(R4), (F4, F5)
+	FLDPQ 416(R4), (F6, F7)
+	FLDPQ 448(R4), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FLDPQ 480(R4), (F0, F1)
+	FLDPQ 512(R4), (F2, F3)
+	FLDPQ 544(R4), (F4, F5)
+	FLDPQ 576(R4), (F6, F7)
+	FLDPQ 608(R4), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FLDPQ 640(R4), (F0, F1)
+	FLDPQ 672(R4), (F2, F3)
+	FLDPQ 704(R4), (F4, F5)
+	FLDPQ 736(R4), (F6, F7)
+	FLDPQ 768(R4), (F8, F9)
+	VMOV V8.B16, V10.B16
+	VMOV V9.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V10.S4
+	VFMLA V16.S4, V1.S4, V11.S4
+	VFMLA V17.S4, V4.S4, V10.S4
+	VFMLA V17.S4, V5.S4, V11.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V16.S4, V4.S4, V0.S4
+	VFMLS V16.S4, V5.S4, V1.S4
+	VMOV V6.B16, V12.B16
+	VMOV V7.B16, V13.B16
+	VFMLS V16.S4, V2.S4, V12.S4
+	VFMLS V16.S4, V3.S4, V13.S4
+	WORD $0x4e2cd40e // fadd v14.4s, v0.4s, v12.4s
+	WORD $0x4e2dd42f // fadd v15.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	VFMLS V18.S4, V2.S4, V6.S4
+	VFMLS V18.S4, V3.S4, V7.S4
+	WORD $0x4e26d482 // fadd v2.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a3 // fadd v3.4s, v5.4s, v7.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	ADD $32, R7
+	CMP R8, R7
+	BLO lane2
+	MOVD 48(R0), R7
+	ADD R7, R1
+	MOVD 40(R0), R8
+	ADD R8, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradOutput3x3Neon(args *winogradArgs)
+TEXT ·winogradOutput3x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 64(R0), R6
+	MOVD 88(R0), R7
+	ADD $0, R7, R8
+	VLD1R.P 4(R8), [V14.S4]
+	VLD1R.P 4(R8), [V15.S4]
+	VEOR V31.B16, V31.B16, V31.B16
+loop1:
+	VEOR V30.B16, V30.B16, V30.B16
+	CBZ R6, plain2
+	VLD1R.P 4(R6), [V30.S4]
+plain2:
+	MOVD 40(R0), R9
+	MOVD $0, R8
+lane3:
+	ADD R8, R2, R10
+	ADD R8, R1, R11
+	MOVD 56(R0), R12
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F4, F5), 32(R4)
+	FSTPQ (F10, F11), 64(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 96(R4)
+	FSTPQ (F4, F5), 128(R4)
+	FSTPQ (F10, F11), 160(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 192(R4)
+	FSTPQ (F4, F5), 224(R4)
+	FSTPQ (F10, F11), 256(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 288(R4)
+	FSTPQ (F4, F5), 320(R4)
+	FSTPQ (F10, F11), 352(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 384(R4)
+	FSTPQ (F4, F5), 416(R4)
+	FSTPQ (F10, F11), 448(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	FLDPQ 192(R4), (F4, F5)
+	FLDPQ 288(R4), (F6, F7)
+	FLDPQ 384(R4), (F8, F9)
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh4
+	MOVD 0(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	MOVD 24(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	MOVD 48(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+fresh4:
+	MOVD 80(R0), R14
+	CBZ R14, linear5
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
+	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear5:
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FSTPQ (F0, F1), 0(R13)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FSTPQ (F4, F5), 0(R13)
+	MOVD 48(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 224(R4), (F4, F5)
+	FLDPQ 320(R4), (F6, F7)
+	FLDPQ 416(R4), (F8, F9)
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh6
+	MOVD 8(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	MOVD 32(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	MOVD 56(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+fresh6:
+	MOVD 80(R0), R14
+	CBZ R14, linear7
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
+	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear7:
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FSTPQ (F0, F1), 0(R13)
+	MOVD 32(R3), R13
+	ADD R10, R13
+	FSTPQ (F4, F5), 0(R13)
+	MOVD 56(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	FLDPQ 352(R4), (F6, F7)
+	FLDPQ 448(R4), (F8, F9)
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VFMLA V14.S4, V8.S4, V4.S4
+	VFMLA V14.S4, V9.S4, V5.S4
+	VFMLA V15.S4, V12.S4, V10.S4
+	VFMLA V15.S4, V13.S4, V11.S4
+	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh8
+	MOVD 16(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	MOVD 40(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	MOVD 64(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+fresh8:
+	MOVD 80(R0), R14
+	CBZ R14, linear9
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
+	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear9:
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FSTPQ (F0, F1), 0(R13)
+	MOVD 40(R3), R13
+	ADD R10, R13
+	FSTPQ (F4, F5), 0(R13)
+	MOVD 64(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	ADD $32, R8
+	CMP R9, R8
+	BLO lane3
+	MOVD 40(R0), R8
+	ADD R8, R1
+	MOVD 48(R0), R9
+	ADD R9, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradWeights3x3Neon(args *winogradArgs)
+TEXT ·winogradWeights3x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V14.S4]
+	VLD1R.P 4(R6), [V15.S4]
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
 	MOVD 40(R0), R7
 	MOVD $0, R6
-lane2:
+lane1:
 	ADD R6, R1, R8
-	MOVD 0(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 48(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 96(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 144(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	MOVD 192(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F8, F9)
-	MOVD 240(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F10, F11)
-	VMOV V8.B16, V12.B16
-	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
-	VMOV V8.B16, V0.B16
-	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 192(R4)
-	FSTPQ (F16, F17), 384(R4)
-	FSTPQ (F18, F19), 576(R4)
-	FSTPQ (F20, F21), 768(R4)
-	FSTPQ (F22, F23), 960(R4)
-	MOVD 8(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 56(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 104(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 152(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	MOVD 200(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F8, F9)
-	MOVD 248(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F10, F11)
-	VMOV V8.B16, V12.B16
-	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
-	VMOV V8.B16, V0.B16
-	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 32(R4)
-	FSTPQ (F14, F15), 224(R4)
-	FSTPQ (F16, F17), 416(R4)
-	FSTPQ (F18, F19), 608(R4)
-	FSTPQ (F20, F21), 800(R4)
-	FSTPQ (F22, F23), 992(R4)
-	MOVD 16(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 64(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 112(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 160(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	MOVD 208(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F8, F9)
-	MOVD 256(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F10, F11)
-	VMOV V8.B16, V12.B16
-	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
-	VMOV V8.B16, V0.B16
-	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 64(R4)
-	FSTPQ (F14, F15), 256(R4)
-	FSTPQ (F16, F17), 448(R4)
-	FSTPQ (F18, F19), 640(R4)
-	FSTPQ (F20, F21), 832(R4)
-	FSTPQ (F22, F23), 1024(R4)
-	MOVD 24(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 72(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 120(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 168(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	MOVD 216(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F8, F9)
-	MOVD 264(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F10, F11)
-	VMOV V8.B16, V12.B16
-	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
-	VMOV V8.B16, V0.B16
-	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 96(R4)
-	FSTPQ (F14, F15), 288(R4)
-	FSTPQ (F16, F17), 480(R4)
-	FSTPQ (F18, F19), 672(R4)
-	FSTPQ (F20, F21), 864(R4)
-	FSTPQ (F22, F23), 1056(R4)
-	MOVD 32(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 80(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 128(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 176(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	MOVD 224(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F8, F9)
-	MOVD 272(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F10, F11)
-	VMOV V8.B16, V12.B16
-	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
-	VMOV V8.B16, V0.B16
-	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 128(R4)
-	FSTPQ (F14, F15), 320(R4)
-	FSTPQ (F16, F17), 512(R4)
-	FSTPQ (F18, F19), 704(R4)
-	FSTPQ (F20, F21), 896(R4)
-	FSTPQ (F22, F23), 1088(R4)
-	MOVD 40(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F0, F1)
-	MOVD 88(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F2, F3)
-	MOVD 136(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F4, F5)
-	MOVD 184(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F6, F7)
-	MOVD 232(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F8, F9)
-	MOVD 280(R3), R9
-	ADD R8, R9
-	FLDPQ 0(R9), (F10, F11)
-	VMOV V8.B16, V12.B16
-	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
-	VMOV V8.B16, V0.B16
-	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 160(R4)
-	FSTPQ (F14, F15), 352(R4)
-	FSTPQ (F16, F17), 544(R4)
-	FSTPQ (F18, F19), 736(R4)
-	FSTPQ (F20, F21), 928(R4)
-	FSTPQ (F22, F23), 1120(R4)
 	ADD R6, R2, R9
 	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R4)
+	FSTPQ (F12, F13), 96(R4)
+	FSTPQ (F10, F11), 192(R4)
+	FSTPQ (F4, F5), 288(R4)
+	FSTPQ (F2, F3), 384(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 32(R4)
+	FSTPQ (F12, F13), 128(R4)
+	FSTPQ (F10, F11), 224(R4)
+	FSTPQ (F4, F5), 320(R4)
+	FSTPQ (F2, F3), 416(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 64(R4)
+	FSTPQ (F12, F13), 160(R4)
+	FSTPQ (F10, F11), 256(R4)
+	FSTPQ (F4, F5), 352(R4)
+	FSTPQ (F2, F3), 448(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 192(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 288(R4), (F0, F1)
+	FLDPQ 320(R4), (F2, F3)
+	FLDPQ 352(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 384(R4), (F0, F1)
+	FLDPQ 416(R4), (F2, F3)
+	FLDPQ 448(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradSpread3x3Neon(args *winogradArgs)
+TEXT ·winogradSpread3x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V14.S4]
+	VLD1R.P 4(R6), [V15.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R4)
+	FSTPQ (F12, F13), 96(R4)
+	FSTPQ (F10, F11), 192(R4)
+	FSTPQ (F4, F5), 288(R4)
+	FSTPQ (F2, F3), 384(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 32(R4)
+	FSTPQ (F12, F13), 128(R4)
+	FSTPQ (F10, F11), 224(R4)
+	FSTPQ (F4, F5), 320(R4)
+	FSTPQ (F2, F3), 416(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 64(R4)
+	FSTPQ (F12, F13), 160(R4)
+	FSTPQ (F10, F11), 256(R4)
+	FSTPQ (F4, F5), 352(R4)
+	FSTPQ (F2, F3), 448(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 192(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 288(R4), (F0, F1)
+	FLDPQ 320(R4), (F2, F3)
+	FLDPQ 352(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 384(R4), (F0, F1)
+	FLDPQ 416(R4), (F2, F3)
+	FLDPQ 448(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	VMOV V2.B16, V10.B16
+	VMOV V3.B16, V11.B16
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V14.S4, V4.S4, V0.S4
+	VFMLA V14.S4, V5.S4, V1.S4
+	WORD $0x6e2fdc42 // fmul v2.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradGather3x3Neon(args *winogradArgs)
+TEXT ·winogradGather3x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V14.S4]
+	VLD1R.P 4(R6), [V15.S4]
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	VLD1R.P 4(R6), [V18.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R2, R8
+	ADD R6, R1, R9
+	MOVD 56(R0), R10
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F8, F9), 32(R4)
+	FSTPQ (F12, F13), 64(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	FSTPQ (F0, F1), 96(R4)
+	FSTPQ (F8, F9), 128(R4)
+	FSTPQ (F12, F13), 160(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	FSTPQ (F0, F1), 192(R4)
+	FSTPQ (F8, F9), 224(R4)
+	FSTPQ (F12, F13), 256(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	FSTPQ (F0, F1), 288(R4)
+	FSTPQ (F8, F9), 320(R4)
+	FSTPQ (F12, F13), 352(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	FSTPQ (F0, F1), 384(R4)
+	FSTPQ (F8, F9), 416(R4)
+	FSTPQ (F12, F13), 448(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	FLDPQ 192(R4), (F4, F5)
+	FLDPQ 288(R4), (F6, F7)
+	FLDPQ 384(R4), (F8, F9)
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 224(R4), (F4, F5)
+	FLDPQ 320(R4), (F6, F7)
+	FLDPQ 416(R4), (F8, F9)
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	FLDPQ 352(R4), (F6, F7)
+	FLDPQ 448(R4), (F8, F9)
+	WORD $0x4e24d44a // fadd v10.4s, v2.4s, v4.4s
+	WORD $0x4e25d46b // fadd v11.4s, v3.4s, v5.4s
+	WORD $0x4e28d4cc // fadd v12.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ed // fadd v13.4s, v7.4s, v9.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2edc21 // fmul v1.4s, v1.4s, v14.4s
+	VFMLA V15.S4, V12.S4, V0.S4
+	VFMLA V15.S4, V13.S4, V1.S4
+	VFMLA V16.S4, V10.S4, V0.S4
+	VFMLA V16.S4, V11.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e31dd08 // fmul v8.4s, v8.4s, v17.4s
+	WORD $0x6e31dd29 // fmul v9.4s, v9.4s, v17.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V5.S4, V9.S4
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	VFMLA V16.S4, V10.S4, V12.S4
+	VFMLA V16.S4, V11.S4, V13.S4
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradInput4x3Neon(args *winogradArgs)
+TEXT ·winogradInput4x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 88(R0), R6
+	ADD $0, R6, R7
+	VLD1R.P 4(R7), [V18.S4]
+	VLD1R.P 4(R7), [V19.S4]
+	VLD1R.P 4(R7), [V20.S4]
+loop1:
+	MOVD 40(R0), R8
+	MOVD $0, R7
+lane2:
+	ADD R7, R1, R9
+	ADD R7, R2, R10
+	MOVD 56(R0), R11
+	MOVD 0(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 48(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 96(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 144(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 192(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 240(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	VMOV V8.B16, V12.B16
+	VMOV V9.B16, V13.B16
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 0(R4)
+	FSTPQ (F16, F17), 192(R4)
+	FSTPQ (F14, F15), 384(R4)
+	FSTPQ (F0, F1), 576(R4)
+	FSTPQ (F8, F9), 768(R4)
+	FSTPQ (F10, F11), 960(R4)
+	MOVD 8(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 56(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 104(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 152(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 200(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 248(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	VMOV V8.B16, V12.B16
+	VMOV V9.B16, V13.B16
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 32(R4)
+	FSTPQ (F16, F17), 224(R4)
+	FSTPQ (F14, F15), 416(R4)
+	FSTPQ (F0, F1), 608(R4)
+	FSTPQ (F8, F9), 800(R4)
+	FSTPQ (F10, F11), 992(R4)
+	MOVD 16(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 64(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 112(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 160(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 208(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 256(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	VMOV V8.B16, V12.B16
+	VMOV V9.B16, V13.B16
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 64(R4)
+	FSTPQ (F16, F17), 256(R4)
+	FSTPQ (F14, F15), 448(R4)
+	FSTPQ (F0, F1), 640(R4)
+	FSTPQ (F8, F9), 832(R4)
+	FSTPQ (F10, F11), 1024(R4)
+	MOVD 24(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 72(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 120(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 168(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 216(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 264(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	VMOV V8.B16, V12.B16
+	VMOV V9.B16, V13.B16
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 96(R4)
+	FSTPQ (F16, F17), 288(R4)
+	FSTPQ (F14, F15), 480(R4)
+	FSTPQ (F0, F1), 672(R4)
+	FSTPQ (F8, F9), 864(R4)
+	FSTPQ (F10, F11), 1056(R4)
+	MOVD 32(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 80(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 128(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 176(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 224(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 272(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	VMOV V8.B16, V12.B16
+	VMOV V9.B16, V13.B16
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 128(R4)
+	FSTPQ (F16, F17), 320(R4)
+	FSTPQ (F14, F15), 512(R4)
+	FSTPQ (F0, F1), 704(R4)
+	FSTPQ (F8, F9), 896(R4)
+	FSTPQ (F10, F11), 1088(R4)
+	MOVD 40(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 88(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 136(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 184(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 232(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 280(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	VMOV V8.B16, V12.B16
+	VMOV V9.B16, V13.B16
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 160(R4)
+	FSTPQ (F16, F17), 352(R4)
+	FSTPQ (F14, F15), 544(R4)
+	FSTPQ (F0, F1), 736(R4)
+	FSTPQ (F8, F9), 928(R4)
+	FSTPQ (F10, F11), 1120(R4)
 	FLDPQ 0(R4), (F0, F1)
 	FLDPQ 32(R4), (F2, F3)
 	FLDPQ 64(R4), (F4, F5)
@@ -4065,50 +5794,48 @@ lane2:
 	FLDPQ 160(R4), (F10, F11)
 	VMOV V8.B16, V12.B16
 	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
 	VMOV V8.B16, V0.B16
 	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
-	FSTPQ (F20, F21), 0(R9)
-	ADD R10, R9
-	FSTPQ (F22, F23), 0(R9)
-	ADD R10, R9
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
 	FLDPQ 192(R4), (F0, F1)
 	FLDPQ 224(R4), (F2, F3)
 	FLDPQ 256(R4), (F4, F5)
@@ -4117,50 +5844,48 @@ lane2:
 	FLDPQ 352(R4), (F10, F11)
 	VMOV V8.B16, V12.B16
 	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
 	VMOV V8.B16, V0.B16
 	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
-	FSTPQ (F20, F21), 0(R9)
-	ADD R10, R9
-	FSTPQ (F22, F23), 0(R9)
-	ADD R10, R9
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
 	FLDPQ 384(R4), (F0, F1)
 	FLDPQ 416(R4), (F2, F3)
 	FLDPQ 448(R4), (F4, F5)
@@ -4169,50 +5894,48 @@ lane2:
 	FLDPQ 544(R4), (F10, F11)
 	VMOV V8.B16, V12.B16
 	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
 	VMOV V8.B16, V0.B16
 	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
-	FSTPQ (F20, F21), 0(R9)
-	ADD R10, R9
-	FSTPQ (F22, F23), 0(R9)
-	ADD R10, R9
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
 	FLDPQ 576(R4), (F0, F1)
 	FLDPQ 608(R4), (F2, F3)
 	FLDPQ 640(R4), (F4, F5)
@@ -4221,50 +5944,48 @@ lane2:
 	FLDPQ 736(R4), (F10, F11)
 	VMOV V8.B16, V12.B16
 	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
 	VMOV V8.B16, V0.B16
 	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
-	FSTPQ (F20, F21), 0(R9)
-	ADD R10, R9
-	FSTPQ (F22, F23), 0(R9)
-	ADD R10, R9
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
 	FLDPQ 768(R4), (F0, F1)
 	FLDPQ 800(R4), (F2, F3)
 	FLDPQ 832(R4), (F4, F5)
@@ -4273,50 +5994,48 @@ lane2:
 	FLDPQ 928(R4), (F10, F11)
 	VMOV V8.B16, V12.B16
 	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
 	VMOV V8.B16, V0.B16
 	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
-	FSTPQ (F20, F21), 0(R9)
-	ADD R10, R9
-	FSTPQ (F22, F23), 0(R9)
-	ADD R10, R9
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
 	FLDPQ 960(R4), (F0, F1)
 	FLDPQ 992(R4), (F2, F3)
 	FLDPQ 1024(R4), (F4, F5)
@@ -4325,63 +6044,61 @@ lane2:
 	FLDPQ 1120(R4), (F10, F11)
 	VMOV V8.B16, V12.B16
 	VMOV V9.B16, V13.B16
-	VFMLA V24.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V12.S4
-	VFMLA V26.S4, V5.S4, V13.S4
-	VMOV V10.B16, V22.B16
-	VMOV V11.B16, V23.B16
-	VFMLA V24.S4, V2.S4, V22.S4
-	VFMLA V24.S4, V3.S4, V23.S4
-	VFMLA V26.S4, V6.S4, V22.S4
-	VFMLA V26.S4, V7.S4, V23.S4
+	VFMLA V18.S4, V0.S4, V12.S4
+	VFMLA V18.S4, V1.S4, V13.S4
+	VFMLA V19.S4, V4.S4, V12.S4
+	VFMLA V19.S4, V5.S4, V13.S4
 	VMOV V8.B16, V0.B16
 	VMOV V9.B16, V1.B16
-	VFMLA V25.S4, V4.S4, V0.S4
-	VFMLA V25.S4, V5.S4, V1.S4
-	VMOV V6.B16, V10.B16
-	VMOV V7.B16, V11.B16
-	VFMLA V25.S4, V2.S4, V10.S4
-	VFMLA V25.S4, V3.S4, V11.S4
-	WORD $0x4e2ad40e // fadd v14.4s, v0.4s, v10.4s
-	WORD $0x4e2bd42f // fadd v15.4s, v1.4s, v11.4s
-	WORD $0x4eaad410 // fsub v16.4s, v0.4s, v10.4s
-	WORD $0x4eabd431 // fsub v17.4s, v1.4s, v11.4s
-	WORD $0x4ea4d508 // fsub v8.4s, v8.4s, v4.4s
-	WORD $0x4ea5d529 // fsub v9.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
-	WORD $0x4ea3d4e7 // fsub v7.4s, v7.4s, v3.4s
-	WORD $0x6e3bdcc6 // fmul v6.4s, v6.4s, v27.4s
-	WORD $0x6e3bdce7 // fmul v7.4s, v7.4s, v27.4s
-	WORD $0x4e26d512 // fadd v18.4s, v8.4s, v6.4s
-	WORD $0x4e27d533 // fadd v19.4s, v9.4s, v7.4s
-	WORD $0x4ea6d514 // fsub v20.4s, v8.4s, v6.4s
-	WORD $0x4ea7d535 // fsub v21.4s, v9.4s, v7.4s
-	FSTPQ (F12, F13), 0(R9)
-	ADD R10, R9
-	FSTPQ (F14, F15), 0(R9)
-	ADD R10, R9
-	FSTPQ (F16, F17), 0(R9)
-	ADD R10, R9
-	FSTPQ (F18, F19), 0(R9)
-	ADD R10, R9
-	FSTPQ (F20, F21), 0(R9)
-	ADD R10, R9
-	FSTPQ (F22, F23), 0(R9)
-	ADD R10, R9
-	ADD $32, R6
-	CMP R7, R6
+	VFMLS V18.S4, V4.S4, V0.S4
+	VFMLS V18.S4, V5.S4, V1.S4
+	VMOV V6.B16, V14.B16
+	VMOV V7.B16, V15.B16
+	VFMLS V18.S4, V2.S4, V14.S4
+	VFMLS V18.S4, V3.S4, V15.S4
+	WORD $0x4e2ed410 // fadd v16.4s, v0.4s, v14.4s
+	WORD $0x4e2fd431 // fadd v17.4s, v1.4s, v15.4s
+	WORD $0x4eaed40e // fsub v14.4s, v0.4s, v14.4s
+	WORD $0x4eafd42f // fsub v15.4s, v1.4s, v15.4s
+	WORD $0x4ea4d504 // fsub v4.4s, v8.4s, v4.4s
+	WORD $0x4ea5d525 // fsub v5.4s, v9.4s, v5.4s
+	WORD $0x6e34dcc8 // fmul v8.4s, v6.4s, v20.4s
+	WORD $0x6e34dce9 // fmul v9.4s, v7.4s, v20.4s
+	VFMLS V20.S4, V2.S4, V8.S4
+	VFMLS V20.S4, V3.S4, V9.S4
+	WORD $0x4e28d480 // fadd v0.4s, v4.4s, v8.4s
+	WORD $0x4e29d4a1 // fadd v1.4s, v5.4s, v9.4s
+	WORD $0x4ea8d488 // fsub v8.4s, v4.4s, v8.4s
+	WORD $0x4ea9d4a9 // fsub v9.4s, v5.4s, v9.4s
+	VFMLA V18.S4, V2.S4, V10.S4
+	VFMLA V18.S4, V3.S4, V11.S4
+	VFMLA V19.S4, V6.S4, V10.S4
+	VFMLA V19.S4, V7.S4, V11.S4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FSTPQ (F8, F9), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	ADD $32, R7
+	CMP R8, R7
 	BLO lane2
-	MOVD 48(R0), R6
-	ADD R6, R1
-	MOVD 40(R0), R7
-	ADD R7, R2
+	MOVD 48(R0), R7
+	ADD R7, R1
+	MOVD 40(R0), R8
+	ADD R8, R2
 	SUBS $1, R5
 	BNE loop1
 	RET
 
-// func winogradOutput4Neon(args *winogradArgs)
-TEXT ·winogradOutput4Neon(SB), NOSPLIT, $0-8
+// func winogradOutput4x3Neon(args *winogradArgs)
+TEXT ·winogradOutput4x3Neon(SB), NOSPLIT, $0-8
 	MOVD args+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
@@ -4389,20 +6106,1356 @@ TEXT ·winogradOutput4Neon(SB), NOSPLIT, $0-8
 	MOVD 24(R0), R4
 	MOVD 32(R0), R5
 	MOVD 64(R0), R6
-	ADD $88, R0, R7
-	VLD1R.P 4(R7), [V24.S4]
-	VLD1R.P 4(R7), [V25.S4]
-	VLD1R.P 4(R7), [V26.S4]
+	MOVD 88(R0), R7
+	ADD $0, R7, R8
+	VLD1R.P 4(R8), [V16.S4]
+	VLD1R.P 4(R8), [V17.S4]
+	VLD1R.P 4(R8), [V18.S4]
 	VEOR V31.B16, V31.B16, V31.B16
 loop1:
 	VEOR V30.B16, V30.B16, V30.B16
 	CBZ R6, plain2
 	VLD1R.P 4(R6), [V30.S4]
 plain2:
-	MOVD 40(R0), R8
-	MOVD $0, R7
+	MOVD 40(R0), R9
+	MOVD $0, R8
 lane3:
-	ADD R7, R1, R9
+	ADD R8, R2, R10
+	ADD R8, R1, R11
+	MOVD 56(R0), R12
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F6, F7), 32(R4)
+	FSTPQ (F12, F13), 64(R4)
+	FSTPQ (F10, F11), 96(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	FSTPQ (F0, F1), 128(R4)
+	FSTPQ (F6, F7), 160(R4)
+	FSTPQ (F12, F13), 192(R4)
+	FSTPQ (F10, F11), 224(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	FSTPQ (F0, F1), 256(R4)
+	FSTPQ (F6, F7), 288(R4)
+	FSTPQ (F12, F13), 320(R4)
+	FSTPQ (F10, F11), 352(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	FSTPQ (F0, F1), 384(R4)
+	FSTPQ (F6, F7), 416(R4)
+	FSTPQ (F12, F13), 448(R4)
+	FSTPQ (F10, F11), 480(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	FSTPQ (F0, F1), 512(R4)
+	FSTPQ (F6, F7), 544(R4)
+	FSTPQ (F12, F13), 576(R4)
+	FSTPQ (F10, F11), 608(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	FSTPQ (F0, F1), 640(R4)
+	FSTPQ (F6, F7), 672(R4)
+	FSTPQ (F12, F13), 704(R4)
+	FSTPQ (F10, F11), 736(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	FLDPQ 384(R4), (F6, F7)
+	FLDPQ 512(R4), (F8, F9)
+	FLDPQ 640(R4), (F10, F11)
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh4
+	MOVD 0(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	MOVD 32(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 64(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
+	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
+	MOVD 96(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+fresh4:
+	MOVD 80(R0), R14
+	CBZ R14, linear5
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear5:
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FSTPQ (F0, F1), 0(R13)
+	MOVD 32(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	MOVD 64(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	MOVD 96(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	FLDPQ 288(R4), (F4, F5)
+	FLDPQ 416(R4), (F6, F7)
+	FLDPQ 544(R4), (F8, F9)
+	FLDPQ 672(R4), (F10, F11)
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh6
+	MOVD 8(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	MOVD 40(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 72(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
+	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
+	MOVD 104(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+fresh6:
+	MOVD 80(R0), R14
+	CBZ R14, linear7
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear7:
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FSTPQ (F0, F1), 0(R13)
+	MOVD 40(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	MOVD 72(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	MOVD 104(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 192(R4), (F2, F3)
+	FLDPQ 320(R4), (F4, F5)
+	FLDPQ 448(R4), (F6, F7)
+	FLDPQ 576(R4), (F8, F9)
+	FLDPQ 704(R4), (F10, F11)
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh8
+	MOVD 16(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	MOVD 48(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 80(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
+	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
+	MOVD 112(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+fresh8:
+	MOVD 80(R0), R14
+	CBZ R14, linear9
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear9:
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FSTPQ (F0, F1), 0(R13)
+	MOVD 48(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	MOVD 80(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	MOVD 112(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 352(R4), (F4, F5)
+	FLDPQ 480(R4), (F6, F7)
+	FLDPQ 608(R4), (F8, F9)
+	FLDPQ 736(R4), (F10, F11)
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V4.B16, V6.B16
+	VMOV V5.B16, V7.B16
+	VFMLA V16.S4, V8.S4, V6.S4
+	VFMLA V16.S4, V9.S4, V7.S4
+	VFMLA V17.S4, V14.S4, V12.S4
+	VFMLA V17.S4, V15.S4, V13.S4
+	WORD $0x4e2ad48a // fadd v10.4s, v4.4s, v10.4s
+	WORD $0x4e2bd4ab // fadd v11.4s, v5.4s, v11.4s
+	VFMLA V18.S4, V8.S4, V10.S4
+	VFMLA V18.S4, V9.S4, V11.S4
+	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh10
+	MOVD 24(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	MOVD 56(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
+	MOVD 88(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d58c // fadd v12.4s, v12.4s, v2.4s
+	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
+	MOVD 120(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F2, F3)
+	WORD $0x4e22d54a // fadd v10.4s, v10.4s, v2.4s
+	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+fresh10:
+	MOVD 80(R0), R14
+	CBZ R14, linear11
+	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
+	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear11:
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FSTPQ (F0, F1), 0(R13)
+	MOVD 56(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	MOVD 88(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	MOVD 120(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	ADD $32, R8
+	CMP R9, R8
+	BLO lane3
+	MOVD 40(R0), R8
+	ADD R8, R1
+	MOVD 48(R0), R9
+	ADD R9, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradWeights4x3Neon(args *winogradArgs)
+TEXT ·winogradWeights4x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V14.S4]
+	VLD1R.P 4(R6), [V15.S4]
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R4)
+	FSTPQ (F12, F13), 96(R4)
+	FSTPQ (F10, F11), 192(R4)
+	FSTPQ (F8, F9), 288(R4)
+	FSTPQ (F2, F3), 384(R4)
+	FSTPQ (F4, F5), 480(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 32(R4)
+	FSTPQ (F12, F13), 128(R4)
+	FSTPQ (F10, F11), 224(R4)
+	FSTPQ (F8, F9), 320(R4)
+	FSTPQ (F2, F3), 416(R4)
+	FSTPQ (F4, F5), 512(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 64(R4)
+	FSTPQ (F12, F13), 160(R4)
+	FSTPQ (F10, F11), 256(R4)
+	FSTPQ (F8, F9), 352(R4)
+	FSTPQ (F2, F3), 448(R4)
+	FSTPQ (F4, F5), 544(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 192(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 288(R4), (F0, F1)
+	FLDPQ 320(R4), (F2, F3)
+	FLDPQ 352(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 384(R4), (F0, F1)
+	FLDPQ 416(R4), (F2, F3)
+	FLDPQ 448(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 480(R4), (F0, F1)
+	FLDPQ 512(R4), (F2, F3)
+	FLDPQ 544(R4), (F4, F5)
+	WORD $0x6e2edc06 // fmul v6.4s, v0.4s, v14.4s
+	WORD $0x6e2edc27 // fmul v7.4s, v1.4s, v14.4s
+	WORD $0x6e2fdc08 // fmul v8.4s, v0.4s, v15.4s
+	WORD $0x6e2fdc29 // fmul v9.4s, v1.4s, v15.4s
+	VFMLA V15.S4, V4.S4, V8.S4
+	VFMLA V15.S4, V5.S4, V9.S4
+	WORD $0x6e2fdc4a // fmul v10.4s, v2.4s, v15.4s
+	WORD $0x6e2fdc6b // fmul v11.4s, v3.4s, v15.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLS V15.S4, V4.S4, V0.S4
+	VFMLS V15.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e22d408 // fadd v8.4s, v0.4s, v2.4s
+	WORD $0x4e23d429 // fadd v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradSpread4x3Neon(args *winogradArgs)
+TEXT ·winogradSpread4x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	VLD1R.P 4(R6), [V18.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 96(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 0(R4)
+	FSTPQ (F14, F15), 128(R4)
+	FSTPQ (F12, F13), 256(R4)
+	FSTPQ (F4, F5), 384(R4)
+	FSTPQ (F2, F3), 512(R4)
+	FSTPQ (F6, F7), 640(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 72(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 104(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 32(R4)
+	FSTPQ (F14, F15), 160(R4)
+	FSTPQ (F12, F13), 288(R4)
+	FSTPQ (F4, F5), 416(R4)
+	FSTPQ (F2, F3), 544(R4)
+	FSTPQ (F6, F7), 672(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 80(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 112(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 64(R4)
+	FSTPQ (F14, F15), 192(R4)
+	FSTPQ (F12, F13), 320(R4)
+	FSTPQ (F4, F5), 448(R4)
+	FSTPQ (F2, F3), 576(R4)
+	FSTPQ (F6, F7), 704(R4)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 88(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 120(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 96(R4)
+	FSTPQ (F14, F15), 224(R4)
+	FSTPQ (F12, F13), 352(R4)
+	FSTPQ (F4, F5), 480(R4)
+	FSTPQ (F2, F3), 608(R4)
+	FSTPQ (F6, F7), 736(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	FLDPQ 96(R4), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FLDPQ 128(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	FLDPQ 192(R4), (F4, F5)
+	FLDPQ 224(R4), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FLDPQ 256(R4), (F0, F1)
+	FLDPQ 288(R4), (F2, F3)
+	FLDPQ 320(R4), (F4, F5)
+	FLDPQ 352(R4), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FLDPQ 384(R4), (F0, F1)
+	FLDPQ 416(R4), (F2, F3)
+	FLDPQ 448(R4), (F4, F5)
+	FLDPQ 480(R4), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FLDPQ 512(R4), (F0, F1)
+	FLDPQ 544(R4), (F2, F3)
+	FLDPQ 576(R4), (F4, F5)
+	FLDPQ 608(R4), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FLDPQ 640(R4), (F0, F1)
+	FLDPQ 672(R4), (F2, F3)
+	FLDPQ 704(R4), (F4, F5)
+	FLDPQ 736(R4), (F6, F7)
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e26d44c // fadd v12.4s, v2.4s, v6.4s
+	WORD $0x4e27d46d // fadd v13.4s, v3.4s, v7.4s
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	VFMLA V16.S4, V4.S4, V0.S4
+	VFMLA V16.S4, V5.S4, V1.S4
+	WORD $0x6e31dc42 // fmul v2.4s, v2.4s, v17.4s
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	VFMLA V18.S4, V6.S4, V2.S4
+	VFMLA V18.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradGather4x3Neon(args *winogradArgs)
+TEXT ·winogradGather4x3Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	VLD1R.P 4(R6), [V18.S4]
+	VLD1R.P 4(R6), [V19.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R2, R8
+	ADD R6, R1, R9
 	MOVD 56(R0), R10
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
@@ -4418,32 +7471,29 @@ lane3:
 	ADD R10, R9
 	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
 	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
 	FSTPQ (F0, F1), 0(R4)
-	FSTPQ (F2, F3), 32(R4)
-	FSTPQ (F4, F5), 64(R4)
-	FSTPQ (F6, F7), 96(R4)
+	FSTPQ (F8, F9), 32(R4)
+	FSTPQ (F10, F11), 64(R4)
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
 	FLDPQ 0(R9), (F2, F3)
@@ -4458,32 +7508,29 @@ lane3:
 	ADD R10, R9
 	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
 	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	FSTPQ (F0, F1), 128(R4)
-	FSTPQ (F2, F3), 160(R4)
-	FSTPQ (F4, F5), 192(R4)
-	FSTPQ (F6, F7), 224(R4)
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 96(R4)
+	FSTPQ (F8, F9), 128(R4)
+	FSTPQ (F10, F11), 160(R4)
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
 	FLDPQ 0(R9), (F2, F3)
@@ -4498,32 +7545,29 @@ lane3:
 	ADD R10, R9
 	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
 	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	FSTPQ (F0, F1), 256(R4)
-	FSTPQ (F2, F3), 288(R4)
-	FSTPQ (F4, F5), 320(R4)
-	FSTPQ (F6, F7), 352(R4)
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 192(R4)
+	FSTPQ (F8, F9), 224(R4)
+	FSTPQ (F10, F11), 256(R4)
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
 	FLDPQ 0(R9), (F2, F3)
@@ -4538,32 +7582,66 @@ lane3:
 	ADD R10, R9
 	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
 	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 288(R4)
+	FSTPQ (F8, F9), 320(R4)
+	FSTPQ (F10, F11), 352(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
 	FSTPQ (F0, F1), 384(R4)
-	FSTPQ (F2, F3), 416(R4)
-	FSTPQ (F4, F5), 448(R4)
-	FSTPQ (F6, F7), 480(R4)
+	FSTPQ (F8, F9), 416(R4)
+	FSTPQ (F10, F11), 448(R4)
 	FLDPQ 0(R9), (F0, F1)
 	ADD R10, R9
 	FLDPQ 0(R9), (F2, F3)
@@ -4578,1597 +7656,5059 @@ lane3:
 	ADD R10, R9
 	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
 	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	FSTPQ (F0, F1), 512(R4)
-	FSTPQ (F2, F3), 544(R4)
-	FSTPQ (F4, F5), 576(R4)
-	FSTPQ (F6, F7), 608(R4)
-	FLDPQ 0(R9), (F0, F1)
-	ADD R10, R9
-	FLDPQ 0(R9), (F2, F3)
-	ADD R10, R9
-	FLDPQ 0(R9), (F4, F5)
-	ADD R10, R9
-	FLDPQ 0(R9), (F6, F7)
-	ADD R10, R9
-	FLDPQ 0(R9), (F8, F9)
-	ADD R10, R9
-	FLDPQ 0(R9), (F10, F11)
-	ADD R10, R9
-	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
-	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	FSTPQ (F0, F1), 640(R4)
-	FSTPQ (F2, F3), 672(R4)
-	FSTPQ (F4, F5), 704(R4)
-	FSTPQ (F6, F7), 736(R4)
-	ADD R7, R2, R11
-	FLDPQ 0(R4), (F0, F1)
-	FLDPQ 128(R4), (F2, F3)
-	FLDPQ 256(R4), (F4, F5)
-	FLDPQ 384(R4), (F6, F7)
-	FLDPQ 512(R4), (F8, F9)
-	FLDPQ 640(R4), (F10, F11)
-	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
-	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	MOVD 72(R0), R12
-	CBZ R12, fresh4
-	MOVD 0(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F12, F13)
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	MOVD 32(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F14, F15)
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	MOVD 64(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F16, F17)
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
-	MOVD 96(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F18, F19)
-	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-fresh4:
-	MOVD 80(R0), R13
-	CBZ R13, linear5
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-linear5:
-	MOVD 0(R3), R12
-	ADD R11, R12
-	FSTPQ (F0, F1), 0(R12)
-	MOVD 32(R3), R12
-	ADD R11, R12
-	FSTPQ (F2, F3), 0(R12)
-	MOVD 64(R3), R12
-	ADD R11, R12
-	FSTPQ (F4, F5), 0(R12)
-	MOVD 96(R3), R12
-	ADD R11, R12
-	FSTPQ (F6, F7), 0(R12)
-	FLDPQ 32(R4), (F0, F1)
-	FLDPQ 160(R4), (F2, F3)
-	FLDPQ 288(R4), (F4, F5)
-	FLDPQ 416(R4), (F6, F7)
-	FLDPQ 544(R4), (F8, F9)
-	FLDPQ 672(R4), (F10, F11)
-	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
-	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	MOVD 72(R0), R12
-	CBZ R12, fresh6
-	MOVD 8(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F12, F13)
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	MOVD 40(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F14, F15)
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	MOVD 72(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F16, F17)
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
-	MOVD 104(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F18, F19)
-	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-fresh6:
-	MOVD 80(R0), R13
-	CBZ R13, linear7
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-linear7:
-	MOVD 8(R3), R12
-	ADD R11, R12
-	FSTPQ (F0, F1), 0(R12)
-	MOVD 40(R3), R12
-	ADD R11, R12
-	FSTPQ (F2, F3), 0(R12)
-	MOVD 72(R3), R12
-	ADD R11, R12
-	FSTPQ (F4, F5), 0(R12)
-	MOVD 104(R3), R12
-	ADD R11, R12
-	FSTPQ (F6, F7), 0(R12)
-	FLDPQ 64(R4), (F0, F1)
-	FLDPQ 192(R4), (F2, F3)
-	FLDPQ 320(R4), (F4, F5)
-	FLDPQ 448(R4), (F6, F7)
-	FLDPQ 576(R4), (F8, F9)
-	FLDPQ 704(R4), (F10, F11)
-	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
-	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	MOVD 72(R0), R12
-	CBZ R12, fresh8
-	MOVD 16(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F12, F13)
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	MOVD 48(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F14, F15)
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	MOVD 80(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F16, F17)
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
-	MOVD 112(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F18, F19)
-	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-fresh8:
-	MOVD 80(R0), R13
-	CBZ R13, linear9
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-linear9:
-	MOVD 16(R3), R12
-	ADD R11, R12
-	FSTPQ (F0, F1), 0(R12)
-	MOVD 48(R3), R12
-	ADD R11, R12
-	FSTPQ (F2, F3), 0(R12)
-	MOVD 80(R3), R12
-	ADD R11, R12
-	FSTPQ (F4, F5), 0(R12)
-	MOVD 112(R3), R12
-	ADD R11, R12
-	FSTPQ (F6, F7), 0(R12)
-	FLDPQ 96(R4), (F0, F1)
-	FLDPQ 224(R4), (F2, F3)
-	FLDPQ 352(R4), (F4, F5)
-	FLDPQ 480(R4), (F6, F7)
-	FLDPQ 608(R4), (F8, F9)
-	FLDPQ 736(R4), (F10, F11)
-	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
-	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
-	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
-	WORD $0x4ea5d46f // fsub v15.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d0 // fadd v16.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f1 // fadd v17.4s, v7.4s, v9.4s
-	WORD $0x4ea8d4d2 // fsub v18.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4f3 // fsub v19.4s, v7.4s, v9.4s
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	VMOV V14.B16, V2.B16
-	VMOV V15.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V26.S4, V19.S4, V3.S4
-	VMOV V12.B16, V4.B16
-	VMOV V13.B16, V5.B16
-	VFMLA V24.S4, V16.S4, V4.S4
-	VFMLA V24.S4, V17.S4, V5.S4
-	WORD $0x4e2ed546 // fadd v6.4s, v10.4s, v14.4s
-	WORD $0x4e2fd567 // fadd v7.4s, v11.4s, v15.4s
-	VFMLA V25.S4, V18.S4, V6.S4
-	VFMLA V25.S4, V19.S4, V7.S4
-	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	MOVD 72(R0), R12
-	CBZ R12, fresh10
-	MOVD 24(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F12, F13)
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	MOVD 56(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F14, F15)
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	MOVD 88(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F16, F17)
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
-	MOVD 120(R3), R13
-	ADD R11, R13
-	FLDPQ 0(R13), (F18, F19)
-	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-fresh10:
-	MOVD 80(R0), R13
-	CBZ R13, linear11
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
-linear11:
-	MOVD 24(R3), R12
-	ADD R11, R12
-	FSTPQ (F0, F1), 0(R12)
-	MOVD 56(R3), R12
-	ADD R11, R12
-	FSTPQ (F2, F3), 0(R12)
-	MOVD 88(R3), R12
-	ADD R11, R12
-	FSTPQ (F4, F5), 0(R12)
-	MOVD 120(R3), R12
-	ADD R11, R12
-	FSTPQ (F6, F7), 0(R12)
-	ADD $32, R7
-	CMP R8, R7
-	BLO lane3
-	MOVD 40(R0), R7
-	ADD R7, R1
-	MOVD 48(R0), R8
-	ADD R8, R2
-	SUBS $1, R5
-	BNE loop1
-	RET
-
-// func winogradWeights4Neon(args *winogradArgs)
-TEXT ·winogradWeights4Neon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 24(R0), R4
-	ADD $88, R0, R5
-	VLD1R.P 4(R5), [V24.S4]
-	VLD1R.P 4(R5), [V25.S4]
-	VLD1R.P 4(R5), [V26.S4]
-	VLD1R.P 4(R5), [V27.S4]
-	VLD1R.P 4(R5), [V28.S4]
-	MOVD 40(R0), R6
-	MOVD $0, R5
-lane1:
-	ADD R5, R1, R7
-	MOVD 0(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 24(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 48(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 96(R4)
-	FSTPQ (F16, F17), 192(R4)
-	FSTPQ (F18, F19), 288(R4)
-	FSTPQ (F20, F21), 384(R4)
-	FSTPQ (F22, F23), 480(R4)
-	MOVD 8(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 32(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 56(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 32(R4)
-	FSTPQ (F14, F15), 128(R4)
-	FSTPQ (F16, F17), 224(R4)
-	FSTPQ (F18, F19), 320(R4)
-	FSTPQ (F20, F21), 416(R4)
-	FSTPQ (F22, F23), 512(R4)
-	MOVD 16(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 40(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 64(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 64(R4)
-	FSTPQ (F14, F15), 160(R4)
-	FSTPQ (F16, F17), 256(R4)
-	FSTPQ (F18, F19), 352(R4)
-	FSTPQ (F20, F21), 448(R4)
-	FSTPQ (F22, F23), 544(R4)
-	ADD R5, R2, R8
-	MOVD 56(R0), R9
-	FLDPQ 0(R4), (F0, F1)
-	FLDPQ 32(R4), (F2, F3)
-	FLDPQ 64(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 96(R4), (F0, F1)
-	FLDPQ 128(R4), (F2, F3)
-	FLDPQ 160(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 192(R4), (F0, F1)
-	FLDPQ 224(R4), (F2, F3)
-	FLDPQ 256(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 288(R4), (F0, F1)
-	FLDPQ 320(R4), (F2, F3)
-	FLDPQ 352(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 384(R4), (F0, F1)
-	FLDPQ 416(R4), (F2, F3)
-	FLDPQ 448(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 480(R4), (F0, F1)
-	FLDPQ 512(R4), (F2, F3)
-	FLDPQ 544(R4), (F4, F5)
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x6e39dd08 // fmul v8.4s, v8.4s, v25.4s
-	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
-	WORD $0x6e39dc4a // fmul v10.4s, v2.4s, v25.4s
-	WORD $0x6e39dc6b // fmul v11.4s, v3.4s, v25.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	WORD $0x6e3adc08 // fmul v8.4s, v0.4s, v26.4s
-	WORD $0x6e3adc29 // fmul v9.4s, v1.4s, v26.4s
-	VFMLA V27.S4, V4.S4, V8.S4
-	VFMLA V27.S4, V5.S4, V9.S4
-	WORD $0x6e3cdc4a // fmul v10.4s, v2.4s, v28.4s
-	WORD $0x6e3cdc6b // fmul v11.4s, v3.4s, v28.4s
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V4.B16, V22.B16
-	VMOV V5.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	ADD $32, R5
-	CMP R6, R5
-	BLO lane1
-	RET
-
-// func winogradSpread4Neon(args *winogradArgs)
-TEXT ·winogradSpread4Neon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 24(R0), R4
-	ADD $88, R0, R5
-	VLD1R.P 4(R5), [V24.S4]
-	VLD1R.P 4(R5), [V25.S4]
-	VLD1R.P 4(R5), [V26.S4]
-	MOVD 40(R0), R6
-	MOVD $0, R5
-lane1:
-	ADD R5, R1, R7
-	MOVD 0(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 32(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 64(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	MOVD 96(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 128(R4)
-	FSTPQ (F16, F17), 256(R4)
-	FSTPQ (F18, F19), 384(R4)
-	FSTPQ (F20, F21), 512(R4)
-	FSTPQ (F22, F23), 640(R4)
-	MOVD 8(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 40(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 72(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	MOVD 104(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 32(R4)
-	FSTPQ (F14, F15), 160(R4)
-	FSTPQ (F16, F17), 288(R4)
-	FSTPQ (F18, F19), 416(R4)
-	FSTPQ (F20, F21), 544(R4)
-	FSTPQ (F22, F23), 672(R4)
-	MOVD 16(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 48(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 80(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	MOVD 112(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 64(R4)
-	FSTPQ (F14, F15), 192(R4)
-	FSTPQ (F16, F17), 320(R4)
-	FSTPQ (F18, F19), 448(R4)
-	FSTPQ (F20, F21), 576(R4)
-	FSTPQ (F22, F23), 704(R4)
-	MOVD 24(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F0, F1)
-	MOVD 56(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F2, F3)
-	MOVD 88(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F4, F5)
-	MOVD 120(R3), R8
-	ADD R7, R8
-	FLDPQ 0(R8), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 96(R4)
-	FSTPQ (F14, F15), 224(R4)
-	FSTPQ (F16, F17), 352(R4)
-	FSTPQ (F18, F19), 480(R4)
-	FSTPQ (F20, F21), 608(R4)
-	FSTPQ (F22, F23), 736(R4)
-	ADD R5, R2, R8
-	MOVD 56(R0), R9
-	FLDPQ 0(R4), (F0, F1)
-	FLDPQ 32(R4), (F2, F3)
-	FLDPQ 64(R4), (F4, F5)
-	FLDPQ 96(R4), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 128(R4), (F0, F1)
-	FLDPQ 160(R4), (F2, F3)
-	FLDPQ 192(R4), (F4, F5)
-	FLDPQ 224(R4), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 256(R4), (F0, F1)
-	FLDPQ 288(R4), (F2, F3)
-	FLDPQ 320(R4), (F4, F5)
-	FLDPQ 352(R4), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 384(R4), (F0, F1)
-	FLDPQ 416(R4), (F2, F3)
-	FLDPQ 448(R4), (F4, F5)
-	FLDPQ 480(R4), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 512(R4), (F0, F1)
-	FLDPQ 544(R4), (F2, F3)
-	FLDPQ 576(R4), (F4, F5)
-	FLDPQ 608(R4), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	FLDPQ 640(R4), (F0, F1)
-	FLDPQ 672(R4), (F2, F3)
-	FLDPQ 704(R4), (F4, F5)
-	FLDPQ 736(R4), (F6, F7)
-	VMOV V0.B16, V12.B16
-	VMOV V1.B16, V13.B16
-	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
-	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
-	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
-	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
-	WORD $0x4e2ad50e // fadd v14.4s, v8.4s, v10.4s
-	WORD $0x4e2bd52f // fadd v15.4s, v9.4s, v11.4s
-	WORD $0x4eaad510 // fsub v16.4s, v8.4s, v10.4s
-	WORD $0x4eabd531 // fsub v17.4s, v9.4s, v11.4s
-	VMOV V0.B16, V8.B16
-	VMOV V1.B16, V9.B16
-	VFMLA V25.S4, V4.S4, V8.S4
-	VFMLA V25.S4, V5.S4, V9.S4
-	WORD $0x6e38dc4a // fmul v10.4s, v2.4s, v24.4s
-	WORD $0x6e38dc6b // fmul v11.4s, v3.4s, v24.4s
-	VFMLA V26.S4, V6.S4, V10.S4
-	VFMLA V26.S4, V7.S4, V11.S4
-	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
-	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
-	WORD $0x4eaad514 // fsub v20.4s, v8.4s, v10.4s
-	WORD $0x4eabd535 // fsub v21.4s, v9.4s, v11.4s
-	VMOV V6.B16, V22.B16
-	VMOV V7.B16, V23.B16
-	FSTPQ (F12, F13), 0(R8)
-	ADD R9, R8
-	FSTPQ (F14, F15), 0(R8)
-	ADD R9, R8
-	FSTPQ (F16, F17), 0(R8)
-	ADD R9, R8
-	FSTPQ (F18, F19), 0(R8)
-	ADD R9, R8
-	FSTPQ (F20, F21), 0(R8)
-	ADD R9, R8
-	FSTPQ (F22, F23), 0(R8)
-	ADD R9, R8
-	ADD $32, R5
-	CMP R6, R5
-	BLO lane1
-	RET
-
-// func winogradGather4Neon(args *winogradArgs)
-TEXT ·winogradGather4Neon(SB), NOSPLIT, $0-8
-	MOVD args+0(FP), R0
-	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R3
-	MOVD 24(R0), R4
-	ADD $88, R0, R5
-	VLD1R.P 4(R5), [V24.S4]
-	VLD1R.P 4(R5), [V25.S4]
-	VLD1R.P 4(R5), [V26.S4]
-	VLD1R.P 4(R5), [V27.S4]
-	VLD1R.P 4(R5), [V28.S4]
-	MOVD 40(R0), R6
-	MOVD $0, R5
-lane1:
-	ADD R5, R1, R7
-	MOVD 56(R0), R8
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	FLDPQ 0(R7), (F8, F9)
-	ADD R8, R7
-	FLDPQ 0(R7), (F10, F11)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	FSTPQ (F12, F13), 0(R4)
-	FSTPQ (F14, F15), 32(R4)
-	FSTPQ (F16, F17), 64(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	FLDPQ 0(R7), (F8, F9)
-	ADD R8, R7
-	FLDPQ 0(R7), (F10, F11)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	FSTPQ (F12, F13), 96(R4)
-	FSTPQ (F14, F15), 128(R4)
-	FSTPQ (F16, F17), 160(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	FLDPQ 0(R7), (F8, F9)
-	ADD R8, R7
-	FLDPQ 0(R7), (F10, F11)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	FSTPQ (F12, F13), 192(R4)
-	FSTPQ (F14, F15), 224(R4)
-	FSTPQ (F16, F17), 256(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	FLDPQ 0(R7), (F8, F9)
-	ADD R8, R7
-	FLDPQ 0(R7), (F10, F11)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	FSTPQ (F12, F13), 288(R4)
-	FSTPQ (F14, F15), 320(R4)
-	FSTPQ (F16, F17), 352(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	FLDPQ 0(R7), (F8, F9)
-	ADD R8, R7
-	FLDPQ 0(R7), (F10, F11)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	FSTPQ (F12, F13), 384(R4)
-	FSTPQ (F14, F15), 416(R4)
-	FSTPQ (F16, F17), 448(R4)
-	FLDPQ 0(R7), (F0, F1)
-	ADD R8, R7
-	FLDPQ 0(R7), (F2, F3)
-	ADD R8, R7
-	FLDPQ 0(R7), (F4, F5)
-	ADD R8, R7
-	FLDPQ 0(R7), (F6, F7)
-	ADD R8, R7
-	FLDPQ 0(R7), (F8, F9)
-	ADD R8, R7
-	FLDPQ 0(R7), (F10, F11)
-	ADD R8, R7
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	FSTPQ (F12, F13), 480(R4)
-	FSTPQ (F14, F15), 512(R4)
-	FSTPQ (F16, F17), 544(R4)
-	ADD R5, R2, R9
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
+	FSTPQ (F0, F1), 480(R4)
+	FSTPQ (F8, F9), 512(R4)
+	FSTPQ (F10, F11), 544(R4)
 	FLDPQ 0(R4), (F0, F1)
 	FLDPQ 96(R4), (F2, F3)
 	FLDPQ 192(R4), (F4, F5)
 	FLDPQ 288(R4), (F6, F7)
 	FLDPQ 384(R4), (F8, F9)
 	FLDPQ 480(R4), (F10, F11)
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	MOVD 0(R3), R10
-	ADD R9, R10
-	FSTPQ (F12, F13), 0(R10)
-	MOVD 24(R3), R10
-	ADD R9, R10
-	FSTPQ (F14, F15), 0(R10)
-	MOVD 48(R3), R10
-	ADD R9, R10
-	FSTPQ (F16, F17), 0(R10)
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FSTPQ (F10, F11), 0(R11)
 	FLDPQ 32(R4), (F0, F1)
 	FLDPQ 128(R4), (F2, F3)
 	FLDPQ 224(R4), (F4, F5)
 	FLDPQ 320(R4), (F6, F7)
 	FLDPQ 416(R4), (F8, F9)
 	FLDPQ 512(R4), (F10, F11)
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	MOVD 8(R3), R10
-	ADD R9, R10
-	FSTPQ (F12, F13), 0(R10)
-	MOVD 32(R3), R10
-	ADD R9, R10
-	FSTPQ (F14, F15), 0(R10)
-	MOVD 56(R3), R10
-	ADD R9, R10
-	FSTPQ (F16, F17), 0(R10)
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FSTPQ (F10, F11), 0(R11)
 	FLDPQ 64(R4), (F0, F1)
 	FLDPQ 160(R4), (F2, F3)
 	FLDPQ 256(R4), (F4, F5)
 	FLDPQ 352(R4), (F6, F7)
 	FLDPQ 448(R4), (F8, F9)
 	FLDPQ 544(R4), (F10, F11)
-	WORD $0x4e24d452 // fadd v18.4s, v2.4s, v4.4s
-	WORD $0x4e25d473 // fadd v19.4s, v3.4s, v5.4s
-	WORD $0x4e28d4d4 // fadd v20.4s, v6.4s, v8.4s
-	WORD $0x4e29d4f5 // fadd v21.4s, v7.4s, v9.4s
-	WORD $0x6e39de52 // fmul v18.4s, v18.4s, v25.4s
-	WORD $0x6e39de73 // fmul v19.4s, v19.4s, v25.4s
-	WORD $0x6e38dc0c // fmul v12.4s, v0.4s, v24.4s
-	WORD $0x6e38dc2d // fmul v13.4s, v1.4s, v24.4s
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V26.S4, V21.S4, V13.S4
-	WORD $0x4ea2d48e // fsub v14.4s, v4.4s, v2.4s
-	WORD $0x4ea3d4af // fsub v15.4s, v5.4s, v3.4s
-	WORD $0x6e3bddce // fmul v14.4s, v14.4s, v27.4s
-	WORD $0x6e3bddef // fmul v15.4s, v15.4s, v27.4s
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x4ea9d4e7 // fsub v7.4s, v7.4s, v9.4s
-	VFMLA V28.S4, V6.S4, V14.S4
-	VFMLA V28.S4, V7.S4, V15.S4
-	WORD $0x4e32d550 // fadd v16.4s, v10.4s, v18.4s
-	WORD $0x4e33d571 // fadd v17.4s, v11.4s, v19.4s
-	VFMLA V27.S4, V20.S4, V16.S4
-	VFMLA V27.S4, V21.S4, V17.S4
-	MOVD 16(R3), R10
-	ADD R9, R10
-	FSTPQ (F12, F13), 0(R10)
-	MOVD 40(R3), R10
-	ADD R9, R10
-	FSTPQ (F14, F15), 0(R10)
-	MOVD 64(R3), R10
-	ADD R9, R10
+	WORD $0x4e24d44c // fadd v12.4s, v2.4s, v4.4s
+	WORD $0x4e25d46d // fadd v13.4s, v3.4s, v5.4s
+	WORD $0x4e28d4ce // fadd v14.4s, v6.4s, v8.4s
+	WORD $0x4e29d4ef // fadd v15.4s, v7.4s, v9.4s
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	VFMLA V17.S4, V14.S4, V0.S4
+	VFMLA V17.S4, V15.S4, V1.S4
+	VFMLA V18.S4, V12.S4, V0.S4
+	VFMLA V18.S4, V13.S4, V1.S4
+	WORD $0x4ea4d444 // fsub v4.4s, v2.4s, v4.4s
+	WORD $0x4ea5d465 // fsub v5.4s, v3.4s, v5.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	WORD $0x6e33dd08 // fmul v8.4s, v8.4s, v19.4s
+	WORD $0x6e33dd29 // fmul v9.4s, v9.4s, v19.4s
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	VFMLS V18.S4, V14.S4, V10.S4
+	VFMLS V18.S4, V15.S4, V11.S4
+	VFMLA V18.S4, V12.S4, V10.S4
+	VFMLA V18.S4, V13.S4, V11.S4
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FSTPQ (F10, F11), 0(R11)
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradInput3x5Neon(args *winogradArgs)
+TEXT ·winogradInput3x5Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 88(R0), R6
+	ADD $0, R6, R7
+	VLD1R.P 4(R7), [V24.S4]
+	VLD1R.P 4(R7), [V25.S4]
+	VLD1R.P 4(R7), [V26.S4]
+	VLD1R.P 4(R7), [V27.S4]
+	VLD1R.P 4(R7), [V28.S4]
+	VLD1R.P 4(R7), [V29.S4]
+	VLD1R.P 4(R7), [V30.S4]
+loop1:
+	MOVD 40(R0), R8
+	MOVD $0, R7
+lane2:
+	ADD R7, R1, R9
+	ADD R7, R2, R10
+	MOVD 56(R0), R11
+	MOVD 0(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 56(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 112(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 168(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 224(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 280(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	MOVD 336(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R4)
+	FSTPQ (F16, F17), 224(R4)
+	FSTPQ (F22, F23), 448(R4)
+	FSTPQ (F20, F21), 672(R4)
+	FSTPQ (F2, F3), 896(R4)
+	FSTPQ (F6, F7), 1120(R4)
+	FSTPQ (F0, F1), 1344(R4)
+	MOVD 8(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 64(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 120(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 176(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 232(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 288(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	MOVD 344(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 32(R4)
+	FSTPQ (F16, F17), 256(R4)
+	FSTPQ (F22, F23), 480(R4)
+	FSTPQ (F20, F21), 704(R4)
+	FSTPQ (F2, F3), 928(R4)
+	FSTPQ (F6, F7), 1152(R4)
+	FSTPQ (F0, F1), 1376(R4)
+	MOVD 16(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 72(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 128(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 184(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 240(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 296(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	MOVD 352(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 64(R4)
+	FSTPQ (F16, F17), 288(R4)
+	FSTPQ (F22, F23), 512(R4)
+	FSTPQ (F20, F21), 736(R4)
+	FSTPQ (F2, F3), 960(R4)
+	FSTPQ (F6, F7), 1184(R4)
+	FSTPQ (F0, F1), 1408(R4)
+	MOVD 24(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 80(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 136(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 192(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 248(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 304(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	MOVD 360(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 96(R4)
+	FSTPQ (F16, F17), 320(R4)
+	FSTPQ (F22, F23), 544(R4)
+	FSTPQ (F20, F21), 768(R4)
+	FSTPQ (F2, F3), 992(R4)
+	FSTPQ (F6, F7), 1216(R4)
+	FSTPQ (F0, F1), 1440(R4)
+	MOVD 32(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 88(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 144(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 200(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 256(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 312(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	MOVD 368(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 128(R4)
+	FSTPQ (F16, F17), 352(R4)
+	FSTPQ (F22, F23), 576(R4)
+	FSTPQ (F20, F21), 800(R4)
+	FSTPQ (F2, F3), 1024(R4)
+	FSTPQ (F6, F7), 1248(R4)
+	FSTPQ (F0, F1), 1472(R4)
+	MOVD 40(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 96(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 152(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 208(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 264(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 320(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	MOVD 376(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 160(R4)
+	FSTPQ (F16, F17), 384(R4)
+	FSTPQ (F22, F23), 608(R4)
+	FSTPQ (F20, F21), 832(R4)
+	FSTPQ (F2, F3), 1056(R4)
+	FSTPQ (F6, F7), 1280(R4)
+	FSTPQ (F0, F1), 1504(R4)
+	MOVD 48(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 104(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 160(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 216(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	MOVD 272(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F8, F9)
+	MOVD 328(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F10, F11)
+	MOVD 384(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 192(R4)
+	FSTPQ (F16, F17), 416(R4)
+	FSTPQ (F22, F23), 640(R4)
+	FSTPQ (F20, F21), 864(R4)
+	FSTPQ (F2, F3), 1088(R4)
+	FSTPQ (F6, F7), 1312(R4)
+	FSTPQ (F0, F1), 1536(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	FLDPQ 96(R4), (F6, F7)
+	FLDPQ 128(R4), (F8, F9)
+	FLDPQ 160(R4), (F10, F11)
+	FLDPQ 192(R4), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10
 	FSTPQ (F16, F17), 0(R10)
-	ADD $32, R5
-	CMP R6, R5
+	ADD R11, R10
+	FSTPQ (F22, F23), 0(R10)
+	ADD R11, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FLDPQ 224(R4), (F0, F1)
+	FLDPQ 256(R4), (F2, F3)
+	FLDPQ 288(R4), (F4, F5)
+	FLDPQ 320(R4), (F6, F7)
+	FLDPQ 352(R4), (F8, F9)
+	FLDPQ 384(R4), (F10, F11)
+	FLDPQ 416(R4), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F22, F23), 0(R10)
+	ADD R11, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FLDPQ 448(R4), (F0, F1)
+	FLDPQ 480(R4), (F2, F3)
+	FLDPQ 512(R4), (F4, F5)
+	FLDPQ 544(R4), (F6, F7)
+	FLDPQ 576(R4), (F8, F9)
+	FLDPQ 608(R4), (F10, F11)
+	FLDPQ 640(R4), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F22, F23), 0(R10)
+	ADD R11, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FLDPQ 672(R4), (F0, F1)
+	FLDPQ 704(R4), (F2, F3)
+	FLDPQ 736(R4), (F4, F5)
+	FLDPQ 768(R4), (F6, F7)
+	FLDPQ 800(R4), (F8, F9)
+	FLDPQ 832(R4), (F10, F11)
+	FLDPQ 864(R4), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F22, F23), 0(R10)
+	ADD R11, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FLDPQ 896(R4), (F0, F1)
+	FLDPQ 928(R4), (F2, F3)
+	FLDPQ 960(R4), (F4, F5)
+	FLDPQ 992(R4), (F6, F7)
+	FLDPQ 1024(R4), (F8, F9)
+	FLDPQ 1056(R4), (F10, F11)
+	FLDPQ 1088(R4), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F22, F23), 0(R10)
+	ADD R11, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FLDPQ 1120(R4), (F0, F1)
+	FLDPQ 1152(R4), (F2, F3)
+	FLDPQ 1184(R4), (F4, F5)
+	FLDPQ 1216(R4), (F6, F7)
+	FLDPQ 1248(R4), (F8, F9)
+	FLDPQ 1280(R4), (F10, F11)
+	FLDPQ 1312(R4), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F22, F23), 0(R10)
+	ADD R11, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	FLDPQ 1344(R4), (F0, F1)
+	FLDPQ 1376(R4), (F2, F3)
+	FLDPQ 1408(R4), (F4, F5)
+	FLDPQ 1440(R4), (F6, F7)
+	FLDPQ 1472(R4), (F8, F9)
+	FLDPQ 1504(R4), (F10, F11)
+	FLDPQ 1536(R4), (F12, F13)
+	WORD $0x4e2ad44e // fadd v14.4s, v2.4s, v10.4s
+	WORD $0x4e2bd46f // fadd v15.4s, v3.4s, v11.4s
+	VFMLA V24.S4, V6.S4, V14.S4
+	VFMLA V24.S4, V7.S4, V15.S4
+	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
+	WORD $0x4e29d431 // fadd v17.4s, v1.4s, v9.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	VMOV V10.B16, V14.B16
+	VMOV V11.B16, V15.B16
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V6.S4, V14.S4
+	VFMLA V26.S4, V7.S4, V15.S4
+	WORD $0x6e3bdc14 // fmul v20.4s, v0.4s, v27.4s
+	WORD $0x6e3bdc35 // fmul v21.4s, v1.4s, v27.4s
+	VFMLA V28.S4, V8.S4, V20.S4
+	VFMLA V28.S4, V9.S4, V21.S4
+	VFMLA V29.S4, V4.S4, V20.S4
+	VFMLA V29.S4, V5.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	VFMLA V30.S4, V2.S4, V10.S4
+	VFMLA V30.S4, V3.S4, V11.S4
+	ADD $28, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V6.S4, V10.S4
+	VFMLA V31.S4, V7.S4, V11.S4
+	WORD $0x6e3cdc06 // fmul v6.4s, v0.4s, v28.4s
+	WORD $0x6e3cdc27 // fmul v7.4s, v1.4s, v28.4s
+	VFMLA V27.S4, V8.S4, V6.S4
+	VFMLA V27.S4, V9.S4, V7.S4
+	VFMLA V29.S4, V4.S4, V6.S4
+	VFMLA V29.S4, V5.S4, V7.S4
+	WORD $0x4e26d542 // fadd v2.4s, v10.4s, v6.4s
+	WORD $0x4e27d563 // fadd v3.4s, v11.4s, v7.4s
+	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
+	WORD $0x4ea7d567 // fsub v7.4s, v11.4s, v7.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $32, R6, R12
+	VLD1R.P 4(R12), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F22, F23), 0(R10)
+	ADD R11, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F0, F1), 0(R10)
+	ADD R11, R10
+	ADD $32, R7
+	CMP R8, R7
+	BLO lane2
+	MOVD 48(R0), R7
+	ADD R7, R1
+	MOVD 40(R0), R8
+	ADD R8, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradOutput3x5Neon(args *winogradArgs)
+TEXT ·winogradOutput3x5Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 64(R0), R6
+	MOVD 88(R0), R7
+	ADD $0, R7, R8
+	VLD1R.P 4(R8), [V22.S4]
+	VLD1R.P 4(R8), [V23.S4]
+	VLD1R.P 4(R8), [V24.S4]
+	VLD1R.P 4(R8), [V25.S4]
+	VEOR V31.B16, V31.B16, V31.B16
+loop1:
+	VEOR V30.B16, V30.B16, V30.B16
+	CBZ R6, plain2
+	VLD1R.P 4(R6), [V30.S4]
+plain2:
+	MOVD 40(R0), R9
+	MOVD $0, R8
+lane3:
+	ADD R8, R2, R10
+	ADD R8, R1, R11
+	MOVD 56(R0), R12
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	FSTPQ (F20, F21), 0(R4)
+	FSTPQ (F2, F3), 32(R4)
+	FSTPQ (F12, F13), 64(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	FSTPQ (F20, F21), 96(R4)
+	FSTPQ (F2, F3), 128(R4)
+	FSTPQ (F12, F13), 160(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	FSTPQ (F20, F21), 192(R4)
+	FSTPQ (F2, F3), 224(R4)
+	FSTPQ (F12, F13), 256(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	FSTPQ (F20, F21), 288(R4)
+	FSTPQ (F2, F3), 320(R4)
+	FSTPQ (F12, F13), 352(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	FSTPQ (F20, F21), 384(R4)
+	FSTPQ (F2, F3), 416(R4)
+	FSTPQ (F12, F13), 448(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	FSTPQ (F20, F21), 480(R4)
+	FSTPQ (F2, F3), 512(R4)
+	FSTPQ (F12, F13), 544(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	FSTPQ (F20, F21), 576(R4)
+	FSTPQ (F2, F3), 608(R4)
+	FSTPQ (F12, F13), 640(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	FLDPQ 192(R4), (F4, F5)
+	FLDPQ 288(R4), (F6, F7)
+	FLDPQ 384(R4), (F8, F9)
+	FLDPQ 480(R4), (F10, F11)
+	FLDPQ 576(R4), (F12, F13)
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	WORD $0x4e3ed694 // fadd v20.4s, v20.4s, v30.4s
+	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
+	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
+	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh4
+	MOVD 0(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
+	WORD $0x4e21d6b5 // fadd v21.4s, v21.4s, v1.4s
+	MOVD 24(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	MOVD 48(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
+fresh4:
+	MOVD 80(R0), R14
+	CBZ R14, linear5
+	WORD $0x4e3ff694 // fmax v20.4s, v20.4s, v31.4s
+	WORD $0x4e3ff6b5 // fmax v21.4s, v21.4s, v31.4s
+	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
+	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+linear5:
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FSTPQ (F20, F21), 0(R13)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FSTPQ (F2, F3), 0(R13)
+	MOVD 48(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 224(R4), (F4, F5)
+	FLDPQ 320(R4), (F6, F7)
+	FLDPQ 416(R4), (F8, F9)
+	FLDPQ 512(R4), (F10, F11)
+	FLDPQ 608(R4), (F12, F13)
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	WORD $0x4e3ed694 // fadd v20.4s, v20.4s, v30.4s
+	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
+	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
+	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh6
+	MOVD 8(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
+	WORD $0x4e21d6b5 // fadd v21.4s, v21.4s, v1.4s
+	MOVD 32(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	MOVD 56(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
+fresh6:
+	MOVD 80(R0), R14
+	CBZ R14, linear7
+	WORD $0x4e3ff694 // fmax v20.4s, v20.4s, v31.4s
+	WORD $0x4e3ff6b5 // fmax v21.4s, v21.4s, v31.4s
+	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
+	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+linear7:
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FSTPQ (F20, F21), 0(R13)
+	MOVD 32(R3), R13
+	ADD R10, R13
+	FSTPQ (F2, F3), 0(R13)
+	MOVD 56(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	FLDPQ 352(R4), (F6, F7)
+	FLDPQ 448(R4), (F8, F9)
+	FLDPQ 544(R4), (F10, F11)
+	FLDPQ 640(R4), (F12, F13)
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x4e30d5d4 // fadd v20.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f5 // fadd v21.4s, v15.4s, v17.4s
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e33d6b5 // fadd v21.4s, v21.4s, v19.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VFMLA V22.S4, V6.S4, V2.S4
+	VFMLA V22.S4, V7.S4, V3.S4
+	VFMLA V23.S4, V10.S4, V2.S4
+	VFMLA V23.S4, V11.S4, V3.S4
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V24.S4, V17.S4, V13.S4
+	VFMLA V25.S4, V18.S4, V12.S4
+	VFMLA V25.S4, V19.S4, V13.S4
+	WORD $0x4e3ed694 // fadd v20.4s, v20.4s, v30.4s
+	WORD $0x4e3ed6b5 // fadd v21.4s, v21.4s, v30.4s
+	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
+	WORD $0x4e3ed463 // fadd v3.4s, v3.4s, v30.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh8
+	MOVD 16(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d694 // fadd v20.4s, v20.4s, v0.4s
+	WORD $0x4e21d6b5 // fadd v21.4s, v21.4s, v1.4s
+	MOVD 40(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	MOVD 64(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
+fresh8:
+	MOVD 80(R0), R14
+	CBZ R14, linear9
+	WORD $0x4e3ff694 // fmax v20.4s, v20.4s, v31.4s
+	WORD $0x4e3ff6b5 // fmax v21.4s, v21.4s, v31.4s
+	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
+	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+linear9:
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FSTPQ (F20, F21), 0(R13)
+	MOVD 40(R3), R13
+	ADD R10, R13
+	FSTPQ (F2, F3), 0(R13)
+	MOVD 64(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	ADD $32, R8
+	CMP R9, R8
+	BLO lane3
+	MOVD 40(R0), R8
+	ADD R8, R1
+	MOVD 48(R0), R9
+	ADD R9, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradWeights3x5Neon(args *winogradArgs)
+TEXT ·winogradWeights3x5Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V20.S4]
+	VLD1R.P 4(R6), [V21.S4]
+	VLD1R.P 4(R6), [V22.S4]
+	VLD1R.P 4(R6), [V23.S4]
+	VLD1R.P 4(R6), [V24.S4]
+	VLD1R.P 4(R6), [V25.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 80(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 120(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	MOVD 160(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R4)
+	FSTPQ (F12, F13), 160(R4)
+	FSTPQ (F18, F19), 320(R4)
+	FSTPQ (F16, F17), 480(R4)
+	FSTPQ (F4, F5), 640(R4)
+	FSTPQ (F0, F1), 800(R4)
+	FSTPQ (F8, F9), 960(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 88(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 128(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	MOVD 168(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 32(R4)
+	FSTPQ (F12, F13), 192(R4)
+	FSTPQ (F18, F19), 352(R4)
+	FSTPQ (F16, F17), 512(R4)
+	FSTPQ (F4, F5), 672(R4)
+	FSTPQ (F0, F1), 832(R4)
+	FSTPQ (F8, F9), 992(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 96(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 136(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	MOVD 176(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 64(R4)
+	FSTPQ (F12, F13), 224(R4)
+	FSTPQ (F18, F19), 384(R4)
+	FSTPQ (F16, F17), 544(R4)
+	FSTPQ (F4, F5), 704(R4)
+	FSTPQ (F0, F1), 864(R4)
+	FSTPQ (F8, F9), 1024(R4)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 104(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 144(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	MOVD 184(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 96(R4)
+	FSTPQ (F12, F13), 256(R4)
+	FSTPQ (F18, F19), 416(R4)
+	FSTPQ (F16, F17), 576(R4)
+	FSTPQ (F4, F5), 736(R4)
+	FSTPQ (F0, F1), 896(R4)
+	FSTPQ (F8, F9), 1056(R4)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 72(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 112(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 152(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	MOVD 192(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 128(R4)
+	FSTPQ (F12, F13), 288(R4)
+	FSTPQ (F18, F19), 448(R4)
+	FSTPQ (F16, F17), 608(R4)
+	FSTPQ (F4, F5), 768(R4)
+	FSTPQ (F0, F1), 928(R4)
+	FSTPQ (F8, F9), 1088(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	FLDPQ 96(R4), (F6, F7)
+	FLDPQ 128(R4), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FLDPQ 160(R4), (F0, F1)
+	FLDPQ 192(R4), (F2, F3)
+	FLDPQ 224(R4), (F4, F5)
+	FLDPQ 256(R4), (F6, F7)
+	FLDPQ 288(R4), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FLDPQ 320(R4), (F0, F1)
+	FLDPQ 352(R4), (F2, F3)
+	FLDPQ 384(R4), (F4, F5)
+	FLDPQ 416(R4), (F6, F7)
+	FLDPQ 448(R4), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FLDPQ 480(R4), (F0, F1)
+	FLDPQ 512(R4), (F2, F3)
+	FLDPQ 544(R4), (F4, F5)
+	FLDPQ 576(R4), (F6, F7)
+	FLDPQ 608(R4), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FLDPQ 640(R4), (F0, F1)
+	FLDPQ 672(R4), (F2, F3)
+	FLDPQ 704(R4), (F4, F5)
+	FLDPQ 736(R4), (F6, F7)
+	FLDPQ 768(R4), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FLDPQ 800(R4), (F0, F1)
+	FLDPQ 832(R4), (F2, F3)
+	FLDPQ 864(R4), (F4, F5)
+	FLDPQ 896(R4), (F6, F7)
+	FLDPQ 928(R4), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FLDPQ 960(R4), (F0, F1)
+	FLDPQ 992(R4), (F2, F3)
+	FLDPQ 1024(R4), (F4, F5)
+	FLDPQ 1056(R4), (F6, F7)
+	FLDPQ 1088(R4), (F8, F9)
+	WORD $0x6e34dc4a // fmul v10.4s, v2.4s, v20.4s
+	WORD $0x6e34dc6b // fmul v11.4s, v3.4s, v20.4s
+	VFMLA V20.S4, V6.S4, V10.S4
+	VFMLA V20.S4, V7.S4, V11.S4
+	WORD $0x6e34dc0c // fmul v12.4s, v0.4s, v20.4s
+	WORD $0x6e34dc2d // fmul v13.4s, v1.4s, v20.4s
+	VFMLA V20.S4, V4.S4, V12.S4
+	VFMLA V20.S4, V5.S4, V13.S4
+	VFMLA V20.S4, V8.S4, V12.S4
+	VFMLA V20.S4, V9.S4, V13.S4
+	WORD $0x4e2cd54e // fadd v14.4s, v10.4s, v12.4s
+	WORD $0x4e2dd56f // fadd v15.4s, v11.4s, v13.4s
+	WORD $0x4eacd54c // fsub v12.4s, v10.4s, v12.4s
+	WORD $0x4eadd56d // fsub v13.4s, v11.4s, v13.4s
+	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
+	WORD $0x6e35dc6b // fmul v11.4s, v3.4s, v21.4s
+	VFMLA V22.S4, V6.S4, V10.S4
+	VFMLA V22.S4, V7.S4, V11.S4
+	WORD $0x6e37dc10 // fmul v16.4s, v0.4s, v23.4s
+	WORD $0x6e37dc31 // fmul v17.4s, v1.4s, v23.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V8.S4, V16.S4
+	VFMLA V25.S4, V9.S4, V17.S4
+	WORD $0x4e30d552 // fadd v18.4s, v10.4s, v16.4s
+	WORD $0x4e31d573 // fadd v19.4s, v11.4s, v17.4s
+	WORD $0x4eb0d550 // fsub v16.4s, v10.4s, v16.4s
+	WORD $0x4eb1d571 // fsub v17.4s, v11.4s, v17.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V21.S4, V6.S4, V2.S4
+	VFMLA V21.S4, V7.S4, V3.S4
+	WORD $0x6e39dc00 // fmul v0.4s, v0.4s, v25.4s
+	WORD $0x6e39dc21 // fmul v1.4s, v1.4s, v25.4s
+	VFMLA V24.S4, V4.S4, V0.S4
+	VFMLA V24.S4, V5.S4, V1.S4
+	VFMLA V23.S4, V8.S4, V0.S4
+	VFMLA V23.S4, V9.S4, V1.S4
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradSpread3x5Neon(args *winogradArgs)
+TEXT ·winogradSpread3x5Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V16.S4]
+	VLD1R.P 4(R6), [V17.S4]
+	VLD1R.P 4(R6), [V18.S4]
+	VLD1R.P 4(R6), [V19.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R4)
+	FSTPQ (F8, F9), 96(R4)
+	FSTPQ (F14, F15), 192(R4)
+	FSTPQ (F12, F13), 288(R4)
+	FSTPQ (F6, F7), 384(R4)
+	FSTPQ (F2, F3), 480(R4)
+	FSTPQ (F4, F5), 576(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 32(R4)
+	FSTPQ (F8, F9), 128(R4)
+	FSTPQ (F14, F15), 224(R4)
+	FSTPQ (F12, F13), 320(R4)
+	FSTPQ (F6, F7), 416(R4)
+	FSTPQ (F2, F3), 512(R4)
+	FSTPQ (F4, F5), 608(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 64(R4)
+	FSTPQ (F8, F9), 160(R4)
+	FSTPQ (F14, F15), 256(R4)
+	FSTPQ (F12, F13), 352(R4)
+	FSTPQ (F6, F7), 448(R4)
+	FSTPQ (F2, F3), 544(R4)
+	FSTPQ (F4, F5), 640(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 192(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 288(R4), (F0, F1)
+	FLDPQ 320(R4), (F2, F3)
+	FLDPQ 352(R4), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 384(R4), (F0, F1)
+	FLDPQ 416(R4), (F2, F3)
+	FLDPQ 448(R4), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 480(R4), (F0, F1)
+	FLDPQ 512(R4), (F2, F3)
+	FLDPQ 544(R4), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FLDPQ 576(R4), (F0, F1)
+	FLDPQ 608(R4), (F2, F3)
+	FLDPQ 640(R4), (F4, F5)
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e25d427 // fadd v7.4s, v1.4s, v5.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	WORD $0x4e28d4ca // fadd v10.4s, v6.4s, v8.4s
+	WORD $0x4e29d4eb // fadd v11.4s, v7.4s, v9.4s
+	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
+	WORD $0x4ea9d4e9 // fsub v9.4s, v7.4s, v9.4s
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VFMLA V16.S4, V4.S4, V6.S4
+	VFMLA V16.S4, V5.S4, V7.S4
+	WORD $0x6e31dc4c // fmul v12.4s, v2.4s, v17.4s
+	WORD $0x6e31dc6d // fmul v13.4s, v3.4s, v17.4s
+	WORD $0x4e2cd4ce // fadd v14.4s, v6.4s, v12.4s
+	WORD $0x4e2dd4ef // fadd v15.4s, v7.4s, v13.4s
+	WORD $0x4eacd4cc // fsub v12.4s, v6.4s, v12.4s
+	WORD $0x4eadd4ed // fsub v13.4s, v7.4s, v13.4s
+	VFMLA V18.S4, V4.S4, V0.S4
+	VFMLA V18.S4, V5.S4, V1.S4
+	WORD $0x6e33dc42 // fmul v2.4s, v2.4s, v19.4s
+	WORD $0x6e33dc63 // fmul v3.4s, v3.4s, v19.4s
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F8, F9), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradGather3x5Neon(args *winogradArgs)
+TEXT ·winogradGather3x5Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V22.S4]
+	VLD1R.P 4(R6), [V23.S4]
+	VLD1R.P 4(R6), [V24.S4]
+	VLD1R.P 4(R6), [V25.S4]
+	VLD1R.P 4(R6), [V26.S4]
+	VLD1R.P 4(R6), [V27.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R2, R8
+	ADD R6, R1, R9
+	MOVD 56(R0), R10
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	FSTPQ (F20, F21), 0(R4)
+	FSTPQ (F8, F9), 32(R4)
+	FSTPQ (F4, F5), 64(R4)
+	FSTPQ (F6, F7), 96(R4)
+	FSTPQ (F12, F13), 128(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	FSTPQ (F20, F21), 160(R4)
+	FSTPQ (F8, F9), 192(R4)
+	FSTPQ (F4, F5), 224(R4)
+	FSTPQ (F6, F7), 256(R4)
+	FSTPQ (F12, F13), 288(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	FSTPQ (F20, F21), 320(R4)
+	FSTPQ (F8, F9), 352(R4)
+	FSTPQ (F4, F5), 384(R4)
+	FSTPQ (F6, F7), 416(R4)
+	FSTPQ (F12, F13), 448(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	FSTPQ (F20, F21), 480(R4)
+	FSTPQ (F8, F9), 512(R4)
+	FSTPQ (F4, F5), 544(R4)
+	FSTPQ (F6, F7), 576(R4)
+	FSTPQ (F12, F13), 608(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	FSTPQ (F20, F21), 640(R4)
+	FSTPQ (F8, F9), 672(R4)
+	FSTPQ (F4, F5), 704(R4)
+	FSTPQ (F6, F7), 736(R4)
+	FSTPQ (F12, F13), 768(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	FSTPQ (F20, F21), 800(R4)
+	FSTPQ (F8, F9), 832(R4)
+	FSTPQ (F4, F5), 864(R4)
+	FSTPQ (F6, F7), 896(R4)
+	FSTPQ (F12, F13), 928(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	FSTPQ (F20, F21), 960(R4)
+	FSTPQ (F8, F9), 992(R4)
+	FSTPQ (F4, F5), 1024(R4)
+	FSTPQ (F6, F7), 1056(R4)
+	FSTPQ (F12, F13), 1088(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	FLDPQ 320(R4), (F4, F5)
+	FLDPQ 480(R4), (F6, F7)
+	FLDPQ 640(R4), (F8, F9)
+	FLDPQ 800(R4), (F10, F11)
+	FLDPQ 960(R4), (F12, F13)
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FSTPQ (F20, F21), 0(R11)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 80(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 120(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 160(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 192(R4), (F2, F3)
+	FLDPQ 352(R4), (F4, F5)
+	FLDPQ 512(R4), (F6, F7)
+	FLDPQ 672(R4), (F8, F9)
+	FLDPQ 832(R4), (F10, F11)
+	FLDPQ 992(R4), (F12, F13)
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FSTPQ (F20, F21), 0(R11)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 88(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 128(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 168(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 384(R4), (F4, F5)
+	FLDPQ 544(R4), (F6, F7)
+	FLDPQ 704(R4), (F8, F9)
+	FLDPQ 864(R4), (F10, F11)
+	FLDPQ 1024(R4), (F12, F13)
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FSTPQ (F20, F21), 0(R11)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 96(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 136(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 176(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 256(R4), (F2, F3)
+	FLDPQ 416(R4), (F4, F5)
+	FLDPQ 576(R4), (F6, F7)
+	FLDPQ 736(R4), (F8, F9)
+	FLDPQ 896(R4), (F10, F11)
+	FLDPQ 1056(R4), (F12, F13)
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FSTPQ (F20, F21), 0(R11)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 104(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 144(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 184(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	FLDPQ 128(R4), (F0, F1)
+	FLDPQ 288(R4), (F2, F3)
+	FLDPQ 448(R4), (F4, F5)
+	FLDPQ 608(R4), (F6, F7)
+	FLDPQ 768(R4), (F8, F9)
+	FLDPQ 928(R4), (F10, F11)
+	FLDPQ 1088(R4), (F12, F13)
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x6e36de14 // fmul v20.4s, v16.4s, v22.4s
+	WORD $0x6e36de35 // fmul v21.4s, v17.4s, v22.4s
+	VFMLA V23.S4, V18.S4, V20.S4
+	VFMLA V23.S4, V19.S4, V21.S4
+	VFMLA V24.S4, V14.S4, V20.S4
+	VFMLA V24.S4, V15.S4, V21.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	WORD $0x6e39dcc8 // fmul v8.4s, v6.4s, v25.4s
+	WORD $0x6e39dce9 // fmul v9.4s, v7.4s, v25.4s
+	VFMLA V26.S4, V10.S4, V8.S4
+	VFMLA V26.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V2.S4, V8.S4
+	VFMLA V24.S4, V3.S4, V9.S4
+	WORD $0x6e3bde04 // fmul v4.4s, v16.4s, v27.4s
+	WORD $0x6e3bde25 // fmul v5.4s, v17.4s, v27.4s
+	VFMLA V27.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V14.S4, V4.S4
+	VFMLA V24.S4, V15.S4, V5.S4
+	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
+	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	VFMLA V25.S4, V10.S4, V6.S4
+	VFMLA V25.S4, V11.S4, V7.S4
+	VFMLA V24.S4, V2.S4, V6.S4
+	VFMLA V24.S4, V3.S4, V7.S4
+	VFMLA V23.S4, V16.S4, V12.S4
+	VFMLA V23.S4, V17.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V12.S4
+	VFMLA V22.S4, V19.S4, V13.S4
+	VFMLA V24.S4, V14.S4, V12.S4
+	VFMLA V24.S4, V15.S4, V13.S4
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FSTPQ (F20, F21), 0(R11)
+	MOVD 72(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 112(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 152(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 192(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradInputWhole2Neon(args *winogradArgs)
+TEXT ·winogradInputWhole2Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 88(R0), R6
+loop1:
+	MOVD 40(R0), R8
+	MOVD $0, R7
+lane2:
+	ADD R7, R1, R9
+	ADD R7, R2, R10
+	MOVD 56(R0), R11
+	MOVD 0(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 16(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F4, F5), 0(R4)
+	FSTPQ (F6, F7), 64(R4)
+	FSTPQ (F2, F3), 128(R4)
+	MOVD 8(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 24(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F4, F5), 32(R4)
+	FSTPQ (F6, F7), 96(R4)
+	FSTPQ (F2, F3), 160(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F4, F5), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F4, F5), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FLDPQ 128(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	WORD $0x4e22d406 // fadd v6.4s, v0.4s, v2.4s
+	WORD $0x4e23d427 // fadd v7.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F4, F5), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	ADD $32, R7
+	CMP R8, R7
+	BLO lane2
+	MOVD 48(R0), R7
+	ADD R7, R1
+	MOVD 40(R0), R8
+	ADD R8, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradOutputWhole2Neon(args *winogradArgs)
+TEXT ·winogradOutputWhole2Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 64(R0), R6
+	MOVD 88(R0), R7
+	VEOR V31.B16, V31.B16, V31.B16
+loop1:
+	VEOR V30.B16, V30.B16, V30.B16
+	CBZ R6, plain2
+	VLD1R.P 4(R6), [V30.S4]
+plain2:
+	MOVD 40(R0), R9
+	MOVD $0, R8
+lane3:
+	ADD R8, R2, R10
+	ADD R8, R1, R11
+	MOVD 56(R0), R12
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	WORD $0x4ea4d446 // fsub v6.4s, v2.4s, v4.4s
+	WORD $0x4ea5d467 // fsub v7.4s, v3.4s, v5.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x4e24d404 // fadd v4.4s, v0.4s, v4.4s
+	WORD $0x4e25d425 // fadd v5.4s, v1.4s, v5.4s
+	FSTPQ (F6, F7), 0(R4)
+	FSTPQ (F4, F5), 32(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	WORD $0x4ea4d446 // fsub v6.4s, v2.4s, v4.4s
+	WORD $0x4ea5d467 // fsub v7.4s, v3.4s, v5.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x4e24d404 // fadd v4.4s, v0.4s, v4.4s
+	WORD $0x4e25d425 // fadd v5.4s, v1.4s, v5.4s
+	FSTPQ (F6, F7), 64(R4)
+	FSTPQ (F4, F5), 96(R4)
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	WORD $0x4ea4d446 // fsub v6.4s, v2.4s, v4.4s
+	WORD $0x4ea5d467 // fsub v7.4s, v3.4s, v5.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x4e24d404 // fadd v4.4s, v0.4s, v4.4s
+	WORD $0x4e25d425 // fadd v5.4s, v1.4s, v5.4s
+	FSTPQ (F6, F7), 128(R4)
+	FSTPQ (F4, F5), 160(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 64(R4), (F2, F3)
+	FLDPQ 128(R4), (F4, F5)
+	WORD $0x4ea4d446 // fsub v6.4s, v2.4s, v4.4s
+	WORD $0x4ea5d467 // fsub v7.4s, v3.4s, v5.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x4e24d404 // fadd v4.4s, v0.4s, v4.4s
+	WORD $0x4e25d425 // fadd v5.4s, v1.4s, v5.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh4
+	MOVD 0(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
+	MOVD 16(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+fresh4:
+	MOVD 80(R0), R14
+	CBZ R14, linear5
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
+	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+linear5:
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FSTPQ (F4, F5), 0(R13)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	WORD $0x4ea4d446 // fsub v6.4s, v2.4s, v4.4s
+	WORD $0x4ea5d467 // fsub v7.4s, v3.4s, v5.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x4e24d404 // fadd v4.4s, v0.4s, v4.4s
+	WORD $0x4e25d425 // fadd v5.4s, v1.4s, v5.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
+	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
+	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
+	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh6
+	MOVD 8(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
+	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
+	MOVD 24(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e21d4a5 // fadd v5.4s, v5.4s, v1.4s
+fresh6:
+	MOVD 80(R0), R14
+	CBZ R14, linear7
+	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
+	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
+	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+linear7:
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FSTPQ (F6, F7), 0(R13)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FSTPQ (F4, F5), 0(R13)
+	ADD $32, R8
+	CMP R9, R8
+	BLO lane3
+	MOVD 40(R0), R8
+	ADD R8, R1
+	MOVD 48(R0), R9
+	ADD R9, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradWeightsWhole2Neon(args *winogradArgs)
+TEXT ·winogradWeightsWhole2Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V8.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	WORD $0x4e22d486 // fadd v6.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a7 // fadd v7.4s, v5.4s, v3.4s
+	WORD $0x4ea2d482 // fsub v2.4s, v4.4s, v2.4s
+	WORD $0x4ea3d4a3 // fsub v3.4s, v5.4s, v3.4s
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F6, F7), 96(R4)
+	FSTPQ (F2, F3), 192(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	WORD $0x4e22d486 // fadd v6.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a7 // fadd v7.4s, v5.4s, v3.4s
+	WORD $0x4ea2d482 // fsub v2.4s, v4.4s, v2.4s
+	WORD $0x4ea3d4a3 // fsub v3.4s, v5.4s, v3.4s
+	FSTPQ (F0, F1), 32(R4)
+	FSTPQ (F6, F7), 128(R4)
+	FSTPQ (F2, F3), 224(R4)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	WORD $0x4e22d486 // fadd v6.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a7 // fadd v7.4s, v5.4s, v3.4s
+	WORD $0x4ea2d482 // fsub v2.4s, v4.4s, v2.4s
+	WORD $0x4ea3d4a3 // fsub v3.4s, v5.4s, v3.4s
+	FSTPQ (F0, F1), 64(R4)
+	FSTPQ (F6, F7), 160(R4)
+	FSTPQ (F2, F3), 256(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	FLDPQ 64(R4), (F4, F5)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	WORD $0x4e22d486 // fadd v6.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a7 // fadd v7.4s, v5.4s, v3.4s
+	WORD $0x4ea2d482 // fsub v2.4s, v4.4s, v2.4s
+	WORD $0x4ea3d4a3 // fsub v3.4s, v5.4s, v3.4s
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 160(R4), (F4, F5)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	WORD $0x4e22d486 // fadd v6.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a7 // fadd v7.4s, v5.4s, v3.4s
+	WORD $0x4ea2d482 // fsub v2.4s, v4.4s, v2.4s
+	WORD $0x4ea3d4a3 // fsub v3.4s, v5.4s, v3.4s
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FLDPQ 192(R4), (F0, F1)
+	FLDPQ 224(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	WORD $0x4ea4d400 // fsub v0.4s, v0.4s, v4.4s
+	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	WORD $0x4e22d486 // fadd v6.4s, v4.4s, v2.4s
+	WORD $0x4e23d4a7 // fadd v7.4s, v5.4s, v3.4s
+	WORD $0x4ea2d482 // fsub v2.4s, v4.4s, v2.4s
+	WORD $0x4ea3d4a3 // fsub v3.4s, v5.4s, v3.4s
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradSpreadWhole2Neon(args *winogradArgs)
+TEXT ·winogradSpreadWhole2Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	VMOV V2.B16, V4.B16
+	VMOV V3.B16, V5.B16
+	WORD $0x4e20d446 // fadd v6.4s, v2.4s, v0.4s
+	WORD $0x4e21d467 // fadd v7.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F4, F5), 0(R4)
+	FSTPQ (F6, F7), 64(R4)
+	FSTPQ (F0, F1), 128(R4)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	VMOV V2.B16, V4.B16
+	VMOV V3.B16, V5.B16
+	WORD $0x4e20d446 // fadd v6.4s, v2.4s, v0.4s
+	WORD $0x4e21d467 // fadd v7.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F4, F5), 32(R4)
+	FSTPQ (F6, F7), 96(R4)
+	FSTPQ (F0, F1), 160(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 32(R4), (F2, F3)
+	VMOV V2.B16, V4.B16
+	VMOV V3.B16, V5.B16
+	WORD $0x4e20d446 // fadd v6.4s, v2.4s, v0.4s
+	WORD $0x4e21d467 // fadd v7.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	VMOV V2.B16, V4.B16
+	VMOV V3.B16, V5.B16
+	WORD $0x4e20d446 // fadd v6.4s, v2.4s, v0.4s
+	WORD $0x4e21d467 // fadd v7.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	FLDPQ 128(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	VMOV V2.B16, V4.B16
+	VMOV V3.B16, V5.B16
+	WORD $0x4e20d446 // fadd v6.4s, v2.4s, v0.4s
+	WORD $0x4e21d467 // fadd v7.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradGatherWhole2Neon(args *winogradArgs)
+TEXT ·winogradGatherWhole2Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V10.S4]
+	VLD1R.P 4(R6), [V11.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R2, R8
+	ADD R6, R1, R9
+	MOVD 56(R0), R10
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4ea4d448 // fsub v8.4s, v2.4s, v4.4s
+	WORD $0x4ea5d469 // fsub v9.4s, v3.4s, v5.4s
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V10.S4, V4.S4, V0.S4
+	VFMLA V10.S4, V5.S4, V1.S4
+	FSTPQ (F6, F7), 0(R4)
+	FSTPQ (F8, F9), 32(R4)
+	FSTPQ (F0, F1), 64(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4ea4d448 // fsub v8.4s, v2.4s, v4.4s
+	WORD $0x4ea5d469 // fsub v9.4s, v3.4s, v5.4s
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V10.S4, V4.S4, V0.S4
+	VFMLA V10.S4, V5.S4, V1.S4
+	FSTPQ (F6, F7), 96(R4)
+	FSTPQ (F8, F9), 128(R4)
+	FSTPQ (F0, F1), 160(R4)
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4ea4d448 // fsub v8.4s, v2.4s, v4.4s
+	WORD $0x4ea5d469 // fsub v9.4s, v3.4s, v5.4s
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V10.S4, V4.S4, V0.S4
+	VFMLA V10.S4, V5.S4, V1.S4
+	FSTPQ (F6, F7), 192(R4)
+	FSTPQ (F8, F9), 224(R4)
+	FSTPQ (F0, F1), 256(R4)
+	FLDPQ 0(R4), (F0, F1)
+	FLDPQ 96(R4), (F2, F3)
+	FLDPQ 192(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4ea4d448 // fsub v8.4s, v2.4s, v4.4s
+	WORD $0x4ea5d469 // fsub v9.4s, v3.4s, v5.4s
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V10.S4, V4.S4, V0.S4
+	VFMLA V10.S4, V5.S4, V1.S4
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	FLDPQ 32(R4), (F0, F1)
+	FLDPQ 128(R4), (F2, F3)
+	FLDPQ 224(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4ea4d448 // fsub v8.4s, v2.4s, v4.4s
+	WORD $0x4ea5d469 // fsub v9.4s, v3.4s, v5.4s
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V10.S4, V4.S4, V0.S4
+	VFMLA V10.S4, V5.S4, V1.S4
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 56(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	FLDPQ 64(R4), (F0, F1)
+	FLDPQ 160(R4), (F2, F3)
+	FLDPQ 256(R4), (F4, F5)
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	WORD $0x4ea4d448 // fsub v8.4s, v2.4s, v4.4s
+	WORD $0x4ea5d469 // fsub v9.4s, v3.4s, v5.4s
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x4e25d465 // fadd v5.4s, v3.4s, v5.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	VFMLA V10.S4, V4.S4, V0.S4
+	VFMLA V10.S4, V5.S4, V1.S4
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 64(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradInputWhole4Neon(args *winogradArgs)
+TEXT ·winogradInputWhole4Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 88(R0), R6
+	ADD $0, R6, R7
+	VLD1R.P 4(R7), [V18.S4]
+	VLD1R.P 4(R7), [V19.S4]
+	VLD1R.P 4(R7), [V20.S4]
+	VLD1R.P 4(R7), [V21.S4]
+	VLD1R.P 4(R7), [V22.S4]
+	VLD1R.P 4(R7), [V23.S4]
+loop1:
+	MOVD 40(R0), R8
+	MOVD $0, R7
+lane2:
+	ADD R7, R1, R9
+	ADD R7, R2, R10
+	MOVD 56(R0), R11
+	MOVD 0(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F0, F1)
+	MOVD 8(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F2, F3)
+	MOVD 16(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F4, F5)
+	MOVD 24(R3), R12
+	ADD R9, R12
+	FLDPQ 0(R12), (F6, F7)
+	WORD $0x4e24d408 // fadd v8.4s, v0.4s, v4.4s
+	WORD $0x4e25d429 // fadd v9.4s, v1.4s, v5.4s
+	WORD $0x4e26d44a // fadd v10.4s, v2.4s, v6.4s
+	WORD $0x4e27d46b // fadd v11.4s, v3.4s, v7.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VFMLA V18.S4, V4.S4, V8.S4
+	VFMLA V18.S4, V5.S4, V9.S4
+	WORD $0x6e33dc4e // fmul v14.4s, v2.4s, v19.4s
+	WORD $0x6e33dc6f // fmul v15.4s, v3.4s, v19.4s
+	VFMLA V20.S4, V6.S4, V14.S4
+	VFMLA V20.S4, V7.S4, V15.S4
+	WORD $0x4e2ed510 // fadd v16.4s, v8.4s, v14.4s
+	WORD $0x4e2fd531 // fadd v17.4s, v9.4s, v15.4s
+	WORD $0x4eaed50e // fsub v14.4s, v8.4s, v14.4s
+	WORD $0x4eafd52f // fsub v15.4s, v9.4s, v15.4s
+	VFMLA V21.S4, V4.S4, V0.S4
+	VFMLA V21.S4, V5.S4, V1.S4
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e36dc63 // fmul v3.4s, v3.4s, v22.4s
+	VFMLA V23.S4, V6.S4, V2.S4
+	VFMLA V23.S4, V7.S4, V3.S4
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10
+	FSTPQ (F4, F5), 0(R10)
+	ADD R11, R10
+	FSTPQ (F2, F3), 0(R10)
+	ADD R11, R10
+	FSTPQ (F6, F7), 0(R10)
+	ADD R11, R10
+	ADD $32, R7
+	CMP R8, R7
+	BLO lane2
+	MOVD 48(R0), R7
+	ADD R7, R1
+	MOVD 40(R0), R8
+	ADD R8, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradOutputWhole4Neon(args *winogradArgs)
+TEXT ·winogradOutputWhole4Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 64(R0), R6
+	MOVD 88(R0), R7
+	ADD $0, R7, R8
+	VLD1R.P 4(R8), [V20.S4]
+	VLD1R.P 4(R8), [V21.S4]
+	VLD1R.P 4(R8), [V22.S4]
+	VLD1R.P 4(R8), [V23.S4]
+	VLD1R.P 4(R8), [V24.S4]
+	VLD1R.P 4(R8), [V25.S4]
+	VEOR V31.B16, V31.B16, V31.B16
+loop1:
+	VEOR V30.B16, V30.B16, V30.B16
+	CBZ R6, plain2
+	VLD1R.P 4(R6), [V30.S4]
+plain2:
+	MOVD 40(R0), R9
+	MOVD $0, R8
+lane3:
+	ADD R8, R2, R10
+	ADD R8, R1, R11
+	MOVD 56(R0), R12
+	FLDPQ 0(R11), (F0, F1)
+	ADD R12, R11
+	FLDPQ 0(R11), (F2, F3)
+	ADD R12, R11
+	FLDPQ 0(R11), (F4, F5)
+	ADD R12, R11
+	FLDPQ 0(R11), (F6, F7)
+	ADD R12, R11
+	FLDPQ 0(R11), (F8, F9)
+	ADD R12, R11
+	FLDPQ 0(R11), (F10, F11)
+	ADD R12, R11
+	FLDPQ 0(R11), (F12, F13)
+	ADD R12, R11
+	WORD $0x4ea2d40e // fsub v14.4s, v0.4s, v2.4s
+	WORD $0x4ea3d42f // fsub v15.4s, v1.4s, v3.4s
+	WORD $0x4ea6d490 // fsub v16.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4b1 // fsub v17.4s, v5.4s, v7.4s
+	WORD $0x4eaad512 // fsub v18.4s, v8.4s, v10.4s
+	WORD $0x4eabd533 // fsub v19.4s, v9.4s, v11.4s
+	WORD $0x4e2cd5cc // fadd v12.4s, v14.4s, v12.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	VFMLA V20.S4, V16.S4, V12.S4
+	VFMLA V20.S4, V17.S4, V13.S4
+	VFMLA V21.S4, V18.S4, V12.S4
+	VFMLA V21.S4, V19.S4, V13.S4
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
+	WORD $0x4e26d486 // fadd v6.4s, v4.4s, v6.4s
+	WORD $0x4e27d4a7 // fadd v7.4s, v5.4s, v7.4s
+	WORD $0x4e2ad50a // fadd v10.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52b // fadd v11.4s, v9.4s, v11.4s
+	VMOV V2.B16, V8.B16
+	VMOV V3.B16, V9.B16
+	VFMLA V22.S4, V6.S4, V8.S4
+	VFMLA V22.S4, V7.S4, V9.S4
+	VFMLA V23.S4, V10.S4, V8.S4
+	VFMLA V23.S4, V11.S4, V9.S4
+	VFMLA V24.S4, V16.S4, V14.S4
+	VFMLA V24.S4, V17.S4, V15.S4
+	VFMLA V25.S4, V18.S4, V14.S4
+	VFMLA V25.S4, V19.S4, V15.S4
+	WORD $0x4e26d446 // fadd v6.4s, v2.4s, v6.4s
+	WORD $0x4e27d467 // fadd v7.4s, v3.4s, v7.4s
+	WORD $0x4e2ad4ca // fadd v10.4s, v6.4s, v10.4s
+	WORD $0x4e2bd4eb // fadd v11.4s, v7.4s, v11.4s
+	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
+	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
+	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
+	WORD $0x4e3ed529 // fadd v9.4s, v9.4s, v30.4s
+	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
+	WORD $0x4e3ed5ef // fadd v15.4s, v15.4s, v30.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
+	MOVD 72(R0), R13
+	CBZ R13, fresh4
+	MOVD 0(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d58c // fadd v12.4s, v12.4s, v0.4s
+	WORD $0x4e21d5ad // fadd v13.4s, v13.4s, v1.4s
+	MOVD 8(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d508 // fadd v8.4s, v8.4s, v0.4s
+	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
+	MOVD 16(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d5ce // fadd v14.4s, v14.4s, v0.4s
+	WORD $0x4e21d5ef // fadd v15.4s, v15.4s, v1.4s
+	MOVD 24(R3), R14
+	ADD R10, R14
+	FLDPQ 0(R14), (F0, F1)
+	WORD $0x4e20d54a // fadd v10.4s, v10.4s, v0.4s
+	WORD $0x4e21d56b // fadd v11.4s, v11.4s, v1.4s
+fresh4:
+	MOVD 80(R0), R14
+	CBZ R14, linear5
+	WORD $0x4e3ff58c // fmax v12.4s, v12.4s, v31.4s
+	WORD $0x4e3ff5ad // fmax v13.4s, v13.4s, v31.4s
+	WORD $0x4e3ff508 // fmax v8.4s, v8.4s, v31.4s
+	WORD $0x4e3ff529 // fmax v9.4s, v9.4s, v31.4s
+	WORD $0x4e3ff5ce // fmax v14.4s, v14.4s, v31.4s
+	WORD $0x4e3ff5ef // fmax v15.4s, v15.4s, v31.4s
+	WORD $0x4e3ff54a // fmax v10.4s, v10.4s, v31.4s
+	WORD $0x4e3ff56b // fmax v11.4s, v11.4s, v31.4s
+linear5:
+	MOVD 0(R3), R13
+	ADD R10, R13
+	FSTPQ (F12, F13), 0(R13)
+	MOVD 8(R3), R13
+	ADD R10, R13
+	FSTPQ (F8, F9), 0(R13)
+	MOVD 16(R3), R13
+	ADD R10, R13
+	FSTPQ (F14, F15), 0(R13)
+	MOVD 24(R3), R13
+	ADD R10, R13
+	FSTPQ (F10, F11), 0(R13)
+	ADD $32, R8
+	CMP R9, R8
+	BLO lane3
+	MOVD 40(R0), R8
+	ADD R8, R1
+	MOVD 48(R0), R9
+	ADD R9, R2
+	SUBS $1, R5
+	BNE loop1
+	RET
+
+// func winogradWeightsWhole4Neon(args *winogradArgs)
+TEXT ·winogradWeightsWhole4Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V24.S4]
+	VLD1R.P 4(R6), [V25.S4]
+	VLD1R.P 4(R6), [V26.S4]
+	VLD1R.P 4(R6), [V27.S4]
+	VLD1R.P 4(R6), [V28.S4]
+	VLD1R.P 4(R6), [V29.S4]
+	VLD1R.P 4(R6), [V30.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F8, F9)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F10, F11)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F12, F13)
+	WORD $0x6e38dc8e // fmul v14.4s, v4.4s, v24.4s
+	WORD $0x6e38dcaf // fmul v15.4s, v5.4s, v24.4s
+	VFMLA V25.S4, V0.S4, V14.S4
+	VFMLA V25.S4, V1.S4, V15.S4
+	VFMLA V25.S4, V8.S4, V14.S4
+	VFMLA V25.S4, V9.S4, V15.S4
+	WORD $0x6e38dcd0 // fmul v16.4s, v6.4s, v24.4s
+	WORD $0x6e38dcf1 // fmul v17.4s, v7.4s, v24.4s
+	VFMLA V25.S4, V2.S4, V16.S4
+	VFMLA V25.S4, V3.S4, V17.S4
+	VFMLA V25.S4, V10.S4, V16.S4
+	VFMLA V25.S4, V11.S4, V17.S4
+	WORD $0x4e30d5d2 // fadd v18.4s, v14.4s, v16.4s
+	WORD $0x4e31d5f3 // fadd v19.4s, v15.4s, v17.4s
+	WORD $0x4eb0d5d0 // fsub v16.4s, v14.4s, v16.4s
+	WORD $0x4eb1d5f1 // fsub v17.4s, v15.4s, v17.4s
+	WORD $0x6e3adc0e // fmul v14.4s, v0.4s, v26.4s
+	WORD $0x6e3adc2f // fmul v15.4s, v1.4s, v26.4s
+	VFMLA V27.S4, V8.S4, V14.S4
+	VFMLA V27.S4, V9.S4, V15.S4
+	VFMLA V28.S4, V4.S4, V14.S4
+	VFMLA V28.S4, V5.S4, V15.S4
+	WORD $0x6e3ddc54 // fmul v20.4s, v2.4s, v29.4s
+	WORD $0x6e3ddc75 // fmul v21.4s, v3.4s, v29.4s
+	VFMLA V30.S4, V10.S4, V20.S4
+	VFMLA V30.S4, V11.S4, V21.S4
+	ADD $28, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V6.S4, V20.S4
+	VFMLA V31.S4, V7.S4, V21.S4
+	WORD $0x4e34d5d6 // fadd v22.4s, v14.4s, v20.4s
+	WORD $0x4e35d5f7 // fadd v23.4s, v15.4s, v21.4s
+	WORD $0x4eb4d5d4 // fsub v20.4s, v14.4s, v20.4s
+	WORD $0x4eb5d5f5 // fsub v21.4s, v15.4s, v21.4s
+	ADD $32, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	WORD $0x6e3fdc0e // fmul v14.4s, v0.4s, v31.4s
+	WORD $0x6e3fdc2f // fmul v15.4s, v1.4s, v31.4s
+	ADD $36, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V8.S4, V14.S4
+	VFMLA V31.S4, V9.S4, V15.S4
+	ADD $40, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	ADD $44, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	WORD $0x6e3fdc42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x6e3fdc63 // fmul v3.4s, v3.4s, v31.4s
+	ADD $48, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V10.S4, V2.S4
+	VFMLA V31.S4, V11.S4, V3.S4
+	ADD $52, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V6.S4, V2.S4
+	VFMLA V31.S4, V7.S4, V3.S4
+	WORD $0x4e22d5c6 // fadd v6.4s, v14.4s, v2.4s
+	WORD $0x4e23d5e7 // fadd v7.4s, v15.4s, v3.4s
+	WORD $0x4ea2d5c2 // fsub v2.4s, v14.4s, v2.4s
+	WORD $0x4ea3d5e3 // fsub v3.4s, v15.4s, v3.4s
+	WORD $0x4ea0d580 // fsub v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	ADD $56, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V4.S4, V0.S4
+	VFMLA V31.S4, V5.S4, V1.S4
+	ADD $56, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLS V31.S4, V8.S4, V0.S4
+	VFMLS V31.S4, V9.S4, V1.S4
+	FSTPQ (F18, F19), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F22, F23), 0(R9)
+	ADD R10, R9
+	FSTPQ (F20, F21), 0(R9)
+	ADD R10, R9
+	FSTPQ (F6, F7), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradSpreadWhole4Neon(args *winogradArgs)
+TEXT ·winogradSpreadWhole4Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V18.S4]
+	VLD1R.P 4(R6), [V19.S4]
+	VLD1R.P 4(R6), [V20.S4]
+	VLD1R.P 4(R6), [V21.S4]
+	VLD1R.P 4(R6), [V22.S4]
+	VLD1R.P 4(R6), [V23.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R1, R8
+	ADD R6, R2, R9
+	MOVD 56(R0), R10
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F0, F1)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F2, F3)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F4, F5)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FLDPQ 0(R11), (F6, F7)
+	WORD $0x4e26d448 // fadd v8.4s, v2.4s, v6.4s
+	WORD $0x4e27d469 // fadd v9.4s, v3.4s, v7.4s
+	WORD $0x4e24d40a // fadd v10.4s, v0.4s, v4.4s
+	WORD $0x4e25d42b // fadd v11.4s, v1.4s, v5.4s
+	WORD $0x4e2ad50c // fadd v12.4s, v8.4s, v10.4s
+	WORD $0x4e2bd52d // fadd v13.4s, v9.4s, v11.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	VMOV V6.B16, V8.B16
+	VMOV V7.B16, V9.B16
+	VFMLA V18.S4, V2.S4, V8.S4
+	VFMLA V18.S4, V3.S4, V9.S4
+	WORD $0x6e33dc0e // fmul v14.4s, v0.4s, v19.4s
+	WORD $0x6e33dc2f // fmul v15.4s, v1.4s, v19.4s
+	VFMLA V20.S4, V4.S4, V14.S4
+	VFMLA V20.S4, V5.S4, V15.S4
+	WORD $0x4e2ed510 // fadd v16.4s, v8.4s, v14.4s
+	WORD $0x4e2fd531 // fadd v17.4s, v9.4s, v15.4s
+	WORD $0x4eaed50e // fsub v14.4s, v8.4s, v14.4s
+	WORD $0x4eafd52f // fsub v15.4s, v9.4s, v15.4s
+	VFMLA V21.S4, V2.S4, V6.S4
+	VFMLA V21.S4, V3.S4, V7.S4
+	WORD $0x6e36dc02 // fmul v2.4s, v0.4s, v22.4s
+	WORD $0x6e36dc23 // fmul v3.4s, v1.4s, v22.4s
+	VFMLA V23.S4, V4.S4, V2.S4
+	VFMLA V23.S4, V5.S4, V3.S4
+	WORD $0x4e22d4c4 // fadd v4.4s, v6.4s, v2.4s
+	WORD $0x4e23d4e5 // fadd v5.4s, v7.4s, v3.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4ea3d4e3 // fsub v3.4s, v7.4s, v3.4s
+	FSTPQ (F12, F13), 0(R9)
+	ADD R10, R9
+	FSTPQ (F10, F11), 0(R9)
+	ADD R10, R9
+	FSTPQ (F16, F17), 0(R9)
+	ADD R10, R9
+	FSTPQ (F14, F15), 0(R9)
+	ADD R10, R9
+	FSTPQ (F4, F5), 0(R9)
+	ADD R10, R9
+	FSTPQ (F2, F3), 0(R9)
+	ADD R10, R9
+	FSTPQ (F0, F1), 0(R9)
+	ADD R10, R9
+	ADD $32, R6
+	CMP R7, R6
+	BLO lane1
+	RET
+
+// func winogradGatherWhole4Neon(args *winogradArgs)
+TEXT ·winogradGatherWhole4Neon(SB), NOSPLIT, $0-8
+	MOVD args+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 88(R0), R5
+	ADD $0, R5, R6
+	VLD1R.P 4(R6), [V22.S4]
+	VLD1R.P 4(R6), [V23.S4]
+	VLD1R.P 4(R6), [V24.S4]
+	VLD1R.P 4(R6), [V25.S4]
+	VLD1R.P 4(R6), [V26.S4]
+	VLD1R.P 4(R6), [V27.S4]
+	VLD1R.P 4(R6), [V28.S4]
+	VLD1R.P 4(R6), [V29.S4]
+	VLD1R.P 4(R6), [V30.S4]
+	MOVD 40(R0), R7
+	MOVD $0, R6
+lane1:
+	ADD R6, R2, R8
+	ADD R6, R1, R9
+	MOVD 56(R0), R10
+	FLDPQ 0(R9), (F0, F1)
+	ADD R10, R9
+	FLDPQ 0(R9), (F2, F3)
+	ADD R10, R9
+	FLDPQ 0(R9), (F4, F5)
+	ADD R10, R9
+	FLDPQ 0(R9), (F6, F7)
+	ADD R10, R9
+	FLDPQ 0(R9), (F8, F9)
+	ADD R10, R9
+	FLDPQ 0(R9), (F10, F11)
+	ADD R10, R9
+	FLDPQ 0(R9), (F12, F13)
+	ADD R10, R9
+	WORD $0x4e22d40e // fadd v14.4s, v0.4s, v2.4s
+	WORD $0x4e23d42f // fadd v15.4s, v1.4s, v3.4s
+	WORD $0x4e26d490 // fadd v16.4s, v4.4s, v6.4s
+	WORD $0x4e27d4b1 // fadd v17.4s, v5.4s, v7.4s
+	WORD $0x4e2ad512 // fadd v18.4s, v8.4s, v10.4s
+	WORD $0x4e2bd533 // fadd v19.4s, v9.4s, v11.4s
+	WORD $0x6e36dd94 // fmul v20.4s, v12.4s, v22.4s
+	WORD $0x6e36ddb5 // fmul v21.4s, v13.4s, v22.4s
+	VFMLA V23.S4, V16.S4, V20.S4
+	VFMLA V23.S4, V17.S4, V21.S4
+	VFMLA V24.S4, V18.S4, V20.S4
+	VFMLA V24.S4, V19.S4, V21.S4
+	VFMLA V25.S4, V14.S4, V20.S4
+	VFMLA V25.S4, V15.S4, V21.S4
+	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
+	WORD $0x4ea3d423 // fsub v3.4s, v1.4s, v3.4s
+	WORD $0x4ea6d486 // fsub v6.4s, v4.4s, v6.4s
+	WORD $0x4ea7d4a7 // fsub v7.4s, v5.4s, v7.4s
+	WORD $0x4eaad50a // fsub v10.4s, v8.4s, v10.4s
+	WORD $0x4eabd52b // fsub v11.4s, v9.4s, v11.4s
+	WORD $0x6e3adcc8 // fmul v8.4s, v6.4s, v26.4s
+	WORD $0x6e3adce9 // fmul v9.4s, v7.4s, v26.4s
+	VFMLA V27.S4, V10.S4, V8.S4
+	VFMLA V27.S4, V11.S4, V9.S4
+	VFMLA V25.S4, V2.S4, V8.S4
+	VFMLA V25.S4, V3.S4, V9.S4
+	WORD $0x6e3cddc4 // fmul v4.4s, v14.4s, v28.4s
+	WORD $0x6e3cdde5 // fmul v5.4s, v15.4s, v28.4s
+	VFMLA V29.S4, V12.S4, V4.S4
+	VFMLA V29.S4, V13.S4, V5.S4
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V30.S4, V17.S4, V5.S4
+	ADD $36, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V18.S4, V4.S4
+	VFMLA V31.S4, V19.S4, V5.S4
+	WORD $0x6e3cdc40 // fmul v0.4s, v2.4s, v28.4s
+	WORD $0x6e3cdc61 // fmul v1.4s, v3.4s, v28.4s
+	ADD $40, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V6.S4, V0.S4
+	VFMLA V31.S4, V7.S4, V1.S4
+	ADD $44, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V10.S4, V0.S4
+	VFMLA V31.S4, V11.S4, V1.S4
+	ADD $48, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	WORD $0x6e3fde10 // fmul v16.4s, v16.4s, v31.4s
+	WORD $0x6e3fde31 // fmul v17.4s, v17.4s, v31.4s
+	ADD $52, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V18.S4, V16.S4
+	VFMLA V31.S4, V19.S4, V17.S4
+	VFMLA V25.S4, V14.S4, V16.S4
+	VFMLA V25.S4, V15.S4, V17.S4
+	VFMLS V29.S4, V12.S4, V16.S4
+	VFMLS V29.S4, V13.S4, V17.S4
+	ADD $56, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	WORD $0x6e3fdcc6 // fmul v6.4s, v6.4s, v31.4s
+	WORD $0x6e3fdce7 // fmul v7.4s, v7.4s, v31.4s
+	ADD $60, R5, R11
+	VLD1R.P 4(R11), [V31.S4]
+	VFMLA V31.S4, V10.S4, V6.S4
+	VFMLA V31.S4, V11.S4, V7.S4
+	VFMLA V25.S4, V2.S4, V6.S4
+	VFMLA V25.S4, V3.S4, V7.S4
+	MOVD 0(R3), R11
+	ADD R8, R11
+	FSTPQ (F20, F21), 0(R11)
+	MOVD 8(R3), R11
+	ADD R8, R11
+	FSTPQ (F8, F9), 0(R11)
+	MOVD 16(R3), R11
+	ADD R8, R11
+	FSTPQ (F4, F5), 0(R11)
+	MOVD 24(R3), R11
+	ADD R8, R11
+	FSTPQ (F0, F1), 0(R11)
+	MOVD 32(R3), R11
+	ADD R8, R11
+	FSTPQ (F16, F17), 0(R11)
+	MOVD 40(R3), R11
+	ADD R8, R11
+	FSTPQ (F6, F7), 0(R11)
+	MOVD 48(R3), R11
+	ADD R8, R11
+	FSTPQ (F12, F13), 0(R11)
+	ADD $32, R6
+	CMP R7, R6
 	BLO lane1
 	RET
 

@@ -120,36 +120,6 @@ func affineEachRelu256(args *elementArgs)
 func weighted256(args *tapArgs)
 
 //go:noescape
-func winogradInput2_256(args *winogradArgs)
-
-//go:noescape
-func winogradOutput2_256(args *winogradArgs)
-
-//go:noescape
-func winogradWeights2_256(args *winogradArgs)
-
-//go:noescape
-func winogradInput4_256(args *winogradArgs)
-
-//go:noescape
-func winogradOutput4_256(args *winogradArgs)
-
-//go:noescape
-func winogradWeights4_256(args *winogradArgs)
-
-//go:noescape
-func winogradSpread2_256(args *winogradArgs)
-
-//go:noescape
-func winogradGather2_256(args *winogradArgs)
-
-//go:noescape
-func winogradSpread4_256(args *winogradArgs)
-
-//go:noescape
-func winogradGather4_256(args *winogradArgs)
-
-//go:noescape
 func line256(args *productArgs)
 
 //go:noescape
@@ -160,3 +130,93 @@ func shorten256(args *elementArgs)
 
 //go:noescape
 func widen256(args *halvesArgs)
+
+//go:noescape
+func winogradInput2x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutput2x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeights2x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpread2x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradGather2x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradInput3x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutput3x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeights3x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpread3x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradGather3x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradInput4x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutput4x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeights4x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpread4x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradGather4x3_256(args *winogradArgs)
+
+//go:noescape
+func winogradInput3x5_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutput3x5_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeights3x5_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpread3x5_256(args *winogradArgs)
+
+//go:noescape
+func winogradGather3x5_256(args *winogradArgs)
+
+//go:noescape
+func winogradInputWhole2_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutputWhole2_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeightsWhole2_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpreadWhole2_256(args *winogradArgs)
+
+//go:noescape
+func winogradGatherWhole2_256(args *winogradArgs)
+
+//go:noescape
+func winogradInputWhole4_256(args *winogradArgs)
+
+//go:noescape
+func winogradOutputWhole4_256(args *winogradArgs)
+
+//go:noescape
+func winogradWeightsWhole4_256(args *winogradArgs)
+
+//go:noescape
+func winogradSpreadWhole4_256(args *winogradArgs)
+
+//go:noescape
+func winogradGatherWhole4_256(args *winogradArgs)

@@ -144,36 +144,6 @@ func affineEachRelu512(args *elementArgs)
 func weighted512(args *tapArgs)
 
 //go:noescape
-func winogradInput2_512(args *winogradArgs)
-
-//go:noescape
-func winogradOutput2_512(args *winogradArgs)
-
-//go:noescape
-func winogradWeights2_512(args *winogradArgs)
-
-//go:noescape
-func winogradInput4_512(args *winogradArgs)
-
-//go:noescape
-func winogradOutput4_512(args *winogradArgs)
-
-//go:noescape
-func winogradWeights4_512(args *winogradArgs)
-
-//go:noescape
-func winogradSpread2_512(args *winogradArgs)
-
-//go:noescape
-func winogradGather2_512(args *winogradArgs)
-
-//go:noescape
-func winogradSpread4_512(args *winogradArgs)
-
-//go:noescape
-func winogradGather4_512(args *winogradArgs)
-
-//go:noescape
 func line512(args *productArgs)
 
 //go:noescape
@@ -208,3 +178,93 @@ func pairs2x2_512(args *productArgs)
 
 //go:noescape
 func pairs2x1_512(args *productArgs)
+
+//go:noescape
+func winogradInput2x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutput2x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeights2x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpread2x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradGather2x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradInput3x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutput3x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeights3x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpread3x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradGather3x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradInput4x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutput4x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeights4x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpread4x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradGather4x3_512(args *winogradArgs)
+
+//go:noescape
+func winogradInput3x5_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutput3x5_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeights3x5_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpread3x5_512(args *winogradArgs)
+
+//go:noescape
+func winogradGather3x5_512(args *winogradArgs)
+
+//go:noescape
+func winogradInputWhole2_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutputWhole2_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeightsWhole2_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpreadWhole2_512(args *winogradArgs)
+
+//go:noescape
+func winogradGatherWhole2_512(args *winogradArgs)
+
+//go:noescape
+func winogradInputWhole4_512(args *winogradArgs)
+
+//go:noescape
+func winogradOutputWhole4_512(args *winogradArgs)
+
+//go:noescape
+func winogradWeightsWhole4_512(args *winogradArgs)
+
+//go:noescape
+func winogradSpreadWhole4_512(args *winogradArgs)
+
+//go:noescape
+func winogradGatherWhole4_512(args *winogradArgs)

@@ -199,55 +199,155 @@ func depthwise4Neon(args *tapArgs)
 //go:noescape
 func depthwise1Neon(args *tapArgs)
 
-// winogradInput2Neon transforms a tile of an image; see winogradArgs.
+// winogradInput2x3Neon transforms a tile of an image; see winogradArgs.
 //
 //go:noescape
-func winogradInput2Neon(args *winogradArgs)
+func winogradInput2x3Neon(args *winogradArgs)
 
-// winogradOutput2Neon transforms a tile back; see winogradArgs.
+// winogradOutput2x3Neon transforms a tile back; see winogradArgs.
 //
 //go:noescape
-func winogradOutput2Neon(args *winogradArgs)
+func winogradOutput2x3Neon(args *winogradArgs)
 
-// winogradWeights2Neon transforms a 3 x 3 kernel; see winogradArgs.
+// winogradWeights2x3Neon transforms a kernel; see winogradArgs.
 //
 //go:noescape
-func winogradWeights2Neon(args *winogradArgs)
+func winogradWeights2x3Neon(args *winogradArgs)
 
-// winogradSpread2Neon transforms the gradient of a tile of an output; see winogradArgs.
+// winogradSpread2x3Neon transforms the gradient of a tile of an output; see winogradArgs.
 //
 //go:noescape
-func winogradSpread2Neon(args *winogradArgs)
+func winogradSpread2x3Neon(args *winogradArgs)
 
-// winogradGather2Neon makes the gradient of a 3 x 3 kernel of its matrices'; see winogradArgs.
+// winogradGather2x3Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
 //
 //go:noescape
-func winogradGather2Neon(args *winogradArgs)
+func winogradGather2x3Neon(args *winogradArgs)
 
-// winogradInput4Neon transforms a tile of an image; see winogradArgs.
+// winogradInput3x3Neon transforms a tile of an image; see winogradArgs.
 //
 //go:noescape
-func winogradInput4Neon(args *winogradArgs)
+func winogradInput3x3Neon(args *winogradArgs)
 
-// winogradOutput4Neon transforms a tile back; see winogradArgs.
+// winogradOutput3x3Neon transforms a tile back; see winogradArgs.
 //
 //go:noescape
-func winogradOutput4Neon(args *winogradArgs)
+func winogradOutput3x3Neon(args *winogradArgs)
 
-// winogradWeights4Neon transforms a 3 x 3 kernel; see winogradArgs.
+// winogradWeights3x3Neon transforms a kernel; see winogradArgs.
 //
 //go:noescape
-func winogradWeights4Neon(args *winogradArgs)
+func winogradWeights3x3Neon(args *winogradArgs)
 
-// winogradSpread4Neon transforms the gradient of a tile of an output; see winogradArgs.
+// winogradSpread3x3Neon transforms the gradient of a tile of an output; see winogradArgs.
 //
 //go:noescape
-func winogradSpread4Neon(args *winogradArgs)
+func winogradSpread3x3Neon(args *winogradArgs)
 
-// winogradGather4Neon makes the gradient of a 3 x 3 kernel of its matrices'; see winogradArgs.
+// winogradGather3x3Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
 //
 //go:noescape
-func winogradGather4Neon(args *winogradArgs)
+func winogradGather3x3Neon(args *winogradArgs)
+
+// winogradInput4x3Neon transforms a tile of an image; see winogradArgs.
+//
+//go:noescape
+func winogradInput4x3Neon(args *winogradArgs)
+
+// winogradOutput4x3Neon transforms a tile back; see winogradArgs.
+//
+//go:noescape
+func winogradOutput4x3Neon(args *winogradArgs)
+
+// winogradWeights4x3Neon transforms a kernel; see winogradArgs.
+//
+//go:noescape
+func winogradWeights4x3Neon(args *winogradArgs)
+
+// winogradSpread4x3Neon transforms the gradient of a tile of an output; see winogradArgs.
+//
+//go:noescape
+func winogradSpread4x3Neon(args *winogradArgs)
+
+// winogradGather4x3Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
+//
+//go:noescape
+func winogradGather4x3Neon(args *winogradArgs)
+
+// winogradInput3x5Neon transforms a tile of an image; see winogradArgs.
+//
+//go:noescape
+func winogradInput3x5Neon(args *winogradArgs)
+
+// winogradOutput3x5Neon transforms a tile back; see winogradArgs.
+//
+//go:noescape
+func winogradOutput3x5Neon(args *winogradArgs)
+
+// winogradWeights3x5Neon transforms a kernel; see winogradArgs.
+//
+//go:noescape
+func winogradWeights3x5Neon(args *winogradArgs)
+
+// winogradSpread3x5Neon transforms the gradient of a tile of an output; see winogradArgs.
+//
+//go:noescape
+func winogradSpread3x5Neon(args *winogradArgs)
+
+// winogradGather3x5Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
+//
+//go:noescape
+func winogradGather3x5Neon(args *winogradArgs)
+
+// winogradInputWhole2Neon transforms a tile of an image; see winogradArgs.
+//
+//go:noescape
+func winogradInputWhole2Neon(args *winogradArgs)
+
+// winogradOutputWhole2Neon transforms a tile back; see winogradArgs.
+//
+//go:noescape
+func winogradOutputWhole2Neon(args *winogradArgs)
+
+// winogradWeightsWhole2Neon transforms a kernel; see winogradArgs.
+//
+//go:noescape
+func winogradWeightsWhole2Neon(args *winogradArgs)
+
+// winogradSpreadWhole2Neon transforms the gradient of a tile of an output; see winogradArgs.
+//
+//go:noescape
+func winogradSpreadWhole2Neon(args *winogradArgs)
+
+// winogradGatherWhole2Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
+//
+//go:noescape
+func winogradGatherWhole2Neon(args *winogradArgs)
+
+// winogradInputWhole4Neon transforms a tile of an image; see winogradArgs.
+//
+//go:noescape
+func winogradInputWhole4Neon(args *winogradArgs)
+
+// winogradOutputWhole4Neon transforms a tile back; see winogradArgs.
+//
+//go:noescape
+func winogradOutputWhole4Neon(args *winogradArgs)
+
+// winogradWeightsWhole4Neon transforms a kernel; see winogradArgs.
+//
+//go:noescape
+func winogradWeightsWhole4Neon(args *winogradArgs)
+
+// winogradSpreadWhole4Neon transforms the gradient of a tile of an output; see winogradArgs.
+//
+//go:noescape
+func winogradSpreadWhole4Neon(args *winogradArgs)
+
+// winogradGatherWhole4Neon makes the gradient of a kernel of its matrices'; see winogradArgs.
+//
+//go:noescape
+func winogradGatherWhole4Neon(args *winogradArgs)
 
 // roundNeon is dst = a, rounded to bfloat16.
 //

@@ -46,8 +46,8 @@ type Worker struct {
 	after  *After  // what the product at work does to its outputs
 	wino   winogradArgs
 	flow   flow
-	taps   [36]int64           // of a tile
-	half   [36 * lanes]float32 // transformed
+	taps   [tilePixels]int64           // of a tile
+	half   [tilePixels * lanes]float32 // transformed
 }
 
 // NewTeam makes a team of n workers; taps is the most pixels of a pool's or a depthwise convolution's window.

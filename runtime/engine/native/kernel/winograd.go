@@ -4,24 +4,26 @@ import (
 	"unsafe"
 
 	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
-// flow is what one Winograd convolution works with: a 3 x 3 kernel at stride 1 over an image of c channels, which gives
-// out, an image of k. Its scratch is cut into the matrices of the kernel, [points][k/16][c][16] forward and
+// flow is what one Winograd convolution works with: a kernel at stride 1 over an image of c channels, which gives out, an
+// image of k. Its scratch is cut into the matrices of the kernel, [points][k/16][c][16] forward and
 // [points][c/16][k][16] back, the panels of the image, [points][unit][c][wide], those of the output, [points][unit]
 // [k][wide], and two pixels. A unit is a tile's part of wide lanes.
 type flow struct {
-	m         int // side of an output's tile
+	tile      winograd.Tile
+	turns     *transforms // the tile's
 	c, k      int
 	in, out   Image
-	top, left int
+	top, left int  // pixels before the first tile
 	back      bool // of a gradient: the kernel is turned, and its channels and filters change places
 	add, relu bool
 	active    int // lanes that are computed
 
 	x, weights, bias, y []float32
 	halves              Halves    // x, where it was shortened
-	tile                []float32 // and memory for tiles of it
+	window              []float32 // and memory for tiles of it
 
 	wide, units, total        int // lanes of a unit, units of a pass, and of all
 	side                      int // back to weights: filters side by side
@@ -30,10 +32,19 @@ type flow struct {
 }
 
 // points is how many products stand for a tile.
-func (f *flow) points() int { return (f.m + 2) * (f.m + 2) }
+func (f *flow) points() int { return f.tile.Points() }
 
-// across is how many tiles are side by side.
-func (f *flow) across() int { return (f.out.W + f.m - 1) / f.m }
+// start sets the flow's tile, and where the first begins of an image with so much padding.
+func (w *Worker) start(t winograd.Tile, top, left int) {
+	f := &w.flow
+	f.tile, f.turns, f.top, f.left = t, w.f.winograd[t], top, left
+	if t.H.IsWhole() {
+		f.top = 0
+	}
+	if t.W.IsWhole() {
+		f.left = 0
+	}
+}
 
 // cut finds the parts of the scratch, and how the lanes are cut into units.
 func (f *flow) cut(vectors int, scratch []float32) {
@@ -52,17 +63,18 @@ func (f *flow) cutBack(vectors int, scratch []float32) {
 		f.side = 2 * lanes
 	}
 	scratch = f.parts(scratch)
-	f.zeros, f.waste = scratch[:f.in.Pixel()], scratch[f.in.Pixel():][:f.m*f.m*lanes*f.k]
+	f.zeros, f.waste = scratch[:f.in.Pixel()], scratch[f.in.Pixel():][:f.tile.Out()*lanes*f.k]
 }
 
 func (f *flow) columns() int {
-	return plan.WinogradColumns(f.m, f.c, f.k, f.out.H, f.out.W, f.in.Lanes)
+	return plan.WinogradColumns(f.tile, f.c, f.k, f.out.H, f.out.W, f.in.Lanes)
 }
 
 // parts cuts off matrices and panels, and returns the rest.
 func (f *flow) parts(scratch []float32) []float32 {
 	f.units = f.columns() / f.wide
-	f.total = (f.out.H + f.m - 1) / f.m * f.across() * (f.active / f.wide)
+	rows, columns := f.tile.Across(f.out.H, f.out.W)
+	f.total = rows * columns * (f.active / f.wide)
 	for _, to := range []struct {
 		part *[]float32
 		n    int
@@ -75,9 +87,10 @@ func (f *flow) parts(scratch []float32) []float32 {
 // WinogradForward is Forward by Winograd's algorithm, for a convolution whose Tile says so; scratch has its ForwardLen.
 func (w *Worker) WinogradForward(c *Conv, x, weights, bias, y, scratch []float32) {
 	w.flow = flow{
-		m: c.Tile, c: c.In.C, k: c.Filters, in: c.In, out: c.Out(), top: c.Top, left: c.Left, relu: c.ReLU,
-		active: c.Active(), x: x, weights: weights, bias: bias, y: y,
+		c: c.In.C, k: c.Filters, in: c.In, out: c.Out(), relu: c.ReLU, active: c.Active(), x: x, weights: weights,
+		bias: bias, y: y,
 	}
+	w.start(c.Tile, c.Top, c.Left)
 	w.flow.cut(w.vectors, scratch)
 	w.winograd(c)
 	w.allAfter(c.Out(), y)
@@ -87,9 +100,10 @@ func (w *Worker) WinogradForward(c *Conv, x, weights, bias, y, scratch []float32
 // BackDataLen.
 func (w *Worker) WinogradBackData(c *Conv, dy, weights, dx, scratch []float32, add bool) {
 	w.flow = flow{
-		m: c.BackTile, c: c.Filters, k: c.In.C, in: c.Out(), out: c.In, top: 2 - c.Top, left: 2 - c.Left, back: true,
-		add: add, active: c.Active(), x: dy, weights: weights, y: dx,
+		c: c.Filters, k: c.In.C, in: c.Out(), out: c.In, back: true, add: add, active: c.Active(), x: dy,
+		weights: weights, y: dx,
 	}
+	w.start(c.BackTile, c.KH-1-c.Top, c.KW-1-c.Left)
 	w.flow.cut(w.vectors, scratch)
 	w.winograd(c)
 }
@@ -97,14 +111,8 @@ func (w *Worker) WinogradBackData(c *Conv, dy, weights, dx, scratch []float32, a
 // turnKernels transforms the weights, 16 filters and all channels at a time.
 func (w *Worker) turnKernels(c *Conv) {
 	f, a := &w.flow, &w.wino
-	inner := int64(4 * 16 * c.In.C)
-	for i := range int64(9) {
-		if w.taps[i] = i * inner; f.back {
-			w.taps[i] = (8 - i) * inner
-		}
-	}
-	a.offs, a.tmp, a.s = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half), winogradScalars.weights[f.m]
-	a.width, a.point = inner, 4*int64(f.c*f.k)
+	w.kernelTaps(c)
+	a.width, a.point = int64(4*16*c.In.C), 4*int64(f.c*f.k)
 	from, to, room := w.roundingRoom(c)
 	for b := from; b < to; b++ {
 		block := f.weights[b*c.BlockLen():][:c.BlockLen()]
@@ -113,8 +121,20 @@ func (w *Worker) turnKernels(c *Conv) {
 			block = room
 		}
 		a.src, a.dst = p(block, 0), p(f.kernels, b*c.In.C*16)
-		w.f.winograd[f.m].weights(a)
+		f.turns.weights.run(a)
 	}
+}
+
+// kernelTaps has a transform find the taps of a kernel in memory, turned back.
+func (w *Worker) kernelTaps(c *Conv) {
+	f, a := &w.flow, &w.wino
+	inner, last := 4*16*c.In.C, c.Taps()-1
+	for i := range last + 1 {
+		if w.taps[i] = int64(i * inner); f.back {
+			w.taps[i] = int64((last - i) * inner)
+		}
+	}
+	a.offs, a.tmp = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half)
 }
 
 // roundingRoom is this worker's part of the blocks of filters, and memory to round one in: where the panels and
@@ -136,8 +156,8 @@ func (w *Worker) roundingRoom(c *Conv) (from, to int, room []float32) {
 // place is where a unit's tile begins in the output, and which lane is its first.
 func (f *flow) place(unit int) (i, j, lane int) {
 	parts := f.active / f.wide
-	tile := unit / parts
-	return tile / f.across() * f.m, tile % f.across() * f.m, unit % parts * f.wide
+	tile, across := unit/parts, (f.out.W+f.tile.W.Out-1)/f.tile.W.Out
+	return tile / across * f.tile.H.Out, tile % across * f.tile.W.Out, unit % parts * f.wide
 }
 
 // turnImage transforms this worker's channels of n units.
@@ -147,25 +167,25 @@ func (w *Worker) turnImage(first, n int) {
 	if from == to {
 		return
 	}
-	side, pixel := f.m+2, int64(4*f.in.Pixel())
-	a.tmp, a.s, a.channels = unsafe.Pointer(&w.half), winogradScalars.input[f.m], int64(to-from)
+	pixel := int64(4 * f.in.Pixel())
+	a.tmp, a.channels = unsafe.Pointer(&w.half), int64(to-from)
 	a.offs = unsafe.Pointer(&w.taps)
 	a.width, a.row, a.point = int64(4*f.wide), int64(4*f.in.Lanes), int64(4*n*f.c*f.wide)
 	for u := range n {
 		i0, j0, lane := f.place(first + u)
 		a.src = p(f.x, from*f.in.Lanes+lane)
 		nothing := int64(uintptr(p(f.zeros, from*f.in.Lanes+lane)) - uintptr(a.src))
-		for r := range side {
-			for q := range side {
-				h, v := i0+r-f.top, j0+q-f.left
-				w.taps[r*side+q] = nothing
+		for r := range f.tile.H.In {
+			for q := range f.tile.W.In {
+				h, v, at := i0+r-f.top, j0+q-f.left, r*f.tile.W.In+q
+				w.taps[at] = nothing
 				if h >= 0 && v >= 0 && h < f.in.H && v < f.in.W {
-					w.taps[r*side+q] = int64(h*f.in.W+v) * pixel
+					w.taps[at] = int64(h*f.in.W+v) * pixel
 				}
 			}
 		}
 		a.dst = p(f.panels, (u*f.c+from)*f.wide)
-		w.f.winograd[f.m].input(a)
+		f.turns.input.run(a)
 	}
 }
 
@@ -210,7 +230,7 @@ func (w *Worker) turnBack(first, n, from, to int) {
 		return
 	}
 	pixel := int64(4 * f.out.Pixel())
-	a.tmp, a.s, a.channels = unsafe.Pointer(&w.half), winogradScalars.output[f.m], int64(to-from)
+	a.tmp, a.channels = unsafe.Pointer(&w.half), int64(to-from)
 	a.offs, a.bias, a.add, a.relu = unsafe.Pointer(&w.taps), nil, 0, 0
 	if f.bias != nil {
 		a.bias = p(f.bias, from)
@@ -226,15 +246,15 @@ func (w *Worker) turnBack(first, n, from, to int) {
 		i0, j0, lane := f.place(first + u)
 		a.src, a.dst = p(f.products, (u*f.k+from)*f.wide), p(f.y, from*f.out.Lanes+lane)
 		nowhere := int64(uintptr(p(f.waste, from*f.out.Lanes+lane)) - uintptr(a.dst))
-		for r := range f.m {
-			for q := range f.m {
-				h, v := i0+r, j0+q
-				w.taps[r*f.m+q] = nowhere
+		for r := range f.tile.H.Out {
+			for q := range f.tile.W.Out {
+				h, v, at := i0+r, j0+q, r*f.tile.W.Out+q
+				w.taps[at] = nowhere
 				if h < f.out.H && v < f.out.W {
-					w.taps[r*f.m+q] = int64(h*f.out.W+v) * pixel
+					w.taps[at] = int64(h*f.out.W+v) * pixel
 				}
 			}
 		}
-		w.f.winograd[f.m].output(a)
+		f.turns.output.run(a)
 	}
 }

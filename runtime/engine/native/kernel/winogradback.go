@@ -14,15 +14,15 @@ func (w *Worker) WinogradBackWeights(c *Conv, x, dy, dw, scratch []float32) {
 // WinogradBackWeightsHalves is WinogradBackWeights of an input that was shortened; scratch has the WinogradWindowLen
 // more.
 func (w *Worker) WinogradBackWeightsHalves(c *Conv, x Halves, dy, dw, scratch []float32) {
-	w.flow = flow{halves: x, tile: scratch[c.BackWeightsLen():]}
+	w.flow = flow{halves: x, window: scratch[c.BackWeightsLen():]}
 	w.winogradBackWeights(c, dy, dw, scratch)
 }
 
 // winogradBackWeights goes on once the input is in the flow.
 func (w *Worker) winogradBackWeights(c *Conv, dy, dw, scratch []float32) {
 	f := &w.flow
-	f.m, f.c, f.k, f.in, f.out, f.top, f.left = c.Tile, c.In.C, c.Filters, c.In, c.Out(), c.Top, c.Left
-	f.active, f.y = c.Active(), dy
+	f.c, f.k, f.in, f.out, f.active, f.y = c.In.C, c.Filters, c.In, c.Out(), c.Active(), dy
+	w.start(c.Tile, c.Top, c.Left)
 	f.cutBack(w.vectors, scratch)
 	w.clearZeros()
 	if f.halves != nil { // which reads the zeros of the first channels for all of them
@@ -55,20 +55,20 @@ func (w *Worker) winogradBackWeights(c *Conv, dy, dw, scratch []float32) {
 // turnGradient transforms this worker's filters of n units of the output's gradient, which it transposes first.
 func (w *Worker) turnGradient(first, n int) {
 	f, a := &w.flow, &w.wino
-	size := lanes * f.side // values of a pixel
-	a.tmp, a.s = unsafe.Pointer(&w.half), winogradScalars.spread[f.m]
+	size, pixels := lanes*f.side, f.tile.Out() // values of a pixel
+	a.tmp = unsafe.Pointer(&w.half)
 	a.width, a.point = int64(4*size), int64(4*n*lanes*f.k)
-	for i := range f.m * f.m {
+	for i := range pixels {
 		w.taps[i] = int64(4 * i * size)
 	}
 	a.offs = unsafe.Pointer(&w.taps)
 	from, to := w.share(f.k / f.side)
 	for b := from; b < to; b++ {
-		part := f.waste[b*f.m*f.m*size:][:f.m*f.m*size]
+		part := f.waste[b*pixels*size:][:pixels*size]
 		for u := range n {
 			i0, j0, lane := f.place(first + u)
-			for i := range f.m * f.m {
-				h, v := i0+i/f.m, j0+i%f.m
+			for i := range pixels {
+				h, v := i0+i/f.tile.W.Out, j0+i%f.tile.W.Out
 				if h >= f.out.H || v >= f.out.W {
 					clear(part[i*size:][:size])
 					continue
@@ -77,7 +77,7 @@ func (w *Worker) turnGradient(first, n int) {
 				w.Transpose(part[i*size:], f.side, src, f.out.Lanes, f.side, lanes)
 			}
 			a.src, a.dst = p(part, 0), p(f.products, (b*n+u)*size)
-			w.f.winograd[f.m].spread(a)
+			f.turns.spread.run(a)
 		}
 	}
 }
@@ -112,16 +112,12 @@ func (w *Worker) addSome(n, from, to int) {
 // turnDown makes this worker's blocks of filters of the weights' gradient of the matrices.
 func (w *Worker) turnDown(c *Conv, dw []float32) {
 	f, a := &w.flow, &w.wino
-	inner := int64(4 * 16 * f.c)
-	for i := range int64(9) {
-		w.taps[i] = i * inner
-	}
-	a.offs, a.tmp, a.s = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half), winogradScalars.gather[f.m]
-	a.width, a.point = inner, 4*int64(f.c*f.k)
+	w.kernelTaps(c)
+	a.width, a.point = int64(4*16*f.c), 4*int64(f.c*f.k)
 	from, to := w.share(c.Blocks())
 	for b := from; b < to; b++ {
 		a.src, a.dst = p(f.kernels, b*f.c*16), p(dw, b*c.BlockLen())
-		w.f.winograd[f.m].gather(a)
+		f.turns.gather.run(a)
 	}
 }
 
@@ -133,17 +129,17 @@ func (w *Worker) turnHalves(first, n int) {
 	if from == to {
 		return
 	}
-	side := f.m + 2
-	a.tmp, a.s, a.offs = unsafe.Pointer(&w.half), winogradScalars.input[f.m], unsafe.Pointer(&w.taps)
+	pixels, across := f.tile.In(), f.tile.W.In
+	a.tmp, a.offs = unsafe.Pointer(&w.half), unsafe.Pointer(&w.taps)
 	a.width, a.row, a.point = int64(4*f.wide), int64(4*f.wide), int64(4*n*f.c*f.wide)
-	tile := f.tile[from*side*side*f.wide:]
+	tile := f.window[from*pixels*f.wide:]
 	nothing := int64(uintptr(p(f.zeros, 0)) - uintptr(p(tile, 0)))
 	for u := range n {
 		i0, j0, lane := f.place(first + u)
 		for c := from; c < to; c += most {
 			channels := min(most, to-c)
-			for t := range side * side {
-				h, v := i0+t/side-f.top, j0+t%side-f.left
+			for t := range pixels {
+				h, v := i0+t/across-f.top, j0+t%across-f.left
 				if w.taps[t] = nothing; h < 0 || v < 0 || h >= f.in.H || v >= f.in.W {
 					continue
 				}
@@ -152,7 +148,7 @@ func (w *Worker) turnHalves(first, n int) {
 				w.widen(tile[at:], f.halves[(h*f.in.W+v)*f.in.Pixel()+c*f.in.Lanes+lane:], channels, f.wide, f.wide, f.in.Lanes)
 			}
 			a.src, a.dst, a.channels = p(tile, 0), p(f.panels, (u*f.c+c)*f.wide), int64(channels)
-			w.f.winograd[f.m].input(a)
+			f.turns.input.run(a)
 		}
 	}
 }

@@ -1,7 +1,5 @@
 package kernel
 
-import "unsafe"
-
 // winograd transforms the kernels, the image and the products, in the way that suits the layer and the team. Sums have
 // the same terms in the same order on every way.
 func (w *Worker) winograd(c *Conv) {
@@ -117,23 +115,17 @@ func (w *Worker) wholePass(c *Conv) {
 // [points][c][16] forward and [points][c/16][filters][16] back.
 func (w *Worker) turnPart(c *Conv, b, c0, c1 int, matrices []float32) {
 	f, a := &w.flow, &w.wino
-	inner := int64(4 * 16 * c.In.C)
-	for i := range int64(9) {
-		if w.taps[i] = i * inner; f.back {
-			w.taps[i] = (8 - i) * inner
-		}
-	}
-	a.offs, a.tmp, a.s = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half), winogradScalars.weights[f.m]
+	w.kernelTaps(c)
 	a.point = int64(4 * 16 * (c1 - c0))
 	if !f.back {
 		a.width, a.src, a.dst = a.point, p(f.weights, b*c.BlockLen()+16*c0), p(matrices, 0)
-		w.f.winograd[f.m].weights(a)
+		f.turns.weights.run(a)
 		return
 	}
 	a.width = 4 * 16 * 16
 	for block := c0 / 16; block < c1/16; block++ {
 		a.src, a.dst = p(f.weights, block*c.BlockLen()+16*16*b), p(matrices, 16*16*(block-c0/16))
-		w.f.winograd[f.m].weights(a)
+		f.turns.weights.run(a)
 	}
 }
 
@@ -229,14 +221,11 @@ func (w *Worker) startSums(n, channels int) {
 // turnDownPart makes the weights' gradient of matrices of addPart.
 func (w *Worker) turnDownPart(c *Conv, b, c0, c1 int, matrices, dw []float32) {
 	f, a := &w.flow, &w.wino
-	deep, inner := c1-c0, int64(4*16*f.c)
-	for i := range int64(9) {
-		w.taps[i] = i * inner
-	}
-	a.offs, a.tmp, a.s = unsafe.Pointer(&w.taps), unsafe.Pointer(&w.half), winogradScalars.gather[f.m]
+	deep := c1 - c0
+	w.kernelTaps(c)
 	a.width, a.point = int64(4*16*deep), int64(4*deep*f.side)
 	for v := range f.side / lanes {
 		a.src, a.dst = p(matrices, v*deep*lanes), p(dw, (b*f.side/lanes+v)*c.BlockLen()+c0*16)
-		w.f.winograd[f.m].gather(a)
+		f.turns.gather.run(a)
 	}
 }

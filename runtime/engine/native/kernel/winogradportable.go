@@ -1,77 +1,47 @@
 package kernel
 
-// The transforms' matrices by the side of an output's tile (Lavin and Gray 2015, "Fast Algorithms for Convolutional
-// Neural Networks", 4.1 and 4.3): of an image with points 0, 1, -1 and infinity, or 0, 1, -1, 2, -2 and infinity.
-var (
-	winogradInputs = [5][][]float32{
-		2: {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
-		4: {
-			{4, 0, -5, 0, 1, 0},
-			{0, -4, -4, 1, 1, 0},
-			{0, 4, -4, -1, 1, 0},
-			{0, -2, -1, 2, 1, 0},
-			{0, 2, -1, -2, 1, 0},
-			{0, 4, 0, -5, 0, 1},
-		},
-	}
-	winogradOutputs = [5][][]float32{
-		2: {{1, 1, 1, 0}, {0, 1, -1, -1}},
-		4: {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}},
-	}
-	winogradKernels = [5][][]float32{
-		2: {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}},
-		4: {
-			{1. / 4, 0, 0},
-			{-1. / 6, -1. / 6, -1. / 6},
-			{-1. / 6, 1. / 6, -1. / 6},
-			{1. / 24, 1. / 12, 1. / 6},
-			{1. / 24, -1. / 12, 1. / 6},
-			{0, 0, 1},
-		},
-	}
+import (
+	"unsafe"
+
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
-// winogradScalars are the numbers that the assembly has those matrices from.
-var winogradScalars = struct{ input, output, weights, spread, gather [5][8]float32 }{
-	input:   [5][8]float32{4: {4, -4, -5, 2}},
-	output:  [5][8]float32{4: {4, 8, 2}},
-	weights: [5][8]float32{2: {.5}, 4: {1. / 4, -1. / 6, 1. / 24, 1. / 6, 1. / 12}},
-	spread:  [5][8]float32{4: {2, 4, 8}},
-	gather:  [5][8]float32{2: {.5}, 4: {1. / 4, -1. / 6, 1. / 24, 1. / 6, 1. / 12}},
-}
+// tilePixels is how many pixels a tile has at most, and how many values of a channel a transform keeps halfway.
+const tilePixels = 49
 
-// transposed is a matrix' columns as rows.
-func transposed(m [][]float32) [][]float32 {
-	out := make([][]float32, len(m[0]))
-	for j := range out {
-		for i := range m {
-			out[j] = append(out[j], m[i][j])
+// single is a matrix in single precision.
+type single [][]float32
+
+func singles(m winograd.Matrix) single {
+	out := make(single, len(m))
+	for i, row := range m {
+		for _, v := range row {
+			out[i] = append(out[i], float32(v))
 		}
 	}
 	return out
 }
 
-// both is m x m^T of a small matrix x with as many rows and columns as m has columns.
-func both(m [][]float32, x func(i, j int) float32, to func(i, j int, v float32)) {
-	n := len(m[0])
-	var tile, half [6][6]float32
-	for i := range n {
-		for j := range n {
-			tile[i][j] = x(i, j)
-		}
-	}
-	for i := range m {
-		for j := range n {
-			for k, v := range m[i] {
-				half[i][j] += v * tile[k][j]
+// square are a matrix for each side of a tile.
+type square struct{ h, w single }
+
+// apply is h x w^T of a tile x.
+func (s square) apply(x func(i, j int) float32, to func(i, j int, v float32)) {
+	var half [tilePixels]float32
+	across := len(s.w[0])
+	for i, row := range s.h {
+		for j := range across {
+			half[i*across+j] = 0
+			for k, v := range row {
+				half[i*across+j] += v * x(k, j)
 			}
 		}
 	}
-	for i := range m {
-		for j := range m {
+	for i := range s.h {
+		for j, row := range s.w {
 			var sum float32
-			for k, v := range m[j] {
-				sum += v * half[i][k]
+			for k, v := range row {
+				sum += v * half[i*across+k]
 			}
 			to(i, j, sum)
 		}
@@ -79,55 +49,76 @@ func both(m [][]float32, x func(i, j int) float32, to func(i, j int, v float32))
 }
 
 // portableWinograd are the transforms in plain Go, by the matrices.
-func portableWinograd() (out [5]transforms) {
-	for _, m := range []int{2, 4} {
-		a := int64(m + 2)
-		spread, gather := transposed(winogradOutputs[m]), transposed(winogradKernels[m])
-		out[m] = transforms{
-			input: func(w *winogradArgs) {
-				for c := range w.channels {
-					for l := int64(0); l < w.width; l += 4 {
-						both(winogradInputs[m], func(i, j int) float32 { return get(w.src, w.tap(i, j, int(a))+c*w.row+l) },
-							func(i, j int, v float32) {
-								*(*float32)(ptr(w.dst, (int64(i)*a+int64(j))*w.point+c*w.width+l)) = v
-							})
-					}
-				}
-			},
-			output: func(w *winogradArgs) {
-				for c := range w.channels {
-					for l := int64(0); l < w.width; l += 4 {
-						both(winogradOutputs[m], func(i, j int) float32 {
-							return get(w.src, (int64(i)*a+int64(j))*w.point+c*w.width+l)
-						}, func(i, j int, v float32) { w.deliver(w.tap(i, j, m)+c*w.row+l, c, v) })
-					}
-				}
-			},
-			spread: func(w *winogradArgs) {
-				for l := int64(0); l < w.width; l += 4 {
-					both(spread, func(i, j int) float32 { return get(w.src, w.tap(i, j, m)+l) },
-						func(i, j int, v float32) { *(*float32)(ptr(w.dst, (int64(i)*a+int64(j))*w.point+l)) = v })
-				}
-			},
-			gather: func(w *winogradArgs) {
-				for l := int64(0); l < w.width; l += 4 {
-					both(gather, func(i, j int) float32 { return get(w.src, (int64(i)*a+int64(j))*w.point+l) },
-						func(i, j int, v float32) { *(*float32)(ptr(w.dst, w.tap(i, j, 3)+l)) = v })
-				}
-			},
-			weights: func(w *winogradArgs) {
-				for l := int64(0); l < w.width; l += 4 {
-					both(winogradKernels[m], func(i, j int) float32 { return get(w.src, w.tap(i, j, 3)+l) },
-						func(i, j int, v float32) { *(*float32)(ptr(w.dst, (int64(i)*a+int64(j))*w.point+l)) = v })
-				}
-			},
-		}
+func portableWinograd() map[winograd.Tile]*transforms {
+	out := map[winograd.Tile]*transforms{}
+	for _, t := range winograd.Tiles() {
+		out[t] = portableTransforms(t)
 	}
 	return out
 }
 
-// tap is the offset of a pixel of a tile with so many a side.
-func (w *winogradArgs) tap(i, j, side int) int64 { return *(*int64)(ptr(w.offs, 8*int64(i*side+j))) }
+func portableTransforms(t winograd.Tile) *transforms {
+	across := t.W.Points()
+	input := func(s square) func(*winogradArgs) {
+		return func(w *winogradArgs) {
+			for c := range w.channels {
+				for l := int64(0); l < w.width; l += 4 {
+					s.apply(func(i, j int) float32 { return get(w.src, w.tap(i, j, t.W.In)+c*w.row+l) },
+						func(i, j int, v float32) {
+							*(*float32)(ptr(w.dst, int64(i*across+j)*w.point+c*w.width+l)) = v
+						})
+				}
+			}
+		}
+	}
+	output := func(s square) func(*winogradArgs) {
+		return func(w *winogradArgs) {
+			for c := range w.channels {
+				for l := int64(0); l < w.width; l += 4 {
+					s.apply(func(i, j int) float32 {
+						return get(w.src, int64(i*across+j)*w.point+c*w.width+l)
+					}, func(i, j int, v float32) { w.deliver(w.tap(i, j, t.W.Out)+c*w.row+l, c, v) })
+				}
+			}
+		}
+	}
+	up := func(inner int) func(square) func(*winogradArgs) {
+		return func(s square) func(*winogradArgs) {
+			return func(w *winogradArgs) {
+				for l := int64(0); l < w.width; l += 4 {
+					s.apply(func(i, j int) float32 { return get(w.src, w.tap(i, j, inner)+l) },
+						func(i, j int, v float32) { *(*float32)(ptr(w.dst, int64(i*across+j)*w.point+l)) = v })
+				}
+			}
+		}
+	}
+	gather := func(s square) func(*winogradArgs) {
+		return func(w *winogradArgs) {
+			for l := int64(0); l < w.width; l += 4 {
+				s.apply(func(i, j int) float32 { return get(w.src, int64(i*across+j)*w.point+l) },
+					func(i, j int, v float32) { *(*float32)(ptr(w.dst, w.tap(i, j, t.W.Taps)+l)) = v })
+			}
+		}
+	}
+	side, _ := t.Side()
+	by := func(pick func(winograd.Matrices) winograd.Matrix, kernel func(square) func(*winogradArgs)) transform {
+		s := square{h: singles(pick(t.H.Matrices())), w: singles(pick(t.W.Matrices()))}
+		numbers := append(pick(side.Matrices()).Program().Numbers, 0) // never none
+		return transform{kernel: kernel(s), numbers: unsafe.Pointer(unsafe.SliceData(numbers))}
+	}
+	return &transforms{
+		input:   by(func(m winograd.Matrices) winograd.Matrix { return m.Input }, input),
+		output:  by(func(m winograd.Matrices) winograd.Matrix { return m.Output }, output),
+		weights: by(func(m winograd.Matrices) winograd.Matrix { return m.Kernel }, up(t.W.Taps)),
+		spread:  by(func(m winograd.Matrices) winograd.Matrix { return m.Output.Transposed() }, up(t.W.Out)),
+		gather:  by(func(m winograd.Matrices) winograd.Matrix { return m.Kernel.Transposed() }, gather),
+	}
+}
+
+// tap is the offset of a pixel of a tile with so many side by side.
+func (w *winogradArgs) tap(i, j, across int) int64 {
+	return *(*int64)(ptr(w.offs, 8*int64(i*across+j)))
+}
 
 // deliver stores a value of an output.
 func (w *winogradArgs) deliver(at, channel int64, v float32) {

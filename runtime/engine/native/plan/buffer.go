@@ -49,7 +49,7 @@ func (p *planner) later(region *Region, c Category, node, size, from, to int) {
 // matrices tells that a buffer is the scratch of Winograd's algorithm, most of which a kernel's matrices are.
 func (p *planner) matrices(b *buffer) bool {
 	c := &p.Nodes[b.node].Conv
-	return b.category == Workspace && c.Tile+c.BackTile > 0
+	return b.category == Workspace && (c.Tile.Is() || c.BackTile.Is())
 }
 
 // place lays the buffers out: the largest first, each at the lowest offset that is free for its whole lifetime. Greedy

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/disdel/disdel/runtime/engine/native/winograd"
+
 // vector is the number of values that every size in memory is a multiple of: a cache line, and the widest vector.
 const vector = 16
 
@@ -60,8 +62,8 @@ type Conv struct {
 	ReLU       bool // of the output, forward
 	ActiveRows int  // lanes that hold rows, rounded up to whole vectors; 0 is all
 
-	// Side of the tiles of Winograd's algorithm, forward and for the gradient of the input; 0: by the definition.
-	Tile, BackTile int
+	// Winograd's algorithm, forward and for the gradient of the input; the zero value: by the definition.
+	Tile, BackTile winograd.Tile
 }
 
 // Dense is the geometry of a dense layer on a vector.

@@ -81,10 +81,10 @@ func (p *planner) windows(i int, forward, backward int) (int, int) {
 		forward, backward = forward+weights, max(backward, weights, v.Pool.DepthwiseHalvesLen())
 	case n.Op == model.OpConv || n.Op == model.OpDense:
 		back := v.Conv.BackWeightsLen() + v.Conv.WindowLen()
-		if v.Conv.BackTile == 0 && p.needs[n.Inputs[0]] {
+		if !v.Conv.BackTile.Is() && p.needs[n.Inputs[0]] {
 			backward = max(backward, v.Conv.RoundedLen())
 		}
-		if v.Conv.Tile == 0 {
+		if !v.Conv.Tile.Is() {
 			forward = v.Conv.RoundedLen()
 		}
 		backward = max(backward, back)
@@ -115,8 +115,8 @@ func (c *Conv) InputRows(i0, i1 int) (from, to int) {
 // WindowLen is the number of values that the gradient of the weights needs beside BackWeightsLen where the input has
 // become halves.
 func (c *Conv) WindowLen() int {
-	if c.Tile > 0 {
-		return (c.Tile + 2) * (c.Tile + 2) * c.In.C * 2 * vector
+	if c.Tile.Is() {
+		return c.Tile.In() * c.In.C * 2 * vector
 	}
 	if c.Single() {
 		return min(c.In.C, WindowChannels) * c.In.Lanes

@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // small is the size at which a network of the zoo is planned quickly.
@@ -145,7 +146,7 @@ func TestTheAlgorithmGoesByTheShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sides := func(s Spec) (out []int) {
+	tiles := func(s Spec) (out []winograd.Tile) {
 		for _, v := range mustPlan(t, g, s).Nodes {
 			if v.Conv.KH == 3 {
 				out = append(out, v.Conv.Tile, v.Conv.BackTile)
@@ -153,13 +154,19 @@ func TestTheAlgorithmGoesByTheShape(t *testing.T) {
 		}
 		return out
 	}
-	want := sides(Spec{BatchSize: 16, Training: true})
-	// 64 channels of 32 x 32 pixels; 512 of 2 x 2 meet few taps
-	if want[2] != 4 || want[3] != 4 || want[len(want)-2] != 0 || slices.Max(sides(Spec{BatchSize: 16, Exact: true})) != 0 {
+	want := tiles(Spec{BatchSize: 16, Training: true})
+	// 64 channels of 32 x 32 pixels; 512 of 2 x 2, each of which meets each output
+	four, whole := winograd.Square(winograd.Short(4, 3)), winograd.Square(winograd.Whole(2))
+	if want[2] != four || want[3] != four || want[len(want)-2] != whole || want[len(want)-1] != whole {
 		t.Errorf("%v", want)
 	}
+	for _, tile := range tiles(Spec{BatchSize: 16, Exact: true}) {
+		if tile.Is() {
+			t.Errorf("exact, and yet %v", tile)
+		}
+	}
 	for _, s := range []Spec{{BatchSize: 200, Training: true, Moments: 1}, {BatchSize: 17}} {
-		if got := sides(s); !slices.Equal(got, want) {
+		if got := tiles(s); !slices.Equal(got, want) {
 			t.Errorf("%+v: %v, want %v", s, got, want)
 		}
 	}

@@ -5,7 +5,10 @@ go 1.26.0
 require github.com/mmcloughlin/avo v0.6.0
 
 require (
-	golang.org/x/mod v0.29.0 // indirect
-	golang.org/x/sync v0.17.0 // indirect
-	golang.org/x/tools v0.38.0 // indirect
+	github.com/disdel/disdel v0.0.0
+	golang.org/x/mod v0.39.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/tools v0.49.0 // indirect
 )
+
+replace github.com/disdel/disdel v0.0.0 => ../../../../..

@@ -8,6 +8,8 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
+
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 func main() {
@@ -29,8 +31,8 @@ func main() {
 		s.depthwise()
 		s.weighted()
 		s.halves()
-		for _, m := range []int{2, 4} {
-			s.winograd(m)
+		for side, one := range winograd.Sides() {
+			s.winograd(side, one)
 		}
 	}
 	for _, rows := range avx512.tiles {

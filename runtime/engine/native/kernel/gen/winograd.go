@@ -1,11 +1,11 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // Offsets of winogradArgs.
@@ -21,80 +21,72 @@ const (
 	winoBias     = 64
 	winoAdd      = 72
 	winoReLU     = 80
-	winoScalars  = 88
+	winoNumbers  = 88
 )
 
-// winograd are the transforms of F(m x m, 3 x 3); see winogradArgs in package kernel and Lavin and Gray 2015, whose
-// matrices these are.
-func (s isa) winograd(m int) {
-	s.winogradInput(m)
-	s.winogradOutput(m)
-	s.winogradWeights(m)
-	s.winogradSpread(m)
-	s.winogradGather(m)
+// winograd are the transforms of a tile, which has one side's algorithm along both of its sides or along one; see
+// winogradArgs in package kernel and package winograd, which has the matrices.
+func (s isa) winograd(side winograd.Side, one bool) {
+	name := side.Name() + "_"
+	m := side.Matrices()
+	s.winogradInput("winogradInput"+name, m.Input.Program(), one)
+	s.winogradOutput("winogradOutput"+name, m.Output.Program(), one)
+	s.winogradUp("winogradWeights"+name, "transforms a kernel; see winogradArgs.", m.Kernel.Program(), one)
+	s.winogradUp("winogradSpread"+name, "transforms the gradient of a tile of an output; see winogradArgs.",
+		m.Output.Transposed().Program(), one)
+	s.winogradGather("winogradGather"+name, m.Kernel.Transposed().Program(), one)
 }
 
-// copy is to = from.
-func (s isa) copy(from, to int) { VMOVAPS(s.v(from), s.v(to)) }
-
-// constants loads scalars of the arguments into registers.
-func (s isa) constants(args reg.Register, registers ...int) {
-	for i, r := range registers {
-		s.broadcast(at(args, winoScalars+4*i), r)
-	}
+// transform is a program at work: the registers that hold its numbers, as many as there are, and one for the others.
+type transform struct {
+	isa
+	winograd.Program
+	numbers reg.GPVirtual // in memory
+	first   int           // register of those that are held
+	held    int
+	loaded  int // register of one of the others
 }
 
-// inputLine is one side of the input's transform: registers 0 and up to registers 6 and up. Scalars 4, -4, -5 and 2
-// are in registers 12 to 15.
-func (s isa) inputLine(m int) {
-	if m == 2 {
-		s.sub(2, 0, 6)
-		s.add(1, 2, 7)
-		s.sub(1, 2, 8)
-		s.sub(3, 1, 9)
-		return
+// starting loads numbers where registers are left beside the program's and so many others.
+func (s isa) starting(args reg.Register, p winograd.Program, others int) transform {
+	t := transform{isa: s, Program: p, first: p.Registers, held: len(p.Numbers)}
+	t.numbers = field(args, winoNumbers)
+	if left := s.regs - p.Registers - others; t.held > left {
+		t.held, t.loaded = left-1, p.Registers+left-1
 	}
-	s.copy(4, 6)
-	s.fma(12, 0, 6)
-	s.fma(14, 2, 6) // 4 d0 - 5 d2 + d4
-	s.copy(5, 11)
-	s.fma(12, 1, 11)
-	s.fma(14, 3, 11) // 4 d1 - 5 d3 + d5
-	s.copy(4, 0)
-	s.fma(13, 2, 0) // d4 - 4 d2
-	s.copy(3, 5)
-	s.fma(13, 1, 5) // d3 - 4 d1
-	s.add(0, 5, 7)
-	s.sub(5, 0, 8)
-	s.sub(2, 4, 4)  // d4 - d2
-	s.sub(1, 3, 3)  // d3 - d1
-	s.mul(15, 3, 3) // twice that
-	s.add(4, 3, 9)
-	s.sub(3, 4, 10)
+	for i := range t.held {
+		s.broadcast(at(t.numbers, 4*i), t.first+i)
+	}
+	return t
 }
 
-// outputLine is one side of the output's transform: registers 0 and up to registers 0 and up. Scalars 4, 8 and 2 are in
-// registers 12, 13 and 15.
-func (s isa) outputLine(m int) {
-	if m == 2 {
-		s.add(0, 1, 0)
-		s.add(0, 2, 0)
-		s.sub(2, 1, 1)
-		s.sub(3, 1, 1)
-		return
+// number is the register of one.
+func (t transform) number(i int) int {
+	if i < t.held {
+		return t.first + i
 	}
-	s.add(1, 2, 6)
-	s.sub(2, 1, 7)
-	s.add(3, 4, 8)
-	s.sub(4, 3, 9)
-	s.add(0, 6, 0)
-	s.add(0, 8, 0) // m0 + (m1 + m2) + (m3 + m4)
-	s.copy(7, 1)
-	s.fma(15, 9, 1) // (m1 - m2) + 2 (m3 - m4)
-	s.copy(6, 2)
-	s.fma(12, 8, 2) // (m1 + m2) + 4 (m3 + m4)
-	s.add(5, 7, 3)
-	s.fma(13, 9, 3) // (m1 - m2) + m5 + 8 (m3 - m4)
+	t.broadcast(at(t.numbers, 4*i), t.loaded)
+	return t.loaded
+}
+
+// line goes from registers 0 and up to the program's Out.
+func (t transform) line() {
+	for _, step := range t.Steps {
+		switch step.Op {
+		case winograd.Copy:
+			VMOVAPS(t.v(step.A), t.v(step.To))
+		case winograd.Add:
+			t.add(step.B, step.A, step.To)
+		case winograd.Sub:
+			t.sub(step.B, step.A, step.To)
+		case winograd.Mul:
+			t.mul(t.number(step.Number), step.A, step.To)
+		case winograd.AddMul:
+			t.fma(t.number(step.Number), step.A, step.To)
+		case winograd.SubMul:
+			VFNMADD231PS(t.v(t.number(step.Number)), t.v(step.A), t.v(step.To))
+		}
+	}
 }
 
 // strip walks a channel's bytes.
@@ -117,54 +109,120 @@ func moved(p, by reg.Register) reg.GPVirtual {
 	return r
 }
 
-func (s isa) winogradInput(m int) {
-	a := m + 2
-	args := s.function(fmt.Sprintf("winogradInput%d_", m), "transforms a tile of an image; see winogradArgs.")
-	x, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
-	if m == 4 {
-		s.constants(args, 12, 13, 14, 15)
+// scattered is the memory at an offset of a list.
+func scattered(base, offs reg.Register, i int) operand.Mem {
+	r := GP64()
+	MOVQ(at(offs, 8*i), r)
+	return indexed(base, r, 1, 0)
+}
+
+// up transforms a tile of pixels, which are at offsets, to points, one after the other: columns first.
+func (t transform) up(args, from, to, offs, tmp reg.Register, one bool) {
+	point := field(args, winoPoint)
+	toPoints := func() {
+		t.line()
+		for _, r := range t.Out {
+			t.store(r, at(to, 0))
+			ADDQ(point, to)
+		}
 	}
+	if one {
+		for i := range t.In {
+			t.load(scattered(from, offs, i), i)
+		}
+		toPoints()
+		return
+	}
+	for j := range t.In {
+		for i := range t.In {
+			t.load(scattered(from, offs, i*t.In+j), i)
+		}
+		t.line()
+		for i, r := range t.Out {
+			t.store(r, at(tmp, (i*t.In+j)*t.size))
+		}
+	}
+	for i := range t.Out {
+		for j := range t.In {
+			t.load(at(tmp, (i*t.In+j)*t.size), j)
+		}
+		toPoints()
+	}
+}
+
+// down transforms points to a tile of pixels, a column of which deliver takes from the program's Out: rows first.
+func (t transform) down(args, from, tmp reg.Register, one bool, deliver func(column, columns int)) {
+	point := field(args, winoPoint)
+	ofPoints := func() {
+		for i := range t.In {
+			t.load(at(from, 0), i)
+			ADDQ(point, from)
+		}
+		t.line()
+	}
+	if one {
+		ofPoints()
+		deliver(0, 1)
+		return
+	}
+	columns := len(t.Out)
+	for i := range t.In {
+		ofPoints()
+		for j, r := range t.Out {
+			t.store(r, at(tmp, (i*columns+j)*t.size))
+		}
+	}
+	for j := range columns {
+		for i := range t.In {
+			t.load(at(tmp, (i*columns+j)*t.size), i)
+		}
+		t.line()
+		deliver(j, columns)
+	}
+}
+
+func (s isa) winogradInput(name string, p winograd.Program, one bool) {
+	args := s.function(name, "transforms a tile of an image; see winogradArgs.")
+	x, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
+	t := s.starting(args, p, 0)
 	channels := field(args, winoChannels)
 	loop(channels, 1, func() {
-		s.strip(args, func(lane reg.Register) {
-			px := moved(x, lane)
-			for j := range a {
-				for i := range a {
-					r := GP64()
-					MOVQ(at(offs, 8*(i*a+j)), r)
-					s.load(indexed(px, r, 1, 0), i)
-				}
-				s.inputLine(m)
-				for i := range a {
-					s.store(6+i, at(tmp, (i*a+j)*s.size))
-				}
-			}
-			d, point := moved(dst, lane), field(args, winoPoint)
-			for i := range a {
-				for j := range a {
-					s.load(at(tmp, (i*a+j)*s.size), j)
-				}
-				s.inputLine(m)
-				for j := range a {
-					s.store(6+j, at(d, 0))
-					ADDQ(point, d)
-				}
-			}
-		})
+		s.strip(args, func(lane reg.Register) { t.up(args, moved(x, lane), moved(dst, lane), offs, tmp, one) })
 		ADDQ(at(args, winoRow), x)
 		ADDQ(at(args, winoWidth), dst)
 	})
 	done()
 }
 
-func (s isa) winogradOutput(m int) {
-	a := m + 2
-	const bias, zeros = 14, 11
-	args := s.function(fmt.Sprintf("winogradOutput%d_", m), "transforms a tile back; see winogradArgs.")
+func (s isa) winogradUp(name, doc string, p winograd.Program, one bool) {
+	args := s.function(name, doc)
+	src, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
+	t := s.starting(args, p, 0)
+	s.strip(args, func(lane reg.Register) { t.up(args, moved(src, lane), moved(dst, lane), offs, tmp, one) })
+	done()
+}
+
+func (s isa) winogradGather(name string, p winograd.Program, one bool) {
+	args := s.function(name, "makes the gradient of a kernel of its matrices'; see winogradArgs.")
+	src, dst, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
+	t := s.starting(args, p, 0)
+	s.strip(args, func(lane reg.Register) {
+		d := moved(dst, lane)
+		t.down(args, moved(src, lane), tmp, one, func(j, columns int) {
+			for i, r := range t.Out {
+				s.store(r, scattered(d, offs, i*columns+j))
+			}
+		})
+	})
+	done()
+}
+
+func (s isa) winogradOutput(name string, p winograd.Program, one bool) {
+	args := s.function(name, "transforms a tile back; see winogradArgs.")
 	src, y, offs, tmp := field(args, winoSrc), field(args, winoDst), field(args, winoOffs), field(args, winoTmp)
-	if m == 4 {
-		s.constants(args, 12, 13, 15)
-	}
+	t := s.starting(args, p, 2)
+	bias, zeros := s.regs-1, s.regs-2
+	s.zero(zeros)
 	channels, b := field(args, winoChannels), field(args, winoBias)
 	loop(channels, 1, func() {
 		plain := label("plain")
@@ -175,25 +233,10 @@ func (s isa) winogradOutput(m int) {
 		advance(4, b)
 		Label(plain)
 		s.strip(args, func(lane reg.Register) {
-			p, point := moved(src, lane), field(args, winoPoint)
-			for i := range a { // the rows of the tile, their columns transformed first
-				for j := range a {
-					s.load(at(p, 0), j)
-					ADDQ(point, p)
-				}
-				s.outputLine(m)
-				for j := range m {
-					s.store(j, at(tmp, (i*m+j)*s.size))
-				}
-			}
 			py := moved(y, lane)
-			for j := range m {
-				for i := range a {
-					s.load(at(tmp, (i*m+j)*s.size), i)
-				}
-				s.outputLine(m)
-				s.deliver(args, m, j, bias, zeros, py, offs)
-			}
+			t.down(args, moved(src, lane), tmp, one, func(j, columns int) {
+				s.deliver(args, t.Out, j, columns, bias, zeros, py, offs)
+			})
 		})
 		ADDQ(at(args, winoWidth), src)
 		ADDQ(at(args, winoRow), y)
@@ -202,29 +245,24 @@ func (s isa) winogradOutput(m int) {
 }
 
 // deliver stores column j of a tile, with bias, what is there and max(0, x) where they are asked for.
-func (s isa) deliver(args reg.Register, m, j, bias, zeros int, py, offs reg.Register) {
-	for i := range m {
-		s.add(bias, i, i)
+func (s isa) deliver(args reg.Register, column []int, j, columns, bias, zeros int, py, offs reg.Register) {
+	for _, r := range column {
+		s.add(bias, r, r)
 	}
 	fresh, linear := label("fresh"), label("linear")
 	CMPQ(at(args, winoAdd), operand.U8(0))
 	JE(operand.LabelRef(fresh))
-	for i := range m {
-		r := GP64()
-		MOVQ(at(offs, 8*(i*m+j)), r)
-		s.add(indexed(py, r, 1, 0), i, i)
+	for i, r := range column {
+		s.add(scattered(py, offs, i*columns+j), r, r)
 	}
 	Label(fresh)
 	CMPQ(at(args, winoReLU), operand.U8(0))
 	JE(operand.LabelRef(linear))
-	s.zero(zeros)
-	for i := range m {
-		s.max(i, zeros, i) // in this order NaN stays NaN
+	for _, r := range column {
+		s.max(r, zeros, r) // in this order NaN stays NaN
 	}
 	Label(linear)
-	for i := range m {
-		r := GP64()
-		MOVQ(at(offs, 8*(i*m+j)), r)
-		s.store(i, indexed(py, r, 1, 0))
+	for i, r := range column {
+		s.store(r, scattered(py, offs, i*columns+j))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 func main() {
@@ -47,8 +49,8 @@ func generate() (text, stubs string) {
 	for _, block := range []int{4, 1} {
 		a.depthwise(block)
 	}
-	for _, m := range []int{2, 4} {
-		a.winograd(m)
+	for side, one := range winograd.Sides() {
+		a.winograd(side, one)
 	}
 	a.halves()
 	a.exact()

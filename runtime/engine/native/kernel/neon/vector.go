@@ -82,6 +82,12 @@ func (a *assembly) fma(to, x, y vec) {
 	a.put("VFMLA V%d.S4, V%d.S4, V%d.S4", y.high, x.high, to.high)
 }
 
+// fms is to -= x y, rounded once.
+func (a *assembly) fms(to, x, y vec) {
+	a.put("VFMLS V%d.S4, V%d.S4, V%d.S4", y.low, x.low, to.low)
+	a.put("VFMLS V%d.S4, V%d.S4, V%d.S4", y.high, x.high, to.high)
+}
+
 // keep is to = from where compare holds of x and y, else 0; mask is overwritten.
 func (a *assembly) keep(compare func(to, x, y int) instruction, mask, x, y, from, to vec) {
 	a.both(compare, mask, x, y)

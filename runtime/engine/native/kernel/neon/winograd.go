@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"slices"
+
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
+)
 
 // Offsets of winogradArgs.
 const (
@@ -15,46 +19,83 @@ const (
 	winoBias     = 64
 	winoAdd      = 72
 	winoReLU     = 80
-	winoScalars  = 88
+	winoNumbers  = 88
 )
 
-// winograd are the transforms of F(m x m, 3 x 3); see winogradArgs in package kernel and Lavin and Gray 2015, whose
-// matrices these are. Each is one side, a line, applied to columns and then to rows; see lines.go.
-func (a *assembly) winograd(m int) {
-	a.image(m)
-	a.output(m)
-	for _, t := range []turn{
-		{"winogradWeights", "transforms a 3 x 3 kernel; see winogradArgs.", 3, m + 2, []int{1, 5}, a.weightLine},
-		{
-			"winogradSpread", "transforms the gradient of a tile of an output; see winogradArgs.", m, m + 2,
-			[]int{0, 3},
-			a.spreadLine,
-		},
-	} {
-		a.up(t, m)
-	}
-	a.gather(m)
+// Registers of an output's transform.
+const (
+	outputBias = 30
+	outputZero = 31
+)
+
+// winograd are the transforms of a tile, which has one side's algorithm along both of its sides or along one; see
+// winogradArgs in package kernel and package winograd, which has the matrices.
+func (a *assembly) winograd(side winograd.Side, one bool) {
+	m, name := side.Matrices(), side.Name()
+	a.image("winogradInput"+name, m.Input.Program(), one)
+	a.output("winogradOutput"+name, m.Output.Program(), one)
+	a.upward("winogradWeights"+name, "transforms a kernel; see winogradArgs.", m.Kernel.Program(), one)
+	a.upward("winogradSpread"+name, "transforms the gradient of a tile of an output; see winogradArgs.",
+		m.Output.Transposed().Program(), one)
+	a.gather("winogradGather"+name, m.Kernel.Transposed().Program(), one)
 }
 
-// scalar is a register that holds one of a transform's numbers, behind those that lines work with.
-const scalar = 24
+// transform is a program at work: its vectors are pairs of registers, and behind them are those that hold its numbers, as
+// many as there are, and one for the others.
+type transform struct {
+	*assembly
+	winograd.Program
+	numbers register // in memory
+	first   int      // register of those that are held
+	held    int
+	loaded  int // register of one of the others
+}
 
-// number is scalar i.
-func number(i int) vec { return same(scalar + i) }
-
-// numbers loads n of the arguments' scalars.
-func (a *assembly) numbers(args register, n int) {
-	registers := make([]int, n)
+// starting loads numbers where registers are left beside the program's and so many others.
+func (a *assembly) starting(args register, p winograd.Program, others int) transform {
+	t := transform{assembly: a, Program: p, first: 2 * p.Registers, held: len(p.Numbers)}
+	t.numbers = a.field(args, winoNumbers)
+	if left := 32 - t.first - others; t.held > left {
+		t.held, t.loaded = left-1, t.first+left-1
+	}
+	registers := make([]int, t.held)
 	for i := range registers {
-		registers[i] = scalar + i
+		registers[i] = t.first + i
 	}
-	if n > 0 {
-		a.constants(args, winoScalars, registers...)
+	if t.held > 0 {
+		a.constants(t.numbers, 0, registers...)
 	}
+	return t
 }
 
-// count is that of two, for tiles of 2 and of 4.
-func count(m int, two []int) int { return two[m/4] }
+// number is the register of one.
+func (t transform) number(i int) vec {
+	if i < t.held {
+		return same(t.first + i)
+	}
+	t.constants(t.numbers, 4*i, t.loaded)
+	return same(t.loaded)
+}
+
+// line goes from vectors 0 and up to the program's Out.
+func (t transform) line() {
+	for _, s := range t.Steps {
+		switch s.Op {
+		case winograd.Copy:
+			t.copy(wide(s.To), wide(s.A))
+		case winograd.Add:
+			t.sum(wide(s.To), wide(s.A), wide(s.B))
+		case winograd.Sub:
+			t.difference(wide(s.To), wide(s.A), wide(s.B))
+		case winograd.Mul:
+			t.times(wide(s.To), wide(s.A), t.number(s.Number))
+		case winograd.AddMul:
+			t.fma(wide(s.To), wide(s.A), t.number(s.Number))
+		case winograd.SubMul:
+			t.fms(wide(s.To), wide(s.A), t.number(s.Number))
+		}
+	}
+}
 
 // strip walks a channel's bytes.
 func (a *assembly) strip(args register, body func(lane register)) {
@@ -67,39 +108,92 @@ func (a *assembly) strip(args register, body func(lane register)) {
 	a.put("BLO %s", next)
 }
 
-// scattered calls f with the addresses of column j of a square with so many a side, whose pixels are at offsets.
-func (a *assembly) scattered(base, offs register, side, j int, f func(p register, i int)) {
+// scattered calls f with the addresses of n pixels, the first of which is at an offset of the list and the others so many
+// further each.
+func (a *assembly) scattered(base, offs register, n, first, step int, f func(p register, i int)) {
 	a.scope(func() {
 		p := a.register()
-		for i := range side {
-			a.get(offs, 8*(i*side+j), p)
+		for i := range n {
+			a.get(offs, 8*(first+i*step), p)
 			a.add(base, p)
 			f(p, i)
 		}
 	})
 }
 
+// up transforms a tile of pixels, which are at offsets, to points, one after the other: columns first.
+func (t transform) up(args, from, to, offs, tmp register, one bool) {
+	point := t.field(args, winoPoint)
+	load := func(first, step int) {
+		t.scattered(from, offs, t.In, first, step, func(p register, i int) { t.load(p, 0, wide(i)) })
+	}
+	toPoints := func() {
+		t.line()
+		for _, r := range t.Out {
+			t.store(wide(r), to, 0)
+			t.add(point, to)
+		}
+	}
+	if one {
+		load(0, 1)
+		toPoints()
+		return
+	}
+	for j := range t.In {
+		load(j, t.In)
+		t.line()
+		for i, r := range t.Out {
+			t.store(wide(r), tmp, (i*t.In+j)*size)
+		}
+	}
+	for i := range t.Out {
+		for j := range t.In {
+			t.load(tmp, (i*t.In+j)*size, wide(j))
+		}
+		toPoints()
+	}
+}
+
+// down transforms points to a tile of pixels, a column of which deliver takes from the program's Out: rows first.
+func (t transform) down(args, from, tmp register, one bool, deliver func(column, columns int)) {
+	point := t.field(args, winoPoint)
+	ofPoints := func() {
+		for i := range t.In {
+			t.load(from, 0, wide(i))
+			t.add(point, from)
+		}
+		t.line()
+	}
+	if one {
+		ofPoints()
+		deliver(0, 1)
+		return
+	}
+	columns := len(t.Out)
+	for i := range t.In {
+		ofPoints()
+		for j, r := range t.Out {
+			t.store(wide(r), tmp, (i*columns+j)*size)
+		}
+	}
+	for j := range columns {
+		for i := range t.In {
+			t.load(tmp, (i*columns+j)*size, wide(i))
+		}
+		t.line()
+		deliver(j, columns)
+	}
+}
+
 // image transforms a tile of an image.
-func (a *assembly) image(m int) {
-	side := m + 2
-	doc := "transforms a tile of an image; see winogradArgs."
-	a.function(fmt.Sprintf("winogradInput%d", m), "*winogradArgs", doc, func(args register) {
+func (a *assembly) image(name string, p winograd.Program, one bool) {
+	a.function(name, "*winogradArgs", "transforms a tile of an image; see winogradArgs.", func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp, winoChannels)
 		x, dst, offs, tmp, channels := f[0], f[1], f[2], f[3], f[4]
-		a.numbers(args, count(m, []int{0, 4}))
+		t := a.starting(args, p, 0)
 		a.loop(channels, 1, func() {
 			a.scope(func() {
-				a.strip(args, func(lane register) {
-					from := a.at(x, lane)
-					for j := range side {
-						a.scattered(from, offs, side, j, func(p register, i int) { a.load(p, 0, wide(i)) })
-						a.inputLine(m)
-						for i := range side {
-							a.store(wide(6+i), tmp, (i*side+j)*size)
-						}
-					}
-					a.rowsUp(args, a.at(dst, lane), tmp, side, func() { a.inputLine(m) }, side)
-				})
+				a.strip(args, func(lane register) { t.up(args, a.at(x, lane), a.at(dst, lane), offs, tmp, one) })
 			})
 			a.scope(func() {
 				a.add(a.field(args, winoRow), x)
@@ -109,103 +203,38 @@ func (a *assembly) image(m int) {
 	})
 }
 
-// rowsUp applies a line to the rows that lie at tmp and stores them point by point.
-func (a *assembly) rowsUp(args, to, tmp register, side int, line func(), inner int) {
-	point := a.field(args, winoPoint)
-	for i := range side {
-		for j := range inner {
-			a.load(tmp, (i*inner+j)*size, wide(j))
-		}
-		line()
-		for j := range side {
-			a.store(wide(6+j), to, 0)
-			a.add(point, to)
-		}
-	}
-}
-
-// turn is a transform of a square of inner pixels a side to one of points.
-type turn struct {
-	name, doc    string
-	inner, outer int
-	scalars      []int // how many, for tiles of 2 and of 4
-	line         func(m int)
-}
-
-// up makes points of pixels.
-func (a *assembly) up(t turn, m int) {
-	a.function(fmt.Sprintf("%s%d", t.name, m), "*winogradArgs", t.doc, func(args register) {
+// upward makes points of pixels that are no image's.
+func (a *assembly) upward(name, doc string, p winograd.Program, one bool) {
+	a.function(name, "*winogradArgs", doc, func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp)
 		src, dst, offs, tmp := f[0], f[1], f[2], f[3]
-		a.numbers(args, count(m, t.scalars))
-		a.strip(args, func(lane register) {
-			from := a.at(src, lane)
-			for j := range t.inner {
-				a.scattered(from, offs, t.inner, j, func(p register, i int) { a.load(p, 0, wide(i)) })
-				t.line(m)
-				for i := range t.outer {
-					a.store(wide(6+i), tmp, (i*t.inner+j)*size)
-				}
-			}
-			a.rowsUp(args, a.at(dst, lane), tmp, t.outer, func() { t.line(m) }, t.inner)
-		})
+		t := a.starting(args, p, 0)
+		a.strip(args, func(lane register) { t.up(args, a.at(src, lane), a.at(dst, lane), offs, tmp, one) })
 	})
 }
 
-// rowsDown applies a line, which says where its outcome begins, to the rows of points, and stores inner of each at tmp.
-func (a *assembly) rowsDown(args, from, tmp register, side, inner int, line func() int) {
-	point := a.field(args, winoPoint)
-	for i := range side {
-		for j := range side {
-			a.load(from, 0, wide(j))
-			a.add(point, from)
-		}
-		first := line()
-		for j := range inner {
-			a.store(wide(first+j), tmp, (i*inner+j)*size)
-		}
-	}
-}
-
-// gather makes pixels of points.
-func (a *assembly) gather(m int) {
-	side := m + 2
-	doc := "makes the gradient of a 3 x 3 kernel of its matrices'; see winogradArgs."
-	a.function(fmt.Sprintf("winogradGather%d", m), "*winogradArgs", doc, func(args register) {
+// gather makes the gradient of a kernel of its matrices'.
+func (a *assembly) gather(name string, p winograd.Program, one bool) {
+	doc := "makes the gradient of a kernel of its matrices'; see winogradArgs."
+	a.function(name, "*winogradArgs", doc, func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp)
 		src, dst, offs, tmp := f[0], f[1], f[2], f[3]
-		a.numbers(args, count(m, []int{1, 5}))
+		t := a.starting(args, p, 0)
 		a.strip(args, func(lane register) {
-			a.rowsDown(args, a.at(src, lane), tmp, side, 3, func() int {
-				a.gatherLine(m)
-				return 6
-			})
 			to := a.at(dst, lane)
-			for j := range 3 {
-				for i := range side {
-					a.load(tmp, (i*3+j)*size, wide(i))
-				}
-				a.gatherLine(m)
-				a.scattered(to, offs, 3, j, func(p register, i int) { a.store(wide(6+i), p, 0) })
-			}
+			t.down(args, a.at(src, lane), tmp, one, func(j, columns int) {
+				a.scattered(to, offs, len(t.Out), j, columns, func(p register, i int) { a.store(wide(t.Out[i]), p, 0) })
+			})
 		})
 	})
 }
-
-// Registers of an output's transform, behind its numbers.
-const (
-	outputBias = 30
-	outputZero = 31
-)
 
 // output transforms a tile back.
-func (a *assembly) output(m int) {
-	side := m + 2
-	doc := "transforms a tile back; see winogradArgs."
-	a.function(fmt.Sprintf("winogradOutput%d", m), "*winogradArgs", doc, func(args register) {
+func (a *assembly) output(name string, p winograd.Program, one bool) {
+	a.function(name, "*winogradArgs", "transforms a tile back; see winogradArgs.", func(args register) {
 		f := a.fields(args, winoSrc, winoDst, winoOffs, winoTmp, winoChannels, winoBias)
 		src, y, offs, tmp, channels, bias := f[0], f[1], f[2], f[3], f[4], f[5]
-		a.numbers(args, count(m, []int{0, 3}))
+		t := a.starting(args, p, 2)
 		a.zeroFour(outputZero)
 		a.loop(channels, 1, func() {
 			plain := a.label("plain")
@@ -215,18 +244,8 @@ func (a *assembly) output(m int) {
 			a.mark(plain)
 			a.scope(func() {
 				a.strip(args, func(lane register) {
-					a.rowsDown(args, a.at(src, lane), tmp, side, m, func() int {
-						a.outputLine(m)
-						return 0
-					})
 					to := a.at(y, lane)
-					for j := range m {
-						for i := range side {
-							a.load(tmp, (i*m+j)*size, wide(i))
-						}
-						a.outputLine(m)
-						a.deliver(args, m, j, to, offs)
-					}
+					t.down(args, a.at(src, lane), tmp, one, func(j, columns int) { t.deliver(args, j, columns, to, offs) })
 				})
 			})
 			a.scope(func() {
@@ -238,25 +257,36 @@ func (a *assembly) output(m int) {
 }
 
 // deliver stores column j of a tile, with bias, what is there and max(0, x) where they are asked for.
-func (a *assembly) deliver(args register, m, j int, y, offs register) {
-	for i := range m {
-		a.sum(wide(i), wide(i), same(outputBias))
+func (t transform) deliver(args register, j, columns int, y, offs register) {
+	for _, r := range t.Out {
+		t.sum(wide(r), wide(r), same(outputBias))
 	}
-	fresh, linear := a.label("fresh"), a.label("linear")
-	a.scope(func() {
-		add := a.field(args, winoAdd)
-		a.put("CBZ %s, %s", add, fresh)
-		a.scattered(y, offs, m, j, func(p register, i int) {
-			a.load(p, 0, wide(6+i))
-			a.sum(wide(i), wide(i), wide(6+i))
+	fresh, linear := t.label("fresh"), t.label("linear")
+	t.scope(func() {
+		add := t.field(args, winoAdd)
+		t.put("CBZ %s, %s", add, fresh)
+		there := wide(t.spare())
+		t.scattered(y, offs, len(t.Out), j, columns, func(p register, i int) {
+			t.load(p, 0, there)
+			t.sum(wide(t.Out[i]), wide(t.Out[i]), there)
 		})
-		a.mark(fresh)
-		relu := a.field(args, winoReLU)
-		a.put("CBZ %s, %s", relu, linear)
-		for i := range m {
-			a.larger(wide(i), wide(i), same(outputZero))
+		t.mark(fresh)
+		relu := t.field(args, winoReLU)
+		t.put("CBZ %s, %s", relu, linear)
+		for _, r := range t.Out {
+			t.larger(wide(r), wide(r), same(outputZero))
 		}
-		a.mark(linear)
+		t.mark(linear)
 	})
-	a.scattered(y, offs, m, j, func(p register, i int) { a.store(wide(i), p, 0) })
+	t.scattered(y, offs, len(t.Out), j, columns, func(p register, i int) { t.store(wide(t.Out[i]), p, 0) })
+}
+
+// spare is a vector that holds nothing once the line is done.
+func (t transform) spare() int {
+	for i := range t.Registers {
+		if !slices.Contains(t.Out, i) {
+			return i
+		}
+	}
+	panic("a program without a vector to spare")
 }
