@@ -154,7 +154,7 @@ func (e *Engine) timed(w *kernel.Worker, layers []spent) {
 		case flow == plan.FlowNone:
 		case l.v.Depthwise:
 			w.DepthwiseBackData(&l.v.Pool, l.grad, l.weight.value, l.in[0].grad, flow == plan.FlowAdd)
-		case c.BackTile > 0:
+		case c.BackTile.Is():
 			w.WinogradBackData(c, l.grad, l.weight.value, l.in[0].grad, l.back, flow == plan.FlowAdd)
 		default:
 			w.BackData(c, l.grad, l.weight.value, l.in[0].grad, flow == plan.FlowAdd)

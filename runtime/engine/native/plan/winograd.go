@@ -22,7 +22,7 @@ func winogradCosts() []winogradCost {
 		{winograd.Square(winograd.Short(3, 3)), 150, 110, 16},
 		{winograd.Square(winograd.Short(4, 3)), 220, 170, 22},
 		{winograd.Square(winograd.Short(3, 5)), 300, 220, 40},
-		{winograd.Square(winograd.Whole(2)), 60, 60, 10},
+		{winograd.Square(winograd.Whole(2)), 60, 60, 2},
 		{winograd.Lines(winograd.Whole(4)), 40, 40, 10},
 		{winograd.Columns(winograd.Whole(4)), 40, 40, 10},
 	}
@@ -36,9 +36,6 @@ const winogradProduct = 1.1
 // same whatever the batch and the machine.
 func winogradTile(channels, filters, h, w, taps int, fits func(winograd.Tile) bool) winograd.Tile {
 	var best winograd.Tile
-	if channels%vector != 0 || filters%vector != 0 {
-		return best
-	}
 	c, k := float64(channels), float64(filters)
 	least := c * k * float64(taps)
 	for _, cost := range winogradCosts() {
@@ -56,15 +53,15 @@ func winogradTile(channels, filters, h, w, taps int, fits func(winograd.Tile) bo
 
 // Choose sets the algorithm by which the convolution and its gradients are computed.
 func (c *Conv) Choose() {
-	if c.Groups > 1 || c.SH != 1 || c.SW != 1 || c.DH != 1 || c.DW != 1 {
-		return
-	}
 	taps := met(c.KH, c.OH, c.Top, c.In.H) * met(c.KW, c.OW, c.Left, c.In.W)
-	fits := func(t winograd.Tile) bool {
-		return fitsSide(t.H, c.KH, c.OH, c.Top, c.In.H) && fitsSide(t.W, c.KW, c.OW, c.Left, c.In.W)
-	}
-	c.Tile = winogradTile(c.In.C, c.Filters, c.OH, c.OW, taps, fits)
-	c.BackTile = winogradTile(c.Filters, c.In.C, c.In.H, c.In.W, taps, fits)
+	c.Tile = winogradTile(c.In.C, c.Filters, c.OH, c.OW, taps, c.Fits)
+	c.BackTile = winogradTile(c.Filters, c.In.C, c.In.H, c.In.W, taps, c.Fits)
+}
+
+// Fits tells whether an algorithm is one for the convolution, and for the gradient of its input.
+func (c *Conv) Fits(t winograd.Tile) bool {
+	return c.Groups == 1 && c.SH == 1 && c.SW == 1 && c.DH == 1 && c.DW == 1 && c.In.C%vector == 0 &&
+		c.Filters%vector == 0 && fitsSide(t.H, c.KH, c.OH, c.Top, c.In.H) && fitsSide(t.W, c.KW, c.OW, c.Left, c.In.W)
 }
 
 // fitsSide tells whether an algorithm is one for a side with so many taps, outputs, padding and pixels, and for the

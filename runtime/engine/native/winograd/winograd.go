@@ -92,7 +92,11 @@ func (t Tile) String() string {
 	if !t.Is() {
 		return "the definition"
 	}
-	return fmt.Sprintf("F(%dx%d, %dx%d)", t.H.Out, t.W.Out, t.H.Taps, t.W.Taps)
+	name := fmt.Sprintf("F(%dx%d, %dx%d)", t.H.Out, t.W.Out, t.H.Taps, t.W.Taps)
+	if t.H.IsWhole() || t.W.IsWhole() {
+		return name + " whole"
+	}
+	return name
 }
 
 // Tiles are the algorithms that there are kernels for.
