@@ -19,7 +19,7 @@ const module = "github.com/disdel/disdel"
 var house = map[string][]string{
 	".":                          {},
 	"model":                      {"internal/nearest"},
-	"runtime/engine/native/plan": {"model"},
+	"runtime/engine/native/plan": {"model", "runtime/engine/native/winograd"},
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
 	"dataset":                    {"internal/..."},
 	"dataset/dense":              {"dataset", "internal/files", "internal/safetensors"},
@@ -63,8 +63,9 @@ var house = map[string][]string{
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
-	"runtime/engine/native/kernel":      {"runtime/engine/native/plan"},
-	"runtime/engine/native/kernel/neon": {}, // writes assembly
+	"runtime/engine/native/winograd":    {},
+	"runtime/engine/native/kernel":      {"runtime/engine/native/plan", "runtime/engine/native/winograd"},
+	"runtime/engine/native/kernel/neon": {"runtime/engine/native/winograd"}, // writes assembly
 	"runtime/engine/native/checkup":     {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
 	"runtime/engine/gorgonia": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
