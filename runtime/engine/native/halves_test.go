@@ -69,7 +69,7 @@ func TestGradientsOfBF16AreThoseOfFloat32(t *testing.T) {
 
 // The same seed and batches give the same bits with bfloat16, on any number of threads, with short batches between.
 func TestThreadsDoNotChangeBitsOfBF16(t *testing.T) {
-	graphs := map[string]*model.Graph{"winograd": wideNetwork(t)}
+	graphs := map[string]*model.Graph{"wide": wideNetwork(t), "narrowing": narrowingNetwork(t)}
 	for name, f := range networks() {
 		graphs[name] = build(t, name, f)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
@@ -174,11 +175,51 @@ func wideNetwork(t *testing.T) *model.Graph {
 	return g
 }
 
+// narrowingNetwork has a convolution for each of the algorithms that are not for kernels of 3 x 3 on large images.
+func narrowingNetwork(t *testing.T) *model.Graph {
+	t.Helper()
+	b := model.NewBuilder("narrowing", model.Shape{2, 9, 9})
+	x := b.Same("r0", b.Conv("a", 0, 32, model.Square(3, 1, 1), 1, true), model.OpReLU)
+	x = b.Same("r1", b.Conv("five", x, 32, model.Square(5, 1, 2), 1, true), model.OpReLU)
+	x = b.Conv("three", x, 32, model.Square(3, 1, 1), 1, true)
+	x = b.Pool("to4", x, model.OpMaxPool, model.Square(2, 2, 0))
+	line, column := model.Square(7, 1, 3), model.Square(7, 1, 3)
+	line.Kernel.H, line.Pad.Top, line.Pad.Bottom = 1, 0, 0
+	column.Kernel.W, column.Pad.Left, column.Pad.Right = 1, 0, 0
+	x = b.Same("r2", b.Conv("line", x, 32, line, 1, true), model.OpReLU)
+	x = b.Conv("column", x, 48, column, 1, true)
+	x = b.Pool("to2", x, model.OpMaxPool, model.Square(2, 2, 0))
+	x = b.Conv("whole", x, 48, model.Square(3, 1, 1), 1, true)
+	b.Dense("fc", b.Flatten("f", x), 3)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // Winograd's algorithm is in the plan and nowhere else: training.exact has convolutions by their definition, in less
 // memory, to the same loss and weights but for rounding. A gradient is the difference quotient with it, too, and
 // threads change no bit.
 func TestWinogradTrainsAsTheDefinitionDoes(t *testing.T) {
-	g := wideNetwork(t)
+	found := map[winograd.Tile]bool{}
+	for _, g := range []*model.Graph{wideNetwork(t), narrowingNetwork(t)} {
+		t.Run(g.Name, func(t *testing.T) {
+			for _, tile := range trainsAsTheDefinitionDoes(t, g) {
+				found[tile] = true
+			}
+		})
+	}
+	for _, tile := range winograd.Tiles() {
+		if !found[tile] && tile != winograd.Square(winograd.Short(2, 3)) {
+			t.Errorf("no convolution goes by %v", tile)
+		}
+	}
+}
+
+// trainsAsTheDefinitionDoes returns the algorithms of a network's plan.
+func trainsAsTheDefinitionDoes(t *testing.T, g *model.Graph) (tiles []winograd.Tile) {
+	t.Helper()
 	cfg := engine.Spec{BatchSize: 20, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.05}}}
 	exact := cfg
 	exact.Exact = true
@@ -187,17 +228,16 @@ func TestWinogradTrainsAsTheDefinitionDoes(t *testing.T) {
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	tiles := 0
 	for i := range a.Nodes {
 		if c := a.Nodes[i].Conv; c.Tile.Is() && c.BackTile.Is() {
-			tiles++
+			tiles = append(tiles, c.Tile, c.BackTile)
 		}
 		if c := b.Nodes[i].Conv; c.Tile.Is() || c.BackTile.Is() {
 			t.Errorf("%s goes by Winograd's algorithm, and exact was asked for", g.Nodes[i].Name)
 		}
 	}
-	if tiles == 0 || a.Bytes() <= b.Bytes() {
-		t.Fatalf("%d of tiles, %v and %v", tiles, a.Bytes(), b.Bytes())
+	if len(tiles) == 0 || a.Bytes() <= b.Bytes() {
+		t.Fatalf("%v, %v and %v", tiles, a.Bytes(), b.Bytes())
 	}
 	paths(t, func(t *testing.T) {
 		fast := run(t, g, cfg, 20, 7, 20)
@@ -213,4 +253,5 @@ func TestWinogradTrainsAsTheDefinitionDoes(t *testing.T) {
 		sameBits(t, fmt.Sprintf("%d threads", 3), fast, run(t, g, threads, 20, 7, 20))
 		checkGradient(t, g, CrossEntropy, 5)
 	})
+	return tiles
 }
