@@ -133,39 +133,75 @@ func TestWinogradIsTheConvolution(t *testing.T) {
 				}
 				for range cases {
 					c, rows := winogradGeometry(rng, tile)
-					k := newWinogradCase(rng, c, rows)
-					add := rng.IntN(2) == 0
-					y, dx, dw := k.run(NewTeam(s, 1, 1), add)
-					n := naive{
-						c: &c, rows: rows, y: make([]float64, len(y)), dx: make([]float64, len(dx)), dw: make([]float64, len(dw)),
-					}
-					for i := range n.y {
-						n.y[i] = float64(k.biases[i/(c.OH*c.OW)%c.Filters])
-					}
-					for i := range n.dx {
-						if add {
-							n.dx[i] = 1
-						}
-					}
-					n.each(func(y, x, w int) {
-						n.y[y] += float64(k.xs[x]) * float64(k.weights[w])
-						n.dx[x] += float64(k.dys[y]) * float64(k.weights[w])
-						n.dw[w] += float64(k.dys[y]) * float64(k.xs[x])
-					})
-					for i, v := range n.y {
-						if c.ReLU {
-							n.y[i] = max(v, 0)
-						}
-					}
-					if a, b, d := worst(y, n.y), worst(dx, n.dx), worst(dw, n.dw); !(a < bound && b < bound && d < bound) {
-						t.Fatalf("%+v, %d rows, add %v: off by %.1e forward, %.1e and %.1e back", c, rows, add, a, b, d)
-					}
-					y3, dx3, dw3 := k.run(NewTeam(s, 3, 1), add)
-					if !slices.Equal(y, y3) || !slices.Equal(dx, dx3) || !slices.Equal(dw, dw3) {
-						t.Fatalf("%+v: three threads come to other bits", c)
-					}
+					newWinogradCase(rng, c, rows).isTheConvolution(t, s, bound, rng.IntN(2) == 0)
 				}
 			})
+		}
+	}
+}
+
+// isTheConvolution fails if a path comes to other values than the definition in double precision, or to other bits on
+// three threads.
+func (k *winogradCase) isTheConvolution(t *testing.T, s Set, bound float64, add bool) {
+	t.Helper()
+	c := &k.c
+	y, dx, dw := k.run(NewTeam(s, 1, 1), add)
+	n := naive{c: c, rows: k.rows, y: make([]float64, len(y)), dx: make([]float64, len(dx)), dw: make([]float64, len(dw))}
+	for i := range n.y {
+		n.y[i] = float64(k.biases[i/(c.OH*c.OW)%c.Filters])
+	}
+	for i := range n.dx {
+		if add {
+			n.dx[i] = 1
+		}
+	}
+	n.each(func(y, x, w int) {
+		n.y[y] += float64(k.xs[x]) * float64(k.weights[w])
+		n.dx[x] += float64(k.dys[y]) * float64(k.weights[w])
+		n.dw[w] += float64(k.dys[y]) * float64(k.xs[x])
+	})
+	for i, v := range n.y {
+		if c.ReLU {
+			n.y[i] = max(v, 0)
+		}
+	}
+	if a, b, d := worst(y, n.y), worst(dx, n.dx), worst(dw, n.dw); !(a < bound && b < bound && d < bound) {
+		t.Fatalf("%+v, %d rows, add %v: off by %.1e forward, %.1e and %.1e back", c, k.rows, add, a, b, d)
+	}
+	y3, dx3, dw3 := k.run(NewTeam(s, 3, 1), add)
+	if !slices.Equal(y, y3) || !slices.Equal(dx, dx3) || !slices.Equal(dw, dw3) {
+		t.Fatalf("%+v: three threads come to other bits", c)
+	}
+}
+
+// What the planner chooses is an algorithm for the convolution, whatever its kernel, padding and image, among them such as
+// whole sides just do not fit; and each algorithm is chosen for some.
+func TestChosenAlgorithmsAreTheConvolution(t *testing.T) {
+	chosen := map[winograd.Tile]bool{}
+	rng, kernels := rand.New(rand.NewPCG(9, 1)), []int{1, 3, 5, 7}
+	for range some(6000) {
+		c := Conv{
+			In:      Image{C: 16 << rng.IntN(3), H: 2 + rng.IntN(5), W: 2 + rng.IntN(5), Lanes: 16},
+			Filters: 16 << rng.IntN(3), KH: kernels[rng.IntN(4)], KW: kernels[rng.IntN(4)], SH: 1, SW: 1, DH: 1, DW: 1,
+			Groups: 1,
+		}
+		if rng.IntN(2) == 0 {
+			c.KW = c.KH
+		}
+		if c.Top, c.Left = rng.IntN(c.KH), rng.IntN(c.KW); rng.IntN(2) == 0 {
+			c.Top, c.Left = c.KH/2, c.KW/2
+		}
+		c.OH, c.OW = max(1, c.In.H-rng.IntN(3)), max(1, c.In.W-rng.IntN(3))
+		c.Choose()
+		if !c.Tile.Is() || !c.BackTile.Is() || chosen[c.Tile] && rng.IntN(10) > 0 {
+			continue
+		}
+		chosen[c.Tile] = true
+		newWinogradCase(rng, c, 5).isTheConvolution(t, Sets()[0], max(winogradError(c.Tile), winogradError(c.BackTile)), false)
+	}
+	for _, tile := range winograd.Tiles() {
+		if !chosen[tile] && !testing.Short() {
+			t.Errorf("%v is never chosen", tile)
 		}
 	}
 }
