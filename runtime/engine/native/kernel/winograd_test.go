@@ -188,12 +188,12 @@ func TestChosenAlgorithmsAreTheConvolution(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			c.KW = c.KH
 		}
-		if c.Top, c.Left = rng.IntN(c.KH), rng.IntN(c.KW); rng.IntN(2) == 0 {
+		if c.Top, c.Left = rng.IntN(c.KH+2), rng.IntN(c.KW+2); rng.IntN(2) == 0 {
 			c.Top, c.Left = c.KH/2, c.KW/2
 		}
-		c.OH, c.OW = max(1, c.In.H-rng.IntN(3)), max(1, c.In.W-rng.IntN(3))
+		c.OH, c.OW = max(1, c.In.H+rng.IntN(4)-2), max(1, c.In.W+rng.IntN(4)-2)
 		c.Choose()
-		if !c.Tile.Is() || !c.BackTile.Is() || chosen[c.Tile] && rng.IntN(10) > 0 {
+		if !c.Tile.Is() || !c.BackTile.Is() || chosen[c.Tile] && rng.IntN(2) > 0 {
 			continue
 		}
 		chosen[c.Tile] = true

@@ -185,3 +185,26 @@ func TestFewRowsTakeNoMoreThanLanes(t *testing.T) {
 		}
 	}
 }
+
+// An algorithm for whole sides is one for those alone that it has all pixels, taps and outputs of.
+func TestWholeSidesFitThemselvesAlone(t *testing.T) {
+	line := winograd.Lines(winograd.Whole(4))
+	fitting := Conv{
+		In: Image{C: 16, H: 9, W: 4, Lanes: 16}, Filters: 16, KH: 1, KW: 7, SH: 1, SW: 1, DH: 1, DW: 1, Left: 3, OH: 9, OW: 4,
+		Groups: 1,
+	}
+	if !fitting.Fits(line) {
+		t.Error("it does not fit its own side")
+	}
+	for name, change := range map[string]func(*Conv){
+		"pixels": func(c *Conv) { c.In.W = 5 }, "outputs": func(c *Conv) { c.OW = 5 }, "padding": func(c *Conv) { c.Left = 2 },
+		"taps": func(c *Conv) { c.KW = 5 }, "rows": func(c *Conv) { c.KH = 3 }, "stride": func(c *Conv) { c.SW = 2 },
+		"dilation": func(c *Conv) { c.DW = 2 }, "groups": func(c *Conv) { c.Groups = 2 }, "channels": func(c *Conv) { c.In.C = 8 },
+		"filters": func(c *Conv) { c.Filters = 24 },
+	} {
+		c := fitting
+		if change(&c); c.Fits(line) {
+			t.Errorf("it fits with other %s", name)
+		}
+	}
+}
