@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/enginetest"
-	"github.com/disdel/disdel/runtime/engine/native/winograd"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // lived are weights with statistics of batch norms that change what they compute, as a trained network has them.
