@@ -185,5 +185,5 @@ func ExampleFits() {
 	gang := scheduler.Gang{{Task: disdel.TaskTrain, Count: 4, Each: each}}
 	fmt.Println(scheduler.Fits(whole, scheduler.Demand{Gang: gang}))
 	// Output:
-	// admit job: the job's gang (4 train of 512 MB, 2.00 GB in all) needs 2.00 GB of memory, and there are 1.00 GB
+	// admit job: the gang (4 train of 512 MB, 2.00 GB in all) needs 2.00 GB of memory, and there are 1.00 GB
 }

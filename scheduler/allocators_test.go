@@ -49,7 +49,7 @@ func TestWhatNeverFitsIsRefusedWithTheArithmetic(t *testing.T) {
 		},
 		{
 			scheduler.Demand{Tenant: "a", Gang: gang(3, 0), Quota: scheduler.Quota{Memory: 2 * disdel.MB}},
-			"the job's gang (3 train of 1.00 MB and 0 aggregate of 1.00 MB, 3.00 MB in all) needs 3.00 MB of memory, " +
+			"the gang (3 train of 1.00 MB and 0 aggregate of 1.00 MB, 3.00 MB in all) needs 3.00 MB of memory, " +
 				"and the quota of tenant a is 2.00 MB",
 		},
 		{

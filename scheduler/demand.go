@@ -134,10 +134,10 @@ func Fits(whole Capacity, d Demand) error {
 		return refuse("check the plan", "a job that needs no container is none")
 	case lacks != "":
 		return refuse("fewer or smaller actions: distribution.workers, training.batchSize; or a larger platform",
-			"the job's gang (%v) needs %v", d.Gang, lacks)
+			"the gang (%v) needs %v", d.Gang, lacks)
 	case q.Memory > 0 && needs.Memory > q.Memory:
 		return refuse("fewer or smaller actions: distribution.workers, training.batchSize; or a larger quota",
-			"the job's gang (%v) needs %v of memory, and the quota of %s is %v", d.Gang, needs.Memory.Beside(q.Memory),
+			"the gang (%v) needs %v of memory, and the quota of %s is %v", d.Gang, needs.Memory.Beside(q.Memory),
 			whose(d.Tenant), q.Memory.Beside(needs.Memory))
 	case q.Cost > 0 && d.Cost > q.Cost-q.Spent:
 		return refuse("fewer training.epochs, or a larger quota",

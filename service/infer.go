@@ -115,11 +115,9 @@ func (s *Service) Infer(ctx context.Context, t *Trained, rows [][]float32) (out 
 		if err != nil {
 			return out, err
 		}
-		defer func() { // what stays has a note, and goes with the next question
+		defer func() {
 			ctx := context.WithoutCancel(ctx)
-			if models.Discard(ctx, q.folder) == nil {
-				over(ctx) //nolint:errcheck // the answer is there
-			}
+			over(ctx, models.Discard(ctx, q.folder) == nil) //nolint:errcheck // the answer is there
 		}()
 	}
 	parts := make([]Inference, (len(rows)+step-1)/step)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -107,10 +108,7 @@ func (s *Service) inferData(ctx context.Context, t *Trained, d dataAsk, keep boo
 		} else {
 			e = q.shelf.DiscardAnswers(ctx, q.folder)
 		}
-		if e == nil {
-			e = over(ctx)
-		}
-		if err == nil {
+		if e = errors.Join(e, over(ctx, e == nil)); err == nil {
 			err = e
 		}
 	}()
@@ -120,12 +118,16 @@ func (s *Service) inferData(ctx context.Context, t *Trained, d dataAsk, keep boo
 	if keep {
 		out.Address = disdel.Redacted(q.request.Models)
 	}
+	demand, err := s.demand(ctx, q, d.parts())
+	if err != nil { // what is refused at once has no first line
+		return out, err
+	}
 	if to != nil {
 		if err := to.Begin(d.head); err != nil {
 			return out, err
 		}
 	}
-	leave, err := s.room(ctx, q, d.parts())
+	leave, err := s.room(ctx, demand)
 	if err != nil {
 		return out, err
 	}

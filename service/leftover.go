@@ -27,8 +27,11 @@ const (
 )
 
 // waits has others see that this Service waits for what lies beside the models under a question's name, and takes away
-// what those have left who are no more. It lasts until over is called, whatever became of ctx.
-func (s *Service) waits(ctx context.Context, q *question) (over func(context.Context) error, err error) {
+// what those have left who are no more. It lasts until over is called, whatever became of ctx: with gone, nothing lies
+// there any more; else the next question takes it away.
+func (s *Service) waits(ctx context.Context, q *question) (
+	over func(ctx context.Context, gone bool) error, err error,
+) {
 	where := ""
 	if seen, err := s.present(ctx); err == nil {
 		where = seen.identity
@@ -40,13 +43,47 @@ func (s *Service) waits(ctx context.Context, q *question) (over func(context.Con
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return q.shelf.EndWait(ctx, q.pkg) }, q.shelf.Wait(ctx, q.pkg, text)
+	s.asks(q.pkg, true)
+	if err := q.shelf.Wait(ctx, q.pkg, text); err != nil {
+		s.asks(q.pkg, false)
+		return nil, err
+	}
+	return func(ctx context.Context, gone bool) error {
+		defer s.asks(q.pkg, false)
+		if !gone {
+			return nil
+		}
+		return q.shelf.EndWait(ctx, q.pkg)
+	}, nil
 }
 
-// sweep takes away what those have left who were killed while they waited: inputs, answers, and their actions. What
-// cannot be taken away now is there the next time, and keeps nothing else from going.
+// asks notes whether a question of this Service is under way.
+func (s *core) asks(name string, underWay bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if underWay {
+		s.asking[name] = true
+	} else {
+		delete(s.asking, name)
+	}
+}
+
+// isAsking tells whether a question of this Service is under way.
+func (s *core) isAsking(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asking[name]
+}
+
+// sweep takes away what those have left who were killed while they waited, and what could not be taken away when a
+// question of this Service ended: inputs, answers, and their actions. What cannot be taken away now is there the next
+// time, and keeps nothing else from going. Of many who ask at once one sweeps.
 func (s *Service) sweep(ctx context.Context, q *question, where string) {
-	all, err := q.shelf.Waiting(ctx)
+	if !s.sweeping.TryLock() {
+		return
+	}
+	defer s.sweeping.Unlock()
+	all, err := q.shelf.Waiting(ctx, s.isAsking)
 	for _, w := range all {
 		if s.abandoned(ctx, w, where) {
 			err = errors.Join(err, q.takeAway(ctx, w.Name))
@@ -65,20 +102,23 @@ func (q *question) takeAway(ctx context.Context, name string) error {
 	if err := q.shelf.Discard(ctx, path.Join(inputsFolder, name)); err != nil {
 		return err
 	}
-	q.executor.Remove(ctx, name) //nolint:errcheck // mostly it is not there: platforms end with their process
+	err := q.executor.Remove(ctx, name)
+	if err != nil && disdel.KindOf(err) != disdel.NotFound { // mostly it is not there: platforms end with their process
+		return err
+	}
 	return q.shelf.EndWait(ctx, name)
 }
 
-// abandoned tells whether nobody waits any more: the process is seen to have ended, or its session, in this Service's
-// own history, has for a while. There is no hurry, and a session that could not be renewed is no proof. Of whom nothing
-// is known is left alone.
+// abandoned tells whether nobody waits any more: the question was this Service's and is not under way, the process is
+// seen to have ended, or its session, in this Service's own history, has for a while. There is no hurry, and a session
+// that could not be renewed is no proof. Of whom nothing is known is left alone.
 func (s *core) abandoned(ctx context.Context, one modelstore.Waiting, where string) bool {
 	var w waiting
-	if json.Unmarshal(one.Who, &w) != nil || w.Owner.Token == "" || w.Owner.Token == s.token {
+	if json.Unmarshal(one.Who, &w) != nil || w.Owner.Token == "" {
 		return false
 	}
 	switch {
-	case w.Owner.Gone():
+	case w.Owner.Token == s.token, w.Owner.Gone():
 		return true
 	case here(w.Owner) && w.Owner.Start != 0, where == "", w.History != where:
 		return false

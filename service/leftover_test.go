@@ -60,6 +60,16 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 			}
 		}
 	}
+	w, err := s.openWhisk(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	action := disdel.ActionPlan{
+		Task: disdel.TaskInfer, Name: "killed/infer", Limits: disdel.Limits{Memory: 256 * disdel.MB, Timeout: disdel.Millis(time.Minute)},
+	}
+	if err := w.executor.Prepare(t.Context(), "killed", []disdel.ActionPlan{action}); err != nil {
+		t.Fatal(err)
+	}
 	who := func(mark process.Mark, token, where string) string {
 		text, _ := json.Marshal(waiting{history.Owner{Mark: mark, Token: token}, where})
 		return string(text)
@@ -70,7 +80,7 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 	}
 	stays := map[string]bool{
 		"killed": false, "lives": true, "far-alive": true, "far-over": false, "far-unknown": true, "elsewhere": true,
-		"unreadable": true, "far-late": true, "unseen": true,
+		"unreadable": true, "far-late": true, "unseen": true, "mine": false, "under-way": true,
 	}
 	leave("killed", who(ended(t), "killed", here))
 	leave("lives", who(process.Self(), "lives", here))
@@ -81,6 +91,9 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 	leave("far-late", who(far, "far-late", here)) // it could not be renewed for a while
 	leave("unseen", who(far, "far-over", ""))
 	leave("unreadable", "{")
+	leave("mine", who(process.Self(), s.token, here)) // of a question that could not take away what it had left
+	leave("under-way", who(process.Self(), s.token, here))
+	s.asks("under-way", true)
 	if _, err := s.InferData(t.Context(), m, DataQuestion{Dataset: "digits", Part: disdel.PartTest}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +104,11 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 			}
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(models, "waiting", "*")); len(left) != 7 {
+	if left, _ := filepath.Glob(filepath.Join(models, "waiting", "*")); len(left) != 8 {
 		t.Errorf("%v wait", left)
+	}
+	if err := w.executor.Remove(t.Context(), "killed"); disdel.KindOf(err) != disdel.NotFound {
+		t.Errorf("the actions of who was killed: %v", err)
 	}
 }
 
@@ -124,5 +140,55 @@ func TestASessionThatIsNotThereHasEnded(t *testing.T) {
 		if got := c.s.abandoned(t.Context(), one, c.where); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
+	}
+}
+
+// Of many who ask at once one sweeps, and reads no note of theirs.
+func TestQuestionsAtOnceAreSweptForOnce(t *testing.T) {
+	s := opened(t, t.TempDir())
+	shelf, err := s.Models(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.openWhisk(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := func(name string) *question { return &question{executor: w.executor, pkg: name, shelf: shelf} }
+	over, err := s.waits(t.Context(), asked("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := filepath.Join(s.cfg.Home, "models", "waiting", "first")
+	if err := os.Remove(note); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("first", note); err != nil { // which cannot be read
+		t.Skip(err)
+	}
+	if _, err := shelf.Waiting(t.Context(), s.isAsking); err != nil {
+		t.Errorf("the note of a question that is under way is read: %v", err)
+	}
+	if err := shelf.Wait(t.Context(), "old", []byte(`{"owner":{"token":"`+s.token+`"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	there := func() bool {
+		_, err := os.Stat(filepath.Join(filepath.Dir(note), "old"))
+		return err == nil
+	}
+	s.sweeping.Lock()
+	s.sweep(t.Context(), asked("second"), "")
+	if !there() {
+		t.Error("two sweep at once")
+	}
+	s.sweeping.Unlock()
+	if s.sweep(t.Context(), asked("second"), ""); there() {
+		t.Error("nobody has swept")
+	}
+	if err := over(t.Context(), true); err != nil || s.isAsking("first") {
+		t.Errorf("its question is still under way, %v", err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(note)); len(left) > 0 {
+		t.Errorf("%v wait", left)
 	}
 }

@@ -28,6 +28,8 @@ type Service struct {
 	data   part[*dataset.Store]
 	models part[*modelstore.Store]
 	place  part[place]
+
+	sweeping sync.Mutex // held by whoever takes away what killed processes left beside the models
 }
 
 // core is what a Service and its tenants have in common.
@@ -64,6 +66,7 @@ type core struct {
 	runs    map[disdel.JobID]*Run // guarded by mu: those that have not ended
 	tenants map[string]*Service   // guarded by mu
 	tidied  time.Time             // guarded by mu: when what others left behind was looked for last
+	asking  map[string]bool       // guarded by mu: questions, by name, that something lies beside the models for
 	flying  sync.WaitGroup        // of runs, and of what is done beside them
 }
 

@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -205,5 +206,49 @@ func TestAnInterruptedInferenceLeavesNothing(t *testing.T) {
 	if left, _ := os.ReadDir(answers); len(left) > 0 {
 		t.Errorf("%v is left beside the models", left)
 	}
+	d.nothingStays()
+}
+
+// What an inference leaves that is killed outright, the next one takes away. The first cannot be done before: nobody
+// reads what it has to say.
+func TestTheNextInferenceSweepsForAKilledOne(t *testing.T) {
+	t.Parallel()
+	d := build(t)
+	if _, errs, code := d.run("-q", "quickstart", "--set", "training.epochs=1"); code != 0 {
+		t.Fatal(errs)
+	}
+	cmd, _, errs := d.command("infer", "digits-cnn", "--dataset", "digits", "--output", "-")
+	cmd.Stdout = nil
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 1)
+	_, err = io.ReadFull(said, first)
+	cmd.Process.Kill() //nolint:errcheck // it may have ended
+	cmd.Wait()         //nolint:errcheck // it was killed
+	if err != nil {
+		t.Fatalf("%v\n%s", err, errs)
+	}
+	left := func(folder string) []string {
+		files, _ := filepath.Glob(filepath.Join(d.home, "models", folder, "*"))
+		return files
+	}
+	if notes, answers := left("waiting"), left("answers"); len(notes) != 1 || len(answers) != 1 {
+		t.Fatalf("killed, it has left %v and %v", notes, answers)
+	}
+	file := filepath.Join(t.TempDir(), "said.csv")
+	if _, errs, code := d.run("infer", "digits-cnn", "--dataset", "digits", "--output", file); code != 0 {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	for _, folder := range []string{"waiting", "answers"} {
+		if files := left(folder); len(files) > 0 {
+			t.Errorf("%v stays", files)
+		}
+	}
+	d.until("end of its containers", func() bool { return len(d.children()) == 0 })
 	d.nothingStays()
 }

@@ -226,6 +226,8 @@ func TestFaultsOfATable(t *testing.T) {
 			"a,gr\xf6\xdfe,y\n1,2,0\n3,4,1\n", CSV{}, []string{`f:1:2: columns: the name "gr\xf6\xdfe" is no text in UTF-8`},
 		},
 		"UTF-16":     {"\xff\xfea\x00", CSV{}, []string{"UTF-16"}},
+		"a sheet":    {"PK\x03\x04\r\x14", CSV{}, []string{"a zip archive"}},
+		"bytes":      {"\x01\x00\r", CSV{}, []string{"it is no text"}},
 		"an array":   {"\x93NUMPY\x01\x00", CSV{}, []string{"NumPy"}},
 		"nothing":    {"", CSV{}, []string{"it is empty"}},
 		"one column": {"1\n2\n", CSV{}, []string{"a single column"}},

@@ -110,8 +110,6 @@ func noText(head []byte) (what, hint string) {
 		return "it is text in UTF-16", "save it as UTF-8: iconv -f utf-16 -t utf-8 FILE"
 	case is("sep="):
 		return "its first line is what spreadsheets read the separator from", "leave that line out: tail -n +2 FILE > OUT"
-	case bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0:
-		return "its lines end in a carriage return alone", "have them end in newlines: tr '\\r' '\\n' < FILE > OUT"
 	case is("PK"):
 		return "it is a zip archive, perhaps a spreadsheet", "save the sheet as CSV"
 	case is("\x93NUMPY"):
@@ -120,6 +118,8 @@ func noText(head []byte) (what, hint string) {
 		return "it is a Parquet file", "write it as CSV: pandas.read_parquet(FILE).to_csv(OUT, index=False)"
 	case bytes.IndexByte(head, 0) >= 0:
 		return "it is no text", ""
+	case bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0: // of what may be text
+		return "its lines end in a carriage return alone", "have them end in newlines: tr '\\r' '\\n' < FILE > OUT"
 	default:
 		return "", ""
 	}

@@ -80,7 +80,7 @@ const addressHint = "write file:///folder or s3://bucket?region=REGION"
 func open(ctx context.Context, u *url.URL) (Bucket, error) {
 	switch u.Scheme {
 	case "file":
-		return openFolder(filepath.Join(filepath.FromSlash(u.Path), filepath.FromSlash(u.Query().Get("prefix"))))
+		return openFolder(folderOf(u))
 	case "mem":
 		return newMemory(), nil
 	case "s3":
@@ -182,11 +182,15 @@ func Wrap(err error, op, key string) error {
 	return e
 }
 
-// Folder is the folder behind a file:// URL, "" for every other bucket.
+// Folder is the folder that the keys behind a file:// URL are in, "" for every other bucket.
 func Folder(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "file" {
 		return ""
 	}
-	return filepath.FromSlash(u.Path)
+	return folderOf(u)
+}
+
+func folderOf(u *url.URL) string {
+	return filepath.Join(filepath.FromSlash(u.Path), filepath.FromSlash(u.Query().Get("prefix")))
 }

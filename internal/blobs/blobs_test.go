@@ -458,3 +458,28 @@ func TestAPartIsSentAgain(t *testing.T) {
 		t.Errorf("%d bytes, %v, part 2 came %d times", len(got), err, refused.Load())
 	}
 }
+
+// Keys with a prefix lie in a folder of its name, which is the folder of the address.
+func TestAPrefixIsAFolder(t *testing.T) {
+	dir := t.TempDir()
+	for address, want := range map[string]string{
+		"file://" + dir:                 dir,
+		"file://" + dir + "?prefix=a/b": filepath.Join(dir, "a", "b"),
+	} {
+		b, err := Open(t.Context(), address)
+		if err == nil {
+			err = WriteAll(t.Context(), b, "key", nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Folder(address); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		} else if _, err := os.Stat(filepath.Join(got, "key")); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := Folder("mem://x"); got != "" {
+		t.Errorf("the folder of a bucket that has none: %s", got)
+	}
+}

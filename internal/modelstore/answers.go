@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -25,63 +24,6 @@ const (
 	targetArray      = "target"      // of each sparse row, as the data set has it
 	predictionArray  = "prediction"  // of each sparse row
 )
-
-// wantedFile stands beside answers for as long as somebody waits for them.
-const wantedFile = "wanted"
-
-// WantAnswers has answers below a folder be wanted: none are written before.
-func (s *Store) WantAnswers(ctx context.Context, folder string) error {
-	key := path.Join(folder, wantedFile)
-	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, nil), "ask for answers", key)
-}
-
-// EndAnswers has no more answers be written below a folder, by actions that nobody waits for any more.
-func (s *Store) EndAnswers(ctx context.Context, folder string) error {
-	key := path.Join(folder, wantedFile)
-	err := blobs.Wrap(s.bucket.Delete(ctx, key), "end answers", key)
-	if disdel.KindOf(err) == disdel.NotFound {
-		return nil
-	}
-	return err
-}
-
-// KeepAnswers is EndAnswers of a folder where nothing but these answers stays: an attempt that somebody gave up may
-// have come to its end all the same, and answers are read by their folder too.
-func (s *Store) KeepAnswers(ctx context.Context, folder string, kept []disdel.AnswersRef) error {
-	if err := s.EndAnswers(ctx, folder); err != nil {
-		return err
-	}
-	for o, err := range s.bucket.List(ctx, folder+"/") {
-		if err != nil {
-			return blobs.Wrap(err, "keep answers", folder)
-		}
-		if slices.ContainsFunc(kept, func(r disdel.AnswersRef) bool { return r.Key == o.Key }) {
-			continue
-		}
-		if err := blobs.Wrap(s.bucket.Delete(ctx, o.Key), "keep answers", o.Key); err != nil &&
-			disdel.KindOf(err) != disdel.NotFound {
-			return err
-		}
-	}
-	return nil
-}
-
-// DiscardAnswers deletes all answers below a folder, and has none be written later.
-func (s *Store) DiscardAnswers(ctx context.Context, folder string) error {
-	if err := s.EndAnswers(ctx, folder); err != nil {
-		return err
-	}
-	return s.Discard(ctx, folder)
-}
-
-// wanted returns Canceled unless somebody waits for answers under a key.
-func (s *Store) wanted(ctx context.Context, key string) error {
-	_, err := s.bucket.Size(ctx, path.Join(path.Dir(key), wantedFile))
-	if err = blobs.Wrap(err, "write answers", key); disdel.KindOf(err) == disdel.NotFound {
-		return &disdel.Error{Kind: disdel.Canceled, Op: "write answers", Msg: "nobody waits for them any more"}
-	}
-	return err
-}
 
 // Said is what is known of answers before there is one.
 type Said struct {
@@ -122,25 +64,27 @@ func (s *Store) WriteAnswers(ctx context.Context, key string, of Said,
 	if err := s.wanted(ctx, key); err != nil {
 		return ref, err
 	}
-	ctx, stop := context.WithCancel(ctx) // a writer whose context has ended leaves nothing
-	defer stop()
-	out, err := s.bucket.NewWriter(ctx, key)
-	if err != nil {
-		return ref, blobs.Wrap(err, "write answers", key)
+	sum, size, unmade := sha256.New(), new(counter), error(nil)
+	err = blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
+		w := &answering{Said: of, to: io.MultiWriter(out, sum, size), key: key}
+		if unmade = w.all(each); unmade == nil {
+			unmade = s.wanted(ctx, key)
+		}
+		return unmade
+	})
+	if unmade == nil { // what else went wrong is the bucket's
+		err = blobs.Wrap(err, "write answers", key)
 	}
-	sum, size := sha256.New(), new(counter)
-	w := &answering{Said: of, to: io.MultiWriter(out, sum, size), key: key}
-	if err = w.all(each); err == nil {
-		err = s.wanted(ctx, key)
+	if err == nil {
+		err = s.unlessLate(ctx, key)
 	}
 	if err != nil {
-		stop()
-		out.Close() //nolint:errcheck // that it was given up says nothing
 		s.removeEmpty(path.Dir(key))
 		return ref, err
 	}
-	ref = disdel.AnswersRef{Key: key, Checksum: checksum(sum.Sum(nil)), Rows: of.Rows(), Size: disdel.Bytes(*size)}
-	return ref, blobs.Wrap(out.Close(), "write answers", key)
+	return disdel.AnswersRef{
+		Key: key, Checksum: checksum(sum.Sum(nil)), Rows: of.Rows(), Size: disdel.Bytes(*size),
+	}, nil
 }
 
 // removeEmpty removes the folder of a bucket on files that was made anew after its answers had been discarded.

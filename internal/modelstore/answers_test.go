@@ -1,7 +1,9 @@
 package modelstore
 
 import (
+	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
 )
 
 // answered writes answers in pieces of so many values.
@@ -129,5 +132,56 @@ func TestUnwantedAnswersAreNotWritten(t *testing.T) {
 	}
 	if err := s.DiscardAnswers(t.Context(), "answers/a"); err != nil {
 		t.Errorf("discarded again: %v", err)
+	}
+}
+
+// paused is a bucket in which something happens just before a file is there.
+type paused struct {
+	blobs.Bucket
+	before func()
+}
+
+func (b paused) NewWriter(ctx context.Context, key string) (io.WriteCloser, error) {
+	w, err := b.Bucket.NewWriter(ctx, key)
+	return pausedWriter{w, b.before}, err
+}
+
+type pausedWriter struct {
+	io.WriteCloser
+	before func()
+}
+
+func (w pausedWriter) Close() error {
+	w.before()
+	return w.WriteCloser.Close()
+}
+
+// Answers that somebody gives up in the moment before their file is there do not stay, whether he keeps others or none.
+func TestAnswersGivenUpAtTheLastMomentDoNotStay(t *testing.T) {
+	for name, giveUp := range map[string]func(s *Store) error{
+		"none is kept": func(s *Store) error { return s.DiscardAnswers(t.Context(), "answers/a") },
+		"others are":   func(s *Store) error { return s.KeepAnswers(t.Context(), "answers/a", nil) },
+	} {
+		bucket, err := blobs.Open(t.Context(), "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Store{bucket: bucket}
+		if err := s.WantAnswers(t.Context(), "answers/a"); err != nil {
+			t.Fatal(err)
+		}
+		late := &Store{bucket: paused{bucket, func() {
+			if err := giveUp(s); err != nil {
+				t.Error(err)
+			}
+		}}}
+		of := Said{Classes: 1, Labels: []int32{0}}
+		_, err = late.WriteAnswers(t.Context(), "answers/a/0.safetensors", of, answered([]float32{1}, 1))
+		if !errors.Is(err, disdel.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for o, err := range bucket.List(t.Context(), "") {
+			t.Errorf("%s: %s stays, %v", name, o.Key, err)
+		}
 	}
 }

@@ -208,8 +208,7 @@ func (s *Store) Discard(ctx context.Context, folder string) error {
 		if err != nil {
 			return blobs.Wrap(err, "discard", folder)
 		}
-		if err := blobs.Wrap(s.bucket.Delete(ctx, o.Key), "discard", o.Key); err != nil &&
-			disdel.KindOf(err) != disdel.NotFound {
+		if err := s.takeAway(ctx, "discard", o.Key); err != nil {
 			return err
 		}
 	}

@@ -72,26 +72,20 @@ func (s *Store) PutWeights(ctx context.Context, sum string, size int64, r io.Rea
 
 // keep writes a file whose header is sound and whose checksum is the one that was told.
 func (s *Store) keep(ctx context.Context, key, want string, size int64, r io.Reader) error {
-	ctx, stop := context.WithCancel(ctx) // a writer whose context has ended leaves nothing
-	defer stop()
-	out, err := s.bucket.NewWriter(ctx, key)
-	if err != nil {
-		return blobs.Wrap(err, "write weights", key)
-	}
-	sum := sha256.New()
-	in := io.TeeReader(io.LimitReader(r, size), io.MultiWriter(out, sum))
-	_, _, err = safetensors.Index(in, size)
-	if err == nil {
-		_, err = io.Copy(io.Discard, in)
-	}
-	if got := checksum(sum.Sum(nil)); err == nil && got != want {
-		err = corrupt(fmt.Sprintf("its checksum is %s, and not %s", got, want))
-	}
-	if err == nil {
-		return blobs.Wrap(out.Close(), "write weights", key)
-	}
-	stop()
-	out.Close() //nolint:errcheck // that it was given up says nothing
+	err := blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
+		sum := sha256.New()
+		in := io.TeeReader(io.LimitReader(r, size), io.MultiWriter(out, sum))
+		if _, _, err := safetensors.Index(in, size); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			return err
+		}
+		if got := checksum(sum.Sum(nil)); got != want {
+			return corrupt(fmt.Sprintf("its checksum is %s, and not %s", got, want))
+		}
+		return nil
+	})
 	if disdel.KindOf(err) == disdel.Corrupt {
 		return unusable(disdel.AsError(err).Msg)
 	}

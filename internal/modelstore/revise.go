@@ -32,8 +32,7 @@ func (s *Store) Revise(ctx context.Context, m Model) error {
 	}
 	key := descriptionPath(m.Name, m.Version)
 	// Without a checksum beside it a description is as good as one of an earlier version; with another's it is damaged.
-	err = blobs.Wrap(s.bucket.Delete(ctx, key+sumSuffix), "describe model", key)
-	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+	if err := s.takeAway(ctx, "describe model", key+sumSuffix); err != nil {
 		return err
 	}
 	if err := blobs.WriteAll(ctx, s.bucket, key, data); err != nil {

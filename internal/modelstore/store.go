@@ -70,6 +70,15 @@ func Open(ctx context.Context, url string) (*Store, error) {
 // Close frees what the store holds, which is nothing as yet.
 func (s *Store) Close() error { return nil }
 
+// takeAway deletes a key, which may be away already: buckets do not agree on what they say then.
+func (s *Store) takeAway(ctx context.Context, op, key string) error {
+	err := blobs.Wrap(s.bucket.Delete(ctx, key), op, key)
+	if disdel.KindOf(err) == disdel.NotFound {
+		return nil
+	}
+	return err
+}
+
 // WeightsPath is where a job's final weights go.
 func WeightsPath(name string, job disdel.JobID) string {
 	return path.Join("weights", name, string(job)+".safetensors")
@@ -91,19 +100,10 @@ func (s *Store) WriteWeights(ctx context.Context, key string, w disdel.Weights, 
 func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string,
 	read func(i int) []float32,
 ) (string, disdel.Bytes, error) {
-	ctx, stop := context.WithCancel(ctx) // a writer whose context has ended leaves nothing
-	defer stop()
-	out, err := s.bucket.NewWriter(ctx, key)
-	if err != nil {
-		return "", 0, blobs.Wrap(err, "write weights", key)
-	}
 	sum, size := sha256.New(), new(counter)
-	if err = safetensors.WriteWeights(io.MultiWriter(out, sum, size), shapes, meta, read); err != nil {
-		stop()
-		out.Close() //nolint:errcheck // that it was given up says nothing
-	} else {
-		err = out.Close()
-	}
+	err := blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
+		return safetensors.WriteWeights(io.MultiWriter(out, sum, size), shapes, meta, read)
+	})
 	if err != nil {
 		return "", 0, blobs.Wrap(err, "write weights", key)
 	}

@@ -89,8 +89,7 @@ func (s *Store) remove(ctx context.Context, m *Model) error {
 	if err := s.bucket.Delete(ctx, key); err != nil {
 		return blobs.Wrap(err, "remove model", key)
 	}
-	err := blobs.Wrap(s.bucket.Delete(ctx, key+sumSuffix), "remove model", key)
-	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+	if err := s.takeAway(ctx, "remove model", key+sumSuffix); err != nil {
 		return err
 	}
 	return blobs.Wrap(s.bucket.Delete(ctx, m.Path), "remove weights", m.Path)

@@ -31,19 +31,19 @@ func (s *Store) Wait(ctx context.Context, name string, who []byte) error {
 
 // EndWait takes the note away, once nothing of his lies there any more.
 func (s *Store) EndWait(ctx context.Context, name string) error {
-	key := path.Join(waitingFolder, name)
-	err := blobs.Wrap(s.bucket.Delete(ctx, key), "end waiting", key)
-	if disdel.KindOf(err) == disdel.NotFound {
-		return nil
-	}
-	return err
+	return s.takeAway(ctx, "end waiting", path.Join(waitingFolder, name))
 }
 
-// Waiting is all who wait. Of those whose notes cannot be read it says in its error, and goes on.
-func (s *Store) Waiting(ctx context.Context) (all []Waiting, unread error) {
+// Waiting is all who wait, but for those that the caller knows by name: of hundreds who ask at once each looks for all.
+// Of notes that cannot be read it says in its error, and goes on.
+func (s *Store) Waiting(ctx context.Context, known func(name string) bool) (all []Waiting, unread error) {
 	for o, err := range s.bucket.List(ctx, waitingFolder+"/") {
 		if err != nil {
 			return all, errors.Join(unread, blobs.Wrap(err, "see who waits", waitingFolder))
+		}
+		name := path.Base(o.Key)
+		if known(name) {
+			continue
 		}
 		who, err := blobs.ReadUpTo(ctx, s.bucket, o.Key, mostWho)
 		if err = blobs.Wrap(err, "see who waits", o.Key); disdel.KindOf(err) == disdel.NotFound {
@@ -53,7 +53,7 @@ func (s *Store) Waiting(ctx context.Context) (all []Waiting, unread error) {
 			unread = errors.Join(unread, err)
 			continue
 		}
-		all = append(all, Waiting{Name: path.Base(o.Key), Who: who, Since: o.Written})
+		all = append(all, Waiting{Name: name, Who: who, Since: o.Written})
 	}
 	return all, unread
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// nobody is known by name.
+func nobody(string) bool { return false }
+
 // Who waits is known by name, with what he has said and since when; a note that cannot be read hides no other one.
 func TestWaiting(t *testing.T) {
 	dir := t.TempDir()
@@ -23,7 +26,7 @@ func TestWaiting(t *testing.T) {
 	if err := os.Symlink("a", loop); err != nil {
 		t.Skip(err)
 	}
-	all, err := s.Waiting(t.Context())
+	all, err := s.Waiting(t.Context(), nobody)
 	if len(all) != 2 || all[0].Name != "b" || string(all[1].Who) != "who c" || time.Since(all[0].Since) > time.Hour {
 		t.Errorf("%+v", all)
 	}
@@ -35,7 +38,10 @@ func TestWaiting(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if all, _ := s.Waiting(t.Context()); len(all) != 1 {
+	if all, _ := s.Waiting(t.Context(), nobody); len(all) != 1 {
 		t.Errorf("%+v wait", all)
+	}
+	if all, err := s.Waiting(t.Context(), func(name string) bool { return name == "a" }); len(all) != 1 || err != nil {
+		t.Errorf("%+v, %v: a note that is known is read", all, err)
 	}
 }

@@ -122,6 +122,7 @@ def test_rows_that_are_none() -> None:
         ([[1, 2]], [0, 1], "1 rows have 2 labels"),
         ([[1, 2]], [0.5], "a label is 0.5"),
         ([[1, 2]], [-1], "a label is -1"),
+        ([[1, 2]], [2**31], "a label is 2147483648"),
         ([1, 2], [0, 1], "of shape"),
         ([[[[[1]]]]], [0], "of shape"),
         ([[[1], []]], [0], "several lengths"),
@@ -133,5 +134,14 @@ def test_rows_that_are_none() -> None:
     ]:
         with pytest.raises(disdel.Invalid, match=why):
             dense_rows([(inputs, labels)], "t", None)
-    with pytest.raises(disdel.Invalid, match="held-out rows"):
+    with pytest.raises(disdel.Invalid, match="held-out rows are f4 of shape"):
         dense_rows([([[1, 2]], [0]), ([[1]], [0])], "t", None)
+
+
+def test_names_of_classes_may_be_an_array() -> None:
+    from disdel._rows import dense_rows
+
+    numpy = pytest.importorskip("numpy")
+    rows = [([[1, 2]], [0])]
+    assert dense_rows(rows, "t", numpy.array(["a", "b"])) == dense_rows(rows, "t", ["a", "b"])
+    assert dense_rows(rows, "t", numpy.array([], dtype=str)) == dense_rows(rows, "t", None)

@@ -13,6 +13,7 @@ ROWS_TYPE = "application/vnd.disdel.rows"
 
 _MAGIC = b"disdel rows 1\n"
 _LEARNED, _HELD_OUT, _END = b"\0", b"\1", b"\2"
+_MOST = 2**31 - 1  # a label is an int32
 
 
 def dense_rows(
@@ -25,8 +26,9 @@ def dense_rows(
         raise _wrong("held-out rows are %s of shape %s, and the others %s of %s" % (
             arrays[-1].code, list(arrays[-1].shape), code, list(shape)))
     most = max((max(a.labels) for a in arrays if a.labels), default=-1)
-    head: Dict[str, Any] = {"title": title, "shape": _sample(shape), "classes": max(most + 1, len(names or ()))}
-    head.update({"classNames": list(names)} if names else {})
+    called = [] if names is None else [str(name) for name in names]  # an array of NumPy is neither true nor false
+    head: Dict[str, Any] = {"title": title, "shape": _sample(shape), "classes": max(most + 1, len(called))}
+    head.update({"classNames": called} if called else {})
     head.update({"bytes": True} if code == "u1" else {})
     text = json.dumps({"dense": head}).encode()
     out = [_MAGIC, struct.pack("<I", len(text)), text]
@@ -77,7 +79,7 @@ def _read(inputs: Any, labels: Any) -> _Rows:
 def _classes(labels: Any) -> List[int]:
     out = []
     for label in labels:
-        if int(label) != label or label < 0:
+        if int(label) != label or not 0 <= label <= _MOST:
             raise _wrong("a label is %s, and classes are 0, 1, 2, ..." % label)
         out.append(int(label))
     return out
