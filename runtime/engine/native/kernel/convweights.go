@@ -65,11 +65,26 @@ func (w *Worker) backWeightsOf(c *Conv, x source, dy, dw, scratch []float32) {
 			to := min(i+step, c.OH)
 			w.transposeRows(c, g, i, to, dy, scratch)
 			w.open(&x, c, i, to)
+			w.fetch(c, &x, i, to)
 			w.Sync()
 			w.backWeights(c, g, i, to, x, dw, scratch)
 			w.Sync()
 		}
 	}
+}
+
+// fetch reads this worker's part of the input's rows that output rows [i0, i1) were computed of, line after line: they
+// come from memory, where a step's way forward has left them, and tiles would wait for a few lines at a time.
+func (w *Worker) fetch(c *Conv, x *source, i0, i1 int) {
+	if x.halves != nil {
+		return
+	}
+	from, to := c.InputRows(i0, i1)
+	row := c.In.W * c.In.Pixel() / lanes
+	from, to = from*row, to*row
+	n := to - from
+	from, to = from+n*w.ID/w.N, from+n*(w.ID+1)/w.N
+	w.SquareSum(x.values[from*lanes : to*lanes])
 }
 
 func (w *Worker) transposeRows(c *Conv, g, i0, i1 int, dy, scratch []float32) {
