@@ -23,7 +23,7 @@ func BenchmarkAlgorithms(b *testing.B) {
 		planned, times := c, map[winograd.Tile]time.Duration{}
 		planned.Choose()
 		least := [3]time.Duration{math.MaxInt64, math.MaxInt64, math.MaxInt64}
-		line := fmt.Sprintf("%3d -> %3d channels, %dx%d by %dx%d, %d rows:", c.In.C, c.Filters, c.In.H, c.In.W, c.KH, c.KW, c.In.Lanes)
+		fmt.Printf("%3d -> %3d channels, %dx%d by %dx%d, %d rows:", c.In.C, c.Filters, c.In.H, c.In.W, c.KH, c.KW, c.In.Lanes)
 		for _, t := range append([]winograd.Tile{{}}, winograd.Tiles()...) {
 			if t.Is() && !c.Fits(t) {
 				continue
@@ -33,13 +33,13 @@ func BenchmarkAlgorithms(b *testing.B) {
 			for i := range got {
 				least[i] = min(least[i], got[i])
 			}
-			line += fmt.Sprintf(" %v %d+%d+%d", t, got[0].Microseconds(), got[1].Microseconds(), got[2].Microseconds())
+			fmt.Printf(" %v %d+%d+%d", t, got[0].Microseconds(), got[1].Microseconds(), got[2].Microseconds())
 		}
 		fastest := times[winograd.Tile{}]
 		for _, d := range times {
 			fastest = min(fastest, d)
 		}
-		fmt.Printf("%s: %v, %v\n", line, planned.Tile, planned.BackTile)
+		fmt.Printf(": %v, %v\n", planned.Tile, planned.BackTile)
 		chosen, best = chosen+times[planned.Tile], best+fastest
 	}
 	for b.Loop() { // what took its time is done

@@ -58,7 +58,7 @@ func Columns(s Side) Tile { return Tile{H: s, W: Short(1, 1)} }
 // Is tells that there is an algorithm.
 func (t Tile) Is() bool { return t != Tile{} }
 
-// Points, Out, Taps and In are how many products, outputs, taps and pixels a tile has.
+// Points is how many products a tile has.
 func (t Tile) Points() int { return t.H.Points() * t.W.Points() }
 
 // Out is how many outputs a tile has.
