@@ -34,17 +34,24 @@ tests() { go test -vet=off -p "$at_once" -timeout 20m "$@"; } # scripts/lint.sh 
 # shellcheck disable=SC2086 # one argument a package
 tests -race $raced
 
+# The race detector multiplies memory: tests that count it are left out above, where they say so themselves.
+apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /skipUnderRace\(t\)/ { print name }' platform/*_test.go | sort -u | paste -sd'|')
+[ -n "$apart" ] || { echo "no test of platform says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
+
 # The rest beside each other, since cmd/disdel waits much and alone takes as long as all others: what is beside it is told behind it. It
-# has a process group of its own: where this script is ended, all that it has started ends, too.
+# has a process group of its own: where this script is ended, all that it has started ends, too. One that fails keeps none of the others
+# from being run.
 beside=$(mktemp)
 others=""
 trap '[ -z "$others" ] || kill -- "-$others" 2>/dev/null || true; rm -f "$beside"' EXIT
 set -m
 {
-  tests -race -short ./runtime/engine/native
+  failed=0
+  tests -race -short ./runtime/engine/native || failed=1
   export CGO_ENABLED=0 # as the released program is built
-  tests -run 'Memory|Watch|Transcripts' ./platform # the race detector multiplies memory, so these are left out above
-  scripts/test-python.sh
+  tests -run "^($apart)\$" ./platform || failed=1
+  scripts/test-python.sh || failed=1
+  exit "$failed"
 } >"$beside" 2>&1 </dev/null &
 others=$!
 set +m

@@ -9,10 +9,10 @@ import (
 	"github.com/disdel/disdel/internal/faults"
 )
 
-// killedJob is what workers of a kind of job are killed of.
+// killedJob is a kind of job whose workers are killed.
 type killedJob struct {
 	job    []byte
-	differ bool // two runs do
+	differ bool // two undisturbed runs of it come to different bits
 	kills  int
 }
 

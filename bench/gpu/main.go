@@ -29,9 +29,17 @@ const complaint = "gpu: "
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, complaint+err.Error())
+		fmt.Fprintln(os.Stderr, complaint+withHint(err))
 		os.Exit(1)
 	}
+}
+
+// withHint is what went wrong and what to do about it, where the error says that.
+func withHint(err error) string {
+	if e, says := errors.AsType[*disdel.Error](err); says && e.Hint != "" {
+		return err.Error() + "\nhint: " + e.Hint
+	}
+	return err.Error()
 }
 
 // settings are what the program was told.
@@ -78,20 +86,25 @@ func write(ctx context.Context, s settings, progress io.Writer) error {
 	defer file.Close() //nolint:errcheck // it was closed, or what it lacks has been said
 	out := io.MultiWriter(file, progress)
 	began := time.Now()
+	fmt.Fprintf(out, "# The engine for GPUs, %s\n\n", began.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "%s on %s/%s, %d processors\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	err = s.reporter(self, out, began).report(ctx, strings.Split(s.parts, ","))
+	fmt.Fprintf(out, "\n%v in all\n", time.Since(began).Round(time.Second))
+	if err != nil {
+		fmt.Fprintf(out, "\nfailed: %v\n", err)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// reporter makes a report by this program's file, as the settings say.
+func (s settings) reporter(self string, out io.Writer, began time.Time) reporter {
 	r := reporter{out: out, silence: s.silence, command: func(piece string) *exec.Cmd {
 		return exec.Command(self, "-piece", piece, "-python", s.python)
 	}}
 	if s.within > 0 {
 		r.until = began.Add(s.within)
 	}
-	fmt.Fprintf(out, "# The engine for GPUs, %s\n\n", began.UTC().Format(time.RFC3339))
-	fmt.Fprintf(out, "%s on %s/%s, %d processors\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	err = r.report(ctx, strings.Split(s.parts, ","))
-	fmt.Fprintf(out, "\n%v in all\n", time.Since(began).Round(time.Second))
-	if err != nil {
-		fmt.Fprintf(out, "\nfailed: %v\n", err)
-	}
-	return errors.Join(err, file.Close())
+	return r
 }
 
 // pair is the processor's backend and the GPU's.

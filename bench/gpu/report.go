@@ -115,7 +115,7 @@ func (r reporter) piece(ctx context.Context, name string) error {
 	if err == nil {
 		return nil
 	}
-	fmt.Fprintf(r.out, "\nFAILED: %s: %v\n", name, err)
+	fmt.Fprintf(r.out, "\nFAILED: %s: %s\n", name, withHint(err))
 	return fmt.Errorf("%s: %w", name, err)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -20,11 +21,12 @@ const afterKill = 5 * time.Second
 
 // watched runs a command and passes on what it prints. It returns Timeout for one that prints nothing for so long: it
 // is killed, and not waited for if it does not end. Where the context ends, so does the command. What it has started
-// ends with it, however it ends. Of one that fails, what it complained of is in the error.
+// ends with it, however it ends, and is no fault of one that has done its work. Of one that fails, what it complained
+// of is in the error.
 func watched(ctx context.Context, out io.Writer, cmd *exec.Cmd, silence time.Duration) error {
 	heard := &ear{out: out, sounds: make(chan struct{}, 1)}
 	defer heard.close()
-	var complaints bytes.Buffer // read once the command has ended
+	var complaints bytes.Buffer // read once the command has ended, since it is written until then
 	cmd.Stdout, cmd.Stderr = heard, &complaints
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second // for what it started and left, with its output open
@@ -38,7 +40,10 @@ func watched(ctx context.Context, out io.Writer, cmd *exec.Cmd, silence time.Dur
 	for {
 		select {
 		case err := <-ended:
-			kill(cmd) // what it has started and left: the next piece has the device for itself
+			kill(cmd)                              // what it has started and left: the next piece has the device for itself
+			if errors.Is(err, exec.ErrWaitDelay) { // it ended well, and what it left had its output open
+				return nil
+			}
 			if text := told(complaints.String()); err != nil && text != "" {
 				return &disdel.Error{Kind: disdel.Internal, Msg: text}
 			}
@@ -49,10 +54,14 @@ func watched(ctx context.Context, out io.Writer, cmd *exec.Cmd, silence time.Dur
 			end(cmd, ended)
 			return ctx.Err()
 		case <-quiet.C:
-			end(cmd, ended)
+			said := fmt.Sprintf("it printed nothing for %v, and was ended", silence)
+			if end(cmd, ended) {
+				if text := told(complaints.String()); text != "" {
+					said += "; it had complained: " + text
+				}
+			}
 			return &disdel.Error{
-				Kind: disdel.Timeout, Msg: fmt.Sprintf("it printed nothing for %v, and was ended", silence),
-				Hint: "nvidia-smi and dmesg (Xid) may say why; -silence waits longer",
+				Kind: disdel.Timeout, Msg: said, Hint: "nvidia-smi and dmesg (Xid) may say why; -silence waits longer",
 			}
 		}
 	}
@@ -63,12 +72,14 @@ func kill(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // where nothing is there, nothing has to be done
 }
 
-// end kills a command with all that it has started, and waits for it.
-func end(cmd *exec.Cmd, ended <-chan error) {
+// end kills a command with all that it has started, and waits for it. It tells whether it has ended.
+func end(cmd *exec.Cmd, ended <-chan error) bool {
 	kill(cmd)
 	select {
 	case <-ended:
+		return true
 	case <-time.After(afterKill):
+		return false
 	}
 }
 

@@ -126,7 +126,7 @@ func (a Array) plural() string {
 
 func finite(name string, values []float32) error {
 	for k, v := range values {
-		if v-v != 0 {
+		if v-v != 0 { // as of NaN and of what is infinite
 			return &disdel.Error{
 				Kind: disdel.Diverged, Op: "set weights",
 				Msg: fmt.Sprintf("value %d of %s is not finite", k, name),

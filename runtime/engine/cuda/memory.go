@@ -99,8 +99,7 @@ func sumsOf(p *plan.Plan) disdel.Bytes {
 func partsOf(p *plan.Plan) disdel.Bytes {
 	var most disdel.Bytes
 	for i := range p.Nodes {
-		op := p.Graph.Nodes[i].Op
-		if (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise && p.Spec.Training {
+		if p.Spec.Training && isProduct(p, i) {
 			most = max(most, kernel.Conv{Conv: convOf(p, i)}.Work())
 		}
 	}
@@ -111,13 +110,17 @@ func partsOf(p *plan.Plan) disdel.Bytes {
 // ready for, it has all that are plain, whatever the precision of steps.
 func hasProducts(p *plan.Plan) bool {
 	for i := range p.Nodes {
-		op := p.Graph.Nodes[i].Op
-		product := (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise
-		if product && (kernel.Conv{Conv: convOf(p, i)}).Plain() {
+		if isProduct(p, i) && (kernel.Conv{Conv: convOf(p, i)}).Plain() {
 			return true
 		}
 	}
 	return false
+}
+
+// isProduct tells whether a node is computed as a product of matrices.
+func isProduct(p *plan.Plan, i int) bool {
+	op := p.Graph.Nodes[i].Op
+	return (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise
 }
 
 // convOf is the geometry of a convolution or dense layer for weights in PyTorch's order. A dense layer behind an image

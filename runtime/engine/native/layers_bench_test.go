@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
@@ -18,27 +17,9 @@ import (
 // all steps, a line a layer, the most expensive first, and a sum for each kind of layer.
 // `go test -bench Layers/inceptionv3 -benchtime 5x`.
 func BenchmarkLayers(b *testing.B) {
-	for _, n := range []struct {
-		name  string
-		input []int
-		batch int
-	}{
-		{"lenet5", []int{1, 28, 28}, 64},
-		{"resnet18", []int{3, 32, 32}, 32},
-		{"resnet20-cifar", []int{3, 32, 32}, 32},
-		{"vgg16-cifar", []int{3, 32, 32}, 32},
-		{"resnet50", []int{3, 32, 32}, 32},
-		{"mobilenetv1", []int{3, 32, 32}, 32},
-		{"inceptionv3", []int{3, 96, 96}, 32},
-	} {
-		g, err := model.Build(disdel.Network{Name: n.name, Input: n.input, Classes: 10})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(n.name+"/step", func(b *testing.B) {
-			sgd := disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}}
-			timeLayers(b, g, engine.Spec{BatchSize: n.batch, Training: true, Optimizer: sgd})
-		})
+	for _, n := range benched {
+		g := benchedGraph(b, n.name, n.input)
+		b.Run(n.name+"/step", func(b *testing.B) { timeLayers(b, g, training(n.batch, 0)) })
 		b.Run(n.name+"/row", func(b *testing.B) { timeLayers(b, g, engine.Spec{BatchSize: 1}) })
 	}
 }
@@ -64,11 +45,7 @@ func (s *spent) least(step *spent, first bool) {
 }
 
 func timeLayers(b *testing.B, g *model.Graph, cfg engine.Spec) {
-	e := newEngine(b, g, cfg)
-	if err := e.Init(disdel.Init{Scheme: "he"}); err != nil {
-		b.Fatal(err)
-	}
-	x, y := batch(g, cfg.BatchSize, 1)
+	e, x, y := benchedEngine(b, g, cfg)
 	e.prepare(x, y, cfg.BatchSize, cfg.Training)
 	layers, step := make([]spent, len(e.layers)), make([]spent, len(e.layers))
 	job := func(w *kernel.Worker) { e.timed(w, step) }

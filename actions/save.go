@@ -1,0 +1,110 @@
+package actions
+
+import (
+	"context"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/runtime/engine"
+)
+
+// pauseOrSave stores the worker's state where its time is due, and tells whether the activation must end now. last: the
+// round has no more batches after this one in the epoch, and a pause would be worth less than the push.
+func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err error) {
+	if t.req.Probe {
+		return t.probed(), nil
+	}
+	now := t.call.host.now()
+	if t.near(ctx) && !(last && t.at.epoch+1 == t.req.Epochs) {
+		t.res.Paused = true
+		return true, t.save(ctx)
+	}
+	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
+		// a store without room for it costs only what a failure would
+		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// near tells whether the deadline is so near that a worker has to store its state and end.
+func (t *trainer) near(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	reserve := 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
+	if t.swap != nil { // it looks at the time so often while it waits for others
+		reserve += 2 * aggregator.IdleEvery
+	}
+	return limited && deadline.Sub(t.call.host.now()) < reserve
+}
+
+// saveShare is how many times as long as it took to store its state a worker trains before it does so again: over a
+// slow way to the store a large state takes longer than SaveEvery, and it would do nothing else.
+const saveShare = 4
+
+// saveTimed stores the worker's state and measures that. The time to the next one counts from its end.
+func (t *trainer) saveTimed(ctx context.Context, begun time.Time) error {
+	err := t.save(ctx)
+	t.saved = t.call.host.now()
+	t.storing = t.saved.Sub(begun)
+	return err
+}
+
+// The bounds of a probe: enough batches that the first, slow ones do not count for much, and no more time than a person
+// waits.
+const (
+	probeBatches = 50
+	probeTime    = 2 * time.Second
+)
+
+func (t *trainer) probed() bool {
+	t.res.Paused = t.at.done >= probeBatches || t.call.host.now().Sub(t.saved) >= probeTime
+	return t.res.Paused
+}
+
+// save stores all that a worker is inside its round.
+func (t *trainer) save(ctx context.Context) error {
+	all := t.arrays(func(engine.Role) bool { return true })
+	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
+	all = append(all, t.swap.state()...)
+	return t.store(ctx, t.midway(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
+}
+
+// carry stores what goes on with this worker in the next round.
+func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
+	if !t.carries() {
+		return nil
+	}
+	all := t.arrays(func(r engine.Role) bool {
+		return r == engine.Moment && t.req.Moments == disdel.StateKeep ||
+			r == engine.Statistic && t.req.Statistics == disdel.StateKeep
+	})
+	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)
+	next := t.req.ID()
+	next.Round++
+	defer t.call.host.free() // as in save
+	state := newWritten(all)
+	if err := t.store(ctx, next, true, state); err != nil || t.req.StateCheckpoint == "" {
+		return err
+	}
+	text, err := t.note(true)
+	if err != nil {
+		return err
+	}
+	if err := t.session.checkpointState(ctx, t.req, text, state.shapes, state.read); err != nil && ctx.Err() != nil {
+		return err
+	} else if err != nil {
+		t.res.Unsaved = disdel.AsError(err) // the round's checkpoint is not written then
+	}
+	return nil
+}
+
+// residual is what the last round's update lost on the wire.
+func (t *trainer) residual() disdel.Weights {
+	_, _, r := split(t.kept)
+	if r == nil {
+		return nil
+	}
+	return renamed(r, "", residualPrefix)
+}
