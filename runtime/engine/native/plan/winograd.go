@@ -70,7 +70,7 @@ func fitsSide(s winograd.Side, taps, outputs, pad, size int) bool {
 	if s.Taps != taps || pad < 0 || pad >= taps {
 		return false
 	}
-	return !s.IsWhole() || outputs == s.Out && pad == s.In-1
+	return !s.IsWhole() || size == s.In && outputs == s.Out && pad == s.In-1
 }
 
 // met is how many of a side's taps meet the image, of all outputs together.
