@@ -37,15 +37,18 @@ func TestIdleWeightsMoveAsAGradientOfZeroSays(t *testing.T) {
 		"momentum": {disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, Momentum: momentum}}, 0, 0.1, stays},
 		"adam":     {disdel.Optimizer{Adam: &disdel.Adam{LearningRate: rate}}, 0, 0, stays},
 		"decay": {
-			disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, WeightDecay: decay}}, 0, 0.1,
+			disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, WeightDecay: decay}},
+			0, 0.1,
 			func(w float64, _ int) float64 { return w * (1 - rate*decay) },
 		},
 		"adamw": {
-			disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: rate, WeightDecay: decay}}, 0, 0,
+			disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: rate, WeightDecay: decay}},
+			0, 0,
 			func(w float64, _ int) float64 { return w * (1 - rate*decay) },
 		},
 		"moments": {
-			disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, Momentum: momentum}}, 0.5, 0,
+			disdel.Optimizer{SGD: &disdel.SGD{LearningRate: rate, Momentum: momentum}},
+			0.5, 0,
 			func(w float64, step int) float64 { return w - rate*0.5*math.Pow(momentum, float64(step)) },
 		},
 	} {
@@ -109,6 +112,14 @@ func TestIdleTapsCostNothing(t *testing.T) {
 		BatchSize: 8, Training: true, Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
 	}
 	e := initialized(t, g, cfg)
+	if err := engine.SetWeights(e, engine.Weights(e)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range e.params {
+		if e.params[i].stirred {
+			t.Errorf("%s is moved by weights that were set", e.params[i].Name)
+		}
+	}
 	fill(t, e, 0.5)
 	if err := e.Reset(engine.Moment); err != nil {
 		t.Fatal(err)
