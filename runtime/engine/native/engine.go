@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/disdel/disdel"
@@ -26,6 +27,7 @@ type Engine struct {
 	rate  float64 // learning rate
 	steps int     // since ResetOptimizer
 	norms []float64
+	zeros []float32 // the gradients of idle taps, a part of them at a time
 
 	// One call's arguments and results, read and written by the team's workers.
 	x        []float32
@@ -111,6 +113,9 @@ func (e *Engine) build() {
 	e.losses, e.right = make([]float64, e.spec.BatchSize), make([]bool, e.spec.BatchSize)
 	e.buildParams()
 	e.norms = make([]float64, len(e.params))
+	if slices.ContainsFunc(e.params, func(p param) bool { return p.idleAt() < len(p.value) }) {
+		e.zeros = make([]float32, 4096)
+	}
 	e.layers = make([]layer, len(e.g.Nodes))
 	for i := range e.layers {
 		e.layers[i] = e.layer(i)

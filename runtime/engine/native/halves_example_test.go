@@ -25,6 +25,6 @@ func ExampleBackend_Footprint() {
 		fmt.Println(p, f.Sum(footprint.Activations), "of activations in", f.Total())
 	}
 	// Output:
-	// float32 51.4 MB of activations in 106 MB
-	// bf16 26.8 MB of activations in 82.7 MB
+	// float32 48.6 MB of activations in 101 MB
+	// bf16 25.4 MB of activations in 80.6 MB
 }

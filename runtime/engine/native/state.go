@@ -10,9 +10,9 @@ func (e *Engine) State() []engine.Array {
 	return engine.StateOf(&e.spec, &e.steps, func(i, moment int) engine.Values {
 		p := &e.params[i]
 		if moment < 0 {
-			return view{p, p.value, &e.stale}
+			return view{p, p.value, len(p.value), &e.stale}
 		}
-		return view{p, p.moments[moment], &e.stale}
+		return view{p, p.moments[moment], p.idleAt(), &e.stale}
 	})
 }
 
@@ -20,6 +20,7 @@ func (e *Engine) State() []engine.Array {
 type view struct {
 	param  *param
 	values []float32 // in the slab
+	idle   int       // where moments of idle taps begin; the end for weights
 	stale  *bool     // the engine's
 }
 
@@ -34,7 +35,12 @@ func (v view) WriteAt(src []float32, at int) {
 	if len(src) == v.param.Len() {
 		clear(v.values)
 	}
-	v.each(len(src), at, func(there, here int) { v.values[here] = src[there-at] })
+	v.each(len(src), at, func(there, here int) {
+		v.values[here] = src[there-at]
+		if here >= v.idle && v.values[here] != 0 {
+			v.param.stirred = true
+		}
+	})
 }
 
 // each calls f with the places of n values from at on, there and here.

@@ -34,6 +34,7 @@ func (e *Engine) resetMoments() {
 	for i := range e.params {
 		clear(e.params[i].moments[0])
 		clear(e.params[i].moments[1])
+		e.params[i].stirred = false
 	}
 	e.steps, e.scale = 0, 1
 }
@@ -41,32 +42,50 @@ func (e *Engine) resetMoments() {
 // SetSeed changes the seed of dropout: steps counted from zero again, round after round, would drop the same values.
 func (e *Engine) SetSeed(seed int64) { e.spec.Seed = seed }
 
-// update moves weights by their gradients.
+// update moves weights by their gradients. Those of idle taps have none, and stay where they are unless they decay or
+// an earlier engine's moments move them.
 func (e *Engine) update(w *kernel.Worker, params []*param) {
 	for _, p := range params {
 		if !p.Trainable {
 			continue
 		}
-		x, g := p.value[:p.used], p.grad[:p.used]
-		switch o := e.spec.Optimizer; {
-		case o.SGD != nil:
-			var velocity []float32
-			if o.SGD.Momentum != 0 {
-				velocity = p.moments[0][:p.used]
-			}
-			w.SGD(kernel.SGD{
-				Rate: e.rate, Decay: o.SGD.WeightDecay, Scale: e.scale, Momentum: o.SGD.Momentum,
-				Nesterov: o.SGD.Nesterov,
-			}, x, g, velocity)
-		case o.Adam != nil:
-			a := e.adam(o.Adam)
-			a.Decay = o.Adam.WeightDecay
-			w.Adam(a, x, g, p.moments[0][:p.used], p.moments[1][:p.used])
-		case o.AdamW != nil:
-			a := e.adam(o.AdamW)
-			a.DecoupledDecay = o.AdamW.WeightDecay
-			w.Adam(a, x, g, p.moments[0][:p.used], p.moments[1][:p.used])
+		e.move(w, p, 0, p.grad[:p.used])
+		if !p.stirred && !decays(e.spec.Optimizer) {
+			continue
 		}
+		for at := p.idleAt(); at < len(p.value); at += len(e.zeros) {
+			e.move(w, p, at, e.zeros[:min(len(e.zeros), len(p.value)-at)])
+		}
+	}
+}
+
+// decays tells whether an optimiser moves weights that have no gradient and never had one.
+func decays(o disdel.Optimizer) bool {
+	return o.SGD != nil && o.SGD.WeightDecay != 0 || o.Adam != nil && o.Adam.WeightDecay != 0 ||
+		o.AdamW != nil && o.AdamW.WeightDecay != 0
+}
+
+// move moves as many weights of an array as there are gradients, from an index in memory on.
+func (e *Engine) move(w *kernel.Worker, p *param, from int, gradients []float32) {
+	part := func(values []float32) []float32 { return values[from:][:len(gradients)] }
+	switch o := e.spec.Optimizer; {
+	case o.SGD != nil:
+		var velocity []float32
+		if o.SGD.Momentum != 0 {
+			velocity = part(p.moments[0])
+		}
+		w.SGD(kernel.SGD{
+			Rate: e.rate, Decay: o.SGD.WeightDecay, Scale: e.scale, Momentum: o.SGD.Momentum,
+			Nesterov: o.SGD.Nesterov,
+		}, part(p.value), gradients, velocity)
+	case o.Adam != nil:
+		a := e.adam(o.Adam)
+		a.Decay = o.Adam.WeightDecay
+		w.Adam(a, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
+	case o.AdamW != nil:
+		a := e.adam(o.AdamW)
+		a.DecoupledDecay = o.AdamW.WeightDecay
+		w.Adam(a, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
 	}
 }
 

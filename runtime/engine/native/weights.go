@@ -12,7 +12,8 @@ type param struct {
 	model.Param
 	value, grad []float32
 	moments     [2][]float32
-	used        int // values that an update touches
+	used        int  // values that have a gradient
+	stirred     bool // moments of idle taps are not all zero
 
 	conv      *plan.Conv // of convolutions and dense layers
 	depthwise bool
@@ -42,12 +43,20 @@ func (e *Engine) buildParams() {
 	}
 }
 
-// value0 is the exact length of the array in memory, slack included; the region may be rounded up.
+// value0 is the exact length of what computes in memory, slack included; the region may be rounded up.
 func (p *param) value0() int {
 	if len(p.Shape) > 1 {
 		return p.conv.WeightLen()
 	}
 	return p.conv.BiasLen()
+}
+
+// idleAt is where the weights of idle taps begin in memory, which end with the array; where there are none, its end.
+func (p *param) idleAt() int {
+	if p.conv == nil || p.conv.IdleLen() == 0 || len(p.Shape) == 1 {
+		return len(p.value)
+	}
+	return p.conv.WeightLen()
 }
 
 // flattened is the shape of the image that became the vector of a node.

@@ -62,6 +62,10 @@ type Conv struct {
 	ReLU       bool // of the output, forward
 	ActiveRows int  // lanes that hold rows, rounded up to whole vectors; 0 is all
 
+	// Idle is how many taps stand around those KH x KW that meet no pixel of the image, wherever the kernel stands. What
+	// they weigh is kept, and computes nothing.
+	Idle Border
+
 	// Winograd's algorithm, forward and for the gradient of the input; the zero value: by the definition.
 	Tile, BackTile winograd.Tile
 }
@@ -77,7 +81,7 @@ func Dense(in, units, lanes int) Conv {
 // Out is the shape of the output.
 func (c *Conv) Out() Image { return Image{C: c.Filters, H: c.OH, W: c.OW, Lanes: c.In.Lanes} }
 
-// Taps is the number of pixels of the kernel.
+// Taps is the number of pixels of the kernel, without those that are idle.
 func (c *Conv) Taps() int { return c.KH * c.KW }
 
 // Inner is the number of channels of a group.
@@ -98,8 +102,13 @@ func (c *Conv) GroupLen() int { return c.Blocks() * c.BlockLen() }
 // Slack is read, never used, behind weights by a tile that has more rows than there are channels.
 const Slack = 8 * vector
 
-// WeightLen is the number of values of the weights in memory.
+// WeightLen is the number of values of the weights in memory that compute, and of their gradient.
 func (c *Conv) WeightLen() int { return c.Groups*c.GroupLen() + Slack }
+
+// IdleLen is the number of weights of idle taps, which lie behind the others.
+func (c *Conv) IdleLen() int {
+	return ((c.Idle.Top+c.KH+c.Idle.Bottom)*(c.Idle.Left+c.KW+c.Idle.Right) - c.Taps()) * c.Inner() * c.Filters
+}
 
 // BiasLen is the number of values of the bias in memory: every group's filters are padded.
 func (c *Conv) BiasLen() int { return c.Groups*c.Blocks()*vector + Slack }
@@ -116,17 +125,27 @@ func (c *Conv) Active() int {
 }
 
 // Each calls f with the index of every weight in PyTorch's layout [filters][channels/groups][KH][KW] and in memory,
-// [group][filters/16][KH][KW][channels/groups][16].
+// [group][filters/16][KH][KW][channels/groups][16], and behind it those of idle taps in PyTorch's order.
 func (c *Conv) Each(f func(there, here int)) { c.Rows(0, c.Filters, f) }
 
 // Rows is Each for the filters from (included) to (not).
 func (c *Conv) Rows(from, to int, f func(there, here int)) {
+	there := from * (c.Inner()*c.Taps() + c.IdleLen()/c.Filters)
+	idle := c.WeightLen() + from*(c.IdleLen()/c.Filters)
 	for k := from; k < to; k++ {
 		g, kk := k/c.Outer(), k%c.Outer()
 		base := g*c.GroupLen() + kk/vector*c.BlockLen() + kk%vector
 		for ch := range c.Inner() {
-			for t := range c.Taps() {
-				f((k*c.Inner()+ch)*c.Taps()+t, base+(t*c.Inner()+ch)*vector)
+			for r := -c.Idle.Top; r < c.KH+c.Idle.Bottom; r++ {
+				for q := -c.Idle.Left; q < c.KW+c.Idle.Right; q++ {
+					if r < 0 || r >= c.KH || q < 0 || q >= c.KW {
+						f(there, idle)
+						idle++
+					} else {
+						f(there, base+((r*c.KW+q)*c.Inner()+ch)*vector)
+					}
+					there++
+				}
 			}
 		}
 	}

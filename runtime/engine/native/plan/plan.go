@@ -16,7 +16,7 @@ type Spec struct {
 	Exact     bool // convolutions go by their definition: no Winograd
 	Halves    bool // what a step of training keeps for its way back is bfloat16; inference is as without
 	// Plain is for an engine that computes a network by its own kernels: batches lie in lanes however few their rows are,
-	// and batch norms and ReLU6 are no other layer's work. It wants Exact, too.
+	// batch norms and ReLU6 are no other layer's work, and no tap is idle. It wants Exact, too.
 	Plain bool
 }
 
@@ -235,6 +235,9 @@ func (p *planner) conv(n *model.Node, v *Node) {
 		v.Depthwise = true
 		v.Pool = pool(n, in.Image, v.Image)
 	}
+	if !v.Depthwise && !p.Spec.Plain {
+		v.Conv.Trim()
+	}
 	if !v.Depthwise && !p.ByRows && !p.Spec.Exact {
 		v.Conv.Choose()
 	}
@@ -261,25 +264,25 @@ func (p *planner) params() {
 	p.buffers = make([]*buffer, 0, (3+p.Spec.Moments)*len(all)/2+len(p.g.Nodes))
 	for _, q := range all {
 		v := &p.Nodes[q.Node]
-		size := Padded(q.Len())
+		size, idle := Padded(q.Len()), 0
 		weight := len(q.Shape) > 1
 		switch op := p.g.Nodes[q.Node].Op; {
 		case op == model.OpConv && v.Depthwise:
 			size = Padded(q.Len())
 		case (op == model.OpConv || op == model.OpDense) && weight:
-			size = v.Conv.WeightLen()
+			size, idle = v.Conv.WeightLen(), Padded(v.Conv.IdleLen())
 		case op == model.OpConv || op == model.OpDense:
 			size = v.Conv.BiasLen()
 		}
 		out := Param{Param: q}
 		p.Params = append(p.Params, out)
 		k := len(p.Params) - 1
-		p.later(&p.Params[k].Value, Weights, q.Node, size, 0, p.end()+1)
+		p.later(&p.Params[k].Value, Weights, q.Node, size+idle, 0, p.end()+1)
 		if !p.Spec.Training || !q.Trainable {
 			continue
 		}
 		for m := range p.Spec.Moments {
-			p.later(&p.Params[k].Moments[m], Moments, q.Node, size, 0, p.end()+1)
+			p.later(&p.Params[k].Moments[m], Moments, q.Node, size+idle, 0, p.end()+1)
 		}
 		if p.Spec.KeepGrads {
 			p.later(&p.Params[k].Grad, Gradients, q.Node, size, len(p.g.Nodes), p.end()+1)
