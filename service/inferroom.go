@@ -18,8 +18,8 @@ const inferencePrefix = "infer-"
 func (j PoolJob) IsInference() bool { return strings.HasPrefix(string(j.Job), inferencePrefix) }
 
 // demand is what a question of so many parts asks the pool for: as many infer actions side by side as the pool can ever
-// hold, and as its tenant may have. They are its gang, as the train actions of a round are a job's. It returns OverLimit
-// where there can never be room for one.
+// hold, and as its tenant may have. They are its gang, as the train actions of a round are a job's. It returns
+// OverLimit where there can never be room for one.
 func (s *Service) demand(ctx context.Context, q *question, parts int) (d scheduler.Demand, err error) {
 	if s.queue.by == nil {
 		return d, nil

@@ -82,8 +82,8 @@ func TestAnInferenceWaitsForRoom(t *testing.T) {
 	}
 }
 
-// An inference that its tenant's quota never has room for is refused before its first line, so that whoever asked a server is
-// told by the status of its answer.
+// An inference that its tenant's quota never has room for is refused before its first line, so that whoever asked a
+// server is told by the status of its answer.
 func TestAnInferenceThatNeverFitsHasNoFirstLine(t *testing.T) {
 	all := pooled(t, t.TempDir(), 1024*disdel.MB, false)
 	s := all.Tenant("ann")

@@ -65,7 +65,8 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	action := disdel.ActionPlan{
-		Task: disdel.TaskInfer, Name: "killed/infer", Limits: disdel.Limits{Memory: 256 * disdel.MB, Timeout: disdel.Millis(time.Minute)},
+		Task: disdel.TaskInfer, Name: "killed/infer",
+		Limits: disdel.Limits{Memory: 256 * disdel.MB, Timeout: disdel.Millis(time.Minute)},
 	}
 	if err := w.executor.Prepare(t.Context(), "killed", []disdel.ActionPlan{action}); err != nil {
 		t.Fatal(err)

@@ -136,8 +136,8 @@ func TestNumbersThatAreNone(t *testing.T) {
 	}
 }
 
-// Texts that are kept of a block outlast it, though its memory comes to be another block's: here one with other texts of
-// the same length in the same places.
+// Texts that are kept of a block outlast it, though its memory comes to be another block's: here one with other texts
+// of the same length in the same places.
 func TestTextsOutlastTheirBlock(t *testing.T) {
 	half := 2 * (2*runtime.GOMAXPROCS(0) + 3) * blockBytes // more blocks than there are at a time
 	rows := func(row string) string { return strings.Repeat(row, half/len(row)) }
@@ -156,7 +156,8 @@ func TestTextsOutlastTheirBlock(t *testing.T) {
 		t.Errorf("the first row is %s", text)
 	}
 	text = "shade,size,y\ngrey,oops,cats\n" + rows("grey,1234,cats\n") + rows("pink,1234,dogs\n")
-	if _, err = (CSV{Source: dataset.TextSource("f", text)}.Input("a")); !strings.Contains(told(err), `"oops" is no number`) {
+	_, err = CSV{Source: dataset.TextSource("f", text)}.Input("a")
+	if !strings.Contains(told(err), `"oops" is no number`) {
 		t.Errorf("a text among numbers: %s", told(err))
 	}
 }

@@ -146,7 +146,8 @@ func (o *Ops) only(x *gorgonia.Node, value float32) (*gorgonia.Node, error) {
 }
 
 // LogisticLoss is the binary cross-entropy of logits z against targets, both of one shape, value by value:
-// -t log s(z) - (1-t) log(1-s(z)), computed as max(z, 0) - t z + log(1 + exp(-|z|)), which neither overflows nor loses digits.
+// -t log s(z) - (1-t) log(1-s(z)), computed as max(z, 0) - t z + log(1 + exp(-|z|)), which neither overflows nor loses
+// digits.
 func (o *Ops) LogisticLoss(z, target *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.against("logistic loss", z, target,
 		func(z, t float64) float64 { return math.Max(z, 0) - t*z + math.Log1p(math.Exp(-math.Abs(z))) },

@@ -68,7 +68,8 @@ func TestIdleWeightsMoveAsAGradientOfZeroSays(t *testing.T) {
 				for i, got := range weightsOf(t, e, "b.weight") {
 					want := c.want(float64(before[i]), step)
 					if d := math.Abs(float64(got) - want); isIdle(i) && !(d <= 1e-7*(1+math.Abs(want))) {
-						t.Fatalf("%s, %d threads, step %d: weight %d went from %v to %v, want %v", name, threads, step, i, before[i], got, want)
+						t.Fatalf("%s, %d threads, step %d: weight %d went from %v to %v, want %v", name, threads, step, i,
+							before[i], got, want)
 					} else if !isIdle(i) && got == before[i] {
 						t.Fatalf("%s: weight %d, which meets the image, stays", name, i)
 					}

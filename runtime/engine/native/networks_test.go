@@ -79,7 +79,8 @@ func networks() map[string]func(b *model.Builder) {
 		"idle taps": func(b *model.Builder) {
 			x := b.AdaptivePool("to2", b.Conv("a", 0, 5, model.Square(3, 1, 1), 1, true), 2)
 			x = b.Same("r", b.Conv("b", x, 4, window(5, 3, 2, 1, 1, 2, 2, 2, 2, 2), 1, true), model.OpReLU)
-			end(b, b.Conv("d", b.Conv("c", x, 6, model.Square(3, 1, 1), 2, true), 5, window(1, 3, 1, 1, 1, 2, 0, 0, 2, 2), 1, true))
+			x = b.Conv("c", x, 6, model.Square(3, 1, 1), 2, true)
+			end(b, b.Conv("d", x, 5, window(1, 3, 1, 1, 1, 2, 0, 0, 2, 2), 1, true))
 		},
 		"conv relu pool": func(b *model.Builder) {
 			end(b, b.Pool("p", b.Same("r", b.Conv("a", 0, 5, model.Square(3, 1, 0), 1, true), model.OpReLU), model.OpMaxPool,

@@ -11,9 +11,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
-// BenchmarkAlgorithms times convolutions that are drawn by each algorithm there is for them, forward and back, and tells
-// what is lost because the planner does not choose the fastest: the costs in package plan are fitted to its lines.
-// `go test -bench Algorithms -benchtime 1x`.
+// BenchmarkAlgorithms times convolutions that are drawn by each algorithm there is for them, forward and back, and
+// tells what is lost because the planner does not choose the fastest: the costs in package plan are fitted to its
+// lines. `go test -bench Algorithms -benchtime 1x`.
 func BenchmarkAlgorithms(b *testing.B) {
 	rng := rand.New(rand.NewPCG(12, 1))
 	w := NewTeam(Sets()[0], 1, 1).workers[0]

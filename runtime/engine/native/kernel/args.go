@@ -77,8 +77,8 @@ type tapArgs struct {
 	pixels, xPixel, yPixel int64
 }
 
-// winogradArgs are those of the transforms of a tile (see package winograd). The offsets of its pixels, of its outputs or
-// of the kernel's taps are listed by rows, as bytes from src of an input and of weights and from dst of an output. A
+// winogradArgs are those of the transforms of a tile (see package winograd). The offsets of its pixels, of its outputs
+// or of the kernel's taps are listed by rows, as bytes from src of an input and of weights and from dst of an output. A
 // panel has a row of width bytes for each channel, and point bytes lie between the panels of two points.
 type winogradArgs struct {
 	src, dst  unsafe.Pointer

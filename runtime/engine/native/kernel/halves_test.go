@@ -162,7 +162,9 @@ func everyTeam(t *testing.T, f func(t *testing.T, team *Team, rng *rand.Rand)) {
 // Rounding has Winograd's products forward and back take rounded weights, as if the caller had rounded them.
 func TestWinogradRoundsItsWeights(t *testing.T) {
 	everyTeam(t, func(t *testing.T, team *Team, rng *rand.Rand) {
-		for _, size := range []struct{ m, channels, filters, side int }{{2, 32, 48, 5}, {4, 32, 48, 6}, {3, 32, 48, 7}, {2, 64, 16, 2}} {
+		for _, size := range []struct{ m, channels, filters, side int }{
+			{2, 32, 48, 5}, {4, 32, 48, 6}, {3, 32, 48, 7}, {2, 64, 16, 2},
+		} {
 			m, in := winograd.Square(winograd.Short(size.m, 3)), Image{C: size.channels, H: size.side, W: size.side, Lanes: 16}
 			c := Conv{
 				In: in, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1, Left: 1, OH: size.side, OW: size.side, Groups: 1,

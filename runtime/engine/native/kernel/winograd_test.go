@@ -120,8 +120,8 @@ func winogradError(t winograd.Tile) float64 {
 
 // Winograd's algorithm is the convolution, forward and for its input and its weights, with any padding, at any size,
 // for some of the lanes; to the error that its matrices are known for, over the largest value: 2 parts in a million
-// with three and four points a side, 5 with five or along one side alone, 2 in 100,000 with six and seven. Threads do not
-// change a bit.
+// with three and four points a side, 5 with five or along one side alone, 2 in 100,000 with six and seven. Threads do
+// not change a bit.
 func TestWinogradIsTheConvolution(t *testing.T) {
 	for _, s := range Sets() {
 		for i, tile := range winograd.Tiles() {
@@ -174,8 +174,8 @@ func (k *winogradCase) isTheConvolution(t *testing.T, s Set, bound float64, add 
 	}
 }
 
-// What the planner chooses is an algorithm for the convolution, whatever its kernel, padding and image, among them such as
-// whole sides just do not fit; and each algorithm is chosen for some.
+// What the planner chooses is an algorithm for the convolution, whatever its kernel, padding and image, among them such
+// as whole sides just do not fit; and each algorithm is chosen for some.
 func TestChosenAlgorithmsAreTheConvolution(t *testing.T) {
 	chosen := map[winograd.Tile]bool{}
 	rng, kernels := rand.New(rand.NewPCG(9, 1)), []int{1, 3, 5, 7}
@@ -197,7 +197,8 @@ func TestChosenAlgorithmsAreTheConvolution(t *testing.T) {
 			continue
 		}
 		chosen[c.Tile] = true
-		newWinogradCase(rng, c, 5).isTheConvolution(t, Sets()[0], max(winogradError(c.Tile), winogradError(c.BackTile)), false)
+		bound := max(winogradError(c.Tile), winogradError(c.BackTile))
+		newWinogradCase(rng, c, 5).isTheConvolution(t, Sets()[0], bound, false)
 	}
 	for _, tile := range winograd.Tiles() {
 		if !chosen[tile] && !testing.Short() {

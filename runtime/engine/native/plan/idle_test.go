@@ -12,7 +12,8 @@ import (
 // drawnConv is a convolution of a small image by a kernel that may be larger.
 func drawnConv(rng *rand.Rand) Conv {
 	return Conv{
-		In: Image{C: 2, H: 1 + rng.IntN(4), W: 1 + rng.IntN(4), Lanes: 16}, Filters: 18, KH: 1 + rng.IntN(6), KW: 1 + rng.IntN(6),
+		In: Image{C: 2, H: 1 + rng.IntN(4), W: 1 + rng.IntN(4), Lanes: 16}, Filters: 18,
+		KH: 1 + rng.IntN(6), KW: 1 + rng.IntN(6),
 		SH: 1 + rng.IntN(3), SW: 1 + rng.IntN(3), DH: 1 + rng.IntN(3), DW: 1 + rng.IntN(3),
 		Top: rng.IntN(9), Left: rng.IntN(9), OH: 1 + rng.IntN(3), OW: 1 + rng.IntN(3), Groups: 1 + rng.IntN(2),
 	}

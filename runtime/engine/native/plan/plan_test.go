@@ -197,10 +197,12 @@ func TestWholeSidesFitThemselvesAlone(t *testing.T) {
 		t.Error("it does not fit its own side")
 	}
 	for name, change := range map[string]func(*Conv){
-		"pixels": func(c *Conv) { c.In.W = 5 }, "outputs": func(c *Conv) { c.OW = 5 }, "padding": func(c *Conv) { c.Left = 2 },
-		"taps": func(c *Conv) { c.KW = 5 }, "rows": func(c *Conv) { c.KH = 3 }, "stride": func(c *Conv) { c.SW = 2 },
-		"dilation": func(c *Conv) { c.DW = 2 }, "groups": func(c *Conv) { c.Groups = 2 }, "channels": func(c *Conv) { c.In.C = 8 },
-		"filters": func(c *Conv) { c.Filters = 24 },
+		"pixels": func(c *Conv) { c.In.W = 5 }, "outputs": func(c *Conv) { c.OW = 5 },
+		"padding": func(c *Conv) { c.Left = 2 },
+		"taps":    func(c *Conv) { c.KW = 5 }, "rows": func(c *Conv) { c.KH = 3 }, "stride": func(c *Conv) { c.SW = 2 },
+		"dilation": func(c *Conv) { c.DW = 2 }, "groups": func(c *Conv) { c.Groups = 2 },
+		"channels": func(c *Conv) { c.In.C = 8 },
+		"filters":  func(c *Conv) { c.Filters = 24 },
 	} {
 		c := fitting
 		if change(&c); c.Fits(line) {

@@ -2,15 +2,15 @@ package plan
 
 import "github.com/disdel/disdel/runtime/engine/native/winograd"
 
-// By Winograd's algorithm a tile of a convolution's outputs takes as many products for each channel and filter as it has
-// points, where the definition has one for each output and tap: images, kernels and outputs are transformed, which costs
-// sums, and rounds once more. Here an image's tiles become panels, one for each point, with channels as rows and the lanes
-// of 16 or 32 rows of the batch as columns; a kernel becomes a matrix for each point; and what is between them are the
-// products that everything else is computed with, too.
+// By Winograd's algorithm a tile of a convolution's outputs takes as many products for each channel and filter as it
+// has points, where the definition has one for each output and tap: images, kernels and outputs are transformed, which
+// costs sums, and rounds once more. Here an image's tiles become panels, one for each point, with channels as rows and
+// the lanes of 16 or 32 rows of the batch as columns; a kernel becomes a matrix for each point; and what is between
+// them are the products that everything else is computed with, too.
 
 // winogradCost is what an algorithm costs beside its products, in multiply-adds of one row of the batch: a tile of one
-// channel there, one of a filter back, and a kernel, which all rows share. Measured on one core of Zen 3 for F(2x2, 3x3)
-// and F(4x4, 3x3), of Zen 4 for the others.
+// channel there, one of a filter back, and a kernel, which all rows share. Measured on one core of Zen 3 for F(2x2,
+// 3x3) and F(4x4, 3x3), of Zen 4 for the others.
 type winogradCost struct {
 	tile                  winograd.Tile
 	input, output, kernel float64
@@ -32,8 +32,8 @@ func winogradCosts() []winogradCost {
 const winogradProduct = 1.1
 
 // winogradTile is the algorithm that costs least of those that fit, for a convolution of an image to h x w pixels; the
-// zero value: its definition does. taps is how many multiply-adds the definition has for a channel and a filter. It is the
-// same whatever the batch and the machine.
+// zero value: its definition does. taps is how many multiply-adds the definition has for a channel and a filter. It is
+// the same whatever the batch and the machine.
 func winogradTile(channels, filters, h, w, taps int, fits func(winograd.Tile) bool) winograd.Tile {
 	var best winograd.Tile
 	c, k := float64(channels), float64(filters)

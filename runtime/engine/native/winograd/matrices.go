@@ -8,16 +8,16 @@ import (
 // Matrix is [rows][columns].
 type Matrix [][]float64
 
-// Matrices transform what a side has: pixels and taps to points, [points][In] and [points][Taps], and points to outputs,
-// [Out][points]. For gradients they are used transposed.
+// Matrices transform what a side has: pixels and taps to points, [points][In] and [points][Taps], and points to
+// outputs, [Out][points]. For gradients they are used transposed.
 type Matrices struct{ Input, Kernel, Output Matrix }
 
 // infinity is the point where a polynomial's value is its last coefficient.
 var infinity = math.Inf(1)
 
 // points are those of so many, at which values are small and rounding errors with them: of all sets of 0, infinity and
-// pairs of 1, 2 and 1/2 that were tried, those with the least error of sums. A number and its negative follow each other,
-// which the generators make use of.
+// pairs of 1, 2 and 1/2 that were tried, those with the least error of sums. A number and its negative follow each
+// other, which the generators make use of.
 func points(n int) []float64 {
 	switch n {
 	case 1:

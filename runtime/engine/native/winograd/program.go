@@ -25,8 +25,8 @@ type Step struct {
 	Number   int // which of the program's
 }
 
-// Program multiplies a vector with a matrix, in few operations on registers: what generators write assembly of. Two rows
-// that differ in signs alone, as those of a number and its negative do, share two sums; so do two such columns.
+// Program multiplies a vector with a matrix, in few operations on registers: what generators write assembly of. Two
+// rows that differ in signs alone, as those of a number and its negative do, share two sums; so do two such columns.
 type Program struct {
 	In        int // of the vector, in registers 0 and up
 	Steps     []Step
@@ -79,7 +79,8 @@ func columnPairs(m Matrix) map[int]bool {
 	return pairs
 }
 
-// differInSigns tells that some elements of two rows are equal, others are each other's negative, and there are no more.
+// differInSigns tells that some elements of two rows are equal, others are each other's negative, and there are no
+// more.
 func differInSigns(a, b []float64) bool {
 	same, turned := false, false
 	for i := range a {

@@ -27,8 +27,8 @@ func drawn(rng *rand.Rand, n int) []float64 {
 	return out
 }
 
-// Each side's algorithm is a convolution, exactly: of a tile with its pixels around it, and of a whole side, around which
-// there is nothing.
+// Each side's algorithm is a convolution, exactly: of a tile with its pixels around it, and of a whole side, around
+// which there is nothing.
 func TestSidesAreConvolutions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, s := range []winograd.Side{

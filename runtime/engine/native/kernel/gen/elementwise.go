@@ -172,7 +172,8 @@ func (s isa) optimizers() {
 		s.fma(15, 2, 0)
 		s.store(0, m(dst, i))
 	})
-	// s0 -lr/(1-b1^t), s1 L2 decay, s2 scale, s3 b1, s4 1-b1, s5 b2, s6 1-b2, s7 1/sqrt(1-b2^t), s8 eps, s9 1 - lr x AdamW's decay
+	// s0 -lr/(1-b1^t), s1 L2 decay, s2 scale, s3 b1, s4 1-b1, s5 b2, s6 1-b2, s7 1/sqrt(1-b2^t), s8 eps, s9 1 - lr x
+	// AdamW's decay
 	s.each("adam", "is Adam and AdamW.", 1, func(args reg.Register) {
 		for i, r := range []int{15, 14, 13, 12, 11, 10, 9, 8, 7, 6} {
 			sc(args, i, r)

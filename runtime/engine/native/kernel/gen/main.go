@@ -1,6 +1,6 @@
-// Command gen writes the assembly of package kernel: the same kernels once for AVX-512 and once for AVX2 with FMA. It is a
-// module of its own, so that the generator's dependencies are nobody else's; of the house it takes package winograd, so that
-// its go.mod follows the versions of the house's (go mod tidy). Run it in its folder:
+// Command gen writes the assembly of package kernel: the same kernels once for AVX-512 and once for AVX2 with FMA. It
+// is a module of its own, so that the generator's dependencies are nobody else's; of the house it takes package
+// winograd, so that its go.mod follows the versions of the house's (go mod tidy). Run it in its folder:
 //
 //	go run . -out ../kernels_amd64.s
 //

@@ -188,8 +188,8 @@ func peak() {
 	}
 }
 
-// correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by lane.
-// Arguments are those of product: a and rs are x, b and ldb dy, k vectors of lanes (inner), middle pixels; c is
+// correlate is the tile of a weights' gradient with few filters: sums of products of rows of x and rows of dy, lane by
+// lane. Arguments are those of product: a and rs are x, b and ldb dy, k vectors of lanes (inner), middle pixels; c is
 // [rows][filters][16], added to.
 func (s isa) correlate(rows, filters int) {
 	args := s.function("correlate", "sums products of rows of x and of dy, lane by lane; see productArgs.")

@@ -207,7 +207,8 @@ func (s isa) startDepthwise(args, y, lane reg.Register, block, vectors int, at4 
 	Label(out)
 }
 
-// depthwise is y = the sum over taps of w x, channel by channel; it also makes the gradient of its input, with other lists.
+// depthwise is y = the sum over taps of w x, channel by channel; it also makes the gradient of its input, with other
+// lists.
 func (s isa) depthwise() {
 	for _, block := range []int{4, 1} {
 		args := s.function(fmt.Sprintf("depthwise%d_", block), "is y = the sum over taps of w x, a block of channels at a time.")

@@ -40,8 +40,8 @@ func (a *assembly) winograd(side winograd.Side, one bool) {
 	a.gather("winogradGather"+name, m.Kernel.Transposed().Program(), one)
 }
 
-// transform is a program at work: its vectors are pairs of registers, and behind them are those that hold its numbers, as
-// many as there are, and one for the others.
+// transform is a program at work: its vectors are pairs of registers, and behind them are those that hold its numbers,
+// as many as there are, and one for the others.
 type transform struct {
 	*assembly
 	winograd.Program
@@ -108,8 +108,8 @@ func (a *assembly) strip(args register, body func(lane register)) {
 	a.put("BLO %s", next)
 }
 
-// scattered calls f with the addresses of n pixels, the first of which is at an offset of the list and the others so many
-// further each.
+// scattered calls f with the addresses of n pixels, the first of which is at an offset of the list and the others so
+// many further each.
 func (a *assembly) scattered(base, offs register, n, first, step int, f func(p register, i int)) {
 	a.scope(func() {
 		p := a.register()
