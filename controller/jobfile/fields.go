@@ -371,8 +371,8 @@ var taskFields = []field{
 	},
 	{
 		path: "training.exact", form: toggle, def: "false", example: "true",
-		meaning: "Whether convolutions are computed by their definition alone. Otherwise those of 3 x 3 at stride 1 go by " +
-			"Winograd's algorithm where that is faster, whose results differ by rounding.",
+		meaning: "Whether convolutions are computed by their definition alone. Otherwise those at stride 1 go by " +
+			"Winograd's algorithm where there is one that is faster, whose results differ by rounding.",
 	},
 	{
 		path: "training.precision", form: text, oneOf: precisions, defBy: string(disdel.PrecisionFloat32),

@@ -113,7 +113,8 @@ func (e *Engine) build() {
 	e.losses, e.right = make([]float64, e.spec.BatchSize), make([]bool, e.spec.BatchSize)
 	e.buildParams()
 	e.norms = make([]float64, len(e.params))
-	if slices.ContainsFunc(e.params, func(p param) bool { return p.idleAt() < len(p.value) }) {
+	idle := func(p param) bool { return p.idleAt() < len(p.value) }
+	if e.spec.Training && slices.ContainsFunc(e.params, idle) {
 		e.zeros = make([]float32, 4096)
 	}
 	e.layers = make([]layer, len(e.g.Nodes))

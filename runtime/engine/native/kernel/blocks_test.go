@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/disdel/disdel/runtime/engine/native/winograd"
-
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // Blocks come from the table where the family is in it, else from the cache, within bounds.

@@ -74,9 +74,10 @@ func (w *Worker) backWeightsOf(c *Conv, x source, dy, dw, scratch []float32) {
 }
 
 // fetch reads this worker's part of the input's rows that output rows [i0, i1) were computed of, line after line: they
-// come from memory, where a step's way forward has left them, and tiles would wait for a few lines at a time.
+// come from memory, where a step's way forward has left them, and tiles would wait for a few lines at a time. A group
+// has only some of a row's channels, and is not fetched.
 func (w *Worker) fetch(c *Conv, x *source, i0, i1 int) {
-	if x.halves != nil {
+	if x.halves != nil || c.Groups > 1 {
 		return
 	}
 	from, to := c.InputRows(i0, i1)

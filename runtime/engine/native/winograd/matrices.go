@@ -17,7 +17,7 @@ var infinity = math.Inf(1)
 
 // points are those of so many, at which values are small and rounding errors with them: of all sets of 0, infinity and
 // pairs of 1, 2 and 1/2 that were tried, those with the least error of sums. A number and its negative follow each
-// other, which the generators make use of.
+// other, which programs make use of.
 func points(n int) []float64 {
 	switch n {
 	case 1:

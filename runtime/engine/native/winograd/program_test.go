@@ -52,7 +52,8 @@ func matrices() (out []winograd.Matrix) {
 	return out
 }
 
-// A program comes to the product with its matrix, in the 13 registers that AVX2 has beside what a transform needs.
+// A program comes to the product with its matrix, in the registers that AVX2 has beside what a transform needs and one
+// for its numbers.
 func TestProgramsAreTheirMatrices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	check := func(m winograd.Matrix) winograd.Program {
@@ -68,6 +69,11 @@ func TestProgramsAreTheirMatrices(t *testing.T) {
 	for _, m := range matrices() {
 		if p := check(m); p.Registers > 15 {
 			t.Errorf("%v takes %d registers", m, p.Registers)
+		}
+	}
+	for side := range winograd.Sides() { // outputs have a bias and a zero beside them
+		if p := side.Matrices().Output.Program(); p.Registers > 13 {
+			t.Errorf("the outputs of %s take %d registers", side.Name(), p.Registers)
 		}
 	}
 	for range 500 { // and so it does for whatever else there may be

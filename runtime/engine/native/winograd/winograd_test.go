@@ -59,8 +59,8 @@ func TestSidesAreConvolutions(t *testing.T) {
 	}
 }
 
-// The matrices of F(2, 3) and F(4, 3) are those of Lavin and Gray, 4.1 and 4.3, for the points 0, 1, -1, 2, -2 and
-// infinity, with the signs of their later tables.
+// The matrices of F(4, 3) are those of Lavin and Gray, 4.3, for the points 0, 1, -1, 2, -2 and infinity, with the signs
+// of their later tables.
 func TestMatricesAreThoseOfThePaper(t *testing.T) {
 	m := winograd.Short(4, 3).Matrices()
 	if got, want := fmt.Sprint(m.Input), "[[4 0 -5 0 1 0] [0 -4 -4 1 1 0] [0 4 -4 -1 1 0] [0 -2 -1 2 1 0] "+
@@ -92,6 +92,22 @@ func TestTilesHaveFewerProducts(t *testing.T) {
 		if products := tile.Out() * tile.Taps(); tile.Points() >= products {
 			t.Errorf("%v has %d products, and the definition %d", tile, tile.Points(), products)
 		}
+	}
+}
+
+// There is one assembly for a side, which knows whether it is along both sides of a tile, which are alike then, or along
+// one.
+func TestASideIsAlongBothOrAlongOne(t *testing.T) {
+	ones := map[winograd.Side]bool{}
+	for _, tile := range winograd.Tiles() {
+		side, one := tile.Side()
+		if !one && tile.H != tile.W {
+			t.Errorf("%v has two sides, and the assembly of one", tile)
+		}
+		if before, seen := ones[side]; seen && before != one {
+			t.Errorf("%v has the assembly of another kind of tile", tile)
+		}
+		ones[side] = one
 	}
 }
 

@@ -54,6 +54,9 @@ func (s isa) starting(args reg.Register, p winograd.Program, others int) transfo
 	if left := s.regs - p.Registers - others; t.held > left {
 		t.held, t.loaded = left-1, p.Registers+left-1
 	}
+	if t.held < 0 {
+		panic("no register is left for a transform's numbers")
+	}
 	for i := range t.held {
 		s.broadcast(at(t.numbers, 4*i), t.first+i)
 	}

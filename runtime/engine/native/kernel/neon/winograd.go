@@ -58,6 +58,9 @@ func (a *assembly) starting(args register, p winograd.Program, others int) trans
 	if left := 32 - t.first - others; t.held > left {
 		t.held, t.loaded = left-1, t.first+left-1
 	}
+	if t.held < 0 {
+		panic("no register is left for a transform's numbers")
+	}
 	registers := make([]int, t.held)
 	for i := range registers {
 		registers[i] = t.first + i
