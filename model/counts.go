@@ -18,43 +18,44 @@ func (o Op) String() string {
 func (g *Graph) Params() []Param {
 	out := make([]Param, 0, 2*len(g.Nodes))
 	for i := range g.Nodes {
-		out = append(out, g.nodeParams(i)...)
+		out = g.appendParams(out, i)
 	}
 	return out
 }
 
-func (g *Graph) nodeParams(i int) []Param {
+// appendParams appends the arrays of a node.
+func (g *Graph) appendParams(out []Param, i int) []Param {
 	n := &g.Nodes[i]
-	param := func(name string, trainable bool, shape ...int) Param {
-		return Param{Name: n.Name + "." + name, Node: i, Shape: shape, Trainable: trainable}
+	add := func(name string, trainable bool, shape ...int) {
+		out = append(out, Param{Name: n.Name + "." + name, Node: i, Shape: shape, Trainable: trainable})
 	}
-	var out []Param
 	switch n.Op {
 	case OpCustom:
-		return customParams(i, n)
+		return append(out, customParams(i, n)...)
 	case OpFactors:
-		return factorParams(i, n.Sparse)
+		return append(out, factorParams(i, n.Sparse)...)
 	case OpLinear:
-		out = []Param{param("weight", true, 1, g.in(n)[0])}
+		add("weight", true, 1, g.in(n)[0])
 	case OpConv:
-		out = []Param{param("weight", true, n.Filters, g.in(n)[0]/n.Groups, n.Kernel.H, n.Kernel.W)}
+		add("weight", true, n.Filters, g.in(n)[0]/n.Groups, n.Kernel.H, n.Kernel.W)
 	case OpDense:
-		out = []Param{param("weight", true, n.Units, g.in(n)[0])}
+		add("weight", true, n.Units, g.in(n)[0])
 	case OpBatchNorm:
 		c := n.Out[0]
-		out = make([]Param, 0, 4)
 		if !n.NoScale {
-			out = append(out, param("weight", true, c))
+			add("weight", true, c)
 		}
 		if !n.NoCenter {
-			out = append(out, param("bias", true, c))
+			add("bias", true, c)
 		}
-		return append(out, param("running_mean", false, c), param("running_var", false, c))
+		add("running_mean", false, c)
+		add("running_var", false, c)
+		return out
 	default:
-		return nil
+		return out
 	}
 	if n.Bias {
-		out = append(out, param("bias", true, n.Out[0]))
+		add("bias", true, n.Out[0])
 	}
 	return out
 }
@@ -99,10 +100,12 @@ func weighs(o Op) bool {
 // Count counts every layer of a graph.
 func (g *Graph) Count() Counts {
 	c := Counts{Layers: make([]LayerCount, 0, len(g.Nodes))}
+	var params []Param // of a layer at a time
 	for i := 1; i < len(g.Nodes); i++ {
 		n := &g.Nodes[i]
 		l := LayerCount{Name: n.Name, Op: n.Op.String(), Output: n.Out, Outputs: int64(n.Out.Len()), MACs: g.macs(n)}
-		for _, p := range g.nodeParams(i) {
+		params = g.appendParams(params[:0], i)
+		for _, p := range params {
 			if p.Trainable {
 				l.Trainable += int64(p.Len())
 			} else {

@@ -25,7 +25,7 @@ func (g *Graph) TableI() (parameters, activations int64) {
 			parameters += int64(g.in(n)[0])*int64(n.Units) + int64(n.Units)
 			activations += int64(n.Out.Len())
 		case OpCustom:
-			for _, p := range g.nodeParams(i) {
+			for _, p := range g.appendParams(nil, i) {
 				if p.Trainable {
 					parameters += int64(p.Len())
 				}

@@ -422,15 +422,17 @@ func TestOtherWaysThroughTheHouse(t *testing.T) {
 	d.nothingStays()
 }
 
-// count is the activations of a task at a level that succeeded: on busy machines some are retried, or paused.
+// count is how many members of rounds have done a task at a level, however many activations each took: on busy machines
+// some are retried, and some are paused and go on in others.
 func (doc *resultDocument) count(task string, level int) int {
-	n := 0
+	type member struct{ round, member int }
+	done := map[member]bool{}
 	for _, a := range doc.Actions {
 		if a.Task == task && a.Level == level && a.Outcome == disdel.OutcomeSuccess.String() {
-			n++
+			done[member{a.Round, a.Member}] = true
 		}
 	}
-	return n
+	return len(done)
 }
 
 const ownJob = `apiVersion: disdel/v1

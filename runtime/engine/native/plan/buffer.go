@@ -68,8 +68,9 @@ func (p *planner) place() {
 		}
 		return a.size > b.size
 	})
-	bottom := 0                                // the end of what lives forever: that comes first, and leaves no gaps
-	placed := make([]*buffer, 0, len(p.Nodes)) // the rest, by offset
+	bottom := 0 // the end of what lives forever: that comes first, and leaves no gaps
+	first := slices.IndexFunc(order, func(b *buffer) bool { return !forever(b) })
+	placed := make([]*buffer, 0, len(order)-max(first, 0)) // the rest, by offset
 	for _, b := range order {
 		at := p.free(b, placed, bottom)
 		b.offset = at

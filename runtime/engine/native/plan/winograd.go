@@ -16,8 +16,8 @@ type winogradCost struct {
 	input, output, kernel float64
 }
 
-func winogradCosts() []winogradCost {
-	return []winogradCost{
+func winogradCosts() [7]winogradCost {
+	return [...]winogradCost{
 		{winograd.Square(winograd.Short(2, 3)), 100, 60, 10},
 		{winograd.Square(winograd.Short(3, 3)), 150, 110, 16},
 		{winograd.Square(winograd.Short(4, 3)), 220, 170, 22},
