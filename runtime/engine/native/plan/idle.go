@@ -4,10 +4,10 @@ package plan
 // computes with one tap of nine, whose weights then lie side by side, and the others cost nothing.
 func (c *Conv) Trim() {
 	first, end := meeting(c.KH, c.OH, c.SH, c.DH, c.Top, c.In.H)
-	c.Idle.Top, c.Idle.Bottom = first, c.KH-end
+	c.Idle.Top, c.Idle.Bottom = c.Idle.Top+first, c.Idle.Bottom+c.KH-end
 	c.Top, c.KH = c.Top-first*c.DH, end-first
 	first, end = meeting(c.KW, c.OW, c.SW, c.DW, c.Left, c.In.W)
-	c.Idle.Left, c.Idle.Right = first, c.KW-end
+	c.Idle.Left, c.Idle.Right = c.Idle.Left+first, c.Idle.Right+c.KW-end
 	c.Left, c.KW = c.Left-first*c.DW, end-first
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -48,6 +49,10 @@ func TestIdleTapsMeetNothing(t *testing.T) {
 		}
 		if c.Top < 0 || c.Left < 0 || c.KH < 1 || c.KW < 1 || c.KH+c.Idle.Top+c.Idle.Bottom != whole.KH {
 			t.Fatalf("%+v became %+v", whole, c)
+		}
+		again := c
+		if again.Trim(); again != c {
+			t.Fatalf("%+v became %+v the second time", c, again)
 		}
 		last := func(met [][3]int, tap int) bool {
 			return slices.ContainsFunc(met, func(m [3]int) bool { return m[1] == tap })
@@ -107,4 +112,15 @@ func TestPlainPlansHaveNoIdleTaps(t *testing.T) {
 			t.Errorf("%+v: %d idle weights of %d", s, idle, want)
 		}
 	}
+}
+
+// A kernel of 3 x 3 with padding meets a single pixel by its middle tap alone.
+func ExampleConv_Trim() {
+	c := Conv{
+		In: Image{C: 4, H: 1, W: 1, Lanes: 16}, Filters: 16, KH: 3, KW: 3, SH: 1, SW: 1, DH: 1, DW: 1, Top: 1, Left: 1,
+		OH: 1, OW: 1, Groups: 1,
+	}
+	c.Trim()
+	fmt.Println(c.Taps(), "tap computes;", c.IdleLen(), "weights of", 9*4*16, "are idle")
+	// Output: 1 tap computes; 512 weights of 576 are idle
 }
