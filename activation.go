@@ -29,6 +29,15 @@ type Invocation struct {
 	Queue Millis `json:"-"`
 }
 
+// Expected is the likely peak that it was planned with, as Estimate.Expected is that of the plan. Old records have only
+// what the limit was set from.
+func (i *Invocation) Expected() Bytes {
+	if i.Likely > 0 {
+		return i.Likely
+	}
+	return i.Estimate
+}
+
 // Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.
 type Activation struct {
 	ID ActivationID `json:"activation"`
@@ -54,6 +63,8 @@ type Activation struct {
 	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
 	Suspected bool `json:"memorySuspected,omitempty"`
+	// Recovered is how OpenWhisk says that it failed, where its update was complete in the store and was taken.
+	Recovered string `json:"recovered,omitempty"`
 	// DevicePeak is what it held of an accelerator's memory, with its context as far as that is known; 0: nothing, or
 	// unknown.
 	DevicePeak Bytes `json:"devicePeakBytes,omitempty"`

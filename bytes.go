@@ -30,7 +30,7 @@ func (b Bytes) Gigabytes() float64 { return float64(b) / float64(GB) }
 func (b Bytes) String() string {
 	switch v := float64(b); {
 	case b < 0:
-		return "-" + (-b).String()
+		return "-" + (-max(b, -math.MaxInt64)).String() // the smallest int64 has no negative
 	case b < KB:
 		return fmt.Sprintf("%d B", int64(b))
 	case b < MB:

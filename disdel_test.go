@@ -209,6 +209,16 @@ func TestSchedulesReadBackFromJSON(t *testing.T) {
 }
 
 // What is too much by a little does not read as just enough.
+func TestEverySizePrints(t *testing.T) {
+	for size, want := range map[disdel.Bytes]string{
+		math.MinInt64: "-8589934592 GB", math.MaxInt64: "8589934592 GB", -disdel.MB: "-1.00 MB", 0: "0 B",
+	} {
+		if got := size.String(); got != want {
+			t.Errorf("%d prints %q, want %q", int64(size), got, want)
+		}
+	}
+}
+
 func TestSizesAreToldApart(t *testing.T) {
 	for _, c := range []struct {
 		b, other disdel.Bytes

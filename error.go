@@ -82,8 +82,17 @@ const (
 	CodeLostReference Code = "lostReference"
 	CodeDeadline      Code = "deadline"   // the job's own deadline has passed
 	CodeOverBudget    Code = "overBudget" // the job's next round does not fit its resources.maxCost
-	CodeNoJob         Code = "noJob"      // the history has no job by this name
-	CodeSucceeded     Code = "succeeded"  // a job that has succeeded cannot be gone on with
+	// the machine that an action ran on has no accelerator that it may use; kind Unavailable, for another one may have
+	CodeNoDevice Code = "noDevice"
+	// a store that the job needs did not answer, or refused it: it ended, and a resume goes on once the store is there
+	CodeStoreGone Code = "storeGone"
+	// the job's weights or a checkpoint could not be written: it ended, and a resume goes on at the newest checkpoint
+	CodeUnkept       Code = "unkept"
+	CodeNoJob        Code = "noJob"        // the history has no job by this name
+	CodeUnreadable   Code = "unreadable"   // the job's record is damaged, or of another version; it can be deleted
+	CodeSucceeded    Code = "succeeded"    // a job that has succeeded cannot be gone on with
+	CodeNoCheckpoint Code = "noCheckpoint" // the storage has none of the checkpoints that a job's record tells of
+	CodeElsewhere    Code = "elsewhere"    // a job is to be resumed at another place than the one where it ran
 	// an accelerator's memory was too little, not the action's; kind OOM
 	CodeDeviceMemory Code = "deviceMemory"
 )

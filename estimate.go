@@ -73,6 +73,17 @@ type Estimate struct {
 	Notes  []string        `json:"notes,omitempty"`
 }
 
+// Peak is the interval of the estimate. Where it gives none, the total is the likely peak, and low and high are 0.
+func (e Estimate) Peak() Interval[Bytes] {
+	if e.Likely == 0 {
+		return Interval[Bytes]{Likely: e.Total}
+	}
+	return Interval[Bytes]{Low: e.Low, Likely: e.Likely, High: e.High}
+}
+
+// Expected is the likely peak: the figure that every screen calls the estimate of an action.
+func (e Estimate) Expected() Bytes { return e.Peak().Likely }
+
 // MemoryPart is bytes of a category.
 type MemoryPart struct {
 	Name  string `json:"name"`

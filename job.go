@@ -338,6 +338,22 @@ func (o Optimizer) Rate() float64 {
 	}
 }
 
+// WithRate is the same optimiser with another learning rate.
+func (o Optimizer) WithRate(rate float64) Optimizer {
+	switch {
+	case o.SGD != nil:
+		sgd := *o.SGD
+		sgd.LearningRate, o.SGD = rate, &sgd
+	case o.Adam != nil:
+		adam := *o.Adam
+		adam.LearningRate, o.Adam = rate, &adam
+	case o.AdamW != nil:
+		adam := *o.AdamW
+		adam.LearningRate, o.AdamW = rate, &adam
+	}
+	return o
+}
+
 // Moments is how many values an optimiser keeps for every weight.
 func (o Optimizer) Moments() int {
 	switch {

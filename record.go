@@ -199,7 +199,10 @@ type Record struct {
 	Model       *ModelRef    `json:"model,omitempty"`
 	Failure     *Error       `json:"failure,omitempty"`
 	Origin      *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
-	Outages     []Outage     `json:"outages,omitempty"`
+	// Place is where the job runs: the flags of the command line that lead there, whoever gave them, without passwords.
+	// nil: not known, as in records of earlier versions and of tenants. Empty: all of it is embedded.
+	Place   []Option `json:"place,omitzero"`
+	Outages []Outage `json:"outages,omitempty"`
 
 	// every one that was begun, oldest first; none in records of earlier versions
 	Stages []Stage `json:"stages,omitempty"`
@@ -245,6 +248,14 @@ func (r *Record) ByUse() float64 {
 		held += r.Activations[i].HeldGBs()
 	}
 	return held * float64(n+r.Omitted) / float64(n)
+}
+
+// Quota is what is left of a namespace's invocations of this minute, and who waits for the next one.
+type Quota struct {
+	PerMinute int       `json:"perMinute"` // 0: unknown
+	Left      int       `json:"left"`
+	Until     time.Time `json:"until"`             // when the next minute begins
+	Waiting   []string  `json:"waiting,omitempty"` // ids of invocations that wait for it
 }
 
 // Outage is a time in which OpenWhisk did not answer.

@@ -1,6 +1,9 @@
 package disdel
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Span is a part of a job's training: the epochs and batches that a round is, for one worker.
 type Span struct {
@@ -68,4 +71,64 @@ func (a *Activation) Whole() (Millis, bool) {
 	}
 	ran := max(0, last.At-a.WaitTime)
 	return ran + Millis(each*float64(all-done)), true
+}
+
+// What tells a stall from slow work: heartbeats come several times a second, and later only where a batch takes longer.
+const (
+	leastSilence   = Millis(1500 * time.Millisecond)
+	silenceInBeats = 3 // longest times between two heartbeats
+)
+
+// Stall is where an activation stopped answering long before its timeout ended it.
+type Stall struct {
+	At        Millis // time of the last heartbeat, since the activation's start
+	Silence   Millis // from then to its end
+	Done, All int    // batches at the last heartbeat; 0: its heartbeats tell none
+}
+
+// Text says where the heartbeats stopped: "its heartbeats stopped after 0.2 s, at 5 of 50 batches".
+func (s Stall) Text() string {
+	text := fmt.Sprintf("its heartbeats stopped after %.1f s", s.At.Seconds())
+	if s.All > 0 {
+		text += fmt.Sprintf(", at %d %% of its work", 100*s.Done/s.All)
+	}
+	return text
+}
+
+// Stalled tells whether an activation that ran into its timeout had stopped answering long before. Its heartbeats ended
+// although work was left, and their pace says that the timeout was long enough for all of it. Such an activation was
+// frozen or cut off; it is no sign that the work needs more time.
+func (a *Activation) Stalled() (Stall, bool) {
+	n := len(a.Beats)
+	if a.Outcome != OutcomeTimeout || n == 0 {
+		return Stall{}, false
+	}
+	last, ran := a.Beats[n-1], a.Duration
+	if ran <= 0 {
+		ran = a.Limits.Timeout
+	}
+	s := Stall{At: max(0, last.At-a.WaitTime)}
+	s.Silence = ran - s.At
+	s.Done, s.All = a.ProgressAt(last)
+	if a.Task != TaskAggregate && (s.Done == 0 || s.Done >= s.All) { // what comes before and after batches has no beats
+		return s, false
+	}
+	if s.Silence < max(leastSilence, silenceInBeats*a.beatGap()) {
+		return s, false
+	}
+	whole, told := a.Whole()
+	return s, !told || whole <= a.Limits.Timeout
+}
+
+// beatGap is the longest time between two heartbeats, and between two batches.
+func (a *Activation) beatGap() Millis {
+	var gap Millis
+	for i := 1; i < len(a.Beats); i++ {
+		gap = max(gap, a.Beats[i].At-a.Beats[i-1].At)
+	}
+	last := a.Beats[len(a.Beats)-1]
+	if done, _ := a.ProgressAt(last); done > 0 {
+		gap = max(gap, (last.At-a.WaitTime)/Millis(done))
+	}
+	return gap
 }

@@ -14,15 +14,12 @@ import (
 // the action's limit at which the runtime would stop the process. Memory outside the Go heap (the program's data, an
 // engine's slab) is subtracted. The setting is the process's, which is alone in its container.
 //
-// Platforms have a least limit, which is far above the estimate of a small action. There the collector gets some ease,
-// and nothing is given back to the system: nobody else could use that memory, and a round of few batches would spend
-// most of its time on giving it back.
+// Platforms have a least limit, which is far above the estimate of a small action. There nothing is given back to the
+// system between phases: nobody else could use that memory, and a round of few batches would spend most of its time on
+// giving it back. The collector's limit is the same whatever the action's, so that the peak is, too.
 func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
-	if h.relaxed {
-		estimate += ease
-	}
 	target := limit / 100 * 96
 	if estimate > 0 {
 		target = min(target, estimate)
@@ -78,12 +75,8 @@ func (h *Host) free() {
 	}
 }
 
-// ease saves two thirds of the collector's work. It doubles the heap at most, which in a small action stays within the
-// margin of its estimate.
-const (
-	small = 12 * disdel.MB
-	ease  = 16 * disdel.MB
-)
+// small is the largest estimate of an action that may keep its garbage between phases.
+const small = 12 * disdel.MB
 
 // leastHeap is what no bound may go below: the collector would run all the time.
 const leastHeap = 6 * disdel.MB

@@ -26,7 +26,7 @@ type Host struct {
 	warm    bool
 	found   int          // processors of the container, before actions choose their threads
 	limit   disdel.Bytes // of the container's memory, see Within
-	relaxed bool         // the action is small, its limit far above its estimate: the collector may take its time
+	relaxed bool         // the action is small, its limit far above its estimate: garbage is kept between phases
 	shard   shardCache
 	built   engineCache
 	store   storeCache

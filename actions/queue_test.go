@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
@@ -68,7 +69,7 @@ func (b *bench) result(req disdel.TrainRequest) (res disdel.TrainResult) {
 	b.t.Helper()
 	u, err := b.board.UpdateMeta(b.t.Context(), req.ID())
 	if err == nil {
-		err = json.Unmarshal([]byte(u.Meta[resultKey]), &res)
+		err = json.Unmarshal([]byte(u.Meta[aggregator.ResultKey]), &res)
 	}
 	if err != nil {
 		b.t.Error(err)

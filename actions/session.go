@@ -91,9 +91,6 @@ func owner() string {
 	return os.Getenv("__OW_ACTIVATION_ID") + "/" + hex.EncodeToString(b)
 }
 
-// resultKey is where an update carries the result of the train action that made it.
-const resultKey = "result"
-
 // delivered is the result of work that another activation has delivered, as far as the store still knows it.
 func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.TrainResult, err error) {
 	u, err := s.store.UpdateMeta(ctx, id)
@@ -103,7 +100,7 @@ func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.
 	if err != nil {
 		return res, err
 	}
-	if err := json.Unmarshal([]byte(u.Meta[resultKey]), &res); err != nil {
+	if err := json.Unmarshal([]byte(u.Meta[aggregator.ResultKey]), &res); err != nil {
 		return res, &disdel.Error{
 			Kind: disdel.Corrupt, Code: disdel.CodeLostUpdate, Op: "read update " + id.String(), Job: id.Job, Subject: &id,
 			Msg: "it does not say what it came of", Err: err,

@@ -159,7 +159,7 @@ func (t *trainer) push(ctx context.Context) error {
 	}
 	update := disdel.Update{
 		ID: t.req.ID(), Samples: float64(max(1, t.res.Samples)), // who found the queue empty has everybody's weights
-		Meta: map[string]string{resultKey: string(said)},
+		Meta: map[string]string{aggregator.ResultKey: string(said)},
 	}
 	if !t.req.Wire.Differences() {
 		if err := t.carry(ctx, nil); err != nil {

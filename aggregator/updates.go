@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -84,6 +85,27 @@ func (s *Store) UpdateMeta(ctx context.Context, id disdel.UpdateID) (disdel.Upda
 		return disdel.Update{}, s.countDamage(ctx, id.Job, err)
 	}
 	return disdel.Update{ID: id, Attempt: h.attempt, Fence: h.fence, Samples: h.samples, Meta: h.meta}, nil
+}
+
+// ResultKey is where an update carries the result of the train action that made it.
+const ResultKey = "result"
+
+// Delivered returns what an update says that it came of, a TrainResult, or of a mean an AggregateResult, without having
+// any action run. It returns false where no update is committed.
+func (s *Store) Delivered(ctx context.Context, id disdel.UpdateID) (result json.RawMessage, there bool, err error) {
+	u, err := s.UpdateMeta(ctx, id)
+	if errors.Is(err, disdel.NotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if id.Level == 0 {
+		text := u.Meta[ResultKey]
+		return json.RawMessage(text), json.Valid([]byte(text)), nil
+	}
+	result, err = json.Marshal(disdel.AggregateResult{Weight: u.Samples, Duplicate: true})
+	return result, err == nil, wrap(err, "read update", id.String())
 }
 
 // referenceID gives references the envelope of updates, at a level that no tree reaches.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func (r *run) account(e Event) Event {
 	case GrantedEvent:
 		e.Moment = r.now()
 		return e
-	case StartedEvent, StepsEvent, CanceledEvent, DeadlineEvent: // the loop makes these itself
+	case StartedEvent, StepsEvent, CanceledEvent, DeadlineEvent, StoreGoneEvent: // the loop makes these itself
 	}
 	return e
 }
@@ -40,6 +41,7 @@ func (r *run) now() Moment {
 func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	now := r.now()
 	a.Beats = r.beats(a)
+	explainStall(&a)
 	out := a
 	r.pending--
 	r.closed(a.Invocation)
@@ -54,6 +56,19 @@ func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	r.ledger.add(r.rec, a)
 	r.observe(Notice{Ended: &a})
 	return out, now
+}
+
+// explainStall has a failure say that an activation stopped answering. The executor sees its newest heartbeat alone.
+func explainStall(a *disdel.Activation) {
+	stall, stalled := a.Stalled()
+	if !stalled || a.Failure == nil {
+		return
+	}
+	failure := *a.Failure
+	failure.Msg = fmt.Sprintf("it stopped answering: %s, and OpenWhisk ended it after its timeout of %v", stall.Text(),
+		a.Limits.Timeout)
+	failure.Hint = "look at the machine that it ran on, then submit the job as it is; a longer timeout is of no use"
+	a.Failure = &failure
 }
 
 // billed has the record say what the job has cost.
@@ -121,6 +136,7 @@ func (r *run) roundOver(round disdel.Round, byClass *disdel.ByClass) {
 		r.rec.Accuracy = *round.Accuracy
 	}
 	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		r.withinQuota(f)
 		f.Used = estimator.UsedAhead(r.rec, f)
 		f.Goal = estimator.GoalAhead(r.rec, f, r.spec.Past)
 		r.observe(Notice{Forecast: f})

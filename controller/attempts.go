@@ -116,7 +116,7 @@ func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan)
 		job.Training.Batch, plan.BatchSize = nil, 0
 	}
 	n := scheduler.Attempts{Job: t.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes}
-	if t.answered(a) {
+	if t.answered(a) || e.firstDeath(a) {
 		n.Job = 0
 	}
 	return scheduler.Decide(scheduler.RemedyInput{
@@ -131,7 +131,7 @@ func (t *attempts) tried(a disdel.Activation, job disdel.Job) {
 		e.platform++
 	} else {
 		e.counted++
-		if !t.answered(a) {
+		if !t.answered(a) && !e.firstDeath(a) {
 			t.retries++
 		}
 	}
@@ -139,6 +139,13 @@ func (t *attempts) tried(a disdel.Activation, job disdel.Job) {
 		e.crashes++
 	}
 	t.efforts[a.Slot()] = e
+}
+
+// firstDeath tells whether a process died that had not died before for this slot in the round. Its machine may have
+// been to blame, so it does not count against the job's retries. Those of the worker in the round bound a process that
+// always dies.
+func (e effort) firstDeath(a disdel.Activation) bool {
+	return e.crashes == 0 && a.FailureKind() == disdel.Crashed && !a.Suspected
 }
 
 // answered tells whether the limit that a failed activation lacked has been raised since, after another action of its

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -137,5 +138,29 @@ func TestALostDeltaBeginsTheRoundAnew(t *testing.T) {
 		if again, ok := o.(InvokeOrder); !ok || again.Invocation.Attempt != 2 {
 			t.Errorf("%+v", o)
 		}
+	}
+}
+
+// Containers that are killed now and then, more often in all than a job's retries, do not end it: what a machine does
+// is no failure of the job's. A process that dies again and again in one round ends it.
+func TestKilledContainersDoNotCountAgainstTheJob(t *testing.T) {
+	for _, deaths := range []int{1, 100} {
+		in(t, func(t *testing.T, s *surroundings) {
+			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				a, err := passes(ctx, inv)
+				if inv.Task == disdel.TaskTrain && inv.Attempt <= deaths {
+					a.Outcome, a.Result, a.Peak = disdel.OutcomeDeveloperError, nil, disdel.MB
+					a.Failure = &disdel.Error{Kind: disdel.Crashed, Msg: "killed"}
+				}
+				return a, err
+			}
+			spec := runSpec(3, 6)
+			spec.Job.Reliability.Retries.Limit = 2
+			rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+			if err != nil || (rec.Status == disdel.StatusSucceeded) != (deaths == 1) {
+				t.Errorf("%d deaths of each worker in each round: %v after %d rounds: %v, %v", deaths, rec.Status,
+					len(rec.Rounds), rec.Failure, err)
+			}
+		})
 	}
 }

@@ -16,8 +16,10 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 	if r.phaseOpen[inv.Task]++; r.phaseOpen[inv.Task] == 1 {
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
-	r.invoked(inv, r.c.cfg.Now().Add(after))
+	work, stop := context.WithCancelCause(work)
+	r.invoked(inv, r.c.cfg.Now().Add(after), stop)
 	r.running.Go(func() {
+		defer stop(nil)
 		e := r.attend(work, inv, after)
 		r.events <- e
 	})
@@ -74,13 +76,21 @@ func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Dur
 		return refused(inv, err)
 	}
 	r.log.WithFields(logrus.Fields{"action": inv.Action, "activation": id, "round": inv.Round}).Debug("invoked")
+	select {
+	case r.accepted <- inv:
+	case <-r.delays.Done():
+	}
+	began := r.c.cfg.Now()
 	a, err := r.c.cfg.Invoker.Wait(work, inv, id)
+	if err != nil && errors.Is(context.Cause(work), errDelivered) {
+		a, err = r.withoutRecord(context.WithoutCancel(work), inv, id, began), nil
+	}
 	if err != nil {
 		e := refused(inv, err)
 		e.Activation.ID = id
 		return e
 	}
-	return EndedEvent{Activation: a}
+	return EndedEvent{Activation: r.rescued(work, a)}
 }
 
 // prepare creates the action of an invocation whose limits no action has yet.

@@ -28,7 +28,6 @@ type barrier struct {
 	levels  []disdel.Level
 	members [][]standing               // by level, then member
 	results map[int]disdel.TrainResult // of workers
-	partial bool                       // a worker's part of the round's checkpoint is missing: it would be no whole one
 }
 
 func newBarrier(plan disdel.Plan) *barrier {
@@ -57,7 +56,7 @@ func (b *barrier) top() disdel.Slot {
 
 // trained takes what a worker has delivered.
 func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot) {
-	b.results[worker], b.partial = r, b.partial || r.Unsaved != nil
+	b.results[worker] = r
 	if r.Left > 0 {
 		b.members[0][worker] = left
 		return b.advance(0, worker)

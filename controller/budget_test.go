@@ -131,10 +131,10 @@ func TestNothingPassesABudget(t *testing.T) {
 		end  func(context.Context, disdel.Invocation) (disdel.Activation, error)
 		says string
 	}{
-		"training":    {heeding(time.Second), " of worker 0 is next"},
-		"aggregation": {slowMean, "the aggregate action of round 1 is next"},
-		"an attempt":  {crash(disdel.OutcomeDeveloperError), "another attempt would take about 0.3 more"},
-		"a timeout":   {crash(disdel.OutcomeTimeout), "another attempt would take about"},
+		"training":    {heeding(time.Second), "leg 3 of worker 0 would take about"},
+		"aggregation": {slowMean, "another attempt to aggregate round 1 would take about"},
+		"an attempt":  {crash(disdel.OutcomeDeveloperError), "another attempt of worker 0 would take about"},
+		"a timeout":   {crash(disdel.OutcomeTimeout), "another attempt of worker 0 would take about"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, s *surroundings) {
@@ -185,7 +185,7 @@ func TestWhatIsLeftIsGivenToLegs(t *testing.T) {
 	})
 }
 
-// A round that its budget stops a job in is kept where the store outlives the job: what still runs comes to its end,
+// A round that its budget stops a job in is kept where the store outlives the job: nothing runs any more,
 // the store is not swept, and a resume with the same work takes it up. One with another work, or of a store that ends
 // with the job, trains the round anew, which the failure says.
 func TestARoundThatABudgetStoppedIsKept(t *testing.T) {
@@ -207,14 +207,7 @@ func TestARoundThatABudgetStoppedIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, s *surroundings) {
-				s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
-					if inv.Member == 1 {
-						return heeding(time.Minute)(ctx, inv)
-					}
-					a, err := lasting(300*time.Millisecond)(ctx, inv)
-					a.Outcome, a.Result, a.Failure = disdel.OutcomeTimeout, nil, &disdel.Error{Kind: disdel.Timeout}
-					return a, err
-				}
+				s.end = heeding(time.Minute)
 				spec := runSpec(2, 3)
 				one := budgeted(3, 6)
 				spec.Job.Resources = one.Job.Resources
@@ -232,8 +225,8 @@ func TestARoundThatABudgetStoppedIsKept(t *testing.T) {
 				if swept := slices.Contains(s.calls, "sweep"); swept == c.keeps {
 					t.Errorf("swept: %t", swept)
 				}
-				if slices.Contains(s.calls, "cancel") == c.keeps {
-					t.Errorf("what still ran was to end by itself: %v", s.calls)
+				if slices.Contains(s.calls, "cancel") {
+					t.Errorf("something still ran when the budget ended the job: %v", s.calls)
 				}
 				s.calls, s.end = nil, nil
 				spec.Job.Resources.MaxCost, spec.Resumes = 60, 1
@@ -324,8 +317,7 @@ func TestAKeptRoundCostsWhatIsLeftOfIt(t *testing.T) {
 		b.resumed(3, &disdel.Halfway{Round: 3, Spent: 7}, there)
 		m := NewManager(budgeted(12, 100))
 		m.budget = b
-		inv := disdel.Invocation{Task: disdel.TaskTrain}
-		if cost := m.asks(inv, disdel.Activation{}).cost; there && cost != 3 || !there && cost != 10 {
+		if cost := m.wholeRound().cost; there && cost != 3 || !there && cost != 10 {
 			t.Errorf("there: %t; %g GB-s are next, of rounds of %g", there, cost, m.budget.round)
 		}
 		m.budget.spent = 41
@@ -372,8 +364,8 @@ func TestARoundThatTheStoreDoesNotKeep(t *testing.T) {
 	})
 }
 
-// What still runs of a job that its budget stopped comes to its end, but not beyond the job's deadline.
-func TestTheDeadlineEndsWhatABudgetLets(t *testing.T) {
+// A worker that finds too little of the budget waits while others run, but not beyond the job's deadline.
+func TestTheDeadlineEndsWhatWaitsForABudget(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
 			if inv.Member == 1 {
@@ -388,7 +380,7 @@ func TestTheDeadlineEndsWhatABudgetLets(t *testing.T) {
 		run.cfg.Keeps = true
 		began := time.Now()
 		rec, err := run.Run(t.Context(), spec, disdel.DataInfo{})
-		if took := time.Since(began); err != nil || rec.Halfway == nil || took < 20*time.Second || took > 30*time.Second {
+		if took := time.Since(began); err != nil || rec.Failure.Code != disdel.CodeDeadline || took < 20*time.Second || took > 30*time.Second {
 			t.Errorf("after %v: %v, %v, %+v", took, rec.Failure, err, rec.Halfway)
 		}
 	})

@@ -19,7 +19,7 @@ func (r *run) close(ctx context.Context) error {
 		}
 		return err
 	})
-	if !r.keep(ctx) {
+	if !r.keep(ctx) && !r.storeIsGone() {
 		r.bestEffort(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
 			_, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID)
 			return err
@@ -37,7 +37,9 @@ func (r *run) close(ctx context.Context) error {
 
 // advise puts what will let the job pass into its failure, as its report will say it.
 func (r *run) advise() {
-	if f := r.rec.Failure; f == nil || f.Code == disdel.CodeOverBudget { // the Manager has said how much
+	f := r.rec.Failure
+	if f == nil || f.Code == disdel.CodeOverBudget || f.Code == disdel.CodeUnkept || f.Code == disdel.CodeStoreGone {
+		// the failure itself says what to do
 		return
 	}
 	hint := advice.For(r.rec).Hint()

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -21,6 +22,8 @@ type Invoker interface {
 	Remove(ctx context.Context, pkg string) error
 	// Outage says since when the platform does not answer, why, and until when it is waited for; false where it answers.
 	Outage() (disdel.Outage, bool)
+	// Quota says what is left of this minute's invocations, and which of a job's wait for the next minute.
+	Quota(job disdel.JobID) disdel.Quota
 }
 
 // Recorder keeps records.
@@ -30,6 +33,8 @@ type Recorder interface {
 
 // Board is the job's place in the store that its actions share.
 type Board interface {
+	// Check tells whether the store answers and takes writes.
+	Check(ctx context.Context, job disdel.JobID) error
 	// Progress is the last heartbeat of every action.
 	Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progress, error)
 	// Cancel asks the job's actions to stop at their next heartbeat.
@@ -42,6 +47,9 @@ type Board interface {
 	LetGo(ctx context.Context, job disdel.JobID, round, member int) error
 	// Sweep deletes everything the job left.
 	Sweep(ctx context.Context, job disdel.JobID) (int, error)
+	// Delivered is what an update says that it came of, a TrainResult or an AggregateResult, once it is complete; false
+	// where it is not there.
+	Delivered(ctx context.Context, id disdel.UpdateID) (result json.RawMessage, there bool, err error)
 	// Keep marks what the job leaves as kept for a later run of it, which knows the mark.
 	Keep(ctx context.Context, job disdel.JobID, mark string) error
 	// TakeUp tells whether what was kept under a mark is there, and readies it for the job to go on with.
@@ -94,6 +102,7 @@ type Notice struct {
 	Forecast *disdel.Forecast   // of what is left, just before the round that it was made after
 	Outage   *Outage
 	Waiting  *Waiting
+	Quota    *QuotaWait
 }
 
 // Controller runs jobs. It is safe for concurrent use by several jobs.

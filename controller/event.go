@@ -66,13 +66,20 @@ type DeadlineEvent struct {
 	Err *disdel.Error
 }
 
+// StoreGoneEvent says that the store has not worked for as long as is waited for it.
+type StoreGoneEvent struct {
+	Moment
+	Err *disdel.Error
+}
+
 func (m Moment) when() Moment { return m }
 
-func (StartedEvent) event()  {}
-func (EndedEvent) event()    {}
-func (RefusedEvent) event()  {}
-func (StepsEvent) event()    {}
-func (GrantedEvent) event()  {}
-func (AlarmEvent) event()    {}
-func (CanceledEvent) event() {}
-func (DeadlineEvent) event() {}
+func (StartedEvent) event()   {}
+func (EndedEvent) event()     {}
+func (RefusedEvent) event()   {}
+func (StepsEvent) event()     {}
+func (GrantedEvent) event()   {}
+func (AlarmEvent) event()     {}
+func (CanceledEvent) event()  {}
+func (DeadlineEvent) event()  {}
+func (StoreGoneEvent) event() {}

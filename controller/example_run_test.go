@@ -21,14 +21,20 @@ type instant struct{}
 func (instant) Prepare(context.Context, string, []disdel.ActionPlan) error { return nil }
 func (instant) Remove(context.Context, string) error                       { return nil }
 func (instant) Outage() (disdel.Outage, bool)                              { return disdel.Outage{}, false }
+func (instant) Quota(disdel.JobID) disdel.Quota                            { return disdel.Quota{} }
 func (instant) Save(context.Context, *disdel.Record) error                 { return nil }
 func (instant) Cancel(context.Context, disdel.JobID) error                 { return nil }
+func (instant) Check(context.Context, disdel.JobID) error                  { return nil }
 func (instant) EndMember(context.Context, disdel.JobID, int, int) error    { return nil }
 func (instant) LetGo(context.Context, disdel.JobID, int, int) error        { return nil }
 func (instant) Forget(context.Context, disdel.JobID, int) error            { return nil }
 func (instant) Sweep(context.Context, disdel.JobID) (int, error)           { return 0, nil }
 func (instant) Keep(context.Context, disdel.JobID, string) error           { return nil }
 func (instant) Discard(context.Context, string) error                      { return nil }
+
+func (instant) Delivered(context.Context, disdel.UpdateID) (json.RawMessage, bool, error) {
+	return nil, false, nil
+}
 
 func (instant) TakeUp(context.Context, disdel.JobID, string) (bool, error) { return false, nil }
 

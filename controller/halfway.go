@@ -45,7 +45,7 @@ func (m *Manager) halfway() *disdel.Halfway {
 		return nil
 	}
 	h := &disdel.Halfway{Round: m.round, Spent: spent}
-	if m.spec.Keeps && m.newestCheckpoint() == m.round && m.spec.Job.Distribution.Exchange == nil && !m.barrier.partial {
+	if m.spec.Keeps && m.newestCheckpoint() == m.round && m.spec.Job.Distribution.Exchange == nil {
 		h.Work = m.spec.digest(m.round)
 	}
 	return h
@@ -61,6 +61,7 @@ func (b *budget) resumed(rounds int, halfway *disdel.Halfway, there bool) {
 	}
 	if rounds > 0 {
 		b.round = (b.spent - done) / float64(rounds)
+		b.cheapest, b.rounds = b.round, rounds
 	}
 	if there {
 		b.began, b.done = b.spent-done, done
@@ -115,7 +116,6 @@ func (r *run) keep(ctx context.Context) bool {
 		return false
 	}
 	h := *r.rec.Halfway
-	h.Spent += r.cost.Used - r.usedAtEnd
 	h.Mark, h.Until = "", time.Time{}
 	r.rec.Halfway = &h
 	if h.Work == "" {
@@ -142,24 +142,5 @@ func (r *run) failureSays(text string) {
 		told := *f
 		told.Msg += text
 		r.rec.Failure = &told
-	}
-}
-
-// letEnd waits for what still runs of a job that its budget has stopped. All of it is within the budget; a worker that
-// ends, or stores its state, has done nothing in vain. Who cancels the job meanwhile ends that, and so does the job's
-// deadline.
-func (r *run) letEnd(ctx context.Context) {
-	if end := r.endsAt(); !end.IsZero() {
-		var stop context.CancelFunc
-		ctx, stop = context.WithDeadline(ctx, end)
-		defer stop()
-	}
-	for r.pending > 0 {
-		select {
-		case e := <-r.events:
-			r.account(e)
-		case <-ctx.Done():
-			return
-		}
 	}
 }

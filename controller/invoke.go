@@ -8,33 +8,32 @@ import (
 )
 
 // invoke makes the next attempt of a slot.
-func (m *Manager) invoke(s disdel.Slot) InvokeOrder {
-	return m.order(s, m.attempts.next(s, m.round), alone)
-}
+func (m *Manager) invoke(s disdel.Slot) InvokeOrder { return m.order(s, m.attempts.next(s, m.round)) }
 
 func (m *Manager) invokeAll(slots []disdel.Slot) []Order {
 	out := make([]Order, len(slots))
 	for i, s := range slots {
-		out[i] = m.order(s, m.attempts.next(s, m.round), len(slots)-i)
+		out[i] = m.invoke(s)
 	}
 	return out
 }
 
-// order waits for the end of an invocation of s from now on, with which so many are made that were not yet, it among
-// them.
-func (m *Manager) order(s disdel.Slot, e effort, beside int) InvokeOrder {
-	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.attempts.limits[s.Task]}
-	limits, _ := m.spec.limits(s.Task, w)
-	may := m.budget.share(s.Task, m.among(s, beside))
-	w.hold = m.budget.hold(limits, may)
+// order waits for the end of an invocation of s from now on.
+func (m *Manager) order(s disdel.Slot, e effort) InvokeOrder {
+	inv := m.built(s, e, 0)
+	m.attempts.await(s, e, inv.ID)
+	return InvokeOrder{Invocation: inv}
+}
+
+// built is the invocation of a slot that the budget holds for so long; 0: for as long as its timeout.
+func (m *Manager) built(s disdel.Slot, e effort, hold disdel.Millis) disdel.Invocation {
+	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.attempts.limits[s.Task], hold: hold}
 	inv := m.invocation(s, w)
 	inv.ID = invocationID(w, s)
 	if m.publish {
 		inv.ID += Written
 	}
-	m.budget.begins(inv, may)
-	m.attempts.await(s, e, inv.ID)
-	return InvokeOrder{Invocation: inv}
+	return inv
 }
 
 // invocation is what a slot's action is asked to do.
@@ -69,7 +68,7 @@ func (m *Manager) from(round int) string {
 // is there until the model is evaluated.
 func (m *Manager) checkpoint(s disdel.Slot) string {
 	switch {
-	case s != m.barrier.top() || m.publish || m.barrier.partial:
+	case s != m.barrier.top() || m.publish:
 		return ""
 	case m.last && m.spec.Plan.HeldOut > 0 && m.spec.Job.Reliability.CheckpointEvery > 0:
 		return m.spec.checkpoint(m.spec.Plan.Rounds, "reference")
@@ -96,7 +95,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	m.watch.trained(a.Member, r)
 	e, stalled := m.attempts.nextLeg(a.Slot(), r.BatchesDone, r.Waited)
 	if !stalled {
-		return []Order{m.order(a.Slot(), e, alone)}
+		return []Order{m.order(a.Slot(), e)}
 	}
 	a.Outcome = disdel.OutcomeTimeout
 	a.Failure = &disdel.Error{

@@ -60,6 +60,7 @@ func (m *Manager) stepsMade(list []disdel.Progress) (orders []Order) {
 	}
 	steps, mean := l.take(m.round, list)
 	stay := l.there
+	l.rule.Holds = scheduler.Worsens(m.course.seen) != ""
 	for i := 0; i < steps && stay == l.there; i++ { // those after a change would be of as many as before
 		stay = min(stay, l.rule.Step(mean))
 	}

@@ -36,6 +36,7 @@ type Manager struct {
 	alarms     int  // set so far
 	alarmed    bool // the newest alarm is of this round
 	stopped    string
+	unpaid     step          // what the budget did not pay, and ended the job
 	resumed    *disdel.Round // which an earlier run of the job had trained
 
 	rollbacks int // times the job went back because the store had lost weights
@@ -44,6 +45,9 @@ type Manager struct {
 
 // NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
 func NewManager(spec Spec) *Manager {
+	if spec.Began == 0 {
+		spec.Began = spec.Plan.Workers
+	}
 	m := &Manager{
 		spec: spec, course: newCourse(spec), attempts: newAttempts(), evaluations: newEvaluations(spec), saved: spec.From,
 		budget: newBudget(spec.Job), gang: gang{stage: spec.Before},
@@ -102,6 +106,8 @@ func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
 		return m.finish(disdel.StatusCanceled, e.Err), of
 	case DeadlineEvent:
 		return m.fail(e.Err), of
+	case StoreGoneEvent:
+		return m.fail(e.Err), of
 	}
 	return nil, of
 }
@@ -110,7 +116,7 @@ func (m *Manager) activationEnded(a disdel.Activation) []Order {
 	if a.Task == "" { // the package could not be made
 		return m.fail(explained(a, ""))
 	}
-	m.budget.over(a)
+	m.budget.over(a, m.spec.Plan.WorkerBatch(&m.spec.Job))
 	if !m.attempts.awaits(a) {
 		m.duplicates++ // a late duplicate, or one that another attempt has taken the place of, changes nothing
 		return nil
@@ -145,6 +151,9 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	}
 	m.watch.trained(a.Member, r)
 	next := m.barrier.trained(a.Member, r)
+	if r.Unsaved != nil {
+		return m.unkept(a, r.Unsaved)
+	}
 	m.lookAtTarget()
 	if r.Left > 0 { // the others are not near their end for that
 		return m.invokeAll(next)
@@ -168,6 +177,9 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 			m.saved.Round = m.spec.Plan.Rounds // nothing is left to train, wherever it stopped
 		}
 		orders = append(orders, CheckpointOrder{Checkpoint: *r.Saved, Round: m.roundSoFar()})
+	}
+	if r.Unsaved != nil && !m.final(a.Slot()) { // else the model itself is there
+		return append(orders, m.unkept(a, r.Unsaved)...)
 	}
 	if m.publish {
 		return append(orders, m.wrote(r)...)

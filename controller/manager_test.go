@@ -90,6 +90,9 @@ func worded(e Event, word func(*disdel.Error) *disdel.Error) Event {
 	case DeadlineEvent:
 		e.Err = word(e.Err)
 		return e
+	case StoreGoneEvent:
+		e.Err = word(e.Err)
+		return e
 	case GrantedEvent:
 		e.Err = word(e.Err)
 		return e

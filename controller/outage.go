@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -11,9 +10,6 @@ import (
 const (
 	// outageInterval is the time between what an onlooker is told of one outage.
 	outageInterval = 15 * time.Second
-	// quietAfter is how long an action may give no sign before the onlooker is told; told again it is whenever that has
-	// doubled.
-	quietAfter = 10 * time.Second
 	// maxOutages is what a record keeps.
 	maxOutages = 100
 )
@@ -23,15 +19,6 @@ type Outage struct {
 	disdel.Outage               // Until is when it is given up, or when it was over
 	For           time.Duration // so far
 	Over          bool
-}
-
-// Waiting is what an onlooker is told of invocations that OpenWhisk has accepted and that give no sign: they may wait
-// behind others, whoever those are, or be starting, and OpenWhisk has no record of either.
-type Waiting struct {
-	Invocations []disdel.Invocation
-	For         time.Duration // of the one that waits longest
-	// what the pool has to hold for the largest to start, where nobody knows what it holds; 0: it does hold that
-	Pool disdel.Bytes
 }
 
 // outages is what the loop knows of OpenWhisk's silence.
@@ -73,37 +60,6 @@ func (r *run) outageOver(o disdel.Outage) {
 		r.rec.Outages = slices.Clone(r.rec.Outages)
 		r.rec.Outages[n-1] = o
 	}
-}
-
-// lookAtQuiet tells of actions that were invoked a while ago and give no sign. Aggregations may have none to give.
-func (r *run) lookAtQuiet() {
-	if r.outages.now != nil {
-		return
-	}
-	now := r.c.cfg.Now()
-	told := Waiting{}
-	for _, w := range r.watched {
-		if w.ended || w.beaten || w.inv.Task == disdel.TaskAggregate {
-			continue
-		}
-		quiet := now.Sub(w.since) - time.Duration(w.inv.Queue)
-		if quiet < max(quietAfter, 2*w.told) {
-			continue
-		}
-		w.told = quiet
-		told.For = max(told.For, quiet)
-		told.Invocations = append(told.Invocations, w.inv)
-		if r.rec.Plan.Platform.Pool == 0 && !r.served {
-			told.Pool = max(told.Pool, w.inv.Limits.Memory)
-		}
-	}
-	if len(told.Invocations) == 0 {
-		return
-	}
-	slices.SortFunc(told.Invocations, func(a, b disdel.Invocation) int {
-		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Member, b.Member))
-	})
-	r.observe(Notice{Waiting: &told})
 }
 
 // endsAt is when the job's own deadline passes; zero: it has none.

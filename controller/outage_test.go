@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 	"sync"
@@ -185,4 +186,153 @@ func TestWhatGivesNoSignIsTold(t *testing.T) {
 			t.Errorf("%+v within %v", waits, time.Since(begun))
 		}
 	})
+}
+
+// beating is a board whose train actions send a heartbeat every 300 ms until they freeze.
+func beating(freezes time.Time) func(context.Context) ([]disdel.Progress, error) {
+	begun := time.Now()
+	return func(context.Context) ([]disdel.Progress, error) {
+		at := time.Now()
+		if at.After(freezes) {
+			at = freezes
+		}
+		beats := at.Sub(begun) / (300 * time.Millisecond)
+		if beats == 0 {
+			return nil, nil
+		}
+		return []disdel.Progress{{
+			Task: disdel.TaskTrain, Batch: int(beats), Batches: 1000, Epoch: 1,
+			UnixMs: begun.Add(beats * 300 * time.Millisecond).UnixMilli(),
+		}}, nil
+	}
+}
+
+// Who freezes after heartbeats is told of within 3 s of the first one that is missing, and again when they come again.
+func TestMissingHeartbeatsAreToldWithinSeconds(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		begun := time.Now()
+		freezes := begun.Add(5 * time.Second)
+		s.see = thaws(begun, freezes, begun.Add(30*time.Second))
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			if inv.Task == disdel.TaskTrain {
+				time.Sleep(40 * time.Second)
+			}
+			return passes(ctx, inv)
+		}
+		c, _ := s.observed()
+		var told []Waiting
+		var when []time.Duration
+		c.cfg.Observe = func(n Notice) {
+			if n.Waiting != nil {
+				told, when = append(told, *n.Waiting), append(when, time.Since(freezes))
+			}
+		}
+		rec, err := c.Run(t.Context(), runSpec(1, 1), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded {
+			t.Fatal(err)
+		}
+		if len(told) < 2 || !told[0].Stopped || when[0] > 3*time.Second || told[0].All != 1000 || told[0].Done < 10 {
+			t.Fatalf("%+v at %v", told, when)
+		}
+		if last := told[len(told)-1]; !last.Over {
+			t.Errorf("nothing was told of heartbeats that came again: %+v at %v", told, when)
+		}
+	})
+}
+
+// thaws is beating, with heartbeats again from a time on.
+func thaws(begun, freezes, again time.Time) func(context.Context) ([]disdel.Progress, error) {
+	frozen, whole := beating(freezes), beating(begun.Add(time.Hour))
+	return func(ctx context.Context) ([]disdel.Progress, error) {
+		if time.Now().After(again) {
+			return whole(ctx)
+		}
+		return frozen(ctx)
+	}
+}
+
+// A store that does not answer says nothing of actions: their heartbeats are not missing.
+func TestAStoreThatIsAwayTellsNothingOfActions(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		begun := time.Now()
+		beats := beating(begun.Add(time.Hour))
+		s.see = func(ctx context.Context) ([]disdel.Progress, error) {
+			if since := time.Since(begun); since > 5*time.Second && since < 20*time.Second {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return beats(ctx)
+		}
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			if inv.Task == disdel.TaskTrain {
+				time.Sleep(30 * time.Second)
+			}
+			return passes(ctx, inv)
+		}
+		c, told := s.observed()
+		if _, err := c.Run(t.Context(), runSpec(1, 1), disdel.DataInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range told() {
+			if n.Waiting != nil {
+				t.Errorf("%+v", *n.Waiting)
+			}
+		}
+	})
+}
+
+// An update that is complete in the store is taken: when OpenWhisk reports a failure of its action, and when it reports
+// nothing while heartbeats are missing. Nothing is trained again.
+func TestADeliveredUpdateIsTaken(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error){
+		"timeout": func(_ context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			time.Sleep(10 * time.Second)
+			return failsWith(inv, disdel.OutcomeTimeout, disdel.Timeout), nil
+		},
+		"lost": func(_ context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			time.Sleep(10 * time.Second)
+			return failsWith(inv, disdel.OutcomeLost, disdel.Lost), nil
+		},
+		"no record": hangs,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				begun := time.Now()
+				s.see = beating(begun.Add(2 * time.Second))
+				s.updates = func(id disdel.UpdateID) (json.RawMessage, bool) {
+					return json.RawMessage(`{"loss":0.5,"losses":[0.5],"samples":60,"epochs":1,"rows":60}`), id.Level == 0
+				}
+				s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+					if inv.Task == disdel.TaskTrain && inv.Round == 0 {
+						return end(ctx, inv)
+					}
+					return passes(ctx, inv)
+				}
+				rec, err := s.controller().Run(t.Context(), runSpec(1, 2), disdel.DataInfo{})
+				if err != nil || rec.Status != disdel.StatusSucceeded {
+					t.Fatalf("%v: %v, %v", rec.Status, rec.Failure, err)
+				}
+				first := rec.Activations[0]
+				if first.Recovered == "" || first.Failure != nil || first.Outcome != disdel.OutcomeSuccess ||
+					rec.Rounds[0].TrainLoss != 0.5 || len(rec.Adjustments) > 0 {
+					t.Errorf("%+v, adjusted %v, rounds %+v", first, rec.Adjustments, rec.Rounds)
+				}
+				if took := time.Since(begun); took > 12*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				for _, a := range rec.Activations {
+					if a.Attempt > 1 {
+						t.Errorf("%s was tried again", a.Invocation.ID)
+					}
+				}
+			})
+		})
+	}
+}
+
+func failsWith(inv disdel.Invocation, o disdel.Outcome, k disdel.Kind) disdel.Activation {
+	return disdel.Activation{
+		ID: "a", Invocation: inv, Outcome: o, Duration: inv.Limits.Timeout,
+		Failure: &disdel.Error{Kind: k, Op: "train", Msg: "it did not end within its timeout"},
+	}
 }

@@ -205,6 +205,12 @@ func newScripted(f func(disdel.Invocation) disdel.Outcome) *scripted {
 	return &scripted{outcome: f, cancel: make(chan struct{})}
 }
 
+func (s *scripted) Delivered(context.Context, disdel.UpdateID) (json.RawMessage, bool, error) {
+	return nil, false, nil
+}
+
+func (s *scripted) Quota(disdel.JobID) disdel.Quota { return disdel.Quota{} }
+
 func (s *scripted) Outage() (disdel.Outage, bool) { return disdel.Outage{}, false }
 
 func (s *scripted) Prepare(context.Context, string, []disdel.ActionPlan) error {
@@ -266,6 +272,8 @@ func (s *scripted) Commit(_ context.Context, _ *disdel.Record, _ disdel.Network,
 	w.Version = 3
 	return w, nil
 }
+
+func (s *scripted) Check(context.Context, disdel.JobID) error { return nil }
 
 func (s *scripted) EndMember(context.Context, disdel.JobID, int, int) error { return nil }
 func (s *scripted) LetGo(context.Context, disdel.JobID, int, int) error     { return nil }

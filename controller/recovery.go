@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
@@ -15,8 +16,10 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.fail(explained(a, ""))
 	case a.FailureCode() == disdel.CodeUnreachable: // it was waited for as long as anything is
 		return m.fail(explained(a, ""))
-	case a.FailureCode() == disdel.CodeOverBudget: // the budget held no more of it
-		return m.outOfBudget(s)
+	case holdTooShort(a): // its hold was too short: it gets a longer one, if the budget pays it
+		return []Order{m.invoke(s)}
+	case a.FailureKind() == disdel.NoSpace && a.Task == disdel.TaskAggregate: // trying again needs room, which somebody has to make
+		return m.unkept(a, a.Failure)
 	case scheduler.LostUpdate(a) && !m.publish:
 		return m.restartRound(a)
 	case scheduler.LostReference(a):
@@ -39,12 +42,28 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	}
 }
 
-// outOfBudget goes on after an action that the budget ended: without an evaluation, and with nothing else.
-func (m *Manager) outOfBudget(s disdel.Slot) []Order {
-	if s.Task == disdel.TaskEvaluate {
-		return m.unevaluated(m.overBudget(step{what: "the evaluation"}))
+// unkept ends a job whose state could not be written: later rounds would be lost with it. What was kept before stays,
+// and a resume goes on there.
+func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
+	what := fmt.Sprintf("the checkpoint of round %d", m.round+1)
+	if m.publish || m.last && a.Outcome.Failed() {
+		what = "the final weights"
 	}
-	return m.broke(step{what: fmt.Sprintf("the %s action of round %d", s.Task, m.round+1)})
+	from := "there is no checkpoint yet, so a resume trains all rounds anew"
+	if n := m.newestCheckpoint(); n > 0 {
+		from = fmt.Sprintf("a resume goes on after round %d, whose checkpoint is kept", n)
+	}
+	hint := why.Hint
+	if hint == "" {
+		hint = "check that the storage can be written"
+	}
+	return m.fail(&disdel.Error{
+		Kind: why.Kind, Code: disdel.CodeUnkept, Op: "keep job", Job: m.spec.ID,
+		Activation: a.ID, Invocation: a.Invocation.ID,
+		Msg: fmt.Sprintf("%s could not be written (%s); the job stops before it loses more; %s", what,
+			strings.TrimSpace(why.Error()), from),
+		Hint: fmt.Sprintf("%s; then disdel resume %s", hint, m.spec.ID),
+	})
 }
 
 // explained names the invocation that failed in its failure, and says why it was not tried again.

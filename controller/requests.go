@@ -44,11 +44,23 @@ type Spec struct {
 	Resumes int                // times that it was taken up, this one included
 	Best    *disdel.Best       // whose weights are written; nil: nobody's before From
 	Stopped string             // why training had ended before its last epoch
+	Began   int                // workers that the job began with; 0: those of Plan
 
 	Stage     *disdel.Stage     // that it goes on with; nil: the whole plan is one
 	Before    int               // stages that its record has already: Stage's number
 	Decisions []disdel.Decision // that were made of rounds to come, and hold: a policy is not asked again
 	Kept      *disdel.Halfway   // what the store has of the round that it goes on with; nil: nothing
+}
+
+// optimizer is the job's, for the workers of the round. Where they take the mean of their updates after every step,
+// they share a batch: with fewer workers than the job began with it has fewer rows, and the learning rate is as much
+// lower. The sum of updates falls with the workers without that.
+func (s *Spec) optimizer() disdel.Optimizer {
+	o, x := s.Job.Training.Optimizer, s.Job.Distribution.Exchange
+	if x == nil || x.Combine == disdel.CombineSum || s.Plan.Workers >= s.Began {
+		return o
+	}
+	return o.WithRate(o.Rate() * float64(s.Plan.Workers) / float64(s.Began))
 }
 
 // span is the part of a worker's training that a round is.
@@ -158,7 +170,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		Job: s.ID, Round: w.round, Worker: worker, Attempt: s.claim(w), Leg: w.leg,
 		Network: s.Network, Data: s.Data, Shard: s.Plan.Shards[worker],
 		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
-		Optimizer: t.Optimizer, Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
+		Optimizer: s.optimizer(), Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
 		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact, Precision: t.Precision,
 		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
@@ -224,9 +236,14 @@ func (s *Spec) checkpoint(round int, part string) string {
 // CheckpointFolder is where the checkpoints of a job are, below the models.
 func CheckpointFolder(id disdel.JobID) string { return path.Join("checkpoints", string(id)) }
 
-// keepsBest tells whether the model gets the weights of the best evaluation.
+// keepsBest tells whether the model gets the weights of the best evaluation. Where workers leave past the knee of the
+// loss, the last round need not be the best, and a job that says nothing else keeps the best.
 func (s *Spec) keepsBest() bool {
-	return s.stopsByEvaluations() && s.Job.Training.Stop().Keep == disdel.KeepBest
+	e := s.Job.Training.Stop()
+	if e == nil && s.Job.Distribution.Policy == (scheduler.MLLess{}).Name() {
+		return s.Plan.HeldOut > 0 && s.Job.Training.ValidateEvery > 0
+	}
+	return s.stopsByEvaluations() && e.Keep == disdel.KeepBest
 }
 
 // stopsByEvaluations tells whether the job stops by what held-out rows say.

@@ -245,9 +245,14 @@ func (r *resolver) fit() {
 	}
 	r.fitSparse()
 	binary := t.Loss == "binaryCrossEntropy"
-	if (t.Loss == "crossEntropy" || binary) && r.Graph.Output().Len() != d.Classes {
+	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse goes by one output a class
+	if classes && r.Graph.Output().Len() != d.Classes {
+		number := ""
+		if t.Loss == "mse" {
+			number = ": mse needs one output for each class. To predict a number (regression) is not supported yet"
+		}
 		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", d.Classes),
-			"the network has %d outputs, and the data %d classes", r.Graph.Output().Len(), d.Classes)
+			"the network has %d outputs, and the data %d classes%s", r.Graph.Output().Len(), d.Classes, number)
 	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.
 	last := r.Graph.Nodes[len(r.Graph.Nodes)-1].Op

@@ -164,6 +164,7 @@ func goOn(r disdel.Record, spec *Spec, round int) error {
 	if spec.Threads == spec.Plan.Threads && c.plan.Threads > 0 {
 		spec.Threads = c.plan.Threads
 	}
+	spec.Began = r.Staged()[0].Setting.Workers
 	spec.Stage, spec.Plan, spec.Job.Training = &c.stage, scheduler.From(c.plan, c.stage), c.job.Training
 	if !c.stage.Decision.Changed {
 		spec.Decisions = ahead(r, round)

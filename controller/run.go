@@ -60,7 +60,7 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 		},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
 		watched:  map[disdel.Slot]*watched{},
-		progress: make(chan []disdel.Progress),
+		progress: make(chan []disdel.Progress), accepted: make(chan disdel.Invocation),
 	}
 	// A job is acknowledged only once its record is on disk.
 	if err := c.cfg.Recorder.Save(ctx, r.rec); err != nil {
@@ -92,13 +92,15 @@ type run struct {
 	final          disdel.ModelRef // what the action that wrote the final weights said of them
 	previousPhases disdel.Phases   // of the runs of this job before this one
 	notGranted     string          // what onlookers were told of last
-	usedAtEnd      float64         // GB-s by use, when it was decided that the job ends; more of it may still run
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
 	remade   map[disdel.ActionName]time.Time     // guarded by mu: when an action that was gone was created again
 
 	progress   chan []disdel.Progress
+	seen       time.Time // when progress was read last
+	quotaTold  time.Time // the end of the minute whose quota onlookers were told of last
+	accepted   chan disdel.Invocation
 	watched    map[disdel.Slot]*watched
 	outages    outages
 	served     bool // an activation of this run has ended by itself
@@ -169,6 +171,8 @@ func (r *run) loop(ctx, work context.Context) {
 	deadline := r.deadline()
 	defer deadline.Stop()
 	defer r.lookOn(ctx)()
+	gone, stop := r.watchStore(ctx)
+	defer stop()
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
@@ -179,12 +183,17 @@ func (r *run) loop(ctx, work context.Context) {
 		case <-tick.C:
 			r.lookAtPlatform()
 			r.lookAtQuiet()
+			r.lookAtQuota()
+		case inv := <-r.accepted:
+			r.acceptance(inv)
 		case p := <-r.progress:
 			r.watch(p)
 			r.observe(Notice{Progress: p})
 			ended = r.obey(work, r.manager.Step(StepsEvent{Progress: p}))
 		case <-deadline.C:
 			ended = r.obey(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
+		case err := <-gone:
+			ended = r.obey(work, r.manager.Step(StoreGoneEvent{Err: err}))
 		case <-ctx.Done():
 			ended = r.obey(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
 		}
@@ -257,7 +266,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Best = &o.Best
 		case FinishOrder:
 			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
-			r.rec.Halfway, r.usedAtEnd = o.Halfway, r.cost.Used
+			r.rec.Halfway = o.Halfway
 			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.watched) == 0 {
 				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is as it was left
 			}
@@ -318,13 +327,12 @@ func (r *run) forget(work context.Context, do func(context.Context) error) {
 
 // windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.
 func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
-	if h := r.rec.Halfway; h != nil && h.Work != "" {
-		r.letEnd(ctx)
-	}
 	if r.pending > 0 {
 		quiet, done := context.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Grace)
 		defer done()
-		if err := r.c.cfg.Board.Cancel(quiet, r.spec.ID); err != nil {
+		if r.storeIsGone() { // nobody can be asked there
+			stop(r.rec.Failure)
+		} else if err := r.c.cfg.Board.Cancel(quiet, r.spec.ID); err != nil {
 			r.log.WithError(err).Warn("running actions could not be asked to stop")
 		}
 		for r.pending > 0 {

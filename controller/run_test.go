@@ -25,7 +25,8 @@ type surroundings struct {
 	mu    sync.Mutex
 	calls []string
 	saved []disdel.Record
-	kept  string // mark
+	kept  string                          // mark
+	check func(ctx context.Context) error // of the store
 	keep  func() error
 
 	end     func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error)
@@ -35,12 +36,29 @@ type surroundings struct {
 	invoke  func(inv disdel.Invocation) error
 	see     func(ctx context.Context) ([]disdel.Progress, error)
 	save    func(ctx context.Context, r *disdel.Record) error
+	quota   func(job disdel.JobID) disdel.Quota
+	updates func(id disdel.UpdateID) (json.RawMessage, bool)
 }
 
 func (s *surroundings) called(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
+}
+
+func (s *surroundings) Delivered(_ context.Context, id disdel.UpdateID) (json.RawMessage, bool, error) {
+	if s.updates != nil {
+		result, there := s.updates(id)
+		return result, there, nil
+	}
+	return nil, false, nil
+}
+
+func (s *surroundings) Quota(job disdel.JobID) disdel.Quota {
+	if s.quota != nil {
+		return s.quota(job)
+	}
+	return disdel.Quota{}
 }
 
 func (s *surroundings) Outage() (disdel.Outage, bool) {
@@ -104,7 +122,15 @@ func (s *surroundings) Progress(ctx context.Context, _ disdel.JobID) ([]disdel.P
 	return nil, nil
 }
 
-func (s *surroundings) Cancel(context.Context, disdel.JobID) error              { s.called("cancel"); return nil }
+func (s *surroundings) Cancel(context.Context, disdel.JobID) error { s.called("cancel"); return nil }
+
+func (s *surroundings) Check(ctx context.Context, _ disdel.JobID) error {
+	if s.check == nil {
+		return nil
+	}
+	return s.check(ctx)
+}
+
 func (s *surroundings) EndMember(context.Context, disdel.JobID, int, int) error { return nil }
 
 func (s *surroundings) LetGo(_ context.Context, _ disdel.JobID, round, worker int) error {

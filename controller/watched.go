@@ -9,13 +9,19 @@ import (
 
 // watched is what was seen of a running invocation.
 type watched struct {
-	inv    disdel.Invocation // without its request
-	since  time.Time
-	beats  []disdel.Beat
-	last   int64         // the newest heartbeat's own time
-	beaten bool          // a heartbeat of it was seen
-	ended  bool          // it reported
-	told   time.Duration // how long it had given no sign when the onlooker was told last
+	inv       disdel.Invocation       // without its request, but for an aggregation's
+	stop      context.CancelCauseFunc // ends the wait for its record
+	since     time.Time               // when OpenWhisk accepted it; before that, when it was ordered
+	accepted  bool
+	beats     []disdel.Beat
+	last      int64         // the newest heartbeat's own time
+	heard     time.Time     // when the newest heartbeat was seen
+	gap       time.Duration // the longest time between two heartbeats, or between two batches
+	done, all int           // batches, by the newest heartbeat
+	beaten    bool          // a heartbeat of it was seen
+	ended     bool          // it reported
+	told      time.Duration // how long it had given no sign when the onlooker was told last
+	lookedUp  time.Time     // when its update was looked for last
 }
 
 // maxBeats bounds what a record keeps of one activation: enough for a curve.
@@ -23,13 +29,41 @@ const maxBeats = 64
 
 // watch keeps the heartbeats of invocations that run.
 func (r *run) watch(list []disdel.Progress) {
+	now := r.c.cfg.Now()
+	r.seen = now
 	for _, p := range list {
 		w := r.watched[disdel.Slot{Task: p.Task, Level: p.Level, Member: p.Member}]
 		if w == nil || w.inv.Round != p.Round || p.UnixMs <= w.last {
 			continue
 		}
-		w.last, w.beaten = p.UnixMs, true
-		w.beats = append(thin(w.beats), p.Beat(disdel.Millis(r.c.cfg.Now().Sub(w.since))))
+		w.last = p.UnixMs
+		w.beats = append(thin(w.beats), p.Beat(disdel.Millis(now.Sub(w.since))))
+		r.heard(w, now)
+	}
+}
+
+// heard notes that a heartbeat was seen. A first one tells how long a batch takes at most.
+func (r *run) heard(w *watched, now time.Time) {
+	of := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
+	w.done, w.all = of.Done()
+	if w.beaten {
+		w.gap = max(w.gap, now.Sub(w.heard))
+	} else if w.told = 0; w.done > 0 {
+		w.gap = now.Sub(w.since) / time.Duration(w.done)
+	}
+	if w.told > 0 {
+		w.told = 0
+		r.tell(Waiting{
+			Invocations: []disdel.Invocation{w.inv}, For: now.Sub(w.heard), Stopped: true, Over: true, Done: w.done, All: w.all,
+		})
+	}
+	w.heard, w.beaten = now, true
+}
+
+// acceptance notes that OpenWhisk has accepted an invocation: from then on it gives signs.
+func (r *run) acceptance(inv disdel.Invocation) {
+	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
+		w.accepted, w.since = true, r.c.cfg.Now()
 	}
 }
 
@@ -47,9 +81,11 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 
 // invoked begins to watch an invocation. The store still shows the last heartbeat of the slot's attempt before it,
 // which is none of this one's.
-func (r *run) invoked(inv disdel.Invocation, since time.Time) {
-	inv.Params = nil
-	w := &watched{inv: inv, since: since}
+func (r *run) invoked(inv disdel.Invocation, since time.Time, stop context.CancelCauseFunc) {
+	if inv.Task != disdel.TaskAggregate {
+		inv.Params = nil
+	}
+	w := &watched{inv: inv, since: since, stop: stop}
 	if before := r.watched[inv.Slot()]; before != nil {
 		w.last = before.last
 	}

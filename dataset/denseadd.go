@@ -29,6 +29,7 @@ type DenseInput struct {
 	Shape                []int // [channels height width]
 	Classes              int
 	ClassNames           []string
+	LabelClasses         bool     // each label is a class, also where labels look like numbers to predict
 	Bytes                bool     // rows have Bytes, kept as 0..1 from 0..255
 	Columns              []Column // what the values of a row come from; nil: they have no names
 	// Each gives the rows one after the other, the same ones whenever it is called. It returns what yield returns.
@@ -58,6 +59,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	step := rowsOfChunk(int(m.SampleSize()))
 	train := &denseWriter{s: s, in: in, part: "train", dry: dry, step: step, sample: m.SampleLen()}
 	test := &denseWriter{s: s, in: in, part: "test", dry: dry, step: step, sample: m.SampleLen()}
+	rows := make([]int, in.Classes)
 	err := in.Each(func(row DenseRow) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -65,7 +67,11 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 		if row.HeldOut {
 			return test.add(ctx, row)
 		}
-		return train.add(ctx, row)
+		if err := train.add(ctx, row); err != nil {
+			return err
+		}
+		rows[row.Label]++
+		return nil
 	})
 	for _, w := range []*denseWriter{train, test} {
 		if err == nil {
@@ -78,6 +84,9 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 	m.Train, m.Test = train.done, test.done
 	if err == nil && m.Train.Rows == 0 {
 		err = in.bad("it has no rows to learn from")
+	}
+	if err == nil {
+		err = in.numericTarget(rows)
 	}
 	return m, err
 }

@@ -24,8 +24,18 @@ type Parts struct {
 	ClassNames             []string
 }
 
-// Input reads the files. It returns Invalid for those that cannot be read, and Corrupt.
+// Input reads the files. It returns Invalid for those that cannot be read, or are damaged.
 func (f Files) Input(name string) (Input, error) {
+	in, err := f.input(name)
+	if disdel.KindOf(err) == disdel.Corrupt { // nothing that disdel keeps is damaged
+		told := *disdel.AsError(err)
+		told.Kind = disdel.Invalid
+		err = &told
+	}
+	return in, err
+}
+
+func (f Files) input(name string) (Input, error) {
 	if f.Format != "" && f.Format != FormatIDX {
 		in, err := ReadCIFAR(name, f.Images, f.Format)
 		if len(f.ClassNames) > 0 {

@@ -38,14 +38,15 @@ type rowsHead struct {
 }
 
 type denseHead struct {
-	Title      string     `json:"title"`
-	License    string     `json:"license,omitempty"`
-	Shape      []int      `json:"shape"`
-	Classes    int        `json:"classes"`
-	ClassNames []string   `json:"classNames,omitempty"`
-	Bytes      bool       `json:"bytes,omitempty"`
-	Columns    []Column   `json:"columns,omitempty"`
-	Understood Understood `json:"understood"`
+	Title        string     `json:"title"`
+	License      string     `json:"license,omitempty"`
+	Shape        []int      `json:"shape"`
+	Classes      int        `json:"classes"`
+	ClassNames   []string   `json:"classNames,omitempty"`
+	LabelClasses bool       `json:"labelClasses,omitempty"`
+	Bytes        bool       `json:"bytes,omitempty"`
+	Columns      []Column   `json:"columns,omitempty"`
+	Understood   Understood `json:"understood"`
 }
 
 type sparseHead struct {
@@ -64,7 +65,7 @@ type sparseHead struct {
 func WriteDenseRows(w io.Writer, in DenseInput) error {
 	return writeRows(w, rowsHead{Dense: &denseHead{
 		Title: in.Title, License: in.License, Shape: in.Shape, Classes: in.Classes, ClassNames: in.ClassNames,
-		Bytes: in.Bytes, Columns: in.Columns, Understood: in.Understood,
+		LabelClasses: in.LabelClasses, Bytes: in.Bytes, Columns: in.Columns, Understood: in.Understood,
 	}}, func(put func(heldOut bool, row []byte) error) (float64, error) {
 		var row []byte
 		return 0, in.Each(func(r DenseRow) error {
@@ -143,7 +144,7 @@ func ReadRows(name string, from io.ReadSeeker) (dense *DenseInput, sparse *Spars
 		h := head.Dense
 		in := &DenseInput{
 			Name: name, Title: h.Title, License: h.License, Shape: h.Shape, Classes: h.Classes, ClassNames: h.ClassNames,
-			Bytes: h.Bytes, Columns: h.Columns, Understood: h.Understood,
+			LabelClasses: h.LabelClasses, Bytes: h.Bytes, Columns: h.Columns, Understood: h.Understood,
 		}
 		in.Each = func(yield func(DenseRow) error) error { return r.dense(in, yield) }
 		return in, nil, in.check()
@@ -309,7 +310,7 @@ func (in Input) Dense() (DenseInput, error) {
 	}
 	out := DenseInput{
 		Name: in.Name, Title: in.Title, License: in.License, Shape: in.Train.Shape, Classes: m.Classes,
-		ClassNames: in.ClassNames, Bytes: in.Train.U8 != nil,
+		ClassNames: in.ClassNames, LabelClasses: true, Bytes: in.Train.U8 != nil,
 	}
 	out.Each = func(yield func(DenseRow) error) error {
 		if err := in.Train.rows(false, yield); err != nil || in.Test == nil {

@@ -41,6 +41,7 @@ type Plan struct {
 	Host    string   `json:"host"`
 	Package string   `json:"package"`
 	Changes []Change `json:"changes"`
+	down    bool     // it removes what the manifest names
 }
 
 // Changed counts what is not as wanted.

@@ -99,7 +99,7 @@ func (c Cluster) carryOut(ctx context.Context, wanted executor.Deployment, chang
 // Down removes the actions that the manifest names, and the package where nothing else is in it. What is not there is
 // no error.
 func (c Cluster) Down(ctx context.Context, wanted executor.Deployment) (Plan, error) {
-	p := Plan{Host: c.Host, Package: wanted.Package, Changes: []Change{}}
+	p := Plan{Host: c.Host, Package: wanted.Package, Changes: []Change{}, down: true}
 	there, err := c.Executor.Deployment(ctx, wanted.Package)
 	if disdel.KindOf(err) == disdel.NotFound {
 		return p, nil

@@ -30,6 +30,13 @@ func (p *Plan) Says(done bool) string {
 	for _, c := range p.Changes {
 		count[c.Change]++
 	}
+	if p.down && len(p.Changes) == 0 {
+		return fmt.Sprintf("package %s is not at %s: there is nothing to remove", p.Package, p.Host)
+	}
+	if p.down && p.Changed() == 0 {
+		return fmt.Sprintf("package %s at %s has nothing of the manifest any more, %d actions of others are left alone",
+			p.Package, p.Host, count[Other])
+	}
 	if p.Changed() == 0 {
 		return fmt.Sprintf("package %s at %s is as the manifest has it", p.Package, p.Host)
 	}

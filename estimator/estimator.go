@@ -175,7 +175,7 @@ func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disde
 	if risk == 0 {
 		risk = DefaultRisk
 	}
-	n := calibrated.phases(in, sum(est))
+	n := calibrated.phases(task, in, sum(est))
 	if e.method == MethodLearned {
 		n = e.learn(task, in, n)
 	}

@@ -166,7 +166,8 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 // GoalAhead forecasts when a running job comes to its goal, by its own evaluations, and by what was forecast when it
 // was planned before there are enough of them. left is what is left of the job with all its epochs; past is the rounds
 // of earlier jobs of the same kind, oldest first: where enough of them have fallen as the job's own evaluations fall,
-// it goes by how they went on. It is nil where the job has no goal, or nothing is known. It is pure.
+// it goes by how they went on. Evaluations that are at the goal already count. It is nil where the job has no goal, or
+// nothing is known. It is pure.
 func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {
@@ -185,8 +186,15 @@ func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observatio
 		return r.Plan.Forecast.Goal
 	}
 	out := &disdel.GoalForecast{Goal: g.String(), MayNever: c.MayNever()}
-	more := (disdel.GoalHeld - 1) * step
 	done := r.EpochsAfter(r.Rounds[len(r.Rounds)-1])
+	reach := c.Epochs
+	if !math.IsInf(reach.Likely, 1) && step > 0 {
+		h := newHeldGoal(points, step, enough, c)
+		reach = h.epochs()
+	}
+	if c.MayNever() {
+		reach.High = math.Inf(1)
+	}
 	ahead := max(1e-9, float64(r.Job.Training.Epochs)-done)
 	for _, v := range []struct {
 		at         float64
@@ -194,15 +202,15 @@ func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observatio
 		took       *disdel.Millis
 		cost, used *float64
 	}{
-		{c.Epochs.Low, &out.Epochs.Low, &out.Duration.Low, &out.Cost.Low, &out.Used.Low},
-		{c.Epochs.Likely, &out.Epochs.Likely, &out.Duration.Likely, &out.Cost.Likely, &out.Used.Likely},
-		{c.Epochs.High, &out.Epochs.High, &out.Duration.High, &out.Cost.High, &out.Used.High},
+		{reach.Low, &out.Epochs.Low, &out.Duration.Low, &out.Cost.Low, &out.Used.Low},
+		{reach.Likely, &out.Epochs.Likely, &out.Duration.Likely, &out.Cost.Likely, &out.Used.Likely},
+		{reach.High, &out.Epochs.High, &out.Duration.High, &out.Cost.High, &out.Used.High},
 	} {
 		if math.IsInf(v.at, 0) {
 			continue
 		}
-		share := max(0, v.at+more-done) / ahead
-		*v.epochs = max(v.at+more, done)
+		share := max(0, v.at-done) / ahead
+		*v.epochs = max(v.at, done)
 		*v.took = disdel.Millis(share * float64(left.Duration.Likely))
 		*v.cost, *v.used = share*left.Cost.Likely, share*left.Used.Likely
 	}

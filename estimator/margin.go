@@ -17,26 +17,30 @@ type phase struct {
 // need is an action's phases. The terms of its estimate are those of the one that is likely to take most.
 type need struct {
 	disdel.Estimate
-	phases [2]phase
+	phases    [2]phase
+	residuals quantiles // of the peak around a phase's likely one
 }
 
 // phases are reading the rows, before there is an engine, and all that comes after. The slab is exact, the shard
 // almost; what varies is the process, and how much of what is on the Go heap is garbage when the next piece of memory
 // is taken.
-func (c calibration) phases(in Input, e disdel.Estimate) need {
+func (c calibration) phases(task disdel.Task, in Input, e disdel.Estimate) need {
 	if e.Method == methodMeasured {
 		heap := e.Likely - e.Package
 		p := phase{
 			e.Likely, math.Hypot(float64(c.IdleSigma), in.engine.Spread*float64(heap)),
 			disdel.Bytes(c.Garbage * float64(c.Package+heap)),
 		}
-		return need{e, [2]phase{p, p}}
+		return need{e, [2]phase{p, p}, quantiles{-heavyTail(interval), heavyTail(interval)}}
 	}
 	heap := e.Shard + e.Model + e.Misc
 	if e.Activations == 0 { // there is no engine, and all is on the heap
 		heap += e.Parameters + e.Workspace
 	}
-	n := need{Estimate: e}
+	if task == disdel.TaskTrain && in.narrow() > 0 { // what is encoded and what that loses are copied beside each other
+		heap += e.Model
+	}
+	n := need{Estimate: e, residuals: c.Residuals[task]}
 	n.phases[1] = c.phase(e.Likely, heap)
 	if e.Shard > 0 {
 		reading := c.reading(in)
@@ -75,8 +79,8 @@ func (c calibration) margin(n need, risk float64) disdel.Estimate {
 	var low, high, most float64
 	for _, p := range n.phases {
 		likely := float64(p.likely)
-		low = max(low, likely-heavyTail(interval)*p.spread)
-		high = max(high, likely+heavyTail(interval)*p.spread)
+		low = max(low, likely+n.residuals.low*p.spread)
+		high = max(high, likely+n.residuals.high*p.spread)
 		most = max(most, min(likely+heavyTail(1-risk)*p.spread, likely+float64(p.garbage)))
 	}
 	e.Low, e.High = min(e.Likely, disdel.Bytes(low)), max(e.Likely, disdel.Bytes(high))

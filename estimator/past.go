@@ -179,6 +179,7 @@ func samplesOf(in TimingInput, r *disdel.Record, task disdel.Task) []timeSample 
 		case !by.tells(r, a):
 		case task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && a.Rows == 0 && len(a.Phases) > 0:
 			// another activation had delivered this before: it trained nothing
+		case a.Recovered != "": // its duration is that of a container that did not answer
 		case a.Outcome == disdel.OutcomeTimeout:
 			cut = append(cut, by.sample(r, a, unfinished(r, a)))
 		case a.Outcome == disdel.OutcomeSuccess || a.Outcome == disdel.OutcomePaused && a.Rows > 0:

@@ -192,6 +192,10 @@ func (k known) bound(pauses bool) float64 {
 	return d
 }
 
+// leastByCost is what starting a container and training a leg may take where neither was measured. A shorter timeout
+// would end actions that need no more of the budget than others: the budget itself bounds how long each runs.
+const leastByCost = 10 * time.Second
+
 // timeouts sets every task's timeout and the source of the train action's.
 func (t *timer) timeouts() {
 	p := t.in.Plan.Platform
@@ -200,11 +204,12 @@ func (t *timer) timeouts() {
 	if cost, _ := t.in.Job.Budget(); !measured && cost > 0 && t.in.Plan.Workers > 0 {
 		held := float64(memoryOf(t.in.Plan)) / float64(disdel.GB)
 		rounds := max(1, t.in.Plan.Rounds)
-		rest, source = clamp(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, p), disdel.SourceCost
-		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), within %v and %v of the "+
-			"platform",
-			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), p.MinTimeout,
-			p.MaxTimeout)
+		by := max(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, leastByCost.Seconds())
+		rest, source = clamp(by, p), disdel.SourceCost
+		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), no less than %v for a start "+
+			"and a leg, within %v and %v of the platform",
+			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), leastByCost,
+			p.MinTimeout, p.MaxTimeout)
 	}
 	if measured {
 		source = train.group.source

@@ -114,7 +114,8 @@ func steady() float64 { return 1 }
 // scaled, and a probe. A round of the job at hand trains 30,000 rows in 10 s after a start of 1 s.
 func TestTimingTakesTheNearestSource(t *testing.T) {
 	with := func(change func(w *workload)) workload { w := lenetWork; change(&w); return w }
-	cost := func(in TimingInput) TimingInput { in.Job.Resources.MaxCost = 15; return in }
+	cost := func(in TimingInput) TimingInput { in.Job.Resources.MaxCost = 60; return in }
+	less := func(in TimingInput) TimingInput { in.Job.Resources.MaxCost = 0.1; return in }
 	probe := func(in TimingInput) TimingInput {
 		in.Rate = &Rate{RowsPerSecond: 3000, StartUp: sec(1)}
 		return in
@@ -136,7 +137,8 @@ func TestTimingTakesTheNearestSource(t *testing.T) {
 		most          float64
 	}{
 		{"nothing known", lenetWork.input(), "platform maximum", 300, 0, 300},
-		{"cost: (15 GB-s / 5 rounds / 2 workers) / 0.25 GB", cost(lenetWork.input()), "cost", 6, 0, 6},
+		{"cost: (60 GB-s / 5 rounds / 2 workers) / 0.25 GB", cost(lenetWork.input()), "cost", 24, 0, 24},
+		{"a cost below a start and a leg", less(lenetWork.input()), "cost", 10, 0, 10},
 		{"probe before cost", cost(probe(lenetWork.input())), "probe", 16, 11, 300},
 		{"the same before all", cost(probe(lenetWork.input(batch, same))), "history", 16, 11, 27},
 		{"memory a little different", lenetWork.input(near), "history", 16, 11, 27},

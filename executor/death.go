@@ -32,16 +32,47 @@ func (c *classifier) timeout() {
 // has passed, also where it died long before, and then says that it was too slow. A longer timeout is of no use to it.
 func (c *classifier) neverStarted(limit time.Duration) {
 	c.because("OpenWhisk says: %s", c.text)
-	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable,
-		fmt.Sprintf("its process did not start: it took no request within %v, or died before it could", limit),
+	c.brokenStart(fmt.Sprintf("it took no request within %v, or died before it could", limit))
+}
+
+// brokenStart names the image as the cause, with what its process printed last.
+func (c *classifier) brokenStart(why string) {
+	text := "its process did not start"
+	if words := c.lastWords(); words != "" {
+		text += fmt.Sprintf(" (it printed %q)", words)
+	}
+	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable, text+": "+why,
 		"check that the image starts the action runtime on port 8080 (disdel runtime), and that it is for this kind of "+
 			"processor")
 	c.a.Failure.Code = disdel.CodeInitTimeout
 }
 
+// mostWords bounds what a message repeats of a container's log, in runes.
+const mostWords = 80
+
+// lastWords is the last line that a container printed, without the time and the stream that OpenWhisk puts before it.
+func (c *classifier) lastWords() string {
+	for _, line := range slices.Backward(c.rec.Logs) {
+		for _, stream := range []string{"stdout: ", "stderr: "} {
+			if _, said, found := strings.Cut(line, stream); found {
+				line = said
+				break
+			}
+		}
+		words := []rune(strings.Join(strings.Fields(line), " "))
+		if len(words) > mostWords {
+			words = append(words[:mostWords], []rune("...")...)
+		}
+		if len(words) > 0 {
+			return string(words)
+		}
+	}
+	return ""
+}
+
 // outOfMemory says what was measured.
 func (c *classifier) outOfMemory() {
-	why := fmt.Sprintf("it needed more than its memory limit of %v (estimate %v", c.inv.Limits.Memory, c.inv.Estimate)
+	why := fmt.Sprintf("it needed more than its memory limit of %v (estimate %v", c.inv.Limits.Memory, c.inv.Expected())
 	if c.a.Peak > 0 {
 		why += fmt.Sprintf(", measured peak %v", c.a.Peak)
 	}
@@ -95,6 +126,10 @@ func (c *classifier) death() {
 	if line := c.saying(panics); line != "" {
 		c.because("its log says: %s", line)
 		c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, "its process ended itself: "+line, hint)
+		return
+	}
+	if c.text == textInitDied && c.lastWords() != "" {
+		c.brokenStart("it ended before it took a request")
 		return
 	}
 	why := "its process was killed or exited"

@@ -202,7 +202,7 @@ func (e *Executor) InvokeOnce(ctx context.Context, inv disdel.Invocation) (disde
 	if err != nil {
 		return "", err
 	}
-	return e.invoke(ctx, inv.ID, inv.Action, params)
+	return e.invoke(ctx, inv, params)
 }
 
 // InvokeBlocking has OpenWhisk answer with the record of an activation that ends within seconds, as `wsk action invoke

@@ -112,7 +112,7 @@ func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.Ac
 		return "", err
 	}
 	id, err := withRetries(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
-		return e.invoke(ctx, inv.ID, inv.Action, params)
+		return e.invoke(ctx, inv, params)
 	})
 	if err != nil {
 		e.pace.leave()
@@ -129,10 +129,9 @@ func (e *Executor) sealed(inv disdel.Invocation) (json.RawMessage, error) {
 }
 
 // invoke asks once.
-func (e *Executor) invoke(ctx context.Context, what string, action disdel.ActionName, params any) (disdel.ActivationID,
-	error,
-) {
-	if err := e.pace.request(ctx); err != nil {
+func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any) (disdel.ActivationID, error) {
+	what, action, who := nameOf(&inv), inv.Action, waiter{inv.Job, inv.ID}
+	if err := e.pace.request(ctx, who); err != nil {
 		return "", err
 	}
 	c, err := e.client(ctx)
@@ -161,7 +160,7 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			return nil, err
 		}
 		rec, res, err := c.Activations.Get(string(id))
-		return rec, e.wrap(ctx, err, res, "wait for "+inv.ID, string(id))
+		return rec, e.wrap(ctx, err, res, "wait for "+nameOf(&inv), string(id))
 	})
 	if disdel.KindOf(err) == disdel.NotFound {
 		return a, false, nil
@@ -171,7 +170,7 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 	}
 	r, err := toRecord(rec)
 	if err != nil {
-		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + inv.ID, Activation: id, Err: err}
+		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + nameOf(&inv), Activation: id, Err: err}
 	}
 	var beats []disdel.Beat
 	if r.Status != statusSuccess {

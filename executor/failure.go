@@ -97,17 +97,20 @@ type classifier struct {
 	text string
 }
 
-// name says whose activation it is: "train action of worker 1 in round 2".
-func (c *classifier) name() string {
-	switch c.inv.Task {
+// nameOf says whose activation an invocation is: "train action of worker 1 in round 2". Rounds count from 1, as they do
+// on the screen.
+func nameOf(inv *disdel.Invocation) string {
+	switch inv.Task {
 	case disdel.TaskTrain:
-		return fmt.Sprintf("train action of worker %d in round %d", c.inv.Member, c.inv.Round+1)
+		return fmt.Sprintf("train action of worker %d in round %d", inv.Member, inv.Round+1)
 	case disdel.TaskAggregate:
-		return fmt.Sprintf("aggregate action %d of level %d in round %d", c.inv.Member, c.inv.Level, c.inv.Round+1)
+		return fmt.Sprintf("aggregate action %d of level %d in round %d", inv.Member, inv.Level, inv.Round+1)
 	case disdel.TaskInfer:
-		return fmt.Sprintf("infer action %d", c.inv.Member+1)
+		return fmt.Sprintf("infer action %d", inv.Member+1)
+	case disdel.TaskProbe:
+		return "a probe of " + string(inv.Action)
 	default:
-		return fmt.Sprintf("%s action in round %d", c.inv.Task, c.inv.Round+1)
+		return fmt.Sprintf("%s action in round %d", inv.Task, inv.Round+1)
 	}
 }
 
@@ -117,7 +120,7 @@ func (c *classifier) because(format string, args ...any) {
 
 func (c *classifier) fail(o disdel.Outcome, k disdel.Kind, why, hint string) {
 	c.a.Outcome = o
-	c.a.Failure = &disdel.Error{Kind: k, Op: c.name(), Msg: why, Hint: hint}
+	c.a.Failure = &disdel.Error{Kind: k, Op: nameOf(&c.inv), Msg: why, Hint: hint}
 }
 
 // close adds what every activation has, and what every failure has.
@@ -217,6 +220,7 @@ func (c *classifier) ownError() bool {
 		return true
 	case e.Error.Kind == disdel.Timeout:
 		c.timeout()
+		c.a.Failure.Code = e.Error.Code // of a hold by the job's budget: no timeout has passed
 		return true
 	}
 	outcome, ok := ownOutcomes[e.Error.Kind]

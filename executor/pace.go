@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +19,17 @@ type pace struct {
 	perMinute  int // 0: unknown
 	concurrent int
 	minute     time.Time
-	count      int // requests of this minute
+	count      int  // requests of this minute
+	full       bool // OpenWhisk has refused one in this minute: others use the quota, too
 	flying     int
-	change     chan struct{} // closed when a place may be free
+	waiting    map[waiter]struct{} // for the next minute
+	change     chan struct{}       // closed when a place may be free
+}
+
+// waiter is an invocation that waits for the next minute.
+type waiter struct {
+	job disdel.JobID
+	id  string
 }
 
 // know sets the quotas.
@@ -75,27 +84,77 @@ func (p *pace) leave() {
 }
 
 // request waits for the minute that a request still fits into, and counts it.
-func (p *pace) request(ctx context.Context) error {
+func (p *pace) request(ctx context.Context, who waiter) error {
 	for {
 		wait := p.tryRequest(time.Now())
 		if wait <= 0 {
 			return nil
 		}
-		if !sleep(ctx, wait) {
+		if !p.sleep(ctx, wait, who) {
 			return &disdel.Error{Kind: disdel.Canceled, Op: "wait for the minute", Err: context.Cause(ctx)}
 		}
 	}
 }
 
+// sleep is sleep of an invocation that waits for the next minute.
+func (p *pace) sleep(ctx context.Context, wait time.Duration, who waiter) bool {
+	p.mu.Lock()
+	if p.waiting == nil {
+		p.waiting = map[waiter]struct{}{}
+	}
+	p.waiting[who] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.waiting, who)
+	}()
+	return sleep(ctx, wait)
+}
+
 func (p *pace) tryRequest(now time.Time) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := now.Truncate(time.Minute); !m.Equal(p.minute) {
-		p.minute, p.count = m, 0
-	}
-	if p.perMinute > 0 && p.count >= p.perMinute {
+	p.turn(now)
+	if p.full || p.perMinute > 0 && p.count >= p.perMinute {
 		return untilNextMinute(now) + time.Millisecond
 	}
 	p.count++
 	return 0
+}
+
+// turn begins another minute once it is time. The caller holds mu.
+func (p *pace) turn(now time.Time) {
+	if m := now.Truncate(time.Minute); !m.Equal(p.minute) {
+		p.minute, p.count, p.full = m, 0, false
+	}
+}
+
+// refused notes that OpenWhisk takes no more requests in this minute.
+func (p *pace) refused(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turn(now)
+	p.full = true
+}
+
+// Quota says what is left of the namespace's invocations of this minute, and which of a job's invocations wait for the
+// next one.
+func (e *Executor) Quota(job disdel.JobID) disdel.Quota { return e.pace.quota(job, time.Now()) }
+
+func (p *pace) quota(job disdel.JobID, now time.Time) disdel.Quota {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turn(now)
+	q := disdel.Quota{PerMinute: p.perMinute, Until: now.Truncate(time.Minute).Add(time.Minute)}
+	if !p.full {
+		q.Left = max(0, p.perMinute-p.count)
+	}
+	for w := range p.waiting {
+		if w.job == job {
+			q.Waiting = append(q.Waiting, w.id)
+		}
+	}
+	slices.Sort(q.Waiting)
+	return q
 }

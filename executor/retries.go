@@ -42,17 +42,14 @@ func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duratio
 		case time.Since(begun) >= busy:
 			return v, err
 		case failure.Code == disdel.CodeQuotaMinute:
-			pause = untilNextMinute(time.Now())
+			e.pace.refused(time.Now()) // the next try waits until the minute has turned
+			pause = firstPause
 		case failure.Code == disdel.CodeQuotaConcurrent:
 			pause = min(max(2*pause, firstRefused), longestPause)
 		default:
 			pause = min(max(2*pause, firstPause), longestPause)
 		}
 		next := time.Now().Add(pause/2 + rand.N(pause/2+1))
-		if failure.Code == disdel.CodeQuotaMinute {
-			next = time.Now().Add(pause + rand.N(time.Second))
-			e.cfg.Logger.WithError(err).Warn("the minute's quota is used up; waiting for the next one")
-		}
 		if !sleep(ctx, time.Until(next)) {
 			return v, &disdel.Error{Kind: disdel.Canceled, Op: failure.Op, Err: context.Cause(ctx)}
 		}

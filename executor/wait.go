@@ -42,7 +42,9 @@ func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			return a, nil
 		}
 		if !sleep(ctx, pause) {
-			return a, &disdel.Error{Kind: disdel.Canceled, Op: "wait for " + inv.ID, Activation: id, Err: context.Cause(ctx)}
+			return a, &disdel.Error{
+				Kind: disdel.Canceled, Op: "wait for " + nameOf(&inv), Activation: id, Err: context.Cause(ctx),
+			}
 		}
 		pause = min(pause*11/10, e.cfg.PollEvery) // an end is noticed within a tenth of what it took
 	}
@@ -155,7 +157,8 @@ func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.
 	if p == nil || p.sent.Before(since) || p.id == "" && !p.gone && now.Sub(p.sent) > probeEvery {
 		p = &probe{sent: now}
 		e.probes.byAction[inv.Action] = p
-		id, err := e.invoke(ctx, "a probe of "+string(inv.Action), inv.Action, map[string]any{"probe": true})
+		of := disdel.Invocation{Task: disdel.TaskProbe, Action: inv.Action}
+		id, err := e.invoke(ctx, of, map[string]any{"probe": true})
 		p.id, p.gone = id, disdel.KindOf(err) == disdel.NotFound
 	}
 	if p.id != "" && p.served.IsZero() && now.Sub(p.looked) >= min(beatsEvery, e.cfg.PollEvery) {

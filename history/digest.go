@@ -174,10 +174,11 @@ func (d *Digest[T]) keep(id disdel.JobID, v digested[T]) {
 // make is what becomes of a document.
 func (d *Digest[T]) make(s *Store, raw json.RawMessage) (out digested[T]) {
 	var b brief
-	err := json.Unmarshal(raw, &b)
+	err := json.Unmarshal(plain(raw), &b)
 	out.revision, out.tenant = b.Rev, b.Tenant
 	if err != nil || b.APIVersion != disdel.APIVersion || string(b.ID) != b.Key || !b.ID.Valid() {
-		s.log.WithField("document", b.Key).Debug("a document of the history is no record of this version")
+		s.passOver(raw, unreadable(raw, err)) //nolint:errcheck // it logs what there is to say
+		out.tenant = tenantOf(raw)
 		return out
 	}
 	r := b.record()

@@ -102,6 +102,13 @@ func (s *Store) page(ctx context.Context, q search, before string, limit int,
 	return p, err
 }
 
+// tell logs once why a document cannot be read as a record; lists read it again and again.
+func (s *Store) tell(id string, why error) {
+	if _, before := s.told.LoadOrStore(id, struct{}{}); !before {
+		s.log.WithError(why).Warnf("the history cannot read the record %s; disdel history delete %[1]s removes it", id)
+	}
+}
+
 // passOver says why a document is left out, and returns its id.
 func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) {
 	var head struct {
@@ -111,7 +118,7 @@ func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) 
 		return "", why
 	}
 	if disdel.KindOf(why) == disdel.Corrupt {
-		s.log.WithError(why).Warn("a document of the history is no record")
+		s.tell(head.ID, why)
 	}
 	return head.ID, nil
 }

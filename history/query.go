@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -126,18 +127,40 @@ func olderThan(id disdel.JobID, t time.Time) bool {
 
 // List returns records, newest first.
 func (s *Store) List(ctx context.Context, q Query) ([]disdel.Record, error) {
+	list, _, err := s.Page(ctx, q, math.MaxInt)
+	return list, err
+}
+
+// pageBegins is how many records a page of bounded size reads at first: nobody knows yet how large they are.
+const pageBegins = 8
+
+// Page is List that ends once the records come to so many bytes, as the history keeps them; it has at least one record.
+// With cut, it ended for that: a Query with Before set to the last record's id goes on.
+func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Record, cut bool, err error) {
 	if q.Limit == 0 {
 		q.Limit = usualLimit
 	}
-	out := []disdel.Record{}
-	err := s.each(ctx, s.searchFor(&q), q.Limit, func(r disdel.Record, _ int) (more int) {
+	list = []disdel.Record{}
+	first, all := q.Limit, 0
+	if bytes < math.MaxInt {
+		first = min(first, pageBegins)
+	}
+	err = s.each(ctx, s.searchFor(&q), first, func(r disdel.Record, size int) (more int) {
 		if !r.Created.Before(q.Since) {
-			out = append(out, r)
+			list, all = append(list, r), all+size
 		}
 		if !q.Since.IsZero() && olderThan(r.ID, q.Since) {
 			return 0
 		}
-		return q.Limit - len(out)
+		if len(list) == 0 {
+			return q.Limit
+		}
+		left := q.Limit - len(list)
+		cut = left > 0 && all >= bytes
+		if cut {
+			return 0
+		}
+		return min(left, 1+(bytes-all)/(1+all/len(list)))
 	})
-	return out, err
+	return list, cut, err
 }

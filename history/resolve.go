@@ -13,10 +13,12 @@ import (
 )
 
 // Resolve finds the job that a person means: an id, the start of one, "@last", or a job's name (its newest). It returns
-// NotFound, and Conflict with the candidates for a start that several ids share.
+// NotFound, and Conflict with the candidates for a start that several ids share. A record that cannot be read is found
+// by its id.
 func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 	if id := disdel.JobID(ref); id.Valid() {
-		if _, err := s.Get(ctx, id); err == nil {
+		_, err := s.Get(ctx, id)
+		if err == nil || disdel.AsError(err).Code == disdel.CodeUnreadable {
 			return id, nil
 		} else if disdel.KindOf(err) != disdel.NotFound {
 			return "", err
@@ -99,6 +101,6 @@ func (s *Store) startingWith(ctx context.Context, ref string) ([]string, error) 
 	}
 	return slices.DeleteFunc(out, func(id string) bool {
 		_, err := s.Get(ctx, disdel.JobID(id))
-		return err != nil
+		return err != nil && disdel.AsError(err).Code != disdel.CodeUnreadable
 	}), nil
 }

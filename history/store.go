@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-kivik/kivik/v4"
@@ -45,6 +46,7 @@ type Store struct {
 	db     *kivik.DB
 	tenant *string // whose records alone are seen; nil: everybody's
 	view   *view
+	told   *sync.Map // ids of documents that were named as unreadable
 }
 
 // Of is the same history as a tenant sees it: records of others are not there. It ends with the Store that it is of.
@@ -75,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Database == "" {
 		cfg.Database = Database
 	}
-	s := &Store{log: cfg.Logger, view: &view{patience: cmp.Or(cfg.Patience, viewPatience)}, http: &http.Client{
+	s := &Store{log: cfg.Logger, told: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)}, http: &http.Client{
 		Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
 		CheckRedirect: stay,
 	}}
@@ -264,19 +266,9 @@ func (s *Store) scan(ctx context.Context, id disdel.JobID, v any, how ...kivik.O
 	return errors.Join(doc.ScanDoc(v), doc.Close())
 }
 
-// fields is a record as CouchDB gives it back, so that two can be compared.
-func fields(r *disdel.Record) (map[string]any, error) {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]any{}
-	return out, json.Unmarshal(data, &out)
-}
-
 func newer(id string, version any) error {
 	return &disdel.Error{
-		Kind: disdel.Conflict, Op: "read record",
+		Kind: disdel.Conflict, Code: disdel.CodeUnreadable, Op: "read record",
 		Msg:  fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
 		Hint: "use the version of disdel that wrote it",
 	}
@@ -295,11 +287,24 @@ func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error)
 	r, err := decode(raw)
 	if err == nil {
 		r = s.furthest(ctx, r, raw)
+	} else { // whose it is can be read all the same, else it is the home's own
+		r.Tenant = tenantOf(raw)
 	}
-	if err == nil && !s.sees(&r) {
+	if !s.sees(&r) {
 		return disdel.Record{}, noJob(id)
 	}
 	return r, err
+}
+
+// tenantOf returns the tenant that a document names, readable or not.
+func tenantOf(raw json.RawMessage) string {
+	var d struct {
+		Tenant string `json:"tenant"`
+	}
+	if json.Unmarshal(raw, &d) != nil {
+		return ""
+	}
+	return d.Tenant
 }
 
 func noJob(id disdel.JobID) error {
@@ -313,12 +318,12 @@ func decode(raw json.RawMessage) (disdel.Record, error) {
 		Key string `json:"_id"`
 		disdel.Record
 	}
-	if err := json.Unmarshal(raw, &d); err != nil || d.APIVersion != disdel.APIVersion {
+	if err := json.Unmarshal(plain(raw), &d); err != nil || d.APIVersion != disdel.APIVersion {
 		return disdel.Record{}, unreadable(raw, err)
 	}
 	if string(d.ID) != d.Key || !d.ID.Valid() {
 		return disdel.Record{}, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read record",
+			Kind: disdel.Corrupt, Code: disdel.CodeUnreadable, Op: "read record",
 			Msg:  fmt.Sprintf("document %.80q of the history says that it is job %.80q", d.Key, d.ID),
 			Hint: "disdel did not write it: delete it from the history",
 		}
@@ -335,7 +340,10 @@ func unreadable(raw json.RawMessage, err error) error {
 	if json.Unmarshal(raw, &head) == nil && head.Version != disdel.APIVersion {
 		return newer(head.ID, head.Version)
 	}
-	return &disdel.Error{Kind: disdel.Corrupt, Op: "read record", Msg: head.ID, Err: err}
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Code: disdel.CodeUnreadable, Op: "read record", Msg: head.ID, Err: err,
+		Hint: "disdel history delete " + head.ID,
+	}
 }
 
 // Delete removes a record, and what was said of its job. It returns NotFound.

@@ -16,8 +16,14 @@ type composition struct {
 	run   *running
 	out   account
 	state map[string]json.RawMessage // that the conductor gets back with every result
-	left  int                        // actions that may still run
-	turns int                        // of the conductor
+	count *compositionCount
+}
+
+// compositionCount counts what ran in a composition and in all that are nested in it: they share the limits. A sequence
+// counts as one component, and has its own limit inside (OpenWhisk's PrimitiveActions.scala, CompositionAccounting).
+type compositionCount struct {
+	components int // that are no conductors
+	turns      int // of all conductors
 }
 
 // conducted tells whether an action is a conductor, whose turns themselves are plain activations.
@@ -34,25 +40,32 @@ func annotated(list []keyValue, key string) bool {
 	return false
 }
 
-// runConductor runs a composition and returns how many more actions may run.
-func (p *Platform) runConductor(run *running, left int) int {
+// runConductor runs a composition.
+func (p *Platform) runConductor(run *running) {
 	started := time.Now()
-	c := &composition{p: p, run: run, left: left, out: account{logs: []string{}}}
+	if run.count == nil { // the outermost one
+		run.count = &compositionCount{}
+	}
+	c := &composition{p: p, run: run, count: run.count, out: account{logs: []string{}}}
 	for next := c.turn(run.params); next != nil; next = c.turn(next) {
 	}
 	rec := c.out.record(run, started)
 	rec.Annotations = append(rec.Annotations, kv("conductor", true))
 	p.file(run, rec)
-	return c.left
 }
 
 // turn asks the conductor what comes after a result, and runs that. It returns what the conductor gets next, nil at the
 // end.
 func (c *composition) turn(input json.RawMessage) json.RawMessage {
-	if c.turns++; c.turns > 2*c.p.cfg.Limits.SequenceLength+1 {
+	switch {
+	case c.p.work.Err() != nil: // the platform ends
+		c.out.fail(textStartFailed)
+		return nil
+	case c.count.turns > 2*c.p.cfg.Limits.SequenceLength:
 		c.out.fail(textCompositionLong)
 		return nil
 	}
+	c.count.turns++
 	found := &resolved{action: c.run.action, binding: c.run.binding}
 	step := c.p.newRun(c.run.user, found, merged(input, c.state), c.run.id)
 	step.turn = true
@@ -84,7 +97,7 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 	switch {
 	case err != nil:
 		return errorResult(textComponentInvalid(name))
-	case c.left <= 0:
+	case c.count.components >= c.p.cfg.Limits.SequenceLength:
 		return errorResult(textCompositionLong)
 	}
 	step, err := c.p.startComponent(c.run, qualified(text), params)
@@ -119,7 +132,10 @@ func (c *composition) carryOut(step *running) bool {
 		}
 		c.p.execute(step)
 	} else {
-		c.left = c.p.carryOut(step, c.left)
+		if !step.conducted() {
+			c.count.components++
+		}
+		c.p.carryOut(step, c.p.cfg.Limits.SequenceLength)
 	}
 	c.out.logs = append(c.out.logs, step.id)
 	c.out.last = step.record.Response

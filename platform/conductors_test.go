@@ -78,3 +78,76 @@ func TestConductorsRunCompositions(t *testing.T) {
 		}
 	}
 }
+
+// nested is a conductor that names itself until it is told of an error, or an action and then itself.
+func nested(params map[string]any) (int, string) {
+	if params["error"] != nil && params["again"] == nil {
+		return 200, `{"params":{"stopped":true}}`
+	}
+	next, _ := params["next"].(string)
+	return 200, fmt.Sprintf(`{"action":%q,"params":{"next":%q,"again":%v},"state":{"next":%q,"again":%v}}`, next, next,
+		params["again"] == true, next, params["again"] == true)
+}
+
+// runsOf counts the records of an action, and those of it that are its compositions'.
+func runsOf(t *testing.T, p *Platform, name string) (runs, compositions int) {
+	t.Helper()
+	for skip := 0; ; skip += 100 {
+		got := must(t, p, "GET", fmt.Sprintf("_/activations?name=%s&limit=100&skip=%d", name, skip), "")
+		var list []map[string]any
+		json.Unmarshal([]byte(got.body), &list)
+		for _, rec := range list {
+			if annotation(rec, "conductor") == true {
+				compositions++
+			} else {
+				runs++
+			}
+		}
+		if len(list) == 0 {
+			return runs, compositions
+		}
+	}
+}
+
+// Compositions inside each other share one count, as in OpenWhisk: n components and 2n+1 turns of conductors in all,
+// also where a conductor reaches itself through a sequence, and where it goes on after an error.
+func TestNestedConductorsShareOneCount(t *testing.T) {
+	const most = 4
+	for _, again := range []bool{false, true} {
+		for _, next := range []string{"nested", "through", "two"} {
+			t.Run(fmt.Sprintf("%s,%v", next, again), func(t *testing.T) {
+				p := start(t, func(c *Config) { c.Limits.SequenceLength = most })
+				must(t, p, "PUT", "_/actions/nested", code("nested", `"annotations":[{"key":"conductor","value":true}]`))
+				must(t, p, "PUT", "_/actions/told", code("told", ""))
+				must(t, p, "PUT", "_/actions/through", `{"exec":{"kind":"sequence","components":["/_/nested"]}}`)
+				must(t, p, "PUT", "_/actions/two", `{"exec":{"kind":"sequence","components":["/_/told","/_/nested"]}}`)
+				got := ask(t, p, p.AuthKey(), "POST", "_/actions/nested?blocking=true",
+					fmt.Sprintf(`{"next":%q,"again":%v}`, next, again))
+				if got.status != 200 && got.status != 502 {
+					t.Errorf("%d %s", got.status, got.body)
+				}
+				turns, compositions := runsOf(t, p, "nested")
+				if turns > 2*most+1 || compositions > 2*most+2 {
+					t.Errorf("%d turns in %d compositions, want at most %d", turns, compositions, 2*most+1)
+				}
+				if told, _ := runsOf(t, p, "told"); told > most {
+					t.Errorf("%d components, want at most %d", told, most)
+				}
+				if next == "nested" && again && turns != 2*most+1 {
+					t.Errorf("%d turns, OpenWhisk has %d", turns, 2*most+1)
+				}
+			})
+		}
+	}
+}
+
+// A platform ends promptly while a composition that never ends by itself is under way.
+func TestThePlatformEndsAmidAComposition(t *testing.T) {
+	p := start(t, func(c *Config) { c.Limits.SequenceLength = 10_000 })
+	must(t, p, "PUT", "_/actions/nested", code("nested", `"annotations":[{"key":"conductor","value":true}]`))
+	must(t, p, "POST", "_/actions/nested", `{"next":"nested","again":true}`)
+	until(t, "some turns", func() bool { turns, _ := runsOf(t, p, "nested"); return turns > 5 })
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

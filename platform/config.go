@@ -46,8 +46,12 @@ type Kind struct {
 	// Unlisted kinds are for images alone: no action names them, and nobody is told of them.
 	Unlisted bool
 	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as
-	// root and the program may be started by every user. It is for kinds that run what others wrote.
+	// root. It is for kinds that run what others wrote. Where root cannot give them such a user, the kind is refused
+	// unless Config.AllowRoot is set.
 	OwnUser bool
+	// Reads are the folders and files that the program reads, besides itself. Where a folder on their way is closed to
+	// other users, containers with users of their own see them all the same, and nothing else of that folder.
+	Reads []string
 }
 
 // OOMText chooses how an out-of-memory kill reads in an activation: clusters differ.
@@ -93,6 +97,8 @@ type Config struct {
 	// Hidden are files and folders that actions do not see, where the platform runs as root: keys, and its own data. The
 	// data folder is one of them unasked.
 	Hidden []string
+	// AllowRoot lets containers of kinds that ask for users of their own run as root where they cannot have them.
+	AllowRoot bool
 
 	Devices []Device // accelerators that actions are given parts of, by their annotation gpu-memory
 

@@ -17,6 +17,8 @@ type confinement struct {
 	done   []string
 	mounts bool // the thread has mounts of its own
 	masked map[string]bool
+	needs  needs // of containers with users of their own
+	own    view  // that they have
 }
 
 // maxProcesses bounds the processes and threads of a container, as the invoker's --pids-limit does.
@@ -41,7 +43,7 @@ func (c *confinement) enter() {
 	if readOnlyGroups() {
 		c.done = append(c.done, "control groups that cannot be left")
 	}
-	c.hide()
+	c.hide(c.masked)
 	if len(c.masked) > 0 {
 		c.done = append(c.done, "no view of the platform's own files")
 	}
@@ -80,8 +82,8 @@ func mountsBelow(dir string) []string {
 }
 
 // hide covers what containers shall not see. A file that was written anew since it was covered, which uncovers it, is
-// covered again, so that it is called before each start.
-func (c *confinement) hide() {
+// covered again, so that it is called before each start. masked are the folders that are covered in the thread's view.
+func (c *confinement) hide(masked map[string]bool) {
 	if !c.mounts {
 		return
 	}
@@ -90,9 +92,9 @@ func (c *confinement) hide() {
 		switch {
 		case err != nil:
 		case info.Mode().IsRegular():
-			c.masked[path] = unix.Mount("/dev/null", path, "", unix.MS_BIND, "") == nil
-		case info.IsDir() && !c.masked[path]:
-			c.masked[path] = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k,mode=000") == nil
+			masked[path] = unix.Mount("/dev/null", path, "", unix.MS_BIND, "") == nil
+		case info.IsDir() && !masked[path]:
+			masked[path] = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k,mode=000") == nil
 		}
 	}
 }
@@ -106,29 +108,6 @@ func (c *Config) hiddenPaths() []string {
 		}
 	}
 	return out
-}
-
-// users of containers: each container has one of its own, from a range that systems leave to programs (systemd's for
-// services without an account). They own nothing on the machine.
-const (
-	firstUser = 61184
-	users     = 4096
-)
-
-// canSwitch tells whether this process may start others as any of these users.
-func canSwitch() bool {
-	if os.Geteuid() != 0 {
-		return false
-	}
-	data, err := os.ReadFile("/proc/self/uid_map")
-	if err != nil {
-		return false
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 3 {
-		return false
-	}
-	return slices.Equal(fields[:3], []string{"0", "0", "4294967295"})
 }
 
 // openToAll tells whether a program can be started by any user: it and every folder on its way.

@@ -62,6 +62,9 @@ func (p *Platform) startWith(s size, of part) (*container, error) {
 }
 
 func (p *Platform) launch(s size, of part) (*container, error) {
+	if err := p.refusal(s.kind); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp(p.root.dir, "c-")
 	if err != nil {
 		return nil, err
@@ -98,18 +101,16 @@ func (p *Platform) launch(s size, of part) (*container, error) {
 		}
 	}
 	c.fence = p.fences.fence(filepath.Base(dir), s.memory, p.cfg.processingOf(s.memory))
-	if c.cmd, err = p.spawner.start(c.cmd, c.fence); err != nil {
+	if c.cmd, err = p.spawner.start(c.cmd, c.fence, user != 0); err != nil {
 		c.fence.remove()
 		c.undo()
 		return nil, err
 	}
 	c.logs.read()
 	if user != 0 { // a bound on the user's processes is one on the container's
-		unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: maxProcesses, Max: maxProcesses},
-			nil) //nolint:errcheck // the group has one too
+		setLimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, maxProcesses) //nolint:errcheck // the group has one too
 	}
-	unix.Prlimit(c.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: maxDescriptors, Max: maxDescriptors},
-		nil) //nolint:errcheck // it may be gone: /init says so
+	setLimit(c.cmd.Process.Pid, unix.RLIMIT_NOFILE, maxDescriptors) //nolint:errcheck // it may be gone: /init says so
 	c.guard = p.guard
 	c.guard.tell("+", c.cmd.Process.Pid)
 	p.lives(c)
@@ -124,20 +125,6 @@ func (c *container) undo() {
 	c.logs.detach()
 	c.door.close()
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
-}
-
-// mayOwn tells whether containers of a kind can be of users of their own.
-func (p *Platform) mayOwn(kind Kind) bool {
-	program, err := exec.LookPath(kind.Command[0])
-	return err == nil && p.ownUsers && kind.OwnUser && openToAll(program)
-}
-
-// userFor is the user that a container of a kind runs as, 0 for the platform's own.
-func (p *Platform) userFor(kind Kind) uint32 {
-	if !p.mayOwn(kind) {
-		return 0
-	}
-	return firstUser + p.started.Add(1)%users
 }
 
 func (p *Platform) apiHost() string {

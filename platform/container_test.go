@@ -20,6 +20,7 @@ import (
 var behaviours = map[string]func(params map[string]any) (status int, answer string){
 	"list":             says(`[1,{"x":"y"}]`),
 	"not-utf8":         says("{\"a\":\"\xff\"}"),
+	"nested":           nested,
 	"conduct-two":      conduct,
 	"conduct-for-ever": says(`{"action":"/_/conduct-for-ever"}`),
 	"conduct-value":    says(`{"params":7}`),
@@ -219,7 +220,7 @@ func TestProcessorsAreDividedByMemory(t *testing.T) {
 	}
 	next := exec.Command("true") // once it was started, the spawner's thread has left the container's group
 	next.SysProcAttr = &syscall.SysProcAttr{}
-	if next, err = p.spawner.start(next, rlimit{disdel.GB}); err != nil || next.Wait() != nil {
+	if next, err = p.spawner.start(next, rlimit{disdel.GB}, false); err != nil || next.Wait() != nil {
 		t.Fatal(next, err)
 	}
 	members := numbersIn(filepath.Join(filepath.Dir(file), "cgroup.procs"))

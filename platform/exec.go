@@ -144,6 +144,11 @@ func (p *Platform) newExec(e execSpec) (execSpec, error) {
 	if !slices.Contains(p.kindNames(), e.Kind) && e.Kind != blackbox {
 		return e, problem{400, textKind(e.Kind, p.kindNames())}
 	}
+	if kind, ok := p.cfg.runsAs(&e); ok {
+		if why := p.userOfKind(kind).Refused; why != "" {
+			return e, problem{400, textRefusedKind(e.Kind, why)}
+		}
+	}
 	if !e.coded && e.Image == "" {
 		return e, problem{400, textMalformed(fmt.Sprintf(textCodeMissing, e.Kind))}
 	}

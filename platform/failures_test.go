@@ -162,11 +162,11 @@ func TestALogLimitOfZeroCollectsNothing(t *testing.T) {
 // The memory of a container's children is its own, whoever counts.
 func TestTheWatchCountsChildren(t *testing.T) {
 	skipUnderRace(t)
-	python, _ := interpreter("python3", "-c", "import sys; print(sys.executable, 3)")
-	if python == "" {
+	kinds := DefaultKinds(os.Args[0])
+	if _, ok := kinds["python:3"]; !ok {
 		t.Skip("no Python for the child")
 	}
-	p := start(t, func(c *Config) { c.Kinds = DefaultKinds(os.Args[0]) })
+	p := start(t, func(c *Config) { c.Kinds = kinds })
 	p.fences.close()
 	p.fences = rlimits{}
 	code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * " +

@@ -85,8 +85,7 @@ func (rlimit) remove()                                {}
 
 func (r rlimit) took(pid int) {
 	most := uint64(r.limit + r.limit/2 + rlimitRoom)
-	unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most},
-		nil) //nolint:errcheck // the watch stands beside
+	setLimit(pid, unix.RLIMIT_DATA, most) //nolint:errcheck // the watch stands beside
 }
 
 // residentOf reads what a process holds that the kernel cannot take back, and the most that it held, 0 once it is gone.

@@ -20,11 +20,12 @@ type running struct {
 	id       string
 	user     *user // who invoked it, in whose namespace the record is kept
 	action   *action
-	params   json.RawMessage // an object or an array
-	binding  string          // the binding it was invoked through, if any
-	cause    string          // the sequence's activation it is part of, if any
-	depth    int             // of sequences it is within
-	turn     bool            // it is a conductor's turn within its composition
+	params   json.RawMessage   // an object or an array
+	binding  string            // the binding it was invoked through, if any
+	cause    string            // the sequence's activation it is part of, if any
+	depth    int               // of sequences it is within
+	count    *compositionCount // of the composition that it is within; nil: none
+	turn     bool              // it is a conductor's turn within its composition
 	received time.Time
 	done     chan struct{}
 	record   *activation // set when done is closed
@@ -147,9 +148,10 @@ func (p *Platform) carryOut(run *running, left int) int {
 	case run.action.Exec.Kind == sequenceKind:
 		return p.runSequence(run, left)
 	case run.conducted():
-		return p.runConductor(run, left)
+		p.runConductor(run)
+	default:
+		p.execute(run)
 	}
-	p.execute(run)
 	return left - 1
 }
 
@@ -176,16 +178,15 @@ func (p *Platform) file(run *running, record *activation) {
 	close(run.done)
 }
 
-// arguments lays a payload over the parameters: package, binding, action, request. An array replaces them.
+// arguments lays a payload over the parameters: package, binding, action, request. An array replaces them, and a
+// sequence has none.
 func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
-	if payload[0] == '[' {
+	if payload[0] == '[' || v.Exec.Kind == sequenceKind { // its components have parameters of their own
 		return payload, nil
 	}
 	params := map[string]json.RawMessage{}
 	addParameters(params, v.inherited)
-	if v.Exec.Kind != sequenceKind { // those name its components
-		addParameters(params, v.Parameters)
-	}
+	addParameters(params, v.Parameters)
 	if len(params) == 0 {
 		return payload, nil
 	}

@@ -3,6 +3,7 @@ package platform
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ var archiveNode string
 // language is a family of kinds whose containers an interpreter of the machine runs.
 type language struct {
 	family, title, program string
-	ask                    []string // has it print its true path and its version
+	ask                    []string // has it print its true path, its version and the folders that it is installed in
 	run                    []string // what follows the path
 	env                    []string
 	// names are those of OpenWhisk's own kinds of the family, which stand for what the machine has.
@@ -39,12 +40,13 @@ type language struct {
 var languages = []language{
 	{
 		family: "python", title: "Python", program: "python3",
-		ask: []string{"-c", "import sys, platform; print(sys.executable, platform.python_version())"},
+		ask: []string{"-c", "import sys, platform, json; print(json.dumps({'path': sys.executable, " +
+			"'version': platform.python_version(), 'folders': [sys.prefix, sys.base_prefix, sys.base_exec_prefix]}))"},
 		run: []string{"-c", launchPython, archivePython, "{listen}"}, names: []string{"3.10", "3.11"},
 	},
 	{
 		family: "nodejs", title: "Node.js", program: "node",
-		ask: []string{"-e", "console.log(process.execPath, process.versions.node)"},
+		ask: []string{"-e", "console.log(JSON.stringify({ path: process.execPath, version: process.versions.node, folders: [] }))"},
 		run: []string{"-e", launchNode, archiveNode, "{listen}"}, names: []string{"14", "16", "18", "20"},
 		env: []string{allowConcurrent + "=true"},
 	},
@@ -60,11 +62,15 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 		Together: []string{string(disdel.TaskInfer)}, // what trains has the whole process for itself
 	}}
 	for _, s := range languages {
-		path, version := interpreter(s.program, s.ask...)
-		if path == "" {
+		found, ok := findInterpreter(s.program, s.ask...)
+		if !ok {
 			continue
 		}
-		kind := Kind{Command: append([]string{path}, s.run...), Env: s.env, OwnUser: true, Says: s.title + " " + version}
+		path, version := found.Path, found.Version
+		kind := Kind{
+			Command: append([]string{path}, s.run...), Env: s.env, OwnUser: true, Reads: found.reads(),
+			Says: s.title + " " + version,
+		}
 		for _, name := range s.names {
 			kinds[s.family+":"+name] = kind
 		}
@@ -109,16 +115,10 @@ func AddNodeModules(kinds map[string]Kind, folder string) error {
 			Err: errors.Join(err, bad), Hint: "npm install --prefix " + folder + " openwhisk",
 		}
 	}
-	if canSwitch() && !openToAll(modules) {
-		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "find packages of Node.js",
-			Msg:  "scripts run as users of their own here, and " + modules + " cannot be read by every user",
-			Hint: "choose a folder below one that every user may enter, such as /opt",
-		}
-	}
 	for name, kind := range kinds {
 		if family(name) == "nodejs" {
 			kind.Env = append(slices.Clone(kind.Env), "NODE_PATH="+modules)
+			kind.Reads = append(slices.Clone(kind.Reads), modules)
 			kinds[name] = kind
 		}
 	}
@@ -128,19 +128,47 @@ func AddNodeModules(kinds map[string]Kind, folder string) error {
 // interpreterWait bounds the question for an interpreter's version; it usually takes less than a tenth of a second.
 const interpreterWait = 10 * time.Second
 
-// interpreter asks a program for its true path and version. What PATH has may be a version manager's script,
-// which would find nothing in a container's empty home.
-func interpreter(name string, ask ...string) (path, version string) {
+// interpreter is one that the machine has.
+type interpreter struct {
+	Path    string   `json:"path"`
+	Version string   `json:"version"`
+	Folders []string `json:"folders"` // that it is installed in, beside the one above its own
+}
+
+// findInterpreter asks a program what it is. What PATH has may be a version manager's script, which would find nothing
+// in a container's empty home.
+func findInterpreter(name string, ask ...string) (found interpreter, ok bool) {
 	ctx, stop := context.WithTimeout(context.Background(), interpreterWait)
 	defer stop()
 	out, err := exec.CommandContext(ctx, name, ask...).Output() //nolint:gosec // names and questions are written above
-	if err != nil {
-		return "", ""
+	if err != nil || json.Unmarshal(out, &found) != nil || found.Path == "" {
+		return interpreter{}, false
 	}
-	answer := strings.TrimSpace(string(out))
-	i := strings.LastIndexByte(answer, ' ') // the path may have spaces
-	if i < 0 {
-		return "", ""
+	return found, true
+}
+
+// reads are the libraries of an interpreter, and what makes a folder an environment of its own.
+func (i interpreter) reads() []string {
+	folders := slices.Clone(i.Folders)
+	for _, program := range []string{i.Path, realPath(i.Path)} {
+		folders = append(folders, filepath.Dir(filepath.Dir(program)))
 	}
-	return answer[:i], answer[i+1:]
+	var out []string
+	for _, folder := range folders {
+		for _, name := range []string{"lib", "lib64", "pyvenv.cfg"} {
+			path := filepath.Join(folder, name)
+			if _, err := os.Stat(path); err == nil && !slices.Contains(out, path) {
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+// realPath is a path without links, or the path itself where it leads nowhere.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }

@@ -66,6 +66,7 @@ func New(cfg Config) (*Platform, error) {
 	if err != nil {
 		return nil, err
 	}
+	root.openToUsers()
 	dir := cmp.Or(cfg.DataDir, root.dir)
 	state, err := openStore(dir, cfg.DataDir != "", cfg.MaxActivations)
 	if err != nil {
@@ -89,7 +90,7 @@ func New(cfg Config) (*Platform, error) {
 	p := &Platform{
 		large: make(chan struct{}, largeAtOnce), living: map[*container]bool{}, cfg: cfg, counters: newCounters(),
 		root: root, store: state, accepted: took, unfiled: unfiled{many: make(chan struct{}, 1)},
-		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths()), work: work, stop: stop,
+		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths(), needsOf(cfg.Kinds, root.dir)), work: work, stop: stop,
 	}
 	if cfg.CPU != (CPUScaling{}) && !keepsQuotas(p.fences) {
 		p.fences.close()
@@ -101,7 +102,7 @@ func New(cfg Config) (*Platform, error) {
 				"there are none here that may be used", Hint: "leave --cpu-scaling out, or run it as root",
 		}
 	}
-	p.ownUsers = canSwitch() && root.openToUsers()
+	p.ownUsers = canSwitch() && p.spawner.confined.own.open[root.dir]
 	p.guard = newGuard(p.fences.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
@@ -137,12 +138,10 @@ func (p *Platform) Enforcement() string { return p.fences.String() }
 // Confinement says what actions are kept from on this machine, besides what their memory limit keeps them from.
 func (p *Platform) Confinement() string {
 	parts := slices.Clone(p.spawner.confined.done)
-	own := false
-	for _, kind := range p.cfg.Kinds {
-		own = own || p.mayOwn(kind)
-	}
+	kinds := p.Users()
+	own := slices.ContainsFunc(kinds, func(u KindUser) bool { return u.Own })
 	if own {
-		parts = append(parts, "users of their own for scripts")
+		parts = append(parts, "users of their own for "+familiesOf(kinds, func(u KindUser) bool { return u.Own }))
 	}
 	if _, ok := p.fences.(groups); ok || own {
 		parts = append(parts, fmt.Sprintf("at most %d processes", maxProcesses))

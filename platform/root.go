@@ -67,8 +67,10 @@ func mark(dir string) (*os.File, error) {
 }
 
 // openToUsers lets containers' users reach their own folders below, and see no others.
-func (r *root) openToUsers() bool {
-	return os.Chmod(r.dir, 0o711) == nil && openToAll(r.dir)
+func (r *root) openToUsers() {
+	if canSwitch() {
+		os.Chmod(r.dir, 0o711) //nolint:errcheck // where it stays closed, no container has a user of its own
+	}
 }
 
 // remove removes the folder; the lock goes last.

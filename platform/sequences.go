@@ -100,6 +100,10 @@ func (p *Platform) runSequence(run *running, left int) int {
 			c.fail(textSequenceLong)
 			break
 		}
+		if p.work.Err() != nil { // the platform ends
+			c.fail(textStartFailed)
+			break
+		}
 		part, err := p.startComponent(run, text, c.last.Result)
 		if err != nil {
 			c.fail(err.Error())
@@ -141,7 +145,10 @@ func (p *Platform) startComponent(run *running, text string, input json.RawMessa
 		return nil, err
 	}
 	part := p.newRun(run.user, found, params, run.id)
-	part.depth = run.depth + 1
+	part.depth, part.count = run.depth, run.count
+	if !run.conducted() {
+		part.depth++
+	}
 	if err := p.accepted.add(part.lost()); err != nil {
 		return nil, unwritable(err)
 	}

@@ -21,9 +21,9 @@ type spawner struct {
 	done     chan struct{}
 }
 
-func newSpawner(hidden []string) *spawner {
+func newSpawner(hidden []string, n needs) *spawner {
 	s := &spawner{
-		confined: confinement{hidden: hidden}, orders: make(chan func()), ready: make(chan struct{}),
+		confined: confinement{hidden: hidden, needs: n}, orders: make(chan func()), ready: make(chan struct{}),
 		done: make(chan struct{}),
 	}
 	go s.serve()
@@ -52,18 +52,29 @@ func (s *spawner) serve() {
 func (s *spawner) work() {
 	defer close(s.done)
 	s.confined.enter()
+	s.confined.openView()
+	defer s.confined.own.close()
 	close(s.ready)
 	for f := range s.orders {
 		f()
 	}
 }
 
-// start starts a process inside a fence and returns what was started: cmd, or its copy.
-func (s *spawner) start(cmd *exec.Cmd, f fence) (*exec.Cmd, error) {
+// start starts a process inside a fence, and in the view of containers with users of their own where own says so. It
+// returns what was started: cmd, or its copy.
+func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 	err := make(chan error, 1)
 	s.orders <- func() {
 		keepDescriptors()
-		s.confined.hide()
+		s.confined.hide(s.confined.masked)
+		if own {
+			if e := s.confined.own.enter(); e != nil {
+				err <- e
+				return
+			}
+			defer s.confined.own.leave()
+			s.confined.hide(s.confined.own.masked)
+		}
 		thread, leave := unix.Gettid(), func() {}
 		outside(func() { leave = f.enter(cmd.SysProcAttr, thread) })
 		defer outside(func() { leave() }) // nobody waits for it but the next to be started

@@ -17,6 +17,7 @@ const (
 	textLogsIncomplete  = "The action did not initialize or run as expected. Log data might be missing."
 	textLogsMissing     = "There was an issue while collecting your logs. Data might be missing."
 	textStartFailed     = "Failed to provision resources to run the action."
+	textNoWebAuth       = "Authentication is possible but has failed or not yet been provided."
 	textNoAuth          = "The resource requires authentication, which was not supplied with the request"
 	textBadAuth         = "The supplied authentication is invalid"
 	textNoEntity        = "The requested resource does not exist."
@@ -174,6 +175,11 @@ func textKind(kind string, valid []string) string {
 	valid = append(slices.Clone(valid), blackbox, sequenceKind)
 	return textMalformed(fmt.Sprintf("The specified runtime '%s' is not supported by this platform. Valid values are: "+
 		"'%s'.", kind, strings.Join(valid, "', '")))
+}
+
+// textRefusedKind has no counterpart in OpenWhisk, which starts every container in an image.
+func textRefusedKind(kind, why string) string {
+	return textMalformed(fmt.Sprintf("The runtime '%s' is refused by this platform: %s", kind, why))
 }
 
 func textReserved(name string) string { return fmt.Sprintf("Package name '%s' is reserved.", name) }

@@ -82,7 +82,7 @@ func (p *Platform) web(w http.ResponseWriter, r *http.Request) {
 		}
 		caller := p.callerOf(r)
 		if r.Method != http.MethodOptions && !mayCall(found.Annotations, r, caller) {
-			return 0, nil, problem{401, textNoAuth}
+			return 0, nil, problem{401, textNoWebAuth}
 		}
 		call := webCall{Request: timed(w, r), target: &target, caller: caller}
 		defer readRest(call.Request)

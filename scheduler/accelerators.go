@@ -44,8 +44,9 @@ func (b *planBuilder) device(task disdel.Task, e disdel.Estimate) (disdel.Bytes,
 	}
 	has, own := b.Platform.MaxDevice, b.Job.Resources.GPU.Memory
 	each := disdel.Bytes(e.Device.MB()) * disdel.MB
-	if least, id := b.passed(task); min(least.Device, has) > each && own == 0 {
-		each = min(least.Device, has)
+	least, id := b.learned(task, deviceLimit())
+	if least := min(disdel.Bytes(least), has); least > each && own == 0 {
+		each = least
 		b.because("%s memory of an accelerator: at least %v, since less was too little for %s", task, each, id)
 	}
 	said := task == disdel.TaskTrain && own > 0

@@ -10,13 +10,18 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// What decides who goes first is one time: a job's arrival, earlier by PriorityWorth for each step of its priority, and
-// later by ShareWorth for each whole platform that its tenant holds. Both are bounded, so that a job that waits is
-// passed by those alone that arrive within a bounded time after it: nobody starves.
+// What decides who goes first is one time. Within a tenant it is a job's arrival, earlier by PriorityWorth for each
+// step of its priority. Between tenants priority moves a job by PriorityAcross at most, and ShareWorth for each whole
+// platform that its tenant holds moves it back. So a job is passed only by jobs of others that arrive within a bounded
+// time after it, whatever their priority is: nobody starves.
 const (
-	PriorityWorth = disdel.Millis(10 * time.Minute)
-	ShareWorth    = disdel.Millis(10 * time.Minute)
+	PriorityWorth  = disdel.Millis(10 * time.Minute)
+	PriorityAcross = disdel.Millis(time.Minute)
+	ShareWorth     = disdel.Millis(10 * time.Minute)
 )
+
+// mostPriority bounds the priority that counts: no sum of its worth and a moment passes an int64.
+const mostPriority = 1_000_000
 
 // Gangs grants whole gangs, in the order of priority, fair share and arrival. Who does not fit has the earliest time
 // reserved at which it will, by what those that run are expected to take at most; a later one goes first only if it
@@ -143,8 +148,15 @@ func compareRank(a, b *Demand) int {
 		string(b.Job)))
 }
 
-// rank is a job's place in the queue: a time, the earliest of which goes first.
-func rank(d *Demand) disdel.Millis { return d.Arrived - disdel.Millis(d.Priority)*PriorityWorth }
+// rank is a job's place among those of its tenant: a time, the earliest of which goes first.
+func rank(d *Demand) disdel.Millis {
+	return d.Arrived - disdel.Millis(min(max(d.Priority, -mostPriority), mostPriority))*PriorityWorth
+}
+
+// rankAcross is a job's place among those of other tenants.
+func rankAcross(d *Demand) disdel.Millis {
+	return d.Arrived - min(max(d.Arrived-rank(d), -PriorityAcross), PriorityAcross)
+}
 
 func (d *gangDecision) decide() {
 	for looked := 0; len(d.queue.accounts) > 0 && looked < d.Look; {

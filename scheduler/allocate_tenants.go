@@ -66,7 +66,7 @@ func (q *queue) Push(any)      {} // nobody joins
 func (q *queue) Less(i, j int) bool {
 	a, b := q.accounts[i], q.accounts[j]
 	x, y := a.waiting[0], b.waiting[0]
-	return cmp.Or(cmp.Compare(rank(x)+a.behind, rank(y)+b.behind), q.compare(x, y)) < 0
+	return cmp.Or(cmp.Compare(rankAcross(x)+a.behind, rankAcross(y)+b.behind), q.compare(x, y)) < 0
 }
 
 // Pop takes out the last one.

@@ -77,6 +77,7 @@ func (k *Keep) UnmarshalText(text []byte) error {
 type Quota struct {
 	Jobs   int          `json:"jobs,omitempty"`        // that run at once
 	Memory disdel.Bytes `json:"memoryBytes,omitempty"` // that they hold at once
+	Disk   disdel.Bytes `json:"diskBytes,omitempty"`   // of data sets, models, weights and checkpoints; the service counts
 	Cost   float64      `json:"costGBs,omitempty"`     // GB-s of those that run and of those that have run
 	Spent  float64      `json:"spentGBs,omitempty"`    // GB-s of Cost that jobs have used up before
 	Weight float64      `json:"weight,omitempty"`      // of the tenant's share beside the others'; 0: 1

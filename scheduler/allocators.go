@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -47,7 +48,22 @@ func waiting(jobs []Demand) []*Demand {
 		}
 	}
 	slices.SortFunc(out, compareRank)
-	return out
+	return merged(out)
+}
+
+// merged brings jobs that are in the order of their ranks into that of all tenants, and leaves those of each tenant in
+// their order: a job stands where the last of it and those before it of its tenant may stand among others.
+func merged(jobs []*Demand) []*Demand {
+	places, last := map[*Demand]disdel.Millis{}, map[string]disdel.Millis{}
+	for _, d := range jobs {
+		place := rankAcross(d)
+		if before, any := last[d.Tenant]; any {
+			place = max(place, before)
+		}
+		places[d], last[d.Tenant] = place, place
+	}
+	slices.SortStableFunc(jobs, func(a, b *Demand) int { return cmp.Compare(places[a], places[b]) })
+	return jobs
 }
 
 // whole tells whether a job has its gang.

@@ -9,14 +9,14 @@ import (
 )
 
 // Auto takes the fewest workers that do what the user asks for: the fewest that come to the end before the job's
-// deadline, at the least cost, or, without a deadline, the fewest with which an epoch takes at most five per cent
+// deadline, at the least cost, or, without a deadline, the fewest with which an epoch takes at most three per cent
 // longer than with the best number that is known. It goes by jobs of the same kind that ran before, else by this one's
 // first epochs: its probes, which may lose a tenth of its time. It begins with no more workers than there are
 // processors.
 type Auto struct{}
 
 const (
-	autoSlower = 1.05 // times the best: what fewer workers may cost in time
+	autoSlower = 1.03 // times the best: what fewer workers may cost in time
 	autoSpare  = 0.9  // of the deadline: what is planned to fill it
 )
 
@@ -25,7 +25,7 @@ func (Auto) Name() string { return "auto" }
 
 // Meaning is what explain says.
 func (Auto) Meaning() string {
-	return "takes the fewest that keep the deadline, or that are as fast as the best but for 5 %"
+	return "takes the fewest that keep the deadline, or that are as fast as the best but for 3 %"
 }
 
 // Decide begins with what earlier jobs tell, and goes on by what this one's epochs do.
@@ -61,8 +61,9 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 			return slices.MinFunc(intime, by(func(t timed) float64 { return t.time * float64(t.workers) }))
 		}
 	}
-	fastest := slices.MinFunc(all, by(func(t timed) float64 { return t.time }))
-	near := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return t.time > autoSlower*fastest.time })
+	byTime := by(func(t timed) float64 { return t.time })
+	enough := max(autoSlower*slices.MinFunc(all, byTime).time, slices.MinFunc(s.worthwhile(all), byTime).time)
+	near := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return t.time > enough })
 	return slices.MinFunc(near, func(a, b timed) int { return cmp.Compare(a.workers, b.workers) })
 }
 

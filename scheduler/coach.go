@@ -35,7 +35,7 @@ func (Coach) Decide(in Input) disdel.Decision {
 	}
 	s := speedsOf(in)
 	c := s.choose(in, func(all []timed) timed {
-		return slices.MinFunc(s.payable(in, all), by(func(t timed) float64 {
+		return slices.MinFunc(s.worthwhile(s.payable(in, all)), by(func(t timed) float64 {
 			return t.time * math.Pow(float64(t.workers), coachPrice)
 		}))
 	})

@@ -54,10 +54,13 @@ type climb struct {
 	bounds Bounds
 	best   int           // workers; 0: nothing was measured
 	time   disdel.Millis // of 1,000 rows with them
-	worse  map[int]bool  // numbers that measured worse
-	extra  bool          // the newest epoch is measured once more
-	doubt  disdel.Millis // its time, where nothing disturbed it; 0: something did
-	slow   int           // epochs in a row in which the best number was slower than it had been
+	noise  timeNoise     // of one measurement
+	// variance is that of time, over that of one measurement
+	variance float64
+	worse    map[int]bool  // numbers that measured worse
+	extra    bool          // the newest epoch is measured once more
+	doubt    disdel.Millis // its time, where nothing disturbed it; 0: something did
+	slow     int           // epochs in a row in which the best number was slower than it had been
 
 	next   int
 	expect disdel.Millis
@@ -76,20 +79,31 @@ func (s *climb) see(e epoch) {
 		t = e.started()
 	}
 	second := s.extra
+	variance := 1.0
 	if s.extra = false; second && s.doubt > 0 {
-		t = min(t, s.doubt)
+		t, variance = s.both(t)
 	}
 	switch {
 	case s.best == 0:
 		s.found(e.workers, t)
 		s.try(2*e.workers, "%s for 1,000 rows with %s", t.Text(), crew(e.workers))
 	case e.workers > s.best:
-		s.more(e.workers, t, second)
+		s.more(e.workers, t, variance, second)
 	case e.workers == s.best:
 		s.measureBest(t)
 	default:
 		s.fewer(e.workers, t)
 	}
+}
+
+// both is what a number takes that was measured twice, and its variance: the mean of two gains, or the smaller time
+// where one of them was no gain, since an epoch may be slow for any reason.
+func (s *climb) both(t disdel.Millis) (time disdel.Millis, variance float64) {
+	s.noise.see(float64(t), float64(s.doubt), 1)
+	if s.doubt < s.time {
+		return (t + s.doubt) / 2, 0.5
+	}
+	return min(t, s.doubt), 1
 }
 
 // again measures the same once more.
@@ -99,7 +113,7 @@ func (s *climb) again(workers int, t disdel.Millis, why string) {
 }
 
 func (s *climb) found(workers int, t disdel.Millis) {
-	s.best, s.time, s.slow = workers, t, 0
+	s.best, s.time, s.slow, s.variance = workers, t, 0, 1
 }
 
 // try goes on with another number, unless it is out of bounds or measured worse.
@@ -122,13 +136,14 @@ func (s *climb) stay(why string, args ...any) {
 }
 
 // more holds a larger number against the best; second: it was measured before, just now.
-func (s *climb) more(workers int, t disdel.Millis, second bool) {
+func (s *climb) more(workers int, t disdel.Millis, variance float64, second bool) {
 	was, before := s.best, s.time
+	clear := s.noise.clear(float64(t), float64(before), variance, s.variance)
 	switch {
-	case float64(t) <= elasticDouble*float64(before):
+	case clear && float64(t) <= elasticDouble*float64(before):
 		s.found(workers, t)
 		s.try(2*workers, "%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)
-	case float64(t) <= elasticPays*float64(before):
+	case second && clear && float64(t) <= elasticPays*float64(before):
 		s.found(workers, t)
 		s.try(workers+1, "%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)
 	case !second:
@@ -142,7 +157,9 @@ func (s *climb) more(workers int, t disdel.Millis, second bool) {
 // measureBest measures the best number once more.
 func (s *climb) measureBest(t disdel.Millis) {
 	if float64(t) <= elasticDrift*float64(s.time) {
+		s.noise.see(float64(t), float64(s.time), s.variance)
 		s.time = disdel.Millis((1-elasticNewest)*float64(s.time) + elasticNewest*float64(t))
+		s.variance = meanVariance(s.variance, elasticNewest)
 		s.slow = 0
 		s.stay("%s for 1,000 rows", t.Text())
 		return

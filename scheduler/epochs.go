@@ -13,11 +13,12 @@ type epoch struct {
 	exchange  disdel.Millis // part of compute: with the other workers, after every step
 	reduce    disdel.Millis // of their aggregations
 	rounds    int
-	cost      float64 // GB-s
-	losses    float64 // of its rounds, each times its rows
-	disturbed bool    // a container started cold, or a worker failed or left, so that its time says little
-	left      int     // workers that were let go while it ran
-	failed    bool    // a worker did
+	cost      float64  // GB-s
+	losses    float64  // of its rounds, each times its rows
+	heldOut   *float64 // loss of held-out rows when it had ended; nil: it was not evaluated
+	disturbed bool     // a container started cold, or a worker failed or left, so that its time says little
+	left      int      // workers that were let go while it ran
+	failed    bool     // a worker did
 	cold      disdel.Millis
 }
 
@@ -50,6 +51,7 @@ func epochs(seen []disdel.Observation) []epoch {
 		if o.Epoch != float64(int(o.Epoch)) {
 			continue // in the middle of one
 		}
+		e.heldOut = o.HeldOut
 		if e.until = o.Epoch; e.duration > 0 {
 			out = append(out, e)
 		}

@@ -77,3 +77,19 @@ func ExamplePastOf() {
 	fmt.Println(d.Next.Workers, d.Why)
 	// Output: 4 1,000 rows take 30.0 s with 2, 15.0 s with 4 in earlier jobs: 4 workers
 }
+
+// Nobody leaves a job whose loss rises.
+func ExampleWorsens() {
+	var seen []disdel.Observation
+	for i, loss := range []float64{0.9, 0.7, 1.1} {
+		seen = append(seen, disdel.Observation{
+			Setting: disdel.Setting{Workers: 4}, Rows: 1000, Epoch: float64(i + 1), Loss: loss,
+			Duration: disdel.Millis(time.Second),
+		})
+	}
+	fmt.Println(scheduler.Worsens(seen[:2]) == "")
+	fmt.Println(scheduler.Worsens(seen))
+	// Output:
+	// true
+	// the train loss is 1.1 after 0.7
+}

@@ -76,7 +76,7 @@ func ExampleToFitLess() {
 		return
 	}
 	train, _ := plan.Action(disdel.TaskTrain)
-	peak := scheduler.Peak(train.Estimate)
+	peak := train.Estimate.Peak()
 	fmt.Println("an interval:", peak.Low <= peak.Likely && peak.Likely <= peak.High)
 	for _, smaller := range scheduler.ToFitLess(in, plan) {
 		for _, c := range smaller.Changes {
@@ -200,11 +200,19 @@ func ExampleTimeout() {
 	a.Outcome = disdel.OutcomeTimeout
 	next, why := scheduler.Timeout(a, 2)
 	fmt.Println(next, "by", why)
-	next, why = scheduler.EnoughTime(a, disdel.Retries{TimeoutFactor: 1.5})
+	_, _, known := scheduler.EnoughTime(&disdel.Record{}, a)
+	fmt.Println("known how long it takes:", known)
+	a.Task, a.Beats = disdel.TaskTrain, []disdel.Beat{
+		{At: disdel.Millis(20 * time.Second), Epoch: 1, Batch: 10, Batches: 60},
+		{At: disdel.Millis(40 * time.Second), Epoch: 1, Batch: 20, Batches: 60},
+		{At: disdel.Millis(60 * time.Second), Epoch: 1, Batch: 30, Batches: 60},
+	}
+	next, why, _ = scheduler.EnoughTime(&disdel.Record{}, a)
 	fmt.Println(next, "by", why)
 	// Output:
 	// 2m0s by 1m0s x 2
-	// 1m30s by 1m0s x 1.5
+	// known how long it takes: false
+	// 3m0s by 30 of 60 batches were trained: the whole takes about 2m0s, x 1.3
 }
 
 // A later job like this one begins with the limits that passed in the end.
@@ -334,4 +342,15 @@ func ExampleFrom() {
 	// Output:
 	// 3 workers from round 1 to 4
 	// [1 workers come, and begin with nothing of their own: moments are reset, statistics are the others' mean]
+}
+
+// An action that had done 10 of 40 batches after 5 s needs some 20 s, and a margin: one heartbeat does not tell its
+// noise.
+func ExamplePace() {
+	pace, known := scheduler.PaceOf(disdel.Activation{
+		Invocation: disdel.Invocation{Task: disdel.TaskTrain},
+		Beats:      []disdel.Beat{{At: disdel.Millis(5 * time.Second), Epoch: 1, Batch: 10, Batches: 40}},
+	})
+	fmt.Println(known, pace.Whole, pace.Margin())
+	// Output: true 20s 1.5
 }

@@ -8,23 +8,195 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// passed is the limits that earlier jobs of this kind had come to for a task after smaller ones were too small, and the
-// job with the largest; zero where no limit was. Another batch, number of workers, optimiser or engine is another kind.
-func (b *planBuilder) passed(task disdel.Task) (least disdel.Limits, by disdel.JobID) {
-	for i := range b.History {
-		for _, stage := range b.History[i].ByStage() {
-			if !b.sameKind(stage) {
-				continue
+// lessonJobs is how many of the newest jobs of a kind say how large a limit has to be. Of older jobs it only counts
+// whether a limit was too small.
+const lessonJobs = 5
+
+// timeMargin is what a measured duration is raised by: another container may be busier.
+const timeMargin = 1.5
+
+// resource is one of the limits of an action, and how records tell what the action needed of it. Numbers are bytes or
+// nanoseconds.
+type resource struct {
+	limit    func(disdel.Limits) int64
+	lacked   func(*disdel.Activation) bool
+	measured func(*disdel.Activation) int64 // with a margin; 0: unknown
+	next     func(*disdel.Record, disdel.Activation) int64
+	byRows   bool // what is measured grows with the rows
+}
+
+func memoryLimit() resource {
+	return resource{
+		limit:    func(l disdel.Limits) int64 { return int64(l.Memory) },
+		lacked:   (*disdel.Activation).LackedMemory,
+		measured: func(a *disdel.Activation) int64 { return wholeMB(scaled(a.Peak, peakMargin)) },
+		next: func(r *disdel.Record, a disdel.Activation) int64 {
+			next, _ := EnoughMemory(r, a)
+			return int64(next)
+		},
+	}
+}
+
+func deviceLimit() resource {
+	return resource{
+		limit:    func(l disdel.Limits) int64 { return int64(l.Device) },
+		lacked:   (*disdel.Activation).LackedDevice,
+		measured: func(a *disdel.Activation) int64 { return wholeMB(scaled(a.DevicePeak, peakMargin)) },
+		next: func(r *disdel.Record, a disdel.Activation) int64 {
+			next, _ := DeviceMemory(a, r.Job.Reliability.Retries.MemoryFactor)
+			return int64(next)
+		},
+	}
+}
+
+// timeLimit leaves out what stalled: such an activation did not need more time.
+func timeLimit() resource {
+	return resource{
+		limit: func(l disdel.Limits) int64 { return int64(l.Timeout) },
+		lacked: func(a *disdel.Activation) bool {
+			_, stalled := a.Stalled()
+			return a.Outcome == disdel.OutcomeTimeout && !stalled
+		},
+		measured: func(a *disdel.Activation) int64 {
+			if a.Leg > 0 || a.Recovered != "" || a.Task == disdel.TaskTrain && a.Rows == 0 { // only a part of the work
+				return 0
 			}
-			l := CameTo(stage, task)
-			if l.Memory > least.Memory || l.Timeout > least.Timeout || l.Device > least.Device {
-				by = stage.ID
+			return int64(ceilSecond(times(a.Duration, timeMargin)))
+		},
+		next: func(r *disdel.Record, a disdel.Activation) int64 {
+			if next, _, told := EnoughTime(r, a); told {
+				return int64(next)
 			}
-			least.Memory, least.Timeout = max(least.Memory, l.Memory), max(least.Timeout, l.Timeout)
-			least.Device = max(least.Device, l.Device)
+			next, _ := Timeout(a, r.Job.Reliability.Retries.TimeoutFactor)
+			return int64(max(next, LeastTime))
+		},
+		byRows: true,
+	}
+}
+
+func wholeMB(b disdel.Bytes) int64 { return int64(b.MB()) * int64(disdel.MB) }
+
+// lack is a limit that was too small for one activation.
+type lack struct {
+	limit  int64
+	needed int64 // what the same work needed when it passed, or what is advised where it never did
+	passed bool
+}
+
+// lacks returns the limits of a task that were too small in a job. Work that was killed and then passed with no more
+// than it had before did not lack anything: its limit was not what killed it.
+func (q resource) lacks(r *disdel.Record, task disdel.Task) (out []lack) {
+	for i := range r.Activations {
+		a := &r.Activations[i]
+		if a.Task != task || !q.lacked(a) {
+			continue
+		}
+		l := lack{limit: q.limit(a.Limits)}
+		if again := passedAfter(r, i); again != nil {
+			l.needed, l.passed = q.need(r, again), true
+		} else {
+			l.needed = q.next(r, *a)
+		}
+		if l.needed > l.limit {
+			out = append(out, l)
 		}
 	}
-	return least, by
+	return out
+}
+
+// passedAfter is the activation that passed with the work of activation i of a record, nil where none did.
+func passedAfter(r *disdel.Record, i int) *disdel.Activation {
+	slot, round := r.Activations[i].Slot(), r.Activations[i].Round
+	for k := i + 1; k < len(r.Activations); k++ {
+		if a := &r.Activations[k]; a.Outcome == disdel.OutcomeSuccess && a.Slot() == slot && a.Round == round {
+			return a
+		}
+	}
+	return nil
+}
+
+// need is what an activation that passed needed: what was measured, else what it had. A retry may have gone on from
+// stored state and have trained fewer rows than its round has.
+func (q resource) need(r *disdel.Record, a *disdel.Activation) int64 {
+	need := q.measured(a)
+	if need == 0 {
+		return q.limit(a.Limits)
+	}
+	if most := mostRows(r, a.Task); q.byRows && a.Rows > 0 && a.Rows < most {
+		need = int64(float64(need) * float64(most) / float64(a.Rows))
+	}
+	return need
+}
+
+func mostRows(r *disdel.Record, task disdel.Task) (most int) {
+	for i := range r.Activations {
+		if a := &r.Activations[i]; a.Task == task && a.Outcome == disdel.OutcomeSuccess {
+			most = max(most, a.Rows)
+		}
+	}
+	return most
+}
+
+// needOf is what a task needed in a job: the most of its activations that passed, or what was advised after a limit
+// that was too small. 0: the job tells nothing. Where nothing was measured it is the smallest limit that passed.
+func (q resource) needOf(r *disdel.Record, task disdel.Task) (need int64, lacked bool) {
+	for _, l := range q.lacks(r, task) {
+		need, lacked = max(need, l.needed), true
+	}
+	var had int64
+	for i := range r.Activations {
+		a := &r.Activations[i]
+		if a.Task != task || a.Outcome != disdel.OutcomeSuccess {
+			continue
+		}
+		if q.measured(a) > 0 {
+			need = max(need, q.need(r, a))
+		} else if l := q.limit(a.Limits); had == 0 || l < had {
+			had = l
+		}
+	}
+	return cmp.Or(need, had), lacked
+}
+
+// lesson gathers what jobs needed of one limit, newest first.
+type lesson struct {
+	needs []float64    // of the newest jobs
+	by    disdel.JobID // the newest job that a limit was too small for
+}
+
+func (l *lesson) add(job disdel.JobID, need float64, lacked bool) {
+	if lacked && l.by == "" {
+		l.by = job
+	}
+	if need > 0 && len(l.needs) < lessonJobs {
+		l.needs = append(l.needs, need)
+	}
+}
+
+// least is the need that the next job begins with: that of the newest job, and that of most of the newest jobs. 0: no
+// limit was too small. A need that is gone is forgotten after a few jobs, one that returns is known at once.
+func (l *lesson) least() (need float64, by disdel.JobID) {
+	if l.by == "" || len(l.needs) == 0 {
+		return 0, ""
+	}
+	sorted := slices.Sorted(slices.Values(l.needs))
+	return max(l.needs[0], sorted[(len(sorted)-1)/2]), l.by
+}
+
+// learned is the least limit that earlier jobs of this kind tell of, and the newest of them that a smaller one was too
+// little for; 0 where none was. Another batch, number of workers, optimiser or engine is another kind.
+func (b *planBuilder) learned(task disdel.Task, q resource) (least int64, by disdel.JobID) {
+	var l lesson
+	for i := range b.History {
+		for _, stage := range slices.Backward(b.History[i].ByStage()) {
+			if b.sameKind(stage) {
+				need, lacked := q.needOf(stage, task)
+				l.add(stage.ID, float64(need), lacked)
+			}
+		}
+	}
+	need, by := l.least()
+	return int64(need), by
 }
 
 func (b *planBuilder) sameKind(r *disdel.Record) bool {
@@ -36,26 +208,28 @@ func (b *planBuilder) sameKind(r *disdel.Record) bool {
 }
 
 // underrated is how many times the estimate the actions of a task have needed in earlier jobs of the same network where
-// they were killed at what was estimated for them, and the job that needed the most: whatever its data, batch and
-// workers were, it is the estimate of this network that was too low. 1 where none was.
+// they were killed at what was estimated for them, and the newest such job: whatever its data, batch and workers were,
+// it is the estimate of this network that was too low. 1 where none was.
 func (b *planBuilder) underrated(task disdel.Task, method string) (times float64, by disdel.JobID) {
 	past := b.Past
 	if past == nil {
 		past = b.History
 	}
-	times = 1
+	q, l := memoryLimit(), lesson{}
+	q.lacked = func(a *disdel.Activation) bool {
+		return a.LackedMemory() && a.Estimate > 0 && a.Limits.Memory >= a.Estimate
+	}
 	for i := range past {
-		for _, stage := range past[i].ByStage() {
+		for _, stage := range slices.Backward(past[i].ByStage()) {
 			a, _ := stage.Plan.Action(task)
-			if !b.sameNetwork(stage) || a.Estimate.Method != method || a.Estimate.Total == 0 || !killedAtEstimate(stage, task) {
-				continue
-			}
-			if n := float64(CameTo(stage, task).Memory) / float64(a.Estimate.Total); n > times {
-				times, by = n, stage.ID
+			if b.sameNetwork(stage) && a.Estimate.Method == method && a.Estimate.Total > 0 {
+				need, lacked := q.needOf(stage, task)
+				l.add(stage.ID, float64(need)/float64(a.Estimate.Total), lacked)
 			}
 		}
 	}
-	return times, by
+	times, by = l.least()
+	return max(1, times), by
 }
 
 // sameNetwork is the same network on the same engine, with an optimiser that keeps as much.
@@ -66,56 +240,33 @@ func (b *planBuilder) sameNetwork(r *disdel.Record) bool {
 		was.Model.Custom == is.Model.Custom && reflect.DeepEqual(was.Model.Layers, is.Model.Layers)
 }
 
-// killedAtEstimate tells whether an action of a task was killed for memory although it had what was estimated for it.
-func killedAtEstimate(r *disdel.Record, task disdel.Task) bool {
-	return slices.ContainsFunc(r.Activations, func(a disdel.Activation) bool {
-		return a.Task == task && a.LackedMemory() && a.Estimate > 0 && a.Limits.Memory >= a.Estimate
-	})
-}
-
 // CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or,
 // where none did, what the job is advised to ask for. Zero where no limit was too small.
-func CameTo(r *disdel.Record, task disdel.Task) (next disdel.Limits) {
-	var short disdel.Limits
-	for _, a := range r.Activations {
-		switch {
-		case a.Task != task:
-		case a.LackedDevice():
-			if a.Limits.Device > short.Device {
-				short.Device = a.Limits.Device
-				next.Device, _ = DeviceMemory(a, r.Job.Reliability.Retries.MemoryFactor)
-			}
-		case a.Outcome == disdel.OutcomeOutOfMemory && a.Limits.Memory > short.Memory:
-			short.Memory = a.Limits.Memory
-			next.Memory, _ = EnoughMemory(r, a)
-		case a.Outcome == disdel.OutcomeTimeout && a.Limits.Timeout > short.Timeout:
-			short.Timeout = a.Limits.Timeout
-			next.Timeout, _ = EnoughTime(a, r.Job.Reliability.Retries)
+func CameTo(r *disdel.Record, task disdel.Task) disdel.Limits {
+	return disdel.Limits{
+		Memory:  disdel.Bytes(memoryLimit().cameTo(r, task)),
+		Timeout: disdel.Millis(timeLimit().cameTo(r, task)),
+		Device:  disdel.Bytes(deviceLimit().cameTo(r, task)),
+	}
+}
+
+func (q resource) cameTo(r *disdel.Record, task disdel.Task) int64 {
+	var short, next, enough int64
+	for _, l := range q.lacks(r, task) {
+		if l.limit > short {
+			short = l.limit
+		}
+		next = max(next, l.needed)
+	}
+	if short == 0 {
+		return 0
+	}
+	for i := range r.Activations {
+		a := &r.Activations[i]
+		if had := q.limit(a.Limits); a.Task == task && a.Outcome == disdel.OutcomeSuccess && had > short &&
+			(enough == 0 || had < enough) {
+			enough = had
 		}
 	}
-	var enough disdel.Limits
-	for _, a := range r.Activations {
-		if a.Task != task || a.Outcome != disdel.OutcomeSuccess {
-			continue
-		}
-		if m := a.Limits.Memory; m > short.Memory && (enough.Memory == 0 || m < enough.Memory) {
-			enough.Memory = m
-		}
-		if t := a.Limits.Timeout; t > short.Timeout && (enough.Timeout == 0 || t < enough.Timeout) {
-			enough.Timeout = t
-		}
-		if m := a.Limits.Device; m > short.Device && (enough.Device == 0 || m < enough.Device) {
-			enough.Device = m
-		}
-	}
-	if short.Device > 0 {
-		next.Device = cmp.Or(enough.Device, next.Device)
-	}
-	if short.Memory > 0 {
-		next.Memory = cmp.Or(enough.Memory, next.Memory)
-	}
-	if short.Timeout > 0 {
-		next.Timeout = cmp.Or(enough.Timeout, next.Timeout)
-	}
-	return next
+	return cmp.Or(enough, next)
 }

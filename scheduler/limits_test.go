@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 		"a peak that is a lower bound": {peak: 128 * disdel.MB, want: 160 * disdel.MB, why: "128 MB x 1.25"},
 		"an estimate above a limit by hand": {
 			peak: 128 * disdel.MB, estimate: 200*disdel.MB - 7, want: 200 * disdel.MB,
-			why: "the estimate of 200 MB",
+			why: "the estimate with its margin of 200 MB",
 		},
 		// 100 MB at batch 10, 120 MB at batch 20 of 60: 200 MB at the end, and a tenth.
 		"growth": {

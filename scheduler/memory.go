@@ -33,7 +33,7 @@ func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 		why   string
 	}{
 		{scaled(a.Peak, peakMargin), fmt.Sprintf("measured peak %v x %.4g", a.Peak, peakMargin)},
-		{a.Estimate, fmt.Sprintf("the estimate of %v", a.Estimate)},
+		{a.Estimate, fmt.Sprintf("the estimate with its margin of %v", a.Estimate)},
 		grown(a),
 	} {
 		if c.bytes > next {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
@@ -23,6 +24,7 @@ const (
 	mllessSpan   = 0.5  // weight of the newest loss in a running mean
 	mllessWorse  = 0.05 // S, of the loss that is expected with all workers
 	mllessSlower = 1.03 // times the product of time and cost: more is worse than before
+	mllessRises  = 1.01 // times the least loss so far: nobody leaves above it
 )
 
 // Name is the word of job files.
@@ -39,7 +41,7 @@ func (MLLess) Decide(in Input) disdel.Decision {
 	if in.Boundary != disdel.BoundaryEpoch {
 		return out
 	}
-	r := retreat{bounds: in.Bounds, next: in.Now.Workers}
+	r := retreat{bounds: in.Bounds, next: in.Now.Workers, rises: Worsens(in.Seen)}
 	all := epochs(in.Seen)
 	for i, e := range all {
 		r.see(e, i == len(all)-1)
@@ -52,8 +54,9 @@ func (MLLess) Decide(in Input) disdel.Decision {
 type retreat struct {
 	bounds Bounds
 	points []estimator.LossPoint
-	flat   int  // epochs in a row in which the loss hardly fell
-	knee   bool // it is passed
+	flat   int    // epochs in a row in which the loss hardly fell
+	knee   bool   // it is passed
+	rises  string // how the loss has become worse than it was; "": it has not
 
 	best    measure // the least time times cost since the knee; zero: none was measured
 	first   measure // of the number that the job had at the knee
@@ -188,6 +191,8 @@ func (r *retreat) passed(m measure, newest bool) {
 		r.done = true
 		r.why = fmt.Sprintf("past the knee, and workers share %.0f %% of an epoch: with one less time times cost would rise "+
 			"by %.0f %%", 100*m.shared, 100*(less.price()/m.price()-1))
+	case r.rises != "":
+		r.why = fmt.Sprintf("past the knee, but %s: %s", r.rises, crew(m.workers))
 	case worse >= mllessWorse:
 		r.why = fmt.Sprintf("past the knee: with %s the loss would be %.1f %% worse after as long", crew(less.workers),
 			100*worse)
@@ -196,6 +201,27 @@ func (r *retreat) passed(m measure, newest bool) {
 		r.why = fmt.Sprintf("past the knee: with %s the loss is %.1f %% worse after as long, "+
 			"and time times cost %.0f %% less",
 			crew(less.workers), 100*max(0, worse), 100*(1-less.price()/m.price()))
+	}
+}
+
+// Worsens says how the newest loss has become worse than one before, of held-out rows where those are evaluated, else
+// of training; "" where it has not. Then nobody is let go.
+func Worsens(seen []disdel.Observation) string {
+	heldOut, train := math.Inf(1), math.Inf(1)
+	var newest *float64
+	all := epochs(seen)
+	for _, e := range all {
+		if train = min(train, e.meanLoss()); e.heldOut != nil {
+			newest, heldOut = e.heldOut, min(heldOut, *e.heldOut)
+		}
+	}
+	switch {
+	case newest != nil && !(*newest <= mllessRises*heldOut):
+		return fmt.Sprintf("the held-out loss is %.4g after %.4g", *newest, heldOut)
+	case len(all) > 0 && !(all[len(all)-1].meanLoss() <= mllessRises*train):
+		return fmt.Sprintf("the train loss is %.4g after %.4g", all[len(all)-1].meanLoss(), train)
+	default:
+		return ""
 	}
 }
 

@@ -38,22 +38,59 @@ func (p powers) at(t float64) float64 {
 // bestFloor finds floor and factors for the given powers: the floor by a golden section below the least loss, the
 // factors by non-negative least squares.
 func bestFloor(losses []float64, power ...float64) powers {
-	f := powerFit{losses: losses, power: append(slices.Clone(power), 0)}
-	for i := range losses {
-		row := make([]float64, len(f.power))
-		for j, p := range f.power {
-			row[j] = math.Pow(float64(i+1), p)
-		}
-		f.rows = append(f.rows, row)
+	f := powerFit{power: append(slices.Clone(power), 0)}
+	for from := 0; from < len(losses); {
+		until := min(len(losses), from+1+int(groupShare*float64(from)))
+		f.add(losses[from:until], from)
+		from = until
 	}
-	least := slices.Min(losses)
-	return f.fit(golden(min(0, least-1), least, func(floor float64) float64 { return f.fit(floor).off }))
+	return f.fit(f.floor())
 }
 
-// powerFit is losses of steps 1, 2, ... and the powers of these.
+// floor is where the fit is the best, below the least loss. The error has several valleys: of a long curve most floors
+// are far from its own, and there the fit hardly gets better towards it. So all of the way is looked at first, in steps
+// that become finer towards the least loss, and then the part beside the best of them.
+func (f *powerFit) floor() float64 {
+	const looks, finest = 48, 1e-6
+	least, most := slices.Min(f.losses), slices.Max(f.losses)
+	reach := max(least, most-least, 1e-9) // of a floor below the least loss: a loss is not below 0
+	at := func(i int) float64 {
+		if i >= looks {
+			return least
+		}
+		return least - reach*math.Pow(finest, float64(i)/(looks-1))
+	}
+	best, off := 0, math.Inf(1)
+	for i := range looks {
+		if o := f.fit(at(i)).off; o < off {
+			best, off = i, o
+		}
+	}
+	return golden(at(max(0, best-1)), at(best+1), func(floor float64) float64 { return f.fit(floor).off })
+}
+
+// groupShare is how many steps are taken as one, their mean, of those before them: weights go by the losses above the
+// floor, and late ones are not above it by more than their noise.
+const groupShare = 0.08
+
+// powerFit is means of losses and the powers of their steps.
 type powerFit struct {
 	losses, power []float64
-	rows          [][]float64 // by step, of each power
+	count         []float64   // steps of each mean
+	rows          [][]float64 // by mean, of each power
+}
+
+// add adds the mean of the losses of some steps, the first of which comes after so many.
+func (f *powerFit) add(losses []float64, after int) {
+	sum, n := 0.0, float64(len(losses))
+	for _, l := range losses {
+		sum += l
+	}
+	row := make([]float64, len(f.power))
+	for j, p := range f.power {
+		row[j] = math.Pow(float64(after)+(n+1)/2, p)
+	}
+	f.losses, f.count, f.rows = append(f.losses, sum/n), append(f.count, n), append(f.rows, row)
 }
 
 // fit is the non-negative fit for a floor: of all sets of terms the one with the least squares whose factors are not
@@ -90,7 +127,7 @@ func (f *powerFit) off(terms []int, factors []float64, floor float64) (sum float
 		if y > 0 {
 			d -= 1 / y
 		}
-		sum += d * d
+		sum += f.count[k] * d * d
 	}
 	return sum
 }
@@ -103,7 +140,7 @@ func (f *powerFit) factors(terms []int, floor float64) ([]float64, bool) {
 	}
 	for k, l := range f.losses {
 		above := max(l-floor, 1e-9)
-		w := above * above * above * above
+		w := f.count[k] * above * above * above * above
 		for i, p := range terms {
 			x := w * f.rows[k][p]
 			for j, q := range terms {

@@ -104,7 +104,7 @@ func (s *speeds) world(in Input, all []timed) *schedule.World {
 		Times: map[int]float64{}, First: 1, Fall: 1, Epochs: max(1, int(math.Ceil(in.Goal.Epochs))),
 		LeastMemory: memory, MostMemory: memory, Step: memory,
 	}
-	for _, t := range all {
+	for _, t := range s.worthwhile(all) {
 		w.MostWorkers = max(w.MostWorkers, t.workers)
 		w.Times[t.workers] = s.rows / 1000 * t.time / 1e9
 	}

@@ -33,6 +33,8 @@ type PlanInput struct {
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
 	// the plan is looked at beside others: nothing is held against what the job may take
 	looking bool
+	// the plan is one of many that a search makes: nobody reads its hints
+	searching bool
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
@@ -249,18 +251,14 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 		Msg: fmt.Sprintf("a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
 			e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin),
-		Hint: b.raised(disdel.TaskTrain, e.Total, limit, who),
+		Hint: b.raised(e.Total, limit, who),
 	}
 }
 
 // raised says what lets an action that needs more than its limit be planned: the field whose limit it is, where the
 // platform allows more, or less work.
-func (b *planBuilder) raised(task disdel.Task, needs, limit disdel.Bytes, who string) string {
-	less := "a smaller network"
-	if task == disdel.TaskTrain {
-		less = fmt.Sprintf("less work: disdel estimate FILE --max-memory %dMB shows which batch and how many workers fit",
-			limit/disdel.MB)
-	}
+func (b *planBuilder) raised(needs, limit disdel.Bytes, who string) string {
+	less := b.lessWork(limit)
 	most := b.Platform.MaxMemory
 	if pool := b.Platform.Pool; pool > 0 {
 		most = min(most, pool)
@@ -269,6 +267,23 @@ func (b *planBuilder) raised(task disdel.Task, needs, limit disdel.Bytes, who st
 		return fmt.Sprintf("--set %s=%dMB, or %s", who, memory.MB(), less)
 	}
 	return less
+}
+
+// lessWork is what makes every action fit a limit. It is planned, as for disdel estimate --max-memory, so that nobody
+// is told to change what would not help.
+func (b *planBuilder) lessWork(limit disdel.Bytes) string {
+	if b.searching || b.looking {
+		return ""
+	}
+	s := search{in: Lift(b.PlanInput), limit: limit}
+	changes := s.changes(max(1, b.Job.Distribution.Workers))
+	if len(changes) == 0 {
+		least, whose := s.leastOfAll()
+		return fmt.Sprintf("a smaller network: no batch, number of workers or optimiser fits %d MB; the least is %d MB, of the "+
+			"%s action", limit/disdel.MB, least.MB(), whose)
+	}
+	return fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
+		strings.Join(changes[0].Set, "' --set '"), limit/disdel.MB)
 }
 
 // actions gives every task an action with its limit.
@@ -291,7 +306,7 @@ func (b *planBuilder) actions() error {
 				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 				Msg: fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total.Beside(limit), who,
 					limit.Beside(v.e.Total)),
-				Hint: b.raised(v.task, v.e.Total, limit, who),
+				Hint: b.raised(v.e.Total, limit, who),
 			}
 		}
 		memory := b.limit(v.e.Total)
@@ -302,21 +317,22 @@ func (b *planBuilder) actions() error {
 				Hint: fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
 			}
 		}
-		if least, id := b.passed(v.task); min(least.Memory, limit) > memory && b.Job.Resources.Memory == 0 {
-			memory = min(least.Memory, limit)
+		least, id := b.learned(v.task, memoryLimit())
+		if least := min(disdel.Bytes(least), limit); least > memory && b.Job.Resources.Memory == 0 {
+			memory = least
 			b.because("%s memory: at least %v, since less was too little for %s", v.task, memory, id)
 		}
 		if times, id := b.underrated(v.task, v.e.Method); b.Job.Resources.Memory == 0 {
 			if more := min(b.limit(disdel.Bytes(times*float64(v.e.Total))), limit); more > memory {
 				memory = more
-				b.because("%s memory: %.2f times the estimate, since that was too low for %s, a job of the same network",
+				b.because("%s memory: %.2f times the estimate with its margin, since that was too low for %s, a job of the same network",
 					v.task, times, id)
 			}
 		}
 		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {
 			memory = b.Job.Resources.Memory
 		}
-		b.because("%s memory: estimate %v, limit %v", v.task, v.e.Total, memory)
+		b.because("%s memory: estimate %v, with its margin %v, limit %v", v.task, v.e.Expected(), v.e.Total, memory)
 		device, err := b.device(v.task, v.e)
 		if err != nil {
 			return err
@@ -432,9 +448,10 @@ func (b *planBuilder) timeouts() error {
 		if a.Limits.Timeout = t.Timeouts[a.Task]; b.Job.Resources.Timeout > 0 {
 			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), disdel.SourceJobFile
 		}
-		if least, id := b.passed(a.Task); least.Timeout > a.Limits.Timeout && b.Job.Resources.Timeout == 0 {
-			a.Limits.Timeout = least.Timeout
-			b.because("%s timeout: at least %v, since less was too little for %s", a.Task, least.Timeout, id)
+		least, id := b.learned(a.Task, timeLimit())
+		if least := disdel.Millis(least); least > a.Limits.Timeout && b.Job.Resources.Timeout == 0 {
+			a.Limits.Timeout = least
+			b.because("%s timeout: at least %v, since less was too little for %s", a.Task, least, id)
 		}
 		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
 	}

@@ -9,11 +9,14 @@ import (
 
 // How often what the platform is to blame for is tried again, for one worker in one round. What was lost is no sign
 // that it will be again, and the job does not fail for it before long. An image that cannot be pulled seldom can the
-// next time.
+// next time, and a device that is missing is seldom on the next machine.
 const (
 	platformRetries = 6
 	lostRetries     = 24
 	imageRetries    = 1
+	// startRetries is for a process that never took a request. A slow machine may start it the next time; an image that
+	// dies at start will not, and OpenWhisk tells the two apart no sooner than at the action's timeout.
+	startRetries = 2
 )
 
 // standardRetries is what Retries without a word mean. In a job file a limit of 0 allows none.
@@ -219,8 +222,10 @@ func (d *decider) bounded(r Remedy) Remedy {
 
 func (d *decider) platformBound() int {
 	switch {
-	case d.a.FailureCode() == disdel.CodeImageMissing:
+	case d.a.FailureCode() == disdel.CodeImageMissing, d.a.FailureCode() == disdel.CodeNoDevice:
 		return imageRetries
+	case d.a.FailureCode() == disdel.CodeInitTimeout:
+		return startRetries
 	case d.a.Outcome == disdel.OutcomeLost:
 		return lostRetries
 	default:

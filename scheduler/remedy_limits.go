@@ -89,8 +89,13 @@ func (d *decider) halfBatch(why string) (Remedy, bool) {
 		true
 }
 
-// time gives more of it; at the ceiling the work goes on from the state that it stored, if it came to anything.
+// time gives more of it; at the ceiling the work goes on from the state that it stored, if it came to anything. What
+// stalled is tried again with the time that it had.
 func (d *decider) time() Remedy {
+	if stall, stalled := d.a.Stalled(); stalled {
+		return d.retryUnchanged(0, "it stopped answering: %s, and its timeout of %v is long enough", stall.Text(),
+			d.a.Limits.Timeout)
+	}
 	next, why := Timeout(d.a, d.retries.TimeoutFactor)
 	most, who := d.Plan.Platform.MaxTimeout, "the platform's maximum"
 	if own := disdel.Millis(d.Job.Resources.Timeout); own > 0 && own <= most {

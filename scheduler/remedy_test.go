@@ -236,6 +236,13 @@ func TestDecide(t *testing.T) {
 			"no", "failed it 2 times",
 		},
 		{
+			"nor a device that is missing", disdel.OutcomeApplicationError, disdel.Unavailable,
+			[]change{func(in *RemedyInput) {
+				in.Attempts.Platform, in.Activation.Failure.Code = 1, disdel.CodeNoDevice
+			}},
+			"no", "failed it 2 times",
+		},
+		{
 			"never served", disdel.OutcomeLost, disdel.Lost,
 			[]change{func(in *RemedyInput) { in.Activation.Failure.Code = disdel.CodeNeverServed }},
 			"no", "wait again",

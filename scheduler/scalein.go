@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"math"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
 )
@@ -22,14 +24,21 @@ func LetsGo(p Policy, job disdel.Job, workers int) *ScaleIn {
 // mostly waiting for the others' updates, of which there are fewer: the published rule looks at no cost, and lets
 // workers of a job go that computes most of its time.
 //
+// Nobody leaves while the loss is above the least that it was, by more than its noise: then progress did not go with
+// the workers.
+//
 // It is pure: equal steps, equal answers. The zero value with Workers set is ready.
 type ScaleIn struct {
 	Workers int     // that there are; Step lowers it
 	Least   int     // that stay; 0: 1
 	Every   int     // steps between decisions; 0: 50
 	Target  float64 // loss that the job is to come to; 0: it is not known, and as many steps are left as were made
+	Holds   bool    // nobody leaves: held-out rows say that the loss rises
 
 	losses   []float64 // running means
+	batches  []float64 // that were trained when they were seen
+	spread   float64   // running mean of the squares of how far a step's loss was from the mean
+	least    float64   // of losses
 	steepest float64   // that the loss fell in Every steps
 	changed  int       // the step after which Workers changed last
 	own      float64   // of the steps since, added up
@@ -55,23 +64,30 @@ const (
 	scaleInGain   = 0.97 // of time times cost: what is not less than that is no gain
 	scaleInPoints = 40   // losses that a curve is fitted to
 	scaleInMost   = 4.0  // times the steps so far that are thought to be left
+	scaleInAlpha  = 2 / (scaleInSpan + 1)
+	scaleInRises  = 3.0 // deviations of a running mean: a loss that rose by more has become worse
 )
 
 // Step takes a step, and returns how many workers are to make the next one. Those that go leave with it.
 func (s *ScaleIn) Step(seen StepSeen) (workers int) {
 	took := seen.Own + seen.Others
 	s.time, s.cost = s.time+took, s.cost+took*float64(s.Workers)
-	smooth := seen.Loss
+	smooth, batches := seen.Loss, float64(s.Workers)
 	if n := len(s.losses); n > 0 {
-		const alpha = 2 / (scaleInSpan + 1)
-		smooth = alpha*seen.Loss + (1-alpha)*s.losses[n-1]
+		off := seen.Loss - s.losses[n-1]
+		smooth = scaleInAlpha*seen.Loss + (1-scaleInAlpha)*s.losses[n-1]
+		s.spread = scaleInAlpha*off*off + (1-scaleInAlpha)*s.spread
+		batches += s.batches[n-1]
 	}
-	s.losses = append(s.losses, smooth)
+	if len(s.losses) == 0 || smooth < s.least {
+		s.least = smooth
+	}
+	s.losses, s.batches = append(s.losses, smooth), append(s.batches, batches)
 	since := len(s.losses) - s.changed
 	if since > scaleInSettle {
 		s.own, s.others, s.counted = s.own+seen.Own, s.others+seen.Others, s.counted+1
 	}
-	if s.knee() && since%s.every() == 0 && s.counted > 0 {
+	if s.knee() && since%s.every() == 0 && s.counted > 0 && !s.worsens() {
 		if n := s.best(); n < s.Workers {
 			s.Workers, s.changed = n, len(s.losses)
 			s.own, s.others, s.counted = 0, 0, 0
@@ -106,6 +122,26 @@ func (s *ScaleIn) knee() bool {
 	return fell < scaleInFlat*s.steepest
 }
 
+// worsens tells whether the loss has become worse than it was.
+func (s *ScaleIn) worsens() bool {
+	deviation := math.Sqrt(2 * s.spread * scaleInAlpha / (2 - scaleInAlpha)) // of the difference of two running means
+	return s.Holds || s.losses[len(s.losses)-1] > mllessRises*s.least+scaleInRises*deviation
+}
+
+// curve is how the loss has fallen by batches; nil: it follows no curve.
+func (s *ScaleIn) curve() *estimator.LossCurve {
+	var points []estimator.LossPoint
+	apart := max(1, len(s.losses)/scaleInPoints)
+	for i := apart - 1; i < len(s.losses); i += apart {
+		points = append(points, estimator.LossPoint{Epoch: s.batches[i], Loss: s.losses[i]})
+	}
+	c, ok := estimator.FitLosses(points)
+	if !ok {
+		return nil
+	}
+	return &c
+}
+
 // best is the number of workers, down to half of those that there are, with which time times cost of the whole job
 // would be the least: also if a quarter, or four times, as much of it is left as it seems.
 func (s *ScaleIn) best() int {
@@ -137,15 +173,11 @@ func (s *ScaleIn) left() float64 {
 	if s.Target <= 0 {
 		return made
 	}
-	var points []estimator.LossPoint
-	apart := max(1, len(s.losses)/scaleInPoints)
-	for i := apart - 1; i < len(s.losses); i += apart {
-		points = append(points, estimator.LossPoint{Epoch: float64(i + 1), Loss: s.losses[i]})
-	}
 	most := scaleInMost * made
-	c, ok := estimator.FitLosses(points)
-	if !ok {
+	c := s.curve()
+	if c == nil {
 		return most
 	}
-	return min(max(c.Reaches(s.Target)-made, float64(s.every())), most)
+	more := (c.Reaches(s.Target) - s.batches[len(s.batches)-1]) / float64(s.Workers)
+	return min(max(more, float64(s.every())), most)
 }

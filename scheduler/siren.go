@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler/schedule"
@@ -58,6 +59,10 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 		}
 		c, why := n.choose(in)
 		asked = why
+		if better, ok := s.betterThan(in, all, c.Workers); ok {
+			c.Workers = better
+			asked += fmt.Sprintf(", which is known to be worse than %d", better)
+		}
 		c.Memory *= s.unit() / n.unit // the price of a worker goes by the newest epoch
 		return c
 	})
@@ -65,6 +70,22 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 		out.Why += "; " + asked
 	}
 	return out
+}
+
+// betterThan is the number of workers that is known to be better than one that was drawn: as fast with fewer workers,
+// or far faster where no budget is to be kept. ok is false where there is none.
+func (s *speeds) betterThan(in Input, all []timed, workers int) (better int, ok bool) {
+	known := s.worthwhile(all)
+	drawn := at(known, workers)
+	instead := slices.DeleteFunc(known, func(t timed) bool {
+		fewer := t.workers < drawn.workers && t.time <= drawn.time
+		faster := in.Goal.Cost <= 0 && speedsDrift*t.time < drawn.time
+		return !fewer && !faster
+	})
+	if len(instead) == 0 {
+		return 0, false
+	}
+	return slices.MinFunc(instead, by(func(t timed) float64 { return t.time })).workers, true
 }
 
 // of is the job's network: trained in the world as it was known when two numbers of workers were, first.

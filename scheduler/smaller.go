@@ -167,7 +167,7 @@ func (s search) describedFrom(from search, points ...*FitPoint) []Change {
 		}
 		train, _ := p.Plan.Action(disdel.TaskTrain)
 		out = append(out, Change{
-			Set: s.sets(from.in.Job, p), Estimate: train.Estimate.Total, Limit: train.Limits.Memory,
+			Set: s.sets(from.in.Job, p), Estimate: train.Estimate.Expected(), Limit: train.Limits.Memory,
 			Forecast: p.Plan.Forecast,
 		})
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,8 @@ type speeds struct {
 	bounds   Bounds
 	memories memories
 	mean     map[int]float64 // time of 1,000 rows by workers, as a Millis; newer ones weigh more
+	variance map[int]float64 // of these means, over that of one measurement
+	noise    timeNoise       // of one measurement
 	now      int             // workers of the newest epoch
 	rows     float64         // of it
 	price    float64         // GB-s of a worker for that unit of time, as the newest epoch had it; 0: not known
@@ -44,7 +47,10 @@ const (
 
 // speedsOf goes through the rounds of earlier jobs, and then of this one.
 func speedsOf(in Input) *speeds {
-	s := &speeds{bounds: in.Bounds, memories: memoriesOf(in), mean: map[int]float64{}, now: in.Now.Workers}
+	s := &speeds{
+		bounds: in.Bounds, memories: memoriesOf(in), mean: map[int]float64{}, variance: map[int]float64{},
+		now: in.Now.Workers,
+	}
 	for _, e := range epochs(in.Past) {
 		s.several = s.several || e.rounds > 1
 		if s.rows = float64(e.rows); !e.disturbed {
@@ -106,10 +112,12 @@ func (s *speeds) see(e epoch) {
 }
 
 func (s *speeds) take(workers int, t float64) {
+	variance := 1.0
 	if before, ok := s.mean[workers]; ok {
-		t = (1-speedsNewest)*before + speedsNewest*t
+		s.noise.see(t, before, s.variance[workers])
+		t, variance = (1-speedsNewest)*before+speedsNewest*t, meanVariance(s.variance[workers], speedsNewest)
 	}
-	s.mean[workers] = t
+	s.mean[workers], s.variance[workers] = t, variance
 }
 
 // numbers are those measured, in their order.
@@ -132,7 +140,7 @@ func (s *speeds) candidates() []timed {
 		measured = append(measured, timed{w, s.mean[w]})
 	}
 	shared := SpeedConditions{Processors: s.bounds.Processors, Rounds: s.several}
-	law, ok := fitSpeed(measured, shared)
+	law, ok := fitSpeed(s.worthwhile(measured), shared)
 	if !ok {
 		return measured
 	}
@@ -144,6 +152,25 @@ func (s *speeds) candidates() []timed {
 			t = m
 		}
 		out = append(out, timed{w, t})
+	}
+	return out
+}
+
+// worthwhile gives more workers the time that was measured of fewer where they are not clearly faster, so that no
+// policy pays for a gain that may be noise. All are in the order of their workers.
+func (s *speeds) worthwhile(all []timed) []timed {
+	out := slices.Clone(all)
+	var least timed // of those that were measured, with fewer workers
+	for i, t := range out {
+		_, measured := s.mean[t.workers]
+		variance := cmp.Or(s.variance[t.workers], 1) // by the law, it is that of a measurement
+		if least.workers > 0 && t.time < least.time &&
+			!s.noise.clear(t.time, least.time, variance, s.variance[least.workers]) {
+			out[i].time = least.time
+		}
+		if measured && (least.workers == 0 || out[i].time < least.time) {
+			least = out[i]
+		}
 	}
 	return out
 }

@@ -33,13 +33,53 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	return next, why
 }
 
-// EnoughTime is the timeout for a job that is to pass at its next try, with nothing after it, and the arithmetic.
-func EnoughTime(a disdel.Activation, r disdel.Retries) (disdel.Millis, string) {
-	next, why := timeout(a, r.TimeoutFactor)
-	if next < LeastTime {
-		return LeastTime, fmt.Sprintf("%s, and %v at least", why, LeastTime)
+// EnoughTime is the timeout with which the work of an activation of r that ran out of time passes at its next try,
+// and the arithmetic. It goes by the pace in the activation's heartbeats, and by what the same work took in other
+// activations of r. It is false where neither tells: then nobody knows how long the work takes.
+func EnoughTime(r *disdel.Record, a disdel.Activation) (disdel.Millis, string, bool) {
+	need, factor, why := disdel.Millis(0), 0.0, ""
+	if p, told := PaceOf(a); told {
+		need, factor = p.Whole, p.Margin()
+		why = fmt.Sprintf("%s: the whole takes about %v", a.DoneText(), need.Text())
 	}
-	return next.Readable(), why
+	if other := longestOther(r, a); other > need {
+		need, factor = other, pacedMargin
+		why = fmt.Sprintf("another %s action took %v", a.Task, other.Text())
+	}
+	if need == 0 {
+		return 0, "", false
+	}
+	if a.Limits.Timeout > need { // it was slower than that
+		need, factor = a.Limits.Timeout, max(factor, pacedMargin)
+		why += fmt.Sprintf(", and it takes more than %v", need)
+	}
+	next := times(need, factor)
+	why += fmt.Sprintf(", x %.4g", factor)
+	if next < LeastTime {
+		return LeastTime, fmt.Sprintf("%s, and %v at least", why, LeastTime), true
+	}
+	return next.Readable(), why, true
+}
+
+// longestOther is the longest that the work of a took another activation of r, all its legs together; 0 where none
+// finished it.
+func longestOther(r *disdel.Record, a disdel.Activation) (longest disdel.Millis) {
+	legs := map[string]disdel.Millis{} // by slot and round
+	for i := range r.Activations {
+		o := &r.Activations[i]
+		if o.Task != a.Task || o.Stage != a.Stage || o.Recovered != "" {
+			continue
+		}
+		of := fmt.Sprintf("%v of round %d", o.Slot(), o.Round)
+		switch o.Outcome {
+		case disdel.OutcomePaused:
+			legs[of] += o.Duration
+		case disdel.OutcomeSuccess:
+			longest = max(longest, legs[of]+o.Duration)
+		default: // what failed says nothing of the whole
+		}
+	}
+	return longest
 }
 
 func times(m disdel.Millis, factor float64) disdel.Millis { return disdel.Millis(float64(m) * factor) }

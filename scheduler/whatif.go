@@ -114,19 +114,11 @@ func cell(in PlanInput, workers, batch int) Cell {
 	if !ok {
 		return c
 	}
-	c.Memory, c.Device = Peak(train.Estimate), train.Estimate.Device
+	c.Memory, c.Device = train.Estimate.Peak(), train.Estimate.Device
 	if err == nil {
 		c.Limit, c.Parallel, c.Forecast = train.Limits.Memory, p.Parallel, p.Forecast
 	}
 	return c
-}
-
-// Peak is the interval of an estimate. Where it gives none, the total is the likely peak, and low and high are 0.
-func Peak(e disdel.Estimate) disdel.Interval[disdel.Bytes] {
-	if e.Likely == 0 {
-		return disdel.Interval[disdel.Bytes]{Likely: e.Total}
-	}
-	return disdel.Interval[disdel.Bytes]{Low: e.Low, Likely: e.Likely, High: e.High}
 }
 
 // boundless is more memory than any machine has, far from where its multiples overflow.

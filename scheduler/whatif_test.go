@@ -32,7 +32,7 @@ func TestWhatIfPlansEveryCell(t *testing.T) {
 			t.Fatal(err)
 		}
 		train, _ := p.Action(disdel.TaskTrain)
-		if c.Limit != train.Limits.Memory || c.Memory != Peak(train.Estimate) || c.Parallel != p.Parallel || c.Front {
+		if c.Limit != train.Limits.Memory || c.Memory != train.Estimate.Peak() || c.Parallel != p.Parallel || c.Front {
 			t.Errorf("%+v", c)
 		}
 		mark := ""
@@ -121,10 +121,10 @@ func TestParetoFront(t *testing.T) {
 
 // An estimate that gives no interval has a likely peak all the same.
 func TestPeakFallsBackToTheTotal(t *testing.T) {
-	if got := Peak(disdel.Estimate{Total: 5}); got != (disdel.Interval[disdel.Bytes]{Likely: 5}) {
+	if got := (disdel.Estimate{Total: 5}).Peak(); got != (disdel.Interval[disdel.Bytes]{Likely: 5}) {
 		t.Errorf("%+v", got)
 	}
-	if got := Peak(disdel.Estimate{Total: 5, Low: 2, Likely: 3, High: 4}); got != (disdel.Interval[disdel.Bytes]{
+	if got := (disdel.Estimate{Total: 5, Low: 2, Likely: 3, High: 4}).Peak(); got != (disdel.Interval[disdel.Bytes]{
 		Low:    2,
 		Likely: 3, High: 4,
 	}) {

@@ -12,6 +12,9 @@ import (
 // againAfter is when a job that could not be taken over is tried again.
 const againAfter = 5 * time.Second
 
+// unreadAfter is when a job whose record cannot be read is looked at again: another version may have mended it.
+const unreadAfter = time.Hour
+
 // Attend has a Service that takes over begin with that, before it has a job of its own.
 func (s *Service) Attend(ctx context.Context) error {
 	if _, err := s.Parts(ctx); err != nil {
@@ -35,7 +38,9 @@ func (n *session) takeOver(ctx context.Context, l history.Lease) error {
 	}
 	delete(n.later, l.Job)
 	if err := n.adopt(ctx, l); err != nil {
-		n.later[l.Job] = time.Now().Add(againAfter)
+		if _, said := n.later[l.Job]; !said {
+			n.later[l.Job] = time.Now().Add(againAfter)
+		}
 		if disdel.KindOf(err) != disdel.Conflict { // another one was faster
 			n.s.log.WithError(err).WithField("job", l.Job).Warn("a job that nobody runs could not be taken over")
 		}
@@ -49,6 +54,9 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 	switch {
 	case disdel.KindOf(err) == disdel.NotFound: // it was never acknowledged
 		return n.history.Release(ctx, l)
+	case err != nil && disdel.AsError(err).Code == disdel.CodeUnreadable:
+		n.later[l.Job] = time.Now().Add(unreadAfter)
+		return err
 	case err != nil:
 		return err
 	case !rec.Status.Unfinished():
@@ -108,7 +116,7 @@ func (p *preparation) again(ctx context.Context, rec disdel.Record) (work, error
 	if err != nil {
 		return work{}, err
 	}
-	spec, err := p.takenUp(ctx, rec, r)
+	spec, err := p.takenUp(ctx, rec, r, true) // nobody is there to be asked
 	spec.Origin = rec.Origin
 	return p.goesOn(spec, rec), err
 }

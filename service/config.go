@@ -73,6 +73,10 @@ type Config struct {
 	// "fifo" (strictly one after another), or "greedy" (each at once, and the platform makes them wait). "": gang.
 	Admission string
 
+	// Place is the flags of the command line that lead to where this Service's jobs run, for their records: without
+	// passwords. Records of tenants do not have it. nil: not known.
+	Place []disdel.Option
+
 	// TakeOver has the Service go on with jobs whose process is no more, or has given them back, for as long as it is
 	// open; its own jobs go back to the queue with Close. Without it a Service runs what it was asked to run.
 	TakeOver bool
@@ -130,6 +134,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
 		runs: map[disdel.JobID]*Run{}, tenants: map[string]*Service{}, asking: map[string]bool{},
+		claims:   map[string]*diskClaims{},
 		planners: make(chan struct{}, plannersAtOnce),
 		tally:    newTally(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
 	}

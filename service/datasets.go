@@ -36,6 +36,11 @@ func (s *Service) AddKnown(ctx context.Context, name string, overwrite bool) (m 
 	if err != nil {
 		return m, err
 	}
+	release, err := s.ClaimDisk(ctx, InputBytes(&in))
+	if err != nil {
+		return m, err
+	}
+	defer release()
 	return store.Add(ctx, in, overwrite)
 }
 

@@ -80,6 +80,8 @@ type (
 	Outage struct{ controller.Outage }
 	// Waiting is actions that give no sign.
 	Waiting struct{ controller.Waiting }
+	// Throttled is actions that wait for the next minute's quota.
+	Throttled struct{ controller.QuotaWait }
 	// Pruned is older versions of the job's model that output.keep left no room for.
 	Pruned struct {
 		Models []string `json:"models"`
@@ -104,6 +106,7 @@ func (Adjusted) happening()   {}
 func (Forecast) happening()   {}
 func (Outage) happening()     {}
 func (Waiting) happening()    {}
+func (Throttled) happening()  {}
 func (Pruned) happening()     {}
 func (Finished) happening()   {}
 
@@ -141,6 +144,8 @@ func happeningOf(n controller.Notice) Happening {
 		return Outage{*n.Outage}
 	case n.Waiting != nil:
 		return Waiting{*n.Waiting}
+	case n.Quota != nil:
+		return Throttled{*n.Quota}
 	default:
 		return Progress{n.Progress}
 	}

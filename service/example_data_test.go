@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/service"
 )
 
@@ -44,4 +45,11 @@ func ExampleService_InferData() {
 	fmt.Println(said.rows, "rows, as many right as the job found:",
 		said.right == out.Right && float64(said.right)/float64(said.rows) == rec.Accuracy, err)
 	// Output: 359 rows, as many right as the job found: true <nil>
+}
+
+// A disk quota counts the rows of a data set before it is stored.
+func ExampleInputBytes() {
+	pixels := dataset.Samples{U8: make([]byte, 10*64), Labels: make([]int32, 10)}
+	fmt.Println(service.InputBytes(&dataset.Input{Train: pixels}))
+	// Output: 680 B
 }

@@ -32,8 +32,8 @@ func told(e service.Event) string {
 		return fmt.Sprintf("round %d is over", what.Round.Round+1)
 	case service.Adjusted:
 		return fmt.Sprintf("%s is %s now", what.Field, what.To)
-	case service.Outage, service.Waiting:
-		return what.String() // the platform, or actions on it, give no sign
+	case service.Outage, service.Waiting, service.Throttled:
+		return e.What.String() // the platform, or actions on it, give no sign, or wait for a quota
 	case service.Pruned:
 		return fmt.Sprintf("%d older models are gone", len(what.Models))
 	case service.Finished:

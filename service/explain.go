@@ -61,7 +61,7 @@ func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 	}
 	for _, a := range p.Actions {
 		out.Actions = append(out.Actions, ExplainedAction{
-			Task: a.Task, Terms: terms(in, a), Peak: scheduler.Peak(a.Estimate), Risk: a.Estimate.Risk,
+			Task: a.Task, Terms: terms(in, a), Peak: a.Estimate.Peak(), Risk: a.Estimate.Risk,
 			Limit: limitSteps(in, *p, a),
 		})
 	}
@@ -124,7 +124,7 @@ func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 func limitSteps(in scheduler.PlanInput, p disdel.Plan, a disdel.ActionPlan) []string {
 	l, r := in.Platform, in.Job.Resources
 	whole := disdel.Bytes(a.Estimate.Total.MB()) * disdel.MB
-	out := []string{fmt.Sprintf("%v (%d bytes) are %d whole MB", a.Estimate.Total, a.Estimate.Total, whole.MB())}
+	out := []string{fmt.Sprintf("with its margin %v (%d bytes), which are %d whole MB", a.Estimate.Total, a.Estimate.Total, whole.MB())}
 	if least := max(whole, l.MinMemory); least > whole {
 		out = append(out, fmt.Sprintf("the platform gives no less than %d MB", least.MB()))
 		whole = least

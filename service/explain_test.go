@@ -52,22 +52,23 @@ func TestLimitSteps(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{
 			step(disdel.MB+1, 128*disdel.MB, disdel.Resources{}),
-			"1.00 MB (1048577 bytes) are 2 whole MB; the platform gives no less than 128 MB; limit 128 MB" + tail + pool +
-				"256 MB of it",
+			"with its margin 1.00 MB (1048577 bytes), which are 2 whole MB; the platform gives no less than 128 MB; " +
+				"limit 128 MB" + tail + pool + "256 MB of it",
 		},
 		{
 			step(200*disdel.MB, 200*disdel.MB, disdel.Resources{MaxMemory: 300 * disdel.MB}),
-			"200 MB (209715200 bytes) are 200 whole MB; limit 200 MB" + tail + "; within resources.maxMemory, 300 MB" + pool +
-				"400 MB of it",
+			"with its margin 200 MB (209715200 bytes), which are 200 whole MB; limit 200 MB" + tail +
+				"; within resources.maxMemory, 300 MB" + pool + "400 MB of it",
 		},
 		{
 			step(200*disdel.MB, 400*disdel.MB, disdel.Resources{Memory: 400 * disdel.MB}),
-			"200 MB (209715200 bytes) are 200 whole MB; limit 400 MB, as resources.memory says" + tail + pool + "800 MB of it",
+			"with its margin 200 MB (209715200 bytes), which are 200 whole MB; " +
+				"limit 400 MB, as resources.memory says" + tail + pool + "800 MB of it",
 		},
 		{
 			step(600*disdel.MB, 600*disdel.MB, disdel.Resources{}),
-			"600 MB (629145600 bytes) are 600 whole MB; limit 600 MB; 88 MB too much for the platform's maximum, 512 MB" + pool +
-				"1.17 GB of it",
+			"with its margin 600 MB (629145600 bytes), which are 600 whole MB; limit 600 MB; " +
+				"88 MB too much for the platform's maximum, 512 MB" + pool + "1.17 GB of it",
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {

@@ -43,4 +43,16 @@ func TestWhatIsKnownOfAClusterIsUsed(t *testing.T) {
 		}
 		s.Close()
 	}
+	facts.AtLeast = true // a quota, or too few that were asked for, is no bound of the pool
+	if err := clusterfacts.Write(home, cluster.URL, facts); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Config{Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if w, err := s.openWhisk(t.Context()); err != nil || w.pool != 0 {
+		t.Errorf("at least %v: a bound of %v, %v", facts.Pool, w.pool, err)
+	}
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 )
 
-// Forget deletes the record of a job that has ended, and what was said of it. Its model stays. It returns NotFound, and
-// Conflict for a job that somebody may go on with.
+// Forget deletes the record of a job that has ended, and what was said of it. Its model stays. A record that cannot be
+// read is deleted as well, unless somebody runs its job. It returns NotFound, and Conflict for a job that somebody may
+// go on with.
 func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -19,6 +21,9 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 		return "", err
 	}
 	rec, err := h.Get(ctx, id)
+	if err != nil && disdel.AsError(err).Code == disdel.CodeUnreadable {
+		return id, s.forgetUnread(ctx, h, id)
+	}
 	if err != nil {
 		return id, err
 	}
@@ -29,4 +34,19 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 		}
 	}
 	return id, h.Delete(ctx, id)
+}
+
+// forgetUnread deletes a record that cannot be read. Its lease is the only sign that its job still runs.
+func (s *Service) forgetUnread(ctx context.Context, h *history.Store, id disdel.JobID) error {
+	who, runs, err := s.Runner(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case runs:
+		return &disdel.Error{
+			Kind: disdel.Conflict, Op: "delete record", Job: id, Msg: fmt.Sprintf("%s still runs in %s", id, who.Text),
+			Hint: "wait until it has ended",
+		}
+	}
+	return h.Delete(ctx, id)
 }

@@ -21,6 +21,9 @@ type Trained struct {
 	// Better is an older version of the model, asked for by its name alone, that is better by much; nil: there is none.
 	Better *modelstore.Model
 
+	// MostRows is how many rows Read takes at once; 0: any number.
+	MostRows int
+
 	large *sync.Mutex // held by whoever reads a large picture; nil: nobody else does
 }
 
@@ -69,7 +72,23 @@ func (t *Trained) Read(name string, data []byte) (Inputs, error) {
 		t.large.Lock()
 		defer t.large.Unlock()
 	}
-	return readInputs(name, data, t.Graph.Input(), t.Data.Resize)
+	in, err := readInputs(name, data, t.Graph.Input(), t.Data.Resize)
+	if err == nil {
+		err = t.checkRows(name, len(in.Rows))
+	}
+	return in, err
+}
+
+// checkRows returns OverLimit for more rows than MostRows.
+func (t *Trained) checkRows(name string, rows int) error {
+	if t.MostRows == 0 || rows <= t.MostRows {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "read " + name,
+		Msg:  fmt.Sprintf("it asks for %d rows, and a request may ask for %d of this model", rows, t.MostRows),
+		Hint: "ask for fewer rows at once, or add them as a data set and ask for its rows",
+	}
 }
 
 // Doubt says that rows are far from what the model has seen, "" if they are not or nothing is known.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,10 @@ func (t *Trained) ReadSparse(name string, data []byte) (in SparseInputs, err err
 		disdel.SparseAsk
 		Targets []float32 `json:"targets"`
 	}
+	// A row begins with a brace, and takes many times the memory of its text: they are counted first.
+	if err := t.checkRows(name, bytes.Count(data, []byte("{"))-1); err != nil {
+		return in, err
+	}
 	if json.Unmarshal(data, &doc) != nil {
 		return bad("it is no JSON of rows or users")
 	}
@@ -45,6 +50,10 @@ func (t *Trained) ReadSparse(name string, data []byte) (in SparseInputs, err err
 		return bad("%s is no model of ratings, and knows no users", t.Ref())
 	case len(in.Users) > 0 && in.Top < 1:
 		in.Top = defaultTop
+	}
+	in.Top = min(in.Top, max(n.Items, 1))
+	if err := t.checkRows(name, max(len(in.Rows), len(in.Users)*in.Top)); err != nil {
+		return in, err
 	}
 	for i, r := range in.Rows {
 		if len(r.Value) > 0 && len(r.Value) != len(r.Index) {

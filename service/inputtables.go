@@ -83,6 +83,9 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 			Hint: fmt.Sprintf("give lines of %d numbers, scaled as in training", sample),
 		}
 	}
+	if line := tooWide(data, lines.Comma, sample+1); line > 0 {
+		return bad("line %d has more than the %d numbers that the model takes", line, sample)
+	}
 	for first := true; ; first = false {
 		record, err := lines.Read()
 		if errors.Is(err, io.EOF) {
@@ -121,6 +124,29 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	}
 	in.Rows = rowsOf(values, sample)
 	return in, nil
+}
+
+// tooWide is the number of the first line with more than so many fields, 0 where there is none. It is asked before any
+// field is made: a field takes many times the memory of its text.
+func tooWide(data []byte, separator rune, most int) (line int) {
+	line = 1
+	fields, quoted := 1, false
+	for _, b := range data { // separators, quotes and ends of lines are single bytes, and parts of no other letter
+		switch {
+		case b == '"':
+			quoted = !quoted
+		case b == '\n':
+			line++
+			if !quoted {
+				fields = 1
+			}
+		case !quoted && rune(b) == separator:
+			if fields++; fields > most {
+				return line
+			}
+		}
+	}
+	return 0
 }
 
 // rowsOf is values as rows of so many, which lie in the memory of the values: short rows of their own would take many

@@ -3,9 +3,12 @@ package service
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
+	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -129,5 +132,33 @@ func TestRowsOfATableShareTheirMemory(t *testing.T) {
 	})
 	if len(in.Rows) != n || cap(in.Rows[7]) != 1 || allocated > n/2 {
 		t.Errorf("%d rows, the eighth with room for %d, %v allocations", len(in.Rows), cap(in.Rows[7]), allocated)
+	}
+}
+
+// TestWideTablesTakeNoMemory reads tables with far more columns than the model takes: they are refused by their line,
+// and the refusal allocates little beside the text itself.
+func TestWideTablesTakeNoMemory(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 7))
+	input := model.Shape{1, 1, 3}
+	for range 20 {
+		separator := []string{",", ";", "\t"}[rng.IntN(3)]
+		before := rng.IntN(4)
+		text := strings.Repeat(strings.Join([]string{"1", "2", "3"}, separator)+"\n", before) +
+			strings.Repeat("1"+separator, 100_000+rng.IntN(400_000))
+		data := []byte(text)
+		var was, is runtime.MemStats
+		runtime.ReadMemStats(&was)
+		_, err := ReadInputs("x.csv", data, input)
+		runtime.ReadMemStats(&is)
+		if want := fmt.Sprintf("line %d has more", before+1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d lines before it: %v", before, err)
+		}
+		if took := is.TotalAlloc - was.TotalAlloc; took > 1<<20 {
+			t.Errorf("%d bytes took %d", len(data), took)
+		}
+	}
+	quoted := "a,\"b,c\",c,label\n\"1\",2,3,0\n"
+	if in, err := ReadInputs("x.csv", []byte(quoted), input); err != nil || len(in.Rows) != 1 || len(in.Labels) != 1 {
+		t.Errorf("a comma in quotes is no column: %v, %v", in, err)
 	}
 }

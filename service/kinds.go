@@ -32,6 +32,7 @@ var kinds = map[string]func(data []byte) (Happening, error){
 	"forecast":   read[Forecast],
 	"outage":     read[Outage],
 	"waiting":    read[Waiting],
+	"throttled":  read[Throttled],
 	"pruned":     read[Pruned],
 	"finished":   read[Finished],
 }

@@ -42,6 +42,7 @@ func TestEventsAreReadAsTheyWere(t *testing.T) {
 		Adjusted{disdel.Adjustment{Field: "memory", Task: disdel.TaskTrain, From: one, To: two}},
 		Forecast{disdel.Forecast{Samples: 2}},
 		Outage{controller.Outage{For: time.Second, Over: true}},
+		Throttled{controller.QuotaWait{Invocations: []disdel.Invocation{inv}, PerMinute: 10, Until: at}},
 		Waiting{controller.Waiting{Invocations: []disdel.Invocation{inv}, For: time.Minute}},
 		Pruned{Models: []string{"m:v1"}, Keep: 2},
 		Finished{rec},

@@ -154,7 +154,7 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 }
 
 // poolOf is the memory of another platform's pool: what Config says, what a platform of disdel tells, or what was found
-// out by probing; 0 where nobody knows.
+// out by probing; 0 where nobody knows. What the pool has at least is no bound: jobs are not held to it.
 func (s *core) poolOf(ctx context.Context) disdel.Bytes {
 	if s.cfg.Pool > 0 {
 		return s.cfg.Pool
@@ -162,7 +162,11 @@ func (s *core) poolOf(ctx context.Context) disdel.Bytes {
 	if told := s.told(ctx); told != nil {
 		return told.Pool.Bytes
 	}
-	return s.facts().Pool
+	f := s.facts()
+	if f.AtLeast {
+		return 0
+	}
+	return f.Pool
 }
 
 // facts is what was found out about the platform of Config, zeros where nobody has looked.

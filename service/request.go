@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ type Request struct {
 	Origin *disdel.Origin // how it was submitted, for its record and for those who submit it again; nil: not told
 	Options
 
-	Priority int // in the queue: a higher one goes first
+	Priority int // in the queue: a higher one goes first; from -MaxPriority to MaxPriority
 
 	// Key makes it safe to submit again when nobody knows whether the first try came through: of all requests with the
 	// same key of one tenant only the first makes a job, and the others are that job. "": each makes one.
@@ -51,6 +52,20 @@ type Options struct {
 	Beside    int      // jobs that are submitted with this one, of a batch: they share the platform's processors
 }
 
+// MaxPriority bounds a request's priority, so that no sum or product of priorities passes an int.
+const MaxPriority = 1_000_000
+
+func checkPriority(priority int) error {
+	if priority >= -MaxPriority && priority <= MaxPriority {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "submit job",
+		Msg:  fmt.Sprintf("priority %d is out of range: it can be from %d to %d", priority, -MaxPriority, MaxPriority),
+		Hint: "give a smaller number; 0 is the priority of most jobs",
+	}
+}
+
 // preparation is a job on its way to a run.
 type preparation struct {
 	*Service
@@ -59,11 +74,15 @@ type preparation struct {
 	id      disdel.JobID
 	journal *journal
 	quota   scheduler.Quota // of the tenant
+	release func()          // gives back what the job claims of the tenant's disk quota; nil: nothing
 }
 
 // Check resolves the network and the data set of a job and returns everything that is wrong with it at once, as
 // *disdel.Faults. It needs nothing but the data sets.
 func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, error) {
+	if err := checkPriority(req.Priority); err != nil {
+		return controller.Resolved{}, err
+	}
 	data, err := s.Datasets(ctx)
 	if err != nil {
 		return controller.Resolved{}, err
@@ -77,6 +96,9 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 // OverLimit for a job that does not fit or never will, Conflict for a Key that means another job, NoSpace, and what
 // servers answer.
 func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
+	if err := checkPriority(req.Priority); err != nil {
+		return nil, err
+	}
 	id, there, err := s.meant(ctx, req)
 	if err != nil || there != nil {
 		return there, err
@@ -94,8 +116,12 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.release, err = p.claimDisk(ctx, spec, r.Graph); err != nil {
+		return nil, err
+	}
 	own, err := s.own(ctx, p.parts.History, p.id)
 	if err != nil {
+		p.release()
 		return nil, err
 	}
 	spec.Origin = req.Origin
@@ -104,6 +130,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 		Origin: req.Origin, Tenant: s.whose(), Priority: req.Priority, Key: req.Key, Planning: req.planning(),
 	}
 	if spec.From, err = p.beginsWith(ctx, r); err != nil {
+		p.release()
 		own.end(ctx)
 		return nil, err
 	}

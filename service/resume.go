@@ -24,11 +24,14 @@ type ResumeRequest struct {
 	Origin *disdel.Origin
 	Options
 	Preparing func(Event) // as of a Request
+
+	// FromStart allows the job to begin anew where none of its checkpoints is found although its record names one.
+	FromStart bool
 }
 
 // Resume takes a job up again where its newest whole checkpoint is, with the limits that its failures led to. Beside
-// what Submit returns that is NotFound, and Conflict for a job that has succeeded, that somebody runs, or that was
-// changed so that it cannot go on.
+// what Submit returns that is NotFound, and Conflict for a job that has succeeded, that somebody runs, that was changed
+// so that it cannot go on, or whose checkpoints are not in this storage.
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	p, err := s.preparing(ctx, "", req.Options, req.Preparing)
 	if err != nil {
@@ -43,12 +46,16 @@ func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := p.takenUp(ctx, rec, r)
+	spec, err := p.takenUp(ctx, rec, r, req.FromStart)
 	if err != nil {
 		own.end(ctx)
 		return nil, err
 	}
 	spec.Origin = resumed(rec.Origin, req.Origin)
+	if p.release, err = p.claimDisk(ctx, spec, r.Graph); err != nil {
+		own.end(ctx)
+		return nil, err
+	}
 	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (work, error) { return p.goesOn(spec, rec), nil })
 }
 
@@ -60,12 +67,13 @@ func (p *preparation) goesOn(spec controller.Spec, rec disdel.Record) work {
 }
 
 // takenUp is the plan of a job that goes on.
-func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controller.Resolved) (controller.Spec, error) {
+func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controller.Resolved, fromStart bool,
+) (controller.Spec, error) {
 	spec, err := p.fitting(ctx, r)
 	if err != nil {
 		return spec, err
 	}
-	return spec, p.goOn(ctx, &spec, rec, r)
+	return spec, p.goOn(ctx, &spec, rec, r, fromStart)
 }
 
 // unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as
@@ -134,7 +142,10 @@ func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 }
 
 // goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
-func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved) error {
+// It returns Conflict where the record names a checkpoint, the storage has none, and fromStart is false.
+func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved,
+	fromStart bool,
+) error {
 	spec.Resumes = rec.Resumes + 1
 	controller.Raise(&spec.Plan, spec.Job, rec)
 	c, passed, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
@@ -142,6 +153,9 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 		p.journal.add(Noted{fmt.Sprintf("checkpoint %s is damaged; an earlier one is taken", name)})
 	}
 	if disdel.KindOf(err) == disdel.NotFound {
+		if rec.Checkpoint != nil && len(passed) == 0 && !fromStart {
+			return p.noCheckpoints(&rec)
+		}
 		if spec.From, err = p.beginsWith(ctx, r); err != nil {
 			return err
 		}
@@ -162,6 +176,25 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 		Round: min(c.Round, spec.Plan.Rounds), Rounds: spec.Plan.Rounds, Fresh: c.Round == 0, Halfway: spec.Kept != nil,
 	})
 	return nil
+}
+
+// noCheckpoints refuses to train a job from its start because its checkpoints are somewhere else.
+func (p *preparation) noCheckpoints(rec *disdel.Record) error {
+	return &disdel.Error{
+		Kind: disdel.Conflict, Code: disdel.CodeNoCheckpoint, Op: "resume job", Job: rec.ID,
+		Msg: fmt.Sprintf("job %s has a checkpoint of round %d, but %s has none of its checkpoints", rec.ID,
+			rec.Checkpoint.Round, p.storageText()),
+		Hint: "name the storage that the job ran with: --storage URL; or train it from the start: disdel resume " +
+			string(rec.ID) + " --from-start",
+	}
+}
+
+// storageText names where checkpoints are looked for.
+func (s *Service) storageText() string {
+	if s.cfg.Storage == "" {
+		return "this home's storage"
+	}
+	return "the storage " + disdel.Redacted(s.cfg.Storage)
 }
 
 // resumed is the origin of a job that is taken up again: what is said now counts on.

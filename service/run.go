@@ -26,6 +26,7 @@ type Run struct {
 	done    chan struct{}                 // closed once it has ended; rec and err are set before
 	rec     *disdel.Record
 	err     error
+	release func() // gives back what the run claims of its tenant's disk quota; nil: nothing
 }
 
 // ID is the job's.
@@ -103,12 +104,18 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 	ready func(ctx context.Context) (work, error),
 ) (*Run, error) {
 	rec.Failure, rec.Ended = nil, time.Time{} // of a run before this one
+	if rec.Tenant == "" && s.cfg.Place != nil {
+		rec.Place = s.cfg.Place
+	}
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &Run{
 		id: p.id, tenant: rec.Tenant, journal: p.journal, story: &story{head: rec}, own: own, cancel: cancel,
-		done: make(chan struct{}),
+		done: make(chan struct{}), release: p.release,
 	}
 	if err := s.enter(r); err != nil {
+		if r.release != nil {
+			r.release()
+		}
 		own.end(life)
 		cancel(nil)
 		return nil, err
@@ -219,6 +226,9 @@ func (s *core) enter(r *Run) error {
 }
 
 func (s *core) leave(r *Run) {
+	if r.release != nil {
+		r.release()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, r.id)

@@ -61,13 +61,16 @@ type core struct {
 	session part[*session]
 
 	mu      sync.Mutex
-	closed  bool                  // guarded by mu
-	ends    []func() error        // guarded by mu: of what was opened, the newest last
-	runs    map[disdel.JobID]*Run // guarded by mu: those that have not ended
-	tenants map[string]*Service   // guarded by mu
-	tidied  time.Time             // guarded by mu: when what others left behind was looked for last
-	asking  map[string]bool       // guarded by mu: questions, by name, that something lies beside the models for
-	flying  sync.WaitGroup        // of runs, and of what is done beside them
+	closed  bool                   // guarded by mu
+	ends    []func() error         // guarded by mu: of what was opened, the newest last
+	runs    map[disdel.JobID]*Run  // guarded by mu: those that have not ended
+	tenants map[string]*Service    // guarded by mu
+	claims  map[string]*diskClaims // guarded by mu: of the disk quotas, by tenant
+	// guarded by mu: ends of jobs that wait for the history
+	undelivered undelivered
+	tidied      time.Time       // guarded by mu: when what others left behind was looked for last
+	asking      map[string]bool // guarded by mu: questions, by name, that something lies beside the models for
+	flying      sync.WaitGroup  // of runs, and of what is done beside them
 }
 
 // errClosed is the cause of the end of jobs whose Service was closed.

@@ -59,6 +59,7 @@ func (s *story) of(rec disdel.Record) disdel.Record {
 	}
 	rec.Created, rec.Transitions = s.head.Created, s.head.Transitions
 	rec.Tenant, rec.Priority, rec.Key, rec.Planning = s.head.Tenant, s.head.Priority, s.head.Key, s.head.Planning
+	rec.Place = s.head.Place
 	return rec
 }
 

@@ -76,6 +76,10 @@ func (w Waiting) String() string {
 	return fmt.Sprintf("no sign of %d actions for %v", len(w.Invocations), w.For.Round(time.Second))
 }
 
+func (t Throttled) String() string {
+	return fmt.Sprintf("%d actions wait for the next minute's quota", len(t.Invocations))
+}
+
 func (p Pruned) String() string { return "removed " + strings.Join(p.Models, ", ") }
 
 func (f Finished) String() string {

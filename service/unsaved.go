@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
@@ -56,8 +58,9 @@ func (s *core) keep(rec *disdel.Record, failed error) error {
 		s.log.WithError(err).Warnf("the record could not be kept in %s either", s.unsavedFolder())
 		return failed
 	}
-	s.log.WithError(failed).Warnf("the history did not take the job's end; it is in %s, and the next command that "+
-		"reaches the history gives it that", path)
+	s.log.WithError(failed).Warnf("the history did not take the job's end; it is in %s, and is given to the history once "+
+		"that takes it: by this process, or by the next command", path)
+	s.deliverLater(rec.ID)
 	return nil
 }
 
@@ -99,10 +102,101 @@ func withoutPassed(r *disdel.Record) {
 	r.Omitted += before - len(r.Activations)
 }
 
+// deliverEvery is the time between tries to give the history what it did not take.
+const deliverEvery = 2 * time.Second
+
+// undelivered is the ends of jobs that the history did not take from this process. Whoever asks for such a job gets its
+// end from here.
+type undelivered struct {
+	jobs  map[disdel.JobID]*Run // nil values: the job's Run is not known
+	tries bool                  // somebody tries to deliver them
+}
+
+// deliverLater tries to give the history the end of a job until it takes it, or the Service is closed.
+func (s *core) deliverLater(id disdel.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.undelivered.jobs == nil {
+		s.undelivered.jobs = map[disdel.JobID]*Run{}
+	}
+	s.undelivered.jobs[id] = s.runs[id]
+	if s.closed || s.undelivered.tries {
+		return
+	}
+	s.undelivered.tries = true
+	s.flying.Go(s.deliverUntilTaken)
+}
+
+func (s *core) deliverUntilTaken() {
+	tick := time.NewTicker(deliverEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.open.Done():
+			return
+		}
+		h, err := s.everything(s.open)
+		if err != nil {
+			continue
+		}
+		for _, path := range s.unsavedFiles() {
+			if err := s.deliverOne(s.open, h, path); err != nil {
+				s.log.WithError(err).Debugf("%s could not be given to the history", path) // keep has warned
+			}
+		}
+		if s.allDelivered() {
+			return
+		}
+	}
+}
+
+// allDelivered forgets the ends that the history has, and tells whether none is left. Nobody tries any more then.
+func (s *core) allDelivered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.undelivered.jobs {
+		if _, err := os.Stat(s.unsavedFile(id)); errors.Is(err, fs.ErrNotExist) {
+			delete(s.undelivered.jobs, id)
+			s.log.WithField("job", id).Info("the history has the job's end now")
+		}
+	}
+	s.undelivered.tries = len(s.undelivered.jobs) > 0
+	return !s.undelivered.tries
+}
+
+// endedHere is a job that has ended in this process, and whose end the history does not have.
+func (s *Service) endedHere(id disdel.JobID) (*Run, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.undelivered.jobs[id]
+	if r == nil || s.tenant != nil && r.tenant != *s.tenant {
+		return nil, false
+	}
+	select {
+	case <-r.done:
+		return r, true
+	default:
+		return nil, false
+	}
+}
+
+// Undelivered is the record of a job that has ended in this process, where the history did not take it yet.
+func (s *Service) Undelivered(id disdel.JobID) (rec disdel.Record, ok bool) {
+	if r, ok := s.endedHere(id); ok {
+		return *r.rec, true
+	}
+	return rec, false
+}
+
+func (s *core) unsavedFiles() []string {
+	files, _ := filepath.Glob(filepath.Join(s.unsavedFolder(), "*.json")) // the pattern is well-formed
+	return files
+}
+
 // deliver gives the history what it could not take before. What cannot be delivered now stays, and is nobody's failure.
 func (s *core) deliver(ctx context.Context, h *history.Store) {
-	files, _ := filepath.Glob(filepath.Join(s.unsavedFolder(), "*.json")) // the pattern is well-formed
-	for _, path := range files {
+	for _, path := range s.unsavedFiles() {
 		if err := s.deliverOne(ctx, h, path); err != nil {
 			s.log.WithError(err).Warnf("%s could not be given to the history", path)
 		}
@@ -111,6 +205,9 @@ func (s *core) deliver(ctx context.Context, h *history.Store) {
 
 func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) error {
 	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) { // another process has delivered it
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -122,7 +219,8 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 		return nil
 	}
 	there, err := h.Get(ctx, left.Record.ID)
-	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+	damaged := disdel.KindOf(err) == disdel.Corrupt // then what waits here is the better record
+	if err != nil && disdel.KindOf(err) != disdel.NotFound && !damaged {
 		return err
 	}
 	if there.Resumes <= left.Record.Resumes { // else another home took the job up since

@@ -4,14 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history/couchlite"
 )
 
 // smallDisk mounts a file system of so many megabytes, or skips.
@@ -103,5 +109,75 @@ func TestNoRoomForARecordRefusesTheJob(t *testing.T) {
 	}
 	if list, _ := os.ReadDir(s.unsavedFolder()); len(list) > 0 {
 		t.Errorf("left: %v", list)
+	}
+}
+
+// A Service whose history goes away while a job runs tells the job's end to whoever asks for it, and gives the history
+// that end once it is there again, without a restart.
+func TestAHistoryThatComesBackIsGivenTheEnd(t *testing.T) {
+	server, err := couchlite.Open(filepath.Join(t.TempDir(), "history.db"), couchlite.Config{})
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	at, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Bool
+	through := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: at.Scheme, Host: at.Host})
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			http.Error(w, `{"error":"down"}`, http.StatusInsufficientStorage)
+			return
+		}
+		through.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	address := strings.Replace(proxy.URL, "://", "://"+at.User.String()+"@", 1)
+	s, err := Open(t.Context(), Config{Home: t.TempDir(), CouchDB: address})
+	if err == nil {
+		err = s.AddDigits(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	run, err := s.Submit(t.Context(), Request{Job: small(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e := range run.Events() { // a follower gets all of it
+		if _, ok := e.What.(RoundEnded); ok {
+			away.Store(true)
+		}
+	}
+	rec, err := run.Wait(t.Context())
+	if err != nil || rec.Status != disdel.StatusSucceeded {
+		t.Fatalf("%v: %v, %v", rec.Status, rec.Failure, err)
+	}
+	if got, ok := s.Undelivered(run.ID()); !ok || got.Status != disdel.StatusSucceeded {
+		t.Errorf("while the history is away: %v, %t", got.Status, ok)
+	}
+	if got, err := s.Look(t.Context(), string(run.ID())); err != nil || got.Status != disdel.StatusSucceeded {
+		t.Errorf("a look at it: %v, %v", got.Status, err)
+	}
+	away.Store(false)
+	until(t, "the history has the end", func() bool {
+		_, waits := s.Undelivered(run.ID())
+		return !waits
+	})
+	h, err := s.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := h.Get(t.Context(), run.ID()); err != nil || rec.Status != disdel.StatusSucceeded {
+		t.Errorf("the history says %v, %v", rec.Status, err)
+	}
+	if left := s.unsavedFiles(); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

@@ -28,6 +28,9 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	if r, ok := s.Run(id); ok {
 		return r, nil
 	}
+	if r, ok := s.endedHere(id); ok {
+		return r, nil
+	}
 	rec, err := h.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -79,8 +82,12 @@ func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	return h.Get(ctx, id)
 }
 
-// flies is the record of a job that this Service runs, once its controller has begun.
+// flies is the record of a job that this Service runs, once its controller has begun, or whose end the history did not
+// take yet.
 func (s *Service) flies(id disdel.JobID) (rec disdel.Record, ok bool) {
+	if rec, ok := s.Undelivered(id); ok {
+		return rec, true
+	}
 	r, ok := s.Run(id)
 	if !ok {
 		return rec, false

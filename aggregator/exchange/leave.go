@@ -12,25 +12,13 @@ func (r *Replica) Leave(x []float32) (Delta, error) {
 }
 
 // Left says which step of a member was its last: of later ones nothing comes of it. Who folds has to be told before it
-// folds a step after that; a mean is one of the members that are there.
+// folds a step after that. A mean stays one of all members that the round began with: a step of fewer members has fewer
+// rows, and moves as much less. The members that stay make more steps, so that each batch moves the weights as far as
+// before. Divided by those that are there, a step on one batch would move as far as one on all of them.
 func (r *Replica) Left(member, step int) { r.last[member] = step }
 
 // There tells whether a member takes part in a step, as far as is known.
 func (r *Replica) There(member, step int) bool { return r.last[member] == 0 || step <= r.last[member] }
-
-// of is the scale of a step's updates.
-func (r *Replica) of(step int) float32 {
-	there := 0
-	for m := range r.last {
-		if r.There(m, step) {
-			there++
-		}
-	}
-	if r.cfg.Combine == Sum || there == r.cfg.Members {
-		return r.scale
-	}
-	return 1 / float32(max(1, there))
-}
 
 // Spare is a delta without entries, in memory that is used again where there is such.
 func (r *Replica) Spare() Delta {

@@ -147,15 +147,16 @@ func TestMembersThatLeaveLoseNothing(t *testing.T) {
 	})
 }
 
-// A mean is one of the members that are there, and who has left sends nothing more.
-func TestAMeanIsOfThoseWhoAreThere(t *testing.T) {
+// A mean is one of all members of the round, so that a batch moves the weights as far when others have left; and a
+// member that has left sends nothing more.
+func TestABatchCountsAsMuchWhenOthersHaveLeft(t *testing.T) {
 	start := []float32{0}
 	one := exchange.Delta{Index: []int32{0}, Value: []float32{6}}
 	r, err := exchange.New(exchange.Config{Members: 3}, start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for step, want := range []float32{6, 12} { // (6 + 6 + 6) / 3, and then (6 + 6) / 2
+	for step, want := range []float32{6, 10} { // (6 + 6 + 6) / 3, and then (6 + 6) / 3
 		d, err := r.Send([]float32{r.Shared()[0] + 6})
 		if err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func (c Config) Check() error {
 type Replica struct {
 	cfg    Config
 	last   []int     // by member: the step after which it leaves; 0: it stays
-	scale  float32   // of an update that is added to S, while nobody has left
+	scale  float32   // of an update that is added to S
 	shared []float32 // S
 	local  []float32 // of the weights, what is not in S
 	sent   []float32 // of local, what others have or will have; nil where a step's deltas are folded before the next
@@ -152,9 +152,8 @@ func (r *Replica) Fold(step int, deltas []Delta) error {
 	if err := r.foldable(step, deltas); err != nil {
 		return err
 	}
-	scale := r.of(step)
 	for _, d := range deltas {
-		r.add(r.shared, d, scale)
+		r.add(r.shared, d, r.scale)
 	}
 	if step <= r.made {
 		own := r.own[0]

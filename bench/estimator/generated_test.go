@@ -18,7 +18,7 @@ func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 		seeds = seeds[:2]
 	}
 	for _, seed := range seeds {
-		all := generate(seed, generatedJobs)
+		all := append(generate(seed, generatedJobs), long(seed)...)
 		kinds, names := map[string]int{}, map[string]bool{}
 		for _, job := range all {
 			_, kind, _ := strings.Cut(job.String(), "-")
@@ -55,7 +55,7 @@ func TestEverySeedGivesJobsThatCanRun(t *testing.T) {
 		if len(all) < 60 || len(kinds) != 18 || len(names) != len(all) {
 			t.Errorf("seed %d: %d jobs of %v, %d data sets", seed, len(all), kinds, len(names))
 		}
-		if again := generate(seed, generatedJobs); !reflect.DeepEqual(all, again) {
+		if again := append(generate(seed, generatedJobs), long(seed)...); !reflect.DeepEqual(all, again) {
 			t.Errorf("seed %d draws other jobs the second time", seed)
 		}
 	}

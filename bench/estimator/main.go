@@ -12,68 +12,106 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
-	what := flag.String("parts", "memory,generated,timeouts,forecasts",
-		"what to measure, of memory, generated, timeouts, forecasts and headline")
-	seed := flag.Uint64("seed", 1, "of the jobs of the parts generated and forecasts")
+	what := flag.String("parts", "generated,defaults,forecasts",
+		"what to measure, of generated, defaults, forecasts, memory, timeouts, headline, advice and calibration (of -records)")
+	seed := flag.Uint64("seed", 1, "of the jobs of the parts generated, defaults and forecasts")
+	records := flag.String("records", "", "append the records of memory trials to this file, a line of JSON each")
 	threads := flag.Int("burn", 0, "only keep so many threads busy")
 	flag.Parse()
 	if *threads > 0 {
 		burning(*threads)
 	}
-	if err := bench(*program, *only, *what, *seed); err != nil {
+	if err := bench(*what, subject{*program, *only, *records, *seed}); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// parts are the subjects that figures are taken of. only chooses trials by their name.
-func parts(seed uint64) map[string]func(ctx context.Context, program, only string) error {
-	return map[string]func(ctx context.Context, program, only string) error{
-		"memory": func(ctx context.Context, program, only string) error {
+// subject is what a part measures.
+type subject struct {
+	program string // the built one
+	only    string // of trials: a part of their names
+	records string // file that records of memory trials are added to; "": none
+	seed    uint64 // of drawn trials
+}
+
+// parts are what can be measured.
+func parts() map[string]func(context.Context, subject) error {
+	return map[string]func(context.Context, subject) error{
+		"memory": func(ctx context.Context, s subject) error {
 			if err := speed(); err != nil {
 				return err
 			}
-			return memoryPart(ctx, program, "", named(suite(), only))
+			return zooPart(ctx, s)
 		},
-		"generated": func(ctx context.Context, program, only string) error {
-			return memoryPart(ctx, program, "generated_", named(generate(seed, generatedJobs), only))
+		"generated": func(ctx context.Context, s subject) error {
+			trials := append(generate(s.seed, generatedJobs-longJobs), long(s.seed)...)
+			return drawnPart(ctx, s, "", leastMemory, trials)
 		},
-		"timeouts":  timeouts,
-		"forecasts": func(ctx context.Context, program, _ string) error { return forecastsPart(ctx, program, seed) },
-		"headline":  headline,
+		"defaults": func(ctx context.Context, s subject) error {
+			least := disdel.Bytes(platform.DefaultConfig().Limits.Memory.Min)
+			return drawnPart(ctx, s, "_at_defaults", least, generate(s.seed, generatedJobs))
+		},
+		"timeouts":    func(ctx context.Context, s subject) error { return timeouts(ctx, s.program, s.only) },
+		"forecasts":   func(ctx context.Context, s subject) error { return forecastsPart(ctx, s.program, s.seed) },
+		"headline":    func(ctx context.Context, s subject) error { return headline(ctx, s.program, s.only) },
+		"advice":      advicePart,
+		"calibration": func(_ context.Context, s subject) error { return calibrationPart(s.records, os.Stdout) },
 	}
 }
 
-func bench(program, only, what string, seed uint64) error {
-	program, err := filepath.Abs(program)
-	if err != nil {
+func bench(what string, s subject) (err error) {
+	if s.program, err = filepath.Abs(s.program); err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(what, ",") {
-		part, ok := parts(seed)[name]
+		part, ok := parts()[name]
 		if !ok {
 			return fmt.Errorf("there is no part %q", name)
 		}
-		if err := part(context.Background(), program, only); err != nil {
+		if err := part(context.Background(), s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// memoryPart runs trials and prints their figures with prefix before the names.
-func memoryPart(ctx context.Context, program, prefix string, trials []trial) (err error) {
-	r, err := newRig(ctx, program, relaxLimits)
+// withRig runs f with a rig whose platform has this least limit of memory, and no other bound that matters.
+func withRig(ctx context.Context, s subject, least disdel.Bytes, f func(*rig) error) error {
+	r, err := newRig(ctx, s.program, func(cfg *platform.Config) {
+		relaxLimits(cfg)
+		cfg.Limits.Memory.Min = least
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	return memory(ctx, r, prefix, trials)
+	r.records = s.records
+	return errors.Join(f(r), r.close())
+}
+
+// zooPart runs the zoo's suite and prints its figures, which begin with zoo_.
+func zooPart(ctx context.Context, s subject) error {
+	trials := named(suite(), s.only)
+	return withRig(ctx, s, leastMemory, func(r *rig) error { return memory(ctx, r, "zoo_", trials) })
+}
+
+// drawnPart runs drawn trials once, planned without history, and prints their figures, which end in suffix.
+func drawnPart(ctx context.Context, s subject, suffix string, least disdel.Bytes, trials []trial) error {
+	return withRig(ctx, s, least, func(r *rig) error {
+		records, err := pass(ctx, r, named(trials, s.only), estimator.Planned(backends.Standard(nil)))
+		if err != nil {
+			return err
+		}
+		printPeaks(func(name string, value float64, unit string) { figure(name+suffix, value, unit) }, records)
+		return nil
+	})
 }
 
 // named is the trials whose name contains part.
@@ -90,6 +128,9 @@ func pass(ctx context.Context, r *rig, trials []trial, e estimator.Estimator) ([
 			return nil, err
 		}
 		tell(t, rec)
+		if err := keep(r.records, rec); err != nil {
+			return nil, err
+		}
 		out = append(out, *rec)
 		if err := r.clean(ctx, t); err != nil {
 			return nil, err

@@ -10,21 +10,24 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// action is one action of a job that ran: what was expected of it, what it got, and the highest peak of its
-// activations.
+// action is one action of a job that ran: what was expected of it, what it got, and the peaks of its activations that
+// succeeded.
 type action struct {
 	task     disdel.Task
 	estimate disdel.Estimate
 	limit    disdel.Bytes
-	peak     disdel.Bytes
+	peak     disdel.Bytes // the highest of peaks
+	peaks    []disdel.Bytes
 }
 
 func (a *action) error() float64 {
 	return 100 * math.Abs(float64(a.estimate.Likely)-float64(a.peak)) / float64(a.peak)
 }
 
-// inside tells whether the peak is in the estimate's interval of nine cases in ten.
-func (a *action) inside() bool { return a.peak >= a.estimate.Low && a.peak <= a.estimate.High }
+// inside tells whether a peak is in the estimate's interval of nine cases in ten.
+func (a *action) inside(peak disdel.Bytes) bool {
+	return peak >= a.estimate.Low && peak <= a.estimate.High
+}
 
 // actionsOf is the actions of records that measured a peak.
 func actionsOf(records []disdel.Record) []action {
@@ -33,8 +36,8 @@ func actionsOf(records []disdel.Record) []action {
 		for _, p := range r.Plan.Actions {
 			a := action{task: p.Task, estimate: p.Estimate, limit: p.Limits.Memory}
 			for _, x := range r.Activations {
-				if x.Task == p.Task && x.Outcome == disdel.OutcomeSuccess {
-					a.peak = max(a.peak, x.Peak)
+				if x.Task == p.Task && x.Outcome == disdel.OutcomeSuccess && x.Peak > 0 {
+					a.peaks, a.peak = append(a.peaks, x.Peak), max(a.peak, x.Peak)
 				}
 			}
 			if a.peak > 0 {
@@ -75,6 +78,7 @@ func each(actions []action, f func(*action) float64) []float64 {
 	return out
 }
 
+// share is how many of the actions meet a condition.
 func share(actions []action, is func(*action) bool) float64 {
 	n := 0
 	for i := range actions {
@@ -85,11 +89,52 @@ func share(actions []action, is func(*action) bool) float64 {
 	return float64(n) / float64(max(1, len(actions)))
 }
 
+// insideInterval is how many of all peaks of the actions are in their intervals.
+func insideInterval(actions []action) float64 {
+	n, all := 0, 0
+	for i := range actions {
+		for _, peak := range actions[i].peaks {
+			if all++; actions[i].inside(peak) {
+				n++
+			}
+		}
+	}
+	return float64(n) / float64(max(1, all))
+}
+
+// of is the actions of a task.
+func of(actions []action, task disdel.Task) []action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.task != task })
+}
+
 func overPeak(a *action) float64 { return float64(a.limit) / float64(a.peak) }
 
-func printErrors(prefix, name string, actions []action) {
-	figure(prefix+"error_median"+name+"_pct", quantile(each(actions, (*action).error), 0.5), "%")
-	figure(prefix+"error_p95"+name+"_pct", quantile(each(actions, (*action).error), 0.95), "%")
+// printer writes a figure.
+type printer func(name string, value float64, unit string)
+
+func printErrors(print printer, name string, actions []action) {
+	print("error_median"+name+"_pct", quantile(each(actions, (*action).error), 0.5), "%")
+	print("error_p95"+name+"_pct", quantile(each(actions, (*action).error), 0.95), "%")
+}
+
+// printPeaks writes what estimates were beside the peaks of records.
+func printPeaks(print printer, records []disdel.Record) {
+	actions := actionsOf(records)
+	print("jobs", float64(len(records)), "jobs")
+	print("failed_jobs", float64(failures(records)), "jobs")
+	print("actions", float64(len(actions)), "actions")
+	printErrors(print, "", actions)
+	for _, task := range tasks {
+		printErrors(print, "_"+string(task), of(actions, task))
+	}
+	print("oom_kills", float64(kills(records)), "activations")
+	for _, task := range tasks {
+		print("inside_interval_"+string(task), insideInterval(of(actions, task)), "share")
+	}
+	print("inside_interval", insideInterval(actions), "share")
+	print("limit_over_peak_median", quantile(each(actions, overPeak), 0.5), "ratio")
+	print("limit_over_peak_max", quantile(each(actions, overPeak), 1), "ratio")
+	print("limit_over_peak_min", quantile(each(actions, overPeak), 0), "ratio")
 }
 
 // memory runs trials twice: as planned, and with what the first time measured.
@@ -106,35 +151,13 @@ func memory(ctx context.Context, r *rig, prefix string, trials []trial) error {
 	if err != nil {
 		return err
 	}
-	printMemory(prefix, first, second)
-	if prefix != "" { // what others would have estimated is a question of the zoo's suite
-		return nil
-	}
+	printPeaks(func(name string, value float64, unit string) { figure(prefix+name, value, unit) }, first)
+	history := func(name string, value float64, unit string) { figure(prefix+"history_"+name, value, unit) }
+	printPeaks(history, second)
 	if err := strangers(ctx, r, trials, first); err != nil {
 		return err
 	}
 	return peers(ctx, r, trials, first)
-}
-
-func printMemory(prefix string, first, second []disdel.Record) {
-	actions, again := actionsOf(first), actionsOf(second)
-	print := func(name string, value float64, unit string) { figure(prefix+name, value, unit) }
-	print("jobs", float64(len(first)), "jobs")
-	print("failed_jobs", float64(failures(first)+failures(second)), "jobs")
-	print("actions", float64(len(actions)), "actions")
-	printErrors(prefix, "", actions)
-	printErrors(prefix, "_history", again)
-	for _, task := range tasks {
-		of := slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.task != task })
-		printErrors(prefix, "_"+string(task), of)
-	}
-	print("oom_kills", float64(kills(first)+kills(second)), "activations")
-	print("limit_over_peak_median", quantile(each(actions, overPeak), 0.5), "ratio")
-	print("limit_over_peak_max", quantile(each(actions, overPeak), 1), "ratio")
-	print("limit_over_peak_min", quantile(each(actions, overPeak), 0), "ratio")
-	print("limit_over_peak_median_history", quantile(each(again, overPeak), 0.5), "ratio")
-	print("inside_interval", share(actions, (*action).inside), "share")
-	print("inside_interval_history", share(again, (*action).inside), "share")
 }
 
 // strangers estimates every trial from the other trials' records: jobs whose kind has never run.
@@ -152,7 +175,7 @@ func strangers(ctx context.Context, r *rig, trials []trial, records []disdel.Rec
 		}
 		out = append(out, a...)
 	}
-	printErrors("", "_left_out", out)
+	printErrors(figure, "_left_out", out)
 	return nil
 }
 

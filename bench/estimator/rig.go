@@ -43,6 +43,7 @@ type rig struct {
 	run     *executor.Executor
 	limits  disdel.PlatformLimits
 	jobs    int
+	records string // file that records are added to; "": none
 }
 
 func (r *rig) url(folder string) string {

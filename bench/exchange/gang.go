@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -17,7 +18,8 @@ type trial struct {
 	threshold      float64
 	slack          int
 	eager          bool
-	values         disdel.Wire // that are sent
+	combine        exchange.Combine // "": Sum
+	values         disdel.Wire      // that are sent
 	steps          int
 	seed           int64
 	rate           float64 // 0: the learning's own
@@ -126,7 +128,7 @@ func (l *learning) worker(ctx context.Context, t trial, m int, start []float32) 
 	}
 	w.batch = w.shard.NewBatch(t.batch)
 	w.replica, err = exchange.New(exchange.Config{
-		Members: t.workers, Member: m, Threshold: t.threshold, Slack: t.slack, Combine: exchange.Sum,
+		Members: t.workers, Member: m, Threshold: t.threshold, Slack: t.slack, Combine: cmp.Or(t.combine, exchange.Sum),
 		Values: t.values, Eager: t.eager,
 	}, start)
 	if err != nil {

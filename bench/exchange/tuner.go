@@ -103,16 +103,18 @@ func (j tunedJob) gain(seed int64) (gain float64, workers int, err error) {
 
 // queueRun is training in lock-step by workers that take the batches of a queue, and of which some may leave.
 type queueRun struct {
-	l      *learning
-	trial  trial
-	server float64            // bytes that it serves in the time of a step's computing
-	target float64            // held-out loss that ends it; 0: all steps
-	by     *scheduler.ScaleIn // nil: nobody leaves
+	l       *learning
+	trial   trial
+	server  float64            // bytes that it serves in the time of a step's computing
+	target  float64            // held-out loss that ends it; 0: all steps
+	batches int                // that end it; 0: all steps
+	by      *scheduler.ScaleIn // nil: nobody leaves
 
 	members []*worker
 	order   []int32
 	at      int
 	epoch   int
+	trained int // batches
 	steps   []queueStep
 }
 
@@ -160,7 +162,8 @@ func (q *queueRun) train(ctx context.Context) (err error) {
 			}
 		}
 		q.steps = append(q.steps, s)
-		if q.target > 0 && s.heldOut > 0 && s.heldOut <= q.target {
+		q.trained += there
+		if q.target > 0 && s.heldOut > 0 && s.heldOut <= q.target || q.batches > 0 && q.trained >= q.batches {
 			return nil
 		}
 		if q.by != nil {

@@ -34,7 +34,7 @@ func main() {
 		}
 		return
 	}
-	parts := flag.String("parts", "small,batches,stuck,large,served,takeover",
+	parts := flag.String("parts", "small,batches,stuck,makespan,large,served,attacks,takeover",
 		"what is measured; simulated: of the batches, how far the simulator is off")
 	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
 	shrink := flag.Int("shrink", 1, "divide the rows of the batches' jobs by this, to look whether all of it works")
@@ -54,10 +54,14 @@ func main() {
 			err = alone(ctx, *shrink)
 		case "stuck":
 			err = stuck(*seeds)
+		case "makespan":
+			err = makespans(*seeds)
 		case "large":
 			err = large(*jobs)
 		case "served":
 			err = served(ctx, *submits)
+		case "attacks":
+			err = attacks(ctx)
 		case "takeover":
 			err = takeover(ctx, *kills)
 		default:

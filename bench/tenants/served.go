@@ -119,9 +119,15 @@ type submission struct {
 	tenant int
 }
 
+// tinyRequest is the tiny job, to submit.
+func tinyRequest() (service.Request, error) {
+	file, err := jobfile.Parse("tiny.yaml", []byte(tiny), nil)
+	return service.Request{Job: file.Job, Source: service.Source{Name: "tiny.yaml"}}, err
+}
+
 // submitted has the tenants submit jobs side by side, and says what was acknowledged and how long each submit took.
 func submitted(ctx context.Context, url string, tokens []string, jobs int) ([]submission, []time.Duration, error) {
-	file, err := jobfile.Parse("tiny.yaml", []byte(tiny), nil)
+	request, err := tinyRequest()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +147,7 @@ func submitted(ctx context.Context, url string, tokens []string, jobs int) ([]su
 				}
 				began := time.Now()
 				var run client.Run
-				run, err = at.Jobs.Submit(ctx, service.Request{Job: file.Job, Source: service.Source{Name: "tiny.yaml"}})
+				run, err = at.Jobs.Submit(ctx, request)
 				mu.Lock()
 				if err == nil {
 					all, took = append(all, submission{run.ID(), i}), append(took, time.Since(began))

@@ -135,7 +135,9 @@ func configure(u *ui, c *cli.Context) error {
 	if err != nil {
 		return nil // a command that needs one says so
 	}
-	return commandline.EnterContext(c, u, folder)
+	err = commandline.EnterContext(c, u, folder)
+	u.Place = commandline.PlaceOf(c)
+	return err
 }
 
 // reading is what commands of package commandline read with.

@@ -51,6 +51,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 		return cfg, err
 	}
 	cfg.Log, cfg.Admission = newLog(c, u.Err), c.String("admission")
+	cfg.Place = commandline.RunsAt(c)
 	cfg.TakeOver = needs&takingOver != 0
 	for _, part := range []struct {
 		need need

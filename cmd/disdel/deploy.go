@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
 
@@ -23,8 +24,8 @@ func deployCommand(u *ui) *cli.Command {
 		Subcommands: []*cli.Command{
 			deployImage(u),
 			deployPackage(u, "up", "create the package and its actions, or change what differs", true, deploy.Cluster.Up),
-			deployPackage(u, "preview", "say what up would change, and change nothing", false, deploy.Cluster.Preview),
-			deployPackage(u, "status", "say how the package differs from the manifest", false, deploy.Cluster.Preview),
+			deployPackage(u, "preview", "say what up would change, change nothing; exits with 8 if something differs", false, deploy.Cluster.Preview),
+			deployPackage(u, "status", "say how the package differs from the manifest; exits with 8 if it does", false, deploy.Cluster.Preview),
 			deployPackage(u, "down", "remove the package's actions, and the package", true, deploy.Cluster.Down),
 			commandline.DeployGPU(u),
 		},
@@ -70,6 +71,9 @@ func deployPackage(u *ui, name, usage string, done bool,
 				if err == nil || plan.Changed() > 0 {
 					u.Say("%s", plan.Says(done))
 					err = cmp.Or(err, u.Show(plan, plan.Print))
+				}
+				if err == nil && !done && plan.Changed() > 0 {
+					err = terminal.Reported(terminal.ErrDiffers)
 				}
 				return err
 			})

@@ -24,6 +24,7 @@ func historyCommand(u *ui) *cli.Command {
 		Flags:       commandline.HistoryFlags(),
 		Subcommands: []*cli.Command{
 			historyShow(u), historyExport(u), historyRepair(u),
+			commandline.HistoryDeleteCommand(u, reading(u, records)),
 			commandline.HistoryPruneCommand(u, reading(u, records|storage)),
 		},
 		Action: func(c *cli.Context) error {
@@ -39,7 +40,9 @@ func historyCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(list, func(w io.Writer) { jobtext.PrintHistory(w, list, commandline.Standing(ctx, c, at.Records)) })
+				return u.Show(list, func(w io.Writer) {
+					jobtext.PrintHistory(w, list, u.Place, commandline.Standing(ctx, c, at.Records))
+				})
 			})
 		},
 	}
@@ -61,6 +64,7 @@ func historyShow(u *ui) *cli.Command {
 				}
 				who, runs, _ := at.Records.Runner(ctx, r.ID) // where nobody can tell, the record has to do
 				said, _ := at.Records.Remarks(ctx)
+				place := commandline.PlaceOfJob(c, &r)
 				return u.Show(r, func(w io.Writer) {
 					jobtext.PrintPlan(w, &r)
 					for _, round := range r.Rounds {
@@ -68,8 +72,8 @@ func historyShow(u *ui) *cli.Command {
 					}
 					jobtext.PrintRecord(w, &r)
 					commandline.PrintRemark(w, said[r.ID])
-					jobtext.PrintFailure(w, &r, c.Bool("logs"))
-					jobtext.PrintNext(w, &r, who, runs)
+					jobtext.PrintFailure(w, &r, place, c.Bool("logs"))
+					jobtext.PrintNext(w, &r, place, who, runs)
 				})
 			})
 		},

@@ -4,10 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -170,12 +170,8 @@ func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.
 	if err != nil {
 		return &rec, err
 	}
-	return &rec, show(c, u, &rec, f.Notes())
-}
-
-// show prints what came of a job.
-func show(c *cli.Context, u *ui, rec *disdel.Record, notes []string) error {
-	return jobtext.ShowOutcome(u, rec, notes, commandline.WhereRecordsAre(c))
+	u.Place = commandline.PlaceOfJob(c, &rec)
+	return &rec, jobtext.ShowOutcome(u, &rec, f.Notes())
 }
 
 // submitted submits a job and follows it.
@@ -186,11 +182,6 @@ func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src
 		return jobs.Submit(ctx, req)
 	})
 	return rec, src.told(u, err)
-}
-
-// sayModel names the commands that are next for a job that passed.
-func sayModel(c *cli.Context, u *ui, rec *disdel.Record) {
-	jobtext.SayModel(u, rec, commandline.WhereRecordsAre(c))
 }
 
 func submitCommand(u *ui) *cli.Command {
@@ -214,7 +205,7 @@ func submitCommand(u *ui) *cli.Command {
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
 				rec, err := submitted(ctx, c, u, at.Jobs, src)
 				if err == nil {
-					sayModel(c, u, rec)
+					jobtext.SayModel(u, rec)
 				}
 				return err
 			})
@@ -238,7 +229,7 @@ func quickstartCommand(u *ui) *cli.Command {
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
 				rec, err := quickstart(ctx, c, u, at)
 				if err == nil {
-					u.Say("%s", quickstartNext(c, rec))
+					u.Say("%s", quickstartNext(u, rec))
 				}
 				return err
 			})
@@ -257,13 +248,15 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*
 	return submitted(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
 }
 
-func quickstartNext(c *cli.Context, r *disdel.Record) string {
-	return fmt.Sprintf(`next:  %[4]s dataset sample digits --row 7%[5]s > %[1]s
-       %[4]s infer %[2]s --input %[1]s%[5]s
-       %[4]s history show %[3]s%[5]s
-       %[4]s dataset add fashion-mnist%[5]s
-       %[4]s submit examples/lenet-fashion.yaml%[5]s`,
-		"digit.json", r.Model.Name, r.ID, terminal.Program(), commandline.WhereRecordsAre(c))
+func quickstartNext(u *ui, r *disdel.Record) string {
+	const file = "digit.json"
+	return "next:  " + strings.Join([]string{
+		u.Command("dataset", "sample", "digits", "--row", "7") + " > " + file,
+		u.Command("infer", r.Model.Name, "--input", file),
+		u.Command("history", "show", string(r.ID)),
+		u.Command("dataset", "add", "fashion-mnist"),
+		u.Command("submit", "examples/lenet-fashion.yaml"),
+	}, "\n       ")
 }
 
 func resumeCommand(u *ui) *cli.Command {
@@ -276,21 +269,44 @@ func resumeCommand(u *ui) *cli.Command {
 			"if\n" +
 			"nothing had happened.\n\n" +
 			"   disdel resume @last\n" +
-			"   disdel resume @last --set resources.memory=512MB",
-		Flags: append([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags...),
+			"   disdel resume @last --set resources.memory=512MB\n\n" +
+			"The job goes on at the place where it ran: flags that lead there are taken from its record.",
+		Flags: append([]cli.Flag{
+			setFlag, actionFlag, backendFlag, probeFlag,
+			&cli.BoolFlag{Name: "move", Usage: "go on at the place of the other flags, though the job ran at another one"},
+			&cli.BoolFlag{Name: "from-start", Usage: "begin anew where none of the job's checkpoints is found"},
+		}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
+				return err
+			}
+			if err := whereItRan(c, u); err != nil {
 				return err
 			}
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
 				rec, err := resumed(ctx, c, u, at.Jobs)
 				if err == nil {
-					sayModel(c, u, rec)
+					jobtext.SayModel(u, rec)
 				}
 				return err
 			})
 		},
 	}
+}
+
+// whereItRan has the command work at the place where its job ran. A server is at its own place.
+func whereItRan(c *cli.Context, u *ui) error {
+	at, err := server(c)
+	if err != nil || at != nil {
+		return err
+	}
+	return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
+		rec, err := client.Local(s).Records.Get(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		return commandline.ReturnTo(c, &rec, c.Bool("move"))
+	})
 }
 
 func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*disdel.Record, error) {
@@ -302,6 +318,7 @@ func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*dis
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
 			Origin: commandline.Origin(c, overrides(c)), Options: options(c), Preparing: told,
+			FromStart: c.Bool("from-start"),
 		})
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
-	"github.com/disdel/disdel/internal/terminal"
 )
 
 func jobCommand(u *ui) *cli.Command {
@@ -78,7 +77,8 @@ func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 	if err != nil {
 		return err
 	}
-	return show(c, u, &rec, nil)
+	u.Place = commandline.PlaceOfJob(c, &rec)
+	return jobtext.ShowOutcome(u, &rec, nil)
 }
 
 // askedDocument is what cancel and pause say with -o json.
@@ -97,7 +97,7 @@ func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
 			return err
 		}
 		return u.Show(askedDocument{rec.ID, name}, func(w io.Writer) {
-			fmt.Fprintf(w, "%s is asked to become %s: %s job wait %s\n", rec.ID, to, terminal.Program(), rec.ID)
+			fmt.Fprintf(w, "%s is asked to become %s: %s\n", rec.ID, to, u.Command("job", "wait", string(rec.ID)))
 		})
 	})
 }

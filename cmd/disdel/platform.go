@@ -84,6 +84,10 @@ func platformUp(u *ui) *cli.Command {
 				Name:  "action-env",
 				Usage: "`NAME` of a variable of this process that every container finds in its own, such as AWS_ACCESS_KEY_ID",
 			},
+			&cli.BoolFlag{
+				Name:  "allow-root",
+				Usage: "run scripts as root where they cannot have users of their own (default: refuse them)",
+			},
 			&cli.StringFlag{
 				Name: "node-modules", TakesFile: true,
 				Usage: "`FOLDER` that `npm install --prefix FOLDER openwhisk` has put packages into, for actions of Node.js",

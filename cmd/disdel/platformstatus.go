@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 		{"process", fmt.Sprintf("%d, up for %s", d.PID, (time.Duration(d.UptimeMs) * time.Millisecond).Round(time.Second))},
 		{"memory", "limits by " + d.Enforcement},
 		{"actions", "confined by " + d.Confinement},
+		{"users", usersOfActions(d.Users)},
 		{"pool", fmt.Sprintf("%s of %s: %d running, %d ready, %d paused, %d prewarmed, %d queued", d.Pool.UsedBytes,
 			d.Pool.Bytes, d.Pool.Running, d.Pool.Ready, d.Pool.Paused, d.Pool.Prewarmed, d.Pool.Queued)},
 		{"wskprops", d.Properties},
@@ -84,6 +86,34 @@ func printPlatform(w io.Writer, d platformDocument) {
 			[]string{"gpu", fmt.Sprintf("%s: %v of %v, %d containers", g.ID, g.UsedBytes, g.Bytes, g.Containers)})
 	}
 	terminal.Table(w, rows...)
+}
+
+// usersOfActions says which user the actions of each family of kinds run as: "python: a user of its own each; ...".
+func usersOfActions(list []localplatform.User) string {
+	said, order := map[string][]string{}, []string{}
+	for _, user := range list {
+		text := "refused, " + user.Refused
+		switch {
+		case user.RunsAs == localplatform.RunsAsOwn:
+			text = "each container has a user of its own"
+		case user.RunsAs == localplatform.RunsAsPlatform && user.UserID == 0:
+			text = "root, the platform's user"
+		case user.RunsAs == localplatform.RunsAsPlatform:
+			text = fmt.Sprintf("the platform's user (%d)", user.UserID)
+		}
+		name, _, _ := strings.Cut(user.Kind, ":")
+		if _, ok := said[text]; !ok {
+			order = append(order, text)
+		}
+		if !slices.Contains(said[text], name) {
+			said[text] = append(said[text], name)
+		}
+	}
+	parts := make([]string, 0, len(order))
+	for _, text := range order {
+		parts = append(parts, strings.Join(said[text], ", ")+": "+text)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // announce prints what sets a shell up, on stdout, for eval, and the rest for the person.

@@ -159,6 +159,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 			return cfg, err
 		}
 	}
+	cfg.AllowRoot = c.Bool("allow-root")
 	cfg.Hosts, cfg.Origins = hosts(c), c.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
 	cfg.Images = platform.DefaultImages(cfg.Kinds)

@@ -44,7 +44,7 @@ func reportCommand(u *ui) *cli.Command {
 					return err
 				}
 				commandline.Shortened(&rec)
-				return showReport(u, c, report.New(&rec, time.Now()))
+				return showReport(u, c, report.New(&rec, time.Now(), commandline.PlaceOfJob(c, &rec)...))
 			})
 		},
 	}

@@ -87,7 +87,8 @@ func tenantDelete(u *ui) *cli.Command {
 					return err
 				}
 				return u.Show(madeTenant{Name: name}, func(w io.Writer) {
-					fmt.Fprintf(w, "no token of %s opens anything any more\n", name)
+					fmt.Fprintf(w, "no token of %s opens anything any more; its open streams end within two seconds\n"+
+						"jobs of %s that are queued or running go on: stop one with disdel job cancel JOB\n", name, name)
 				})
 			})
 		},

@@ -72,7 +72,10 @@ func (f *field) schema() schemaNode {
 	case object:
 		s = objectSchema(f.path)
 	case list:
-		s = layersSchema(child(f.path+"[]", ""))
+		s = schemaNode{"type": "array"}
+		if item := child(f.path+"[]", ""); item != nil { // a list of a later version has no items yet
+			s = layersSchema(item)
+		}
 	case text:
 		if s = f.textSchema(); f.path == policyPath {
 			s = f.policySchema()

@@ -92,28 +92,40 @@ func Compare(cfg Config, jobs []sim.Job, policies []string) (Lab, error) {
 // mostFixed is up to how many workers fixed numbers are tried, where the job has no bound.
 const mostFixed = 32
 
-// bestFixed is the shortest that a job takes with a number of workers that stays.
+// asFast is a share of time: fixed numbers of workers within it of the shortest are as fast.
+const asFast = 0.001
+
+// bestFixed is the shortest that a job takes with a number of workers that stays, and of those that are as fast the
+// cheapest.
 func bestFixed(cfg Config, line sim.Job) (Trial, error) {
-	var best Trial
+	var all []Trial
 	line.Policy = disdel.PolicyStatic
 	most := min(cmp.Or(line.MaxWorkers, mostFixed), max(1, line.Rows/line.BatchSize))
 	for n := max(1, line.MinWorkers); n <= most; n++ {
 		line.Workers = n
 		t, err := try(cfg, line, Fixed)
 		if err != nil {
-			return best, err
+			return t, err
 		}
 		t.Course = []Crew{{Workers: n}}
-		if better := t.Status == disdel.StatusSucceeded; better && (best.Job == "" || t.Took < best.Took) {
-			best = t
+		if t.Status == disdel.StatusSucceeded {
+			all = append(all, t)
 		}
 	}
-	if best.Job == "" { // none runs: the reason is that of one worker
+	if len(all) == 0 { // none runs: the reason is that of one worker
 		line.Workers = 1
 		return try(cfg, line, Fixed)
 	}
+	best := cheapest(all)
 	best.against(best)
 	return best, nil
+}
+
+// cheapest is the trial with the least cost of those that are as fast as the fastest.
+func cheapest(all []Trial) Trial {
+	least := slices.MinFunc(all, func(a, b Trial) int { return cmp.Compare(a.Took, b.Took) }).Took
+	fast := slices.DeleteFunc(all, func(t Trial) bool { return float64(t.Took) > (1+asFast)*float64(least) })
+	return slices.MinFunc(fast, func(a, b Trial) int { return cmp.Compare(a.CostGBs, b.CostGBs) })
 }
 
 // try runs one job alone.

@@ -76,3 +76,19 @@ func TestALabHoldsPoliciesAgainstTheBest(t *testing.T) {
 		t.Errorf("a policy that nobody has: %v", err)
 	}
 }
+
+// Of numbers of workers that take as long, the best fixed one is the cheapest: more of them only cost more.
+func TestTheBestFixedNumberIsTheCheapestOfEqualOnes(t *testing.T) {
+	for _, work := range []disdel.Millis{0, 1} { // of 1,000 rows: all of a round is what every train action has
+		j := merging("job-even", "")
+		j.PerThousand, j.EachUpdate, j.Noise, j.Round, j.Epochs, j.MaxWorkers = work, 0, 0, second, 4, 6
+		lab, err := simulate.Compare(roomy(), []sim.Job{j}, []string{"static"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if best := lab.Trials[0]; best.Course[0].Workers != 1 {
+			t.Errorf("%d workers take %v for %.3f GB-s, though one is as fast", best.Course[0].Workers, best.Took.Text(),
+				best.CostGBs)
+		}
+	}
+}

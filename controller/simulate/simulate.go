@@ -122,6 +122,9 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 		if whole.Millicores < scheduler.Unbounded {
 			whole.Millicores = int(cmp.Or(cfg.Share, scheduler.ProcessorShare) * float64(whole.Millicores))
 		}
+		if cfg.Admission != scheduler.AdmissionGangLike { // the service lets single jobs share processors, too
+			by = scheduler.Sharing{By: by}
+		}
 		r.books = scheduler.NewAdmission(by, whole)
 	}
 	for i := range jobs {
@@ -146,6 +149,7 @@ func (r *run) arrive(j *job) {
 	}
 	d, why := scheduler.DemandOf(j.ID, plan, r.books.Capacity())
 	plan.Reasons = append(plan.Reasons[:len(plan.Reasons):len(plan.Reasons)], why)
+	d.Shares = r.cfg.Beside == 0 // jobs of a batch are better off one after another
 	d.Tenant, d.Priority, d.Arrived, d.Quota = j.line.Tenant, j.line.Priority, j.line.At, r.cfg.Quotas[j.line.Tenant]
 	j.demand, j.Keep = d, d.Keep.String()
 	j.prepare(plan)

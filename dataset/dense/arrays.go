@@ -17,6 +17,7 @@ type Arrays struct {
 	Images, Labels         dataset.Source
 	TestImages, TestLabels dataset.Source // of held-out rows; without Open: there are none
 	Layout                 dataset.Layout
+	LabelClasses           bool     // as that of CSV
 	ClassNames             []string // of whole numbers from 0; nil: their numbers, or the texts themselves
 }
 
@@ -78,7 +79,8 @@ func (s Arrays) Input(name string) (in dataset.DenseInput, err error) {
 	}
 	in = dataset.DenseInput{
 		Name: name, Title: "Arrays of " + base(s.Images.Name), Shape: p.shape(), Classes: len(p.labels.names),
-		ClassNames: p.labels.classNames(), Bytes: p.inBytes(), Each: p.each,
+		ClassNames: p.labels.classNames(), LabelClasses: s.LabelClasses || len(s.ClassNames) > 0,
+		Bytes: p.inBytes(), Each: p.each,
 	}
 	in.Understood = p.understood(&in)
 	return in, nil
@@ -193,6 +195,8 @@ func (p *pairs) learn() error {
 			p.labels.close()
 			if why := p.labels.fault(); why != "" {
 				wrong.add(disdel.Fault{Path: "labels", Msg: why})
+			} else if why := p.labels.numeric(p.LabelClasses || len(p.ClassNames) > 0); why != "" {
+				wrong.add(disdel.Fault{Path: "labels", Msg: why, Hint: dataset.NumericTargetHint})
 			}
 		}
 		if err := wrong.err(); err != nil {

@@ -13,14 +13,15 @@ import (
 // CSV is rows of a CSV file: a label, and columns of numbers and of texts. What is not said is found out.
 type CSV struct {
 	dataset.Source
-	Test      *dataset.Source // held-out rows, of the same columns; nil: there are none
-	Separator rune            // 0: comma, semicolon, tab or bar, whichever the first line has most of
-	Header    Header          // "": found out
-	Label     string          // its column's name, or number from 1; "": label, class, target or y, else the last one
-	Skip      []string        // names or numbers of columns that are left out
-	Missing   []string        // texts that stand for no value beside the usual ones
-	Scale     Scale           // of numbers; "": standard, and with Shape none
-	Shape     []int           // what the numbers of a row are, [channels height width]; nil: so many single values
+	Test         *dataset.Source // held-out rows, of the same columns; nil: there are none
+	Separator    rune            // 0: comma, semicolon, tab or bar, whichever the first line has most of
+	Header       Header          // "": found out
+	Label        string          // its column's name, or number from 1; "": label, class, target or y, else the last one
+	LabelClasses bool            // each label is a class, also where labels look like numbers to predict
+	Skip         []string        // names or numbers of columns that are left out
+	Missing      []string        // texts that stand for no value beside the usual ones
+	Scale        Scale           // of numbers; "": standard, and with Shape none
+	Shape        []int           // what the numbers of a row are, [channels height width]; nil: so many single values
 }
 
 // Header says whether the first line has the names of the columns.
@@ -71,7 +72,7 @@ func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 	}
 	in = dataset.DenseInput{
 		Name: name, Title: "Rows of " + base(c.Name), Shape: t.shape(), Classes: len(t.labels.names),
-		ClassNames: t.labels.classNames(), Bytes: t.bytes, Columns: t.described(), Each: t.each,
+		ClassNames: t.labels.classNames(), LabelClasses: t.LabelClasses, Bytes: t.bytes, Columns: t.described(), Each: t.each,
 	}
 	in.Understood = t.understood()
 	return in, nil

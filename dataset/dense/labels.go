@@ -143,7 +143,8 @@ func (l *labels) fault() string {
 	case l.long != "":
 		return fmt.Sprintf("%.40q goes on for more than %d bytes, as no class's name does", l.long, longestName)
 	case l.over:
-		return fmt.Sprintf("it has more than %d different values, which are no classes", mostClasses)
+		return fmt.Sprintf("it has more than %d different values, which are no classes. To predict a number (regression) "+
+			"is not supported yet: make ranges of the numbers", mostClasses)
 	case len(l.names) == 1:
 		return fmt.Sprintf("it is %.40q in all rows, and there is nothing to tell apart", l.names[0])
 	}
@@ -153,4 +154,12 @@ func (l *labels) fault() string {
 		}
 	}
 	return ""
+}
+
+// numeric says why the labels are numbers to predict, "" if they are classes, or if somebody insists that they are.
+func (l *labels) numeric(insists bool) string {
+	if insists || l.over {
+		return ""
+	}
+	return dataset.NumericTarget(l.counts())
 }

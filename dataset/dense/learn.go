@@ -55,6 +55,11 @@ func (t *table) decide(wrong *faults) {
 		wrong.add(disdel.Fault{
 			Path: t.names[t.label], Msg: "the label: " + why, Hint: "name the label's column: --label COLUMN",
 		})
+	} else if why := t.labels.numeric(t.LabelClasses); why != "" {
+		wrong.add(disdel.Fault{
+			Path: t.names[t.label], Msg: "the label: " + why,
+			Hint: dataset.NumericTargetHint + "; if another column has the class: --label COLUMN",
+		})
 	}
 	inBytes := true
 	for i := range t.columns {

@@ -46,7 +46,7 @@ func (p Pictures) Input(name string) (in dataset.DenseInput, err error) {
 	}
 	in = dataset.DenseInput{
 		Name: name, Title: "Pictures of " + base(filepath.Clean(p.Folder)), Shape: []int{channels, f.Height, f.Width},
-		Classes: len(f.classes), Bytes: true, Each: f.each,
+		Classes: len(f.classes), LabelClasses: true, Bytes: true, Each: f.each,
 	}
 	if !plainNumbers(f.classes) {
 		in.ClassNames = f.classes

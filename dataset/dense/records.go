@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -61,6 +62,9 @@ func (t *table) sniff() ([][]string, error) {
 	if t.Separator == 0 {
 		t.Separator = separator(head)
 	}
+	if err := t.boundColumns(); err != nil {
+		return nil, err
+	}
 	top, err := t.top(in)
 	if err != nil {
 		return nil, t.broken(t.Source, err)
@@ -77,6 +81,45 @@ func (t *table) sniff() ([][]string, error) {
 		t.header, t.sniffed = t.hasHeader(top), true
 	}
 	return top, nil
+}
+
+// mostColumns bounds the columns of a table: disdel keeps some kilobytes of each while it reads.
+const mostColumns = 1 << 16
+
+// boundColumns refuses a table whose first two lines have more columns than mostColumns. It keeps nothing of them: a
+// line of separators alone would take 40 times its size.
+func (t *table) boundColumns() error {
+	file, err := t.Open()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := bufio.NewReaderSize(&guarded{file, longestRecord}, bufferBytes)
+	quoted := false
+	for columns, lines := 1, 0; lines < 2; {
+		c, _, err := in.ReadRune()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return t.broken(t.Source, err)
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '\n':
+			columns, lines = 1, lines+1
+		case c == t.Separator:
+			columns++
+		}
+		if columns > mostColumns {
+			return &disdel.Error{
+				Kind: disdel.Invalid, Op: "read " + t.Name,
+				Msg:  fmt.Sprintf("a row has more than %d columns, and a table may have %d", mostColumns, mostColumns),
+				Hint: "add wider rows as arrays (--images FILE.npy --labels FILE.npy), or as sparse rows (--libsvm)",
+			}
+		}
+	}
+	return nil
 }
 
 // top is the first one or two records.
@@ -174,6 +217,9 @@ func (t *table) broken(from dataset.Source, err error) error {
 	}
 	if said := new(disdel.Error); errors.As(err, &said) {
 		return err
+	}
+	if errors.Is(err, errLong) {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "read " + from.Name, Err: err}
 	}
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + from.Name, Err: err}
 }

@@ -49,13 +49,14 @@ type entry struct {
 // sheet is a block that was taken apart.
 type sheet struct {
 	block
+	most    int // cells of a record that are kept; 0: all
 	cells   []cell
 	records []record
 	entries []entry   // of the rows, once the columns are decided
 	values  []float32 // [rows values]
 }
 
-// of is the cells of a record.
+// of is the cells of a record, all of which are kept.
 func (s *sheet) of(r record) []cell { return s.cells[r.first:][:r.width] }
 
 // split takes a block apart. What is wrong with its quotes becomes its error.
@@ -94,7 +95,7 @@ func (s *sheet) splitPlain(separator byte) {
 		if over == at {
 			continue
 		}
-		first := len(s.cells)
+		first, more := len(s.cells), 0
 		for {
 			s.cells = append(s.cells, cell{})
 			end := s.cells[len(s.cells)-1].take(all, at, over, separator, numbers)
@@ -102,8 +103,12 @@ func (s *sheet) splitPlain(separator byte) {
 				break
 			}
 			at = end + 1
+			if n := len(s.cells) - first; s.most > 0 && n > s.most { // the row is a fault: its width is all that is told
+				more = 1 + strings.Count(all[at:over], string(separator))
+				break
+			}
 		}
-		s.records = append(s.records, record{line: line, first: first, width: len(s.cells) - first})
+		s.records = append(s.records, record{line: line, first: first, width: len(s.cells) - first + more})
 	}
 }
 
@@ -144,7 +149,10 @@ func (s *sheet) splitQuoted(separator rune) error {
 		}
 		line, _ := in.FieldPos(0)
 		s.records = append(s.records, record{line: s.line - 1 + line, first: len(s.cells), width: len(texts)})
-		for _, text := range texts {
+		for i, text := range texts {
+			if s.most > 0 && i > s.most {
+				break
+			}
 			s.cells = append(s.cells, cell{text: trimmed(text)})
 		}
 	}
@@ -165,6 +173,7 @@ func trimmed(text string) string {
 // read takes a block apart and finds out what its cells are: what they say, or, once the columns are decided, what
 // their row comes to.
 func (t *table) read(s *sheet) {
+	s.most = len(t.columns)
 	s.split(t.Separator)
 	s.entries, s.values = s.entries[:0], s.values[:0]
 	for k := range s.records {

@@ -85,6 +85,9 @@ func (d *doctor) allowances(context.Context) bool {
 // comfortable is the invocations a minute from which on a job of a few workers does not wait for the minute to turn.
 const comfortable = 300
 
+// comfortableAtOnce is the invocations at once from which on a job of a few workers is not held up.
+const comfortableAtOnce = 5
+
 func (d *doctor) throttles() Finding {
 	l := d.limits
 	f := Finding{
@@ -101,6 +104,11 @@ func (d *doctor) throttles() Finding {
 			workers+2, l.PerMinute/(workers+2))
 		f.Fix = "the admin raises the namespace's own, wskadmin limits set NAMESPACE --invocationsPerMinute N, or everybody's"
 		f.Key, f.Value = "whisk.limits.actionsInvokesPerminute", fmt.Sprint(comfortable)
+	case l.Concurrent > 0 && l.Concurrent < comfortableAtOnce:
+		f.State = Note
+		f.Means = fmt.Sprintf("a job has at most %d actions at once, its aggregations included", l.Concurrent)
+		f.Fix = "the admin raises the namespace's own, wskadmin limits set NAMESPACE --concurrentInvocations N, or everybody's"
+		f.Key, f.Value = "whisk.limits.actionsInvokesConcurrent", fmt.Sprint(comfortableAtOnce)
 	}
 	return f
 }

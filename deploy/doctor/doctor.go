@@ -63,6 +63,7 @@ type doctor struct {
 	pkg    string
 	nodes  map[string]disdel.Bytes // memory that ran at once, by machine
 	all    bool                    // every container that was asked for ran
+	held   bool                    // a quota let fewer be asked for than were wanted
 }
 
 // check is one look; more is false where nothing else can be found out.

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -216,7 +217,37 @@ func TestQuotasAreTheNamespaces(t *testing.T) {
 	report, _ := examine(t, cfg)
 	finding(t, report, doctor.CheckThrottles, doctor.Note, "120 invocations a minute, 4 at once", "20 rounds",
 		"whisk.limits.actionsInvokesPerminute")
-	finding(t, report, doctor.CheckPool, doctor.Good, "at least") // three at once are no proof of more
+	finding(t, report, doctor.CheckPool, doctor.Note, "at least") // three at once are no proof of more
+}
+
+// doctor does not take a quota for the size of the pool. That holds for the quota of a minute and for concurrency.
+func TestAQuotaIsNotThePool(t *testing.T) {
+	for name, change := range map[string]func(*platform.Config){
+		"at once": func(c *platform.Config) { c.Limits.ConcurrentInvocations = 2 },
+		"minute":  func(c *platform.Config) { c.Limits.InvocationsPerMinute = 10 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := cluster(t, func(c *platform.Config) { c.PoolMemory = 4 * disdel.GB; change(c) })
+			cfg.Most, cfg.Settle = 16, 2*time.Second
+			var pool doctor.Finding
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			cfg.Tell = func(f doctor.Finding) {
+				if f.Check == doctor.CheckPool { // what comes after it waits for minutes
+					pool = f
+					stop()
+				}
+			}
+			report, _ := doctor.Examine(ctx, cfg) //nolint:errcheck // it was canceled
+			if report.Facts.Pool == 4*disdel.GB { // the minute turned meanwhile, and the pool was filled
+				return
+			}
+			if pool.State != doctor.Note || !report.Facts.AtLeast || !strings.Contains(pool.Means, "quota") {
+				t.Errorf("%+v, %+v", pool, report.Facts)
+			}
+		})
+	}
 }
 
 func TestAReportIsATableWithWhatToDoBelow(t *testing.T) {

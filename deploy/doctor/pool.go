@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -25,6 +26,7 @@ func (d *doctor) pool(ctx context.Context) bool {
 	n := d.Most
 	if d.limits.Concurrent > 0 {
 		n = min(n, max(1, d.limits.Concurrent-1)) // a place is free a little later than its activation's record is there
+		d.held = n < d.Most
 	}
 	for memory := d.limits.MinMemory; ; {
 		if err := d.wave(ctx, memory, n); err != nil {
@@ -59,16 +61,21 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 	}
 	probes := newProbes()
 	defer d.sweep(ctx, probes)
+	taking, stop := context.WithCancel(ctx) // invocations
+	defer stop()
+	var taken atomic.Int64 // that OpenWhisk accepted: a quota makes the others wait outside the pool
 	ended := make([]disdel.Activation, n)
 	failed := make([]error, n)
 	var flying sync.WaitGroup
 	for i := range n {
 		flying.Go(func() {
 			ask := disdel.ProbeRequest{Probes: probes, Member: i, Store: d.Store, Hold: limits.Timeout * 4 / 5}
-			ended[i], failed[i] = d.run(ctx, inv, ask)
+			ended[i], failed[i] = d.runTelling(ctx, taking, inv, ask, func() { taken.Add(1) })
 		})
 	}
 	there, err := d.gathered(ctx, probes, n)
+	asked := int(taken.Load())
+	stop() // those that wait for the quota: they would come when the others have gone
 	if err == nil {
 		err = d.Board.Cancel(ctx, probes)
 	}
@@ -84,7 +91,7 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 		}
 		held[res.Node] += memory
 	}
-	d.all = len(there) == n
+	d.all, d.held = len(there) >= min(n, asked), d.held || asked < n
 	for node, bytes := range held {
 		d.nodes[node] = max(d.nodes[node], bytes)
 	}
@@ -137,6 +144,12 @@ func (d *doctor) poolFinding() Finding {
 	}
 	if facts.AtLeast {
 		f.Found = "at least " + f.Found
+		f.Means = "nothing shows that the pool ends there, so jobs are not held to it; --pool-memory says what it has"
+	}
+	if facts.AtLeast && d.held {
+		f.State = Note
+		f.Means = "the namespace's quota let no more be asked for at once: it is no bound of the pool, and jobs are not " +
+			"held to it; --pool-memory says what the pool has"
 	}
 	if most := d.largestNode(); !facts.AtLeast && most < d.limits.MaxMemory {
 		f.State, f.Kind = Warning, disdel.OverLimit

@@ -19,9 +19,14 @@ func sizeName(l disdel.Limits) string {
 }
 
 // run invokes a probe and waits for its record.
-func (d *doctor) run(ctx context.Context, inv disdel.Invocation, ask disdel.ProbeRequest) (a disdel.Activation,
-	err error,
-) {
+func (d *doctor) run(ctx context.Context, inv disdel.Invocation, ask disdel.ProbeRequest) (disdel.Activation, error) {
+	return d.runTelling(ctx, ctx, inv, ask, func() {})
+}
+
+// runTelling is run, and calls accepted once OpenWhisk has taken the invocation. The end of taking
+// ends the wait until it does.
+func (d *doctor) runTelling(ctx, taking context.Context, inv disdel.Invocation, ask disdel.ProbeRequest, accepted func(),
+) (a disdel.Activation, err error) {
 	ask.Memory = inv.Limits.Memory
 	if inv.Params, err = json.Marshal(ask); err != nil {
 		return a, &disdel.Error{Kind: disdel.Internal, Op: "probe", Err: err}
@@ -29,10 +34,11 @@ func (d *doctor) run(ctx context.Context, inv disdel.Invocation, ask disdel.Prob
 	inv.ID, inv.Member = fmt.Sprintf("probe/%d", ask.Member), ask.Member
 	ctx, stop := context.WithTimeoutCause(ctx, d.Patience+time.Duration(inv.Limits.Timeout), errNotServed)
 	defer stop()
-	id, err := d.Executor.Invoke(ctx, inv)
+	id, err := d.Executor.Invoke(taking, inv)
 	if err != nil {
 		return a, err
 	}
+	accepted()
 	return d.Executor.Wait(ctx, inv, id)
 }
 

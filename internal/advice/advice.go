@@ -102,7 +102,9 @@ func (w *worker) change() Advice {
 	switch {
 	case r.Status == disdel.StatusCanceled:
 		return submitUnchanged("nothing was wrong with the job")
-	case w.a == nil && r.Failure.Kind == disdel.Timeout:
+	case r.Failure != nil && (r.Failure.Code == disdel.CodeUnkept || r.Failure.Code == disdel.CodeStoreGone):
+		return none("no field of the job has to change: %s", r.Failure.Hint)
+	case w.a == nil && r.Failure != nil && r.Failure.Kind == disdel.Timeout:
 		return w.moreDeadline()
 	case w.a == nil:
 		return w.byKind()
@@ -127,7 +129,10 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeThrottled:
 		return submitUnchanged("the quota counts by the minute: the same job passes once it is free")
 	case disdel.OutcomeStartFailure:
-		if f := w.a.Failure; f != nil && f.Code == disdel.CodeInitTimeout && w.a.Limits.Timeout < scheduler.LeastTime {
+		if w.a.FailureCode() == disdel.CodeInitTimeout && !w.imageServes() {
+			return none("no field of a job helps: no container of this image has taken a request%s", colon(hintOf(w.a)))
+		}
+		if w.a.FailureCode() == disdel.CodeInitTimeout && w.a.Limits.Timeout < scheduler.LeastTime {
 			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout),
 				set("resources.timeout", time.Duration(scheduler.LeastTime)))
 		}
@@ -140,6 +145,13 @@ func (w *worker) change() Advice {
 	default:
 		return w.byKind()
 	}
+}
+
+// imageServes tells whether an action of the job has run in a container of its image.
+func (w *worker) imageServes() bool {
+	return slices.ContainsFunc(w.record.Activations, func(a disdel.Activation) bool {
+		return a.Outcome == disdel.OutcomeSuccess || a.Outcome == disdel.OutcomePaused
+	})
 }
 
 // ofItself is for an action that failed of itself.

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -13,20 +14,56 @@ import (
 // headroom is what a measured time or cost of the whole job is raised by.
 const headroom = 1.25
 
+// defaultMaximum is OpenWhisk's own, for records that do not say what the platform's is.
+const defaultMaximum = disdel.Millis(5 * time.Minute)
+
 // moreTime gives the time that the measured progress leads to; above the platform's maximum it divides the work.
 func (w *worker) moreTime() Advice {
-	r := w.record
-	need, why := scheduler.EnoughTime(w.placed(), r.Job.Reliability.Retries)
-	most := r.Plan.Platform.MaxTimeout
-	if most == 0 || need <= most {
-		sets := []string{set("resources.timeout", time.Duration(need))}
-		if most, field := r.Job.TimeLimit(); most > 0 && disdel.Millis(most) <= 2*need {
-			sets = append(sets, set(field, time.Duration(disdel.Millis(most)+2*need)))
-		}
-		return with(fmt.Sprintf("%v should do: %s", time.Duration(need), why), sets...)
+	r, placed := w.record, w.placed()
+	if stall, stalled := placed.Stalled(); stalled {
+		return submitUnchanged("it stopped answering (%s), and its timeout of %v is long enough: look at the machine "+
+			"that it ran on, then submit the job as it is", stall.Text(), w.a.Limits.Timeout)
 	}
+	need, why, told := scheduler.EnoughTime(r, placed)
+	most := r.Plan.Platform.MaxTimeout
+	switch {
+	case !told:
+		return w.unknownTime(cmp.Or(most, defaultMaximum))
+	case most == 0 || need <= most:
+		sets := append([]string{set("resources.timeout", time.Duration(need))}, w.roomFor(2*need)...)
+		return with(fmt.Sprintf("%v should do: %s", time.Duration(need), why), sets...)
+	default:
+		return w.lessWork(need, most, why)
+	}
+}
+
+// roomFor raises the job's deadline where it is shorter than what one activation is given.
+func (w *worker) roomFor(need disdel.Millis) []string {
+	most, field := w.record.Job.TimeLimit()
+	if most <= 0 || disdel.Millis(most) > need {
+		return nil
+	}
+	return []string{set(field, time.Duration(disdel.Millis(most)+need))}
+}
+
+// unknownTime is for an action that came to nothing, where no other of its kind finished. A timeout is only a bound, so
+// the longest there is does no harm, and the next record knows how long the work takes.
+func (w *worker) unknownTime(most disdel.Millis) Advice {
+	limit := w.a.Limits.Timeout
+	known := fmt.Sprintf("no progress was seen in %v, and no %s action of the job finished, so that nobody knows how "+
+		"long it takes", limit, w.a.Task)
+	if limit >= most {
+		return none("%s; %v is the platform's maximum: it takes smaller batches or a smaller network, or a platform that "+
+			"allows more", known, most)
+	}
+	return with(fmt.Sprintf("%s; %v is the platform's maximum", known, most),
+		append([]string{set("resources.timeout", time.Duration(most))}, w.roomFor(limit)...)...)
+}
+
+// lessWork is for work that takes longer than the platform's maximum: shorter rounds, or more workers.
+func (w *worker) lessWork(need, most disdel.Millis, why string) Advice {
+	r, placed := w.record, w.placed()
 	over := fmt.Sprintf("%v should do: %s; the platform's maximum is %v", time.Duration(need), why, time.Duration(most))
-	placed := w.placed()
 	done, _ := placed.Done()
 	if limit := w.a.Limits.Timeout; limit > 0 && float64(most) >= 1.5*float64(limit) && need <= 2*most && done == 0 {
 		return with(over, set("resources.timeout", time.Duration(most)))
@@ -66,31 +103,4 @@ func (w *worker) placed() disdel.Activation {
 		a.Span = &at
 	}
 	return a
-}
-
-// moreDeadline gives the whole job the time that its rounds lead to.
-func (w *worker) moreDeadline() Advice {
-	r := w.record
-	most, field := r.Job.TimeLimit()
-	have := time.Duration(most)
-	if have <= 0 {
-		return submitUnchanged("the record has no deadline to raise")
-	}
-	took := time.Duration(r.Phases.Total)
-	if took == 0 && r.Ended.After(r.Created) {
-		took = r.Ended.Sub(r.Created)
-	}
-	done, all := len(r.Rounds), r.Plan.Rounds
-	need, why := 2*have, fmt.Sprintf("no round was finished; twice the deadline is %v", 2*have)
-	if f := r.Plan.Forecast; f != nil && time.Duration(f.Duration.High) > need {
-		need = time.Duration(f.Duration.High.Readable())
-		why = fmt.Sprintf("no round was finished; the job was expected to take up to %v", f.Duration.High.Readable())
-	}
-	if done > 0 && all > done {
-		whole := time.Duration(float64(took) * float64(all) / float64(done))
-		need = time.Duration(disdel.Millis(headroom * float64(whole)).Readable())
-		why = fmt.Sprintf("%d of %d rounds took %v, so all take %v; with a quarter to spare that is %v",
-			done, all, disdel.Millis(took).Text(), disdel.Millis(whole).Text(), need)
-	}
-	return with(why, set(field, max(need, have+time.Second)))
 }

@@ -69,6 +69,7 @@ func (r remoteJobs) Submit(ctx context.Context, req service.Request) (Run, error
 func (r remoteJobs) Resume(ctx context.Context, req service.ResumeRequest) (Run, error) {
 	return r.begun(ctx, request{method: http.MethodPost, path: []string{"jobs", req.Job, "resume"}, body: wire.Submission{
 		Sets: req.Sets, Estimator: req.Estimator, Risk: req.Risk, Probe: req.Probe, Origin: req.Origin,
+		FromStart: req.FromStart,
 	}}, service.Source{})
 }
 
@@ -121,7 +122,8 @@ func (r remoteJobs) Check(ctx context.Context, req service.Request) error {
 
 type remoteRecords struct{ *remote }
 
-func (r remoteRecords) List(ctx context.Context, q history.Query) ([]disdel.Record, error) {
+// List asks for page after page: an answer of a server has a limited size.
+func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel.Record, err error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"model": q.Model, "dataset": q.Dataset, "before": string(q.Before)} {
 		if value != "" {
@@ -134,12 +136,20 @@ func (r remoteRecords) List(ctx context.Context, q history.Query) ([]disdel.Reco
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
+	for {
+		if q.Limit > 0 {
+			v.Set("limit", strconv.Itoa(q.Limit-len(list)))
+		}
+		var out wire.JobList
+		if err := r.ask(ctx, request{method: http.MethodGet, path: []string{"history"}, query: v}, &out); err != nil {
+			return nil, err
+		}
+		list = append(list, out.Jobs...)
+		if out.Next == "" || len(out.Jobs) == 0 || q.Limit > 0 && len(list) >= q.Limit {
+			return list, nil
+		}
+		v.Set("before", string(out.Next))
 	}
-	var out wire.JobList
-	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"history"}, query: v}, &out)
-	return out.Jobs, err
 }
 
 func (r remoteRecords) Get(ctx context.Context, job string) (rec disdel.Record, err error) {

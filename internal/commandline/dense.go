@@ -25,6 +25,10 @@ func DenseFlags() []cli.Flag {
 			Usage: "name or number of the `COLUMN` of --csv that is to be learned; without it label, class, " +
 				"target or y, else the last one",
 		},
+		&cli.BoolFlag{
+			Name:  "label-classes",
+			Usage: "each different number of the labels of --csv or arrays is a class, however many there are",
+		},
 		&cli.StringFlag{Name: "skip", Usage: "names or numbers of `COLUMNS` of --csv that are left out: id,name"},
 		&cli.StringFlag{
 			Name:  "header",
@@ -113,7 +117,8 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	}
 	table := dense.CSV{
 		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
-		Skip: list(c.String("skip")), Missing: list(c.String("missing")), Scale: dense.Scale(c.String("scale")),
+		LabelClasses: c.Bool("label-classes"),
+		Skip:         list(c.String("skip")), Missing: list(c.String("missing")), Scale: dense.Scale(c.String("scale")),
 	}
 	if file := c.String("test-csv"); file != "" {
 		test := dataset.FileSource(file)
@@ -169,12 +174,12 @@ func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInp
 	if from.Layout != "" && from.Layout != dataset.CHW && from.Layout != dataset.HWC {
 		return in, badFlags(fmt.Sprintf("there is no layout %q", from.Layout), "--layout chw or --layout hwc")
 	}
-	from.ClassNames = list(c.String("classes"))
+	from.ClassNames, from.LabelClasses = list(c.String("classes")), c.Bool("label-classes")
 	return from.Input(name)
 }
 
 func densePictures(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := alone(c, "a folder of pictures", "labels", "test-labels", "layout", "classes"); err != nil {
+	if err := alone(c, "a folder of pictures", "labels", "test-labels", "layout", "classes", "label-classes"); err != nil {
 		return in, err
 	}
 	from := dense.Pictures{Folder: c.String("images"), Test: c.String("test-images"), Gray: c.Bool("gray")}

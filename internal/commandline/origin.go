@@ -4,22 +4,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/report"
 )
+
+// repeatedFlag is a flag that a later command about a job needs too.
+type repeatedFlag struct {
+	name, variable string
+	path, address  bool
+}
 
 // repeated is the flags that a later command about the job needs too, and the variables that may say the same. Those
 // that only choose how it is shown are not among them; --set and --backend are kept as settings.
-var repeated = []struct {
-	name, variable string
-	path, address  bool
-}{
+var repeated = []repeatedFlag{
 	{name: "home", variable: "DISDEL_HOME", path: true},
 	{name: "server", variable: "DISDEL_SERVER", address: true},
 	{name: "context", variable: "DISDEL_CONTEXT"},
@@ -31,6 +31,8 @@ var repeated = []struct {
 	{name: "apihost", variable: "DISDEL_APIHOST", address: true},
 	{name: "image", variable: "DISDEL_IMAGE"},
 	{name: "pool-memory", variable: "DISDEL_POOL_MEMORY"},
+	{name: "gpus", variable: "DISDEL_GPUS"},
+	{name: "gpu-memory", variable: "DISDEL_GPU_MEMORY"},
 	{name: "action-memory", variable: "DISDEL_ACTION_MEMORY"},
 	{name: "action-timeout", variable: "DISDEL_ACTION_TIMEOUT"},
 	{name: "action", path: true},
@@ -48,22 +50,28 @@ func Origin(c *cli.Context, sets []string) *disdel.Origin {
 	return o
 }
 
-// given is the flags that a later command about the job needs, with their values.
+// given is the flags that a later command about the job needs, with their values. What the environment or a context
+// says too is left out.
 func given(c *cli.Context) (out []disdel.Option) {
 	for _, f := range repeated {
-		value, ok := valueOf(c, f.name)
-		if !ok || f.variable != "" && value == os.Getenv(f.variable) {
-			continue
+		value, ok := f.shown(c)
+		if ok && (f.variable == "" || os.Getenv(f.variable) != fmt.Sprint(c.Value(f.name))) {
+			out = append(out, disdel.Option{Name: f.name, Value: value})
 		}
-		switch {
-		case f.path:
-			value = wholePath(value)
-		case f.address:
-			value = addresses.WithoutPasswords(value)
-		}
-		out = append(out, disdel.Option{Name: f.name, Value: value})
 	}
 	return out
+}
+
+// shown is a flag's value as another command takes it, without a password; false where nobody set it.
+func (f repeatedFlag) shown(c *cli.Context) (string, bool) {
+	value, ok := valueOf(c, f.name)
+	switch {
+	case f.path && ok:
+		value = wholePath(value)
+	case f.address && ok:
+		value = addresses.WithoutPasswords(value)
+	}
+	return value, ok
 }
 
 // valueOf is the value of a flag that was set, as it was written; false where the command has no such flag.
@@ -96,17 +104,6 @@ func Shortened(r *disdel.Record) {
 		o.File = rel
 		r.Origin = &o
 	}
-}
-
-// WhereRecordsAre is the flags of the command line that say where the history is, as another command takes them.
-func WhereRecordsAre(c *cli.Context) string {
-	var out strings.Builder
-	for _, o := range given(c) {
-		if slices.Contains([]string{"home", "server", "context", "couchdb"}, o.Name) {
-			out.WriteString(" --" + o.Name + " " + report.Quote(o.Value))
-		}
-	}
-	return out.String()
 }
 
 // Environment is the environment of another process of this program that is to work where this command does, whatever

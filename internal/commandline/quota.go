@@ -13,21 +13,24 @@ import (
 var QuotaFlags = []cli.Flag{
 	&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of jobs that the tenant may run at once"},
 	&cli.StringFlag{Name: "memory", Usage: "`SIZE` that the tenant's jobs may hold at once"},
+	&cli.StringFlag{Name: "disk", Usage: "`SIZE` of the tenant's data sets, models, weights and checkpoints together"},
 	&cli.Float64Flag{Name: "cost", Usage: "`GB-S` that the tenant's jobs may come to, all together"},
 }
 
 // Quota is what QuotaFlags say, nil where they say nothing.
 func Quota(c *cli.Context) (*scheduler.Quota, error) {
-	if !c.IsSet("jobs") && !c.IsSet("memory") && !c.IsSet("cost") {
+	if !c.IsSet("jobs") && !c.IsSet("memory") && !c.IsSet("disk") && !c.IsSet("cost") {
 		return nil, nil
 	}
 	q := &scheduler.Quota{Jobs: c.Int("jobs"), Cost: c.Float64("cost")}
-	if text := c.String("memory"); text != "" {
-		size, err := disdel.ParseBytes(text)
-		if err != nil {
-			return nil, err
+	for name, into := range map[string]*disdel.Bytes{"memory": &q.Memory, "disk": &q.Disk} {
+		if text := c.String(name); text != "" {
+			size, err := disdel.ParseBytes(text)
+			if err != nil {
+				return nil, err
+			}
+			*into = size
 		}
-		q.Memory = size
 	}
 	for name, negative := range map[string]bool{"jobs": q.Jobs < 0, "memory": q.Memory < 0, "cost": !(q.Cost >= 0)} {
 		if negative {

@@ -134,7 +134,8 @@ func History(ctx context.Context, c *cli.Context, records client.Records, q hist
 	out := []disdel.Record{}
 	for _, id := range slices.Backward(ids) {
 		r, err := records.Get(ctx, string(id))
-		if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		unread := err != nil && disdel.AsError(err).Code == disdel.CodeUnreadable
+		if err != nil && disdel.KindOf(err) != disdel.NotFound && !unread {
 			return nil, err
 		}
 		if err == nil && asked(&r, q) {

@@ -67,7 +67,7 @@ func printTerms(w io.Writer, actions []service.ExplainedAction) {
 			row[1+2*i], row[2+2*i] = t.Bytes.String(), percent(t.Share)
 		}
 	}
-	total := []string{"estimate"}
+	total := []string{"with margin"}
 	for _, a := range actions {
 		var sum disdel.Bytes
 		for _, t := range a.Terms {
@@ -89,7 +89,7 @@ func printRisk(w io.Writer, actions []service.ExplainedAction) {
 			paragraph(w, "risk", "-: this estimate gives no interval; its margin stands for the risk")
 			continue
 		}
-		paragraph(w, "risk", "%g: a train action's peak is above its estimate in %s actions; likely %v, in nine of ten "+
+		paragraph(w, "risk", "%g: a train action's peak is above its estimate with margin in %s actions; likely %v, in nine of ten "+
 			"cases %v to %v", a.Risk, oneIn(a.Risk), a.Peak.Likely, a.Peak.Low, a.Peak.High)
 	}
 }
@@ -192,7 +192,7 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 		if v.p != nil {
 			train, _ := v.p.Plan.Action(disdel.TaskTrain)
 			row = []string{
-				v.what, fmt.Sprint(v.p.BatchSize), fmt.Sprint(v.p.Workers), train.Estimate.Total.String(),
+				v.what, fmt.Sprint(v.p.BatchSize), fmt.Sprint(v.p.Workers), train.Estimate.Expected().String(),
 				train.Limits.Memory.String(),
 			}
 		}

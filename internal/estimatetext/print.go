@@ -10,7 +10,6 @@ import (
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 )
 
@@ -70,12 +69,12 @@ func printActions(w io.Writer, p disdel.Plan) {
 	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, jobtext.RoundsText(p),
 		jobtext.LevelsText(p.Levels))
 	fmt.Fprintln(w)
-	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "SAF", "ESTIMATE", "LIMIT", "TIMEOUT"}}
+	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "ESTIMATE", "SAF", "LIMIT", "TIMEOUT"}}
 	for _, a := range p.Actions {
 		v := a.Estimate
 		rows = append(rows, []string{
 			string(a.Task), v.Training.String(), v.Package.String(), v.Shard.String(), v.Model.String(),
-			v.Margin.String(), v.Total.String(), a.Limits.Memory.String(), a.Limits.Timeout.String(),
+			v.Expected().String(), v.Margin.String(), a.Limits.Memory.String(), a.Limits.Timeout.String(),
 		})
 	}
 	terminal.Table(w, rows...)
@@ -88,8 +87,9 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 	t := train.Estimate
 	paragraph(w, "fit", "%s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine",
 		t.Parameters, t.Activations, t.Misc, t.Workspace)
-	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) + saf (margin) = estimate")
-	paragraph(w, "paper", "%s by the paper's Eq. 1-5: fit %s, margin %s", e.Paper.Total, e.Paper.Training, e.Paper.Margin)
+	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) = estimate, the likely peak; "+
+		"the limit is at least estimate + saf (margin)")
+	paragraph(w, "paper", "%s by the paper's Eq. 1-5, its margin with it: fit %s, margin %s", e.Paper.Total, e.Paper.Training, e.Paper.Margin)
 	for _, why := range p.Reasons {
 		paragraph(w, "why", "%s", why)
 	}
@@ -101,7 +101,7 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 
 // printPeak writes the interval of a train action's peak, and what is behind it.
 func printPeak(w io.Writer, e disdel.Estimate) {
-	peak := scheduler.Peak(e)
+	peak := e.Peak()
 	text := fmt.Sprintf("likely %v, interval -", peak.Likely)
 	if peak.High > 0 {
 		text = fmt.Sprintf("likely %v, in nine of ten cases %v to %v", peak.Likely, peak.Low, peak.High)

@@ -1,12 +1,14 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,14 +18,51 @@ import (
 // MaxInput bounds what is read from a file or a pipe into memory before anyone has looked at it.
 const MaxInput = 64 << 20
 
-// Read is the content of a file. It returns Invalid for one that cannot be read or is larger than MaxInput.
-func Read(name string) ([]byte, error) {
-	f, err := os.Open(name)
+// Read is the content of a file. It returns Invalid for one that cannot be read or is larger than MaxInput, and for a
+// pipe that no program writes to.
+func Read(name string) ([]byte, error) { return read(name, writerWait) }
+
+// writerWait is how long a named pipe may have no writer: time for a program that was started at the same moment.
+const writerWait = 3 * time.Second
+
+func read(name string, wait time.Duration) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // else to open a pipe waits until somebody writes
 	if err != nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + name, Err: Plain(err), Hint: "check the file's name"}
 	}
 	defer f.Close()
-	return ReadAll(name, f)
+	info, err := f.Stat()
+	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return ReadAll(name, f)
+	}
+	head, err := fromWriter(f, wait)
+	if errors.Is(err, errNoWriter) {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Err: err, Hint: "start the program that writes, or name a file",
+		}
+	}
+	return ReadAll(name, io.MultiReader(bytes.NewReader(head), f))
+}
+
+// errNoWriter is what is wrong with a pipe without a writer.
+var errNoWriter = errors.New("it is a pipe, and no program has written to it")
+
+// fromWriter is the first bytes of a pipe. A pipe without a writer looks like one at its end, so that fromWriter asks
+// again until wait is over. A writer may take any time.
+func fromWriter(pipe io.Reader, wait time.Duration) ([]byte, error) {
+	over, head := time.Now().Add(wait), make([]byte, 4096)
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		n, err := pipe.Read(head)
+		if n > 0 || !errors.Is(err, io.EOF) {
+			return head[:n], nil // an error comes again
+		}
+		if time.Now().After(over) {
+			return nil, errNoWriter
+		}
+		<-again.C
+	}
 }
 
 // ReadAll is all of a stream, which is called name where it cannot be read.

@@ -59,7 +59,8 @@ func (j *Job) Happened(e service.Event) {
 		})
 	case service.Invoked:
 		j.limits[what.Task] = what.Limits.Memory
-	case service.Queued, service.Outage, service.Waiting, service.Adjusted, service.Noted, service.Admitted:
+	case service.Queued, service.Outage, service.Waiting, service.Throttled, service.Adjusted,
+		service.Noted, service.Admitted:
 		j.news = e.What.String()
 	}
 	for _, l := range j.follow.Follow(e) {

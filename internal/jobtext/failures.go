@@ -23,6 +23,8 @@ func (t *trouble) notice(what service.Happening) string {
 	if ended, ok := what.(service.Ended); ok {
 		line := t.rest()
 		switch o := ended.Outcome; {
+		case ended.Recovered != "":
+			t.ended = &ended.Activation
 		case o == disdel.OutcomeSuccess, o == disdel.OutcomeCanceled, o == disdel.OutcomePaused && t.legs:
 		default:
 			t.ended, t.legs = &ended.Activation, t.legs || o == disdel.OutcomePaused
@@ -95,6 +97,9 @@ func sizeText(q disdel.Quantity) string { return fmt.Sprintf("%d MB", q.Memory.M
 
 // ending says how an activation ended.
 func ending(a *disdel.Activation) string {
+	if a.Recovered != "" {
+		return fmt.Sprintf("delivered its update, which is taken, although OpenWhisk reports: %s", short(a.Recovered))
+	}
 	switch a.Outcome {
 	case disdel.OutcomePaused:
 		return fmt.Sprintf("paused before its timeout of %s", a.Limits.Timeout)
@@ -104,6 +109,9 @@ func ending(a *disdel.Activation) string {
 		}
 		return fmt.Sprintf("needed more than %d MB", a.Limits.Memory.MB())
 	case disdel.OutcomeTimeout:
+		if stall, stalled := a.Stalled(); stalled {
+			return "stopped answering: " + stall.Text()
+		}
 		return fmt.Sprintf("needed more than %s", a.Limits.Timeout)
 	case disdel.OutcomeDeveloperError:
 		text := "crashed after " + seconds(time.Duration(a.Duration))
@@ -137,10 +145,15 @@ func reason(a *disdel.Activation) string {
 	if a.Failure == nil || a.Failure.Msg == "" {
 		return ""
 	}
+	return ": " + short(a.Failure.Msg)
+}
+
+// short is a text of others on a line.
+func short(text string) string {
 	const most = 120
-	text := []rune(terminal.Clean(strings.Join(strings.Fields(a.Failure.Msg), " ")))
-	if len(text) > most {
-		text = append(text[:most], []rune("...")...)
+	line := []rune(terminal.Clean(strings.Join(strings.Fields(text), " ")))
+	if len(line) > most {
+		line = append(line[:most], []rune("...")...)
 	}
-	return ": " + string(text)
+	return string(line)
 }

@@ -253,7 +253,7 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 			p.Update(disdel.WireFloat32))
 	}
 	for _, a := range p.Actions {
-		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Total, a.Limits.Memory.MB(),
+		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Expected(), a.Limits.Memory.MB(),
 			a.Limits.Timeout)
 	}
 	if p.Legs > 1 {

@@ -5,14 +5,16 @@ import (
 	"io"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
 
-// PrintHistory is a table of jobs, newest first; standing says where each stands.
-func PrintHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Record) string) {
+// PrintHistory is a table of jobs, newest first; standing says where each stands, and at is the place that
+// commands need.
+func PrintHistory(w io.Writer, list []disdel.Record, at report.Place, standing func(*disdel.Record) string) {
 	if len(list) == 0 {
-		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
+		fmt.Fprintln(w, "no jobs yet: "+at.Command("disdel", "quickstart"))
 		return
 	}
 	rows := [][]string{{"JOB", "NAME", "STATUS", "CREATED", "TIME", "ROUNDS", "ACCURACY", "LOSS", "PEAK/LIMIT", "GB-S"}}
@@ -50,19 +52,21 @@ func statusText(r *disdel.Record, status string) string {
 	}
 }
 
-// PrintNext names the commands that help a job that did not succeed, or whose controller is gone.
-func PrintNext(w io.Writer, r *disdel.Record, who service.Runner, runs bool) {
+// PrintNext names the commands that help a job that did not succeed, or whose controller is gone. at is the place that
+// they need.
+func PrintNext(w io.Writer, r *disdel.Record, at report.Place, who service.Runner, runs bool) {
+	command := func(name string) string { return at.Command(terminal.Program(), name, string(r.ID)) }
 	switch {
 	case runs:
 		fmt.Fprintf(w, "runs      in %s\n", who.Text)
 	case r.Status.Unfinished():
-		fmt.Fprintf(w, "resume    its record says that it %s, and no process of this home runs it: %s resume %s\n",
-			standsText(r.Status), terminal.Program(), r.ID)
+		fmt.Fprintf(w, "resume    its record says that it %s, and no process of this home runs it: %s\n",
+			standsText(r.Status), command("resume"))
 	case r.Status == disdel.StatusCanceled || r.Status == disdel.StatusPaused:
-		fmt.Fprintf(w, "resume    %s resume %s\n", terminal.Program(), r.ID)
+		fmt.Fprintf(w, "resume    %s\n", command("resume"))
 	}
 	if r.Failure != nil {
-		fmt.Fprintf(w, "report    %s report %s\n", terminal.Program(), r.ID)
+		fmt.Fprintf(w, "report    %s\n", command("report"))
 	}
 }
 
@@ -74,14 +78,14 @@ func standsText(s disdel.Status) string {
 }
 
 // PrintFailure is why a job failed and the evidence of every activation that did, with their logs where those are asked
-// for.
-func PrintFailure(w io.Writer, r *disdel.Record, logs bool) {
+// for. at is the place that commands in its hint need.
+func PrintFailure(w io.Writer, r *disdel.Record, at report.Place, logs bool) {
 	if r.Failure == nil {
 		return
 	}
 	fmt.Fprintf(w, "\nfailure   %s\n", terminal.Clean(r.Failure.Error()))
 	if r.Failure.Hint != "" {
-		fmt.Fprintf(w, "hint      %s\n", terminal.Clean(r.Failure.Hint))
+		fmt.Fprintf(w, "hint      %s\n", terminal.Clean(at.Complete(r.Failure.Hint)))
 	}
 	for _, a := range r.Activations {
 		if a.Outcome == disdel.OutcomeSuccess {

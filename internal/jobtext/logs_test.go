@@ -110,7 +110,8 @@ func TestALogIsFollowed(t *testing.T) {
 	half, whole := "train 0 1 epoch 1  loss 0.5000  batch 3 of 9  memory 50 MB",
 		"train 0 1 epoch 1  loss 0.2500  batch 9 of 9  memory 60 MB"
 	want := []string{
-		half, "train 0 1 needed more than 30s, peak 60 MB", half, whole, "train 0 1 done in 2.0 s, peak 60 MB",
+		half, "train 0 1 stopped answering: its heartbeats stopped after 0.5 s, at 33 % of its work, peak 60 MB",
+		half, whole, "train 0 1 done in 2.0 s, peak 60 MB",
 		" 1 over: train loss 0.2500  1.0 s",
 	}
 	if !slices.Equal(got, want) {

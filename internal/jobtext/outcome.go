@@ -1,15 +1,16 @@
 package jobtext
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// ShowOutcome prints what came of a job, and returns its failure, which is reported then, or terminal.ErrPaused. where
-// is the flags that later commands about the job need too.
-func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string, where string) error {
+// ShowOutcome prints what came of a job, and returns its failure, which is reported then, or terminal.ErrPaused. The
+// commands that it names have the flags of u's place.
+func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string) error {
 	u.Say("")
 	if err := u.Show(rec, func(w io.Writer) { PrintRecord(w, rec) }); err != nil {
 		return err
@@ -27,25 +28,25 @@ func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string, where strin
 	}
 	if rec.Status == disdel.StatusPaused && rec.Failure == nil {
 		u.Say("%s is paused, which is no failure", rec.ID)
-		u.Say("next:  %s %s%s", terminal.Program(), afterwards(rec), where)
+		u.Say("next:  %s", u.Command(afterwards(rec)...))
 		return terminal.Reported(terminal.ErrPaused)
 	}
 	if u.Format != "table" { // an error is the last line of what programs read
-		u.Say("next:  %s %s", terminal.Program(), afterwards(rec))
+		u.Say("next:  %s", u.Command(afterwards(rec)...))
 		return failure(rec)
 	}
 	u.Fail(failure(rec))
-	u.Say("next:  %s %s%s", terminal.Program(), afterwards(rec), where)
+	u.Say("next:  %s", u.Command(afterwards(rec)...))
 	return terminal.Reported(failure(rec))
 }
 
 // afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
-func afterwards(r *disdel.Record) string {
+func afterwards(r *disdel.Record) []string {
 	stopped := r.Status == disdel.StatusCanceled || r.Status == disdel.StatusPaused
 	if stopped || r.Failure != nil && r.Failure.Code == disdel.CodeUnreachable {
-		return "resume " + string(r.ID)
+		return []string{"resume", string(r.ID)}
 	}
-	return "report " + string(r.ID)
+	return []string{"report", string(r.ID)}
 }
 
 func failure(r *disdel.Record) error {
@@ -56,9 +57,9 @@ func failure(r *disdel.Record) error {
 }
 
 // SayModel names the commands that are next for a job that passed.
-func SayModel(u *terminal.UI, rec *disdel.Record, where string) {
+func SayModel(u *terminal.UI, rec *disdel.Record) {
 	if rec.Model != nil {
-		u.Say("next:  %[1]s history show %[2]s%[5]s\n       %[1]s model show %[3]s:v%[4]d%[5]s", terminal.Program(), rec.ID,
-			rec.Model.Name, rec.Model.Version, where)
+		u.Say("next:  %s\n       %s", u.Command("history", "show", string(rec.ID)),
+			u.Command("model", "show", fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)))
 	}
 }

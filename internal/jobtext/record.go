@@ -46,7 +46,7 @@ func (u *usedBy) add(a *disdel.Activation) {
 		u.attempts = max(u.attempts, a.Attempt)
 	}
 	u.legs = max(u.legs, a.Leg+1)
-	u.estimate, u.limit, u.timeout = a.Estimate, a.Limits.Memory, a.Limits.Timeout
+	u.estimate, u.limit, u.timeout = a.Expected(), a.Limits.Memory, a.Limits.Timeout
 	u.peak, u.longest, u.total = max(u.peak, a.Peak), max(u.longest, a.Duration), u.total+a.Duration
 	if a.Cold {
 		u.cold++

@@ -102,6 +102,9 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 		return service.Adjusted{Adjustment: a}
 	}
 	success := activation(disdel.TaskTrain, 0, 1, 0, disdel.OutcomeSuccess)
+	frozen := failed(disdel.OutcomeTimeout).(service.Ended)
+	frozen.Beats = []disdel.Beat{{At: disdel.Millis(200 * time.Millisecond), Batch: 10, Batches: 100}}
+	frozen.Duration = disdel.Millis(20 * time.Second)
 	for want, notices := range map[string][]service.Happening{
 		"train 1 needed more than 58 MB: 73 MB now, attempt 2": {
 			failed(disdel.OutcomeOutOfMemory),
@@ -110,6 +113,9 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 		"train 1 needed more than 3s: 6s now, attempt 2": {
 			failed(disdel.OutcomeTimeout),
 			adjusted("timeout", "3s", "6s"), invoked(1, 2, 0),
+		},
+		"train 1 stopped answering: its heartbeats stopped after 0.2 s, at 10 % of its work, attempt 2": {
+			frozen, invoked(1, 2, 0),
 		},
 		"train 1 needed more than 58 MB: batches of 32 now, not 64": {
 			failed(disdel.OutcomeOutOfMemory),

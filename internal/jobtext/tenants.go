@@ -15,11 +15,12 @@ func PrintTenants(w io.Writer, all []service.TenantInfo) {
 		fmt.Fprintln(w, "no tenants yet: disdel tenant create NAME")
 		return
 	}
-	rows := [][]string{{"TENANT", "CREATED", "TOKENS", "JOBS", "MEMORY", "GB-S"}}
+	rows := [][]string{{"TENANT", "CREATED", "TOKENS", "JOBS", "MEMORY", "DISK", "GB-S"}}
 	for _, t := range all {
 		rows = append(rows, []string{
 			t.Name, t.Created.Local().Format("2006-01-02"), fmt.Sprint(len(t.Tokens)),
-			unlessZero(t.Quota.Jobs, "%d"), unlessZero(t.Quota.Memory, "%v"), unlessZero(t.Quota.Cost, "%g"),
+			unlessZero(t.Quota.Jobs, "%d"), unlessZero(t.Quota.Memory, "%v"), unlessZero(t.Quota.Disk, "%v"),
+			unlessZero(t.Quota.Cost, "%g"),
 		})
 	}
 	terminal.Table(w, rows...)

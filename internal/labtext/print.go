@@ -1,6 +1,7 @@
 package labtext
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -41,9 +42,28 @@ func Print(w io.Writer, l simulate.Lab) {
 		})
 	}
 	terminal.Table(w, rows...)
+	printUnpayable(w, l.Trials)
 	printRegret(w, l.Regret)
 	if l.Run != nil {
 		printRun(w, l)
+	}
+}
+
+// printUnpayable says for how many jobs no fixed number of workers ended, and why: nothing can be compared with those.
+func printUnpayable(w io.Writer, trials []simulate.Trial) {
+	failed, jobs, why := 0, 0, ""
+	for i := range trials {
+		if trials[i].Policy != simulate.Fixed {
+			continue
+		}
+		if jobs++; trials[i].Status != disdel.StatusSucceeded {
+			failed++
+			why = cmp.Or(why, trials[i].Why)
+		}
+	}
+	if failed > 0 {
+		fmt.Fprintf(w, "\n%d of %d jobs end with no fixed number of workers, so that no policy is compared there. "+
+			"The first reason: %s\n", failed, jobs, terminal.Clean(cmp.Or(why, "not known")))
 	}
 }
 

@@ -37,7 +37,22 @@ type Status struct {
 	Processors  int    `json:"processors,omitempty"` // that containers share
 	Pool        Pool   `json:"pool"`
 	GPUs        []GPU  `json:"gpus,omitempty"`
+	Users       []User `json:"users,omitempty"` // that the actions of each kind run as
 }
+
+// User tells which user the actions of a kind run as.
+type User struct {
+	Kind    string `json:"kind"`
+	RunsAs  string `json:"runsAs,omitempty"`  // "own": each container has a user of its own; "platform": the platform's
+	UserID  int    `json:"userId,omitempty"`  // of the platform's user; 0 is root
+	Refused string `json:"refused,omitempty"` // why the kind's actions do not run; "": they do
+}
+
+// The users that actions can run as.
+const (
+	RunsAsOwn      = "own"
+	RunsAsPlatform = "platform"
+)
 
 // GPU is an accelerator that containers are given parts of.
 type GPU struct {
@@ -81,8 +96,19 @@ func (f *Front) status() Status {
 	for _, d := range p.Devices {
 		gpus = append(gpus, GPU{d.ID, d.Memory, d.Used, d.Containers})
 	}
+	var users []User
+	for _, k := range f.Platform.Users() {
+		as := RunsAsPlatform
+		switch {
+		case k.Refused != "":
+			as = ""
+		case k.Own:
+			as = RunsAsOwn
+		}
+		users = append(users, User{k.Kind, as, k.User, k.Refused})
+	}
 	return Status{
-		GPUs: gpus, UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(),
+		Users: users, GPUs: gpus, UptimeMs: time.Since(f.Started).Milliseconds(), Enforcement: f.Platform.Enforcement(),
 		Confinement: f.Platform.Confinement(),
 		Processors:  Processors(),
 		Pool:        Pool{p.Used, p.Memory, p.Running, p.Ready, p.Paused, p.Prewarmed, p.Queued, p.Busy, p.Resident},

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/disdel/disdel"
@@ -32,9 +31,6 @@ type Action struct {
 
 	needed disdel.Bytes // highest peak of an activation that succeeded: that of one cut short says little
 }
-
-// likely is the peak that was expected of an activation. Old records have only what the limit was set from.
-func likely(i *disdel.Invocation) disdel.Bytes { return cmp.Or(i.Likely, i.Estimate) }
 
 // place says whose work it is: "train action of worker 2 in round 3", rounds counted from 1 as everywhere on the
 // screen.
@@ -72,7 +68,7 @@ func (u *Action) add(a *disdel.Activation) {
 		u.Cold++
 	}
 	if a.Peak >= u.Peak {
-		u.Estimate, u.Peak, u.Limit = likely(&a.Invocation), a.Peak, a.Limits.Memory
+		u.Estimate, u.Peak, u.Limit = a.Expected(), a.Peak, a.Limits.Memory
 	}
 	u.DevicePeak, u.DeviceLimit = max(u.DevicePeak, a.DevicePeak), max(u.DeviceLimit, a.Limits.Device)
 	u.Timeout, u.Outcome = a.Limits.Timeout, a.Outcome
@@ -80,6 +76,6 @@ func (u *Action) add(a *disdel.Activation) {
 	u.CostGBs += a.HeldGBs()
 	if a.Outcome == disdel.OutcomeSuccess && a.Peak >= u.needed {
 		u.needed = a.Peak
-		u.ErrorPct = errorPct(float64(likely(&a.Invocation)), float64(a.Peak))
+		u.ErrorPct = errorPct(float64(a.Expected()), float64(a.Peak))
 	}
 }

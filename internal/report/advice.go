@@ -46,5 +46,5 @@ func (r *Report) hints() []string {
 	if r.Failure == nil || r.Failure.Hint == "" || len(r.Advice.Commands) > 0 {
 		return nil
 	}
-	return []string{r.Failure.Hint}
+	return []string{r.at.Complete(r.Failure.Hint)}
 }

@@ -12,12 +12,12 @@ import (
 // commands writes the ways to run a job with changes: on from where it stopped, anew as it was submitted, and anew from
 // its record. Each has what the command line said the first time.
 func (r *Report) commands(sets []string) []Command {
-	id := Quote(string(r.ID))
+	id := string(r.ID)
 	var out []Command
 	if r.resumable(sets) {
 		out = append(out, Command{
 			When:  r.whence(),
-			Lines: []string{"disdel resume " + id + r.options(everyOption) + settings(sets)},
+			Lines: []string{r.command(slices.Concat([]string{"resume", id}, r.own(), settings(sets))...)},
 		})
 	}
 	if line := r.asSubmitted(sets); line != "" {
@@ -28,24 +28,33 @@ func (r *Report) commands(sets []string) []Command {
 		out = append(out, Command{When: when, Lines: []string{line}})
 	}
 	return append(out, Command{When: "from its record", Lines: []string{
-		"disdel report " + id + r.options(ofHistory) + " --spec > job.yaml", "disdel submit job.yaml" +
-			r.options(everyOption),
+		r.command("report", id, "--spec") + " > job.yaml",
+		r.command(append([]string{"submit", "job.yaml"}, r.own()...)...),
 	}})
 }
+
+// command is a command line that works at the report's place.
+func (r *Report) command(words ...string) string { return r.at.Command("disdel", words...) }
 
 // asSubmitted is the command that the job was submitted with and its changes; "" where nobody knows, or where its file
 // came from a pipe.
 func (r *Report) asSubmitted(sets []string) string {
 	o := r.record.Origin
-	switch {
-	case o == nil || o.Command == "submit" && o.File == "":
+	if o == nil || o.Command == "submit" && o.File == "" || !slices.Contains(Submitting, o.Command) {
 		return ""
-	case o.File != "":
-		return "disdel " + o.Command + " " + Quote(o.File) + r.options(everyOption) + settings(overriding(o.Sets, sets))
-	default:
-		return "disdel " + o.Command + r.options(everyOption) + settings(overriding(o.Sets, sets))
 	}
+	words := []string{o.Command}
+	if o.File != "" {
+		words = append(words, o.File)
+		if strings.HasPrefix(o.File, "-") {
+			return ""
+		}
+	}
+	return r.command(slices.Concat(words, r.own(), settings(overriding(o.Sets, sets)))...)
 }
+
+// Submitting are the commands that a record may say its job was submitted with.
+var Submitting = []string{"submit", "quickstart", "batch", "resume", "verify", "lab"}
 
 // overriding is settings and those behind them, without those of the same field that come before.
 func overriding(before, after []string) []string {
@@ -62,36 +71,34 @@ func overriding(before, after []string) []string {
 	return out
 }
 
-func settings(sets []string) string {
-	var out strings.Builder
+func settings(sets []string) []string {
+	var out []string
 	for _, s := range sets {
-		out.WriteString(" --set " + Quote(s))
+		out = append(out, "--set", s)
 	}
-	return out.String()
+	return out
 }
 
-func everyOption(string) bool { return true }
+// OwnOptions are the flags beside the place's that a record keeps of the command that submitted its job.
+var OwnOptions = []string{"action", "estimator", "risk"}
 
-// ofHistory are the options that say where records are.
-func ofHistory(name string) bool { return name == "home" || name == "couchdb" }
-
-// options are the flags that the job was submitted with. Those of records that keep none are as far as the job itself
-// tells.
-func (r *Report) options(which func(name string) bool) string {
+// own is those that the job was submitted with. Those of records that keep none are as far as the job itself tells.
+func (r *Report) own() []string {
 	o := r.record.Origin
 	if o == nil {
 		o = &disdel.Origin{}
-		if r.Job.Model.Custom != "" && which("action") {
-			return " --action ACTION"
-		}
 	}
-	var out strings.Builder
+	var out []string
 	for _, v := range o.Options {
-		if which(v.Name) {
-			out.WriteString(" --" + v.Name + " " + Quote(v.Value))
+		stranger := v.Name == "action" && r.record.Tenant != "" // whose program nobody is to run
+		if slices.Contains(OwnOptions, v.Name) && !stranger {
+			out = append(out, "--"+v.Name, v.Value)
 		}
 	}
-	return out.String()
+	if r.Job.Model.Custom != "" && !hasFlag(out, "action") {
+		out = append(out, "--action", "ACTION")
+	}
+	return out
 }
 
 // resumable says whether the job can be taken up again with changes. What divides its work otherwise does not fit the

@@ -68,7 +68,7 @@ func newest(r *disdel.Record, is func(*disdel.Activation) bool) *disdel.Activati
 func (f *Failure) take(a *disdel.Activation) {
 	f.Invocation, f.Activation, f.Attempt, f.Outcome = a.Invocation.ID, a.ID, a.Attempt, a.Outcome
 	f.Evidence, f.Log, f.Beats = a.Evidence, a.Logs, a.Beats
-	f.Estimate, f.Peak, f.Limit = likely(&a.Invocation), a.Peak, a.Limits.Memory
+	f.Estimate, f.Peak, f.Limit = a.Expected(), a.Peak, a.Limits.Memory
 	f.Timeout, f.Duration = a.Limits.Timeout, a.Duration
 	for i := range a.Beats {
 		f.LastBeat = &a.Beats[i]

@@ -193,11 +193,11 @@ func (r *Report) peakTile() Tile {
 			top = a
 		}
 	}
-	return Tile{"peak memory", top.Peak.String(), fmt.Sprintf("limit %v, expected %v", top.Limit, top.Estimate)}
+	return Tile{"peak memory", top.Peak.String(), fmt.Sprintf("limit %v, estimate %v", top.Limit, top.Estimate)}
 }
 
 func (r *Report) tables() []Table {
-	out := []Table{{"Actions: memory expected and measured, and time", actionHead, actionRows(r.Actions)}}
+	out := []Table{{"Actions: memory estimated and measured, and time", actionHead, actionRows(r.Actions)}}
 	if len(r.Rounds) > 0 {
 		out = append(out, Table{"Rounds", roundHead(r.Rounds), roundTable(r.Rounds)})
 	}

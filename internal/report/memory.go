@@ -43,7 +43,7 @@ func (r *Report) memoryPlot() *Figure {
 
 // addEstimate adds the interval of an estimate and returns its top.
 func addEstimate(p *plot.Lines, e disdel.Estimate) float64 {
-	expected := cmp.Or(e.Likely, e.Total)
+	expected := e.Expected()
 	if expected <= 0 {
 		return 0
 	}

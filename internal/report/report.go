@@ -43,6 +43,7 @@ type Report struct {
 
 	record *disdel.Record
 	now    time.Time
+	at     Place
 }
 
 // Best is the best evaluation of a job; it need not be the last.
@@ -70,13 +71,17 @@ type Compared struct {
 }
 
 // New makes the report of a record. now is the time that a job still running is seen at. The record is not changed, and
-// must not be changed while the report is used.
-func New(r *disdel.Record, now time.Time) *Report {
+// must not be changed while the report is used. at is the place that the report's commands need; none: the one where
+// the job ran.
+func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
+	if at == nil {
+		at = Recorded(r)
+	}
 	out := &Report{
 		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created,
 		CostGBs: r.CostGBs,
 		Rounds:  r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
-		Troubles: troubles(r), record: r, now: now,
+		Troubles: troubles(r), record: r, now: now, at: at,
 		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
 		ByClass: countedByClass(r.ByClass),
 	}

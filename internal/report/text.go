@@ -51,8 +51,8 @@ func (r *Report) Text(w io.Writer) error {
 	t.list("confused", confusions(r.ByClass))
 	t.list("data", r.checksums())
 	fmt.Fprintln(&t.out)
-	t.raw("spec", "disdel report "+Quote(string(r.ID))+" --spec")
-	t.raw("page", "disdel report "+Quote(string(r.ID))+" --html report.html")
+	t.raw("spec", r.command("report", string(r.ID), "--spec"))
+	t.raw("page", r.command("report", string(r.ID), "--html", "report.html"))
 	_, err := w.Write(t.out.Bytes())
 	return err
 }
@@ -156,7 +156,7 @@ func (t *textWriter) actions(list []Action) {
 	t.table(actionHead, actionRows(list))
 }
 
-var actionHead = []string{"ACTION", "RUNS", "FAILED", "EXPECTED", "PEAK", "LIMIT", "ERROR", "LONGEST", "TIMEOUT"}
+var actionHead = []string{"ACTION", "RUNS", "FAILED", "ESTIMATE", "PEAK", "LIMIT", "ERROR", "LONGEST", "TIMEOUT"}
 
 // actionRows is the table of actions; memory is as the screen shows it while the job runs.
 func actionRows(list []Action) [][]string {

@@ -15,6 +15,9 @@ import (
 // ErrInterrupted is the cause of a context that the user's Ctrl-C ended.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrDiffers is the end of a program that compared a deployment with its manifest and showed what differs.
+var ErrDiffers = errors.New("the deployment differs from the manifest")
+
 // ErrPaused is the end of a program that waited for a job which was paused: neither a success nor a failure.
 var ErrPaused = errors.New("the job is paused")
 
@@ -64,6 +67,7 @@ const (
 	ExitConflict    = 6
 	ExitOOM         = 7
 	ExitCanceled    = 8
+	ExitDiffers     = 8 // of deploy status and deploy preview
 	ExitPaused      = 9
 	ExitTimeout     = 124
 	ExitInterrupted = 130
@@ -86,7 +90,7 @@ var ExitCodes = []exitCode{
 	{ExitRefused, "refused: the estimate is over a limit, a quota or the budget is used up, or a disk is full"},
 	{ExitConflict, "conflict: somebody else is at it, as of a job that runs already, or what it builds on has changed"},
 	{ExitOOM, "the job ran out of memory"},
-	{ExitCanceled, "somebody cancelled the job"},
+	{ExitCanceled, "somebody cancelled the job; of deploy status and deploy preview: something differs"},
 	{ExitPaused, "the job is paused: a resume goes on with it"},
 	{ExitTimeout, "timed out, or past the deadline"},
 	{ExitInterrupted, "interrupted by Ctrl-C, SIGTERM or SIGHUP"},
@@ -128,6 +132,8 @@ func ExitCode(ctx context.Context, err error) int {
 		return ExitPipe
 	case errors.Is(err, ErrPaused):
 		return ExitPaused
+	case errors.Is(err, ErrDiffers):
+		return ExitDiffers
 	}
 	if code, ok := kindExit[disdel.KindOf(err)]; ok {
 		return code

@@ -31,6 +31,7 @@ type UI struct {
 	Live     bool              // stderr is a terminal that may be rewritten
 	Size     func() (int, int) // columns and rows of that terminal; 0: not known
 	Columns  func() int        // that a table on stdout may have; 0: any number
+	Place    report.Place      // that printed commands need; of a job's record it may know more
 	Exit     func(error) int   // the exit code that an error leads to
 	written  *sink
 }
@@ -215,9 +216,12 @@ func (u *UI) Fail(err error) {
 		fmt.Fprintf(u.Err, "disdel:   why: %s\n", Clean(e.Err.Error()))
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(u.Err, "disdel:  hint: %s\n", Clean(e.Hint))
+		fmt.Fprintf(u.Err, "disdel:  hint: %s\n", Clean(u.Place.Complete(e.Hint)))
 	}
 }
+
+// Command is a command line that works where this program did.
+func (u *UI) Command(words ...string) string { return u.Place.Command(Program(), words...) }
 
 // Headline is what an error says, without its cause.
 func Headline(e *disdel.Error) string {
@@ -245,7 +249,7 @@ func (u *UI) failDocument(err error) {
 	case errors.As(err, &faults):
 		d.File, d.Faults, d.Message = faults.File, faults.Faults, Problems(len(faults.Faults))
 	case errors.As(err, &e):
-		d.Message, d.Hint, d.Job = Clean(cmp.Or(Headline(e), e.Kind.String())), Clean(e.Hint), e.Job
+		d.Message, d.Hint, d.Job = Clean(cmp.Or(Headline(e), e.Kind.String())), Clean(u.Place.Complete(e.Hint)), e.Job
 		d.Code = e.Code
 		if e.Err != nil {
 			d.Cause = Clean(e.Err.Error())

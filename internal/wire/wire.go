@@ -25,6 +25,7 @@ type Submission struct {
 	Probe     bool              `json:"probe,omitempty"`
 	Beside    int               `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
 	Origin    *disdel.Origin    `json:"origin,omitempty"`
+	FromStart bool              `json:"fromStart,omitempty"` // of a resume: begin anew where no checkpoint is found
 	Explain   bool              `json:"explain,omitempty"`   // of an estimate: where the memory goes
 	Admit     bool              `json:"admit,omitempty"`     // of an estimate: whether it would be taken
 	Questions *Questions        `json:"questions,omitempty"` // of an estimate, beside Explain
@@ -72,9 +73,11 @@ type State struct {
 	Status string `json:"status"`
 }
 
-// JobList is records, newest first.
+// JobList is records, newest first. An answer has a limited size: with Next, the records before that job are missing,
+// and a request with before=NEXT lists them.
 type JobList struct {
 	Jobs []disdel.Record `json:"jobs"`
+	Next disdel.JobID    `json:"next,omitempty"`
 }
 
 // Runner is who has a job, as far as that is known.

@@ -372,6 +372,9 @@ func TestWhatIsRefused(t *testing.T) {
 		"a bad job": {400, "faults", func() (int, []byte) {
 			return h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: "kind: x"})
 		}},
+		"a priority above the bound": {400, "1000000", func() (int, []byte) {
+			return h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: job, Priority: service.MaxPriority + 1})
+		}},
 		"no job": {404, "there is no job", func() (int, []byte) { return h.ask("ann read", "GET", "/api/v1/jobs/x", nil) }},
 	} {
 		if status, data := c.ask(); status != c.status || !strings.Contains(string(data), c.text) {

@@ -6,13 +6,17 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/wire"
 )
 
-// mostRows is how many rows of a data set are shown at once.
-const mostRows = 1000
+// What is shown of a data set at once: rows, and bytes of their values.
+const (
+	mostRows    = 1000
+	mostSampled = 2 << 20
+)
 
 func listData(c *call) (int, any, error) {
 	store, err := c.Service.Datasets(c.Context())
@@ -73,6 +77,14 @@ func sampleData(c *call) (int, any, error) {
 	store, err := c.Service.Datasets(c.Context())
 	if err != nil {
 		return 0, nil, err
+	}
+	m, err := store.Manifest(c.Context(), c.PathValue("name"))
+	if err != nil {
+		return 0, nil, err
+	}
+	if size := disdel.Bytes(len(rows)) * m.SampleSize(); size > mostSampled && len(rows) > 1 {
+		return 0, nil, invalid(fmt.Sprintf("%d rows of this data set are %v, and %v are the most at once", len(rows), size,
+			disdel.Bytes(mostSampled)), nil)
 	}
 	doc, err := store.Sample(c.Context(), c.PathValue("name"), rows, seed)
 	return http.StatusOK, doc, err

@@ -17,10 +17,14 @@ import (
 	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/web"
 )
 
-// mostJobs bounds a list.
-const mostJobs = 1000
+// What one answer of a list has at most: jobs, and bytes of their records as they are kept.
+const (
+	mostJobs   = 1000
+	mostListed = 2 << 20
+)
 
 func listJobs(c *call) (int, any, error) {
 	v := c.URL.Query()
@@ -51,8 +55,17 @@ func listJobs(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list, err := h.List(c.Context(), q)
-	return http.StatusOK, wire.JobList{Jobs: append([]disdel.Record{}, list...)}, err
+	list, cut, err := h.Page(c.Context(), q, mostListed)
+	for i := range list {
+		if rec, ok := c.Service.Undelivered(list[i].ID); ok {
+			list[i] = rec
+		}
+	}
+	out := wire.JobList{Jobs: list}
+	if cut {
+		out.Next = list[len(list)-1].ID
+	}
+	return http.StatusOK, out, err
 }
 
 func runner(c *call) (int, any, error) {
@@ -66,7 +79,11 @@ func runner(c *call) (int, any, error) {
 
 // request is a submission as a service takes it. Files that a job file names are the client's: they come with it.
 func (c *call) request() (req service.Request, s wire.Submission, err error) {
-	if err := c.read(&s); err != nil {
+	if err := c.readSubmission(&s); err != nil {
+		return req, s, err
+	}
+	origin, err := sentOrigin(s.Origin)
+	if err != nil {
 		return req, s, err
 	}
 	sent := func(name string) ([]byte, error) {
@@ -82,11 +99,22 @@ func (c *call) request() (req service.Request, s wire.Submission, err error) {
 			Hint: "name a network or layers in the job file",
 		}
 	}
+	if err == nil {
+		err = checkSizes([]sized{{"metadata.labels", len(file.Job.Metadata.Labels), mostLabels, "labels"}})
+	}
 	return service.Request{
 		Job: file.Job, Source: service.Source{Name: file.Name, Locate: file.Locate}, Priority: s.Priority,
-		Key: c.Header.Get("Idempotency-Key"), Origin: cmp.Or(s.Origin, &disdel.Origin{Command: "submit", Sets: s.Sets}),
+		Key: c.Header.Get("Idempotency-Key"), Origin: cmp.Or(origin, &disdel.Origin{Command: "submit", Sets: s.Sets}),
 		Options: s.Options(),
 	}, s, err
+}
+
+// readSubmission reads a submission and checks how much it says.
+func (c *call) readSubmission(s *wire.Submission) error {
+	if err := c.read(s); err != nil {
+		return err
+	}
+	return checkSubmission(s)
 }
 
 func submitJob(c *call) (int, any, error) {
@@ -113,6 +141,9 @@ func (c *call) record(status int, job string) (int, any, error) {
 	id, err := h.Resolve(c.Context(), job)
 	if err != nil {
 		return 0, nil, err
+	}
+	if rec, ok := c.Service.Undelivered(id); ok {
+		return status, rec, nil
 	}
 	rec, err := h.Get(c.Context(), id)
 	return status, rec, err
@@ -153,7 +184,10 @@ func wait(c *call) (int, any, error) {
 			Kind: disdel.Timeout, Op: "wait for job", Job: run.ID(), Msg: "it has not ended yet", Hint: "ask again",
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errTokenGone):
+		err = errTokenGone
+	case err != nil:
 		err = cmp.Or(c.draining(), err)
 	}
 	return http.StatusOK, rec, err
@@ -165,7 +199,7 @@ func reportJob(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	rec := body.(disdel.Record)
-	r := report.New(&rec, time.Now())
+	r := report.New(&rec, time.Now(), web.ServerOf(c.Request)...)
 	spec, _ := jobfile.Print(rec.Job) // a record of another version may hold what no job file can
 	switch format := cmp.Or(c.URL.Query().Get("format"), "json"); format {
 	case "json":
@@ -207,11 +241,16 @@ func resume(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	var s wire.Submission
-	if err := c.read(&s); err != nil {
+	if err := c.readSubmission(&s); err != nil {
+		return 0, nil, err
+	}
+	origin, err := sentOrigin(s.Origin)
+	if err != nil {
 		return 0, nil, err
 	}
 	run, err := c.Service.Resume(c.Context(), service.ResumeRequest{
-		Job: c.PathValue("job"), Sets: s.Sets, Options: s.Options(), Origin: s.Origin,
+		Job: c.PathValue("job"), Sets: s.Sets, Options: s.Options(), Origin: origin,
+		FromStart: s.FromStart,
 	})
 	if err != nil {
 		return 0, nil, err
@@ -229,15 +268,26 @@ func estimate(c *call) (int, any, error) {
 		q.MaxMemory, q.Grid, q.Against = more.MaxMemory, more.Grid, cmp.Or(more.Against, scheduler.AgainstCost)
 		q.Policies = more.Policies
 	}
-	if g := q.Grid; g != nil && len(g.Workers)*len(g.Batches) > mostCells {
-		return 0, nil, invalid("the grid has too many points", nil)
+	if g := q.Grid; g != nil {
+		cells := max(1, len(g.Workers)) * max(1, len(g.Batches))
+		err := checkSizes([]sized{
+			{"the grid", cells, mostCells, "points"},
+			{"the grid", cells * len(req.Job.Model.Layers), mostGridLayers, "layers in all its points together"},
+		})
+		if err != nil {
+			return 0, nil, err
+		}
 	}
 	found, err := c.Service.Estimate(c.Context(), req, q)
 	return http.StatusOK, found, err
 }
 
-// mostCells bounds a grid of other workers and batches.
-const mostCells = 1000
+// What bounds a grid of other workers and batches: its points, and the layers that are planned for all of them, which
+// take about 15 microseconds each.
+const (
+	mostCells      = 1000
+	mostGridLayers = 100_000
+)
 
 // check says everything that is wrong with a job.
 func check(c *call) (int, any, error) {

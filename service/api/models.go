@@ -53,6 +53,13 @@ func weights(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
+// What the answers for the rows of one request may take while they are worked out and written.
+const (
+	mostAnswers   = 16 << 20
+	bytesPerRow   = 96
+	bytesPerClass = 32
+)
+
 // infer answers for rows that come as JSON, .npy, .csv or a picture, or for those of a data set that the query names.
 func infer(c *call) (int, any, error) {
 	if c.URL.Query().Has("dataset") {
@@ -66,6 +73,11 @@ func infer(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	each := bytesPerRow
+	if m.Network.Sparse == nil {
+		each += bytesPerClass * m.Graph.Output().Len()
+	}
+	m.MostRows = max(1, mostAnswers/each)
 	name := "inputs"
 	if said := c.URL.Query().Get("name"); said != "" { // whose ending tells of a table
 		name = path.Base(said)

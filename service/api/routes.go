@@ -15,12 +15,14 @@ type route struct {
 	role         service.Role // that it takes; "": it asks nobody who he is
 	answer       func(c *call) (status int, body any, err error)
 	upload       bool // its body is files
+	cost         cost // what a request takes of its tenant's budget
 }
 
 // call is one request, from a tenant whose Service it is. An answer of status 0 was written already.
 type call struct {
 	*http.Request
 	w        http.ResponseWriter
+	out      *http.ResponseController
 	server   *server
 	Service  *service.Service
 	operator bool // it comes from who runs the server
@@ -30,42 +32,42 @@ var routes = []route{
 	{method: "GET", path: "/healthz", answer: alive},
 	{method: "GET", path: "/readyz", answer: ready},
 	{method: "GET", path: "/openapi.json", answer: describe},
-	{method: "GET", path: "/metrics", role: service.RoleRead, answer: metrics},
-	{method: "GET", path: "/api/v1/jobs", role: service.RoleRead, answer: listJobs},
-	{method: "POST", path: "/api/v1/jobs", role: service.RoleSubmit, answer: submitJob},
-	{method: "GET", path: "/api/v1/jobs/{job}", role: service.RoleRead, answer: showJob},
-	{method: "GET", path: "/api/v1/jobs/{job}/events", role: service.RoleRead, answer: events},
-	{method: "GET", path: "/api/v1/jobs/{job}/logs", role: service.RoleRead, answer: logs},
-	{method: "GET", path: "/api/v1/jobs/{job}/wait", role: service.RoleRead, answer: wait},
-	{method: "GET", path: "/api/v1/jobs/{job}/report", role: service.RoleRead, answer: reportJob},
-	{method: "GET", path: "/api/v1/jobs/{job}/runner", role: service.RoleRead, answer: runner},
-	{method: "POST", path: "/api/v1/jobs/{job}/cancel", role: service.RoleSubmit, answer: stopAs(disdel.StatusCanceled)},
-	{method: "POST", path: "/api/v1/jobs/{job}/pause", role: service.RoleSubmit, answer: stopAs(disdel.StatusPaused)},
-	{method: "POST", path: "/api/v1/jobs/{job}/resume", role: service.RoleSubmit, answer: resume},
-	{method: "POST", path: "/api/v1/jobs/{job}/retry", role: service.RoleSubmit, answer: resume},
-	{method: "PUT", path: "/api/v1/jobs/{job}/remark", role: service.RoleSubmit, answer: remark},
-	{method: "GET", path: "/api/v1/remarks", role: service.RoleRead, answer: remarks},
-	{method: "GET", path: "/api/v1/history", role: service.RoleRead, answer: listJobs},
-	{method: "GET", path: "/api/v1/history/{job}", role: service.RoleRead, answer: showJob},
-	{method: "POST", path: "/api/v1/estimates", role: service.RoleSubmit, answer: estimate},
-	{method: "POST", path: "/api/v1/checks", role: service.RoleRead, answer: check},
-	{method: "GET", path: "/api/v1/datasets", role: service.RoleRead, answer: listData},
-	{method: "POST", path: "/api/v1/datasets", role: service.RoleAdmin, answer: addData},
-	{method: "PUT", path: "/api/v1/datasets/{name}", role: service.RoleAdmin, answer: uploadData, upload: true},
-	{method: "GET", path: "/api/v1/datasets/{name}", role: service.RoleRead, answer: showData},
-	{method: "GET", path: "/api/v1/datasets/{name}/sample", role: service.RoleRead, answer: sampleData},
-	{method: "DELETE", path: "/api/v1/datasets/{name}", role: service.RoleAdmin, answer: removeData},
-	{method: "GET", path: "/api/v1/models", role: service.RoleRead, answer: listModels},
-	{method: "GET", path: "/api/v1/models/{model}", role: service.RoleRead, answer: showModel},
-	{method: "GET", path: "/api/v1/models/{model}/weights", role: service.RoleRead, answer: weights},
-	{method: "POST", path: "/api/v1/models/{model}/infer", role: service.RoleSubmit, answer: infer},
-	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: service.RoleSubmit, answer: evaluate},
-	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: service.RoleSubmit, answer: tagModel},
-	{method: "DELETE", path: "/api/v1/models/{model}", role: service.RoleAdmin, answer: removeModel},
-	{method: "GET", path: "/api/v1/weights", role: service.RoleRead, answer: listWeights},
-	{method: "PUT", path: "/api/v1/weights/{weights}", role: service.RoleSubmit, answer: putWeights, upload: true},
-	{method: "DELETE", path: "/api/v1/weights/{weights}", role: service.RoleAdmin, answer: removeWeights},
-	{method: "DELETE", path: "/api/v1/jobs/{job}", role: service.RoleAdmin, answer: forget},
+	{method: "GET", path: "/metrics", role: service.RoleRead, answer: metrics, cost: costLook},
+	{method: "GET", path: "/api/v1/jobs", role: service.RoleRead, answer: listJobs, cost: costList},
+	{method: "POST", path: "/api/v1/jobs", role: service.RoleSubmit, answer: submitJob, cost: costSubmit},
+	{method: "GET", path: "/api/v1/jobs/{job}", role: service.RoleRead, answer: showJob, cost: costLook},
+	{method: "GET", path: "/api/v1/jobs/{job}/events", role: service.RoleRead, answer: events, cost: costStream},
+	{method: "GET", path: "/api/v1/jobs/{job}/logs", role: service.RoleRead, answer: logs, cost: costList},
+	{method: "GET", path: "/api/v1/jobs/{job}/wait", role: service.RoleRead, answer: wait, cost: costStream},
+	{method: "GET", path: "/api/v1/jobs/{job}/report", role: service.RoleRead, answer: reportJob, cost: costList},
+	{method: "GET", path: "/api/v1/jobs/{job}/runner", role: service.RoleRead, answer: runner, cost: costLook},
+	{method: "POST", path: "/api/v1/jobs/{job}/cancel", role: service.RoleSubmit, answer: stopAs(disdel.StatusCanceled), cost: costLook},
+	{method: "POST", path: "/api/v1/jobs/{job}/pause", role: service.RoleSubmit, answer: stopAs(disdel.StatusPaused), cost: costLook},
+	{method: "POST", path: "/api/v1/jobs/{job}/resume", role: service.RoleSubmit, answer: resume, cost: costSubmit},
+	{method: "POST", path: "/api/v1/jobs/{job}/retry", role: service.RoleSubmit, answer: resume, cost: costSubmit},
+	{method: "PUT", path: "/api/v1/jobs/{job}/remark", role: service.RoleSubmit, answer: remark, cost: costLook},
+	{method: "GET", path: "/api/v1/remarks", role: service.RoleRead, answer: remarks, cost: costList},
+	{method: "GET", path: "/api/v1/history", role: service.RoleRead, answer: listJobs, cost: costList},
+	{method: "GET", path: "/api/v1/history/{job}", role: service.RoleRead, answer: showJob, cost: costLook},
+	{method: "POST", path: "/api/v1/estimates", role: service.RoleSubmit, answer: estimate, cost: costWork},
+	{method: "POST", path: "/api/v1/checks", role: service.RoleRead, answer: check, cost: costSubmit},
+	{method: "GET", path: "/api/v1/datasets", role: service.RoleRead, answer: listData, cost: costList},
+	{method: "POST", path: "/api/v1/datasets", role: service.RoleAdmin, answer: addData, cost: costUpload},
+	{method: "PUT", path: "/api/v1/datasets/{name}", role: service.RoleAdmin, answer: uploadData, upload: true, cost: costUpload},
+	{method: "GET", path: "/api/v1/datasets/{name}", role: service.RoleRead, answer: showData, cost: costLook},
+	{method: "GET", path: "/api/v1/datasets/{name}/sample", role: service.RoleRead, answer: sampleData, cost: costList},
+	{method: "DELETE", path: "/api/v1/datasets/{name}", role: service.RoleAdmin, answer: removeData, cost: costLook},
+	{method: "GET", path: "/api/v1/models", role: service.RoleRead, answer: listModels, cost: costList},
+	{method: "GET", path: "/api/v1/models/{model}", role: service.RoleRead, answer: showModel, cost: costLook},
+	{method: "GET", path: "/api/v1/models/{model}/weights", role: service.RoleRead, answer: weights, cost: costSend},
+	{method: "POST", path: "/api/v1/models/{model}/infer", role: service.RoleSubmit, answer: infer, cost: costInfer},
+	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: service.RoleSubmit, answer: evaluate, cost: costInfer},
+	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: service.RoleSubmit, answer: tagModel, cost: costLook},
+	{method: "DELETE", path: "/api/v1/models/{model}", role: service.RoleAdmin, answer: removeModel, cost: costLook},
+	{method: "GET", path: "/api/v1/weights", role: service.RoleRead, answer: listWeights, cost: costList},
+	{method: "PUT", path: "/api/v1/weights/{weights}", role: service.RoleSubmit, answer: putWeights, upload: true, cost: costUpload},
+	{method: "DELETE", path: "/api/v1/weights/{weights}", role: service.RoleAdmin, answer: removeWeights, cost: costLook},
+	{method: "DELETE", path: "/api/v1/jobs/{job}", role: service.RoleAdmin, answer: forget, cost: costLook},
 }
 
 func alive(*call) (int, any, error) { return http.StatusOK, wire.State{Status: "ok"}, nil }

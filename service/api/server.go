@@ -5,9 +5,11 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +42,9 @@ type Config struct {
 	// MaxUpload is how long the files of a data set may be together, as they come and unpacked. 0: 256 MiB.
 	MaxUpload int64
 
+	// Share is how much memory the requests of one tenant may take at once. 0: 128 MiB.
+	Share disdel.Bytes
+
 	// Enter is a key that signs the operator in on the page, once: of who opens it himself. "": there is none.
 	Enter string
 
@@ -51,8 +56,10 @@ const (
 	defaultPerMinute = 6000
 	defaultBody      = 8 << 20
 	defaultUpload    = 256 << 20
+	defaultShare     = 128 << 20
 	readWithin       = 30 * time.Second
 	uploadWithin     = 10 * time.Minute
+	answerWithin     = time.Minute
 	idleFor          = 2 * time.Minute
 )
 
@@ -69,6 +76,8 @@ type server struct {
 	Config
 	pace     pace
 	requests requests
+	budget   *budget
+	tokens   *tokens
 	drains   context.Context // ends when the server is about to, and takes no more jobs
 }
 
@@ -77,6 +86,7 @@ func newServer(ctx context.Context, cfg Config) *server {
 	cfg.PerMinute, cfg.MaxBody = cmp.Or(cfg.PerMinute, defaultPerMinute), cmp.Or(cfg.MaxBody, defaultBody)
 	cfg.MaxUpload = cmp.Or(cfg.MaxUpload, defaultUpload)
 	return &server{
+		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Identify),
 		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
 		requests: requests{seen: map[answered]int{}, took: map[string]*exposition.Histogram{}},
 	}
@@ -91,7 +101,9 @@ func (s *server) handler() http.Handler {
 			s.serve(seen, q, r)
 		})
 	}
-	mux.Handle(web.Root, web.Handler(web.Config{Sign: s.sign, Enter: s.Enter, Token: s.Operator, Drains: s.drains}))
+	mux.Handle(web.Root, web.Handler(web.Config{
+		Sign: s.sign, Hold: s.hold, Enter: s.Enter, Token: s.Operator, Drains: s.drains,
+	}))
 	mux.Handle("GET /{$}", http.RedirectHandler(web.Root, http.StatusSeeOther))
 	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
 		fail(w, &disdel.Error{Kind: disdel.NotFound, Op: "find route", Msg: "there is no " + q.Method + " " + q.URL.Path})
@@ -129,19 +141,26 @@ func (s *server) ours(host string) bool {
 
 // serve answers one request of a route.
 func (s *server) serve(w http.ResponseWriter, r *http.Request, route route) {
-	c := &call{w: w, Request: r, server: s, Service: s.Service}
+	c := &call{w: w, Request: r, server: s, Service: s.Service, out: http.NewResponseController(w)}
+	most := s.MaxBody
 	if route.upload {
-		r.Body = http.MaxBytesReader(w, r.Body, s.MaxUpload)
-		http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadWithin)) //nolint:errcheck // there is none then
-	} else {
-		r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
+		most = s.MaxUpload
 	}
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if route.role != "" {
-		if err := s.admit(c, route.role); err != nil {
+		free, err := s.enter(c, route, most)
+		if err != nil {
 			return
 		}
+		defer free()
+	}
+	if route.upload { // whoever may not upload has only the time of other requests
+		r.Body = &steady{ReadCloser: r.Body, out: c.out, until: time.Now().Add(uploadWithin)}
 	}
 	status, body, err := route.answer(c)
+	if !route.cost.lasting {
+		c.out.SetWriteDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // there is none then
+	}
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
@@ -153,6 +172,61 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, route route) {
 	case status != 0:
 		write(w, status, body)
 	}
+}
+
+// enter lets a request in: it finds out who asks, and waits for room. free gives the room back. The body of a request
+// that is refused is not read.
+func (s *server) enter(c *call, route route, most int64) (free func(), err error) {
+	if c.ContentLength != 0 {
+		c.w.Header().Set("Connection", "close")
+		defer func() {
+			if err == nil {
+				c.w.Header().Del("Connection")
+			}
+		}()
+	}
+	if err := s.admit(c, route.role); err != nil {
+		return nil, err
+	}
+	body := min(c.ContentLength, most)
+	if body < 0 { // nobody knows how long it will be
+		body = most
+	}
+	if free, err = s.budget.take(c.Context(), c.Service, route.cost, body); err != nil {
+		refuse(c.w, err)
+		return nil, errRefused
+	}
+	return free, nil
+}
+
+// refuse answers a request that found no room.
+func refuse(w http.ResponseWriter, err error) {
+	var none *full
+	if !errors.As(err, &none) {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	failAs(w, none.status, none.why)
+}
+
+// steady is a body whose sender has to go on sending: after quietFor without a byte it ends, and at until in any case.
+type steady struct {
+	io.ReadCloser
+	out   *http.ResponseController
+	until time.Time
+}
+
+// quietFor is how long the sender of an upload may send nothing.
+const quietFor = 20 * time.Second
+
+func (s *steady) Read(p []byte) (int, error) {
+	next := time.Now().Add(quietFor)
+	if next.After(s.until) {
+		next = s.until
+	}
+	s.out.SetReadDeadline(next) //nolint:errcheck // there is none then
+	return s.ReadCloser.Read(p)
 }
 
 var errRefused = errors.New("refused")
@@ -190,14 +264,20 @@ func (s *server) admit(c *call, asked service.Role) error {
 
 // whose is the tenant that a request comes from, "" for the operator.
 func (s *server) whose(ctx context.Context, r *http.Request) (string, service.Role, error) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
+	token := bearer(r)
+	if token == "" {
 		return "", "", &disdel.Error{
 			Kind: disdel.Denied, Op: "sign in", Msg: "the request has no bearer token",
 			Hint: "send Authorization: Bearer TOKEN; disdel tenant create NAME makes one",
 		}
 	}
 	return s.owner(ctx, token)
+}
+
+// bearer is the token of a request, "" for none.
+func bearer(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
 }
 
 // owner is the tenant that a token is of, "" for the operator.
@@ -223,6 +303,20 @@ func (s *server) sign(ctx context.Context, token string) (*service.Service, serv
 	default:
 		return s.Service.Tenant(tenant), role, nil
 	}
+}
+
+// hold is room for a page that somebody looks at, see web.Config.
+func (s *server) hold(ctx context.Context, own *service.Service, token string, end func()) (free func(), err error) {
+	kind := costList
+	if end != nil {
+		kind = costStream
+	}
+	free, err = s.budget.take(ctx, own, kind, 0)
+	if err != nil || end == nil || own == s.Service {
+		return free, err
+	}
+	leave := s.tokens.join(token, end)
+	return func() { leave(); free() }, nil
 }
 
 // pace counts the requests of each tenant in the minute that runs.
@@ -272,12 +366,21 @@ func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration)
 	return nil
 }
 
-// lasting is the time that a client may wait for something: until he goes away, or the server is about to end.
+// lasting is the time that a client may wait for something: until it goes away, the server is about to end, or the
+// client's token is taken away.
 func (c *call) lasting() (context.Context, func()) {
-	ctx, stop := context.WithCancel(c.Context())
-	unlink := context.AfterFunc(c.server.drains, stop)
-	return ctx, func() { unlink(); stop() }
+	ctx, stop := context.WithCancelCause(c.Context())
+	end := func() { stop(nil) }
+	unlink := context.AfterFunc(c.server.drains, end)
+	leave := func() {}
+	if !c.operator {
+		leave = c.server.tokens.join(bearer(c.Request), func() { stop(errTokenGone) })
+	}
+	return ctx, func() { leave(); unlink(); end() }
 }
+
+// errTokenGone ends what was opened with a token that opens nothing any more.
+var errTokenGone = &disdel.Error{Kind: disdel.Denied, Op: "sign in", Msg: "the token was taken away"}
 
 // draining returns Unavailable once the server is about to end.
 func (c *call) draining() error {

@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/service"
 )
 
 // uploadData adds a data set: of rows that a client has read from files of any format, or of files in the format IDX
@@ -41,6 +42,11 @@ func uploadData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	release, err := c.Service.ClaimDisk(c.Context(), service.InputBytes(&in))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer release()
 	m, err := store.Add(c.Context(), in, up.fields["overwrite"] == "true")
 	if err != nil {
 		return 0, nil, err
@@ -61,9 +67,15 @@ func uploadRows(c *call) (int, any, error) {
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	if _, err := io.Copy(file, c.Body); err != nil {
+	size, err := io.Copy(file, c.Body)
+	if err != nil {
 		return 0, nil, unless(err, "the rows did not come whole")
 	}
+	release, err := c.Service.ClaimDisk(c.Context(), disdel.Bytes(size))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer release()
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return 0, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,5 +89,38 @@ func TestWhatIsNoRows(t *testing.T) {
 	if status, _ := h.ask("ann read", "PUT", "/api/v1/datasets/a", json.RawMessage("{}"), "Content-Type",
 		dataset.RowsType); status != 403 {
 		t.Errorf("%d", status)
+	}
+}
+
+// A server holds labels to the same rule as a table is held to, whoever sends the rows, unless the client insists.
+func TestRowsOfPricesAreRefused(t *testing.T) {
+	h := newHouse(t, Config{})
+	at, err := client.Remote(client.Server{URL: h.URL, Token: h.tokens["ann admin"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lot := rand.New(rand.NewPCG(3, 1))
+	in := dataset.DenseInput{Name: "houses", Shape: []int{1, 1, 1}, Classes: 300}
+	for k := range in.Classes {
+		in.ClassNames = append(in.ClassNames, strconv.Itoa(1000*k+lot.IntN(1000)))
+	}
+	in.Each = func(yield func(dataset.DenseRow) error) error {
+		for k := range in.Classes {
+			if err := yield(dataset.DenseRow{Values: []float32{float32(k)}, Label: int32(k)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_, err = at.Data.AddDense(context.Background(), in, false)
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "300 different numbers") {
+		t.Errorf("prices are taken for classes: %v", err)
+	}
+	if _, err := at.Data.Get(context.Background(), "houses"); !errors.Is(err, disdel.NotFound) {
+		t.Errorf("a part of it was added: %v", err)
+	}
+	in.LabelClasses = true
+	if set, err := at.Data.AddDense(context.Background(), in, false); err != nil || set.Classes != 300 {
+		t.Errorf("insisted: %+v, %v", set, err)
 	}
 }

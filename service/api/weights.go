@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/wire"
 )
@@ -16,6 +17,11 @@ func putWeights(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	release, err := c.Service.ClaimDisk(c.Context(), disdel.Bytes(c.ContentLength))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer release()
 	g, err := store.PutWeights(c.Context(), c.PathValue("weights"), c.ContentLength, c.Body)
 	return http.StatusCreated, wire.Weights{Weights: g.Ref, Bytes: g.Size, Arrays: len(g.Arrays)}, err
 }

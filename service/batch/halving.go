@@ -34,12 +34,14 @@ type contest struct {
 	by    Measure
 	jobs  int // of the batch
 	rungs []map[int]Point
-	out   map[int]bool // jobs that were stopped, or that failed: they keep nobody else from going on
+	out   map[int]bool // jobs that were stopped, or that failed
+	// stopped is the rung at which a job was stopped. The job went on at the rungs before, and keeps its place there.
+	stopped map[int]int
 }
 
 func newContest(h Halving, by Measure, jobs int) *contest {
 	h.From = max(1, h.From)
-	return &contest{Halving: h, by: by, jobs: jobs, out: map[int]bool{}}
+	return &contest{Halving: h, by: by, jobs: jobs, out: map[int]bool{}, stopped: map[int]int{}}
 }
 
 // beaten is a job that does not go on.
@@ -73,7 +75,7 @@ func (c *contest) leaves(job int) { c.out[job] = true }
 func (c *contest) behind(rung, at int) (stop []beaten) {
 	var list []int
 	for job := range c.rungs[rung] {
-		if !c.out[job] {
+		if c.holdsPlace(job, rung) {
 			list = append(list, job)
 		}
 	}
@@ -85,11 +87,21 @@ func (c *contest) behind(rung, at int) (stop []beaten) {
 	})
 	on := c.goOn(rung)
 	for _, job := range list[min(on, len(list)):] {
-		c.out[job] = true
+		if c.out[job] || len(c.out) == c.jobs-1 { // the last job goes on: those before it may have failed since
+			continue
+		}
+		c.out[job], c.stopped[job] = true, rung
 		stop = append(stop, beaten{job, fmt.Sprintf("it fell behind: after %s %d of %d jobs go on, and as many were better",
 			counted(at, "epoch"), on, c.jobs)})
 	}
 	return stop
+}
+
+// holdsPlace tells whether a job is one of those that go on after a rung: also if it was stopped at a later one. Else
+// each job that is stopped later would let another one go on here.
+func (c *contest) holdsPlace(job, rung int) bool {
+	at, stopped := c.stopped[job]
+	return !c.out[job] || stopped && at > rung
 }
 
 // goOn is how many jobs go on after a rung.

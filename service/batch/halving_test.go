@@ -114,3 +114,42 @@ func TestPointsAreOrdered(t *testing.T) {
 		}
 	}
 }
+
+// Jobs that run one after another, or side by side, are held to the places of a rung also after the jobs that took
+// these places were stopped later: a job goes on only if fewer jobs than go on were better there before it.
+func TestAPlaceIsTakenOnce(t *testing.T) {
+	for seed := range uint64(300) {
+		lot := rand.New(rand.NewPCG(seed, 2))
+		jobs, epochs, factor, beside := 2+lot.IntN(12), 2+lot.IntN(30), 2+lot.IntN(3), 1+lot.IntN(4)
+		c := newContest(Halving{Factor: factor}, ByAccuracy, jobs)
+		trained, seen, begun := make([]int, jobs), map[int][]float64{}, 0
+		quality, running := lot.Perm(jobs), []int(nil)
+		for begun < jobs || len(running) > 0 {
+			for ; begun < jobs && len(running) < beside; begun++ {
+				running = append(running, begun)
+			}
+			job := running[lot.IntN(len(running))]
+			trained[job]++
+			accuracy := float64(quality[job])
+			c.reached(job, epochs, at(trained[job], accuracy))
+			for rung, look := 0, 1; look < epochs; rung, look = rung+1, look*factor {
+				if look != trained[job] {
+					continue
+				}
+				better := 0
+				for _, other := range seen[rung] {
+					if other > accuracy {
+						better++
+					}
+				}
+				seen[rung] = append(seen[rung], accuracy)
+				if goesOn := !c.out[job]; goesOn && better >= c.goOn(rung) && len(c.out) < jobs-1 ||
+					!goesOn && better < c.goOn(rung) {
+					t.Fatalf("seed %d: job %d of %d goes on after epoch %d: %v, %d were better, %d go on", seed, job, jobs,
+						look, goesOn, better, c.goOn(rung))
+				}
+			}
+			running = slices.DeleteFunc(running, func(j int) bool { return c.out[j] || trained[j] == epochs })
+		}
+	}
+}

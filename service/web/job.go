@@ -30,7 +30,7 @@ func jobPage(v *visit) error {
 	}
 	spec, _ := jobfile.Print(rec.Job) // a record of another version may hold what no job file can
 	var out bytes.Buffer
-	if err := report.New(&rec, time.Now()).Fragment(&out, spec); err != nil {
+	if err := report.New(&rec, time.Now(), v.place()...).Fragment(&out, spec); err != nil {
 		return err
 	}
 	page := oneJob{
@@ -43,6 +43,24 @@ func jobPage(v *visit) error {
 	}
 	v.write(http.StatusOK, "job", what)
 	return nil
+}
+
+// place is where the page's commands lead: to this server, or, of a page that its own program opened, to where the job
+// ran.
+func (v *visit) place() []disdel.Option {
+	if v.site.Enter != "" {
+		return nil
+	}
+	return ServerOf(v.Request)
+}
+
+// ServerOf is the flag that leads to the server that a request asked.
+func ServerOf(r *http.Request) []disdel.Option {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return []disdel.Option{{Name: "server", Value: scheme + "://" + r.Host}}
 }
 
 // compared is the page of jobs beside each other.

@@ -17,6 +17,11 @@ type Config struct {
 	// Sign is the Service that a token opens, and what it allows. It returns Denied for one that is none.
 	Sign func(ctx context.Context, token string) (*service.Service, service.Role, error)
 
+	// Hold is room for a page of whoever a Service is of, until free is called. Of a page that lasts, which is told what
+	// happens, end is called once the token opens nothing any more; end is nil for others. Hold returns Unavailable where
+	// there is no room. nil: all pages have room.
+	Hold func(ctx context.Context, own *service.Service, token string, end func()) (free func(), err error)
+
 	// Enter is a key that signs in once, without a token: of a page that its own program opens. "": there is none.
 	Enter string
 	// Token is what Enter signs in with.
@@ -48,18 +53,18 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET /ui/enter", s.enter)
 	mux.HandleFunc("POST /ui/logout", s.logout)
 	for pattern, p := range map[string]page{
-		"GET /ui/{$}":                   {service.RoleRead, toJobs},
-		"GET /ui/jobs":                  {service.RoleRead, jobsPage},
-		"GET /ui/jobs/{job}":            {service.RoleRead, jobPage},
-		"POST /ui/jobs/{job}/cancel":    {service.RoleSubmit, ask(disdel.StatusCanceled)},
-		"POST /ui/jobs/{job}/pause":     {service.RoleSubmit, ask(disdel.StatusPaused)},
-		"GET /ui/compare":               {service.RoleRead, comparePage},
-		"GET /ui/models":                {service.RoleRead, modelsPage},
-		"GET /ui/datasets":              {service.RoleRead, datasetsPage},
-		"GET /ui/pool":                  {service.RoleRead, poolPage},
-		"GET /ui/live/jobs":             {service.RoleRead, liveJobs},
-		"GET /ui/live/jobs/{job}":       {service.RoleRead, liveJob},
-		"GET " + Root + "{anything...}": {service.RoleRead, nowhere},
+		"GET /ui/{$}":                   {role: service.RoleRead, show: toJobs},
+		"GET /ui/jobs":                  {role: service.RoleRead, show: jobsPage},
+		"GET /ui/jobs/{job}":            {role: service.RoleRead, show: jobPage},
+		"POST /ui/jobs/{job}/cancel":    {role: service.RoleSubmit, show: ask(disdel.StatusCanceled)},
+		"POST /ui/jobs/{job}/pause":     {role: service.RoleSubmit, show: ask(disdel.StatusPaused)},
+		"GET /ui/compare":               {role: service.RoleRead, show: comparePage},
+		"GET /ui/models":                {role: service.RoleRead, show: modelsPage},
+		"GET /ui/datasets":              {role: service.RoleRead, show: datasetsPage},
+		"GET /ui/pool":                  {role: service.RoleRead, show: poolPage},
+		"GET /ui/live/jobs":             {role: service.RoleRead, show: liveJobs, lasts: true},
+		"GET /ui/live/jobs/{job}":       {role: service.RoleRead, show: liveJob, lasts: true},
+		"GET " + Root + "{anything...}": {role: service.RoleRead, show: nowhere},
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
 	}
@@ -76,8 +81,9 @@ func Handler(cfg Config) http.Handler {
 
 // page is what the site does for a role.
 type page struct {
-	role service.Role
-	show func(v *visit) error
+	role  service.Role
+	show  func(v *visit) error
+	lasts bool // it is told what happens, until it is closed
 }
 
 // site is the pages of a server.
@@ -134,11 +140,30 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, p page) {
 		}
 	}
 	if err == nil {
-		err = p.show(v)
+		err = v.held(token, p)
 	}
 	if err != nil {
 		v.fail(err)
 	}
+}
+
+// held shows a page while there is room for it.
+func (v *visit) held(token string, p page) error {
+	if v.site.Hold == nil {
+		return p.show(v)
+	}
+	var end func()
+	if p.lasts {
+		ctx, stop := context.WithCancel(v.Context())
+		defer stop()
+		v.Request, end = v.WithContext(ctx), stop
+	}
+	free, err := v.site.Hold(v.Context(), v.s, token, end)
+	if err != nil {
+		return err
+	}
+	defer free()
+	return p.show(v)
 }
 
 // away sends somebody to the page for signing in, and tells a script that it has to.

@@ -8,8 +8,8 @@ var checks = []check{
 		tests: []named{{"cmd/disdel", "TestWhatIsKilledComesToTheSameWeights"}},
 	},
 	{
-		id: "R3", what: "kill -9 of aggregations", state: part, note: "at random moments, not at each edge of a commit",
-		run: killedAggregates,
+		id: "R3", what: "kill -9 of aggregations", note: "at random moments, and at each call to Redis",
+		run: func(c *trial) { killedAggregates(c); edges(c) },
 	},
 	{id: "R4", what: "kill -9 of disdel", run: killedControllers},
 	{id: "R5", what: "Redis restarted, emptied, too small", run: lostRedis, tests: []named{
@@ -23,7 +23,7 @@ var checks = []check{
 		id: "R7", what: "slow and cut lines", run: badLines,
 		tests: []named{{"aggregator", "TestLargeValuesTravelOverSlowLines"}},
 	},
-	{id: "R8", what: "a worker cut off", state: part, note: "stale fences; no partition of a network", tests: []named{
+	{id: "R8", what: "a worker cut off", note: "from Redis, for longer than a lease", run: partitions, tests: []named{
 		{"aggregator", "TestStoreConformance|TestDeadLinesDoNotOutlastTheClaim"},
 	}},
 	{
@@ -47,8 +47,8 @@ var checks = []check{
 		{"history/couchlite", "TestAFullDiskLeavesWhatWasThere"},
 	}},
 	{
-		id: "R14", what: "clocks", state: part, note: "virtual time in controller and executor; no skew of Redis",
-		tests: []named{
+		id: "R14", what: "clocks", note: "virtual time in controller and executor; Redis' own clock moved by an hour",
+		run: clocks, tests: []named{
 			{"controller", "TestAnOutageIsToldAndKept|TestAJobAlwaysEnds"}, {"executor", "TestAnOutageIsKnownAndBounded"},
 		},
 	},
@@ -58,7 +58,7 @@ var checks = []check{
 	{id: "R16", what: "timeouts, children, logs", tests: []named{
 		{"platform", "TestEveryFailureHasOpenWhisksRecord|TestEndsReadAsOpenWhisksDo|TestAContainersChildrenGoWithIt"},
 	}},
-	{id: "R17", what: "sizes", state: part, note: "no model of 512 MB", tests: []named{
+	{id: "R17", what: "sizes", note: "a model of 538 MB where 8 GB are free", run: sizes, tests: []named{
 		{"platform", "TestCodeHasALimitOfItsOwn|TestLargeBodiesAreReadFewAtATime"},
 		{"cmd/disdel", "TestLargeNetworksAreReadWithinTheirLimits"},
 	}},
@@ -67,7 +67,10 @@ var checks = []check{
 		{"history", "TestNewerRecordsAreLeftAlone"}, {"history/couchlite", "TestFilesOfEarlierVersionsAreReadAndIndexedOnce"},
 	}},
 	{id: "R20", what: "cancel, pause, resume at random", state: later, note: "a service with pause"},
-	{id: "R21", what: "readers of events", state: later, note: "a service with events"},
+	{
+		id: "R21", what: "readers of events", state: part, note: "number and end of streams; not readers that reconnect at random",
+		tests: []named{{"service/api", "TestOnlySoManyAtOnce|TestAStreamEndsWithItsToken"}},
+	},
 	{id: "R22", what: "telemetry fails", state: later, note: "a service with metrics"},
 
 	{id: "S1", what: "every route without the key", tests: []named{
@@ -118,7 +121,8 @@ var checks = []check{
 		},
 	},
 	{
-		id: "S13", what: "every decoder fuzzed", state: part, note: "their seeds; go test -fuzz goes on from there",
+		id: "S13", what: "every decoder fuzzed", state: part, note: "5 s each, or DISDEL_ROBUST_FUZZ; not run whole yet",
+		run: fuzzing,
 		tests: []named{
 			{"dataset", "Fuzz"},
 			{"internal/safetensors", "Fuzz"},
@@ -126,6 +130,9 @@ var checks = []check{
 			{"model", "Fuzz"},
 			{"controller/jobfile", "Fuzz"},
 			{"aggregator", "Fuzz"},
+			{"aggregator/exchange", "Fuzz"},
+			{"dataset/dense", "Fuzz"},
+			{"dataset/sparse", "Fuzz"},
 			{"runtime", "Fuzz"},
 			{"history/couchlite", "Fuzz"},
 			{"service", "Fuzz"},
@@ -143,7 +150,14 @@ var checks = []check{
 		id: "S16", what: "forged log lines", state: part, note: "lines are quoted; no audit log",
 		tests: []named{{"platform", "TestARequestsLine"}},
 	},
-	{id: "S17", what: "a tenant's flood", state: later, note: "a service with quotas"},
+	{
+		id: "S17", what: "a tenant's flood", state: part, note: "memory, number, share and disk; not another tenant's latency",
+		tests: []named{
+			{"service/api", "TestNoTenantPassesItsShare|TestAFullServerHasRoomForItsOperator|TestOnlySoManyAtOnce|TestSubmissionsSayABoundedAmount|TestAListHasAPageOfBoundedSize"},
+			{"scheduler", "TestPriorityTakesNoShareOfOthers|TestPriorityIsNoTicketPastOthers"},
+			{"service", "TestATenantStaysWithinItsDiskQuota|TestWideTablesTakeNoMemory"},
+		},
+	},
 	{id: "S18", what: "what the program is made of", state: later, note: "images for clusters"},
 	{id: "S19", what: "container and chart", state: later, note: "images for clusters"},
 	{id: "S20", what: "bits flipped at rest", tests: []named{

@@ -41,9 +41,10 @@ type named struct{ folder, tests string }
 
 // trial is what a check runs with.
 type trial struct {
-	t    *testing.T
-	seed uint64
-	rng  *rand.Rand
+	t     *testing.T
+	seed  uint64
+	rng   *rand.Rand
+	tests []named // the check's
 }
 
 // TestRobust runs every check that is there. DISDEL_ROBUST_ONLY chooses some by id, with commas between.
@@ -79,7 +80,7 @@ func TestRobust(t *testing.T) {
 				h.run(t)
 			}
 			if c.run != nil {
-				c.run(&trial{t, seed, rand.New(rand.NewPCG(seed, 0x0b))})
+				c.run(&trial{t, seed, rand.New(rand.NewPCG(seed, 0x0b)), c.tests})
 			}
 		})
 	}

@@ -35,8 +35,14 @@ func freePort(t *testing.T) string {
 // server runs a server of other people until the test ends.
 func server(t *testing.T, ready func() bool, name string, args ...string) *exec.Cmd {
 	t.Helper()
+	return serverWith(t, nil, ready, name, args...)
+}
+
+// serverWith is server with more in its environment.
+func serverWith(t *testing.T, env []string, ready func() bool, name string, args ...string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.Command(name, args...)
-	cmd.Dir = t.TempDir()
+	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +75,7 @@ func badLines(c *trial) {
 	t, d := c.t, newHome(c.t)
 	file := d.job(t, "lines", shortJob(4))
 	want := d.weights(t, record(t, d.run(t, patience, "submit", file, "-o", "json", "-q")))
-	address := net.JoinHostPort("127.0.0.1", freePort(t))
-	_, port, _ := net.SplitHostPort(address)
-	server(t, dials(address), "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "")
+	address := redisServer(t)
 	for name, l := range map[string]*line{
 		"100 ms":        {delay: 50 * time.Millisecond},
 		"1 MB/s":        {rate: 1 << 20},

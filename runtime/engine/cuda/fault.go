@@ -22,8 +22,11 @@ func faulty(op string, err error) error {
 		return &disdel.Error{Kind: disdel.Internal, Op: op, Err: err}
 	}
 	out := &disdel.Error{Kind: f.Cause.Kind(), Op: op, Err: err, Hint: hints[f.Cause]}
-	if f.Cause == driver.NoMemory {
+	switch f.Cause {
+	case driver.NoMemory:
 		out.Code = disdel.CodeDeviceMemory
+	case driver.NoDevice:
+		out.Code = disdel.CodeNoDevice
 	}
 	return out
 }

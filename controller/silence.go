@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+const (
+	// quietAfter is how long an action may give no sign before the onlooker is told, where no heartbeat is due: before
+	// its first batch and after its last. The onlooker is told again whenever that time has doubled.
+	quietAfter = 10 * time.Second
+	// overdueAfter is how late a heartbeat may be before the onlooker is told.
+	overdueAfter = 2 * time.Second
+	// storeFresh is how long ago the heartbeats may have been read for a missing one to tell anything.
+	storeFresh = time.Second
+)
+
+// Waiting is what an onlooker is told of invocations that OpenWhisk has accepted and that give no sign. Without a
+// heartbeat so far they may wait behind others or be starting, and OpenWhisk has no record of either.
+type Waiting struct {
+	Invocations []disdel.Invocation
+	For         time.Duration // of the one that waits longest
+	// what the pool has to hold for the largest to start, where nobody knows what it holds; 0: it does hold that
+	Pool disdel.Bytes
+	// Stopped says that they had sent heartbeats, which are missing since.
+	Stopped   bool
+	Done, All int  // batches of the one that is silent longest, by its last heartbeat; 0: it tells none
+	Over      bool // heartbeats come again
+}
+
+// lookAtQuiet tells of actions that were accepted a while ago and never gave a sign, and of those whose heartbeats are
+// missing. An aggregation may end before its first heartbeat.
+func (r *run) lookAtQuiet() {
+	if r.outages.now != nil {
+		return
+	}
+	now := r.c.cfg.Now()
+	var unseen, stopped Waiting
+	for _, w := range r.watched {
+		switch {
+		case w.ended || !w.accepted:
+		case w.beaten:
+			r.lookAtHeartbeats(w, &stopped, now)
+		case w.inv.Task != disdel.TaskAggregate:
+			if quiet := now.Sub(w.since) - time.Duration(w.inv.Queue); w.isDue(quiet, quietAfter) {
+				unseen.add(w.inv, quiet)
+				if r.rec.Plan.Platform.Pool == 0 && !r.served {
+					unseen.Pool = max(unseen.Pool, w.inv.Limits.Memory)
+				}
+			}
+		}
+	}
+	r.tell(unseen)
+	r.tell(stopped)
+}
+
+// lookAtHeartbeats tells of an action whose heartbeats are missing, and looks whether its update is there all the same.
+func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
+	if now.Sub(r.seen) > storeFresh {
+		return // the store does not answer: that heartbeats are missing tells nothing of the action
+	}
+	quiet := now.Sub(w.heard)
+	after := w.gap + max(overdueAfter, w.gap/2)
+	if w.all > 0 && w.done >= w.all {
+		after = max(after, quietAfter) // it writes its update, without heartbeats
+	}
+	if quiet >= overdueAfter && now.Sub(w.lookedUp) >= overdueAfter {
+		w.lookedUp = now
+		r.lookUp(w)
+	}
+	if w.isDue(quiet, after) {
+		stopped.Stopped = true
+		if quiet > stopped.For {
+			stopped.Done, stopped.All = w.done, w.all
+		}
+		stopped.add(w.inv, quiet)
+	}
+}
+
+// isDue tells whether the onlooker is to be told of a silence: after so long, and whenever it has doubled.
+func (w *watched) isDue(quiet, after time.Duration) bool {
+	if quiet < max(after, 2*w.told) {
+		return false
+	}
+	w.told = quiet
+	return true
+}
+
+func (t *Waiting) add(inv disdel.Invocation, quiet time.Duration) {
+	t.For = max(t.For, quiet)
+	t.Invocations = append(t.Invocations, inv)
+}
+
+func (r *run) tell(t Waiting) {
+	if len(t.Invocations) == 0 {
+		return
+	}
+	sortInvocations(t.Invocations)
+	r.observe(Notice{Waiting: &t})
+}
+
+func sortInvocations(list []disdel.Invocation) {
+	slices.SortFunc(list, func(a, b disdel.Invocation) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Member, b.Member))
+	})
+}

@@ -1,0 +1,55 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// A job stops at the first round whose checkpoint cannot be written, says what was kept and how it goes on, and trains
+// no other round. Without checkpoints it does not ask for any.
+func TestAJobStopsWhereItCannotKeepARound(t *testing.T) {
+	for _, every := range []int{1, 0} {
+		in(t, func(t *testing.T, s *surroundings) {
+			full := &disdel.Error{Kind: disdel.NoSpace, Op: "write checkpoint", Hint: "the disk is full: free some space"}
+			s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+				a, err := passes(ctx, inv)
+				var req disdel.AggregateRequest
+				if inv.Task != disdel.TaskAggregate || json.Unmarshal(inv.Params, &req) != nil || req.NextCheckpoint == "" {
+					return a, err
+				}
+				r := disdel.AggregateResult{Weight: 1, Saved: &disdel.Checkpoint{Round: inv.Round + 1, Path: req.NextCheckpoint}}
+				if inv.Round == 2 {
+					r.Saved, r.Unsaved = nil, full
+				}
+				a.Result, _ = json.Marshal(r)
+				return a, err
+			}
+			spec := runSpec(2, 8)
+			spec.Job.Reliability.CheckpointEvery = every
+			rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if every == 0 {
+				if rec.Status != disdel.StatusSucceeded || len(rec.Rounds) != 8 {
+					t.Errorf("%v after %d rounds: %v", rec.Status, len(rec.Rounds), rec.Failure)
+				}
+				return
+			}
+			f := rec.Failure
+			if rec.Status != disdel.StatusFailed || !errors.Is(f, disdel.NoSpace) || f.Code != disdel.CodeUnkept ||
+				!strings.Contains(f.Msg, "a resume goes on after round 2, whose checkpoint is kept") ||
+				f.Hint != "the disk is full: free some space; then disdel resume job-1" {
+				t.Errorf("%v: %+v", rec.Status, f)
+			}
+			if len(rec.Rounds) != 2 || rec.Checkpoint == nil || rec.Checkpoint.Round != 2 {
+				t.Errorf("%d rounds are told, and %+v is kept", len(rec.Rounds), rec.Checkpoint)
+			}
+		})
+	}
+}

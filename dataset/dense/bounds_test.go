@@ -1,0 +1,60 @@
+package dense
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+)
+
+// Files that were made to fill memory are bad input: one line that unpacks without end, too many columns in the first
+// line or the second, and a row of separators alone.
+func TestTablesThatFillMemoryAreRefused(t *testing.T) {
+	bomb := filepath.Join(t.TempDir(), "bomb.csv.gz")
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	part := bytes.Repeat([]byte("1"), 1<<20)
+	if _, err := z.Write([]byte("a,y\n1,0\n2,1\n")); err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		if _, err := z.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), os.WriteFile(bomb, packed.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		from dataset.Source
+		says string
+	}{
+		"bomb":        {dataset.FileSource(bomb), "longer than 16 MB"},
+		"header":      {dataset.TextSource("f", strings.Repeat("a,", mostColumns)+"y\n1,2\n"), "more than 65536 columns"},
+		"second line": {dataset.TextSource("f", "a,y\n"+strings.Repeat(",", mostColumns)+"\n"), "more than 65536 columns"},
+		"wide row":    {dataset.TextSource("f", "a,y\n1,0\n2,1\n"+strings.Repeat(",", 99_999)+"\n"), "it has 100000"},
+		"quoted row":  {dataset.TextSource("f", "a,y\n1,0\n2,1\n\"\""+strings.Repeat(",", 99_999)+"\n"), "it has 100000"},
+	} {
+		_, err := CSV{Source: c.from, Header: HeaderYes}.Input("a")
+		var faults *disdel.Faults
+		if !errors.Is(err, disdel.Invalid) && !errors.As(err, &faults) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	note := `"` + strings.Repeat(",", 2*mostColumns) + `"`
+	if _, err := (CSV{
+		Source: dataset.TextSource("f", "a,note,y\n1,"+note+",0\n2,"+note+",1\n"), Skip: []string{"note"},
+	}).Input("a"); err != nil {
+		t.Errorf("separators in quotes: %v", err)
+	}
+	s := sheet{block: block{text: []byte(strings.Repeat(",", 1<<20)), line: 1}, most: 2}
+	if s.split(','); cap(s.cells) > 16 || s.records[0].width != 1<<20+1 {
+		t.Errorf("%d cells are kept of a row of %d", cap(s.cells), s.records[0].width)
+	}
+}

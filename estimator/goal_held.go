@@ -1,0 +1,95 @@
+package estimator
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// goalDraws is of how many drawn courses of a job's evaluations a forecast of its goal is made. goalPatience is how
+// many times the expected epochs a course is followed.
+const (
+	goalDraws    = 400
+	goalPatience = 4
+	goalSpread   = 1.645 // deviations from the likely value to the end of a nine-in-ten interval
+)
+
+// heldGoal is what is known of a goal that has to hold for several evaluations in a row.
+type heldGoal struct {
+	target   float64
+	step     float64 // epochs between evaluations
+	done     float64 // epochs at the newest one
+	held     int     // newest evaluations in a row that are at the goal
+	noise    float64 // of an evaluation, as a share of its loss
+	crossing disdel.Interval[float64]
+	curve    LossCurve
+	at       float64 // where the curve comes to the target
+}
+
+// newHeldGoal counts the evaluations that hold already, and measures how far evaluations are off their curve.
+func newHeldGoal(points []LossPoint, step, target float64, c Convergence) heldGoal {
+	h := heldGoal{target: target, step: step, crossing: c.Epochs, curve: c.Curve, at: c.Curve.Reaches(target)}
+	h.done = points[len(points)-1].Epoch
+	for _, p := range slices.Backward(points) {
+		if !(p.Loss <= target) {
+			break
+		}
+		h.held++
+	}
+	sum := 0.0
+	for _, p := range points {
+		if off := p.Loss/c.Curve.At(p.Epoch) - 1; !math.IsNaN(off) && !math.IsInf(off, 0) {
+			sum += off * off
+		}
+	}
+	h.noise = math.Sqrt(sum / float64(max(1, len(points)-3)))
+	return h
+}
+
+// epochs is after how many epochs the goal has held often enough, nine times in ten within the interval. Courses of the
+// evaluations still to come are drawn: the curve is as uncertain as its crossing is, and each evaluation is off it.
+func (h *heldGoal) epochs() disdel.Interval[float64] {
+	lot := rand.New(rand.NewPCG(31, uint64(goalDraws)))
+	all := make([]float64, goalDraws)
+	for i := range all {
+		all[i] = h.course(lot)
+	}
+	slices.Sort(all)
+	return disdel.Interval[float64]{Low: all[goalDraws/20], Likely: all[goalDraws/2], High: all[goalDraws-1-goalDraws/20]}
+}
+
+// course draws one.
+func (h *heldGoal) course(lot *rand.Rand) float64 {
+	crossing := h.drawCrossing(lot.NormFloat64())
+	most := goalPatience*max(h.done, h.crossing.Likely) + 10*h.step
+	held, x := h.held, h.done
+	for held < disdel.GoalHeld && x < most {
+		x += h.step
+		if h.holds(x, crossing, 1+h.noise*lot.NormFloat64()) {
+			held++
+		} else {
+			held = 0
+		}
+	}
+	return x
+}
+
+// drawCrossing is when a course's curve comes to the target, so many deviations from the likely epoch.
+func (h *heldGoal) drawCrossing(deviations float64) float64 {
+	likely, to := max(1e-9, h.crossing.Likely), h.crossing.High
+	if deviations < 0 || math.IsInf(to, 1) {
+		to = h.crossing.Low
+	}
+	ends := math.Abs(math.Log(max(1e-9, to) / likely))
+	return likely * math.Exp(deviations*ends/goalSpread)
+}
+
+// holds tells whether an evaluation is at the goal, off being what it is off its curve.
+func (h *heldGoal) holds(x, crossing, off float64) bool {
+	if math.IsInf(h.at, 1) || h.at <= 0 {
+		return x >= crossing
+	}
+	return h.curve.At(x*h.at/crossing)*off <= h.target
+}

@@ -1,0 +1,77 @@
+package estimator
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// A running job's forecast holds the truth nine times in ten, and does not run ahead of it: evaluations that are at the
+// goal already count, and evaluations are noisy.
+func TestAForecastNearTheGoalHoldsTheTruth(t *testing.T) {
+	inside, all := 0, 0
+	var off []float64
+	for seed := range uint64(60) {
+		lot := rand.New(rand.NewPCG(seed, 31))
+		l := &learner{work: lenetWork, lot: lot}
+		l.law = LossCurve{Floor: 0.05 + 0.1*lot.Float64(), Rate: 0.5 + lot.Float64(), Start: 1.2}
+		noise := 0.005 + 0.03*lot.Float64()
+		r, pace := l.run(60)
+		for i := range r.Rounds {
+			loss := l.law.At(float64(i+1)*pace) * math.Exp(noise*lot.NormFloat64())
+			*r.Rounds[i].Loss, *r.Rounds[i].Accuracy = loss, 1-loss
+		}
+		goal := disdel.Goal{Loss: l.law.At(8 + 8*lot.Float64())}
+		if lot.IntN(2) == 0 {
+			goal = disdel.Goal{Accuracy: 1 - goal.Loss}
+		}
+		r.Job.Training.Goal = &goal
+		took, reached, _ := epochsTo(goal, &r)
+		if !reached {
+			continue
+		}
+		whole := r.Rounds
+		for n := max(6, int(took)-6); n < int(took); n++ {
+			r.Rounds = whole[:n]
+			f := GoalAhead(&r, &disdel.Forecast{}, nil)
+			if f == nil {
+				t.Fatalf("seed %d: nothing after %d epochs", seed, n)
+			}
+			all++
+			high := f.Epochs.High
+			inside += btoi(f.Epochs.Low <= took && (took <= high || f.MayNever))
+			if f.Epochs.Likely > 0 {
+				off = append(off, f.Epochs.Likely-took)
+			}
+		}
+	}
+	slices.Sort(off)
+	median := off[len(off)/2]
+	t.Logf("%d of %d within the interval, median %.2f epochs off", inside, all, median)
+	if inside < all*85/100 {
+		t.Errorf("%d of %d within an interval that is meant for nine of ten", inside, all)
+	}
+	if math.Abs(median) > 1 {
+		t.Errorf("the median forecast is %.2f epochs off", median)
+	}
+}
+
+// A goal that has held for all evaluations but one lacks one evaluation at the least.
+func TestEvaluationsThatHeldCount(t *testing.T) {
+	l := &learner{work: lenetWork, lot: rand.New(rand.NewPCG(1, 1)), law: LossCurve{Floor: 0.1, Rate: 0.4, Start: 1}}
+	r, pace := l.run(30)
+	goal := disdel.Goal{Loss: l.law.At(9.5 * pace)}
+	r.Job.Training.Goal = &goal
+	took, _, _ := epochsTo(goal, &r)
+	whole := r.Rounds
+	for n := int(took) - disdel.GoalHeld + 1; n < int(took); n++ {
+		r.Rounds = whole[:n]
+		e := GoalAhead(&r, &disdel.Forecast{}, nil).Epochs
+		if e.Low > took || math.Abs(e.Likely-took) > 0.5 || e.High < took {
+			t.Errorf("after %d epochs: %+v, want %g", n, e, took)
+		}
+	}
+}

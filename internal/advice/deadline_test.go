@@ -1,0 +1,83 @@
+package advice
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// timeSet is the time that an advice sets a field to; 0: it does not.
+func timeSet(t *testing.T, a Advice, field string) disdel.Millis {
+	t.Helper()
+	for _, s := range a.Sets {
+		if text, ok := strings.CutPrefix(s, field+"="); ok {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return disdel.Millis(d)
+		}
+	}
+	return 0
+}
+
+// pastDeadline is a drawn job that its deadline ended, and how long all of it takes.
+func pastDeadline(random *rand.Rand) (*disdel.Record, disdel.Millis) {
+	begin := time.Unix(1_700_000_000, 0)
+	r := &disdel.Record{Status: disdel.StatusFailed, Created: begin, Failure: &disdel.Error{Kind: disdel.Timeout}}
+	start := disdel.Millis(random.Float64() * float64(5*time.Second))
+	each, noise := float64(time.Second)*(0.5+20*random.Float64()), random.Float64()/3
+	r.Plan.Rounds = 5 + random.IntN(60)
+	r.Plan.Forecast = &disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{High: disdel.Millis(34 * time.Minute)}}
+	stop, now := random.IntN(r.Plan.Rounds-1), start
+	for n := range r.Plan.Rounds {
+		took := disdel.Millis(each * (1 + noise*(2*random.Float64()-1)))
+		if n == 0 {
+			a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Duration: took * 9 / 10}
+			a.Task, a.Start = disdel.TaskTrain, begin.Add(time.Duration(start))
+			r.Activations = append(r.Activations, a)
+		}
+		now += took
+		if n < stop {
+			r.Rounds = append(r.Rounds, disdel.Round{Round: n, Duration: took})
+		}
+		if n == stop {
+			r.Phases.Total, r.Job.Reliability.Deadline = now, disdel.Duration(now)
+		}
+	}
+	return r, now
+}
+
+// The deadline that is advised is enough, and at most two and a half times what the job needs, whatever was expected
+// before it began.
+func TestAdvisedDeadlineIsEnoughAndNotFarMore(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 3))
+	for i := range 3000 {
+		r, need := pastDeadline(random)
+		a := For(r)
+		got := timeSet(t, a, "reliability.deadline")
+		if got < need || got > need*5/2+disdel.Millis(time.Second) {
+			t.Fatalf("%d: %v after %d of %d rounds (%s); the job needs %v", i, got, len(r.Rounds), r.Plan.Rounds, a.Why, need)
+		}
+	}
+}
+
+// An action that came to nothing is told the platform's maximum, since a timeout only bounds; at the maximum no time
+// is advised.
+func TestTimeoutWithoutProgressIsNotGuessed(t *testing.T) {
+	for limit, want := range map[disdel.Millis]string{
+		disdel.Millis(time.Second): "resources.timeout=5m0s", disdel.Millis(5 * time.Minute): "",
+	} {
+		r := &disdel.Record{Status: disdel.StatusFailed, Failure: &disdel.Error{Kind: disdel.Timeout, Activation: "a"}}
+		r.Plan.Platform.MaxTimeout = disdel.Millis(5 * time.Minute)
+		a := disdel.Activation{ID: "a", Outcome: disdel.OutcomeTimeout}
+		a.Task, a.Limits.Timeout = disdel.TaskTrain, limit
+		r.Activations = []disdel.Activation{a}
+		if got := For(r); strings.Join(got.Sets, " ") != want || got.Pass != (want != "") {
+			t.Errorf("%v: %v (%s), passes %v", limit, got.Sets, got.Why, got.Pass)
+		}
+	}
+}

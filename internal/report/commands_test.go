@@ -1,0 +1,96 @@
+package report_test
+
+import (
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/report"
+)
+
+// pieces are what a stranger makes names of.
+var pieces = []string{
+	"a", "job.yaml", " ", "'", `"`, "`", "$(", ")", "$HOME", ";", "&", "|", "\\", "\n", "#", "~", "*", "--", "=", "\t", "!", "é",
+	"touch PWNED", "<", ">", "{a,b}", "%s", "-",
+}
+
+// A shell takes every printed command of a report for the words that were meant, whatever stands in the record.
+func TestAShellReadsCommandsAsTheyWereMeant(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh")
+	}
+	draw := rand.New(rand.NewPCG(31, 2))
+	hostile := func() string {
+		var out strings.Builder
+		for range 1 + draw.IntN(6) {
+			out.WriteString(pieces[draw.IntN(len(pieces))])
+		}
+		return out.String()
+	}
+	for range 60 {
+		words := []string{hostile(), hostile(), hostile()}
+		place := report.Place{{Name: "home", Value: hostile()}, {Name: "storage", Value: hostile()}}
+		want := slices.Concat(words, []string{"--home", place[0].Value, "--storage", place[1].Value})
+		if got := readBy(t, sh, place.Command("disdel", words...)); !slices.Equal(got, want) {
+			t.Fatalf("%q is read as %q", want, got)
+		}
+		r := &disdel.Record{
+			ID: "job-x", Status: disdel.StatusCanceled, Place: place, Checkpoint: &disdel.Checkpoint{},
+			Failure: &disdel.Error{Kind: disdel.Canceled},
+			Origin: &disdel.Origin{
+				Command: "submit", File: "f" + hostile(), Sets: []string{"training.epochs=" + hostile()},
+				Options: []disdel.Option{{Name: "risk", Value: hostile()}, {Name: hostile(), Value: "x"}},
+			},
+		}
+		o := r.Origin
+		submit := []string{
+			"submit", o.File, "--risk", o.Options[0].Value, "--set", o.Sets[0], "--home", place[0].Value,
+			"--storage", place[1].Value,
+		}
+		found := false
+		for _, c := range report.New(r, time.Now()).Advice.Commands {
+			for _, line := range c.Lines {
+				if !strings.HasSuffix(line, " > job.yaml") {
+					found = slices.Equal(readBy(t, sh, line), submit) || found
+				}
+			}
+		}
+		if !found {
+			t.Fatalf("no command is read as %q", submit)
+		}
+	}
+	stranger := &disdel.Record{
+		ID: "job-x", Status: disdel.StatusCanceled, Tenant: "carol", Failure: &disdel.Error{Kind: disdel.Canceled},
+		Origin: &disdel.Origin{Command: "submit x; touch PWNED; #", File: "f", Options: []disdel.Option{
+			{Name: "server", Value: "https://evil.example"}, {Name: "home $(touch P2)", Value: "/x"},
+		}},
+	}
+	for _, c := range report.New(stranger, time.Now()).Advice.Commands {
+		for _, line := range c.Lines {
+			if strings.Contains(line, "evil") || strings.Contains(line, "touch") {
+				t.Errorf("a stranger's words: %s", line)
+			}
+		}
+	}
+}
+
+// readBy is the words of a command line behind the program, as a shell takes them.
+func readBy(t *testing.T, sh, line string) []string {
+	t.Helper()
+	rest, ok := strings.CutPrefix(line, "disdel ")
+	if !ok {
+		t.Fatalf("no command: %q", line)
+	}
+	cmd := exec.Command(sh, "-c", `printf '%s\0' `+rest)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}

@@ -1,0 +1,104 @@
+package scheduler
+
+import (
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// Margins over what a pace leads to.
+const (
+	// leastMargin covers what comes after the last batch, and a machine that is a little slower next time.
+	leastMargin = 1.3
+	// pacedMargin is for what was measured once only, so that its noise is not known.
+	pacedMargin = 1.5
+	// mostMargin keeps a limit below two and a half times the need.
+	mostMargin = 1.9
+	// certain is how many standard errors above the likely time are still expected.
+	certain = 3
+	// segments is into how many parts heartbeats are divided, so that their noise can be measured.
+	segments = 8
+)
+
+// Pace is how long a piece of work takes by what was done of it.
+type Pace struct {
+	Whole disdel.Millis // of the whole work, from the start
+	Error disdel.Millis // standard error of Whole; below 0: one measurement only, so that it is not known
+}
+
+// Margin is the factor over Whole that covers the error of the pace.
+func (p Pace) Margin() float64 {
+	if p.Error < 0 || p.Whole <= 0 {
+		return pacedMargin
+	}
+	return min(mostMargin, max(leastMargin, 1.1+certain*float64(p.Error)/float64(p.Whole)))
+}
+
+// oneBeatTells is from how many batches on a single heartbeat tells the pace: earlier, most of its time was the start.
+const oneBeatTells = 8
+
+// PaceOf is the pace in an activation's heartbeats; false where they tell of no progress, or of so little that most of
+// the time may have been the start.
+func PaceOf(a disdel.Activation) (Pace, bool) {
+	points, all := pointsOf(a)
+	if len(points) == 0 || all == 0 {
+		return Pace{}, false
+	}
+	first, last := points[0], points[len(points)-1]
+	if len(points) == 1 {
+		if last.done < oneBeatTells || a.Leg > 0 || a.Attempt > 1 { // others may have done these batches
+			return Pace{}, false
+		}
+		return Pace{Whole: last.at * disdel.Millis(all) / disdel.Millis(last.done), Error: -1}, true
+	}
+	each := float64(last.at-first.at) / float64(last.done-first.done)
+	left := all - first.done
+	if a.Leg > 0 || a.Attempt > 1 { // the next try may have all of it to do
+		left = all
+	}
+	return Pace{
+		Whole: first.at + disdel.Millis(each*float64(left)),
+		Error: standardError(points, each, float64(all-last.done)),
+	}, true
+}
+
+// point is the batches that were done by a time since the activation's start.
+type point struct {
+	at   disdel.Millis
+	done int
+}
+
+// pointsOf is the heartbeats that tell of progress, and how many batches the work has.
+func pointsOf(a disdel.Activation) (points []point, all int) {
+	for _, b := range a.Beats {
+		done, of := a.ProgressAt(b)
+		if done > 0 && (len(points) == 0 || done > points[len(points)-1].done) {
+			points, all = append(points, point{max(0, b.At-a.WaitTime), done}), of
+		}
+	}
+	return points, all
+}
+
+// standardError is that of the time for so many batches more, from how unlike the parts of the progress are; below 0:
+// there are too few parts to tell.
+func standardError(points []point, each, left float64) disdel.Millis {
+	parts := slices.Clone(points)
+	if n := len(points) - 1; n > segments {
+		parts = parts[:0]
+		for i := range segments + 1 {
+			parts = append(parts, points[i*n/segments])
+		}
+	}
+	if len(parts) < 3 {
+		return -1
+	}
+	var sum, done float64
+	for i := 1; i < len(parts); i++ {
+		n := float64(parts[i].done - parts[i-1].done)
+		off := float64(parts[i].at-parts[i-1].at) - each*n
+		sum, done = sum+off*off/n, done+n
+	}
+	variance := sum / float64(len(parts)-2) // of one batch's time
+	return disdel.Millis(math.Sqrt(variance * (left + left*left/done)))
+}

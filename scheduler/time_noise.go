@@ -1,0 +1,40 @@
+package scheduler
+
+import "math"
+
+// timeNoise is how far measured times are off what their number of workers takes. Every policy that chooses workers by
+// times asks it whether a gain is real: differences within the noise are no reason to pay for more workers.
+type timeNoise struct {
+	squares float64 // of logarithms of times, each off the mean of its number
+	count   float64
+}
+
+// What the noise goes by.
+const (
+	noisePrior = 0.04 // deviation of the logarithm of a time, before any number was measured twice
+	noiseCount = 2    // measurements that the prior counts as
+	noiseSure  = 2.5  // deviations that a gain has to be: the best of several numbers is also the luckiest
+	noiseMost  = 0.4  // of a logarithm: a time that is farther off says that something happened
+)
+
+// see takes a time, and the mean of those measured before it with the same workers. variance is that of this mean,
+// over that of one measurement.
+func (n *timeNoise) see(t, mean, variance float64) {
+	if t <= 0 || mean <= 0 {
+		return
+	}
+	off := min(noiseMost, math.Abs(math.Log(t/mean)))
+	n.squares, n.count = n.squares+off*off/(1+variance), n.count+1
+}
+
+// clear tells whether a time is below another by more than noise explains. The variances are those of the two times,
+// over that of one measurement.
+func (n *timeNoise) clear(t, than, variance, thanVariance float64) bool {
+	deviation := math.Sqrt((n.squares + noiseCount*noisePrior*noisePrior) / (n.count + noiseCount))
+	return math.Log(than/t) > noiseSure*deviation*math.Sqrt(variance+thanVariance)
+}
+
+// meanVariance is the variance of a running mean after one more measurement of a weight, over that of one measurement.
+func meanVariance(before, weight float64) float64 {
+	return (1-weight)*(1-weight)*before + weight*weight
+}

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/wire"
+)
+
+// What a submission may say beside its job file, which the parser bounds. All of it is kept in the job's record.
+const (
+	mostName    = 255 // bytes of a name
+	mostText    = 4096
+	mostSets    = 200
+	mostOptions = 64
+	mostOrigin  = 64 << 10 // bytes of an origin, all together
+	mostFiles   = 16       // that a job file names
+	mostBeside  = 100_000  // jobs of a batch
+	mostLabels  = 64
+	mostAsked   = 16 // policies of an estimate
+)
+
+// checkSubmission returns Invalid for a submission that says more than a record may hold.
+func checkSubmission(s *wire.Submission) error {
+	sizes := []sized{
+		{"name", len(s.Name), mostName, "bytes"},
+		{"estimator", len(s.Estimator), mostName, "bytes"},
+		{"sets", len(s.Sets), mostSets, "values"},
+		{"files", len(s.Files), mostFiles, "files"},
+		{"beside", max(s.Beside, -s.Beside), mostBeside, "jobs"},
+	}
+	for i, set := range s.Sets {
+		sizes = append(sizes, sized{fmt.Sprintf("sets[%d]", i), len(set), mostText, "bytes"})
+	}
+	for name := range s.Files {
+		sizes = append(sizes, sized{"the name of a file", len(name), mostText, "bytes"})
+	}
+	if q := s.Questions; q != nil {
+		sizes = append(sizes, sized{"questions.policies", len(q.Policies), mostAsked, "policies"})
+	}
+	return checkSizes(append(sizes, sizesOfOrigin(s.Origin)...))
+}
+
+// sizesOfOrigin is how long the parts of an origin are.
+func sizesOfOrigin(o *disdel.Origin) (sizes []sized) {
+	if o == nil {
+		return nil
+	}
+	all := len(o.Command) + len(o.File)
+	sizes = []sized{
+		{"origin.command", len(o.Command), mostName, "bytes"},
+		{"origin.file", len(o.File), mostText, "bytes"},
+		{"origin.sets", len(o.Sets), mostSets, "values"},
+		{"origin.options", len(o.Options), mostOptions, "options"},
+	}
+	for _, set := range o.Sets {
+		all += len(set)
+	}
+	for i, option := range o.Options {
+		all += len(option.Name) + len(option.Value)
+		sizes = append(sizes, sized{fmt.Sprintf("origin.options[%d].name", i), len(option.Name), mostName, "bytes"})
+	}
+	return append(sizes, sized{"origin", all, mostOrigin, "bytes"})
+}
+
+// sized is how long a part of a request is, and how long it may be.
+type sized struct {
+	part       string
+	size, most int
+	unit       string
+}
+
+func checkSizes(sizes []sized) error {
+	for _, s := range sizes {
+		if s.size > s.most {
+			return invalid(fmt.Sprintf("%s has %d %s, and %d are the most", s.part, s.size, s.unit, s.most), nil)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service"
+)
+
+// cost says how much memory a request of a route may take, and how many of its kind a tenant may have at once.
+type cost struct {
+	name    string // of the kind, for messages
+	base    int64  // bytes that a request takes without its body
+	factor  int64  // bytes that it takes for each byte of its body
+	most    int    // requests of the kind that a tenant may have at once
+	lasting bool   // a stream or a wait: it holds its place until the client or the job ends
+}
+
+// The kinds of requests. The figures were measured with the largest requests that a route takes, and rounded up;
+// make bench-tenants PARTS=attacks prints what they come to.
+var (
+	costLook   = cost{name: "look-ups", base: 1 << 20, most: 64}
+	costList   = cost{name: "lists", base: 16 << 20, most: 8}
+	costSubmit = cost{name: "submissions", base: 2 << 20, factor: 64, most: 64}
+	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, most: 2}
+	costInfer  = cost{name: "inferences", base: 4 << 20, factor: 12, most: 8}
+	costStream = cost{name: "streams", base: 128 << 10, most: 200, lasting: true}
+	costSend   = cost{name: "downloads", base: 1 << 20, most: 8}
+	costUpload = cost{name: "uploads", base: 32 << 20, most: 2}
+)
+
+// budget bounds what the requests that run hold in memory: of each tenant, and of all together. The operator has a
+// share that no tenant can take.
+type budget struct {
+	share    int64 // bytes that the requests of one tenant may hold
+	whole    int64 // bytes that the requests of all tenants may hold together; the operator's are not among them
+	operator *service.Service
+	patience time.Duration // how long a request waits for room before it is refused
+
+	mu      sync.Mutex
+	held    int64                         // guarded by mu: bytes of all tenants
+	tenants map[*service.Service]*holding // guarded by mu
+	changed chan struct{}                 // guarded by mu: closed when something is given back
+}
+
+// holding is what the requests of one tenant hold.
+type holding struct {
+	bytes   int64
+	kinds   map[string]int
+	waiting int
+}
+
+// How many requests of a tenant may wait for room, and for how long one does.
+const (
+	mostWaiting  = 128
+	waitsForRoom = 5 * time.Second
+)
+
+// tenantsAtOnce is how many tenants may use up their whole share at the same time.
+const tenantsAtOnce = 3
+
+func newBudget(share int64, operator *service.Service) *budget {
+	return &budget{
+		share: share, whole: tenantsAtOnce * share, operator: operator, patience: waitsForRoom,
+		tenants: map[*service.Service]*holding{}, changed: make(chan struct{}),
+	}
+}
+
+// bytes is what a request with a body of so many bytes may take, at most a whole share: the largest request that a
+// route takes always has room when nothing else runs.
+func (b *budget) bytes(c cost, body int64) int64 { return min(c.base+c.factor*body, b.share) }
+
+// full is the error of a request that finds no room: whose share is used up, and for how long to wait.
+type full struct {
+	why    *disdel.Error
+	status int // of HTTP
+}
+
+func (f *full) Error() string { return f.why.Error() }
+
+func (f *full) Unwrap() error { return f.why }
+
+// retryAfter is what Retry-After says of requests that found no room.
+const retryAfter = waitsForRoom
+
+// take waits until a request has room, and returns what gives the room back. It returns *full where there is none in
+// time.
+func (b *budget) take(ctx context.Context, who *service.Service, c cost, body int64) (free func(), err error) {
+	size := b.bytes(c, body)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(who)
+	defer b.tidy(who, h)
+	var timer *time.Timer
+	for {
+		why := b.lacks(who, h, c, size)
+		if why == nil {
+			break
+		}
+		if h.waiting >= mostWaiting || c.lasting {
+			return nil, why
+		}
+		if timer == nil {
+			timer = time.NewTimer(b.patience)
+			defer timer.Stop()
+		}
+		changed := b.changed
+		h.waiting++
+		b.mu.Unlock()
+		over := false
+		select {
+		case <-changed:
+		case <-timer.C:
+			over = true
+		case <-ctx.Done():
+			over = true
+		}
+		b.mu.Lock()
+		h.waiting--
+		if over {
+			return nil, why
+		}
+	}
+	h.bytes += size
+	h.kinds[c.name]++
+	if who != b.operator {
+		b.held += size
+	}
+	return sync.OnceFunc(func() { b.give(who, h, c, size) }), nil
+}
+
+// lacks says why a request has no room, nil if it has; the caller holds the lock.
+func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) error {
+	refuse := func(status int, msg string) error {
+		return &full{&disdel.Error{
+			Kind: disdel.Unavailable, Op: "make room", Msg: msg,
+			Hint: "wait " + strconv.Itoa(int(retryAfter.Seconds())) + " s, or send fewer requests at once",
+		}, status}
+	}
+	switch {
+	case h.kinds[c.name] >= c.most:
+		return refuse(http.StatusTooManyRequests, fmt.Sprintf("you have %d %s at once, and %d are the most",
+			h.kinds[c.name], c.name, c.most))
+	case h.bytes+size > b.share:
+		return refuse(http.StatusTooManyRequests, fmt.Sprintf("your requests hold %v, this one needs %v, and %v are the most",
+			disdel.Bytes(h.bytes), disdel.Bytes(size), disdel.Bytes(b.share)))
+	case who != b.operator && b.held+size > b.whole:
+		return refuse(http.StatusServiceUnavailable, "the requests of all tenants use up the memory of the server")
+	default:
+		return nil
+	}
+}
+
+// of is what a tenant holds; the caller holds the lock.
+func (b *budget) of(who *service.Service) *holding {
+	h := b.tenants[who]
+	if h == nil {
+		h = &holding{kinds: map[string]int{}}
+		b.tenants[who] = h
+	}
+	return h
+}
+
+// tidy forgets a tenant that holds nothing and waits for nothing; the caller holds the lock.
+func (b *budget) tidy(who *service.Service, h *holding) {
+	if h.bytes == 0 && h.waiting == 0 {
+		delete(b.tenants, who)
+	}
+}
+
+func (b *budget) give(who *service.Service, h *holding, c cost, size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.bytes -= size
+	h.kinds[c.name]--
+	if who != b.operator {
+		b.held -= size
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+	b.tidy(who, h)
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service"
+)
+
+// TestNoTenantPassesItsShare has drawn tenants take drawn requests: at no moment do the requests of one tenant hold
+// more than its share, or those of all more than the whole; the operator always gets in; and at the end nothing is
+// held.
+func TestNoTenantPassesItsShare(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) { drawnRequests(t, seed) })
+	}
+}
+
+func drawnRequests(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 31))
+	operator := &service.Service{}
+	b := newBudget(1+rng.Int64N(100<<20), operator)
+	tenants := []*service.Service{operator, {}, {}, {}, {}, {}}
+	kinds := []cost{costLook, costList, costSubmit, costWork, costInfer, costStream, costSend, costUpload}
+	var mu sync.Mutex
+	held, most, refused := map[*service.Service]int64{}, int64(0), 0
+	var done sync.WaitGroup
+	for range 400 {
+		who, kind, body := tenants[rng.IntN(len(tenants))], kinds[rng.IntN(len(kinds))], rng.Int64N(8<<20)
+		done.Go(func() {
+			free, err := b.take(t.Context(), who, kind, body)
+			var none *full
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				if refused++; !errors.As(err, &none) || disdel.KindOf(err) != disdel.Unavailable {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+				return
+			}
+			held[who] += b.bytes(kind, body)
+			all := int64(0)
+			for one, n := range held {
+				if one != operator {
+					all += n
+				}
+			}
+			if most = max(most, all); held[who] > b.share || all > b.whole {
+				t.Errorf("seed %d: a tenant holds %d of %d, all %d of %d", seed, held[who], b.share, all, b.whole)
+			}
+			done.Go(func() {
+				mu.Lock()
+				held[who] -= b.bytes(kind, body)
+				mu.Unlock()
+				free()
+				free() // a second time changes nothing
+			})
+		})
+	}
+	done.Wait()
+	if b.held != 0 || len(b.tenants) != 0 || most == 0 {
+		t.Errorf("seed %d: %d bytes are held at the end, by %d; the most was %d", seed, b.held, len(b.tenants), most)
+	}
+}
+
+// TestAFullServerHasRoomForItsOperator fills the whole budget with tenants: another tenant is told that the server is
+// full, a tenant that its own share is, and the operator gets in.
+func TestAFullServerHasRoomForItsOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		operator := &service.Service{}
+		b := newBudget(int64(costList.base)*4, operator)
+		take := func(who *service.Service) (func(), error) { return b.take(t.Context(), who, costList, 0) }
+		var first func()
+		for range tenantsAtOnce {
+			who := &service.Service{}
+			for range 4 {
+				free, err := take(who)
+				if err != nil {
+					t.Fatal(err)
+				}
+				first = free
+			}
+			_, err := take(who)
+			var none *full
+			if !errors.As(err, &none) || none.status != http.StatusTooManyRequests {
+				t.Errorf("its share is used up: %v", err)
+			}
+		}
+		_, err := take(&service.Service{})
+		var none *full
+		if !errors.As(err, &none) || none.status != http.StatusServiceUnavailable {
+			t.Errorf("all is used up: %v", err)
+		}
+		if _, err := take(operator); err != nil {
+			t.Errorf("the operator has no room: %v", err)
+		}
+		waits := make(chan error)
+		go func() {
+			_, err := take(&service.Service{})
+			waits <- err
+		}()
+		synctest.Wait()
+		first() // what comes back goes to whoever waits
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWhoWaitsForRoomMayGo ends a request while it waits: it holds nothing afterwards.
+func TestWhoWaitsForRoomMayGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, who := newBudget(1, nil), &service.Service{}
+		free, err := b.take(t.Context(), who, costList, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := b.take(ctx, who, costList, 0)
+			done <- err
+		}()
+		synctest.Wait()
+		stop()
+		if err := <-done; err == nil {
+			t.Error("there was room")
+		}
+		free()
+		if len(b.tenants) != 0 || b.held != 0 {
+			t.Errorf("%d bytes of %d tenants are held", b.held, len(b.tenants))
+		}
+	})
+}
+
+// TestAStreamEndsWithItsToken takes a token away: what was opened with it ends at the next look, what other tokens
+// opened goes on, and a history that does not answer ends nothing.
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		gone := map[string]error{}
+		tokens := newTokens(func(_ context.Context, token string) (string, service.Role, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return "", "", gone[token]
+		})
+		ended := map[string]int{}
+		var leave []func()
+		for _, token := range []string{"a", "a", "b"} {
+			leave = append(leave, tokens.join(token, func() { ended[token]++ }))
+		}
+		mu.Lock()
+		gone["a"] = &disdel.Error{Kind: disdel.Denied}
+		gone["b"] = &disdel.Error{Kind: disdel.Unavailable}
+		mu.Unlock()
+		time.Sleep(2 * lookAtTokens) // of the bubble: it takes no time
+		tokens.mu.Lock()
+		if ended["a"] < 2 || ended["b"] != 0 {
+			t.Errorf("%v ended", ended)
+		}
+		tokens.mu.Unlock()
+		for _, l := range leave {
+			l()
+		}
+		if len(tokens.open) != 0 {
+			t.Error("tokens are looked up that nobody has open")
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package api
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// Of a stranger's origin nothing is kept that is no command of disdel, cannot be printed or leads anywhere.
+func TestOriginsOfClients(t *testing.T) {
+	for name, o := range map[string]disdel.Origin{
+		"a shell's text as command": {Command: "submit x; touch PWNED; #"},
+		"a flag with shell text":    {Command: "submit", Options: []disdel.Option{{Name: "home $(touch P2)", Value: "/x"}}},
+		"an escape":                 {Command: "submit", File: "job\x1b[2J.yaml"},
+		"a long file":               {Command: "submit", File: strings.Repeat("x", mostText+1)},
+		"a bidirectional override":  {Command: "submit", Sets: []string{"a=\u202e"}},
+		"many settings":             {Command: "submit", Sets: make([]string, mostSets+1)},
+		"many flags":                {Command: "submit", Options: make([]disdel.Option, 100)},
+	} {
+		if got, err := sentOrigin(&o); disdel.KindOf(err) != disdel.Invalid {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	o := disdel.Origin{Command: "submit", File: "job.yaml", Sets: []string{"training.epochs=2"}, Options: []disdel.Option{
+		{Name: "server", Value: "https://evil.example"},
+		{Name: "redis", Value: "redis://evil.example"},
+		{Name: "home", Value: "/x"},
+		{Name: "apihost", Value: "https://evil.example"},
+		{Name: "action", Value: "/tmp/x"},
+		{Name: "context", Value: "evil"},
+		{Name: "image", Value: "evil/x"},
+		{Name: "risk", Value: "0.01"},
+	}}
+	got, err := sentOrigin(&o)
+	if err != nil || !slices.Equal(got.Options, []disdel.Option{{Name: "risk", Value: "0.01"}}) || got.File != o.File {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service"
+)
+
+// lookAtTokens is how often the tokens of open streams are looked up again.
+const lookAtTokens = time.Second
+
+// tokens ends what was opened with a token that opens nothing any more. It looks up each token once a second, however
+// many streams were opened with it.
+type tokens struct {
+	identify func(ctx context.Context, token string) (string, service.Role, error)
+	every    time.Duration
+
+	mu   sync.Mutex
+	open map[string]*opened // guarded by mu: by token
+}
+
+// opened is the streams of one token.
+type opened struct {
+	next    int
+	ends    map[int]func()
+	stop    context.CancelFunc // ends the look-ups
+	stopped <-chan struct{}
+}
+
+func newTokens(identify func(context.Context, string) (string, service.Role, error)) *tokens {
+	return &tokens{identify: identify, every: lookAtTokens, open: map[string]*opened{}}
+}
+
+// join has end called once the token opens nothing any more, until leave is called. After the last leave of a token
+// nothing runs for it.
+func (t *tokens) join(token string, end func()) (leave func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.open[token]
+	if o == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		stopped := make(chan struct{})
+		o = &opened{ends: map[int]func(){}, stop: stop, stopped: stopped}
+		t.open[token] = o
+		go func() {
+			defer close(stopped)
+			t.watch(ctx, token, o)
+		}()
+	}
+	n := o.next
+	o.next++
+	o.ends[n] = end
+	return func() { t.leave(token, o, n) }
+}
+
+func (t *tokens) leave(token string, o *opened, n int) {
+	t.mu.Lock()
+	delete(o.ends, n)
+	last := len(o.ends) == 0
+	if last && t.open[token] == o {
+		delete(t.open, token)
+	}
+	t.mu.Unlock()
+	if last {
+		o.stop()
+		<-o.stopped
+	}
+}
+
+// watch looks the token up until it opens nothing, and ends its streams then. A history that does not answer ends none.
+func (t *tokens) watch(ctx context.Context, token string, o *opened) {
+	tick := time.NewTicker(t.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, _, err := t.identify(ctx, token); disdel.KindOf(err) != disdel.Denied {
+			continue
+		}
+		t.mu.Lock()
+		for _, end := range o.ends {
+			end()
+		}
+		t.mu.Unlock()
+	}
+}

@@ -1,0 +1,103 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/blobs"
+	"github.com/disdel/disdel/model"
+)
+
+// diskClaims is what a tenant is about to write: of uploads that run, and of jobs until they end.
+type diskClaims struct {
+	next int
+	all  map[int]disdel.Bytes
+}
+
+// ClaimDisk checks that a tenant's disk quota has room for so many bytes more, and keeps the room until release is
+// called: for the caller to call once they are written, or will not be. It returns OverLimit with the figures. Without
+// a disk quota nothing is counted.
+func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release func(), err error) {
+	q, err := s.quota(ctx)
+	if err != nil || q.Disk == 0 {
+		return func() {}, err
+	}
+	stored, err := s.stored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.claims[s.whose()]
+	if c == nil {
+		c = &diskClaims{all: map[int]disdel.Bytes{}}
+		s.claims[s.whose()] = c
+	}
+	claimed := disdel.Bytes(0)
+	for _, n := range c.all {
+		claimed += n
+	}
+	if stored+claimed+more > q.Disk {
+		return nil, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "use disk",
+			Msg: fmt.Sprintf("it needs %v, and the tenant has %v stored and %v claimed by jobs and uploads of its quota of %v",
+				more, stored, claimed, q.Disk),
+			Hint: "remove models, data sets or weights, or ask whoever runs the server for a larger --disk",
+		}
+	}
+	n := c.next
+	c.next++
+	c.all[n] = more
+	return func() { // a second time changes nothing
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(c.all, n)
+	}, nil
+}
+
+// stored is how many bytes a tenant's data sets, models, weights and checkpoints have.
+func (s *Service) stored(ctx context.Context) (all disdel.Bytes, err error) {
+	for _, folder := range []string{"datasets", "models"} {
+		bucket, err := blobs.Open(ctx, s.storage(folder))
+		if err != nil {
+			return 0, err
+		}
+		for o, err := range bucket.List(ctx, "") {
+			if err != nil {
+				return 0, blobs.Wrap(err, "count bytes", folder)
+			}
+			all += disdel.Bytes(o.Size)
+		}
+	}
+	return all, nil
+}
+
+// claimDisk claims what a job will write, until release is called.
+func (p *preparation) claimDisk(ctx context.Context, spec controller.Spec, g *model.Graph) (release func(), err error) {
+	return p.ClaimDisk(ctx, diskNeed(spec, g))
+}
+
+// diskNeed is the most that a job's model and checkpoints take at any moment.
+func diskNeed(spec controller.Spec, g *model.Graph) disdel.Bytes {
+	n := storeNeed(spec.Job, spec.Plan, g)
+	need := n.Reference
+	if spec.Job.Reliability.CheckpointEvery > 0 {
+		need += checkpointsAtOnce * (n.Reference + disdel.Bytes(n.Workers)*n.State)
+	}
+	return need
+}
+
+// InputBytes is how many bytes the rows of a data set that was read from files have.
+func InputBytes(in *dataset.Input) disdel.Bytes {
+	size := func(s *dataset.Samples) int {
+		return len(s.U8) + 4*len(s.F32) + 4*len(s.Labels)
+	}
+	all := size(&in.Train)
+	if in.Test != nil {
+		all += size(in.Test)
+	}
+	return disdel.Bytes(all)
+}

@@ -1,0 +1,67 @@
+package service
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
+)
+
+// TestATenantStaysWithinItsDiskQuota draws claims and what gives them back: what is stored and claimed never passes the
+// quota, a refusal has the figures, another tenant is not touched, and at the end the whole quota can be claimed.
+func TestATenantStaysWithinItsDiskQuota(t *testing.T) {
+	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const quota = 10 * disdel.MB
+	for _, name := range []string{"ann", "bob"} {
+		if _, err := s.CreateTenant(t.Context(), name, RoleSubmit, &scheduler.Quota{Disk: quota}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann := s.Tenant("ann")
+	if err := ann.AddDigits(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := ann.stored(t.Context())
+	if err != nil || stored < 100*disdel.KB {
+		t.Fatalf("%v stored, %v", stored, err)
+	}
+	rng := rand.New(rand.NewPCG(31, 8))
+	claimed, releases := disdel.Bytes(0), []func(){}
+	for range 200 {
+		if len(releases) > 0 && rng.IntN(3) == 0 {
+			i := rng.IntN(len(releases))
+			releases[i]()
+			releases = append(releases[:i], releases[i+1:]...)
+			continue
+		}
+		more := disdel.Bytes(1 + rng.Int64N(int64(4*disdel.MB)))
+		release, err := ann.ClaimDisk(t.Context(), more)
+		fits := stored+claimed+more <= quota
+		if fits != (err == nil) {
+			t.Fatalf("%v stored, %v claimed, %v more: %v", stored, claimed, more, err)
+		}
+		if err != nil {
+			if disdel.KindOf(err) != disdel.OverLimit || !strings.Contains(err.Error(), quota.String()) {
+				t.Errorf("a refusal without figures: %v", err)
+			}
+			continue
+		}
+		claimed += more
+		releases = append(releases, func() { claimed -= more; release(); release() })
+	}
+	if _, err := s.Tenant("bob").ClaimDisk(t.Context(), quota); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+	for _, release := range releases {
+		release()
+	}
+	if _, err := ann.ClaimDisk(t.Context(), quota-stored); err != nil {
+		t.Errorf("all was given back: %v", err)
+	}
+}

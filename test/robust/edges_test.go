@@ -1,0 +1,198 @@
+package robust
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel/internal/faults"
+)
+
+// jobHome is a home with a job whose result shows all that is lost or done twice, and what the job comes to when it is
+// left alone.
+type jobHome struct {
+	disdelIn
+	file, want string
+}
+
+func newJobHome(t *testing.T, epochs int) jobHome {
+	t.Helper()
+	d := jobHome{disdelIn: newHome(t)}
+	d.file = filepath.Join(d.home, "faults.yaml")
+	if err := os.WriteFile(d.file, faults.Job(epochs, 2), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.want = d.weights(t, record(t, d.run(t, patience, "submit", d.file, "-o", "json", "-q")))
+	return d
+}
+
+// same runs the job over a store and wants the result that it has when it is left alone.
+func (d jobHome) same(t *testing.T, store string) {
+	t.Helper()
+	r := d.run(t, 2*patience, "submit", d.file, "--redis", "redis://"+store+"/0", "-o", "json", "-q")
+	if r.code != 0 {
+		t.Fatal(r)
+	}
+	if got := d.weights(t, record(t, r)); got != d.want {
+		t.Errorf("weights %s, want %s", got, d.want)
+	}
+}
+
+// edgeKills is how many aggregations die in one job, each at a later call than the one before.
+const edgeKills = 24
+
+// edges kills an aggregation at each of its calls to Redis in turn: the first that runs dies at its first call, the
+// next one at its second. It dies before the call reaches Redis, or after Redis has done it and before the action
+// knows.
+func edges(c *trial) {
+	asRoot(c.t)
+	d := newJobHome(c.t, 6)
+	for _, side := range []string{"before", "after"} {
+		c.t.Run(side, func(t *testing.T) {
+			w, address := wireTo(t, redisServer(t))
+			var mu sync.Mutex
+			killed := 0
+			hit := func(c *client) {
+				calls, aggregates, _ := c.state()
+				mu.Lock()
+				defer mu.Unlock()
+				if aggregates && killed < edgeKills && calls > killed {
+					killed++
+					c.kill()
+				}
+			}
+			if side == "before" {
+				w.before = hit
+			} else {
+				w.after = hit
+			}
+			w.start(t)
+			d.same(t, address)
+			t.Logf("%d aggregations were killed", killed)
+			if killed < edgeKills {
+				t.Errorf("%d aggregations were killed, want %d: calls beyond that were not tried", killed, edgeKills)
+			}
+		})
+	}
+}
+
+// cutOffFor is longer than a claim's lease of 6 s: the claim of a worker that is cut off ends meanwhile.
+const cutOffFor = 10 * time.Second
+
+// partitions cuts single workers off from Redis and joins them again. Their late updates are refused or are the same:
+// the job ends with the result that it has when it is left alone.
+func partitions(c *trial) {
+	asRoot(c.t)
+	d := newJobHome(c.t, 12)
+	w, address := wireTo(c.t, redisServer(c.t))
+	w.start(c.t)
+	p := d.start(c.t, "submit", d.file, "--redis", "redis://"+address+"/0", "-o", "json", "-q")
+	cuts := 0
+	for cuts < 2 && !p.ended() {
+		look := time.NewTicker(10 * time.Millisecond)
+		for len(w.workers()) == 0 && !p.ended() {
+			<-look.C
+		}
+		look.Stop()
+		workers := w.workers()
+		if len(workers) == 0 {
+			break
+		}
+		slices.Sort(workers)
+		victim := workers[c.rng.IntN(len(workers))]
+		w.cutOff(victim)
+		select {
+		case <-p.done:
+		case <-time.After(cutOffFor):
+		}
+		w.join(victim)
+		cuts++
+	}
+	r := p.wait(c.t, 2*patience)
+	if r.code != 0 {
+		c.t.Fatal(r)
+	}
+	rec := record(c.t, r)
+	c.t.Logf("%d workers were cut off; %d failed attempts", cuts, rec.Losses.Attempts)
+	if got := d.weights(c.t, rec); got != d.want {
+		c.t.Errorf("weights %s, want %s", got, d.want)
+	}
+	if cuts == 0 {
+		c.t.Error("no worker was cut off: the test tests nothing")
+	}
+}
+
+// clocks moves the clock of Redis by an hour forth and back while a job runs: leases and lives of keys are its own
+// time.
+func clocks(c *trial) {
+	t := c.t
+	d := newJobHome(t, 8)
+	library, clock := movableClock(t)
+	address := redisServer(t, "LD_PRELOAD="+library, "DISDEL_TEST_CLOCK="+clock)
+	p := d.start(t, "submit", d.file, "--redis", "redis://"+address+"/0", "-o", "json", "-q")
+	moved := 0
+	for _, to := range []time.Duration{5 * time.Minute, time.Hour, -time.Hour, -5 * time.Minute, 0, time.Hour, -time.Hour} {
+		select {
+		case <-p.done:
+			continue
+		case <-time.After(100*time.Millisecond + time.Duration(c.rng.Int64N(int64(300*time.Millisecond)))):
+		}
+		setClock(t, clock, to)
+		moved++
+	}
+	r := p.wait(t, 2*patience)
+	if r.code != 0 {
+		t.Fatal(r)
+	}
+	if got := d.weights(t, record(t, r)); got != d.want {
+		t.Errorf("weights %s, want %s", got, d.want)
+	}
+	t.Logf("the clock was moved %d times", moved)
+	if moved < 3 {
+		t.Errorf("the clock was moved %d times while the job ran: the test tests too little", moved)
+	}
+}
+
+// movableClock builds a library that a server is started with, and the file that says how far its clock is moved.
+func movableClock(t *testing.T) (library, clock string) {
+	t.Helper()
+	compiler, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("gcc is not installed; scripts/test-deps.sh installs it")
+	}
+	dir := t.TempDir()
+	library, clock = filepath.Join(dir, "clock.so"), filepath.Join(dir, "clock")
+	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-o", library, "testdata/clock.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	setClock(t, clock, 0)
+	return library, clock
+}
+
+// setClock writes into the file in place: the server has it mapped.
+func setClock(t *testing.T, clock string, to time.Duration) {
+	t.Helper()
+	f, err := os.OpenFile(clock, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(int64(to/time.Second))), 0)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asRoot skips where the processes of actions cannot be told apart: their users are others.
+func asRoot(t *testing.T) {
+	t.Helper()
+	if syscall.Geteuid() != 0 {
+		t.Skip("needs root: which process a connection belongs to is seen by root alone")
+	}
+}
