@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -50,28 +51,38 @@ func (s *Service) History(ctx context.Context) (*history.Store, error) {
 	return h, err
 }
 
-// everything is the history of everybody.
+// everything is the history of all tenants.
 func (s *core) everything(ctx context.Context) (*history.Store, error) {
 	return s.records.get(func() (*history.Store, error) {
-		address := s.cfg.CouchDB
-		if address == "" {
-			server, err := couchlite.Open(localplatform.HistoryFile(s.cfg.Home), couchlite.Config{})
-			if err != nil {
-				return nil, err
-			}
-			s.atEnd(server.Close)
-			if err := server.Start(); err != nil {
-				return nil, err
-			}
-			address = server.URL()
+		address, closeServer, err := s.historyAddress()
+		if err != nil {
+			return nil, err
 		}
 		h, err := history.Open(ctx, history.Config{URL: address, Logger: s.log})
-		if err == nil {
-			s.atEnd(h.Close)
-			s.deliver(ctx, h)
+		if err != nil { // the next try starts a server of its own
+			return nil, errors.Join(err, closeServer())
 		}
-		return h, err
+		s.atEnd(closeServer)
+		s.atEnd(h.Close)
+		s.deliver(ctx, h)
+		return h, nil
 	})
+}
+
+// historyAddress returns the address of the history: that of Config, or of a server that it starts for the home's own
+// file. The caller closes that server with the function returned.
+func (s *core) historyAddress() (address string, closeServer func() error, err error) {
+	if s.cfg.CouchDB != "" {
+		return s.cfg.CouchDB, func() error { return nil }, nil
+	}
+	server, err := couchlite.Open(localplatform.HistoryFile(s.cfg.Home), couchlite.Config{})
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL(), server.Close, nil
 }
 
 // sharedStore is the address that actions share: the Redis of Config, one or several, or the embedded one.

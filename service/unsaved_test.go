@@ -59,6 +59,9 @@ func TestTheRoomSetAsideIsEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Close(); err != nil { // an open one would deliver the files that this test looks at
+		t.Fatal(err)
+	}
 	for n := range 12 {
 		release, err := s.reserve(someJob)
 		if err != nil {
@@ -179,5 +182,29 @@ func TestAHistoryThatComesBackIsGivenTheEnd(t *testing.T) {
 	}
 	if left := s.unsavedFiles(); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestAHistoryThatCannotBeOpenedLeavesNothingOpen tries a full disk again and again: a failed try leaves no server behind.
+func TestAHistoryThatCannotBeOpenedLeavesNothingOpen(t *testing.T) {
+	home := smallDisk(t, 8)
+	s, err := Open(t.Context(), Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	free := fill(t, home, 0)
+	before := len(s.ends)
+	for range 3 {
+		if _, err := s.History(t.Context()); err == nil {
+			t.Fatal("a history on a full disk opened")
+		}
+	}
+	if left := len(s.ends) - before; left != 0 {
+		t.Errorf("%d parts of failed tries are open", left)
+	}
+	free()
+	if _, err := s.History(t.Context()); err != nil {
+		t.Errorf("after room was made: %v", err)
 	}
 }
