@@ -318,7 +318,7 @@ func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*dis
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
 			Origin: commandline.Origin(c, overrides(c)), Options: options(c), Preparing: told,
-			FromStart: c.Bool("from-start"),
+			FromStart: c.Bool("from-start"), Move: c.Bool("move"),
 		})
 	})
 }
