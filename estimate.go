@@ -1,5 +1,7 @@
 package disdel
 
+import "time"
+
 // Limits are what an OpenWhisk action is created with.
 type Limits struct {
 	Memory  Bytes  `json:"limitBytes"`
@@ -27,9 +29,21 @@ type PlatformLimits struct {
 	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
 	// paths of kernels that the job's engines took, separated by commas: the same one gives the same bits everywhere
 	Kernels string `json:"kernels,omitempty"`
+	PoolFrom PoolSource `json:"poolFrom,omitempty"` // who says what Pool is; "": the embedded platform, or nobody
+	PoolAt   time.Time  `json:"poolAt,omitzero"`    // when the doctor found Pool out; zero for other sources
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.
 	Busy float64 `json:"busyThreads,omitempty"`
 }
+
+// PoolSource is who says how much memory a pool has.
+type PoolSource string
+
+// Who says how much memory a pool has. What the doctor found may have changed since.
+const (
+	PoolGiven PoolSource = "flag"     // the user, by --pool-memory or Config.Pool
+	PoolTold  PoolSource = "platform" // the platform itself
+	PoolFound PoolSource = "doctor"   // the doctor, by containers that ran at once
+)
 
 // Accelerators is how many there are: 0 where there is no MaxDevice, and one where nobody counted.
 func (p PlatformLimits) Accelerators() int {

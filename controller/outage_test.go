@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +187,36 @@ func TestWhatGivesNoSignIsTold(t *testing.T) {
 			t.Errorf("%+v within %v", waits, time.Since(begun))
 		}
 	})
+}
+
+// The pool is named as a cause where it may hold less than the action: nobody knows it, or the doctor found it, which
+// may be long ago. What the user or the platform says is certain.
+func TestNoSignNamesAPoolThatMayHaveShrunk(t *testing.T) {
+	found := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		at   disdel.PlatformLimits
+		want Waiting
+	}{
+		"nobody knows": {disdel.PlatformLimits{}, Waiting{Pool: disdel.GB}},
+		"doctor found it": {
+			disdel.PlatformLimits{Pool: 4 * disdel.GB, PoolFrom: disdel.PoolFound, PoolAt: found},
+			Waiting{Pool: disdel.GB, Found: 4 * disdel.GB, FoundAt: found},
+		},
+		"the user says":     {disdel.PlatformLimits{Pool: 4 * disdel.GB, PoolFrom: disdel.PoolGiven}, Waiting{}},
+		"the platform says": {disdel.PlatformLimits{Pool: 4 * disdel.GB, PoolFrom: disdel.PoolTold}, Waiting{}},
+		"embedded":          {disdel.PlatformLimits{Pool: 4 * disdel.GB}, Waiting{}},
+	} {
+		for _, served := range []bool{false, true} {
+			r, want := &run{served: served, rec: &disdel.Record{Plan: disdel.Plan{Platform: c.at}}}, c.want
+			var got Waiting
+			if r.suspectPool(&got, disdel.GB); served {
+				want = Waiting{}
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, served before: %v: %+v, want %+v", name, served, got, want)
+			}
+		}
+	}
 }
 
 // beating is a board whose train actions send a heartbeat every 300 ms until they freeze.

@@ -25,6 +25,9 @@ type Waiting struct {
 	For         time.Duration // of the one that waits longest
 	// what the pool has to hold for the largest to start, where nobody knows what it holds; 0: it does hold that
 	Pool disdel.Bytes
+	// what the doctor found that the pool holds, and when; 0: it did not, or the platform or the user says so
+	Found   disdel.Bytes
+	FoundAt time.Time
 	// Stopped says that they had sent heartbeats, which are missing since.
 	Stopped   bool
 	Done, All int  // batches of the one that is silent longest, by its last heartbeat; 0: it tells none
@@ -47,14 +50,23 @@ func (r *run) lookAtQuiet() {
 		case w.inv.Task != disdel.TaskAggregate:
 			if quiet := now.Sub(w.since) - time.Duration(w.inv.Queue); w.isDue(quiet, quietAfter) {
 				unseen.add(w.inv, quiet)
-				if r.rec.Plan.Platform.Pool == 0 && !r.served {
-					unseen.Pool = max(unseen.Pool, w.inv.Limits.Memory)
-				}
+				r.suspectPool(&unseen, w.inv.Limits.Memory)
 			}
 		}
 	}
 	r.tell(unseen)
 	r.tell(stopped)
+}
+
+// suspectPool names the pool as a cause that an action of so much memory does not start, unless the pool certainly holds
+// it: something was served, or the user or the platform says what there is. What the doctor found may have shrunk.
+func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
+	at := r.rec.Plan.Platform
+	if r.served || at.Pool > 0 && at.PoolFrom != disdel.PoolFound {
+		return
+	}
+	t.Pool = max(t.Pool, memory)
+	t.Found, t.FoundAt = at.Pool, at.PoolAt
 }
 
 // lookAtHeartbeats tells of an action whose heartbeats are missing, and looks whether its update is there all the same.

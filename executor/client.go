@@ -45,6 +45,7 @@ type Executor struct {
 	health    health
 	pace      pace
 	probes    probes
+	heard     quotasHeard
 	key       secret.Key // zero: nothing is sealed
 }
 
@@ -227,5 +228,6 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	default:
 		out.Kind = disdel.Invalid
 	}
+	e.heard.take(out.Code, text)
 	return out
 }

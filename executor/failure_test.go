@@ -519,6 +519,22 @@ func TestRefusedByTheServer(t *testing.T) {
 	}
 }
 
+// The quotas that OpenWhisk names when it refuses are remembered, the newest of each kind.
+func TestTheQuotasOfRefusalsAreRemembered(t *testing.T) {
+	minute, atOnce := "Too many requests in the last minute (count: 11, allowed: %d).",
+		"Too many concurrent requests in flight (count: 9, allowed: %d)."
+	refuse := func(format string, n int) answerOf {
+		return answerOf{429, fmt.Sprintf(`{"error":"`+format+`","code":"x"}`, n)}
+	}
+	e, _ := scripted(t, refuse(minute, 60), refuse(atOnce, 30), refuse(minute, 10), answerOf{429, `{"error":"Too many requests"}`},
+		answerOf{413, `{"error":"Request larger than allowed: 1048577 > 1048576 bytes."}`})
+	for i, want := range []Refusals{{60, 0}, {60, 30}, {10, 30}, {10, 30}, {10, 30}} {
+		if once(e) == nil || e.Refused() != want {
+			t.Errorf("after %d refusals: %+v, want %+v", i+1, e.Refused(), want)
+		}
+	}
+}
+
 // once creates an action without trying again.
 func once(e *Executor) error {
 	ctx := context.Background()

@@ -24,9 +24,13 @@ type Owner struct {
 // Lease says who runs a job and until when that is to be believed. It lies beside the job's record, as a document of
 // its own, so that whoever saves the record need not know of it.
 type Lease struct {
-	Job     disdel.JobID
-	Owner   Owner
-	Data    string    // blob URL of the data sets that the job reads from
+	Job   disdel.JobID
+	Owner Owner
+	Data  string // blob URL of the data sets that the job reads from
+
+	// Place is the addresses that the owner runs jobs with, by the flags of the command line, without passwords. nil: not
+	// known, as in leases of earlier versions.
+	Place   []disdel.Option
 	Expires time.Time // by the owner's clock
 	Wish    *Wish     // what somebody else wants its owner to do; nil: nothing
 
@@ -43,11 +47,13 @@ type Wish struct {
 const leasePrefix = "lease-"
 
 type leaseDocument struct {
-	Revision string    `json:"_rev,omitempty"`
-	Owner    Owner     `json:"owner"`
-	Data     string    `json:"data,omitempty"`
-	Expires  time.Time `json:"expires"`
-	Wish     *Wish     `json:"wish,omitempty"`
+	Revision string `json:"_rev,omitempty"`
+	Owner    Owner  `json:"owner"`
+	Data     string `json:"data,omitempty"`
+
+	Place   []disdel.Option `json:"place,omitzero"`
+	Expires time.Time       `json:"expires"`
+	Wish    *Wish           `json:"wish,omitempty"`
 }
 
 // Lease reads who runs a job. It returns NotFound where nobody does, or where that is not known.
@@ -64,7 +70,9 @@ func (s *Store) Lease(ctx context.Context, job disdel.JobID) (Lease, error) {
 }
 
 func (d *leaseDocument) lease(job disdel.JobID) Lease {
-	return Lease{Job: job, Owner: d.Owner, Data: d.Data, Expires: d.Expires, Wish: d.Wish, revision: d.Revision}
+	return Lease{
+		Job: job, Owner: d.Owner, Data: d.Data, Place: d.Place, Expires: d.Expires, Wish: d.Wish, revision: d.Revision,
+	}
 }
 
 // Take writes a lease: a new one where l was made by the caller, the next state of one that was read or taken before.
@@ -73,7 +81,7 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	if err := checkLease(l.Job); err != nil {
 		return l, err
 	}
-	d := leaseDocument{l.revision, l.Owner, l.Data, l.Expires, l.Wish}
+	d := leaseDocument{l.revision, l.Owner, l.Data, l.Place, l.Expires, l.Wish}
 	revision, err := s.db.Put(ctx, leasePrefix+string(l.Job), d)
 	if err != nil {
 		return l, wrap(err, "take lease", string(l.Job))

@@ -27,6 +27,7 @@ type PlanInput struct {
 	Processors int                 // that the job's actions share; 0: one for each action
 	Beside     int                 // jobs that were submitted with this one, and want the processors too
 	Unknown    string              // why Processors are not known, and what helps
+	Known      []string            // where what is known of the platform comes from, for the plan's reasons
 	// the job's setting is what was decided while it ran: its policy is not asked, nor its file quoted
 	Decided bool
 
@@ -51,6 +52,9 @@ func NewPlan(in PlanInput) (disdel.Plan, error) {
 func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
+	}
+	for _, why := range b.Known {
+		b.because("%s", why)
 	}
 	for _, step := range []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound, b.affordable} {
 		if err := step(); err != nil {

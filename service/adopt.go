@@ -15,6 +15,9 @@ const againAfter = 5 * time.Second
 // unreadAfter is when a job whose record cannot be read is looked at again: another version may have mended it.
 const unreadAfter = time.Hour
 
+// elsewhereAfter is when a job that this Service may not run is looked at again: somebody may have moved it.
+const elsewhereAfter = time.Hour
+
 // Attend has a Service that takes over begin with that, before it has a job of its own.
 func (s *Service) Attend(ctx context.Context) error {
 	if _, err := s.Parts(ctx); err != nil {
@@ -41,7 +44,7 @@ func (n *session) takeOver(ctx context.Context, l history.Lease) error {
 		if _, said := n.later[l.Job]; !said {
 			n.later[l.Job] = time.Now().Add(againAfter)
 		}
-		if disdel.KindOf(err) != disdel.Conflict { // another one was faster
+		if e := disdel.AsError(err); e.Kind != disdel.Conflict || e.Code == disdel.CodeElsewhere { // another one was faster
 			n.s.log.WithError(err).WithField("job", l.Job).Warn("a job that nobody runs could not be taken over")
 		}
 	}
@@ -62,10 +65,14 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 	case !rec.Status.Unfinished():
 		return n.history.Release(ctx, l)
 	case rec.Job.Model.Custom != "" && n.s.cfg.Program == "":
-		n.later[l.Job] = time.Now().Add(time.Hour)
+		n.later[l.Job] = time.Now().Add(elsewhereAfter)
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "take job over", Job: l.Job, Msg: "its actions are a program that is not here",
 		}
+	}
+	if err := n.s.samePlace(&rec, l); err != nil {
+		n.later[l.Job] = time.Now().Add(elsewhereAfter)
+		return err
 	}
 	view := n.s.of(rec.Tenant)
 	p, err := view.preparing(ctx, rec.ID, optionsOf(rec.Planning), nil)
@@ -80,7 +87,10 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 	if l.Owner.Token == nobody {
 		cause = "its server has given it back"
 	}
-	r, err := view.begin(ctx, p, own, rec, cause, func(ctx context.Context) (work, error) { return p.again(ctx, rec) })
+	known := knowsPlace(&rec, l)
+	r, err := view.begin(ctx, p, own, rec, cause, func(ctx context.Context) (work, error) {
+		return p.again(ctx, rec, known)
+	})
 	if err == nil {
 		r.obey(l.Wish)
 	}
@@ -97,7 +107,8 @@ func (s *core) of(tenant string) *Service {
 }
 
 // again makes a job that was taken over ready: one that has not begun anew, another one from its newest checkpoint.
-func (p *preparation) again(ctx context.Context, rec disdel.Record) (work, error) {
+// With fromStart a job whose checkpoints are not found begins anew, since nobody is there to be asked.
+func (p *preparation) again(ctx context.Context, rec disdel.Record, fromStart bool) (work, error) {
 	p.planners <- struct{}{} // many may come together
 	defer func() { <-p.planners }()
 	if began := len(rec.Rounds) > 0 || len(rec.Activations) > 0 || len(rec.Stages) > 0; !began {
@@ -116,7 +127,7 @@ func (p *preparation) again(ctx context.Context, rec disdel.Record) (work, error
 	if err != nil {
 		return work{}, err
 	}
-	spec, err := p.takenUp(ctx, rec, r, true) // nobody is there to be asked
+	spec, err := p.takenUp(ctx, rec, r, fromStart)
 	spec.Origin = rec.Origin
 	return p.goesOn(spec, rec), err
 }

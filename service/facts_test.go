@@ -2,11 +2,15 @@ package service
 
 import (
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/clusterfacts"
 )
 
@@ -32,7 +36,7 @@ func TestWhatIsKnownOfAClusterIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, err := s.openWhisk(t.Context())
-		if err != nil || w.pool != want {
+		if err != nil || w.pool.memory != want {
 			t.Errorf("said %v: %v, %v", said, w.pool, err)
 		}
 		if n := s.processors(t.Context(), nil); n != 8 {
@@ -52,7 +56,137 @@ func TestWhatIsKnownOfAClusterIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if w, err := s.openWhisk(t.Context()); err != nil || w.pool != 0 {
+	if w, err := s.openWhisk(t.Context()); err != nil || w.pool.memory != 0 {
 		t.Errorf("at least %v: a bound of %v, %v", facts.Pool, w.pool, err)
+	}
+}
+
+// served is what a pool makes of actions that all come at once: each runs as soon as there is room, and one that is
+// larger than the pool is never served.
+func served(draw *rand.Rand, pool disdel.Bytes) (rec disdel.Record, most, never disdel.Bytes) {
+	begun := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	var wave disdel.Bytes
+	for range 1 + draw.IntN(12) {
+		memory := disdel.Bytes(1+draw.IntN(8)) * 128 * disdel.MB
+		a := disdel.Activation{Invocation: disdel.Invocation{Limits: disdel.Limits{Memory: memory}}}
+		if memory > pool {
+			a.Failure = &disdel.Error{Kind: disdel.Lost, Code: disdel.CodeNeverServed}
+			never = max(never, memory)
+		} else {
+			if wave+memory > pool {
+				wave, begun = 0, begun.Add(time.Minute)
+			}
+			wave += memory
+			most = max(most, wave)
+			a.Start = begun.Add(time.Duration(draw.IntN(1000)) * time.Millisecond)
+			a.End = begun.Add(50 * time.Second)
+		}
+		rec.Activations = append(rec.Activations, a)
+	}
+	return rec, most, never
+}
+
+// A pool that the doctor found is doubted where a job shows that it is larger or smaller, and not otherwise. The same
+// holds for quotas.
+func TestAJobContradictsWhatWasFound(t *testing.T) {
+	draw := rand.New(rand.NewPCG(31, 3))
+	larger, smaller := 0, 0
+	for range 500 {
+		truth := disdel.Bytes(1+draw.IntN(16)) * 128 * disdel.MB
+		found := disdel.Bytes(1+draw.IntN(16)) * 128 * disdel.MB
+		rec, most, never := served(draw, truth)
+		seenSmaller := false
+		for i := range rec.Activations {
+			a := &rec.Activations[i]
+			seenSmaller = seenSmaller || a.Failure != nil && a.Limits.Memory <= found
+		}
+		got := contradictions(clusterfacts.Facts{Pool: found}, &rec, executor.Refusals{})
+		if want := most > found || seenSmaller; want != (len(got) == 1) {
+			t.Fatalf("%v in truth, %v found, %v ran at once, %v never: %+v", truth, found, most, never, got)
+		}
+		if found == truth && len(got) > 0 {
+			t.Fatalf("%v was found and is true: %+v", truth, got)
+		}
+		if most > found {
+			larger++
+		}
+		if seenSmaller {
+			smaller++
+		}
+		if more := contradictions(clusterfacts.Facts{Pool: found, AtLeast: true}, &rec, executor.Refusals{}); len(more) > 0 {
+			t.Fatalf("at least %v is no bound: %+v", found, more)
+		}
+	}
+	if larger == 0 || smaller == 0 {
+		t.Errorf("%d pools were larger, %d smaller", larger, smaller)
+	}
+	for _, c := range []struct {
+		known, heard int
+		doubted      bool
+	}{{60, 0, false}, {60, 60, false}, {60, 10, true}, {60, 600, true}, {0, 10, false}} {
+		rec := disdel.Record{}
+		got := contradictions(clusterfacts.Facts{PerMinute: c.known, Concurrent: c.known}, &rec,
+			executor.Refusals{PerMinute: c.heard, Concurrent: c.heard})
+		if (len(got) == 2) != c.doubted {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// A plan says how old the facts are that it goes by. A fact that a job contradicted is left out, and the plan says that
+// too, until the doctor has looked again; a Service that is open notices both.
+func TestPlansShowTheAgeOfFactsAndLeaveOutDoubtedOnes(t *testing.T) {
+	cluster := httptest.NewServer(http.NotFoundHandler())
+	defer cluster.Close()
+	home, now := t.TempDir(), time.Now()
+	facts := clusterfacts.Facts{At: now.Add(-12 * 24 * time.Hour), Pool: 4 * disdel.GB, PerMinute: 600, Concurrent: 30}
+	write := func() {
+		t.Helper()
+		if err := clusterfacts.Write(home, cluster.URL, facts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	s, err := Open(t.Context(), Config{Home: home, OpenWhisk: OpenWhisk{Host: cluster.URL, Key: "a:b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	said := func() (knownPool, string) {
+		t.Helper()
+		w, err := s.openWhisk(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits := disdel.PlatformLimits{Pool: w.pool.memory, PoolFrom: w.pool.from, PoolAt: w.pool.at}
+		return w.pool, strings.Join(knownText(s.facts(), limits, now), "\n")
+	}
+	date := facts.At.Local().Format(time.DateOnly)
+	pool, text := said()
+	for _, want := range []string{"pool has 4.00 GB", "600 times a minute", "30 invocations at once", date + " (12 days ago)"} {
+		if pool.memory != facts.Pool || pool.from != disdel.PoolFound || !strings.Contains(text, want) {
+			t.Errorf("%+v, no %q in\n%s", pool, want, text)
+		}
+	}
+	rec := &disdel.Record{ID: "job-x", Activations: []disdel.Activation{{
+		Invocation: disdel.Invocation{Limits: disdel.Limits{Memory: 512 * disdel.MB}},
+		Failure:    &disdel.Error{Kind: disdel.Lost, Code: disdel.CodeNeverServed},
+	}}}
+	for range 2 {
+		s.contradict(rec, executor.Refusals{PerMinute: 10})
+	}
+	pool, text = said()
+	for _, want := range []string{
+		"pool of 4.00 GB that doctor found on " + date + " is left out: an action of 512 MB of job-x",
+		"quota of 600 invocations a minute that doctor found on " + date + " is left out: OpenWhisk allows 10 now",
+		"30 invocations at once",
+	} {
+		if pool.memory != 0 || !strings.Contains(text, want) || strings.Count(text, "left out") != 2 {
+			t.Errorf("%+v, no %q in\n%s", pool, want, text)
+		}
+	}
+	write() // the doctor has looked again
+	if pool, text = said(); pool.memory != facts.Pool || strings.Contains(text, "left out") {
+		t.Errorf("%+v\n%s", pool, text)
 	}
 }

@@ -68,6 +68,7 @@ func (s *Service) own(ctx context.Context, h *history.Store, id disdel.JobID) (*
 		}
 	}
 	was.Owner, was.Data, was.Expires, was.Wish = s.owner(), s.storage("datasets"), time.Now().Add(s.leaseFor), nil
+	was.Place = s.addresses()
 	lease, err := h.Take(ctx, was)
 	if disdel.KindOf(err) == disdel.Conflict {
 		return nil, runAlready(id, "another process")

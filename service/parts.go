@@ -13,7 +13,6 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/clusterfacts"
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
@@ -123,26 +122,30 @@ const lookOften = 100 * time.Millisecond
 
 // openWhisk is the OpenWhisk of Config, or an embedded one.
 func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
+	w, err := s.startedOpenWhisk()
+	if err == nil && !s.embedded() {
+		w.pool = s.poolOf(ctx) // a job may have contradicted what was known when it was opened
+	}
+	return w, err
+}
+
+func (s *core) startedOpenWhisk() (worksOn, error) {
 	return s.invoker.get(func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
 			Beats: s.beats, Seal: true,
 		}
-		w.pool = s.cfg.Pool
 		if s.embedded() {
 			cfg.PollEvery = lookOften
-			p, err := s.startPlatform(&w.pool)
+			p, err := s.startPlatform(&w.pool.memory)
 			if err != nil {
 				return w, err
 			}
 			cfg.APIHost, cfg.AuthKey, w.enforces = p.URL(), p.AuthKey(), p.Enforcement()
-		} else {
-			w.pool = s.poolOf(ctx)
-			if addresses.InTheClear(at.Host) {
-				s.log.Warnf("%s is spoken to without TLS: its key, and the passwords in what actions are given, "+
-					"can be read on the way", at.Host)
-			}
+		} else if addresses.InTheClear(at.Host) {
+			s.log.Warnf("%s is spoken to without TLS: its key, and the passwords in what actions are given, "+
+				"can be read on the way", at.Host)
 		}
 		w.executor, err = executor.New(cfg)
 		return w, err
@@ -166,27 +169,18 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 
 // poolOf is the memory of another platform's pool: what Config says, what a platform of disdel tells, or what was found
 // out by probing; 0 where nobody knows. What the pool has at least is no bound: jobs are not held to it.
-func (s *core) poolOf(ctx context.Context) disdel.Bytes {
+func (s *core) poolOf(ctx context.Context) knownPool {
 	if s.cfg.Pool > 0 {
-		return s.cfg.Pool
+		return knownPool{memory: s.cfg.Pool, from: disdel.PoolGiven}
 	}
 	if told := s.told(ctx); told != nil {
-		return told.Pool.Bytes
+		return knownPool{memory: told.Pool.Bytes, from: disdel.PoolTold}
 	}
-	f := s.facts()
-	if f.AtLeast {
-		return 0
+	f := s.facts().Trusted()
+	if f.AtLeast || f.Pool == 0 {
+		return knownPool{}
 	}
-	return f.Pool
-}
-
-// facts is what was found out about the platform of Config, zeros where nobody has looked.
-func (s *core) facts() clusterfacts.Facts {
-	f, _, err := clusterfacts.Read(s.cfg.Home, s.cfg.OpenWhisk.Host)
-	if err != nil {
-		s.log.WithError(err).Warn("what is known of the cluster cannot be read")
-	}
-	return f
+	return knownPool{f.Pool, disdel.PoolFound, f.PoolFoundAt()}
 }
 
 // told is what the platform of Config tells of itself, nil where it is none of disdel's.

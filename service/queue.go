@@ -242,7 +242,7 @@ func (q *queue) capacity(ctx context.Context) (scheduler.Capacity, error) {
 		return scheduler.Capacity{}, err
 	}
 	limits, err := w.executor.Limits(ctx)
-	limits.Pool = w.pool
+	limits.Pool = w.pool.memory
 	return q.s.capacity(ctx, q.s.accelerated(ctx, limits)), err
 }
 

@@ -274,10 +274,15 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 	limits, err := p.parts.Executor.Limits(ctx)
 	// its API does not tell
 	limits.Pool, limits.Host, limits.Millicores = p.parts.Pool, p.cfg.OpenWhisk.Host, p.cfg.ActionMillicores
+	limits.PoolFrom, limits.PoolAt = p.parts.PoolFrom, p.parts.PoolAt
 	if err != nil {
 		return in, err
 	}
-	if f := p.facts(); !p.embedded() { // the namespace's own quotas, where an admin has set them apart
+	var known []string
+	if !p.embedded() { // the namespace's own quotas, where an admin has set them apart
+		f := p.facts()
+		known = knownText(f, limits, time.Now())
+		f = f.Trusted()
 		limits.PerMinute, limits.Concurrent = cmp.Or(f.PerMinute, limits.PerMinute), cmp.Or(f.Concurrent, limits.Concurrent)
 	}
 	limits = p.accelerated(ctx, limits)
@@ -299,6 +304,7 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 	in = scheduler.PlanInput{
 		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
 		Estimator: by, Processors: processors, Beside: p.Beside,
+		Known:   known,
 		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}
 	if processors == 0 && !p.embedded() {

@@ -8,6 +8,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/history"
 )
 
 // ResumeRequest is a job to take up again.
@@ -25,19 +26,29 @@ type ResumeRequest struct {
 	Options
 	Preparing func(Event) // as of a Request
 
+	// Move allows the job to go on at this Service's addresses although it ran at others.
+	Move bool
+
 	// FromStart allows the job to begin anew where none of its checkpoints is found although its record names one.
 	FromStart bool
 }
 
 // Resume takes a job up again where its newest whole checkpoint is, with the limits that its failures led to. Beside
 // what Submit returns that is NotFound, and Conflict for a job that has succeeded, that somebody runs, that was changed
-// so that it cannot go on, or whose checkpoints are not in this storage.
+// so that it cannot go on, that ran at another place (CodeElsewhere), or whose checkpoints are not in this storage.
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	p, err := s.preparing(ctx, "", req.Options, req.Preparing)
 	if err != nil {
 		return nil, err
 	}
-	rec, r, err := p.unfinished(ctx, req)
+	rec, err := p.named(ctx, req.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayResume(ctx, p.parts.History, &rec, req.Move); err != nil {
+		return nil, err
+	}
+	rec, r, err := p.unfinishedOf(ctx, rec, req)
 	if err != nil {
 		return nil, err
 	}
@@ -76,22 +87,29 @@ func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controll
 	return spec, p.goOn(ctx, &spec, rec, r, fromStart)
 }
 
-// unfinished reads the record of the job that is meant and resolves what it names anew. The workers stay as many as
-// they were, unless the request says otherwise, so that the weights come out the same.
-func (p *preparation) unfinished(ctx context.Context, req ResumeRequest) (rec disdel.Record, r controller.Resolved,
-	err error,
-) {
-	id, err := p.parts.History.Resolve(ctx, req.Job)
+// named reads the record of the job that is meant.
+func (p *preparation) named(ctx context.Context, job string) (disdel.Record, error) {
+	id, err := p.parts.History.Resolve(ctx, job)
 	if err != nil {
-		return rec, r, err
+		return disdel.Record{}, err
 	}
-	if rec, err = p.parts.History.Get(ctx, id); err != nil {
-		return rec, r, err
-	}
-	return p.unfinishedOf(ctx, rec, req)
+	return p.parts.History.Get(ctx, id)
 }
 
-// unfinishedOf is unfinished of a record that was read.
+// mayResume returns Conflict where a job that can go on ran at another place, unless move is set.
+func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.Record, move bool) error {
+	if move || rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
+		return nil // that it has succeeded is told instead
+	}
+	l, err := h.Lease(ctx, rec.ID)
+	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		return err
+	}
+	return s.samePlace(rec, l)
+}
+
+// unfinishedOf resolves what the record of a job names anew. The workers stay as many as they were, unless the request
+// says otherwise, so that the weights come out the same.
 func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
 	controller.Resolved, error,
 ) {

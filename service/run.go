@@ -104,8 +104,12 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 	ready func(ctx context.Context) (work, error),
 ) (*Run, error) {
 	rec.Failure, rec.Ended = nil, time.Time{} // of a run before this one
-	if rec.Tenant == "" && s.cfg.Place != nil {
+	switch {
+	case rec.Tenant != "":
+	case s.cfg.Place != nil:
 		rec.Place = s.cfg.Place
+	case rec.Place != nil: // the flags are not known, and those of the job may lead to where it was
+		rec.Place = s.addresses()
 	}
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &Run{
@@ -154,6 +158,7 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 		}
 		r.rec, r.err = w.execute(ctx, p.controller(r, holds))
 		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
+		p.contradict(r.rec, p.parts.Executor.Refused())
 	}
 	p.end(ctx, r, err)
 }

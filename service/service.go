@@ -43,6 +43,7 @@ type core struct {
 	load     load
 	crowd    crowd
 	pasts    pasts
+	unread   sync.Once // of the file with what is known of clusters: told once
 	gpus     func() ([]gpu.Device, error)
 	// whether the engine for GPUs computes a network; nil: the program has none
 	gpuEngine func(g *model.Graph) error
@@ -180,8 +181,15 @@ func (p *part[T]) get(open func() (T, error)) (T, error) {
 // worksOn is the side of OpenWhisk.
 type worksOn struct {
 	executor *executor.Executor
-	pool     disdel.Bytes // 0: not known
+	pool     knownPool
 	enforces string       // how the embedded platform keeps limits of memory
+}
+
+// knownPool is what is known of the memory of a platform's pool.
+type knownPool struct {
+	memory disdel.Bytes      // 0: not known
+	from   disdel.PoolSource // who says so; "": the embedded platform, or nobody
+	at     time.Time         // when the doctor found it out; zero for other sources
 }
 
 // Parts is everything that a job needs, open.
@@ -193,6 +201,8 @@ type Parts struct {
 	Board    *aggregator.Store
 	Executor *executor.Executor
 	Pool     disdel.Bytes // memory of the platform's pool; 0: not known
+	PoolFrom disdel.PoolSource
+	PoolAt   time.Time // when the doctor found Pool out; zero for other sources
 
 	// Enforcement is by what the embedded platform keeps limits of memory, "" of another platform.
 	Enforcement string
@@ -211,7 +221,8 @@ func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
 		},
 		func() error {
 			w, err := s.openWhisk(ctx)
-			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool, w.enforces
+			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool.memory, w.enforces
+			p.PoolFrom, p.PoolAt = w.pool.from, w.pool.at
 			return err
 		},
 	}

@@ -70,7 +70,7 @@ func doctorCommand(u *ui) *cli.Command {
 				}
 				dir, err := home(c)
 				if err == nil && report.Facts.Processors > 0 {
-					err = clusterfacts.Write(dir, c.String("apihost"), report.Facts)
+					err = keepFacts(u, dir, c.String("apihost"), report.Facts)
 				}
 				if err := cmp.Or(err, u.Show(report, report.Print)); err != nil || report.Err() == nil {
 					return err
@@ -79,6 +79,17 @@ func doctorCommand(u *ui) *cli.Command {
 			})
 		}),
 	}
+}
+
+// keepFacts keeps what was found out about a cluster, and what was known of its pool where that is more exact.
+func keepFacts(u *ui, home, host string, found clusterfacts.Facts) error {
+	old, _, _ := clusterfacts.Read(home, host) //nolint:errcheck // what cannot be read is found out again
+	kept := clusterfacts.Renewed(old, found)
+	if kept.Pool != found.Pool {
+		u.Say("pool: %v, found on %s, is kept: nothing bounded the pool this time", kept.Pool,
+			kept.PoolFoundAt().Local().Format(time.DateOnly))
+	}
+	return clusterfacts.Write(home, host, kept)
 }
 
 func verifyCommand(u *ui) *cli.Command {

@@ -270,10 +270,11 @@ func resumeCommand(u *ui) *cli.Command {
 			"nothing had happened.\n\n" +
 			"   disdel resume @last\n" +
 			"   disdel resume @last --set resources.memory=512MB\n\n" +
-			"The job goes on at the place where it ran: flags that lead there are taken from its record.",
+			"The job goes on at the place where it ran: flags that lead there are taken from its record. --move goes on at\n" +
+			"the addresses that are given instead, and takes the others from the record; --apihost '' is the embedded one.",
 		Flags: append([]cli.Flag{
 			setFlag, actionFlag, backendFlag, probeFlag,
-			&cli.BoolFlag{Name: "move", Usage: "go on at the place of the other flags, though the job ran at another one"},
+			&cli.BoolFlag{Name: "move", Usage: "go on at the addresses that are given, where the job ran at others"},
 			&cli.BoolFlag{Name: "from-start", Usage: "begin anew where none of the job's checkpoints is found"},
 		}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
@@ -305,7 +306,11 @@ func whereItRan(c *cli.Context, u *ui) error {
 		if err != nil {
 			return err
 		}
-		return commandline.ReturnTo(c, &rec, c.Bool("move"))
+		err = commandline.ReturnTo(c, &rec, c.Bool("move"))
+		if err != nil {
+			u.Place = nil // the hint leads to another place than this command's
+		}
+		return err
 	})
 }
 
@@ -318,7 +323,7 @@ func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*dis
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
 			Origin: commandline.Origin(c, overrides(c)), Options: options(c), Preparing: told,
-			FromStart: c.Bool("from-start"),
+			FromStart: c.Bool("from-start"), Move: c.Bool("move"),
 		})
 	})
 }

@@ -219,7 +219,7 @@ func TestAResumeReturnsToWhereTheJobRan(t *testing.T) {
 		}
 	}
 	calls := activationsOf(t, state)
-	epochs := "training.epochs=" + strconv.Itoa(before.Checkpoint.Round+3)
+	epochs := d.fewMoreEpochs()
 	out, said, code := d.run("resume", "@last", "--set", epochs, "-o", "json")
 	if code != 0 || parse(t, out).Status != "succeeded" {
 		t.Fatalf("exit %d\n%s", code, said)
@@ -230,6 +230,51 @@ func TestAResumeReturnsToWhereTheJobRan(t *testing.T) {
 	}
 	if place := report.Place(after.Place); !slices.Equal(place, report.Place(before.Place)) {
 		t.Errorf("it ran at %v, and then at %v", before.Place, after.Place)
+	}
+}
+
+// fewMoreEpochs is a setting that has a job of one epoch a round end soon after its newest checkpoint. Its record may lag
+// behind that, and actions that run on after a kill may write one more.
+func (d *tool) fewMoreEpochs() string {
+	newest := 0
+	for _, file := range d.checkpoints() {
+		round, _ := strconv.Atoi(filepath.Base(filepath.Dir(file))) // no number: the folder is of nothing that counts
+		newest = max(newest, round)
+	}
+	return "training.epochs=" + strconv.Itoa(newest+15)
+}
+
+// A job that ran on the embedded platform is not taken to the cluster that the shell names, until it is asked for: then
+// it goes on there from its checkpoint.
+func TestAResumeMovesWhereItIsAsked(t *testing.T) {
+	d := build(t)
+	redis := miniredis.RunT(t)
+	_, state := d.up()
+	cmd, _, _ := d.command("submit", d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 2000", 1)))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d.until("a job", func() bool { return len(d.checkpoints()) > 1 })
+	d.until("a checkpoint in its record", func() bool { return d.record().Checkpoint != nil })
+	cmd.Process.Kill()
+	cmd.Wait()
+	t.Setenv("DISDEL_APIHOST", state.Address)
+	args := []string{"resume", "@last", "--redis", "redis://" + redis.Addr() + "/0", "--set", d.fewMoreEpochs(), "-o", "json"}
+	_, errs, code := d.run(args...)
+	for _, want := range []string{string(disdel.CodeElsewhere), "ran on the embedded one", "--apihost ''", "--redis ''"} {
+		if code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("exit %d, no %q in\n%s", code, want, errs)
+		}
+	}
+	calls := activationsOf(t, state)
+	out, errs, code := d.run(append(args, "--move")...)
+	if code != 0 || parse(t, out).Status != "succeeded" {
+		t.Fatalf("exit %d\n%s", code, errs)
+	}
+	rec := d.record()
+	at, _ := report.Place(rec.Place).Value("apihost")
+	if at != state.Address || activationsOf(t, state) == calls || len(rec.Rounds) == 0 || rec.Rounds[0].Round != 0 {
+		t.Errorf("it ran at %v, %d activations before, %d rounds", rec.Place, calls, len(rec.Rounds))
 	}
 }
 

@@ -229,7 +229,7 @@ func TestAQuotaIsNotThePool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := cluster(t, func(c *platform.Config) { c.PoolMemory = 4 * disdel.GB; change(c) })
-			cfg.Most, cfg.Settle = 16, 2*time.Second
+			cfg.Most = 16
 			var pool doctor.Finding
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()

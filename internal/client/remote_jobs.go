@@ -69,7 +69,7 @@ func (r remoteJobs) Submit(ctx context.Context, req service.Request) (Run, error
 func (r remoteJobs) Resume(ctx context.Context, req service.ResumeRequest) (Run, error) {
 	return r.begun(ctx, request{method: http.MethodPost, path: []string{"jobs", req.Job, "resume"}, body: wire.Submission{
 		Sets: req.Sets, Estimator: req.Estimator, Risk: req.Risk, Probe: req.Probe, Origin: req.Origin,
-		FromStart: req.FromStart,
+		FromStart: req.FromStart, Move: req.Move,
 	}}, service.Source{})
 }
 

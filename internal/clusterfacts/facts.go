@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 type Facts struct {
 	At         time.Time    `json:"at"`
 	Pool       disdel.Bytes `json:"poolBytes,omitempty"`   // memory of containers that ran at once, all nodes together
+	PoolAt     time.Time    `json:"poolAt,omitzero"`       // when Pool was found out; zero: at At
 	AtLeast    bool         `json:"poolAtLeast,omitempty"` // it may be larger: all that were started ran
 	Nodes      int          `json:"nodes,omitempty"`       // machines that containers ran on
 	Largest    disdel.Bytes `json:"largestBytes,omitempty"`
@@ -29,6 +31,64 @@ type Facts struct {
 	PerMinute  int          `json:"perMinute,omitempty"`  // the namespace's own quotas
 	Concurrent int          `json:"concurrent,omitempty"`
 	TellsOOM   *bool        `json:"tellsOutOfMemory,omitempty"` // the platform says that it ended an action for memory
+	Doubts     []Doubt      `json:"doubts,omitempty"`           // facts that jobs have contradicted since; none twice
+}
+
+// Names of facts that jobs can contradict.
+const (
+	Pool       = "pool"
+	PerMinute  = "perMinute"
+	Concurrent = "concurrent"
+)
+
+// Doubt is evidence of a job that a fact does not hold any more.
+type Doubt struct {
+	Fact string    `json:"fact"` // Pool, PerMinute or Concurrent
+	At   time.Time `json:"at"`
+	Why  string    `json:"why"` // a clause for a person
+}
+
+// DoubtOf is the doubt about a fact, false where there is none.
+func (f Facts) DoubtOf(fact string) (Doubt, bool) {
+	i := slices.IndexFunc(f.Doubts, func(d Doubt) bool { return d.Fact == fact })
+	if i < 0 {
+		return Doubt{}, false
+	}
+	return f.Doubts[i], true
+}
+
+// Trusted is the facts without those that are doubted.
+func (f Facts) Trusted() Facts {
+	for _, d := range f.Doubts {
+		switch d.Fact {
+		case Pool:
+			f.Pool = 0
+		case PerMinute:
+			f.PerMinute = 0
+		case Concurrent:
+			f.Concurrent = 0
+		}
+	}
+	return f
+}
+
+// PoolFoundAt is when the memory of the pool was found out.
+func (f Facts) PoolFoundAt() time.Time {
+	if f.PoolAt.IsZero() {
+		return f.At
+	}
+	return f.PoolAt
+}
+
+// Renewed is what is known after another look: the new facts. An older pool is kept where the new look did not measure
+// one, or ended at a quota below a pool that was measured whole and that no job has contradicted.
+func Renewed(old, found Facts) Facts {
+	whole := old.Trusted().Pool > 0 && !old.AtLeast
+	if found.Pool == 0 && !whole || found.Pool > 0 && (!found.AtLeast || !whole || found.Pool > old.Pool) {
+		return found
+	}
+	found.Pool, found.AtLeast, found.Nodes, found.PoolAt = old.Pool, false, old.Nodes, old.PoolFoundAt()
+	return found
 }
 
 // Shared is the processors that all containers of the cluster share, 0 where they were not found out.
@@ -75,4 +135,15 @@ func Write(home, host string, f Facts) error {
 		return err
 	}
 	return files.WriteWhole(File(home), ".clusters-*", append(text, '\n'))
+}
+
+// Doubting notes that a job contradicts a fact about the cluster at an address. A fact that is doubted already stays as
+// it is. It returns Corrupt for a file that cannot be read.
+func Doubting(home, host string, d Doubt) error {
+	f, known, err := Read(home, host)
+	if _, doubted := f.DoubtOf(d.Fact); err != nil || !known || doubted {
+		return err
+	}
+	f.Doubts = append(slices.Clip(f.Doubts), d)
+	return Write(home, host, f)
 }

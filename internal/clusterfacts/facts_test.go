@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,5 +51,41 @@ func TestADamagedFileIsToldAndWrittenAnew(t *testing.T) {
 	}
 	if f, known, err := Read(home, "http://one"); err != nil || !known || f.Nodes != 1 {
 		t.Errorf("%+v, %v, %v", f, known, err)
+	}
+}
+
+// Another look replaces what is known. A pool that was measured whole stays where the new look found no bound, unless
+// more ran than that pool would hold, or a job has contradicted it.
+func TestAWholePoolIsNotReplacedByAPartOfIt(t *testing.T) {
+	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	whole := Facts{At: day, Pool: 4 * disdel.GB, Nodes: 2, PerMinute: 60}
+	doubted := whole
+	doubted.Doubts = []Doubt{{Fact: Pool}}
+	least := Facts{At: day, Pool: disdel.GB, AtLeast: true}
+	later := day.Add(24 * time.Hour)
+	for name, c := range map[string]struct {
+		old, found Facts
+		pool       disdel.Bytes
+		atLeast    bool
+		poolAt     time.Time
+	}{
+		"less, under a quota":        {whole, Facts{At: later, Pool: 128 * disdel.MB, AtLeast: true}, 4 * disdel.GB, false, day},
+		"not measured":               {whole, Facts{At: later}, 4 * disdel.GB, false, day},
+		"measured whole":             {whole, Facts{At: later, Pool: disdel.GB}, disdel.GB, false, later},
+		"at least more":              {whole, Facts{At: later, Pool: 8 * disdel.GB, AtLeast: true}, 8 * disdel.GB, true, later},
+		"contradicted":               {doubted, Facts{At: later, Pool: disdel.GB, AtLeast: true}, disdel.GB, true, later},
+		"no bound before":            {least, Facts{At: later, Pool: 128 * disdel.MB, AtLeast: true}, 128 * disdel.MB, true, later},
+		"nothing known":              {Facts{}, Facts{At: later, Pool: disdel.GB}, disdel.GB, false, later},
+		"contradicted, not measured": {doubted, Facts{At: later}, 0, false, later},
+	} {
+		got := Renewed(c.old, c.found)
+		if got.Pool != c.pool || got.AtLeast != c.atLeast || !got.PoolFoundAt().Equal(c.poolAt) || !got.At.Equal(later) ||
+			len(got.Doubts) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if again := Renewed(got, Facts{At: later.Add(time.Hour)}); !c.atLeast && !again.PoolFoundAt().Equal(c.poolAt) &&
+			again.Pool > 0 {
+			t.Errorf("%s, and another look: %+v", name, again)
+		}
 	}
 }

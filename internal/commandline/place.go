@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -87,7 +88,7 @@ func ReturnTo(c *cli.Context, r *disdel.Record, move bool) error {
 	}
 	for _, o := range ran {
 		f, known := repeatedFlagOf(o.Name)
-		if !known || f.finds() || c.IsSet(o.Name) || move && isAddress(o.Name) {
+		if !known || f.finds() || c.IsSet(o.Name) || leaves(c, ran, partOf[o.Name]) {
 			continue
 		}
 		if err := c.Set(o.Name, o.Value); err != nil {
@@ -97,34 +98,63 @@ func ReturnTo(c *cli.Context, r *disdel.Record, move bool) error {
 	return nil
 }
 
-// whereJobsAre is the flags that make two places different ones.
-var whereJobsAre = []string{"apihost", "storage", "redis", "redis-prefix"}
+// partOf is the flags that describe the part at an address: they mean nothing at another address.
+var partOf = map[string]string{
+	"image": "apihost", "pool-memory": "apihost", "gpus": "apihost", "gpu-memory": "apihost",
+	"action-memory": "apihost", "action-timeout": "apihost",
+	"redis-ca": "redis",
+}
 
-func isAddress(name string) bool { return slices.Contains(whereJobsAre, name) }
+// leaves says whether the command names another address than the job's for a flag.
+func leaves(c *cli.Context, ran report.Place, flag string) bool {
+	f, known := repeatedFlagOf(flag)
+	now, said := f.shown(c)
+	was, _ := ran.Value(flag)
+	return known && said && !addresses.Same(flag, was, now)
+}
 
 // samePlace returns Conflict where the command says of an address something else than the record.
 func samePlace(c *cli.Context, r *disdel.Record, ran report.Place) error {
-	for _, name := range whereJobsAre {
-		f, _ := repeatedFlagOf(name)
+	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
+		f, _ := repeatedFlagOf(flag)
 		now, said := f.shown(c)
-		was, known := ran.Value(name)
-		if !said || !known && r.Place == nil || sameAddress(name, was, now) {
-			continue
-		}
-		if was == "" {
-			was = "the embedded one"
-		}
-		back := slices.DeleteFunc(PlaceOf(c), func(o disdel.Option) bool { return isAddress(o.Name) }).With(ran)
-		return &disdel.Error{
-			Kind: disdel.Conflict, Code: disdel.CodeElsewhere, Op: "resume job", Job: r.ID,
-			Msg: fmt.Sprintf("job %s ran on %s (--%s); you gave %s", r.ID, was, name, now),
-			Hint: fmt.Sprintf("to go on there: %s; to go on at the new place: add --move",
-				back.Command("disdel", "resume", string(r.ID))),
-		}
+		_, known := ran.Value(flag)
+		return now, said && (known || r.Place != nil)
+	})
+	if !differ {
+		return nil
 	}
-	return nil
+	return &disdel.Error{
+		Kind: disdel.Conflict, Code: disdel.CodeElsewhere, Op: "resume job", Job: r.ID,
+		Msg: fmt.Sprintf("job %s ran on %s (--%s); %s %s", r.ID, cmp.Or(d.Was, "the embedded one"), d.Flag,
+			sayer(c, d.Flag), cmp.Or(d.Now, "the embedded one")),
+		Hint: fmt.Sprintf("to go on there: %s; to go on at the new place: add --move",
+			back(c, ran).Command("disdel", "resume", string(r.ID))),
+	}
 }
 
-func sameAddress(name, a, b string) bool {
-	return a == b || name == "apihost" && addresses.SameServer(a, b)
+// sayer names who gives a flag its value.
+func sayer(c *cli.Context, flag string) string {
+	f, _ := repeatedFlagOf(flag)
+	if said := os.Getenv(f.variable); said != "" && said == fmt.Sprint(c.Value(flag)) {
+		return "the context or " + f.variable + " says"
+	}
+	return "you gave"
+}
+
+// back is the flags that lead to where a job ran. An address that the job did not have is given as empty where this
+// command says one: the environment, a context or this command's own flags would say it again.
+func back(c *cli.Context, ran report.Place) report.Place {
+	out := slices.DeleteFunc(PlaceOf(c), func(o disdel.Option) bool {
+		flag := cmp.Or(partOf[o.Name], o.Name)
+		return slices.Contains(addresses.Places, o.Name) || leaves(c, ran, flag)
+	}).With(ran)
+	for _, flag := range addresses.Places {
+		f, _ := repeatedFlagOf(flag)
+		now, _ := f.shown(c)
+		if _, known := ran.Value(flag); !known && now != "" {
+			out = append(out, disdel.Option{Name: flag})
+		}
+	}
+	return out
 }

@@ -38,6 +38,10 @@ func waitingText(w service.Waiting) string {
 	text := fmt.Sprintf("%s: no sign for %s; behind other actions in OpenWhisk's queue, or still starting: OpenWhisk "+
 		"gives no record of either; of an image that dies at start it tells only after the action's timeout",
 		waitingFor(w.Invocations), w.For.Round(time.Second))
+	if w.Pool > 0 && w.Found > 0 {
+		text += fmt.Sprintf("; doctor found a container pool of %v on %s, which may have shrunk", w.Found,
+			w.FoundAt.Local().Format(time.DateOnly))
+	}
 	if w.Pool > 0 {
 		text += fmt.Sprintf("; with less than %d MB in its container pool they would wait for ever (--pool-memory SIZE "+
 			"tells disdel how much there is)", w.Pool.MB())

@@ -26,6 +26,7 @@ type Submission struct {
 	Beside    int               `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
 	Origin    *disdel.Origin    `json:"origin,omitempty"`
 	FromStart bool              `json:"fromStart,omitempty"` // of a resume: begin anew where no checkpoint is found
+	Move      bool              `json:"move,omitempty"`      // of a resume: go on at the server's place
 	Explain   bool              `json:"explain,omitempty"`   // of an estimate: where the memory goes
 	Admit     bool              `json:"admit,omitempty"`     // of an estimate: whether it would be taken
 	Questions *Questions        `json:"questions,omitempty"` // of an estimate, beside Explain

@@ -250,7 +250,7 @@ func resume(c *call) (int, any, error) {
 	}
 	run, err := c.Service.Resume(c.Context(), service.ResumeRequest{
 		Job: c.PathValue("job"), Sets: s.Sets, Options: s.Options(), Origin: origin,
-		FromStart: s.FromStart,
+		FromStart: s.FromStart, Move: s.Move,
 	})
 	if err != nil {
 		return 0, nil, err

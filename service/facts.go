@@ -1,0 +1,156 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/internal/clusterfacts"
+)
+
+// facts is what was found out about the platform of Config, zeros where nobody has looked.
+func (s *core) facts() clusterfacts.Facts {
+	f, _, err := clusterfacts.Read(s.cfg.Home, s.cfg.OpenWhisk.Host)
+	if err != nil {
+		s.unread.Do(func() { s.log.WithError(err).Warn("what is known of the cluster cannot be read") })
+	}
+	return f
+}
+
+// knownText says which facts a plan with these limits goes by and how old they are, and which ones it leaves out.
+func knownText(f clusterfacts.Facts, limits disdel.PlatformLimits, now time.Time) (out []string) {
+	t := f.Trusted()
+	if limits.PoolFrom == disdel.PoolFound {
+		out = append(out, fmt.Sprintf("the pool has %v: doctor found it %s", limits.Pool, ageText(limits.PoolAt, now)))
+	}
+	if t.PerMinute > 0 {
+		out = append(out, fmt.Sprintf("the namespace may invoke %d times a minute: doctor found it %s", t.PerMinute,
+			ageText(f.At, now)))
+	}
+	if t.Concurrent > 0 {
+		out = append(out, fmt.Sprintf("the namespace may have %d invocations at once: doctor found it %s", t.Concurrent,
+			ageText(f.At, now)))
+	}
+	for _, d := range f.Doubts {
+		if d.Fact == clusterfacts.Pool && (limits.Pool > 0 || f.AtLeast) {
+			continue // it was not to be used
+		}
+		out = append(out, doubtText(f, d))
+	}
+	return out
+}
+
+// doubtText says what is left out of plans, and why.
+func doubtText(f clusterfacts.Facts, d clusterfacts.Doubt) string {
+	what, at := "", f.At
+	switch d.Fact {
+	case clusterfacts.Pool:
+		what, at = fmt.Sprintf("pool of %v", f.Pool), f.PoolFoundAt()
+	case clusterfacts.PerMinute:
+		what = fmt.Sprintf("quota of %d invocations a minute", f.PerMinute)
+	default:
+		what = fmt.Sprintf("quota of %d invocations at once", f.Concurrent)
+	}
+	return fmt.Sprintf("the %s that doctor found on %s is left out: %s; disdel doctor measures it again", what,
+		at.Local().Format(time.DateOnly), d.Why)
+}
+
+// ageText is a date and how long ago that was.
+func ageText(at, now time.Time) string {
+	days := int(now.Sub(at) / (24 * time.Hour))
+	ago := fmt.Sprintf("%d days ago", days)
+	switch {
+	case days < 1:
+		ago = "less than a day ago"
+	case days == 1:
+		ago = "a day ago"
+	}
+	return fmt.Sprintf("on %s (%s)", at.Local().Format(time.DateOnly), ago)
+}
+
+// contradict notes the facts that a job has contradicted, so that later plans leave them out.
+func (s *core) contradict(rec *disdel.Record, refused executor.Refusals) {
+	if s.embedded() || rec == nil {
+		return
+	}
+	for _, d := range contradictions(s.facts(), rec, refused) {
+		d.At = time.Now()
+		if err := clusterfacts.Doubting(s.cfg.Home, s.cfg.OpenWhisk.Host, d); err != nil {
+			s.log.WithError(err).Warn("a fact about the cluster that does not hold could not be noted")
+		}
+	}
+}
+
+// contradictions compares what is known of a cluster with what a job went through there, and with the quotas that
+// OpenWhisk named when it refused requests.
+func contradictions(f clusterfacts.Facts, rec *disdel.Record, refused executor.Refusals) (out []clusterfacts.Doubt) {
+	if f.Pool > 0 && !f.AtLeast {
+		if d, ok := poolContradicted(f.Pool, rec); ok {
+			out = append(out, d)
+		}
+	}
+	for _, q := range []struct {
+		fact       string
+		known, now int
+	}{{clusterfacts.PerMinute, f.PerMinute, refused.PerMinute}, {clusterfacts.Concurrent, f.Concurrent, refused.Concurrent}} {
+		if q.known > 0 && q.now > 0 && q.known != q.now {
+			out = append(out, clusterfacts.Doubt{Fact: q.fact, Why: fmt.Sprintf("OpenWhisk allows %d now", q.now)})
+		}
+	}
+	return out
+}
+
+// poolContradicted looks for an action that the pool should hold and that was never served, and for more memory at once
+// than the pool should hold.
+func poolContradicted(pool disdel.Bytes, rec *disdel.Record) (clusterfacts.Doubt, bool) {
+	for i := range rec.Activations {
+		a := &rec.Activations[i]
+		if a.FailureCode() == disdel.CodeNeverServed && a.Limits.Memory <= pool {
+			return clusterfacts.Doubt{
+				Fact: clusterfacts.Pool,
+				Why:  fmt.Sprintf("an action of %v of %s waited in the queue and was never served", a.Limits.Memory, rec.ID),
+			}, true
+		}
+	}
+	if most := mostAtOnce(rec.Activations); most > pool {
+		return clusterfacts.Doubt{
+			Fact: clusterfacts.Pool, Why: fmt.Sprintf("%v of containers of %s ran at once", most, rec.ID),
+		}, true
+	}
+	return clusterfacts.Doubt{}, false
+}
+
+// clocksDiffer is how far the clocks of a cluster's machines may be apart. An activation that ended less than that after
+// another one began need not have run at the same time.
+const clocksDiffer = 100 * time.Millisecond
+
+// mostAtOnce is the most memory that containers of activations had at any one time.
+func mostAtOnce(list []disdel.Activation) (most disdel.Bytes) {
+	type change struct {
+		at     time.Time
+		memory disdel.Bytes
+	}
+	var changes []change
+	for i := range list {
+		a := &list[i]
+		end := a.End.Add(-clocksDiffer)
+		if a.Start.IsZero() || !end.After(a.Start) {
+			continue
+		}
+		changes = append(changes, change{a.Start, a.Limits.Memory}, change{end, -a.Limits.Memory})
+	}
+	slices.SortFunc(changes, func(a, b change) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return int(a.memory - b.memory) // what ends makes room first
+	})
+	now := disdel.Bytes(0)
+	for _, c := range changes {
+		now += c.memory
+		most = max(most, now)
+	}
+	return most
+}
