@@ -116,3 +116,41 @@ func TestTimeIntervalsHoldUnderDrawnLoad(t *testing.T) {
 		t.Errorf("intervals are as wide as %.2f times their lower end in the median", m)
 	}
 }
+
+// A second job of a kind is not refused for other programs' load: it has to be allowed no more than its twin cost.
+func TestABusyMachineRefusesNoTwin(t *testing.T) {
+	for seed := range uint64(200) {
+		lot := rand.New(rand.NewPCG(seed, 12))
+		m := &timedMachine{random: lot}
+		w := lenetWork
+		w.workers, w.epoch, w.rate = 1+lot.IntN(4), 1+lot.IntN(5), w.rate*(0.5+4*lot.Float64())
+		twin := m.beside(w, drawnLoad{}, lot.IntN(2) == 0)
+		f := TimingOf(m.input(w, 10*lot.Float64(), []disdel.Record{twin})).Forecast
+		for _, goal := range []bool{false, true} {
+			if least := f.LeastCost(goal); least > twin.ByUse() {
+				t.Fatalf("seed %d: the job is held to %.3g GB-s, its twin cost %.3g", seed, least, twin.ByUse())
+			}
+		}
+	}
+}
+
+// A forecast says that the machine is busy and by how much that slows the job down, or neither.
+func TestAForecastSaysHowBusyTheMachineIs(t *testing.T) {
+	m := &timedMachine{random: rand.New(rand.NewPCG(1, 13))}
+	w := lenetWork
+	past := []disdel.Record{m.beside(w, drawnLoad{}, true)}
+	if note := TimingOf(m.input(w, 0, past)).Forecast.Note; note != "" {
+		t.Errorf("on a quiet machine: %q", note)
+	}
+	for _, busy := range []float64{2, 4, 6, 12} {
+		quiet, f := TimingOf(m.input(w, 0, past)).Forecast, TimingOf(m.input(w, busy, past)).Forecast
+		var threads, processors int
+		var slower float64
+		_, err := fmt.Sscanf(f.Note, "the machine is busy: %d threads of other programs want its %d processors. The job "+
+			"takes about %f times as long as without them", &threads, &processors, &slower)
+		want := f.Duration.Likely.Seconds() / quiet.Duration.Likely.Seconds()
+		if err != nil || threads != int(busy) || processors != 2 || math.Abs(slower/want-1) > 0.1 {
+			t.Errorf("%q: %v, want %.1f times", f.Note, err, want)
+		}
+	}
+}
