@@ -68,6 +68,8 @@ type Activation struct {
 	// DevicePeak is what it held of an accelerator's memory, with its context as far as that is known; 0: nothing, or
 	// unknown.
 	DevicePeak Bytes `json:"devicePeakBytes,omitempty"`
+	// Slowdown is how many times as long its threads took because they waited for processors; 0: unknown.
+	Slowdown float64 `json:"slowdown,omitempty"`
 }
 
 // Beat is one heartbeat of a running action.
@@ -310,9 +312,11 @@ type Usage struct {
 	Phases map[string]Millis `json:"phasesMs"`              // load, fetch, compute, push
 	Warm   bool              `json:"warm"`                  // the process had run before
 	// the path of the engine's kernels, as avx512; "": nothing was computed, or by an older runtime
-	Kernels string      `json:"kernels,omitempty"`
-	Found   int         `json:"processors,omitempty"` // that the container may use; 0: an older runtime
-	Steps   *StepCourse `json:"steps,omitempty"`      // of a worker that exchanges after each
+	Kernels string `json:"kernels,omitempty"`
+	Found   int    `json:"processors,omitempty"` // that the container may use; 0: an older runtime
+	// Slowdown is how many times as long its threads took because they waited for processors; 0: unknown.
+	Slowdown float64     `json:"slowdown,omitempty"`
+	Steps    *StepCourse `json:"steps,omitempty"` // of a worker that exchanges after each
 }
 
 // AggregateRequest is the parameter of an aggregate action: reduce Members to their mean. Without any, what an earlier

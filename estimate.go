@@ -153,6 +153,9 @@ type Forecast struct {
 	Used     Interval[float64] `json:"usedGBs,omitzero"` // by use; zero in records of earlier versions
 	Source   Source            `json:"source"`           // SourceHistory, SourceSimilar, SourceProbe or SourceOwn
 	Samples  int               `json:"samples"`          // measured activations behind it
+	// Quiet is the cost by use in GB-s if no other program wanted the processors, or that of an earlier job of the same
+	// plan, whichever is less; 0 in records of earlier versions.
+	Quiet float64 `json:"quietGBs,omitempty"`
 	// of the same network and data whose whole durations it was corrected by
 	Jobs int `json:"jobs,omitempty"`
 	// jobs of just this shape are among them; else it is extrapolated
@@ -168,6 +171,20 @@ func (f *Forecast) ByUse() Interval[float64] {
 		return f.Used
 	}
 	return f.Cost
+}
+
+// LeastCost is the cost by use in GB-s that a job has to be allowed to start. Other programs' load is not in it: that
+// may end, and a job of the same plan may have cost no more. A job with a goal may come to it long before its end.
+func (f *Forecast) LeastCost(goal bool) float64 {
+	c := f.ByUse()
+	least := c.Likely
+	if f.Quiet > 0 {
+		least = min(least, f.Quiet)
+	}
+	if goal {
+		least = min(least, c.Low)
+	}
+	return least
 }
 
 // Plan is how a job will run: what each action gets and how updates flow up the tree.

@@ -85,7 +85,9 @@ func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, 
 				Hint: "check that the controller and the action image are of the same version",
 			}
 		}
-		c := &call{host: h, warm: h.warm, phases: map[string]disdel.Millis{}}
+		c := &call{
+			host: h, warm: h.warm, phases: map[string]disdel.Millis{}, began: readProcessorTime(ownThreads),
+		}
 		h.warm = true
 		res, err := task(ctx, c, req)
 		if err != nil {
@@ -115,6 +117,7 @@ type call struct {
 	phases map[string]disdel.Millis
 	path   string       // of the engine's kernels
 	device disdel.Bytes // of an accelerator, that the engine holds
+	began  processorTime
 }
 
 // computes tells the call its engine.
@@ -134,6 +137,7 @@ func (c *call) usage() disdel.Usage {
 	_, peak := c.host.probe()
 	return disdel.Usage{
 		Peak: peak, Device: c.device, Phases: c.phases, Warm: c.warm, Found: c.host.found, Kernels: c.path,
+		Slowdown: readProcessorTime(ownThreads).slowdownSince(c.began),
 	}
 }
 

@@ -8,10 +8,11 @@ import (
 
 // correction is how far sums of parts were from what whole jobs took, and how uncertain the next one is.
 type correction struct {
-	factor   float64 // the likely duration over the sum
-	width    float64 // the likely duration times and over this is the interval
-	jobs     int     // whole jobs behind it
-	measured bool    // of just the plan's shape, some of them
+	factor float64 // the likely duration over the sum
+	// The interval is from the likely duration over low to the likely duration times high.
+	low, high float64
+	jobs      int  // whole jobs behind it
+	measured  bool // of just the plan's shape, some of them
 }
 
 // How sure the correction is, in units of a job of just the plan's shape.
@@ -24,8 +25,15 @@ const (
 // What adds to the spread of the logarithm, beside what was measured.
 const (
 	leastJitter  = 0.08 // s: what a job's processes wait for whatever the work is
-	busyDoubt    = 0.15 // of what other programs make of it: they may end, and more may come
 	strangeDoubt = 0.05 // for each doubling of the nearest earlier job's time
+	shapeDoubt   = 0.12 // for each doubling between the nearest earlier job's shape and the plan's
+)
+
+// The spread of whole jobs of one network and data, before any are compared: the deviation of the logarithm, and how
+// many jobs it counts for. Both are from the forecasts of jobs that `make bench-estimator` draws.
+const (
+	wholePrior  = 0.12
+	wholeWeight = 10
 )
 
 // gauge is a measure of whole jobs: what a record says that one came to, and what a pool expects of it.
@@ -50,10 +58,10 @@ func (w *pool) correction(in TimingInput, sum float64) correction {
 func (w *pool) compare(in TimingInput, sum float64, by gauge) correction {
 	c := correction{factor: 1}
 	var logs, weights []float64
-	nearest := math.Inf(1)
+	nearest, nearestShape := math.Inf(1), math.Inf(1)
 	for i, r := range w.jobs {
 		own, ok := asPlanned(in, r)
-		if !ok || !w.same {
+		if !ok {
 			continue
 		}
 		expected, took := by.expected(own, r.Plan.Legs), by.took(r)
@@ -62,30 +70,46 @@ func (w *pool) compare(in TimingInput, sum float64, by gauge) correction {
 		}
 		length := math.Abs(math.Log2(expected / sum))
 		shape := farOff(in, own)
-		load := math.Abs(math.Log2(slowdown(in.Plan, disdel.TaskTrain) / slowdown(r.Plan, disdel.TaskTrain)))
+		load := math.Abs(math.Log2(in.slowdown(disdel.TaskTrain) / own.slowdown(disdel.TaskTrain)))
 		d := shape + length/4 + load
 		logs = append(logs, math.Log(took/expected))
 		weights = append(weights, math.Exp2(-float64(i)/fadedAfter)/(1/ownWeight+d*d))
-		nearest = min(nearest, length)
-		c.measured = c.measured || shape == 0
+		nearest, nearestShape = min(nearest, length), min(nearestShape, shape)
+		c.measured = c.measured || shape == 0 && sameData(in, r)
 	}
 	c.jobs = len(logs)
 	mean, variance, count := weighed(logs, weights)
 	c.factor = math.Exp(mean)
-	sigma := math.Sqrt((priorWeight*w.group.prior*w.group.prior + count*variance) / (priorWeight + count))
-	doubts := []float64{
-		leastJitter / max(by.seconds*c.factor, leastDuration),
-		busyDoubt * math.Log(slowdown(in.Plan, disdel.TaskTrain)),
-	}
+	prior, weight := w.group.prior, float64(priorWeight)
 	if c.jobs > 0 {
-		doubts = append(doubts, strangeDoubt*nearest)
+		prior, weight = wholePrior, wholeWeight
 	}
-	for _, doubt := range doubts {
-		sigma = math.Hypot(sigma, doubt)
+	sigma := math.Sqrt((weight*prior*prior + count*variance) / (weight + count))
+	sigma = math.Hypot(sigma, leastJitter/max(by.seconds*c.factor, leastDuration))
+	if c.jobs > 0 {
+		sigma = math.Hypot(sigma, math.Hypot(strangeDoubt*nearest, shapeDoubt*nearestShape))
 	}
 	count = max(1, count)
-	c.width = min(mostFactor, math.Exp(student(oneInTwenty, priorWeight+count-1)*sigma*math.Sqrt(1+1/count)))
+	off := student(oneInTwenty, weight+count-1) * sigma * math.Sqrt(1+1/count)
+	c.low = min(mostFactor, math.Exp(math.Hypot(off, oneInTwenty*w.load.less)))
+	c.high = min(mostFactor, math.Exp(math.Hypot(off, oneInTwenty*w.load.more)))
 	return c
+}
+
+// width is one factor for both ends.
+func (c correction) width() float64 { return math.Sqrt(c.low * c.high) }
+
+// cheapestTwin is the least cost by use of an earlier job of the same plan; +Inf where there is none.
+func (w *pool) cheapestTwin(in TimingInput) float64 {
+	least := math.Inf(1)
+	for _, r := range w.jobs {
+		own, ok := asPlanned(in, r)
+		if ok && farOff(in, own) == 0 && sameData(in, r) && r.Plan.Rounds == in.Plan.Rounds &&
+			r.Job.Training.Epochs == in.Job.Training.Epochs && len(r.Rounds) == r.Plan.Rounds {
+			least = min(least, r.ByUse())
+		}
+	}
+	return least
 }
 
 // weighed is the mean of logarithms, drawn towards none by the sum as it is, their variance, and how many equal ones
@@ -118,6 +142,7 @@ func asPlanned(in TimingInput, r *disdel.Record) (TimingInput, bool) {
 		return in, false
 	}
 	own := TimingInput{Plan: r.Plan, Job: r.Job, Data: r.Data, Work: in.Work}
+	own.slow, _ = slowdownsOf(r)
 	if ran := len(r.Rounds); ran < r.Plan.Rounds { // stopped early
 		own.Job.Training.Epochs = max(1, r.Job.Training.Epochs*ran/r.Plan.Rounds)
 		own.Plan.Rounds = ran

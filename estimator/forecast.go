@@ -26,11 +26,13 @@ func (t *timer) forecast() {
 		seconds = least
 	}
 	held := committed(p)
-	low, high := seconds/c.width, seconds*c.width
+	low, high := seconds/c.low, seconds*c.high
 	use := pool.use(t.in, t.out.Legs)
 	by := pool.compare(t.in, use, gauge{(*disdel.Record).ByUse, pool.use, whole.total()})
 	use *= by.factor
-	lowUse, highUse := use/by.width, use*by.width
+	quiet := t.in
+	quiet.slow = alone(p)
+	lowUse, highUse := use/by.low, use*by.high
 	if stop := t.in.Job.Training.Stop(); stop != nil {
 		low /= float64(max(1, p.Rounds))
 		lowUse /= float64(max(1, p.Rounds))
@@ -40,20 +42,24 @@ func (t *timer) forecast() {
 		Duration: disdel.Interval[disdel.Millis]{Low: millisOf(low), Likely: millisOf(seconds), High: millisOf(high)},
 		Cost:     disdel.Interval[float64]{Low: low * held, Likely: seconds * held, High: high * held},
 		Used:     disdel.Interval[float64]{Low: lowUse, Likely: use, High: highUse},
+		Quiet:    min(pool.use(quiet, t.out.Legs)*by.factor, pool.cheapestTwin(t.in)),
 		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].whole.samples,
-		Jobs: c.jobs, Measured: c.measured, Note: busyNote(p.Platform),
+		Jobs: c.jobs, Measured: c.measured, Note: t.busyNote(whole.total() / pool.sum(quiet, t.out.Legs).total()),
 	}
-	t.out.Forecast.Goal = t.goal(takes{seconds, c.width, held, use / max(seconds, leastDuration)})
+	t.out.Forecast.Goal = t.goal(takes{seconds, c.width(), held, use / max(seconds, leastDuration)})
 }
 
-// busyNote says that other programs use the machine, "" where they do not.
-func busyNote(p disdel.PlatformLimits) string {
-	if p.Processors == 0 || p.Busy < 1 {
+// leastSlower is the least slowdown that is worth a word.
+const leastSlower = 1.1
+
+// busyNote says that other programs use the machine and by how much they slow the job down, "" where they do not.
+func (t *timer) busyNote(slower float64) string {
+	p := t.in.Plan.Platform
+	if p.Processors == 0 || p.Busy < 1 || slower < leastSlower {
 		return ""
 	}
-	return fmt.Sprintf("the machine is busy: %.0f threads of other programs want its %s; times are less certain than "+
-		"usual",
-		p.Busy, plural(p.Processors, "processor"))
+	return fmt.Sprintf("the machine is busy: %.0f threads of other programs want its %s. The job takes about %.1f times "+
+		"as long as without them", p.Busy, plural(p.Processors, "processor"), slower)
 }
 
 // quota is the least time that the platform's invocations a minute allow for all of them, s.

@@ -13,6 +13,7 @@ import (
 const (
 	goalDraws    = 400
 	goalPatience = 4
+	goalSteps    = 2000  // evaluations that a course is followed for
 	goalSpread   = 1.645 // deviations from the likely value to the end of a nine-in-ten interval
 )
 
@@ -54,18 +55,23 @@ func (h *heldGoal) epochs() disdel.Interval[float64] {
 	lot := rand.New(rand.NewPCG(31, uint64(goalDraws)))
 	all := make([]float64, goalDraws)
 	for i := range all {
-		all[i] = h.course(lot)
+		all[i], _ = h.course(lot)
 	}
 	slices.Sort(all)
 	return disdel.Interval[float64]{Low: all[goalDraws/20], Likely: all[goalDraws/2], High: all[goalDraws-1-goalDraws/20]}
 }
 
-// course draws one.
-func (h *heldGoal) course(lot *rand.Rand) float64 {
+// course draws one: the epoch at which the goal has held often enough, and how many evaluations it was followed for. A
+// goal that is farther away than goalSteps evaluations holds as soon as the curve has come to it, since the noise of a
+// single evaluation is nothing beside such a distance.
+func (h *heldGoal) course(lot *rand.Rand) (epoch float64, evaluations int) {
 	crossing := h.drawCrossing(lot.NormFloat64())
 	most := goalPatience*max(h.done, h.crossing.Likely) + 10*h.step
-	held, x := h.held, h.done
-	for held < disdel.GoalHeld && x < most {
+	held, x, n := h.held, h.done, 0
+	for ; held < disdel.GoalHeld && x < most; n++ {
+		if n == goalSteps {
+			return max(x, min(most, crossing+(disdel.GoalHeld-1)*h.step)), n
+		}
 		x += h.step
 		if h.holds(x, crossing, 1+h.noise*lot.NormFloat64()) {
 			held++
@@ -73,7 +79,7 @@ func (h *heldGoal) course(lot *rand.Rand) float64 {
 			held = 0
 		}
 	}
-	return x
+	return x, n
 }
 
 // drawCrossing is when a course's curve comes to the target, so many deviations from the likely epoch.

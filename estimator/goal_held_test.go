@@ -75,3 +75,29 @@ func TestEvaluationsThatHeldCount(t *testing.T) {
 		}
 	}
 }
+
+// A loss that hardly falls any more comes to its goal after millions of epochs. The forecast does not go through all of
+// them, and says so many.
+func TestAFarGoalIsForecastInFewSteps(t *testing.T) {
+	const target = 0.5
+	for seed := range uint64(20) {
+		lot := rand.New(rand.NewPCG(seed, 3))
+		curve := LossCurve{Floor: 0.1, Rate: math.Pow(10, -6+2*lot.Float64())}
+		curve.Start = 1 / (target*(1.001+lot.Float64()) - curve.Floor)
+		likely := curve.Reaches(target)
+		c := Convergence{Curve: curve, Epochs: disdel.Interval[float64]{Low: likely / 2, Likely: likely, High: likely * 2}}
+		var points []LossPoint
+		for e := range 12 {
+			points = append(points, LossPoint{float64(e + 1), curve.At(float64(e+1)) * (1 + 1e-3*lot.NormFloat64())})
+		}
+		h := newHeldGoal(points, 1, target, c)
+		for range 50 {
+			if _, n := h.course(lot); n > goalSteps {
+				t.Fatalf("seed %d: %d evaluations in one course", seed, n)
+			}
+		}
+		if e := h.epochs(); likely > 10*goalSteps && math.Abs(math.Log(e.Likely/likely)) > 0.1 {
+			t.Errorf("seed %d: likely after %g epochs, want %g", seed, e.Likely, likely)
+		}
+	}
+}

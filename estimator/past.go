@@ -67,7 +67,7 @@ type timeScale struct {
 	work    float64 // multiply-accumulates of a sample; for an aggregation bytes of an update
 	threads float64 // that compute
 	crowd   float64 // processes that share a processor
-	busy    float64 // other programs' part in what everything takes
+	busy    float64 // times as long as alone that other programs make everything take
 	units   int     // rows or updates of an activation of the plan
 	near    bool    // the same network in the same shape
 	load    float64 // bytes of a shard
@@ -77,7 +77,7 @@ type timeScale struct {
 // scaleOf tells false where the past job's work is not comparable.
 func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, bool) {
 	s := timeScale{work: 1, units: units(in.Plan, in.Plan.WorkerBatch(&in.Job), in.Data, task), near: sameNetwork(in, r) &&
-		sameShape(in, r), threads: 1, crowd: 1, load: 1, weights: 1, busy: slowdown(in.Plan, task) / slowdown(r.Plan, task)}
+		sameShape(in, r), threads: 1, crowd: 1, load: 1, weights: 1, busy: in.slowdown(task)}
 	if now, then := shardBytes(in.Plan, in.Data), shardBytes(r.Plan, r.Data); now > 0 && then > 0 {
 		s.load = max(now, leastLoad) / max(then, leastLoad)
 	}
@@ -248,10 +248,10 @@ func (s timeScale) sample(r *disdel.Record, a disdel.Activation, seconds float64
 	if !known {
 		grows = max(0, seconds-a.InitTime.Seconds())
 	}
-	rest := max(0, seconds-grows-load-fetch-push)
+	rest, busy := max(0, seconds-grows-load-fetch-push), s.busy/measuredSlowdown(r.Plan, &a)
 	return timeSample{
-		job: r.ID, cold: a.Cold, fixed: (rest + load*s.load + (fetch+push)*s.weights) * s.crowd * s.busy,
-		each: grows / float64(max(1, n)) * s.work * s.threads * s.busy,
+		job: r.ID, cold: a.Cold, fixed: (rest + load*s.load + (fetch+push)*s.weights) * s.crowd * busy,
+		each: grows / float64(max(1, n)) * s.work * s.threads * busy,
 	}
 }
 

@@ -8,11 +8,13 @@ import (
 )
 
 // pool is the earlier jobs that a forecast is made of: those of the same network and data in whatever shape, so that
-// forecasts of several shapes come from one model; where there are none, those that the timeouts are made of.
+// forecasts of several shapes come from one model; where there are none, those of the same network. Without any, a
+// forecast is made of what the timeouts are made of.
 type pool struct {
 	jobs  []*disdel.Record // newest first
 	group timeGroup        // the nearest that any of them is in
-	same  bool             // they are of the same network and data: their whole durations can be compared with the plan's
+
+	load loadForecast // of the job to come
 
 	between, outside float64
 	gapsKnown        bool
@@ -23,11 +25,10 @@ type pool struct {
 const mostJobs = 24
 
 func (t *timer) pool() *pool {
-	w := &pool{group: t.all[disdel.TaskTrain].group, fallback: t.all}
+	w := &pool{group: t.all[disdel.TaskTrain].group, fallback: t.all, load: t.load}
 	fits := func(r *disdel.Record) bool { return sameNetwork(t.in, r) && sameData(t.in, r) }
-	if w.same = slices.ContainsFunc(t.in.Past,
-		func(r disdel.Record) bool { return t.comparable(&r) && fits(&r) }); !w.same {
-		return w
+	if !slices.ContainsFunc(t.in.Past, func(r disdel.Record) bool { return t.comparable(&r) && fits(&r) }) {
+		fits = func(r *disdel.Record) bool { return sameNetwork(t.in, r) }
 	}
 	for i := range t.in.Past {
 		if r := &t.in.Past[i]; len(w.jobs) < mostJobs && t.comparable(r) && fits(r) {

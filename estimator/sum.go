@@ -36,7 +36,7 @@ func (w *pool) sum(in TimingInput, legs int) parts {
 	out.aggregate = aggregations(p, all, rounds)
 	out.evaluate = evaluations(in, all, int(rounds))
 	between, outside := w.gaps()
-	busy := slowdown(p, disdel.TaskAggregate)
+	busy := in.slowdown(disdel.TaskAggregate)
 	out.between, out.outside = rounds*between*busy, outside*busy
 	return out
 }
@@ -134,7 +134,7 @@ func (w *pool) gaps() (between, outside float64) {
 		if r.Status != disdel.StatusSucceeded || len(r.Rounds) == 0 || r.Resumes > 0 {
 			continue
 		}
-		busy := slowdown(r.Plan, disdel.TaskAggregate)
+		busy := recordSlowdown(r, disdel.TaskAggregate)
 		ran := busyByRound(r)
 		rest, sum, counted := r.Phases.Total.Seconds(), 0.0, 0.0
 		for _, round := range r.Rounds {

@@ -31,6 +31,8 @@ type TimingInput struct {
 	Data disdel.DataInfo
 	Work int64 // multiply-accumulates of one sample forwards; 0: unknown
 	Rate *Rate // of a probe; nil: none was made
+
+	slow slowdowns // by other programs; nil: what the load was when Plan was made
 }
 
 // Rate is a measured speed of training.
@@ -69,9 +71,10 @@ type known struct {
 // a bound that one activation in a hundred would pass, by Student's t over the logarithms of the measured durations,
 // and never tight. A job file's own timeout takes the place of all that. It is pure.
 func TimingOf(in TimingInput) Timing {
-	t := timer{in: in, all: map[disdel.Task]known{}}
+	t := timer{in: in, all: map[disdel.Task]known{}, load: loadOf(in)}
+	t.in.slow = t.load.slowdowns(in.Plan)
 	for _, a := range in.Plan.Actions {
-		if k, ok := know(in, a.Task); ok {
+		if k, ok := know(t.in, a.Task); ok {
 			t.all[a.Task] = k
 		}
 	}
@@ -85,9 +88,10 @@ func TimingOf(in TimingInput) Timing {
 }
 
 type timer struct {
-	in  TimingInput
-	all map[disdel.Task]known
-	out Timing
+	in   TimingInput
+	load loadForecast
+	all  map[disdel.Task]known
+	out  Timing
 }
 
 func (t *timer) because(format string, args ...any) {

@@ -55,7 +55,7 @@ func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classi
 	}
 	if json.Unmarshal(r.Result, &own) == nil { // an error may stand there instead
 		c.a.Peak, c.a.Phases = max(c.a.Peak, own.Usage.Peak), own.Usage.Phases
-		c.a.DevicePeak = own.Usage.Device
+		c.a.DevicePeak, c.a.Slowdown = own.Usage.Device, own.Usage.Slowdown
 	}
 	for _, b := range beats {
 		c.a.Peak, c.a.DevicePeak = max(c.a.Peak, b.Peak, b.Resident), max(c.a.DevicePeak, b.Device)

@@ -56,7 +56,7 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 	left, epochs := float64(in.Goal.Deadline), in.Goal.Epochs
 	if left > 0 && epochs > 0 && s.rows > 0 {
 		each := autoSpare * left / epochs / s.rows * 1000 // that 1,000 rows may take
-		intime := slices.DeleteFunc(slices.Clone(all), func(t timed) bool { return t.time > each })
+		intime := slices.DeleteFunc(s.worthwhile(all), func(t timed) bool { return t.time > each })
 		if len(intime) > 0 {
 			return slices.MinFunc(intime, by(func(t timed) float64 { return t.time * float64(t.workers) }))
 		}

@@ -16,8 +16,8 @@ func RoundedUp(cost float64) string {
 	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
 }
 
-// CheckBudget refuses a plan whose likely cost by use, or the least that it can cost, is above what the job may
-// (OverLimit). What nothing is known of passes: the job is watched while it runs.
+// CheckBudget refuses a plan whose cost by use on a quiet machine, or the least that it can cost, is above what the job
+// may (OverLimit). What nothing is known of passes: the job is watched while it runs.
 func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	most, field := job.Budget()
 	if most <= 0 {
@@ -26,7 +26,7 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	text, enough := "", 0.0
 	least := leastCost(plan)
 	switch f := plan.Forecast; {
-	case f != nil && expected(job, f) > most:
+	case f != nil && f.LeastCost(job.Training.Goal != nil) > most:
 		c := f.ByUse()
 		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", c.Likely, c.Low, c.High, f.Source)
 		enough = c.High
@@ -41,15 +41,6 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 		Msg:  fmt.Sprintf("%s, and %s is %.4g GB-s", text, field, most),
 		Hint: fmt.Sprintf("--set %s=%sGB-s, or fewer training.epochs", field, RoundedUp(enough)),
 	}
-}
-
-// expected is what a job that is forecast so has to cost at the least to be refused: the likely cost of all its epochs.
-// One with a goal may come to it long before, and nobody knows when.
-func expected(job disdel.Job, f *disdel.Forecast) float64 {
-	if job.Training.Goal != nil {
-		return f.ByUse().Low
-	}
-	return f.ByUse().Likely
 }
 
 // leastCost is the cost by use with every activation as short as OpenWhisk counts: what no job can be below.

@@ -32,7 +32,7 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 			"all of a round would take %v", wave, whole.Lacks(round.Room()))
 	}
 	if f := plan.Forecast; f != nil {
-		d.Takes, d.Cost = f.Duration, f.ByUse().Likely
+		d.Takes, d.Cost = f.Duration, f.LeastCost(false)
 	} else {
 		d.Takes = longest(plan)
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -20,15 +21,28 @@ import (
 )
 
 // forecastJobs is how many jobs' times are held against their forecasts, half of them beside other programs' load.
-const forecastJobs = 40
+const forecastJobs = 60
 
 // forecastKinds is how many networks with a data set each they are of.
 const forecastKinds = 6
 
-// beside is a job and how many threads of other programs run beside it.
+// loadCourse is when other programs' load is there.
+type loadCourse int
+
+// Half of the loads are there from before the plan to the end of the job. The others begin or end in mid-job, which no
+// plan can know.
+const (
+	loadThroughout loadCourse = iota
+	loadBegins
+	loadEnds
+)
+
+// beside is a job and the load of other programs beside it.
 type beside struct {
-	trial trial
-	load  int
+	trial   trial
+	threads int // of other programs
+	course  loadCourse
+	change  time.Duration // after its submission, at which load begins or ends
 }
 
 // forecastSuite is one job of every kind, from which the forecasts of the others come, and then jobs of these kinds in
@@ -52,7 +66,9 @@ func forecastSuite(seed uint64) (first []trial, later []beside) {
 		}
 		job := beside{trial: t}
 		if i%2 == 1 {
-			job.load = 1 + random.IntN(3*runtime.NumCPU())
+			job.threads = 1 + random.IntN(3*runtime.NumCPU())
+			job.course = []loadCourse{loadThroughout, loadThroughout, loadBegins, loadEnds}[i/2%4]
+			job.change = time.Duration((0.2 + 1.8*random.Float64()) * float64(time.Second))
 		}
 		later = append(later, job)
 	}
@@ -87,20 +103,21 @@ func shaped(k timedNetwork, all, workers, batch, epochs int) trial {
 }
 
 // forecastsPart runs the suite, every job with the records of all before, as the program plans it.
-func forecastsPart(ctx context.Context, program string, seed uint64) (err error) {
-	r, err := newRig(ctx, program, relaxLimits)
+func forecastsPart(ctx context.Context, s subject) (err error) {
+	r, err := newRig(ctx, s.program, relaxLimits)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	first, later := forecastSuite(seed)
+	first, later := forecastSuite(s.seed)
 	var past []disdel.Record
 	add := func(job beside) error {
 		rec, err := r.submitBeside(ctx, job, past)
 		if err == nil {
 			past = append([]disdel.Record{*rec}, past...)
-			fmt.Fprintf(os.Stderr, "load %d, %.1f threads seen, ", job.load, rec.Plan.Platform.Busy)
+			fmt.Fprintf(os.Stderr, "%v, %.1f threads seen, ", job.load(), rec.Plan.Platform.Busy)
 			tellTime(job.trial, rec)
+			err = keep(s.records, rec)
 		}
 		return err
 	}
@@ -114,7 +131,7 @@ func forecastsPart(ctx context.Context, program string, seed uint64) (err error)
 		if err := add(job); err != nil {
 			return err
 		}
-		if job.load == 0 {
+		if job.threads == 0 {
 			quiet = append(quiet, past[0])
 		} else {
 			loaded = append(loaded, past[0])
@@ -128,11 +145,13 @@ func forecastsPart(ctx context.Context, program string, seed uint64) (err error)
 
 // submitBeside runs a trial while other programs want the processors.
 func (r *rig) submitBeside(ctx context.Context, job beside, past []disdel.Record) (*disdel.Record, error) {
-	stop, err := burn(job.load)
-	if err != nil {
-		return nil, err
+	load := &burner{threads: job.threads}
+	defer load.stop()
+	if job.course != loadBegins {
+		if err := load.start(); err != nil {
+			return nil, err
+		}
 	}
-	defer stop()
 	resolved, err := r.resolve(ctx, job.trial)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", job.trial, err)
@@ -146,24 +165,69 @@ func (r *rig) submitBeside(ctx context.Context, job beside, past []disdel.Record
 	}
 	spec := r.spec(job.trial, resolved, plan)
 	spec.Threads = plan.Threads
+	defer job.changes(load).Stop()
 	return r.execute(ctx, r.run, spec, resolved.Data)
 }
 
-// burn starts a program that keeps so many threads busy, and returns what ends it.
-func burn(threads int) (stop func(), err error) {
-	if threads == 0 {
-		return func() {}, nil
+// changes starts or ends the load when its time has come.
+func (b beside) changes(load *burner) *time.Timer {
+	change := map[loadCourse]func(){
+		loadThroughout: func() {}, loadBegins: func() { _ = load.start() }, loadEnds: load.stop,
+	}[b.course]
+	return time.AfterFunc(b.change, change)
+}
+
+// load is what standard error says of the load beside a job.
+func (b beside) load() string {
+	switch {
+	case b.threads == 0:
+		return "no load"
+	case b.course == loadBegins:
+		return fmt.Sprintf("load %d after %.1f s", b.threads, b.change.Seconds())
+	case b.course == loadEnds:
+		return fmt.Sprintf("load %d for %.1f s", b.threads, b.change.Seconds())
+	default:
+		return fmt.Sprintf("load %d", b.threads)
+	}
+}
+
+// burner is a program that keeps threads busy.
+type burner struct {
+	threads int
+	mu      sync.Mutex
+	program *exec.Cmd // guarded by mu; nil: it does not run
+}
+
+// start starts the program, and returns when its threads run.
+func (b *burner) start() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.threads == 0 {
+		return nil
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := exec.Command(self, "-burn", strconv.Itoa(threads))
+	c := exec.Command(self, "-burn", strconv.Itoa(b.threads))
 	if err := c.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	time.Sleep(200 * time.Millisecond) // until its threads run
-	return func() { _ = c.Process.Kill(); _ = c.Wait() }, nil
+	b.program = c
+	time.Sleep(200 * time.Millisecond)
+	return nil
+}
+
+// stop ends the program, if it runs. It is not started again.
+func (b *burner) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.threads = 0
+	if b.program != nil {
+		_ = b.program.Process.Kill()
+		_ = b.program.Wait()
+		b.program = nil
+	}
 }
 
 // burning never returns.
@@ -183,16 +247,24 @@ func burning(threads int) {
 	}
 }
 
+// printForecasts prints how forecasts compare with what jobs took. A job that failed was not within its interval, and a
+// forecast whose lower end is 0 has an interval without bounds.
 func printForecasts(of string, records []disdel.Record) {
 	inside, errors := forecasts(records)
-	figure("time_"+of+"jobs", float64(len(errors)), "jobs")
+	figure("time_"+of+"jobs", float64(len(records)), "jobs")
 	figure("time_"+of+"inside_interval", inside, "share")
 	figure("time_"+of+"error_median_pct", quantile(errors, 0.5), "%")
-	var widths []float64
+	figure("time_"+of+"high_over_low_median", quantile(widths(records), 0.5), "ratio")
+}
+
+// widths are the upper ends of the jobs' intervals over their lower ends; +Inf where nothing bounds them.
+func widths(records []disdel.Record) (out []float64) {
 	for _, r := range records {
+		width := math.Inf(1)
 		if f := r.Plan.Forecast; f != nil && f.Duration.Low > 0 {
-			widths = append(widths, f.Duration.High.Seconds()/f.Duration.Low.Seconds())
+			width = f.Duration.High.Seconds() / f.Duration.Low.Seconds()
 		}
+		out = append(out, width)
 	}
-	figure("time_"+of+"high_over_low_median", quantile(widths, 0.5), "ratio")
+	return out
 }

@@ -22,7 +22,7 @@ func main() {
 	what := flag.String("parts", "generated,defaults,forecasts",
 		"what to measure, of generated, defaults, forecasts, memory, timeouts, headline, advice and calibration (of -records)")
 	seed := flag.Uint64("seed", 1, "of the jobs of the parts generated, defaults and forecasts")
-	records := flag.String("records", "", "append the records of memory trials to this file, a line of JSON each")
+	records := flag.String("records", "", "append the records of trials to this file, a line of JSON each")
 	threads := flag.Int("burn", 0, "only keep so many threads busy")
 	flag.Parse()
 	if *threads > 0 {
@@ -60,7 +60,7 @@ func parts() map[string]func(context.Context, subject) error {
 			return drawnPart(ctx, s, "_at_defaults", least, generate(s.seed, generatedJobs))
 		},
 		"timeouts":    func(ctx context.Context, s subject) error { return timeouts(ctx, s.program, s.only) },
-		"forecasts":   func(ctx context.Context, s subject) error { return forecastsPart(ctx, s.program, s.seed) },
+		"forecasts":   forecastsPart,
 		"headline":    func(ctx context.Context, s subject) error { return headline(ctx, s.program, s.only) },
 		"advice":      advicePart,
 		"calibration": func(_ context.Context, s subject) error { return calibrationPart(s.records, os.Stdout) },

@@ -157,11 +157,12 @@ func overActual(records []disdel.Record, least disdel.Millis) []float64 {
 }
 
 // forecasts compares what was said of jobs with what they took: the share within the interval, and the errors of the
-// likely duration in per cent.
+// likely duration in per cent. Jobs that failed or had no forecast are outside of the interval, by 100 %.
 func forecasts(records []disdel.Record) (inside float64, errors []float64) {
 	for i := range records {
 		r := &records[i]
 		if r.Plan.Forecast == nil || r.Status != disdel.StatusSucceeded {
+			errors = append(errors, 100)
 			continue
 		}
 		d, took := r.Plan.Forecast.Duration, wall(r)
