@@ -113,7 +113,7 @@ func TestFourNoisyTimesAreOne(t *testing.T) {
 	times := map[int]float64{2: 0.21, 3: 0.21, 4: 0.23, 5: 0.19}
 	for _, p := range noisyPolicies {
 		n := noisyJob{lot: rand.New(rand.NewPCG(1, 1)), law: func(w int) float64 { return times[min(max(2, w), 5)] }}
-		if got := n.last(p.fresh(), n.input([]int{2, 3, 4, 5}, 1), 1); p.name != "elastic" && got > 2 {
+		if got := n.last(p.fresh(), n.input([]int{2, 3, 4, 5}, 1), p.least); got > 2 {
 			t.Errorf("%s goes on with %d workers", p.name, got)
 		}
 	}
@@ -134,5 +134,22 @@ func TestSirenDrawsNothingKnownToBeWorse(t *testing.T) {
 				t.Fatalf("seed %d: %d workers after epoch %d, %.1f times slower than 2", seed, in.Now.Workers, i+1, slower)
 			}
 		}
+	}
+}
+
+// A deadline that more workers keep by luck alone is no reason to pay for them.
+func TestAutoBuysNoDeadlineByNoise(t *testing.T) {
+	late := 0
+	for seed := range uint64(200) {
+		n := noisyJob{lot: rand.New(rand.NewPCG(seed, 11)), noise: 0.05, law: func(int) float64 { return 0.2 }}
+		in := n.input([]int{2, 3, 4, 5}, 2)
+		in.Goal.Deadline = disdel.Millis(0.2 / autoSpare * in.Goal.Epochs * 1e9) // which half of the times keep
+		in.Boundary = disdel.BoundaryStart
+		if Ask(Auto{}, in).Next.Workers > 2 {
+			late++
+		}
+	}
+	if late > 10 {
+		t.Errorf("%d of 200 jobs begin with more workers, which are no faster", late)
 	}
 }
