@@ -83,6 +83,7 @@ func fromActivations(round disdel.Round, all []*disdel.Activation) disdel.Observ
 		case disdel.TaskAggregate:
 			levels[a.Level] = max(levels[a.Level], a.Duration)
 		case disdel.TaskTrain:
+			o.Limit = max(o.Limit, a.Limits.Memory)
 			w := workers[a.Member]
 			w.Compute, w.Exchange = w.Compute+a.Phases["compute"], w.Exchange+a.Phases["exchange"]
 			workers[a.Member] = w
