@@ -116,6 +116,7 @@ type Observation struct {
 	HeldOut  *float64 `json:"loss,omitempty"`
 	Accuracy *float64 `json:"accuracy,omitempty"`
 	Peak     Bytes    `json:"peakBytes,omitempty"`
+	Limit    Bytes    `json:"limitBytes,omitempty"` // memory of a train action; 0 in records of earlier versions
 	Cost     float64  `json:"costGBs,omitempty"`
 	Retried  int      `json:"retried,omitempty"` // activations that failed
 	Missing  int      `json:"missing,omitempty"` // workers that the mean was taken without

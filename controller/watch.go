@@ -77,6 +77,9 @@ func (m *Manager) observed(r disdel.Round) *disdel.Observation {
 		Left:  len(r.Left),
 		Epoch: m.spec.Stage.Until(m.round),
 	}
+	if train, ok := m.spec.Plan.Action(disdel.TaskTrain); ok {
+		o.Limit = train.Limits.Memory
+	}
 	var slowest disdel.Millis
 	for worker := range m.spec.Plan.Workers {
 		p := w.of(worker)

@@ -39,9 +39,8 @@ func (a Auto) Decide(in Input) disdel.Decision {
 	case in.Boundary != disdel.BoundaryStart:
 		return out
 	}
-	if len(s.mean) > 1 {
-		c := s.goes(best(s.measured(s.candidates())), " in earlier jobs")
-		return c.decision(out)
+	if s, ok := scalingOf(in, func(int) bool { return true }); ok {
+		return s.chosen().decision(out)
 	}
 	if n := in.Bounds.Processors; n > 0 && out.Next.Workers > n {
 		out.Next.Workers = n
@@ -67,25 +66,16 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 	return slices.MinFunc(near, func(a, b timed) int { return cmp.Compare(a.workers, b.workers) })
 }
 
-// told is the number that Auto begins with, for a job that says neither workers nor a policy: of those that earlier
-// jobs of the kind ran with, the fewest that do. Nothing changes while such a job runs, so that the same home and the
-// same file give the same bits. It is none where fewer than two numbers are known, or where jobs share the processors.
+// told is the number that Auto begins with, for a job that says neither workers nor a policy: the number that pays, of
+// what earlier jobs of the kind took. Nothing changes while such a job runs, so that the same home and the same file
+// give the same bits. It is none where only one number is known that pays, or where jobs share the processors.
 func (b *planBuilder) told(limit disdel.Bytes) (none choice) {
-	if !b.free() || b.Decided || b.Beside > 0 || len(b.History) < 2 {
+	if !b.free() || b.Decided || b.Beside > 0 || len(b.History) == 0 {
 		return none
 	}
-	in := Input{
-		Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.estimate(1).Total),
-		Past:   PastOf(b.History, b.Job, b.Data),
-		Goal:   Goal{Epochs: float64(b.Job.Training.Epochs)},
-	}
-	in.Goal.Cost, _ = b.Job.Budget()
-	within, _ := b.Job.TimeLimit()
-	in.Goal.Deadline = disdel.Millis(within)
-	s := speedsOf(in)
-	all := slices.DeleteFunc(s.measured(s.candidates()), func(t timed) bool { return b.estimate(t.workers).Total > limit })
-	if len(all) < 2 {
+	s, ok := b.scaling(limit)
+	if _, measured := s.mean[s.pays.workers]; !ok || measured && len(s.measured(s.all)) < 2 {
 		return none
 	}
-	return s.goes(Auto{}.best(s, in, all), " in earlier jobs")
+	return s.chosen()
 }

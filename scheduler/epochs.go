@@ -5,7 +5,8 @@ import "github.com/disdel/disdel"
 // epoch is what was seen of an epoch, in however many rounds.
 type epoch struct {
 	workers   int
-	memory    disdel.Bytes // of a train action; 0: by the estimate
+	memory    disdel.Bytes // of a train action, that was chosen; 0: it is by the estimate
+	limit     disdel.Bytes // of a train action; 0: not known
 	until     float64      // epochs that were trained when it had ended
 	duration  disdel.Millis
 	rows      int
@@ -40,7 +41,7 @@ func epochs(seen []disdel.Observation) []epoch {
 	var out []epoch
 	var e epoch
 	for _, o := range seen {
-		e.workers, e.memory = o.Setting.Workers, o.Setting.Memory
+		e.workers, e.memory, e.limit = o.Setting.Workers, o.Setting.Memory, o.Limit
 		e.duration, e.rows = e.duration+o.Duration, e.rows+o.Rows
 		e.compute, e.cost = e.compute+o.Compute, e.cost+o.Cost
 		e.reduce, e.rounds, e.exchange = e.reduce+o.Reduce, e.rounds+1, e.exchange+o.Exchange

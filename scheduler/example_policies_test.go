@@ -75,7 +75,7 @@ func ExamplePastOf() {
 		Bounds: scheduler.Bounds{Least: 1, Most: 8},
 	})
 	fmt.Println(d.Next.Workers, d.Why)
-	// Output: 4 1,000 rows take 30.0 s with 2, 15.0 s with 4 in earlier jobs: 4 workers
+	// Output: 8 1,000 rows take 30.0 s with 2, 15.0 s with 4 in earlier jobs; by their law about 7.50 s with 8: 8 workers
 }
 
 // Nobody leaves a job whose loss rises.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -11,69 +12,129 @@ import (
 )
 
 // memories are what other memories of a train action do to a job's times, as far as this job and earlier ones have
-// shown: on a platform that gives processors in proportion to memory they do much, on another nothing. Nothing is
-// known of a memory that no epoch had with a number of workers that another memory was measured with too, and nothing
-// at all of a job whose memory is left to the estimate. A change of memory is no probe: every worker starts cold in it.
+// shown. On a platform that gives processors in proportion to memory they do much, on another nothing. Two memories
+// are compared by epochs with equal numbers of workers. In the first epoch of a new memory every worker starts cold, so
+// that only the second one tells.
 type memories struct {
-	own    disdel.Bytes             // of the job's first epoch: times are told as with this one
-	slower map[disdel.Bytes]float64 // time over that with own; more memory only counts where it is clearly faster
+	own disdel.Bytes // of the job's first epoch: times are told as with this one
+	// estimated says that own is what the estimate came to: the job file says no memory.
+	estimated bool
+	times     map[disdel.Bytes]map[int][]float64 // of 1,000 rows, by memory and workers
+	tried     map[disdel.Bytes]int               // epochs of this job, by memory
+	noise     timeNoise                          // of one measurement
+	slower    map[disdel.Bytes]float64           // time over that with own; more memory only counts where it is clearly faster
+	variance  map[disdel.Bytes]float64           // of the logarithm of slower, over that of one measurement
 }
 
-// memoryGain is how much less time more memory has to take to be worth anything.
-const memoryGain = 0.05
+// What a choice of memory goes by.
+const (
+	memoryGain   = 0.05 // of the time: what more memory has to gain to be worth anything
+	memoryEpochs = 4    // that have to be left: an epoch that starts cold, one that tells, and as many that gain by it
+	memoryTwice  = 2    // epochs of a memory, after which it is not tried again
+)
 
 // memoriesOf compares epochs with equal numbers of workers.
 func memoriesOf(in Input) memories {
-	m := memories{own: in.Now.Memory}
+	m := memories{own: in.Now.Memory, times: map[disdel.Bytes]map[int][]float64{}, tried: map[disdel.Bytes]int{}}
+	limit := in.Bounds.Memory
 	if len(in.Seen) > 0 {
-		m.own = in.Seen[0].Setting.Memory
+		m.own, limit = in.Seen[0].Setting.Memory, cmp.Or(in.Seen[0].Limit, limit)
+	}
+	if m.own == 0 {
+		m.own, m.estimated = limit, true
 	}
 	if m.own <= 0 {
 		return m
 	}
-	times := map[disdel.Bytes]map[int][]float64{} // by memory and workers
-	for _, seen := range [][]disdel.Observation{in.Past, in.Seen} {
-		for _, e := range epochs(seen) {
-			if e.disturbed || e.memory <= 0 {
-				continue
-			}
-			if times[e.memory] == nil {
-				times[e.memory] = map[int][]float64{}
-			}
-			times[e.memory][e.workers] = append(times[e.memory][e.workers], float64(e.each()))
-		}
+	for _, e := range epochs(in.Past) {
+		m.take(e)
 	}
-	m.slower = map[disdel.Bytes]float64{m.own: 1}
-	for memory, by := range times {
-		if ratio, ok := ratioOf(by, times[m.own]); ok && memory != m.own {
-			m.slower[memory] = ratio
+	for _, e := range epochs(in.Seen) {
+		m.tried[m.of(e)]++
+		m.take(e)
+	}
+	m.measureNoise()
+	m.slower, m.variance = map[disdel.Bytes]float64{m.own: 1}, map[disdel.Bytes]float64{}
+	for memory, by := range m.times {
+		if ratio, variance, ok := ratioOf(by, m.times[m.own]); ok && memory != m.own {
+			m.slower[memory], m.variance[memory] = ratio, variance
 		}
 	}
 	m.plainly()
 	return m
 }
 
+// of is the memory of an epoch: one by the estimate counts as own where the job's is by the estimate, too.
+func (m *memories) of(e epoch) disdel.Bytes {
+	switch {
+	case e.memory > 0:
+		return e.memory
+	case m.estimated:
+		return m.own
+	default:
+		return e.limit
+	}
+}
+
+// take adds what an epoch tells.
+func (m *memories) take(e epoch) {
+	memory, t := m.of(e), float64(e.each())
+	if e.disturbed || memory <= 0 || t <= 0 {
+		return
+	}
+	if m.times[memory] == nil {
+		m.times[memory] = map[int][]float64{}
+	}
+	m.times[memory][e.workers] = append(m.times[memory][e.workers], t)
+}
+
+// measureNoise goes by the times that were measured twice with the same memory and workers.
+func (m *memories) measureNoise() {
+	for _, memory := range slices.Sorted(maps.Keys(m.times)) {
+		for _, workers := range slices.Sorted(maps.Keys(m.times[memory])) {
+			all := m.times[memory][workers]
+			for i := 1; i < len(all); i++ {
+				m.noise.see(all[i], math.Exp(meanLog(all[:i])), 1/float64(i))
+			}
+		}
+	}
+}
+
 // ratioOf is the time with one memory over that with another: the geometric mean over the numbers of workers that both
-// were measured with, of the least times, since what disturbs makes times longer.
-func ratioOf(one, other map[int][]float64) (ratio float64, ok bool) {
-	sum, n := 0.0, 0
+// were measured with, and the variance of its logarithm over that of one measurement.
+func ratioOf(one, other map[int][]float64) (ratio, variance float64, ok bool) {
+	sum, n := 0.0, 0.0
 	for _, workers := range slices.Sorted(maps.Keys(one)) {
 		if base := other[workers]; len(base) > 0 {
-			sum += math.Log(slices.Min(one[workers]) / slices.Min(base))
+			sum += meanLog(one[workers]) - meanLog(base)
+			variance += 1/float64(len(one[workers])) + 1/float64(len(base))
 			n++
 		}
 	}
-	return math.Exp(sum / float64(max(1, n))), n > 0
+	if n == 0 {
+		return 0, 0, false
+	}
+	return math.Exp(sum / n), variance / n / n, true
+}
+
+func meanLog(all []float64) float64 {
+	sum := 0.0
+	for _, t := range all {
+		sum += math.Log(t)
+	}
+	return sum / float64(len(all))
 }
 
 // plainly has more memory be as fast as less where it is not clearly faster.
 func (m *memories) plainly() {
-	least := math.Inf(1)
-	for _, memory := range slices.Sorted(maps.Keys(m.slower)) {
-		if t := m.slower[memory]; t > (1-memoryGain)*least {
+	least, its := math.Inf(1), 0.0
+	for _, memory := range m.known() {
+		t, variance := m.slower[memory], m.variance[memory]
+		if t > (1-memoryGain)*least || !m.noise.clear(t, least, variance, its) {
 			m.slower[memory] = least
+			continue
 		}
-		least = m.slower[memory]
+		least, its = t, variance
 	}
 	own := m.slower[m.own]
 	for memory := range m.slower {
@@ -81,8 +142,11 @@ func (m *memories) plainly() {
 	}
 }
 
-// of is the time with a memory over that with own; 1 where nothing is known of it.
-func (m *memories) of(memory disdel.Bytes) float64 {
+// known are the memories whose times are known, the least first.
+func (m *memories) known() []disdel.Bytes { return slices.Sorted(maps.Keys(m.slower)) }
+
+// ratio is the time with the memory of a setting over that with own; 1 where nothing is known of it.
+func (m *memories) ratio(memory disdel.Bytes) float64 {
 	if t, ok := m.slower[memory]; ok {
 		return t
 	}
@@ -92,12 +156,57 @@ func (m *memories) of(memory disdel.Bytes) float64 {
 // several tells whether there is anything to choose.
 func (m *memories) several() bool { return len(m.slower) > 1 }
 
+// setting is how a setting says a memory: 0 is by the estimate.
+func (m *memories) setting(memory disdel.Bytes) disdel.Bytes {
+	if m.estimated && memory == m.own {
+		return 0
+	}
+	return memory
+}
+
+// another is a memory that is worth an epoch in which it is measured: twice the largest that is known, while that was
+// clearly faster, or half of the smallest, while that was no slower. It is 0 where there is none.
+func (m *memories) another(b Bounds, workers int) disdel.Bytes {
+	known := m.known()
+	if len(known) == 0 {
+		return 0
+	}
+	most, largest := cmp.Or(b.HighestMemory, math.MaxInt64), known[len(known)-1]
+	if b.Pool > 0 {
+		most = min(most, b.Pool/disdel.Bytes(max(1, workers)))
+	}
+	faster := largest == m.own || m.slower[largest] < m.slower[known[len(known)-2]]
+	if twice := 2 * largest; faster && twice <= most && m.tried[twice] < memoryTwice {
+		return twice
+	}
+	smallest := known[0]
+	asFast := smallest == m.own || m.slower[smallest] <= m.slower[known[1]]
+	half := smallest / 2 / disdel.MB * disdel.MB
+	if !m.estimated && asFast && half > 0 && half >= max(b.LeastMemory, b.Estimate) && m.tried[half] < memoryTwice {
+		return half
+	}
+	return 0
+}
+
+// better is the memory that is known to be better than another: as fast and smaller, or far faster where no budget is
+// to be kept. ok is false where there is none.
+func (m *memories) better(than disdel.Bytes, budget bool) (memory disdel.Bytes, ok bool) {
+	for _, other := range m.known() {
+		smaller := other < than && m.slower[other] <= m.slower[than]
+		faster := !budget && speedsDrift*m.slower[other] < m.slower[than]
+		if (smaller || faster) && (!ok || m.slower[other] < m.slower[memory]) {
+			memory, ok = other, true
+		}
+	}
+	return memory, ok
+}
+
 // into tells a world what is known, unit being own there.
 func (m *memories) into(w *schedule.World, unit float64) {
 	if !m.several() {
 		return
 	}
-	for _, memory := range slices.Sorted(maps.Keys(m.slower)) {
+	for _, memory := range m.known() {
 		at := unit * float64(memory) / float64(m.own)
 		w.Memories = append(w.Memories, schedule.Measured{Memory: at, Slower: m.slower[memory]})
 	}
@@ -105,15 +214,62 @@ func (m *memories) into(w *schedule.World, unit float64) {
 	w.Step = w.LeastMemory / 8
 }
 
-// nearest is the memory that was measured and is nearest to what a world's choice has; 0: nothing is chosen.
-func (m *memories) nearest(unit float64, c schedule.Choice) disdel.Bytes {
+// nearest is the memory that was measured and is nearest to what a world's choice has; ok is false where nothing is
+// chosen.
+func (m *memories) nearest(unit float64, c schedule.Choice) (memory disdel.Bytes, ok bool) {
 	if !m.several() || c.Memory <= 0 {
-		return 0
+		return 0, false
 	}
 	want := math.Log(c.Memory / unit)
 	off := func(memory disdel.Bytes) float64 {
 		return math.Abs(math.Log(float64(memory)/float64(m.own)) - want)
 	}
-	return slices.MinFunc(slices.Sorted(maps.Keys(m.slower)),
-		func(a, b disdel.Bytes) int { return cmp.Compare(off(a), off(b)) })
+	return slices.MinFunc(m.known(), func(a, b disdel.Bytes) int { return cmp.Compare(off(a), off(b)) }), true
+}
+
+// tryMemory is a decision to measure another memory, with the number of workers that is the best so far. ok is false
+// where none is tried, and why says what kept one from being tried.
+func (s *speeds) tryMemory(in Input) (d disdel.Decision, why string, ok bool) {
+	if len(in.Seen) == 0 || s.repeat != "" || len(s.mean) < 2 && s.bounds.Least < s.bounds.Most {
+		return d, "", false
+	}
+	alike := slices.DeleteFunc(s.measured(s.candidates()), func(t timed) bool {
+		return len(s.memories.times[s.memories.own][t.workers]) == 0
+	})
+	if len(alike) == 0 {
+		return d, "", false
+	}
+	best := slices.MinFunc(s.worthwhile(s.payable(in, alike)), by(func(t timed) float64 { return t.time }))
+	memory := s.memories.another(in.Bounds, best.workers)
+	if memory == 0 {
+		return d, "", false
+	}
+	if why := s.keepsMemory(in, best, memory); why != "" {
+		return d, fmt.Sprintf("%v each was not tried: %s", memory, why), false
+	}
+	d = unchanged(in)
+	d.Next.Workers, d.Next.Memory = best.workers, memory
+	d.Why = fmt.Sprintf("%s of %v are measured, to compare with %v each", crew(best.workers), memory, s.memories.own)
+	if best.workers == 1 {
+		d.Why = fmt.Sprintf("1 worker of %v is measured, to compare with %v", memory, s.memories.own)
+	}
+	return d, "", true
+}
+
+// keepsMemory is why another memory is not tried, "" where it may be.
+func (s *speeds) keepsMemory(in Input, best timed, memory disdel.Bytes) string {
+	left := in.Goal.Epochs
+	if left < memoryEpochs {
+		return "too few epochs are left"
+	}
+	all := s.spent + left*s.rows/1000*best.time
+	if s.lost+s.coldest > speedsProbes*all {
+		return "probes have lost what they may"
+	}
+	epoch := s.rows / 1000 * best.time * float64(best.workers) * s.price // GB-s with own
+	more := memoryTwice * epoch * (float64(memory)/float64(s.memories.own) - 1)
+	if in.Goal.Cost > 0 && more > speedsProbes*in.Goal.Cost {
+		return "it would cost more of the budget than probes may"
+	}
+	return ""
 }

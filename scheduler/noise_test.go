@@ -163,3 +163,20 @@ func TestSirenDrawsNothingKnownToBeWorse(t *testing.T) {
 		}
 	}
 }
+
+// A deadline that more workers keep by luck alone is no reason to pay for them.
+func TestAutoBuysNoDeadlineByNoise(t *testing.T) {
+	late := 0
+	for seed := range uint64(200) {
+		n := noisyJob{lot: rand.New(rand.NewPCG(seed, 11)), noise: 0.05, law: func(int) float64 { return 0.2 }}
+		in := n.input([]int{2, 3, 4, 5}, 2)
+		in.Goal.Deadline = disdel.Millis(0.2 / autoSpare * in.Goal.Epochs * 1e9) // which half of the times keep
+		in.Boundary = disdel.BoundaryStart
+		if Ask(Auto{}, in).Next.Workers > 2 {
+			late++
+		}
+	}
+	if late > 10 {
+		t.Errorf("%d of 200 jobs begin with more workers, which are no faster", late)
+	}
+}

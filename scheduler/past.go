@@ -67,16 +67,26 @@ func settingOf(r *disdel.Record, round disdel.Round) disdel.Setting {
 	return all[min(max(0, round.Stage), len(all)-1)].Setting
 }
 
-// fromActivations is a round as its activations tell it: its time is all of it but the evaluation.
+// fromActivations is a round as its activations tell it: its time is all of it but the evaluation. What it is made of
+// is that of the worker that took the longest, and of the slowest aggregation of each level.
 func fromActivations(round disdel.Round, all []*disdel.Activation) disdel.Observation {
 	o := disdel.Observation{
 		Round: round.Round, Duration: round.Duration, Loss: round.TrainLoss, HeldOut: round.Loss, Accuracy: round.Accuracy,
 		Missing: len(round.Missing), Left: len(round.Left),
 	}
+	workers, levels := map[int]disdel.Observation{}, map[int]disdel.Millis{}
 	for _, a := range all {
-		if a.Task == disdel.TaskEvaluate {
+		switch a.Task {
+		case disdel.TaskEvaluate:
 			o.Duration -= a.WaitTime + a.Duration
 			continue
+		case disdel.TaskAggregate:
+			levels[a.Level] = max(levels[a.Level], a.Duration)
+		case disdel.TaskTrain:
+			o.Limit = max(o.Limit, a.Limits.Memory)
+			w := workers[a.Member]
+			w.Compute, w.Exchange = w.Compute+a.Phases["compute"], w.Exchange+a.Phases["exchange"]
+			workers[a.Member] = w
 		}
 		o.Cost += a.HeldGBs()
 		if a.Cold {
@@ -85,6 +95,14 @@ func fromActivations(round disdel.Round, all []*disdel.Activation) disdel.Observ
 		if a.Outcome.Failed() {
 			o.Retried++
 		}
+	}
+	for _, w := range workers {
+		if w.Compute > o.Compute || w.Compute == o.Compute && w.Exchange > o.Exchange {
+			o.Compute, o.Exchange = w.Compute, w.Exchange
+		}
+	}
+	for _, took := range levels {
+		o.Reduce += took
 	}
 	return o
 }

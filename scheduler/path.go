@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // noisy one is made up for.
 //
 // Memory is chosen with the workers where epochs of this job and of earlier ones have shown what it does to their
-// times: from those that were measured. A job whose memory is left to the estimate keeps that.
+// times: from those that were measured.
 type Path struct{}
 
 // Name is the word of job files.
@@ -52,11 +53,14 @@ func (Path) next(s *speeds, in Input, all []timed) schedule.Choice {
 // the start on, and after every epoch, which is when memory may become another.
 func (s *speeds) scheduled(in Input, best func([]timed) schedule.Choice) disdel.Decision {
 	out := unchanged(in)
-	memory := map[int]disdel.Bytes{} // that was thought best with a number of workers
+	memory := map[int]disdel.Bytes{} // of the setting that was thought best with a number of workers
 	pick := func(all []timed) timed {
 		c := best(all)
 		t := at(all, c.Workers)
-		memory[t.workers] = s.memories.nearest(s.unit(), c)
+		memory[t.workers] = in.Now.Memory
+		if m, ok := s.memories.nearest(s.unit(), c); ok {
+			memory[t.workers] = s.memories.setting(m)
+		}
 		return t
 	}
 	switch {
@@ -66,15 +70,16 @@ func (s *speeds) scheduled(in Input, best func([]timed) schedule.Choice) disdel.
 		return out
 	}
 	c := s.choose(in, pick)
-	m := memory[c.workers]
-	if s.repeat != "" || m == 0 {
+	m, picked := memory[c.workers]
+	if s.repeat != "" || !picked {
 		m = in.Now.Memory
 	}
-	c.expect *= s.memories.of(m)
+	was, will := cmp.Or(in.Now.Memory, s.memories.own), cmp.Or(m, s.memories.own)
+	c.expect *= s.memories.ratio(will)
 	out = c.decision(out)
 	if out.Next.Memory = m; m != in.Now.Memory {
-		out.Why += fmt.Sprintf("; %v each, with which an epoch takes %.2f times as long as with %v", m,
-			s.memories.of(m)/s.memories.of(in.Now.Memory), in.Now.Memory)
+		out.Why += fmt.Sprintf("; %v each, with which an epoch takes %.2f times as long as with %v", will,
+			s.memories.ratio(will)/s.memories.ratio(was), was)
 	}
 	return out
 }

@@ -47,6 +47,9 @@ type Bounds struct {
 	Batches       int          // whole batches of the data: with more workers a shard would not fill one
 	LeastMemory   disdel.Bytes // of a train action
 	HighestMemory disdel.Bytes // the same; 0: not known
+	Memory        disdel.Bytes // of a train action, as it is planned now; 0: not known
+	Estimate      disdel.Bytes // that a train action needs, with its margin; 0: not known
+	Pool          disdel.Bytes // of all containers; 0: not known
 	Processors    int          // that all actions share; 0: not known
 }
 
@@ -124,7 +127,9 @@ func BoundsOf(job disdel.Job, plan disdel.Plan) Bounds {
 		rows += s.Len()
 	}
 	train, _ := plan.Action(disdel.TaskTrain)
-	return bounds(job, rows, plan.Platform, train.Limits.Memory)
+	b := bounds(job, rows, plan.Platform, train.Limits.Memory)
+	b.Memory, b.Estimate = train.Limits.Memory, train.Estimate.Total
+	return b
 }
 
 // bounds are those of a job with so many rows, whose train actions get so much memory.
@@ -133,7 +138,10 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	batches := job.Training.MostWorkers(rows)
 	b := Bounds{
 		Most: batches, Whose: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
-		Processors: p.Processors,
+		Processors: p.Processors, Pool: p.Pool,
+	}
+	if most := job.Resources.MaxMemory; most > 0 && (b.HighestMemory <= 0 || most < b.HighestMemory) {
+		b.HighestMemory = most
 	}
 	lower := func(most int, whose string) {
 		if most > 0 && most < b.Most {
@@ -202,7 +210,7 @@ func (c *clamp) memory() {
 		c.because("memory: %v instead of %v, the platform's minimum", b.LeastMemory, m)
 		c.d.Next.Memory = b.LeastMemory
 	case b.HighestMemory > 0 && m > b.HighestMemory:
-		c.because("memory: %v instead of %v, the platform's maximum", b.HighestMemory, m)
+		c.because("memory: %v instead of %v, the most that there may be", b.HighestMemory, m)
 		c.d.Next.Memory = b.HighestMemory
 	}
 }

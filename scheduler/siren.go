@@ -9,10 +9,10 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// Siren asks a policy network how many workers the next epoch is to have, and with how much memory where something is
-// known of what that does (SIREN, INFOCOM 2019): one that is trained
-// by REINFORCE in a simulated cloud, which is made of the first numbers of workers that were measured, and that has
-// learned from every earlier job of the kind since. Of what it thinks of an epoch one choice is drawn, by the job and
+// Siren asks a policy network how many workers the next epoch is to have, and with how much memory (SIREN, INFOCOM
+// 2019): one that is trained by REINFORCE in a simulated cloud, which is made of the first numbers of workers that were
+// measured, and that has learned from every earlier job of the kind since. Other memories than that of the job's first
+// epoch are measured before: twice as much while that is clearly faster, and half of one that the job file says. Of what it thinks of an epoch one choice is drawn, by the job and
 // the round. Where it is no faster than the best fixed number of workers in that cloud, that one is taken.
 //
 // Nothing of it is kept in a file: it is trained from what was seen, the same each time, and once a job: a Siren is for
@@ -51,7 +51,14 @@ func (*Siren) Meaning() string {
 // Decide trains the network once two numbers of workers are known, and asks it from then on.
 func (p *Siren) Decide(in Input) disdel.Decision {
 	s := speedsOf(in)
-	asked := ""
+	asked, untried := "", ""
+	if in.Boundary == disdel.BoundaryEpoch {
+		d, why, ok := s.tryMemory(in)
+		if ok {
+			return d
+		}
+		untried = why
+	}
 	out := s.scheduled(in, func(all []timed) schedule.Choice {
 		n := p.of(in)
 		if n == nil {
@@ -64,10 +71,17 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 			asked += fmt.Sprintf(", which is known to be worse than %d", better)
 		}
 		c.Memory *= s.unit() / n.unit // the price of a worker goes by the newest epoch
+		if m, ok := s.memories.nearest(s.unit(), c); ok {
+			if better, ok := s.memories.better(m, in.Goal.Cost > 0); ok {
+				c.Memory = s.unit() * float64(better) / float64(s.memories.own)
+			}
+		}
 		return c
 	})
-	if asked != "" {
-		out.Why += "; " + asked
+	for _, more := range []string{asked, untried} {
+		if more != "" {
+			out.Why += "; " + more
+		}
 	}
 	return out
 }
@@ -88,7 +102,8 @@ func (s *speeds) betterThan(in Input, all []timed, workers int) (better int, ok 
 	return slices.MinFunc(instead, by(func(t timed) float64 { return t.time })).workers, true
 }
 
-// of is the job's network: trained in the world as it was known when two numbers of workers were, first.
+// of is the job's network: trained in the world as it was known when two numbers of workers were, first, and the
+// memories that the job tries.
 func (p *Siren) of(in Input) *sirenNet {
 	first := sirenPrefix(in)
 	if first < 0 {
@@ -100,28 +115,41 @@ func (p *Siren) of(in Input) *sirenNet {
 	return p.trained
 }
 
-// sirenPrefix is how many observations of the job it takes for two numbers of workers to be known; -1: there are not.
+// sirenPrefix is how many observations of the job it takes for two numbers of workers to be known, and for nothing more
+// to be tried about memory; -1: there are not so many. At its start a job has what earlier ones tell.
 func sirenPrefix(in Input) int {
 	for n := 0; n <= len(in.Seen); n++ {
-		part := in
-		part.Seen = in.Seen[:n]
-		if len(speedsOf(part).mean) > 1 {
+		then := asOf(in, n)
+		s := speedsOf(then)
+		if len(s.mean) < 2 && (len(s.mean) == 0 || s.bounds.Least < s.bounds.Most) {
+			continue
+		}
+		if n == 0 && len(in.Seen) > 0 && s.memories.another(in.Bounds, s.now) > 0 { // it is tried after the first epoch
+			continue
+		}
+		if _, _, tries := s.tryMemory(then); !tries && s.repeat == "" {
 			return n
 		}
 	}
 	return -1
 }
 
-// trainSiren trains a network in the world as it was then, and has it learn from earlier jobs.
-func trainSiren(in Input, first int) *sirenNet {
+// asOf is what a policy saw when so many observations were made, and what was left then.
+func asOf(in Input, seen int) Input {
 	then := in
-	then.Seen = in.Seen[:first]
-	for _, e := range epochs(in.Seen[first:]) { // what was left then
+	then.Seen = in.Seen[:seen]
+	for _, e := range epochs(in.Seen[seen:]) {
 		then.Goal.Epochs++
 		if then.Goal.Cost > 0 {
 			then.Goal.Cost += e.cost
 		}
 	}
+	return then
+}
+
+// trainSiren trains a network in the world as it was then, and has it learn from earlier jobs.
+func trainSiren(in Input, first int) *sirenNet {
+	then := asOf(in, first)
 	s := speedsOf(then)
 	w := s.world(then, s.candidates())
 	n := &sirenNet{seen: first, past: len(in.Past), world: w, unit: s.unit(), budget: then.Goal.Cost, slower: true}

@@ -31,6 +31,8 @@ type speeds struct {
 
 	spent float64 // time of all epochs
 	lost  float64 // time of probes beyond what the best number would have taken
+
+	coldest float64 // longest start of a container
 }
 
 // What speeds go by.
@@ -54,7 +56,7 @@ func speedsOf(in Input) *speeds {
 	for _, e := range epochs(in.Past) {
 		s.several = s.several || e.rounds > 1
 		if s.rows = float64(e.rows); !e.disturbed {
-			s.take(e.workers, float64(e.each())/s.memories.of(e.memory))
+			s.take(e.workers, float64(e.each())/s.memories.ratio(s.memories.of(e)))
 		}
 	}
 	for _, e := range epochs(in.Seen) {
@@ -65,12 +67,13 @@ func speedsOf(in Input) *speeds {
 
 // see takes an epoch of this job.
 func (s *speeds) see(e epoch) {
-	t := float64(e.each()) / s.memories.of(e.memory)
+	t := float64(e.each()) / s.memories.ratio(s.memories.of(e))
+	s.coldest = max(s.coldest, float64(e.cold))
 	s.now, s.rows, s.spent = e.workers, float64(e.rows), s.spent+float64(e.duration)
 	if e.cost > 0 && e.duration > 0 {
 		s.price = e.cost / float64(e.duration) / float64(max(1, e.workers))
-		if e.memory > 0 && s.memories.own > 0 {
-			s.price *= float64(s.memories.own) / float64(e.memory)
+		if memory := s.memories.of(e); memory > 0 && s.memories.own > 0 {
+			s.price *= float64(s.memories.own) / float64(memory)
 		}
 	}
 	s.several, s.between = s.several || e.rounds > 1, 0
@@ -204,7 +207,7 @@ func (s *speeds) choose(in Input, best func([]timed) timed) choice {
 	if len(all) == 0 {
 		return choice{workers: s.now}
 	}
-	if len(s.mean) == 1 {
+	if len(s.mean) == 1 && s.bounds.Least < s.bounds.Most {
 		return s.second(in)
 	}
 	want := best(all)

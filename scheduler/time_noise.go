@@ -30,8 +30,12 @@ func (n *timeNoise) see(t, mean, variance float64) {
 // clear tells whether a time is below another by more than noise explains. The variances are those of the two times,
 // over that of one measurement.
 func (n *timeNoise) clear(t, than, variance, thanVariance float64) bool {
-	deviation := math.Sqrt((n.squares + noiseCount*noisePrior*noisePrior) / (n.count + noiseCount))
-	return math.Log(than/t) > noiseSure*deviation*math.Sqrt(variance+thanVariance)
+	return math.Log(than/t) > noiseSure*n.deviation()*math.Sqrt(variance+thanVariance)
+}
+
+// deviation is that of the logarithm of one measured time.
+func (n *timeNoise) deviation() float64 {
+	return math.Sqrt((n.squares + noiseCount*noisePrior*noisePrior) / (n.count + noiseCount))
 }
 
 // meanVariance is the variance of a running mean after one more measurement of a weight, over that of one measurement.

@@ -55,7 +55,7 @@ func TestTheDefaultGoesByWhatEarlierJobsTook(t *testing.T) {
 			[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Distribution.Workers = 3 }, 3, "job file",
 		},
 		"a bound": {
-			[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Distribution.MaxWorkers = 3 }, 2, "",
+			[]disdel.Record{one, four}, func(in *PlanInput) { in.Job.Distribution.MaxWorkers = 3 }, 3, "by their law",
 		},
 		"it did not succeed": {
 			[]disdel.Record{one, four},

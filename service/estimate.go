@@ -39,7 +39,9 @@ type Estimation struct {
 	Explain    *Explanation     `json:"explain,omitempty"`
 	Fit        *scheduler.Fit   `json:"fit,omitempty"`
 	WhatIf     *WhatIf          `json:"whatIf,omitempty"`
-	Policies   *simulate.Lab    `json:"policies,omitempty"`
+	// Scaling is nil where earlier jobs tell nothing about other numbers of workers.
+	Scaling  *scheduler.Scaling `json:"scaling,omitempty"`
+	Policies *simulate.Lab      `json:"policies,omitempty"`
 
 	asked Questions
 }
@@ -91,7 +93,7 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 	p, refused := scheduler.NewPlan(in)
 	switch {
 	case refused == nil:
-		out.Plan, out.Paper = &p, paperEstimate(in, p)
+		out.Plan, out.Paper, out.Scaling = &p, paperEstimate(in, p), scheduler.ScalingOf(in)
 	case !q.any() || !errors.Is(refused, disdel.OverLimit):
 		return nil, refused
 	default:

@@ -193,3 +193,31 @@ func TestWhatLiesOnAGPUIsTold(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Estimate says which number of workers pays, what an epoch takes with it, with the plan's and with the largest
+// measured number, and how much of that is exchange.
+func TestScalingSaysWhichNumberPays(t *testing.T) {
+	of := func(workers int, seconds, exchange float64, measured bool) scheduler.ScaledEpoch {
+		ms := func(s float64) disdel.Millis { return disdel.Millis(s * float64(time.Second)) }
+		return scheduler.ScaledEpoch{
+			Workers: workers, Duration: ms(seconds), Exchange: ms(exchange), Fixed: ms(0.1), Measured: measured,
+		}
+	}
+	var b bytes.Buffer
+	printScaling(&b, nil, 2)
+	printScaling(&b, &scheduler.Scaling{
+		Workers: 1, Deviation: 0.04,
+		Epochs: []scheduler.ScaledEpoch{of(1, 0.7, 0, false), of(2, 4.2, 3, false), of(6, 9.9, 9.1, true), of(8, 12, 11, false)},
+	}, 2)
+	want := `pays   1 worker pays: times of single epochs vary by 4 %
+       1 worker: 0.7 s an epoch, of which 0.0 s is exchange and 0.1 s is fixed
+       (from the law of the measured times)
+       2 workers: 4.2 s an epoch, of which 3.0 s is exchange and 0.1 s is fixed
+       (from the law of the measured times)
+       6 workers: 9.9 s an epoch, of which 9.1 s is exchange and 0.1 s is fixed
+       (measured)
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -96,6 +96,7 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 	printPeak(w, t)
 	printDevice(w, p)
 	printForecast(w, p.Forecast, e.Job.Resources)
+	printScaling(w, e.Scaling, p.Workers)
 	paragraph(w, "cost", "at most %.1f GB-s, every action at its limits", p.CostGBs)
 }
 
