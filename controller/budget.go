@@ -20,9 +20,11 @@ type budget struct {
 	began float64 // spent when the round began, in whichever run of the job
 	done  float64 // what an earlier run of the job spent on the round that goes on; 0: the round began anew
 
-	rounds   int     // whole ones that were seen
-	round    float64 // what the newest of them took, GB-s
-	cheapest float64 // what the cheapest of them took, GB-s
+	rounds       int     // whole ones that were seen in this stage
+	cheapest     float64 // GB-s of the cheapest of them
+	cheapestStep float64 // GB-s of a step of one worker in the cheapest of them, all of the round included
+	perStep      float64 // GB-s of a step of one worker in the newest round, all of the round included
+	entered      int     // rounds that were found payable and began
 
 	running map[string]float64 // GB-s that are reserved for invocations which run, by their ids
 	waiting []asking           // what is to begin once there is room
@@ -45,7 +47,7 @@ type asking struct {
 // legCost is what the shortest useful leg of a train action takes.
 type legCost struct {
 	fixed, step disdel.Millis // least that was seen: what is no training, and one batch
-	least       disdel.Millis // a hold that is known not to be too short by the failure of a shorter one
+	tooShort    disdel.Millis // the longest hold that failed
 }
 
 // closing is what one kind of action takes that closes a round: aggregations, evaluations. They cannot pause.
@@ -55,7 +57,7 @@ type closing struct {
 	cheapest float64       // GB-s, the least that one which passed held
 	now      float64       // GB-s of those of this round together
 	round    float64       // GB-s of those of a whole round, the most
-	least    disdel.Millis // a hold that is known not to be too short by the failure of a shorter one
+	tooShort disdel.Millis // the longest hold that failed
 }
 
 const (
@@ -86,7 +88,11 @@ func (b *budget) over(a disdel.Activation, batch int) {
 	if a.Duration <= 0 { // it never ran
 		return
 	}
-	b.ended, b.start = true, max(b.start, a.InitTime)
+	b.ended = true
+	if frozen(a) { // the next container says nothing of the kind
+		return
+	}
+	b.start = max(b.start, a.InitTime)
 	if a.Limits.Timeout > 0 {
 		b.overrun = max(b.overrun, a.Duration-a.Limits.Timeout)
 	}
@@ -95,20 +101,26 @@ func (b *budget) over(a disdel.Activation, batch int) {
 	}
 	short := disdel.Millis(0)
 	if holdTooShort(a) {
-		short = longer * max(a.Hold, leastHold)
+		short = max(a.Hold, leastHold)
 	}
 	if a.Task == disdel.TaskTrain {
-		b.leg.least = max(b.leg.least, short)
+		b.leg.tooShort = max(b.leg.tooShort, short)
 		b.leg.seen(a, batch)
 		return
 	}
 	c := b.closing[a.Task]
-	c.each, c.now, c.least = max(c.each, a.HeldGBs()), c.now+a.HeldGBs(), max(c.least, short)
+	c.each, c.now, c.tooShort = max(c.each, a.HeldGBs()), c.now+a.HeldGBs(), max(c.tooShort, short)
 	if a.Outcome == disdel.OutcomeSuccess {
 		c.cheapest = lower(c.cheapest, a.HeldGBs())
 		c.passed++
 	}
 	b.closing[a.Task] = c
+}
+
+// frozen tells whether an activation stood still until the platform ended it. Its times say nothing about others.
+func frozen(a disdel.Activation) bool {
+	_, stalled := a.Stalled()
+	return stalled || a.Outcome == disdel.OutcomeTimeout && a.Hold > 0 && a.Duration >= a.Limits.Timeout
 }
 
 // holdTooShort tells whether an activation failed because the budget held it no longer. What it waited for when its
@@ -124,15 +136,18 @@ func (l *legCost) seen(a disdel.Activation, batch int) {
 	if a.Rows <= 0 || compute <= 0 || batch <= 0 {
 		return
 	}
-	steps := max(1, a.Rows/batch)
+	steps := (a.Rows + batch - 1) / batch
 	l.fixed = lower(l.fixed, max(1, a.Duration-a.InitTime-compute))
 	l.step = lower(l.step, max(1, compute/disdel.Millis(steps)))
 }
 
-// useful is the shortest hold in which a leg trains something.
+// useful is a hold in which a leg surely trains something.
 func (l *legCost) useful() disdel.Millis {
-	return max(leastHold, l.least, disdel.Millis(legSpare*float64(l.fixed+l.step)))
+	return max(leastHold, longer*l.tooShort, disdel.Millis(legSpare*float64(l.fixed+l.step)))
 }
+
+// least is the shortest hold in which a leg may train something: in a shorter one, none has.
+func (l *legCost) least() disdel.Millis { return max(leastHold, l.tooShort, l.fixed+l.step) }
 
 // lower returns the lower of an earlier and a new measurement. An earlier one of 0 means that there was none.
 func lower[T ~int64 | ~float64](before, now T) T {
@@ -142,21 +157,31 @@ func lower[T ~int64 | ~float64](before, now T) T {
 	return min(before, now)
 }
 
-// sure is what a step costs at least, by the cheapest of those that were seen. A few of them say little: the first
-// round starts containers, and a busy machine may be quiet next time.
-func sure(cheapest float64, seen int) float64 {
-	return cheapest * min(1, float64(seen)/sureAfter)
+// sure is what a step costs at least, by the cheapest of those that were seen in whole rounds. A few of them say
+// little: the first round starts containers, and a busy machine may be quiet next time.
+func (b *budget) sure(cheapest float64) float64 {
+	return cheapest * min(1, float64(b.rounds)/sureAfter)
 }
 
-// roundOver learns from a round what the next one takes.
-func (b *budget) roundOver() {
+// roundOver learns from a round of so many steps of all workers together what the next one takes.
+func (b *budget) roundOver(steps int) {
 	if took := b.spent - b.began; took > 0 {
-		b.round, b.cheapest = took, lower(b.cheapest, took)
+		b.perStep = took / float64(max(1, steps))
+		b.cheapest, b.cheapestStep = lower(b.cheapest, took), lower(b.cheapestStep, b.perStep)
 		b.rounds++
 	}
 	b.began, b.done = b.spent, 0
 	for task, c := range b.closing {
 		c.round, c.now = max(c.round, c.now), 0
+		b.closing[task] = c
+	}
+}
+
+// stageBegins forgets what actions and rounds took at least: those of another stage have other workers or limits.
+func (b *budget) stageBegins() {
+	b.rounds, b.cheapest, b.cheapestStep, b.leg = 0, 0, 0, legCost{}
+	for task, c := range b.closing {
+		c.cheapest, c.tooShort = 0, 0
 		b.closing[task] = c
 	}
 }
@@ -177,14 +202,14 @@ func (b *budget) free() float64 {
 }
 
 // kept is what is kept back of so much for closing the round: more than that has taken, where training has as much
-// again as it needs.
-func (b *budget) kept(free float64) float64 {
+// again as it needs. round is what all of the round takes.
+func (b *budget) kept(free, round float64) float64 {
 	aggregate := b.closing[disdel.TaskAggregate].round
 	if aggregate == 0 {
 		return closingShare * free
 	}
 	closes := aggregate + b.closing[disdel.TaskEvaluate].round
-	train := max(0, b.round-closes)
+	train := max(0, round-closes)
 	return min(free, max(closes, min(closingSpare*closes, free-trainSpare*train)))
 }
 
@@ -194,8 +219,9 @@ func (b *budget) whole(l disdel.Limits) float64 {
 }
 
 // hold is for how long an action with these limits may run where so much is reserved for it, less what starting its
-// container and ending take; 0: for as long as its timeout.
-func (b *budget) hold(l disdel.Limits, gbs float64) disdel.Millis {
+// container and ending take; 0: for as long as its timeout. Where the rest would be shorter than least, the action gets
+// the time in which others have ended late.
+func (b *budget) hold(l disdel.Limits, gbs float64, least disdel.Millis) disdel.Millis {
 	memory := l.Memory.Gigabytes()
 	if memory <= 0 || gbs >= b.whole(l) {
 		return 0
@@ -205,14 +231,19 @@ func (b *budget) hold(l disdel.Limits, gbs float64) disdel.Millis {
 	if !b.ended {
 		start = min(firstStart, usable/2)
 	}
-	return max(1, usable-start-b.late)
+	return max(1, usable-start-b.late, min(least, usable-start))
 }
 
-// costOf is what has to be reserved for an action that is to run for so long.
+// costOf is what has to be reserved for an action that is to run for so long, and may end as late as others have.
 func (b *budget) costOf(l disdel.Limits, hold disdel.Millis) float64 {
+	return min(b.whole(l), b.leastFor(l, hold+b.late))
+}
+
+// leastFor is what has to be reserved at least for an action that is to run for so long.
+func (b *budget) leastFor(l disdel.Limits, hold disdel.Millis) float64 {
 	start := b.start
 	if !b.ended {
 		start = min(firstStart, hold)
 	}
-	return min(b.whole(l), disdel.GBSeconds(l.Memory, hold+start+b.late)/(1-reserveSpare)*(1+1e-9))
+	return min(b.whole(l), disdel.GBSeconds(l.Memory, hold+start)/(1-reserveSpare)*(1+1e-9))
 }

@@ -75,20 +75,34 @@ func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 	})
 }
 
-// A budget that a resume does not raise is still kept to.
+// A budget that a resume does not raise is still kept to. What earlier runs spent on attempts that failed says nothing
+// about what a round costs: it is tried.
 func TestAResumeDoesNotSpendABudgetAgain(t *testing.T) {
-	in(t, func(t *testing.T, s *surroundings) {
-		s.end = lasting(time.Second)
-		spec := budgeted(12, 14)
-		spec.From, spec.Resumes = &disdel.Checkpoint{Round: 3, Path: "p"}, 1
-		spec.Done = []disdel.Round{{Round: 0}, {Round: 1}, {Round: 2}}
-		rec, err := s.controller().Resume(t.Context(), spec,
-			disdel.Record{ID: "job-1", Status: disdel.StatusFailed, CostGBs: 12})
-		if err != nil || rec.Status != disdel.StatusFailed || len(rec.Activations) > 0 ||
-			!strings.Contains(rec.Failure.Msg, "round 4 of 12 would take about 4 more") {
-			t.Errorf("%v after %d activations: %v, %v", rec.Status, len(rec.Activations), rec.Failure, err)
-		}
-	})
+	for name, c := range map[string]struct {
+		spent       float64
+		activations int
+		says        string
+	}{
+		"some of it is left":    {12, 2, "another attempt to aggregate round 4 would take about"},
+		"four rounds' are left": {5, 8, "round 8 of 12 would take about 2 more"},
+		"nothing is left":       {14, 0, "nothing is left for round 4 of 12"},
+		"less than nothing is":  {20, 0, "nothing is left for round 4 of 12"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				s.end = heeding(time.Second)
+				spec := budgeted(12, 14)
+				spec.From, spec.Resumes = &disdel.Checkpoint{Round: 3, Path: "p"}, 1
+				spec.Done = []disdel.Round{{Round: 0}, {Round: 1}, {Round: 2}}
+				rec, err := s.controller().Resume(t.Context(), spec,
+					disdel.Record{ID: "job-1", Status: disdel.StatusFailed, CostGBs: c.spent, UsedGBs: c.spent})
+				if err != nil || rec.Status != disdel.StatusFailed || len(rec.Activations) != c.activations ||
+					rec.UsedGBs > max(14, c.spent) || !strings.Contains(rec.Failure.Msg, c.says) {
+					t.Errorf("%v after %d activations: %v, %v", rec.Status, len(rec.Activations), rec.Failure, err)
+				}
+			})
+		})
+	}
 }
 
 // heeding is an action that takes so long, and ends as real ones do where the budget holds it for less: a train action
@@ -318,12 +332,12 @@ func TestAKeptRoundCostsWhatIsLeftOfIt(t *testing.T) {
 		m := NewManager(budgeted(12, 100))
 		m.budget = b
 		if cost := m.wholeRound().cost; there && cost != 3 || !there && cost != 10 {
-			t.Errorf("there: %t; %g GB-s are next, of rounds of %g", there, cost, m.budget.round)
+			t.Errorf("there: %t; %g GB-s are next, of rounds of %g", there, cost, m.budget.perStep)
 		}
 		m.budget.spent = 41
-		m.budget.roundOver()
-		if m.budget.round != map[bool]float64{true: 11, false: 4}[there] || m.budget.done != 0 {
-			t.Errorf("there: %t; the round took %g", there, m.budget.round)
+		m.budget.roundOver(1)
+		if m.budget.perStep != map[bool]float64{true: 11, false: 4}[there] || m.budget.done != 0 {
+			t.Errorf("there: %t; the round took %g", there, m.budget.perStep)
 		}
 	}
 }
@@ -406,5 +420,81 @@ func TestABudgetSaysWhatIsTrainedAgain(t *testing.T) {
 		if got := m.again(m.halfway()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// ends has an invocation of a slot end after so long, and returns what follows.
+func ends(m *Manager, s disdel.Slot, spent *float64, seconds float64, outcome disdel.Outcome, result string) []Order {
+	e := m.attempts.efforts[s]
+	return endsAs(m, m.built(s, e, 0), spent, seconds, outcome, result)
+}
+
+// endsAs is ends of an invocation that may not be the newest of its slot.
+func endsAs(m *Manager, inv disdel.Invocation, spent *float64, seconds float64, outcome disdel.Outcome,
+	result string,
+) []Order {
+	a := disdel.Activation{Invocation: inv, Outcome: outcome, Duration: disdel.Millis(seconds * float64(time.Second))}
+	if a.Result = []byte(result); outcome != disdel.OutcomeSuccess {
+		a.Failure = &disdel.Error{Kind: disdel.Invalid, Msg: "no"}
+	}
+	*spent += a.HeldGBs()
+	return m.Step(EndedEvent{Activation: a, Moment: Moment{Spent: *spent}})
+}
+
+// overBudget is the failure of the job if orders end it for its budget.
+func overBudget(orders []Order) *disdel.Error {
+	for _, o := range orders {
+		if f, ok := o.(FinishOrder); ok && f.Failure != nil && f.Failure.Code == disdel.CodeOverBudget {
+			return f.Failure
+		}
+	}
+	return nil
+}
+
+// A round that is too dear is not begun, whatever was the end of the one before: also after an evaluation that failed.
+func TestARoundAfterAFailedEvaluationIsHeldAgainstTheBudget(t *testing.T) {
+	spec := budgeted(12, 13)
+	spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 10, 4
+	m, spent := NewManager(spec), 0.0
+	m.Step(StartedEvent{})
+	var orders []Order
+	for range 4 {
+		ends(m, disdel.Slot{Task: disdel.TaskTrain}, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)
+		orders = ends(m, m.barrier.top(), &spent, 2, disdel.OutcomeSuccess, `{"weight":1}`)
+	}
+	if overBudget(orders) != nil {
+		t.Fatalf("%+v", orders)
+	}
+	orders = ends(m, disdel.Slot{Task: disdel.TaskEvaluate}, &spent, 0.01, disdel.OutcomeApplicationError, "")
+	if f := overBudget(orders); f == nil || !strings.Contains(f.Msg, "round 5 of 12 would take about 3") {
+		t.Errorf("%v: %+v", f, orders)
+	}
+}
+
+// A round that is too dear waits for a straggler of the round before: what it holds may be free again, and nobody
+// stops a job while something runs.
+func TestABudgetEndsNothingWhileAStragglerRuns(t *testing.T) {
+	one := budgeted(12, 21.5)
+	spec := runSpec(2, 12)
+	spec.Job.Resources, spec.Plan.Platform, spec.Plan.Actions = one.Job.Resources, one.Plan.Platform, one.Plan.Actions
+	spec.Job.Distribution.Missing = disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(time.Second)}
+	m, spent := NewManager(spec), 0.0
+	m.Step(StartedEvent{})
+	first, other := disdel.Slot{Task: disdel.TaskTrain}, disdel.Slot{Task: disdel.TaskTrain, Member: 1}
+	for range 4 {
+		ends(m, first, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)
+		ends(m, other, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)
+		ends(m, m.barrier.top(), &spent, 2, disdel.OutcomeSuccess, `{"weight":1}`)
+	}
+	late := m.built(other, m.attempts.efforts[other], 0)
+	ends(m, first, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)
+	m.Step(AlarmEvent{Number: m.alarms, Moment: Moment{Spent: spent}})
+	orders := ends(m, m.barrier.top(), &spent, 2, disdel.OutcomeSuccess, `{"weight":1}`)
+	if f := overBudget(orders); f != nil || len(m.budget.running) != 1 {
+		t.Fatalf("%d run when the job ended: %v", len(m.budget.running), f)
+	}
+	if f := overBudget(endsAs(m, late, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)); f == nil ||
+		!strings.Contains(f.Msg, "round 6 of 12 would take about 3") {
+		t.Errorf("%v", f)
 	}
 }

@@ -267,6 +267,7 @@ func (m *Manager) change(c candidate) []Order {
 			m.attempts.raise(task, action.Limits)
 		}
 	}
+	m.budget.stageBegins()
 	m.enter(m.round)
 	return []Order{
 		DecisionOrder{d},

@@ -51,17 +51,17 @@ func (m *Manager) halfway() *disdel.Halfway {
 	return h
 }
 
-// resumed takes what was spent before for the rounds that were done, and for the one that a budget stopped the job in,
-// which goes on where the store still has what was done of it.
-func (b *budget) resumed(rounds int, halfway *disdel.Halfway, there bool) {
+// resumed takes what was spent before for the rounds that were done, of so many steps of all workers, and for the one
+// that a budget stopped the job in, which goes on where the store still has what was done of it. It is not a bound of
+// what a round costs: attempts that failed are in it.
+func (b *budget) resumed(steps int, halfway *disdel.Halfway, there bool) {
 	b.began = b.spent
 	done := 0.0
 	if halfway != nil {
 		done = min(halfway.Spent, b.spent)
 	}
-	if rounds > 0 {
-		b.round = (b.spent - done) / float64(rounds)
-		b.cheapest, b.rounds = b.round, rounds
+	if steps > 0 {
+		b.perStep = (b.spent - done) / float64(steps)
 	}
 	if there {
 		b.began, b.done = b.spent-done, done

@@ -90,7 +90,11 @@ func (m *Manager) Step(e Event) []Order {
 func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
 	switch e := e.(type) {
 	case StartedEvent:
-		m.budget.resumed(len(m.spec.Done), m.spec.Kept, e.Halfway)
+		done := 0
+		for _, r := range m.spec.Done {
+			done += m.stepsOf(r.Round)
+		}
+		m.budget.resumed(done, m.spec.Kept, e.Halfway)
 		return m.begin(), of
 	case EndedEvent:
 		return m.activationEnded(e.Activation), e.Activation

@@ -199,20 +199,29 @@ func whole(plan *disdel.Plan) disdel.RowRange {
 
 // Steps is how many steps a span is on the worker that has the most rows. Of a queue one worker might take all.
 func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.Span) (most int) {
-	shards := plan.Shards
-	if job.Distribution.Exchange.Queued() && len(shards) > 0 {
-		shards = []disdel.RowRange{whole(plan)}
-	}
-	for _, rows := range shards {
-		size := max(1, min(plan.WorkerBatch(job), rows.Len()))
-		batches := (rows.Len() + size - 1) / size
-		n := span.Epochs*batches - min(span.Batch, batches)
-		if span.Batches > 0 {
-			n = min(n, span.Batches)
-		}
-		most = max(most, n)
+	for _, rows := range shardsOf(job, plan) {
+		most = max(most, stepsIn(job, plan, span, rows))
 	}
 	return most
+}
+
+// shardsOf are the rows that no two workers train; a queue is one shard.
+func shardsOf(job *disdel.Job, plan *disdel.Plan) []disdel.RowRange {
+	if job.Distribution.Exchange.Queued() && len(plan.Shards) > 0 {
+		return []disdel.RowRange{whole(plan)}
+	}
+	return plan.Shards
+}
+
+// stepsIn is how many steps a span is on a shard.
+func stepsIn(job *disdel.Job, plan *disdel.Plan, span disdel.Span, rows disdel.RowRange) int {
+	size := max(1, min(plan.WorkerBatch(job), rows.Len()))
+	batches := (rows.Len() + size - 1) / size
+	n := span.Epochs*batches - min(span.Batch, batches)
+	if span.Batches > 0 {
+		n = min(n, span.Batches)
+	}
+	return max(0, n)
 }
 
 func (s *Spec) firstRound() int {

@@ -56,7 +56,7 @@ func (m *Manager) roundSoFar() disdel.Round {
 }
 
 func (m *Manager) roundOrder(r disdel.Round, byClass *disdel.ByClass) []Order {
-	m.budget.roundOver()
+	m.budget.roundOver(m.stepsOf(m.round))
 	m.course.saw(r)
 	return []Order{RoundOrder{r, byClass}}
 }

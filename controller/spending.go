@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
@@ -15,7 +16,6 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 		return orders
 	}
 	out := make([]Order, 0, len(orders))
-	trains := false
 	for _, o := range orders {
 		begun, ok := o.(InvokeOrder)
 		if !ok {
@@ -23,18 +23,50 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 			continue
 		}
 		inv := begun.Invocation
-		trains = trains || inv.Task == disdel.TaskTrain
 		m.budget.waiting = append(m.budget.waiting, asking{slot: inv.Slot(), id: inv.ID, after: begun.After, cause: a})
-	}
-	if anew := a.Outcome.Failed() || a.Outcome == disdel.OutcomePaused; trains && !anew && m.budget.roundTooDear() {
-		return append(out, m.broke(m.wholeRound())...)
 	}
 	return append(out, m.pay()...)
 }
 
-// roundTooDear tells whether a round that is to begin would not end within the budget: even as cheap as the cheapest.
-func (b *budget) roundTooDear() bool {
-	return b.used() || sure(max(0, b.cheapest-b.done), b.rounds) > b.left()
+// roundBegins tells whether what waits for a part of the budget is the first of a round.
+func (m *Manager) roundBegins() bool {
+	return m.budget.entered <= m.round && slices.ContainsFunc(m.budget.waiting, func(w asking) bool {
+		e := m.attempts.efforts[w.slot]
+		return w.slot.Task == disdel.TaskTrain && e.awaited == w.id && e.attempt == 1 && e.leg == 0
+	})
+}
+
+// roundTooDear tells whether a round that is to begin would not end within the budget.
+func (m *Manager) roundTooDear() bool {
+	return m.budget.used() || m.leastOfRound() > m.budget.left()
+}
+
+// leastOfRound is what a round that is to begin costs at least, GB-s: no worker and no aggregation is faster than the
+// fastest so far. Its evaluation does not count: a round that cannot pay it goes without. 0 in the first round of a
+// stage.
+func (m *Manager) leastOfRound() float64 {
+	b := &m.budget
+	steps := m.stepsOf(m.round)
+	least := min(b.cheapest, b.cheapestStep*float64(steps))
+	if b.leg.step > 0 {
+		l, _ := m.spec.limits(disdel.TaskTrain, work{limits: m.attempts.limits[disdel.TaskTrain]})
+		workers, aggregations := disdel.Millis(m.spec.Plan.Workers), 0
+		for _, level := range m.spec.Plan.Levels {
+			aggregations += len(level.Clusters)
+		}
+		least = min(least, disdel.GBSeconds(l.Memory, workers*b.leg.fixed+disdel.Millis(steps)*b.leg.step)+
+			float64(aggregations)*b.closing[disdel.TaskAggregate].cheapest)
+	}
+	return b.sure(max(0, least-b.done))
+}
+
+// stepsOf is how many steps the workers make in a round, all together, at least 1.
+func (m *Manager) stepsOf(round int) (steps int) {
+	span := m.spec.span(round)
+	for _, rows := range shardsOf(&m.spec.Job, &m.spec.Plan) {
+		steps += stepsIn(&m.spec.Job, &m.spec.Plan, span, rows)
+	}
+	return max(1, steps)
 }
 
 // payment is what becomes of an invocation that asks for a part of the budget.
@@ -46,8 +78,26 @@ const (
 	unpayable
 )
 
+// share is what of the budget an invocation gets.
+type share struct {
+	gbs  float64       // GB-s that are reserved for it
+	cost float64       // GB-s that it costs at least
+	hold disdel.Millis // the shortest one that may be of use to it
+	what payment
+}
+
 // pay begins what waits for a part of the budget and finds one.
 func (m *Manager) pay() (orders []Order) {
+	if m.roundBegins() {
+		switch {
+		case !m.roundTooDear():
+			m.budget.entered = m.round + 1
+		case len(m.budget.running) > 0: // it may give back what it does not use
+			return nil
+		default:
+			return m.broke(m.wholeRound())
+		}
+	}
 	asked := m.budget.waiting
 	m.budget.waiting = nil
 	workers := len(m.barrier.outstanding()) // that share what is left for training
@@ -57,13 +107,13 @@ func (m *Manager) pay() (orders []Order) {
 			continue
 		}
 		limits, _ := m.spec.limits(w.slot.Task, work{limits: m.attempts.limits[w.slot.Task]})
-		gbs, need, what := m.part(w.slot, limits, max(1, workers))
-		switch what {
+		got := m.part(w.slot, limits, max(1, workers))
+		switch got.what {
 		case postponed:
 			m.budget.waiting = append(m.budget.waiting, w)
 			continue
 		case unpayable:
-			next := step{what: m.nameOf(w, e), cost: need}
+			next := step{what: m.nameOf(w, e), slot: w.slot, cost: got.cost}
 			if w.slot.Task != disdel.TaskEvaluate {
 				return append(orders, m.broke(next)...)
 			}
@@ -74,65 +124,84 @@ func (m *Manager) pay() (orders []Order) {
 		if w.slot.Task == disdel.TaskTrain {
 			workers--
 		}
-		m.budget.running[w.id] = gbs
-		inv := m.built(w.slot, e, m.budget.hold(limits, gbs))
+		m.budget.running[w.id] = got.gbs
+		inv := m.built(w.slot, e, m.budget.hold(limits, got.gbs, got.hold))
 		orders = append(orders, InvokeOrder{Invocation: inv, After: w.after})
 	}
 	return orders
 }
 
-// part is what of the budget a slot's invocation gets, and the least that would be of use to it.
-func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) (gbs, need float64, what payment) {
-	if s.Task == disdel.TaskTrain {
-		return m.partOfTraining(l, workers)
-	}
+// part is what of the budget a slot's invocation gets.
+func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) share {
 	b := &m.budget
-	c, free, whole, alone := b.closing[s.Task], b.free(), b.whole(l), len(b.running) == 0
-	need = b.costOf(l, max(leastHold, c.least))
-	if c.least == 0 {
-		need = max(need, min(whole, sure(c.cheapest, c.passed)))
+	var out share
+	if s.Task == disdel.TaskTrain {
+		out = m.partOfTraining(l, workers)
+	} else {
+		out = m.partOfClosing(s, l)
+	}
+	if b.used() {
+		out.what = unpayable
+	}
+	if out.what == unpayable && len(b.running) > 0 { // what runs may give back what it does not use
+		out.what = postponed
+	}
+	return out
+}
+
+// partOfClosing is what an aggregation or an evaluation gets. It cannot pause, so it would begin anew after a hold that
+// is too short.
+func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
+	b := &m.budget
+	c, free, whole := b.closing[s.Task], b.free(), b.whole(l)
+	hold := max(leastHold, c.tooShort)
+	need, least := b.costOf(l, max(leastHold, longer*c.tooShort)), b.leastFor(l, hold)
+	if c.tooShort == 0 {
+		sure := min(whole, b.sure(c.cheapest))
+		need, least = max(need, sure), max(least, sure)
 	}
 	fair := free / float64(m.toClose(s))
-	if c.passed > 0 && c.least == 0 { // it is known what such an action takes
+	if c.passed > 0 && c.tooShort == 0 { // it is known what such an action takes
 		fair = max(fair, min(free, closingSpare*c.each))
 	}
 	known := c.passed > 0 && fair >= closingSpare*c.each && fair >= need
 	switch {
-	case b.used():
-		return 0, need, unpayable
 	case fair >= whole:
-		return whole, need, paid
+		return share{whole, least, hold, paid}
 	case known:
-		return fair, need, paid
-	case !alone: // it would have to begin anew after too short a hold
-		return 0, need, postponed
-	case free >= need:
-		return free, need, paid
+		return share{fair, least, hold, paid}
+	case len(b.running) > 0:
+		return share{0, least, hold, postponed}
+	case free >= least:
+		return share{free, least, hold, paid}
 	default:
-		return 0, need, unpayable
+		return share{0, least, hold, unpayable}
 	}
 }
 
 // partOfTraining shares what training may hold among so many workers. Where that is too little for a leg of each, they
 // train one after another: what they came to is kept. Those that exchange updates in a round need each other.
-func (m *Manager) partOfTraining(l disdel.Limits, workers int) (gbs, need float64, what payment) {
+func (m *Manager) partOfTraining(l disdel.Limits, workers int) share {
 	b := &m.budget
-	free := b.free()
-	need = b.costOf(l, b.leg.useful())
-	fair := (free - b.kept(free)) / float64(workers)
+	free, whole, hold := b.free(), b.whole(l), b.leg.least()
+	need, least := b.costOf(l, b.leg.useful()), b.leastFor(l, hold)
+	each := free / float64(workers)
+	fair := (free - b.kept(free, m.costOfRound(m.round))) / float64(workers)
+	together := m.spec.Job.Distribution.Exchange != nil
+	if together {
+		least *= float64(workers)
+	}
 	switch {
-	case b.used():
-		return 0, need, unpayable
-	case fair >= min(need, b.whole(l)):
-		return min(fair, b.whole(l)), need, paid
+	case fair >= need:
+		return share{min(fair, whole), least, hold, paid}
+	case together && free >= least:
+		return share{min(each, whole), least, hold, paid}
 	case len(b.running) > 0:
-		return 0, need, postponed
-	case m.spec.Job.Distribution.Exchange != nil:
-		return 0, need * float64(workers), unpayable
-	case free >= need:
-		return need, need, paid
+		return share{0, least, hold, postponed}
+	case free >= least:
+		return share{min(free, need), least, hold, paid}
 	default:
-		return 0, need, unpayable
+		return share{0, least, hold, unpayable}
 	}
 }
 
@@ -169,16 +238,20 @@ func (m *Manager) broke(next step) []Order {
 // step is something that a budget has to pay.
 type step struct {
 	what string
-	cost float64 // GB-s that it takes at least
+	slot disdel.Slot // that it is for; zero: all of a round
+	cost float64     // GB-s that it takes at least
 }
 
 // wholeRound is the round that is to begin.
 func (m *Manager) wholeRound() step {
 	return step{
 		what: fmt.Sprintf("round %d of %d", m.round+1, m.spec.Plan.Rounds),
-		cost: max(0, m.budget.cheapest-m.budget.done),
+		cost: max(0, m.costOfRound(m.round)-m.budget.done),
 	}
 }
+
+// costOfRound is what a round takes, by the newest one; 0: not known.
+func (m *Manager) costOfRound(round int) float64 { return m.budget.perStep * float64(m.stepsOf(round)) }
 
 // nameOf says what an invocation is for.
 func (m *Manager) nameOf(w asking, e effort) string {
@@ -208,10 +281,13 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 		enough = b.spent + max(b.most, longer*next.cost)*(1+spare)
 		rest = "nobody knows what is left: nothing of a round was trained, so the proposed budget is a guess"
 	}
+	takes := fmt.Sprintf("%s would take about %.3g more", next.what, next.cost)
+	if b.used() || next.cost == 0 {
+		takes = "nothing is left for " + next.what
+	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
-		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s would take about %.3g more, and %s is %.4g GB-s; %s",
-			b.spent, next.what, next.cost, b.field, b.most, rest),
+		Msg:  fmt.Sprintf("the job has spent %.3g GB-s, %s, and %s is %.4g GB-s; %s", b.spent, takes, b.field, b.most, rest),
 		Hint: fmt.Sprintf("disdel resume %s --set %s=%sGB-s", m.spec.ID, b.field, scheduler.RoundedUp(enough)),
 	}
 }
@@ -221,22 +297,27 @@ const spare = 0.25
 
 // rest is what a resume would cost: the rounds from the newest checkpoint on.
 func (m *Manager) rest() (cost float64, known bool) {
-	rounds := float64(max(1, m.spec.Plan.Rounds-m.newestCheckpoint()))
-	each := max(m.budget.round, m.budget.spent-m.budget.began)
-	if m.budget.round == 0 {
-		each = m.roundByProgress()
+	from, rounds := m.newestCheckpoint(), m.spec.Plan.Rounds
+	each := m.budget.perStep
+	if now := max(0, m.budget.spent-m.budget.began) / float64(m.stepsOf(m.round)); each > 0 {
+		each = max(each, now)
+	} else {
+		each = m.stepByProgress()
 	}
 	if f := m.spec.Plan.Forecast; each == 0 && f != nil {
-		each = f.ByUse().Likely / float64(max(1, m.spec.Plan.Rounds))
+		return f.ByUse().Likely * float64(max(1, rounds-from)) / float64(max(1, rounds)), true
 	}
-	return each * rounds, each > 0
+	for r := from; r < max(rounds, from+1); r++ {
+		cost += each * float64(m.stepsOf(r))
+	}
+	return cost, each > 0
 }
 
-// roundByProgress is what the round that runs comes to by what its workers have trained of it so far; 0: nothing, or
-// not known. What closes it takes a share of its own.
-func (m *Manager) roundByProgress() float64 {
+// stepByProgress is what a worker's step of the round that runs comes to by what was trained of it so far; 0: nothing,
+// or not known. What closes the round takes a share of its own.
+func (m *Manager) stepByProgress() float64 {
 	total := max(1, Steps(&m.spec.Job, &m.spec.Plan, m.spec.span(m.round)))
-	trained, all := 0, total*m.spec.Plan.Workers
+	trained := 0
 	for w := range m.spec.Plan.Workers {
 		e := m.attempts.efforts[disdel.Slot{Task: disdel.TaskTrain, Member: w}]
 		if _, ok := m.barrier.results[w]; ok {
@@ -245,9 +326,8 @@ func (m *Manager) roundByProgress() float64 {
 			trained += min(total, e.batches)
 		}
 	}
-	if trained == 0 || all == 0 {
+	if trained == 0 {
 		return 0
 	}
-	spent := max(0, m.budget.spent-m.budget.began) / (1 - closingShare)
-	return spent * float64(all) / float64(trained)
+	return max(0, m.budget.spent-m.budget.began) / (1 - closingShare) / float64(trained)
 }
