@@ -250,12 +250,14 @@ func (r *Record) ByUse() float64 {
 	return held * float64(n+r.Omitted) / float64(n)
 }
 
-// Quota is what is left of a namespace's invocations of this minute, and who waits for the next one.
+// Quota is what is left of a namespace's invocations of this minute, and which invocations its quotas hold up.
 type Quota struct {
-	PerMinute int       `json:"perMinute"` // 0: unknown
-	Left      int       `json:"left"`
-	Until     time.Time `json:"until"`             // when the next minute begins
-	Waiting   []string  `json:"waiting,omitempty"` // ids of invocations that wait for it
+	PerMinute  int       `json:"perMinute"`  // 0: unknown
+	Concurrent int       `json:"concurrent"` // invocations in flight; 0: unknown
+	Left       int       `json:"left"`
+	Until      time.Time `json:"until"`             // when there are more
+	Waiting    []string  `json:"waiting,omitempty"` // ids of invocations that wait until then
+	Crowded    []string  `json:"crowded,omitempty"` // ids of invocations that wait until one in flight ends
 }
 
 // Outage is a time in which OpenWhisk did not answer.

@@ -136,8 +136,8 @@ func (r *run) roundOver(round disdel.Round, byClass *disdel.ByClass) {
 		r.rec.Accuracy = *round.Accuracy
 	}
 	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		f.Used = estimator.UsedAhead(r.rec, f) // a wait for the quota costs nothing
 		r.withinQuota(f)
-		f.Used = estimator.UsedAhead(r.rec, f)
 		f.Goal = estimator.GoalAhead(r.rec, f, r.spec.Past)
 		r.observe(Notice{Forecast: f})
 	}

@@ -7,48 +7,82 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// QuotaWait is what an onlooker is told of invocations that were not sent yet: the namespace's quota of this minute is
-// used up.
+// QuotaWait is what an onlooker is told of invocations that were not sent yet, since one of the namespace's two quotas
+// is used up.
 type QuotaWait struct {
 	Invocations []disdel.Invocation
 	PerMinute   int // 0: unknown
 	Until       time.Time
+	// Crowded says that it is the quota of invocations in flight: they wait until one of the Concurrent (0: unknown) ends.
+	Crowded    bool
+	Concurrent int
+	For        time.Duration // of the one that waits longest for one in flight to end
 }
 
-// lookAtQuota tells of invocations that wait for the next minute, once a minute.
+// sameTurn is by how much the ends of two waits for a minute may differ and be the same: programs spread their first
+// tries of a minute.
+const sameTurn = 10 * time.Second
+
+// lookAtQuota tells of invocations that wait for the next minute, once a minute, and of those that wait until others
+// end.
 func (r *run) lookAtQuota() {
 	q := r.c.cfg.Invoker.Quota(r.spec.ID)
-	if len(q.Waiting) == 0 || q.Until.Equal(r.quotaTold) {
-		return
-	}
-	told := QuotaWait{PerMinute: q.PerMinute, Until: q.Until}
+	minute := QuotaWait{PerMinute: q.PerMinute, Until: q.Until}
+	crowded := QuotaWait{Concurrent: q.Concurrent, Crowded: true}
+	now := r.c.cfg.Now()
 	for _, w := range r.watched {
-		if !w.ended && slices.Contains(q.Waiting, w.inv.ID) {
-			told.Invocations = append(told.Invocations, w.inv)
+		switch quiet := now.Sub(w.since); {
+		case w.ended:
+		case slices.Contains(q.Waiting, w.inv.ID):
+			minute.Invocations = append(minute.Invocations, w.inv)
+		case slices.Contains(q.Crowded, w.inv.ID) && w.isDue(quiet, quietAfter):
+			crowded.For = max(crowded.For, quiet)
+			crowded.Invocations = append(crowded.Invocations, w.inv)
 		}
 	}
-	if len(told.Invocations) > 0 {
+	if q.Until.Sub(r.quotaTold) > sameTurn && r.tellQuota(minute) {
 		r.quotaTold = q.Until
-		sortInvocations(told.Invocations)
-		r.observe(Notice{Quota: &told})
+	}
+	r.tellQuota(crowded)
+}
+
+// tellQuota returns whether there was anything to tell.
+func (r *run) tellQuota(q QuotaWait) bool {
+	if len(q.Invocations) == 0 {
+		return false
+	}
+	sortInvocations(q.Invocations)
+	r.observe(Notice{Quota: &q})
+	return true
+}
+
+// withinQuota has a forecast of what is left take no less time than the quota allows for what has yet to be invoked. A
+// training that may stop early may still end before.
+func (r *run) withinQuota(f *disdel.Forecast) {
+	least := quotaTime(r.c.cfg.Invoker.Quota(r.spec.ID), r.leftToInvoke(), r.c.cfg.Now())
+	d := &f.Duration
+	d.Likely, d.High = max(d.Likely, least), max(d.High, least)
+	if r.spec.Job.Training.Stop() == nil {
+		d.Low = max(d.Low, least)
 	}
 }
 
-// withinQuota has a forecast of what is left take no less than the quota allows: so many rounds, and one evaluation of
-// each, have yet to be invoked.
-func (r *run) withinQuota(f *disdel.Forecast) {
-	p := r.rec.Plan
-	rounds := p.Rounds - len(r.rec.Rounds)
+// leftToInvoke counts the invocations of the rounds that are left, and of their evaluations.
+func (r *run) leftToInvoke() int {
+	p, done := r.rec.Plan, len(r.rec.Rounds)
+	rounds := max(0, p.Rounds-done)
 	each := p.Workers * max(1, p.Legs)
 	for _, l := range p.Levels {
 		each += len(l.Clusters)
 	}
-	if p.HeldOut > 0 {
-		each++
+	if p.HeldOut == 0 || rounds == 0 {
+		return rounds * each
 	}
-	least := quotaTime(r.c.cfg.Invoker.Quota(r.spec.ID), rounds*each, r.c.cfg.Now())
-	d := &f.Duration
-	d.Low, d.Likely, d.High = max(d.Low, least), max(d.Likely, least), max(d.High, least)
+	evaluations := 1 // the last round has one
+	if every := r.spec.Job.Training.ValidateEvery; every > 0 {
+		evaluations += (p.Rounds-1)/every - done/every
+	}
+	return rounds*each + evaluations
 }
 
 // quotaTime is the time until the last of n invocations can be sent.

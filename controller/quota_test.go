@@ -49,6 +49,70 @@ func TestAWaitForTheQuotaIsTold(t *testing.T) {
 	})
 }
 
+// Who waits until another invocation ends, for the quota of those in flight, is told as such.
+func TestAWaitForAPlaceIsTold(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		free := time.Now().Add(45 * time.Second)
+		s.quota = func(disdel.JobID) disdel.Quota {
+			q := disdel.Quota{Concurrent: 1, Until: time.Now().Truncate(time.Minute).Add(time.Minute)}
+			if time.Now().Before(free) {
+				q.Crowded = []string{"round 0/train/1"}
+			}
+			return q
+		}
+		s.invoke = func(inv disdel.Invocation) error {
+			if inv.ID == "round 0/train/1" {
+				time.Sleep(time.Until(free))
+			}
+			return nil
+		}
+		c, told := s.observed()
+		rec, err := c.Run(t.Context(), runSpec(2, 1), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded {
+			t.Fatalf("%v, %v", rec.Status, err)
+		}
+		var waits []QuotaWait
+		for _, n := range told() {
+			if n.Waiting != nil {
+				t.Errorf("no sign of what was never sent: %+v", *n.Waiting)
+			}
+			if n.Quota != nil {
+				waits = append(waits, *n.Quota)
+			}
+		}
+		if len(waits) != 3 || !waits[0].Crowded || waits[0].Concurrent != 1 || waits[0].For > 11*time.Second ||
+			len(waits[0].Invocations) != 1 || waits[0].Invocations[0].Member != 1 {
+			t.Errorf("%+v", waits)
+		}
+	})
+}
+
+// What is left to invoke counts an evaluation where the job has one, whatever validateEvery and the rounds done are.
+func TestWhatIsLeftToInvoke(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 9))
+	for range 300 {
+		rounds, every, workers := 1+rng.IntN(20), rng.IntN(6), 1+rng.IntN(4)
+		done := rng.IntN(rounds + 1)
+		spec := runSpec(workers, rounds)
+		spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 10, every
+		r := &run{spec: spec, rec: &disdel.Record{Plan: spec.Plan, Rounds: make([]disdel.Round, done)}}
+		want := 0
+		m := NewManager(spec)
+		for m.round = done; m.round < rounds; m.round++ {
+			want += workers
+			for _, l := range spec.Plan.Levels {
+				want += len(l.Clusters)
+			}
+			if m.last = m.round == rounds-1; m.evaluationDue() {
+				want++
+			}
+		}
+		if got := r.leftToInvoke(); got != want {
+			t.Fatalf("%d of %d rounds done, every %d: %d, want %d", done, rounds, every, got, want)
+		}
+	}
+}
+
 // The forecast of the time left reaches at least to the minute in which the quota lets the last invocation be sent.
 func TestQuotaTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 7))
@@ -72,6 +136,13 @@ func TestQuotaTime(t *testing.T) {
 
 // What is left of a job is forecast with the quota, whatever its rounds took.
 func TestTheForecastKnowsTheQuota(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		theForecastKnowsTheQuota(t, early)
+	}
+}
+
+func theForecastKnowsTheQuota(t *testing.T, early bool) {
+	t.Helper()
 	in(t, func(t *testing.T, s *surroundings) {
 		s.quota = func(disdel.JobID) disdel.Quota {
 			return disdel.Quota{PerMinute: 3, Until: time.Now().Add(30 * time.Second)}
@@ -81,13 +152,20 @@ func TestTheForecastKnowsTheQuota(t *testing.T) {
 			return passes(ctx, inv)
 		}
 		c, told := s.observed()
-		if _, err := c.Run(t.Context(), runSpec(2, 3), disdel.DataInfo{}); err != nil {
+		spec := runSpec(2, 3)
+		if early {
+			spec.Job.Training.EarlyStop = &disdel.EarlyStop{Metric: disdel.MetricLoss, Target: 1e-9}
+		}
+		if _, err := c.Run(t.Context(), spec, disdel.DataInfo{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range told() {
 			if n.Forecast != nil {
-				if got := n.Forecast.Duration.Likely; got < disdel.Millis(90*time.Second) {
-					t.Errorf("%v are left after the first round", got)
+				if d := n.Forecast.Duration; d.Likely < disdel.Millis(90*time.Second) || (d.Low < d.Likely) != early {
+					t.Errorf("%v are left after the first round", d)
+				}
+				if used := n.Forecast.Used.Likely; used > 60 {
+					t.Errorf("%v GB-s are left after the first round: a wait costs nothing", used)
 				}
 				return
 			}

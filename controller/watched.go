@@ -63,7 +63,7 @@ func (r *run) heard(w *watched, now time.Time) {
 // acceptance notes that OpenWhisk has accepted an invocation: from then on it gives signs.
 func (r *run) acceptance(inv disdel.Invocation) {
 	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
-		w.accepted, w.since = true, r.c.cfg.Now()
+		w.accepted, w.since, w.told = true, r.c.cfg.Now(), 0
 	}
 }
 

@@ -183,16 +183,20 @@ type Quotas struct {
 // that the key is looked at for: Denied for a wrong one.
 func (e *Executor) Quotas(ctx context.Context) (q Quotas, err error) {
 	err = e.repeated(ctx, "read the namespace's quotas", e.cfg.Namespace, func(c *whisk.Client) (*http.Response, error) {
-		req, err := c.NewRequest(http.MethodGet, "limits", nil, true)
-		if err != nil {
-			return nil, err
-		}
-		return c.Do(req.WithContext(ctx), &q, true)
+		return e.askQuotas(ctx, c, &q)
 	})
 	if disdel.KindOf(err) == disdel.NotFound { // an older release
 		return Quotas{}, nil
 	}
 	return q, err
+}
+
+func (e *Executor) askQuotas(ctx context.Context, c *whisk.Client, q *Quotas) (*http.Response, error) {
+	req, err := c.NewRequest(http.MethodGet, "limits", nil, true)
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(req.WithContext(ctx), q, true)
 }
 
 // InvokeOnce asks once, whatever the quotas say and however OpenWhisk is: for who wants to know what is refused. It

@@ -1,10 +1,13 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/apache/openwhisk-client-go/whisk"
@@ -12,7 +15,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Limits reads the platform's bounds from GET /. What it does not report stays 0: older releases report no memory
+// Limits reads the platform's bounds from GET /, and the namespace's own quotas where the key shows them. What it does not report stays 0: older releases report no memory
 // bounds; OpenWhisk's defaults stand in for those.
 func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	var info struct {
@@ -52,9 +55,24 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 		PerMinute:  l.PerMinute, Concurrent: l.Concurrent,
 	}
 	if err == nil {
+		out.PerMinute, out.Concurrent = e.ownQuotas(ctx, out.PerMinute, out.Concurrent)
 		e.pace.know(out)
 	}
 	return out, err
+}
+
+// ownQuotas are the namespace's own quotas, which an admin may have set; what OpenWhisk does not tell is as given. It
+// asks once: who cannot know them yet learns them by the first refusal.
+func (e *Executor) ownQuotas(ctx context.Context, perMinute, concurrent int) (ownMinute, ownConcurrent int) {
+	c, err := e.client(ctx)
+	if err != nil {
+		return perMinute, concurrent
+	}
+	var q Quotas
+	if _, err = e.askQuotas(ctx, c, &q); err != nil {
+		return perMinute, concurrent
+	}
+	return cmp.Or(q.PerMinute, perMinute), cmp.Or(q.Concurrent, concurrent)
 }
 
 // Prepare creates the package and its actions; what is there already is replaced. It returns OverLimit for limits that
@@ -106,19 +124,24 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	params, err := e.sealed(inv)
 	if err == nil {
-		err = e.pace.enter(ctx)
+		err = e.pace.enter(ctx, waiterOf(&inv))
 	}
 	if err != nil {
 		return "", err
 	}
+	defer e.pace.release(waiterOf(&inv))
 	id, err := withRetries(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
-		return e.invoke(ctx, inv, params)
+		id, err := e.invoke(ctx, inv, params)
+		e.throttled(err, waiterOf(&inv))
+		return id, err
 	})
 	if err != nil {
 		e.pace.leave()
 	}
 	return id, err
 }
+
+func waiterOf(inv *disdel.Invocation) waiter { return waiter{inv.Job, inv.ID} }
 
 // sealed is the parameters of an invocation as OpenWhisk gets them.
 func (e *Executor) sealed(inv disdel.Invocation) (json.RawMessage, error) {
@@ -130,7 +153,7 @@ func (e *Executor) sealed(inv disdel.Invocation) (json.RawMessage, error) {
 
 // invoke asks once.
 func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any) (disdel.ActivationID, error) {
-	what, action, who := nameOf(&inv), inv.Action, waiter{inv.Job, inv.ID}
+	what, action, who := nameOf(&inv), inv.Action, waiterOf(&inv)
 	if err := e.pace.request(ctx, who); err != nil {
 		return "", err
 	}
@@ -148,6 +171,27 @@ func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any
 		return "", &disdel.Error{Kind: disdel.Internal, Op: "invoke " + what, Msg: "OpenWhisk gave no activation id"}
 	}
 	return disdel.ActivationID(id), nil
+}
+
+// allowed finds the quota in OpenWhisk's "Too many requests in the last minute (count: 12, allowed: 10)."
+var allowed = regexp.MustCompile(`\(count: \d+, allowed: (\d+)\)`)
+
+// throttled notes that a quota refused an invocation, and which number OpenWhisk named: a namespace may have quotas of
+// its own.
+func (e *Executor) throttled(err error, who waiter) {
+	if err == nil {
+		return
+	}
+	n := 0
+	if m := allowed.FindStringSubmatch(err.Error()); m != nil {
+		n, _ = strconv.Atoi(m[1])
+	}
+	switch disdel.AsError(err).Code {
+	case disdel.CodeQuotaMinute:
+		e.pace.refused(time.Now(), n)
+	case disdel.CodeQuotaConcurrent:
+		e.pace.crowded(who, n)
+	}
 }
 
 // look asks once for the record.

@@ -2,7 +2,10 @@ package executor
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,13 +40,101 @@ func TestQuotaNamesWhoWaits(t *testing.T) {
 		if q := p.quota("job", time.Now()); len(q.Waiting) > 0 || q.Left != 1 {
 			t.Errorf("in the next minute: %+v", q)
 		}
-		p.refused(time.Now())
+		time.Sleep(20 * time.Second)
+		p.refused(time.Now(), 0)
 		if q := p.quota("job", time.Now()); q.Left != 0 || p.tryRequest(time.Now()) <= 0 {
 			t.Errorf("after a refusal: %+v", q)
 		}
 		time.Sleep(time.Minute)
 		if p.tryRequest(time.Now()) > 0 {
 			t.Error("the refusal outlasts its minute")
+		}
+	})
+}
+
+// A namespace's quota of a minute is used within 5 s of the turn of each of OpenWhisk's minutes, or of ours, however
+// its clock differs, and however much larger the quota was thought to be.
+func TestAMinutesQuotaIsUsedHoweverClocksDiffer(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 3))
+	for range 60 {
+		off := time.Duration(rng.Int64N(int64(6*time.Second))) - 3*time.Second
+		quota := 1 + rng.IntN(12)
+		known := []int{0, quota, quota + rng.IntN(30)}[rng.IntN(3)]
+		begins := time.Duration(rng.Int64N(int64(time.Minute)))
+		onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {
+			theirs := func() time.Time { return time.Now().Add(off) }
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + begins)))
+			asked, used := map[int64]int{}, map[int64]int{}
+			var late []time.Duration
+			minute := func() int64 { return theirs().Unix() / 60 }
+			first := minute()
+			c.refuse = func() (int, string) {
+				m := minute()
+				if asked[m]++; asked[m] > quota {
+					return 429, fmt.Sprintf("Too many requests in the last minute (count: %d, allowed: %d).", asked[m], quota)
+				}
+				used[m]++
+				ours := time.Since(time.Now().Truncate(time.Minute))
+				if since := theirs().Sub(theirs().Truncate(time.Minute)); m > first+1 && min(since, ours) > 5*time.Second {
+					late = append(late, since)
+				}
+				return 0, ""
+			}
+			e.pace.know(disdel.PlatformLimits{PerMinute: known})
+			var done sync.WaitGroup
+			begun := time.Now()
+			for i := range 4 * quota {
+				done.Go(func() {
+					one := inv
+					one.ID = fmt.Sprint(i)
+					if _, err := e.Invoke(t.Context(), one); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			done.Wait()
+			if took := time.Since(begun); len(late) > 0 || took > 4*time.Minute+6*time.Second {
+				t.Errorf("off by %v, %d a minute, known %d: %v late, %v for 4 minutes' quota, used %v", off, quota, known, late,
+					took, used)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// Who waits because too many are in flight is known by name as well, before anything is sent and after a refusal.
+func TestWhoWaitsForAPlaceIsKnown(t *testing.T) {
+	onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {
+		c.refuse = func() (int, string) {
+			if len(c.accepted) >= 2 && time.Since(c.accepted[fmt.Sprintf("%032x", 1)]) < 20*time.Second {
+				return 429, "Too many concurrent requests in flight (count: 2, allowed: 2)."
+			}
+			return 0, ""
+		}
+		var done sync.WaitGroup
+		for _, id := range []string{"a", "b", "c", "d"} {
+			done.Go(func() {
+				one := inv
+				one.ID, one.Job = id, "job"
+				if _, err := e.Invoke(t.Context(), one); err != nil {
+					t.Error(err)
+				}
+				if id == "a" || id == "b" {
+					time.Sleep(30 * time.Second)
+				}
+				e.pace.leave()
+			})
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		if q := e.Quota("job"); !slices.Equal(q.Crowded, []string{"c", "d"}) || len(q.Waiting) > 0 || q.Concurrent != 2 {
+			t.Errorf("%+v", q)
+		}
+		done.Wait()
+		if q := e.Quota("job"); len(q.Crowded) > 0 {
+			t.Errorf("all were accepted: %+v", q)
 		}
 	})
 }

@@ -25,12 +25,15 @@ func withRetries[T any](ctx context.Context, e *Executor, busy time.Duration, ca
 }
 
 func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duration, call func() (T, error)) (T, error) {
-	begun := time.Now()
+	var begun time.Time // the first failure: a call may wait for a quota of ours before it asks
 	pause := time.Duration(0)
 	for {
 		v, err := call()
 		if disdel.KindOf(err) != disdel.Unavailable {
 			return v, err
+		}
+		if begun.IsZero() {
+			begun = time.Now()
 		}
 		failure := disdel.AsError(err)
 		switch since, _, down := e.health.outage(); {
@@ -42,8 +45,7 @@ func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duratio
 		case time.Since(begun) >= busy:
 			return v, err
 		case failure.Code == disdel.CodeQuotaMinute:
-			e.pace.refused(time.Now()) // the next try waits until the minute has turned
-			pause = firstPause
+			pause = firstPause // the next try waits until the quota may have room: invoke has noted the refusal
 		case failure.Code == disdel.CodeQuotaConcurrent:
 			pause = min(max(2*pause, firstRefused), longestPause)
 		default:
