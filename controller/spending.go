@@ -213,6 +213,7 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s would take about %.3g more, and %s is %.4g GB-s; %s",
 			b.spent, next.what, next.cost, b.field, b.most, rest),
 		Hint: fmt.Sprintf("disdel resume %s --set %s=%sGB-s", m.spec.ID, b.field, scheduler.RoundedUp(enough)),
+		Changes: [][]string{{fmt.Sprintf("%s=%sGB-s", b.field, scheduler.RoundedUp(enough))}},
 	}
 }
 
