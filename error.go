@@ -97,7 +97,7 @@ const (
 	CodeDeviceMemory Code = "deviceMemory"
 )
 
-// Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint and the cause's text survive a JSON
+// Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint, Changes and the cause's text survive a JSON
 // round trip, because errors cross the action border.
 type Error struct {
 	Kind       Kind
@@ -109,7 +109,10 @@ type Error struct {
 	Subject    *UpdateID // the update, reference or state that it is about; nil where it is about none
 	Msg        string    // what is wrong, lower case, no full stop
 	Hint       string    // what to do next; where it is a command, one that works
-	NotRetried string    // why an invocation that failed was not tried again; Msg ends with it
+	// Changes are the changes of the job file that Hint names. Each alone is enough; its settings are PATH=VALUE as
+	// --set takes them.
+	Changes    [][]string
+	NotRetried string // why an invocation that failed was not tried again; Msg ends with it
 	Err        error     // the cause, may be nil
 }
 
@@ -151,6 +154,7 @@ type errorJSON struct {
 	Subject    *UpdateID    `json:"subject,omitempty"`
 	Msg        string       `json:"message"`
 	Hint       string       `json:"hint,omitempty"`
+	Changes    [][]string   `json:"changes,omitempty"`
 	NotRetried string       `json:"notRetried,omitempty"`
 	Cause      string       `json:"cause,omitempty"`
 }
@@ -159,7 +163,8 @@ type errorJSON struct {
 func (e *Error) MarshalJSON() ([]byte, error) {
 	out := errorJSON{
 		Kind: e.Kind, Code: e.Code, Op: e.Op, Job: e.Job, Activation: e.Activation, Invocation: e.Invocation,
-		Subject: e.Subject, Msg: e.Msg, Hint: e.Hint, NotRetried: e.NotRetried,
+		Subject: e.Subject, Msg: e.Msg, Hint: e.Hint, Changes: e.Changes,
+		NotRetried: e.NotRetried,
 	}
 	if e.Err != nil {
 		out.Cause = e.Err.Error()
@@ -175,7 +180,8 @@ func (e *Error) UnmarshalJSON(data []byte) error {
 	}
 	*e = Error{
 		Kind: in.Kind, Code: in.Code, Op: in.Op, Job: in.Job, Activation: in.Activation, Invocation: in.Invocation,
-		Subject: in.Subject, Msg: in.Msg, Hint: in.Hint, NotRetried: in.NotRetried,
+		Subject: in.Subject, Msg: in.Msg, Hint: in.Hint, Changes: in.Changes,
+		NotRetried: in.NotRetried,
 	}
 	if in.Cause != "" {
 		e.Err = errors.New(in.Cause)

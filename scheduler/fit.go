@@ -66,7 +66,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	if batch < 1 || workers < 1 || in.Job.Training.WorkerBatch(workers) > s.in.Data.Train/workers {
 		return nil
 	}
-	in.Job.Resources.Memory, in.Job.Resources.MaxMemory, in.searching = 0, s.limit, true
+	in.Job.Resources.Memory, in.Job.Resources.MaxMemory, in.Suggest = 0, s.limit, false
 	p, err := NewPlan(in)
 	if err != nil {
 		return nil

@@ -19,11 +19,11 @@ func (b *planBuilder) goal() error {
 		return b.outOfReach(fmt.Sprintf("none of %s like this one came to %s, in up to %.3g epochs, and training.epochs "+
 			"is %d",
 			countOf(g.Jobs, "earlier job"), g.Goal, g.Epochs.Low, epochs),
-			fmt.Sprintf("--set training.epochs=%.0f, or a goal that is easier", 2*g.Epochs.Low))
+			", or a goal that is easier", fmt.Sprintf("training.epochs=%.0f", 2*g.Epochs.Low))
 	case g.Epochs.Low > float64(epochs):
 		return b.outOfReach(fmt.Sprintf("%s takes %.3g to %.3g epochs by %s, and training.epochs is %d", g.Goal, g.Epochs.Low,
 			max(g.Epochs.Low, g.Epochs.High), countOf(g.Jobs, "earlier job"), epochs),
-			fmt.Sprintf("--set training.epochs=%.0f", max(g.Epochs.Likely, g.Epochs.High)+1))
+			"", fmt.Sprintf("training.epochs=%.0f", max(g.Epochs.Likely, g.Epochs.High)+1))
 	}
 	lack := b.lack(&b.plan, likely)
 	if lack == nil {
@@ -119,7 +119,7 @@ func (b *planBuilder) others() []planBuilder {
 			continue
 		}
 		o := planBuilder{PlanInput: b.PlanInput}
-		o.looking, o.Job.Distribution.Workers = true, n
+		o.looking, o.Suggest, o.Job.Distribution.Workers = true, false, n
 		if o.build() == nil && o.plan.Forecast != nil && o.plan.Forecast.Goal != nil {
 			out = append(out, o)
 		}
@@ -143,23 +143,27 @@ func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
 	}
 	msg := fmt.Sprintf("%s takes about %.3g epochs by %s, %s with %s, and %s is %s", g.Goal, g.Epochs.Likely,
 		countOf(g.Jobs, "earlier job"), l.text(l.need(g)), countOf(b.plan.Workers, "worker"), l.field, l.has)
-	hint := fmt.Sprintf("--set %s=%s", l.field, l.set(least*(1+spareGoal)))
+	sets := []string{fmt.Sprintf("%s=%s", l.field, l.set(least*(1+spareGoal)))}
 	if len(others) > 0 {
 		slices.Sort(looked)
 		each := strings.Trim(fmt.Sprint(looked), "[]")
 		msg += fmt.Sprintf("; of %s workers %d take the least, %s", strings.ReplaceAll(each, " ", ", "), of, l.text(least))
 	}
 	if of != b.plan.Workers && b.Job.Distribution.Workers > 0 {
-		hint = fmt.Sprintf("--set distribution.workers=%d, and %s", of, hint)
+		sets = append([]string{fmt.Sprintf("distribution.workers=%d", of)}, sets...)
 	}
-	return b.outOfReach(msg, hint)
+	return b.outOfReach(msg, "", sets...)
 }
 
 // spareGoal is what a proposed bound has above what is likely.
 const spareGoal = 0.25
 
-func (b *planBuilder) outOfReach(msg, hint string) error {
-	return &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg, Hint: hint}
+// outOfReach refuses the job with the settings that are enough, and what else would do.
+func (b *planBuilder) outOfReach(msg, or string, sets ...string) error {
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg,
+		Hint: "--set " + strings.Join(sets, ", and --set ") + or, Changes: [][]string{sets},
+	}
 }
 
 // countOf prints "1 worker", "2 workers".

@@ -3,38 +3,43 @@ package scheduler
 import (
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 )
-
-var settings = regexp.MustCompile(`'(training\.batchSize|training\.rowsPerStep|distribution\.workers|training\.precision|` +
-	`training\.optimizer)=([^']*)'`)
 
 // What a plan that does not fit says of less work was planned: with it the job fits, or there is nothing that would.
 func TestTheHintOfAPlanThatDoesNotFit(t *testing.T) {
 	draw := rand.New(rand.NewPCG(31, 3))
 	fits, none := 0, 0
-	for range 60 {
+	for range 240 {
 		in := wide(t)
 		in.Job.Training.BatchSize = 1 << draw.IntN(11)
 		in.Job.Distribution.Workers = 1 + draw.IntN(6)
 		limit := disdel.Bytes(5+draw.IntN(300)) * disdel.MB
 		in.Platform.MinMemory = disdel.MB
-		if draw.IntN(2) == 0 {
+		switch draw.IntN(4) {
+		case 0:
 			in.Platform.Pool = limit
-		} else {
+		case 1:
 			in.Platform.MaxMemory = limit
+		case 2:
+			in.Job.Resources.Memory = limit
+		default:
+			in.Job.Resources.MaxMemory = limit
 		}
+		in.Suggest = true
 		_, err := NewPlan(in)
 		if disdel.KindOf(err) != disdel.OverLimit {
 			continue
 		}
 		hint := disdel.AsError(err).Hint
-		found := settings.FindAllStringSubmatch(hint, -1)
-		if len(found) == 0 {
+		ways := disdel.AsError(err).Changes
+		if len(ways) == 0 {
 			if none++; !strings.Contains(hint, "a smaller network: no batch") {
 				t.Fatalf("%v: %s", err, hint)
 			}
@@ -46,11 +51,18 @@ func TestTheHintOfAPlanThatDoesNotFit(t *testing.T) {
 			continue
 		}
 		fits++
-		for _, m := range found {
-			change(t, &in.Job, m[1], m[2])
-		}
-		if _, err := NewPlan(in); err != nil {
-			t.Errorf("%v: %s does not fit: %v", limit, hint, err)
+		for _, sets := range ways {
+			changed := in
+			for _, s := range sets {
+				path, value, _ := strings.Cut(s, "=")
+				change(t, &changed.Job, path, value)
+				if !strings.Contains(hint, s) {
+					t.Errorf("%s is not in %s", s, hint)
+				}
+			}
+			if _, err := NewPlan(changed); err != nil {
+				t.Errorf("%v: %q does not fit: %v", limit, sets, err)
+			}
 		}
 	}
 	if fits == 0 || none == 0 {
@@ -67,6 +79,15 @@ func change(t *testing.T, job *disdel.Job, path, value string) {
 		job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: plainRate}}
 	case "training.precision":
 		job.Training.Precision = disdel.PrecisionBF16
+	case "resources.memory", "resources.maxMemory":
+		if _, err := fmt.Sscanf(value, "%dMB", &n); err != nil {
+			t.Fatal(err)
+		}
+		if path == "resources.memory" {
+			job.Resources.Memory = disdel.Bytes(n) * disdel.MB
+		} else {
+			job.Resources.MaxMemory = disdel.Bytes(n) * disdel.MB
+		}
 	default:
 		if _, err := fmt.Sscan(value, &n); err != nil {
 			t.Fatal(err)
@@ -76,5 +97,41 @@ func change(t *testing.T, job *disdel.Job, path, value string) {
 		} else {
 			job.Training.BatchSize = n
 		}
+	}
+}
+
+// counting are engines that count how often the footprint of a network is asked for.
+type counting struct {
+	estimator.Engines
+	asked *int
+}
+
+func (c counting) Footprint(backend string, s footprint.Spec) (footprint.Footprint, error) {
+	*c.asked++
+	return c.Engines.Footprint(backend, s)
+}
+
+// A plan whose caller reads no hint searches none: a cell of a grid that does not fit costs a few plans, not dozens.
+// What is left of its hint is whole.
+func TestOnlyACallerThatAsksPaysForAHint(t *testing.T) {
+	in := wide(t)
+	in.Job.Resources.Memory = 5 * disdel.MB
+	in.Platform.MinMemory = disdel.MB
+	asked := 0
+	in.Estimator = estimator.Planned(counting{backends.Standard(nil), &asked})
+	grid := Grid{Workers: []int{1, 2, 4}, Batches: []int{8, 16, 32}}
+	in.Suggest = true
+	if cells := WhatIf(in, grid, AgainstCost); len(cells) < 9 || asked > 8*len(cells) {
+		t.Errorf("%d cells, the engine was asked %d times", len(cells), asked)
+	}
+	asked, in.Suggest = 0, false
+	_, err := NewPlan(in)
+	hint := disdel.AsError(err).Hint
+	if asked > 8 || !strings.HasPrefix(hint, "--set resources.memory=") || strings.HasSuffix(hint, " ") {
+		t.Errorf("asked %d times; the hint is %q", asked, hint)
+	}
+	in.Suggest = true
+	if _, err := NewPlan(in); len(disdel.AsError(err).Hint) <= len(hint) || asked < 16 {
+		t.Errorf("asked %d times: %v", asked, disdel.AsError(err).Hint)
 	}
 }

@@ -34,8 +34,10 @@ type PlanInput struct {
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
 	// the plan is looked at beside others: nothing is held against what the job may take
 	looking bool
-	// the plan is one of many that a search makes: nobody reads its hints
-	searching bool
+
+	// Suggest has the error of a job that does not fit say which changes of the job would. They are found by planning it
+	// dozens of times, so only a caller whose user reads the error asks for them.
+	Suggest bool
 }
 
 // NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
@@ -169,7 +171,7 @@ func (b *planBuilder) workers() error {
 		}
 		n, e, steps, err := rule(limit, b.maxWorkers(), b.estimate)
 		if err != nil {
-			return err
+			return b.overMemory(e.Total, limit, who, disdel.AsError(err).Msg)
 		}
 		b.plan.Workers, b.train = n, e
 		b.plan.Reasons = append(b.plan.Reasons, steps...)
@@ -251,43 +253,48 @@ func (b *planBuilder) known() *disdel.Record {
 
 func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 	e := b.train
-	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-		Msg: fmt.Sprintf("a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
-			e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin),
-		Hint: b.raised(e.Total, limit, who),
-	}
+	return b.overMemory(e.Total, limit, who, fmt.Sprintf(
+		"a train action needs %v, and %s is %v (fit %v, package %v, shard %v, model %v, margin %v)",
+		e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin))
 }
 
-// raised says what lets an action that needs more than its limit be planned: the field whose limit it is, where the
-// platform allows more, or less work.
-func (b *planBuilder) raised(needs, limit disdel.Bytes, who string) string {
-	less := b.lessWork(limit)
+// overMemory is the error of an action that needs more than its limit, with what makes it fit: the field whose limit it
+// is, where the platform allows more, and less work.
+func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) error {
+	out := &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg}
 	most := b.Platform.MaxMemory
 	if pool := b.Platform.Pool; pool > 0 {
 		most = min(most, pool)
 	}
+	var ways []string
 	if memory := b.limit(needs); memory <= most && strings.HasPrefix(who, "resources.") {
-		return fmt.Sprintf("--set %s=%dMB, or %s", who, memory.MB(), less)
+		out.Changes = append(out.Changes, []string{fmt.Sprintf("%s=%dMB", who, memory.MB())})
+		ways = append(ways, "--set "+out.Changes[0][0])
 	}
-	return less
+	if b.Suggest {
+		less, way := b.lessWork(limit)
+		if less != nil {
+			out.Changes = append(out.Changes, less)
+		}
+		ways = append(ways, way)
+	}
+	out.Hint = strings.Join(ways, ", or ")
+	return out
 }
 
-// lessWork is what makes every action fit a limit. It is planned, as for disdel estimate --max-memory, so that nobody
-// is told to change what would not help.
-func (b *planBuilder) lessWork(limit disdel.Bytes) string {
-	if b.searching || b.looking {
-		return ""
-	}
+// lessWork is the change of the job that makes every action fit a limit, and the hint that says so. It is planned, as
+// for disdel estimate --max-memory, so that nobody is told to change what would not help.
+func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
 	s := search{in: Lift(b.PlanInput), limit: limit}
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
 		least, whose := s.leastOfAll()
-		return fmt.Sprintf("a smaller network: no batch, number of workers or optimiser fits %d MB; the least is %d MB, of the "+
-			"%s action", limit/disdel.MB, least.MB(), whose)
+		return nil, fmt.Sprintf("a smaller network: no batch, number of workers or optimiser fits %d MB; the least is %d MB, "+
+			"of the %s action", limit/disdel.MB, least.MB(), whose)
 	}
-	return fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
-		strings.Join(changes[0].Set, "' --set '"), limit/disdel.MB)
+	sets = changes[0].Set
+	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
+		strings.Join(sets, "' --set '"), limit/disdel.MB)
 }
 
 // actions gives every task an action with its limit.
@@ -306,12 +313,8 @@ func (b *planBuilder) actions() error {
 	}
 	for _, v := range estimates {
 		if v.e.Total > limit {
-			return &disdel.Error{
-				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-				Msg: fmt.Sprintf("an %s action needs %v, and %s is %v", v.task, v.e.Total.Beside(limit), who,
-					limit.Beside(v.e.Total)),
-				Hint: b.raised(v.e.Total, limit, who),
-			}
+			return b.overMemory(v.e.Total, limit, who, fmt.Sprintf("an %s action needs %v, and %s is %v", v.task,
+				v.e.Total.Beside(limit), who, limit.Beside(v.e.Total)))
 		}
 		memory := b.limit(v.e.Total)
 		if least := b.Platform.MinMemory; least > limit {
@@ -319,6 +322,7 @@ func (b *planBuilder) actions() error {
 				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 				Msg:  fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
 				Hint: fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
+				Changes: [][]string{{fmt.Sprintf("resources.maxMemory=%dMB", least.MB())}},
 			}
 		}
 		least, id := b.learned(v.task, memoryLimit())
@@ -392,7 +396,8 @@ func (b *planBuilder) gang() error {
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
 		Msg: fmt.Sprintf("%d workers that exchange updates wait for each other, and %d run at once: %v each, the pool has %v, and "+
 			"%d activations run at once", p.Workers, p.Parallel, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
-		Hint: fmt.Sprintf("--set distribution.workers=%d, or leave distribution.exchange out", max(1, p.Parallel)),
+		Hint:    fmt.Sprintf("--set distribution.workers=%d, or leave distribution.exchange out", max(1, p.Parallel)),
+		Changes: [][]string{{fmt.Sprintf("distribution.workers=%d", max(1, p.Parallel))}},
 	}
 }
 

@@ -61,6 +61,7 @@ const (
 // WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch,
 // then by workers; those that cannot be planned say why. Only cells with a forecast can be on the front.
 func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
+	in.Suggest = false // a cell has no place for what a smaller job would be
 	workers, batch := in.Job.Distribution.Workers, in.Job.Training.JobBatch()
 	if p, err := NewPlan(in); err == nil {
 		workers = p.Workers
@@ -126,6 +127,7 @@ const boundless = disdel.GB << 20
 
 // Lift takes every ceiling of memory away, so that a job that does not fit can be looked at all the same.
 func Lift(in PlanInput) PlanInput {
+	in.Suggest = false
 	in.Platform.MaxMemory, in.Platform.Pool = boundless, 0
 	in.Job.Resources.Memory, in.Job.Resources.MaxMemory = 0, 0
 	return in

@@ -90,6 +90,7 @@ func (p *preparation) wouldTake(ctx context.Context, r controller.Resolved, in s
 
 func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 	out := &Estimation{APIVersion: disdel.APIVersion, Job: in.Job, Data: in.Data, asked: q}
+	in.Suggest = true
 	p, refused := scheduler.NewPlan(in)
 	switch {
 	case refused == nil:

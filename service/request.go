@@ -219,7 +219,9 @@ func (p *preparation) plan(ctx context.Context, r controller.Resolved) (controll
 
 // planned is a job with the plan that an input leads to.
 func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (controller.Spec, error) {
-	plan, err := scheduler.NewPlan(in)
+	asked := in
+	asked.Suggest = true
+	plan, err := scheduler.NewPlan(asked)
 	if err != nil {
 		return controller.Spec{}, err
 	}

@@ -194,9 +194,8 @@ func (w *worker) byKind() Advice {
 		return submitUnchanged("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
 		most, field := w.record.Job.Budget()
-		if _, value, ok := strings.Cut(w.record.Failure.Hint, "--set "+field+"="); ok {
-			value, _, _ = strings.Cut(value, " ")
-			return with("the job stopped before it cost more than "+field+"; what is left needs more", set(field, value))
+		if ways := w.record.Failure.Changes; len(ways) > 0 {
+			return with("the job stopped before it cost more than "+field+"; what is left needs more", ways[0]...)
 		}
 		if most > 0 {
 			return submitUnchanged("the job would have cost more than %s", field) // withinBudget says how much

@@ -18,7 +18,7 @@ func TestFor(t *testing.T) {
 	}
 	budget := &disdel.Record{
 		Status:  disdel.StatusFailed,
-		Failure: &disdel.Error{Kind: disdel.OverLimit, Hint: "disdel resume j --set resources.maxCost=72GB-s"},
+		Failure: &disdel.Error{Kind: disdel.OverLimit, Changes: [][]string{{"resources.maxCost=72GB-s"}}},
 	}
 	budget.Job.Resources.MaxCost, budget.CostGBs = 14, 12
 	for name, c := range map[string]struct {

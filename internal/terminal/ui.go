@@ -235,6 +235,7 @@ type failDocument struct {
 	Message  string         `json:"message"`
 	Cause    string         `json:"cause,omitempty"`
 	Hint     string         `json:"hint,omitempty"`
+	Changes  [][]string     `json:"changes,omitempty"` // those of the hint, as --set takes them
 	Job      disdel.JobID   `json:"job,omitempty"`
 	File     string         `json:"file,omitempty"`
 	Faults   []disdel.Fault `json:"faults,omitempty"`
@@ -250,7 +251,7 @@ func (u *UI) failDocument(err error) {
 		d.File, d.Faults, d.Message = faults.File, faults.Faults, Problems(len(faults.Faults))
 	case errors.As(err, &e):
 		d.Message, d.Hint, d.Job = Clean(cmp.Or(Headline(e), e.Kind.String())), Clean(u.Place.Complete(e.Hint)), e.Job
-		d.Code = e.Code
+		d.Code, d.Changes = e.Code, e.Changes
 		if e.Err != nil {
 			d.Cause = Clean(e.Err.Error())
 		}
