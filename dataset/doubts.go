@@ -9,7 +9,16 @@ import (
 
 // Doubts says what is allowed and yet probably not meant.
 func Doubts(in *Input, m *Manifest, layoutGiven bool) (list []string) {
-	if w := labelDoubts(in.Train.Labels, m.Classes); w != "" {
+	rows := make([]int, m.Classes)
+	for _, y := range in.Train.Labels {
+		rows[y]++
+	}
+	return doubtsOf(rows, m, layoutGiven)
+}
+
+// doubtsOf is Doubts of so many rows of each class.
+func doubtsOf(rows []int, m *Manifest, layoutGiven bool) (list []string) {
+	if w := classDoubts(rows, true); w != "" {
 		list = append(list, w)
 	}
 	c, h, w := m.Sample[0], m.Sample[1], m.Sample[2]
@@ -32,16 +41,8 @@ const noneHeldOut = "none of its rows will be held out, so that no accuracy will
 // isChannels says whether a side is a usual number of channels.
 func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }
 
-// labelDoubts says which classes have no row, or a single one: a wrong label makes as many classes as its number.
-func labelDoubts(labels []int32, classes int) string {
-	rows := make([]int, classes)
-	for _, y := range labels {
-		rows[y]++
-	}
-	return classDoubts(rows, true)
-}
-
-// classDoubts is labelDoubts of so many rows for each class. Numbered: the classes are what labels count up to.
+// classDoubts says which classes have no row, or a single one, of the rows of each class: a wrong label makes as many
+// classes as its number. Numbered: the classes are what labels count up to.
 func classDoubts(rows []int, numbered bool) string {
 	all := 0
 	for _, n := range rows {

@@ -37,24 +37,14 @@ func ReadIDX(r io.Reader) (IDX, error) {
 	if err != nil {
 		return x, err
 	}
-	size, width := int64(1), map[byte]int64{idxBytes: 1, idxFloats: 4}[kind]
-	for _, v := range x.Shape {
-		switch {
-		case v < 1:
-			return IDX{}, damaged("IDX file", "shape %v has a side of 0", x.Shape)
-		case size > maxExpanded/width/int64(v):
-			return IDX{}, damaged("IDX file", "its shape %v is too large: a file may have %v", x.Shape,
-				disdel.Bytes(maxExpanded))
-		}
-		size *= int64(v)
+	size, width, err := idxValues(x.Shape, kind)
+	if err != nil {
+		return IDX{}, err
 	}
 	data, err := in.read(size * width)
 	if err != nil {
 		e := disdel.AsError(err)
-		return IDX{}, &disdel.Error{
-			Kind: disdel.Corrupt, Op: "read IDX file",
-			Msg: fmt.Sprintf("shape %v needs %d bytes behind the header: %s", x.Shape, size*width, e.Msg), Hint: e.Hint,
-		}
+		return IDX{}, notFilled(x.Shape, size*width, e.Msg, e.Hint)
 	}
 	if kind == idxBytes {
 		x.Data = data
@@ -70,8 +60,31 @@ func ReadIDX(r io.Reader) (IDX, error) {
 	return x, nil
 }
 
+// idxValues returns how many values a shape has, and the bytes of each.
+func idxValues(shape []int, kind byte) (size, width int64, err error) {
+	size, width = 1, map[byte]int64{idxBytes: 1, idxFloats: 4}[kind]
+	for _, v := range shape {
+		switch {
+		case v < 1:
+			return 0, 0, damaged("IDX file", "shape %v has a side of 0", shape)
+		case size > maxExpanded/width/int64(v):
+			return 0, 0, damaged("IDX file", "its shape %v is too large: a file may have %v", shape, disdel.Bytes(maxExpanded))
+		}
+		size *= int64(v)
+	}
+	return size, width, nil
+}
+
+// notFilled is the error of a file that does not fill its shape exactly.
+func notFilled(shape []int, needs int64, why, hint string) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read IDX file", Hint: hint,
+		Msg: fmt.Sprintf("shape %v needs %d bytes behind the header: %s", shape, needs, why),
+	}
+}
+
 // idxHead reads the type and the shape.
-func idxHead(in *expanded) (x IDX, kind byte, err error) {
+func idxHead(in io.Reader) (x IDX, kind byte, err error) {
 	var head [4]byte
 	if n, err := io.ReadFull(in, head[:]); err != nil {
 		var known *disdel.Error
@@ -103,6 +116,8 @@ func notIDX(head []byte) error {
 	switch {
 	case len(head) == 0:
 		e.Msg = "it is empty"
+	case is("\x1f\x8b"):
+		e.Msg, e.Hint = "it is packed with gzip more than once", "unpack it with gunzip"
 	case is("\x93NUM"):
 		e.Msg, e.Hint = "it is a NumPy array (.npy)", "leave out --format, or say --format npy"
 	case is("PK"):
@@ -144,30 +159,34 @@ const (
 
 // FromIDX makes samples of data, [rows features], [rows H W] or [rows C H W] (HWC: [rows H W C]), and labels, [rows].
 func FromIDX(images, labels IDX, layout Layout) (Samples, error) {
-	if len(images.Shape) < 2 || len(labels.Shape) != 1 {
-		return Samples{}, &disdel.Error{
+	shape, err := pairShape(images.Shape, labels.Shape)
+	if err != nil {
+		return Samples{}, err
+	}
+	s := Samples{Shape: shape, U8: images.Data, F32: images.Floats}
+	if len(images.Shape) == 4 && layout == HWC {
+		s.channelsFirst()
+	}
+	s.Labels, err = labels.labels()
+	return s, err
+}
+
+// pairShape is the shape of a row, [channels height width] as far as the file's layout has it so, of images and labels
+// that go together.
+func pairShape(images, labels []int) ([]int, error) {
+	if len(images) < 2 || len(labels) != 1 {
+		return nil, &disdel.Error{
 			Kind: disdel.Corrupt, Op: "read IDX pair",
-			Msg:  fmt.Sprintf("data of shape %v and labels of shape %v", images.Shape, labels.Shape),
+			Msg:  fmt.Sprintf("data of shape %v and labels of shape %v", images, labels),
 			Hint: "data are [rows features], [rows H W] or [rows C H W], labels [rows]; perhaps the two files were swapped",
 		}
 	}
-	if images.Shape[0] != labels.Shape[0] {
-		return Samples{}, damaged("IDX pair", "%d images and %d labels", images.Shape[0], labels.Shape[0])
+	if images[0] != labels[0] {
+		return nil, damaged("IDX pair", "%d images and %d labels", images[0], labels[0])
 	}
-	s := Samples{Shape: images.Shape[1:], U8: images.Data, F32: images.Floats}
-	switch len(s.Shape) {
-	case 1:
-		s.Shape = []int{1, 1, s.Shape[0]}
-	case 2:
-		s.Shape = []int{1, s.Shape[0], s.Shape[1]}
-	case 3:
-		if layout == HWC {
-			s.channelsFirst()
-		}
-	}
-	var err error
-	s.Labels, err = labels.labels()
-	return s, err
+	shape := []int{1, 1, 1}
+	copy(shape[4-len(images):], images[1:])
+	return shape, nil
 }
 
 // labels reads labels that may be stored as floats.
@@ -177,12 +196,20 @@ func (x *IDX) labels() ([]int32, error) {
 		out[i] = int32(y)
 	}
 	for i, y := range x.Floats {
-		if y < 0 || y > largestClasses-1 || y != float32(int32(y)) {
-			return nil, damaged("IDX labels", "the label of row %d is %g, no whole number from 0", i, y)
+		var err error
+		if out[i], err = wholeLabel(i, y); err != nil {
+			return nil, err
 		}
-		out[i] = int32(y)
 	}
 	return out, nil
+}
+
+// wholeLabel is the label of a row that is kept as a float.
+func wholeLabel(row int, y float32) (int32, error) {
+	if y < 0 || y > largestClasses-1 || y != float32(int32(y)) {
+		return 0, damaged("IDX labels", "the label of row %d is %g, no whole number from 0", row, y)
+	}
+	return int32(y), nil
 }
 
 // channelsFirst turns rows of [H W C] into rows of [C H W], a row at a time.

@@ -18,11 +18,53 @@ import (
 // what a reader made of files, so that whoever takes them need not know the files' formats.
 const RowsType = "application/vnd.disdel.rows"
 
-// What rows on their way begin with, and how long what is known of all of them may be.
+// rowsMagic is what rows on their way begin with.
+const rowsMagic = "disdel rows 1\n"
+
+// Bounds of rows on their way, of which a few bytes can claim anything. They hold before anything is allocated for it.
 const (
-	rowsMagic   = "disdel rows 1\n"
-	longestHead = 64 << 20
+	longestHead = 16 << 20 // bytes of what is known of all rows
+	mostValues  = 1 << 20  // values in the head, as its commas count them
+	mostObjects = 3 << 16  // columns and classes in the head, as its braces and nulls count them
+	mostColumns = 1 << 16
+	mostClasses = 1 << 16
+	mostRow     = 16 << 20 // bytes of a dense row's values
+	mostEntries = 1 << 20  // entries of a sparse row
 )
+
+// checkSent returns Invalid for rows that are larger than any that are sent. Their shape has been checked.
+func (in *DenseInput) checkSent() error {
+	switch size := in.RowBytes(); {
+	case size > mostRow:
+		return in.bad("a row has %v, and %v are the most", disdel.Bytes(size), disdel.Bytes(mostRow))
+	case in.Classes > mostClasses:
+		return in.bad("it has %d classes, and %d are the most", in.Classes, mostClasses)
+	case len(in.Columns) > mostColumns:
+		return in.bad("it has %d columns, and %d are the most", len(in.Columns), mostColumns)
+	default:
+		return nil
+	}
+}
+
+// RowBytes returns the memory that one row's values take on their way into a data set, in bytes.
+func (in *DenseInput) RowBytes() int64 {
+	width := int64(4)
+	if in.Bytes {
+		width = 1
+	}
+	return width * int64((&Manifest{Sample: in.Shape}).SampleLen())
+}
+
+// RowsHead returns how long the head of rows is, in bytes, and goes back to their beginning. It returns Corrupt for
+// what are no rows.
+func RowsHead(from io.ReadSeeker) (int64, error) {
+	r := &rowsReader{from: from}
+	size, err := r.begin()
+	if err == nil {
+		_, err = from.Seek(0, io.SeekStart)
+	}
+	return size, err
+}
 
 // What a row begins with.
 const (
@@ -147,7 +189,10 @@ func ReadRows(name string, from io.ReadSeeker) (dense *DenseInput, sparse *Spars
 			LabelClasses: h.LabelClasses, Bytes: h.Bytes, Columns: h.Columns, Understood: h.Understood,
 		}
 		in.Each = func(yield func(DenseRow) error) error { return r.dense(in, yield) }
-		return in, nil, in.check()
+		if err := in.check(); err != nil {
+			return nil, nil, err
+		}
+		return in, nil, in.checkSent()
 	case head.Sparse != nil:
 		h := head.Sparse
 		in := &SparseInput{
@@ -176,23 +221,38 @@ func (r *rowsReader) bad(why string, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read rows of " + r.name, Msg: why, Err: err}
 }
 
-func (r *rowsReader) head() (head rowsHead, err error) {
+// begin reads up to the head, and returns how long it is.
+func (r *rowsReader) begin() (int64, error) {
 	begin := make([]byte, len(rowsMagic)+4)
 	if _, err := io.ReadFull(r.from, begin); err != nil || string(begin[:len(rowsMagic)]) != rowsMagic {
-		return head, r.bad("they do not begin as rows do", nil)
+		return 0, r.bad("they do not begin as rows do", nil)
 	}
 	size := binary.LittleEndian.Uint32(begin[len(rowsMagic):])
 	if size > longestHead {
-		return head, r.bad(fmt.Sprintf("%d bytes are said of them", size), nil)
+		return 0, r.bad(fmt.Sprintf("%d bytes are said of them", size), nil)
+	}
+	return int64(size), nil
+}
+
+func (r *rowsReader) head() (head rowsHead, err error) {
+	size, err := r.begin()
+	if err != nil {
+		return head, err
 	}
 	var text bytes.Buffer
-	if n, err := io.CopyN(&text, r.from, int64(size)); err != nil {
+	if n, err := io.CopyN(&text, r.from, size); err != nil {
 		return head, r.bad(fmt.Sprintf("they end after %d bytes of what is said of them", n), nil)
 	}
-	if err := json.Unmarshal(text.Bytes(), &head); err != nil {
+	// A column takes many times the memory of its text: what there is is counted before it is read.
+	data := text.Bytes()
+	if bytes.Count(data, []byte(",")) > mostValues ||
+		bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")) > mostObjects {
+		return head, r.bad("more is said of them than of any rows", nil)
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
 		return head, r.bad("what is said of them is no JSON of rows", err)
 	}
-	r.start = int64(len(begin)) + int64(size)
+	r.start = int64(len(rowsMagic)) + 4 + size
 	return head, nil
 }
 
@@ -255,9 +315,6 @@ func (r *rowsReader) dense(head *DenseInput, yield func(DenseRow) error) error {
 		return yield(row)
 	})
 }
-
-// mostEntries bounds the entries of a sparse row that is read.
-const mostEntries = 1 << 24
 
 func (r *rowsReader) sparse(ones bool, yield func(SparseRow) error) error {
 	var text []byte
