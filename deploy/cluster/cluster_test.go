@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -240,6 +241,12 @@ func confined(t *testing.T, path string, template any, containers []any) {
 	if at(template, "spec", "securityContext", "runAsNonRoot") != true {
 		t.Errorf("%s: pods may be root", path)
 	}
+	if got := at(template, "spec", "securityContext", "seccompProfile", "type"); got != "RuntimeDefault" {
+		t.Errorf("%s: the seccomp profile of the pods is %v", path, got)
+	}
+	if at(template, "spec", "automountServiceAccountToken") != false {
+		t.Errorf("%s: pods have the token of a service account", path)
+	}
 	for _, c := range containers {
 		image := fmt.Sprint(at(c, "image"))
 		if i := strings.LastIndex(image, ":"); i < 0 || image[i+1:] == "latest" {
@@ -248,6 +255,10 @@ func confined(t *testing.T, path string, template any, containers []any) {
 		if at(c, "securityContext", "readOnlyRootFilesystem") != true || at(c, "resources", "limits", "memory") == nil ||
 			at(c, "securityContext", "allowPrivilegeEscalation") != false {
 			t.Errorf("%s: %v is not confined", path, at(c, "name"))
+		}
+		capabilities := asTree(at(c, "securityContext", "capabilities"))
+		if !reflect.DeepEqual(capabilities, map[string]any{"drop": []any{"ALL"}}) {
+			t.Errorf("%s: %v has the capabilities %v", path, at(c, "name"), capabilities)
 		}
 		mounts := map[string]bool{}
 		for _, v := range at(template, "spec", "volumes").([]any) {

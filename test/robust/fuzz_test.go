@@ -1,23 +1,20 @@
 package robust
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 )
 
-// fuzzing runs every fuzz test of the packages that S13 names, for five seconds each or for DISDEL_ROBUST_FUZZ. What go
-// test finds it writes into the package's testdata.
+// fuzzing runs every fuzz test of the packages that S13 names: 5,000 inputs each, or as many or as long as
+// DISDEL_ROBUST_FUZZ says, in the form of go test's -fuzztime. The default is a number and no time: a run that ends by
+// its time fails on a busy machine although it found nothing. Go test writes an input that fails into the package's
+// testdata.
 func fuzzing(c *trial) {
 	t := c.t
-	long := 5 * time.Second
+	long := "5000x"
 	if text := os.Getenv("DISDEL_ROBUST_FUZZ"); text != "" {
-		var err error
-		if long, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+		long = text
 	}
 	for _, h := range c.tests {
 		for name := range strings.Lines(testsIn(t, h.folder)) {
@@ -25,10 +22,16 @@ func fuzzing(c *trial) {
 			if !strings.HasPrefix(name, "Fuzz") {
 				continue
 			}
-			cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+name+"$", "-fuzztime", fmt.Sprint(long),
+			cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+name+"$", "-fuzztime", long,
 				"-parallel", "2", "./"+h.folder)
 			cmd.Dir = "../.."
-			if out, err := cmd.CombinedOutput(); err != nil {
+			out, err := cmd.CombinedOutput()
+			switch {
+			case err == nil:
+			case strings.Contains(string(out), "context deadline exceeded") &&
+				!strings.Contains(string(out), "Failing input written to"):
+				t.Logf("%s %s: its time ended in the middle of an input; it found nothing", h.folder, name)
+			default:
 				t.Errorf("%s %s: %v\n%s", h.folder, name, err, tail(out))
 			}
 		}

@@ -59,8 +59,16 @@ type process struct {
 
 func (d disdelIn) start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: d.command(args...), began: time.Now(), done: make(chan struct{})}
+	p := &process{cmd: d.command(args...)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+	p.launch(t)
+	return p
+}
+
+// launch starts the command. It ends with the test.
+func (p *process) launch(t *testing.T) {
+	t.Helper()
+	p.began, p.done = time.Now(), make(chan struct{})
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +77,6 @@ func (d disdelIn) start(t *testing.T, args ...string) *process {
 		close(p.done)
 	}()
 	t.Cleanup(p.kill)
-	return p
 }
 
 func (p *process) kill() {

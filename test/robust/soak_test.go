@@ -9,19 +9,65 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/disdel/disdel"
 )
 
-// soak runs jobs one after another on one platform, kills an action or a controller now and then, and looks at what the
-// platform's process holds: descriptors, threads, memory, folders. DISDEL_ROBUST_SOAK makes it longer than a minute.
+// soak disturbs a platform and a server for half a minute each, or for half of DISDEL_ROBUST_SOAK.
 func soak(c *trial) {
-	t, d := c.t, newHome(c.t)
 	long := time.Minute
 	if text := os.Getenv("DISDEL_ROBUST_SOAK"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
+			c.t.Fatal(err)
 		}
 	}
+	soakPlatform(c, long/2)
+	soakServer(c, long/2)
+}
+
+// soakServer submits jobs one after another to one server, kills an action or cancels the job now and then, and looks at
+// what the server's process holds.
+func soakServer(c *trial, long time.Duration) {
+	t, d := c.t, newHome(c.t)
+	s := serve(t, d, "--pool-memory", "1GB")
+	file := d.job(t, "soak", shortJob(3))
+	s.ends(s.submit(file)) // what starts once is there now
+	before := heldBy(t, s.cmd.Process.Pid)
+	jobs := 0
+	for end := time.Now().Add(long); time.Now().Before(end); jobs++ {
+		job := s.submit(file)
+		time.Sleep(time.Duration(c.rng.Int64N(int64(2 * time.Second)))) // somewhere in the job, or after it
+		switch victims := children(s.cmd.Process.Pid); {
+		case c.rng.IntN(4) == 0:
+			s.call("POST", "/api/v1/jobs/"+job+"/cancel", nil) //nolint:errcheck // it may have ended
+		case len(victims) > 0:
+			syscall.Kill(victims[c.rng.IntN(len(victims))], syscall.SIGKILL) //nolint:errcheck // it may have ended
+		}
+		if rec := s.ends(job); rec.Status != disdel.StatusSucceeded && rec.Status != disdel.StatusCanceled {
+			t.Errorf("job %d: %v: %v", jobs, rec.Status, rec.Failure)
+		}
+	}
+	t.Logf("%d jobs in %v on a server", jobs, long)
+	holdsNoMore(t, before, heldBy(t, s.cmd.Process.Pid))
+}
+
+// holdsNoMore compares what a process holds with what it held before.
+func holdsNoMore(t *testing.T, before, after held) {
+	t.Helper()
+	t.Logf("%+v before, %+v after", before, after)
+	if after.files > before.files+40 || after.threads > before.threads+40 {
+		t.Errorf("the process holds more: %+v, before %+v", after, before)
+	}
+	if allowed := before.resident + 64<<20; after.resident > allowed {
+		t.Errorf("the process grew from %d to %d MB", before.resident>>20, after.resident>>20)
+	}
+}
+
+// soakPlatform runs jobs one after another on one platform, kills an action or a controller now and then, and looks at
+// what the platform's process holds: descriptors, threads, memory, folders.
+func soakPlatform(c *trial, long time.Duration) {
+	t, d := c.t, newHome(c.t)
 	temporary := t.TempDir()
 	host := disdelIn{path: d.path, home: filepath.Join(t.TempDir(), "platform"), env: []string{"TMPDIR=" + temporary}}
 	// As OpenWhisk does, the platform keeps idle containers of jobs that have ended: a small pool bounds how many.
@@ -42,14 +88,8 @@ func soak(c *trial) {
 			t.Errorf("job %d: %v", jobs, r)
 		}
 	}
-	after := heldBy(t, p.cmd.Process.Pid)
-	t.Logf("%d jobs in %v: %+v before, %+v after", jobs, long, before, after)
-	if after.files > before.files+40 || after.threads > before.threads+40 {
-		t.Errorf("the platform holds more after %d jobs: %+v, before %+v", jobs, after, before)
-	}
-	if allowed := before.resident + 64<<20; after.resident > allowed {
-		t.Errorf("the platform grew from %d to %d MB", before.resident>>20, after.resident>>20)
-	}
+	t.Logf("%d jobs in %v on a platform", jobs, long)
+	holdsNoMore(t, before, heldBy(t, p.cmd.Process.Pid))
 	p.cmd.Process.Signal(os.Interrupt) //nolint:errcheck // it is waited for
 	p.wait(t, patience)
 	if left, _ := os.ReadDir(temporary); len(left) > 0 {

@@ -105,26 +105,35 @@ func badLines(c *trial) {
 	}
 }
 
-// lostHistory takes the history away while a job runs, and brings it back after the job's end: training is not stopped,
-// and the record is there once, delivered by the next command.
-func lostHistory(c *trial) {
-	t, d := c.t, newHome(c.t)
+// historyServer returns what starts a pouchdb-server on the same port and folder each time, and its address.
+func historyServer(t *testing.T) (start func() *exec.Cmd, url string) {
+	t.Helper()
 	pouchdb := os.Getenv("DISDEL_TEST_POUCHDB")
 	if _, err := os.Stat(pouchdb); err != nil {
 		t.Skip("pouchdb-server is not installed; scripts/test-deps.sh installs it")
 	}
 	port, data := freePort(t), t.TempDir()
+	url = "http://127.0.0.1:" + port
 	up := func() bool {
-		r, err := http.Get("http://127.0.0.1:" + port + "/")
+		r, err := http.Get(url + "/")
 		if err != nil {
 			return false
 		}
 		r.Body.Close()
 		return r.StatusCode == http.StatusOK
 	}
-	args := []string{"--port", port, "--host", "127.0.0.1", "--dir", data, "--config", filepath.Join(data, "config.json")}
-	first := server(t, up, pouchdb, args...)
-	url := "http://127.0.0.1:" + port
+	return func() *exec.Cmd {
+		return server(t, up, pouchdb, "--port", port, "--host", "127.0.0.1", "--dir", data, "--config",
+			filepath.Join(data, "config.json"))
+	}, url
+}
+
+// lostHistory takes the history away while a job runs, and brings it back after the job's end: training is not stopped,
+// and the record is there once, delivered by the next command.
+func lostHistory(c *trial) {
+	t, d := c.t, newHome(c.t)
+	start, url := historyServer(t)
+	first := start()
 	p := d.start(t, "submit", d.job(t, "away", shortJob(12)), "--couchdb", url, "-o", "json", "-q")
 	time.Sleep(500*time.Millisecond + time.Duration(c.rng.Int64N(int64(time.Second)))) // somewhere in the job
 	first.Process.Kill()                                                               //nolint:errcheck // it may have ended
@@ -133,7 +142,7 @@ func lostHistory(c *trial) {
 	if rec.Status.String() != "succeeded" {
 		t.Fatalf("the history's end stopped the job: %v", r)
 	}
-	server(t, up, pouchdb, args...)
+	start()
 	list := d.run(t, patience, "history", "--couchdb", url, "-o", "json")
 	found := 0
 	for _, x := range records(t, list) {

@@ -37,9 +37,9 @@ type client struct {
 	pid int
 
 	mu         sync.Mutex
-	calls      int  // guarded by mu: what it has sent, in pieces; a pipeline is one piece
-	aggregates bool // guarded by mu: it has claimed work above the workers' level
-	trains     bool // guarded by mu: it has claimed work of the workers' level
+	calls      int             // guarded by mu: what it has sent, in pieces; a pipeline is one piece
+	aggregates bool            // guarded by mu: it has claimed work above the workers' level
+	works      map[string]bool // guarded by mu: keys of the work of the workers' level that it has claimed
 }
 
 // A claim's key ends with round, level and member (aggregator/keys.go).
@@ -54,18 +54,26 @@ func (c *client) sent(piece []byte) {
 	defer c.mu.Unlock()
 	c.calls++
 	c.aggregates = c.aggregates || claimsAggregate.Match(piece)
-	c.trains = c.trains || claimsTraining.Match(piece)
+	for _, key := range claimsTraining.FindAllString(string(piece), -1) {
+		if c.works == nil {
+			c.works = map[string]bool{}
+		}
+		c.works[key] = true
+	}
 }
 
-// state is how many pieces the client has sent, and what it does.
-func (c *client) state() (calls int, aggregates, trains bool) {
+// state returns how many pieces the client has sent, whether it aggregates, and how much training it has claimed.
+func (c *client) state() (calls int, aggregates bool, works int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.calls, c.aggregates, c.trains
+	return c.calls, c.aggregates, len(c.works)
 }
 
-// kill ends the client's process. Only disdel's actions are clients with a process of their own.
-func (c *client) kill() { syscall.Kill(c.pid, syscall.SIGKILL) } //nolint:errcheck // it may have ended
+// kill ends the client's process. Only disdel's actions are clients with a process of their own. A process that was not
+// found has the id 0, which kill(2) takes for the whole process group of the caller: that one is left alone.
+func (c *client) kill() bool {
+	return c.pid > 0 && syscall.Kill(c.pid, syscall.SIGKILL) == nil
+}
 
 // wireTo returns a wire in front of a server, and the address to dial.
 func wireTo(t *testing.T, target string) (*wire, string) {
@@ -163,19 +171,6 @@ func (w *wire) join(pid int) {
 	w.thawed.Broadcast()
 }
 
-// workers are the processes that have claimed training and have an open connection.
-func (w *wire) workers() []int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []int
-	for pid, c := range w.clients {
-		if _, _, trains := c.state(); trains && syscall.Kill(pid, 0) == nil {
-			out = append(out, pid)
-		}
-	}
-	return out
-}
-
 func (w *wire) close() {
 	w.listener.Close()
 	w.mu.Lock()
@@ -188,13 +183,23 @@ func (w *wire) close() {
 	w.wait.Wait()
 }
 
-// owner is the process on the other side of a connection from this machine; pid 0 where it is not found.
+// lookUps is how often the process of a connection is looked for: a process that starts or ends while /proc is read can
+// be missed once.
+const lookUps = 5
+
+// owner returns the client on the other side of a connection from this machine. Its pid is 0 if no look-up finds it;
+// such clients share nothing: each connection has its own.
 func (w *wire) owner(c net.Conn) *client {
 	pid := 0
 	if address, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		if inode := inodeOf(address.Port); inode != "" {
-			pid = holderOf(inode)
+		for n := 0; n < lookUps && pid == 0; n++ {
+			if inode := inodeOf(address.Port); inode != "" {
+				pid = holderOf(inode)
+			}
 		}
+	}
+	if pid == 0 {
+		return &client{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
