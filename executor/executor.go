@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/apache/openwhisk-client-go/whisk"
@@ -173,19 +171,13 @@ func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any
 	return disdel.ActivationID(id), nil
 }
 
-// allowed finds the quota in OpenWhisk's "Too many requests in the last minute (count: 12, allowed: 10)."
-var allowed = regexp.MustCompile(`\(count: \d+, allowed: (\d+)\)`)
-
 // throttled notes that a quota refused an invocation, and which number OpenWhisk named: a namespace may have quotas of
 // its own.
 func (e *Executor) throttled(err error, who waiter) {
 	if err == nil {
 		return
 	}
-	n := 0
-	if m := allowed.FindStringSubmatch(err.Error()); m != nil {
-		n, _ = strconv.Atoi(m[1])
-	}
+	n := quotaIn(err.Error())
 	switch disdel.AsError(err).Code {
 	case disdel.CodeQuotaMinute:
 		e.pace.refused(time.Now(), n)

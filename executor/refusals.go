@@ -29,16 +29,23 @@ func (r *quotasHeard) get() Refusals {
 	return r.seen
 }
 
-var allowed = regexp.MustCompile(`allowed: (\d+)`)
+// allowed finds the quota in OpenWhisk's "Too many requests in the last minute (count: 12, allowed: 10)."
+var allowed = regexp.MustCompile(`\(count: \d+, allowed: (\d+)\)`)
 
-// take reads the quota out of OpenWhisk's words of a refusal.
-func (r *quotasHeard) take(code disdel.Code, text string) {
+// quotaIn returns the quota that a refusal of OpenWhisk names, 0 if it names none.
+func quotaIn(text string) int {
 	m := allowed.FindStringSubmatch(text)
 	if m == nil {
-		return
+		return 0
 	}
-	n, err := strconv.Atoi(m[1])
-	if err != nil {
+	n, _ := strconv.Atoi(m[1]) // digits; a number too large to hold is no quota
+	return n
+}
+
+// take keeps the quota that a refusal names.
+func (r *quotasHeard) take(code disdel.Code, text string) {
+	n := quotaIn(text)
+	if n == 0 {
 		return
 	}
 	r.mu.Lock()
