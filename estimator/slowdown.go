@@ -104,11 +104,11 @@ type loadForecast struct {
 
 // What a forecast of the load goes by. Load comes and goes: these are the deviations before anything is measured.
 const (
-	loadPrior  = 3.0  // earlier jobs that they count for
+	loadPrior  = 2.0  // earlier jobs that they count for
 	quietMore  = 0.15 // of a machine that is quiet
 	quietLess  = 0.03
-	busyMore   = 0.15 // in addition, for each unit of the logarithm of the slowdown
-	busyLess   = 0.35
+	busyMore   = 0.1 // in addition, for each unit of the logarithm of the slowdown
+	busyLess   = 0.25
 	unmeasured = 0.15 // of it where no earlier job measured its slowdown
 	loadAlike  = 0.25 // of the logarithm of the slowdown: jobs planned under loads as near as that count alike
 	loadJobs   = 48   // earlier jobs that are looked at

@@ -167,7 +167,8 @@ func TestSumsAreOverTheChosenJobs(t *testing.T) {
 	}
 }
 
-// Timeouts are compared with train activations that ended well and took long enough, forecasts with jobs that passed.
+// Timeouts are compared with train activations that ended well and took long enough. A failed job, or one without a
+// forecast, counts as outside of its interval.
 func TestTimeoutsBesideDurations(t *testing.T) {
 	short, long := took(disdel.OutcomeSuccess, disdel.GB, 1), took(disdel.OutcomeSuccess, disdel.GB, 4)
 	other := long
@@ -189,7 +190,31 @@ func TestTimeoutsBesideDurations(t *testing.T) {
 	lost := said(1, 2, 3)
 	lost.Status = disdel.StatusFailed
 	inside, errors := forecasts([]disdel.Record{said(8, 9, 12), said(11, 12, 13), lost, r})
-	if inside != 0.5 || len(errors) != 2 || !near(errors[0], 10) || !near(errors[1], 20) {
+	if inside != 0.25 || len(errors) != 4 || !near(errors[0], 10) || !near(errors[1], 20) || errors[2] != 100 {
 		t.Errorf("%v inside, errors %v", inside, errors)
+	}
+	if got := widths([]disdel.Record{said(8, 9, 12), said(0, 9, 12), r}); got[0] != 1.5 || !math.IsInf(got[1], 1) ||
+		!math.IsInf(got[2], 1) {
+		t.Errorf("widths %v", got)
+	}
+}
+
+// Half of the drawn jobs run beside a load, half of the loads change in mid-job, and one that was ended stays so.
+func TestForecastSuiteDrawsLoads(t *testing.T) {
+	first, later := forecastSuite(31)
+	count := map[loadCourse]int{}
+	for _, job := range later {
+		if job.threads > 0 {
+			count[job.course]++
+		}
+	}
+	if len(first) != forecastKinds || len(later) != forecastJobs || count[loadThroughout] != forecastJobs/4+1 ||
+		count[loadBegins]+count[loadEnds] != forecastJobs/4-1 {
+		t.Errorf("%d first, %d later, loads %v", len(first), len(later), count)
+	}
+	b := &burner{threads: 1}
+	b.stop()
+	if err := b.start(); err != nil || b.program != nil {
+		t.Errorf("a load that was ended started again: %v", err)
 	}
 }
