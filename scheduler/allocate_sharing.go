@@ -14,7 +14,7 @@ import (
 const ProcessorShare = 1.5
 
 // SharesAfter is how far off the end of every job that runs must be for one that may share processors to do so.
-const SharesAfter = disdel.Millis(30 * time.Second)
+const SharesAfter = disdel.Millis(3 * time.Second)
 
 // Sharing has an allocator grant jobs that may share processors (Demand.Shares) what lacks nothing but these, one at a
 // decision, where no job that runs is expected to end soon: who submits a short job beside long ones does not wait for

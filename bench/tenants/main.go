@@ -80,5 +80,5 @@ func end(err error) {
 }
 
 func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+	fmt.Printf("figure %s %.6g %s\n", name, value, unit)
 }

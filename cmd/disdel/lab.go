@@ -42,7 +42,7 @@ func labCommand(u *ui) *cli.Command {
 // labOf runs the jobs of a trace, or those of job files.
 func labOf(c *cli.Context, u *ui, q commandline.LabQuestions) (found lab.Lab, err error) {
 	if len(q.Files) == 0 {
-		jobs, err := commandline.Trace(c, u.In)
+		jobs, err := commandline.Trace(c, u.In, commandline.LabEpochs)
 		if err != nil {
 			return found, err
 		}

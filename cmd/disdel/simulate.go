@@ -21,7 +21,7 @@ func simulateCommand(u *ui) *cli.Command {
 			"   disdel simulate trace.jsonl --hosts 4 --pool-memory 8GB -o json",
 		Flags: commandline.SimulationFlags,
 		Action: func(c *cli.Context) error {
-			jobs, err := commandline.Trace(c, u.In)
+			jobs, err := commandline.Trace(c, u.In, 0)
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ func TestGangsTakeNoLongerThanGreedy(t *testing.T) {
 		var ratios []float64
 		for seed := range uint64(traces) {
 			jobs := sim.Generate(sim.Draw{
-				Jobs: 12, Seed: first + seed, Every: disdel.Millis(5 * time.Second), Tenants: 3,
+				Jobs: 60, Seed: first + seed, Every: disdel.Millis(5 * time.Second), Tenants: 3,
 			})
 			took := map[string]disdel.Millis{}
 			for _, by := range []string{scheduler.AdmissionGang, scheduler.AdmissionGreedy} {

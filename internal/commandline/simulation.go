@@ -30,8 +30,12 @@ var SimulationFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "print", Usage: "print the trace instead of running it"},
 }
 
-// Trace is the jobs that are asked for: those of a file, or drawn ones.
-func Trace(c *cli.Context, in io.Reader) ([]sim.Job, error) {
+// LabEpochs is how many epochs drawn jobs of disdel lab have more than those of disdel simulate: a policy needs some to
+// measure, and as many again to gain by them.
+const LabEpochs = 20
+
+// Trace is the jobs that are asked for: those of a file, or drawn ones, with so many epochs more.
+func Trace(c *cli.Context, in io.Reader, longer int) ([]sim.Job, error) {
 	n := c.Int("generate")
 	if n > 0 {
 		if err := Operands(c, 0, 0); err != nil {
@@ -39,6 +43,7 @@ func Trace(c *cli.Context, in io.Reader) ([]sim.Job, error) {
 		}
 		return sim.Generate(sim.Draw{
 			Jobs: n, Seed: c.Uint64("seed"), Every: disdel.Millis(c.Duration("every")), Tenants: c.Int("tenants"),
+			Longer: longer,
 		}), nil
 	}
 	if c.IsSet("generate") {

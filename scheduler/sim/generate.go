@@ -16,6 +16,7 @@ type Draw struct {
 	Seed    uint64
 	Every   disdel.Millis // mean time from one job's arrival to the next's; 0: all come at once
 	Tenants int           // 0: 1
+	Longer  int           // epochs that each job has more, so that policies have something to decide
 }
 
 // kinds are the jobs that are drawn from, small ones more often than large ones. Times are of the order that one core
@@ -61,7 +62,7 @@ func Generate(d Draw) []Job {
 		j.ID = disdel.JobID(fmt.Sprintf("job-%06d", i))
 		j.Tenant = fmt.Sprintf("tenant-%d", lot.IntN(max(1, d.Tenants)))
 		j.Priority = max(0, lot.IntN(12)-9) // three of four have none
-		j.Epochs, j.Workers = 1+lot.IntN(2), 1<<lot.IntN(4)
+		j.Epochs, j.Workers = 1+lot.IntN(2)+d.Longer, 1<<lot.IntN(4)
 		j.Slower = math.Round(math.Exp(0.028*lot.NormFloat64())*1000) / 1000
 		j.Aggregate, j.Evaluate = cmp.Or(j.Aggregate, ms(5)), cmp.Or(j.Evaluate, ms(20))
 		if d.Every > 0 {

@@ -193,3 +193,16 @@ func TestDrawsRepeat(t *testing.T) {
 		t.Error("draws do not repeat")
 	}
 }
+
+// Longer jobs are the same ones, with more epochs.
+func TestLongerJobsDifferInEpochsOnly(t *testing.T) {
+	short, long := sim.Generate(sim.Draw{Jobs: 20, Seed: 5}), sim.Generate(sim.Draw{Jobs: 20, Seed: 5, Longer: 20})
+	for i := range long {
+		if long[i].Epochs < 21 {
+			t.Errorf("%s has %d epochs", long[i].ID, long[i].Epochs)
+		}
+		if long[i].Epochs -= 20; !reflect.DeepEqual(long[i], short[i]) {
+			t.Errorf("%+v, want %+v", long[i], short[i])
+		}
+	}
+}
