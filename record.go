@@ -1,6 +1,9 @@
 package disdel
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Status is where a job stands. Zero is unknown; a later state is never smaller than an earlier one.
 type Status uint8
@@ -260,14 +263,18 @@ type Quota struct {
 	Crowded    []string  `json:"crowded,omitempty"` // ids of invocations that wait until one in flight ends
 }
 
-// Outage is a time in which OpenWhisk did not answer.
+// Outage is a time in which OpenWhisk, or the store, did not answer.
 type Outage struct {
-	Host  string    `json:"host"`
-	Since time.Time `json:"since"`
+	Service string    `json:"service,omitempty"` // "Redis at 127.0.0.1:6379"; "": OpenWhisk at Host
+	Host    string    `json:"host,omitempty"`
+	Since   time.Time `json:"since"`
 	// when it answered again, or when it was waited for no longer; zero: it still does not answer
 	Until time.Time `json:"until,omitzero"`
 	Why   string    `json:"why"` // "connection refused"
 }
+
+// Name is who did not answer: "OpenWhisk at HOST", "Redis at HOST".
+func (o Outage) Name() string { return cmp.Or(o.Service, "OpenWhisk at "+o.Host) }
 
 // Origin is how a job was submitted, so that what is to be done next can be said as a whole command.
 type Origin struct {

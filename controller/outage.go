@@ -14,7 +14,7 @@ const (
 	maxOutages = 100
 )
 
-// Outage is what an onlooker is told while OpenWhisk does not answer, and once when it does again.
+// Outage is what an onlooker is told while OpenWhisk, or the store, does not answer, and once when it does again.
 type Outage struct {
 	disdel.Outage               // Until is when it is given up, or when it was over
 	For           time.Duration // so far
@@ -84,7 +84,7 @@ func (r *run) observe(n Notice) {
 func (r *run) goneFor(o disdel.Outage) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Op: "run job", Job: r.spec.ID,
-		Msg: "OpenWhisk at " + o.Host + " does not answer (" + o.Why + ") since " +
+		Msg: o.Name() + " does not answer (" + o.Why + ") since " +
 			r.c.cfg.Now().Sub(o.Since).Round(time.Second).String() + ", and the job's deadline has passed",
 	}
 }

@@ -103,6 +103,7 @@ type run struct {
 	accepted   chan disdel.Invocation
 	watched    map[disdel.Slot]*watched
 	outages    outages
+	store      *storeChecks // that failed; nil: the store answers
 	served     bool // an activation of this run has ended by itself
 	began      time.Time
 	roundStart time.Time
@@ -171,7 +172,7 @@ func (r *run) loop(ctx, work context.Context) {
 	deadline := r.deadline()
 	defer deadline.Stop()
 	defer r.lookOn(ctx)()
-	gone, stop := r.watchStore(ctx)
+	store, stop := r.watchStore(ctx)
 	defer stop()
 	for ended := false; !ended; {
 		select {
@@ -192,8 +193,10 @@ func (r *run) loop(ctx, work context.Context) {
 			ended = r.obey(work, r.manager.Step(StepsEvent{Progress: p}))
 		case <-deadline.C:
 			ended = r.obey(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
-		case err := <-gone:
-			ended = r.obey(work, r.manager.Step(StoreGoneEvent{Err: err}))
+		case c := <-store:
+			if gone := r.storeSeen(c); gone != nil {
+				ended = r.obey(work, r.manager.Step(gone))
+			}
 		case <-ctx.Done():
 			ended = r.obey(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
 		}
@@ -215,6 +218,9 @@ func (r *run) pastDeadline() *disdel.Error {
 		return r.goneFor(o)
 	}
 	d, field := r.spec.Job.TimeLimit()
+	if r.store != nil {
+		return r.storeGone("the job's deadline of " + d.String() + " has passed")
+	}
 	return &disdel.Error{
 		Kind: disdel.Timeout, Code: disdel.CodeDeadline, Op: "run job", Job: r.spec.ID,
 		Msg:  "the job's deadline of " + d.String() + " has passed",
@@ -265,7 +271,8 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			o.Best.ByClass = r.named(o.Best.ByClass)
 			r.rec.Best = &o.Best
 		case FinishOrder:
-			r.rec.Status, r.rec.Failure, r.rec.Stopped, r.rec.Unevaluated = o.Status, o.Failure, o.Stopped, o.Blind
+			r.rec.Status, r.rec.Failure = o.Status, r.byStore(o.Failure)
+			r.rec.Stopped, r.rec.Unevaluated = o.Stopped, o.Blind
 			r.rec.Halfway = o.Halfway
 			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.watched) == 0 {
 				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is as it was left

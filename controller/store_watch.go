@@ -10,46 +10,49 @@ import (
 )
 
 // How a store that is away is told from one that starts again: it is asked every storeEvery, and each answer may take
-// storeAnswer. A store that does not answer for storePatience is gone. One that answers with a refusal, such as of a
-// password, is given storeRefusals tries.
+// storeAnswer. A store that does not answer for storePatience is gone; an OpenWhisk is waited for as long. A store that
+// answers with a refusal, such as of a password, is given storeRefusals tries.
 const (
 	storeEvery    = 2 * time.Second
 	storeAnswer   = 5 * time.Second
-	storePatience = 20 * time.Second
+	storePatience = 3 * time.Minute
 	storeRefusals = 3
 )
 
-// watchStore asks the store whether it is there, again and again until the stop that it returns is called. Where it is
-// gone, actions would be tried again for minutes, and each would fail with an error of its own: the cause is said
-// once.
-func (r *run) watchStore(ctx context.Context) (gone <-chan *disdel.Error, stop func()) {
-	out := make(chan *disdel.Error, 1)
+// storeChecks is what the newest checks of the store came to.
+type storeChecks struct {
+	err     error     // of the newest one; nil: the store answers again
+	failed  int       // in a row
+	refused int       // of these: the store answered, and refused
+	since   time.Time // when the first of these began
+	told    time.Time // when onlookers were told last; of the loop
+}
+
+// watchStore asks the store whether it is there, again and again until the stop that it returns is called, and sends
+// the checks that failed and the first one that passed after these. Where the store is gone, actions would be tried
+// again for minutes, and each would fail with an error of its own: the cause is said once.
+func (r *run) watchStore(ctx context.Context) (seen <-chan storeChecks, stop func()) {
+	out := make(chan storeChecks)
 	ctx, stop = context.WithCancel(ctx)
-	if r.spec.Job.Distribution.Missing.Policy == disdel.MissingWait { // it waits for as long as it takes
-		return out, stop
-	}
 	r.running.Go(func() {
-		var first time.Time // of the checks that failed in a row
-		failed, refused := 0, 0
+		var c storeChecks
 		for wait(ctx, storeEvery) {
 			begun := r.c.cfg.Now()
-			err := r.checkStore(ctx)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err == nil:
-				failed, refused = 0, 0
+			was := c.failed
+			if c.err = r.checkStore(ctx); c.err == nil {
+				c.failed, c.refused = 0, 0
+			} else if c.failed++; c.failed == 1 {
+				c.since = begun
+			}
+			if errors.Is(c.err, disdel.Denied) {
+				c.refused++
+			}
+			if c.err == nil && was == 0 {
 				continue
-			case failed == 0:
-				first = begun
-				r.log.WithError(err).Warnf("the store does not work; the job is given up if it does not for %v", storePatience)
 			}
-			failed++
-			if errors.Is(err, disdel.Denied) {
-				refused++
-			}
-			if away := r.c.cfg.Now().Sub(first); away >= storePatience || refused >= storeRefusals {
-				out <- r.storeGone(err, failed, away)
+			select {
+			case out <- c:
+			case <-ctx.Done():
 				return
 			}
 		}
@@ -63,18 +66,78 @@ func (r *run) checkStore(ctx context.Context) error {
 	return r.c.cfg.Board.Check(ctx, r.spec.ID)
 }
 
-// storeGone is the failure of a job whose store is gone.
-func (r *run) storeGone(why error, tries int, away time.Duration) *disdel.Error {
-	e := disdel.AsError(why)
-	hint := e.Hint
-	if e.Kind != disdel.Denied {
-		hint = "start it again, or name another one with --redis"
+// storeSeen takes what checks of the store came to, and returns the end of the job where the store is gone. A job that
+// waits for missing workers waits for the store, too.
+func (r *run) storeSeen(c storeChecks) Event {
+	now, was := r.c.cfg.Now(), r.store
+	if c.err == nil {
+		r.store = nil
+		if was != nil {
+			o := outageOfStore(*was, now)
+			o.Until, o.Over = now, true
+			r.observe(Notice{Outage: &o})
+		}
+		return nil
+	}
+	r.store = &c
+	if c.told = now; was != nil && now.Sub(was.told) < outageInterval {
+		c.told = was.told
+	}
+	if c.told.Equal(now) {
+		o := outageOfStore(c, now)
+		if r.waitsForStore() {
+			o.Until = r.endsAt()
+		}
+		r.log.WithError(c.err).Warnf("%s does not answer", o.Name())
+		r.observe(Notice{Outage: &o})
+	}
+	if r.waitsForStore() || now.Sub(c.since) < storePatience && c.refused < storeRefusals {
+		return nil
+	}
+	return StoreGoneEvent{Err: r.storeGone("the job cannot go on without it")}
+}
+
+func (r *run) waitsForStore() bool { return r.spec.Job.Distribution.Missing.Policy == disdel.MissingWait }
+
+// outageOfStore is what onlookers are told of a store that is away.
+func outageOfStore(c storeChecks, now time.Time) Outage {
+	e := disdel.AsError(c.err)
+	why := e.Hint
+	if e.Err != nil {
+		why = e.Err.Error()
+	}
+	return Outage{
+		Outage: disdel.Outage{Service: e.Msg, Since: c.since, Until: c.since.Add(storePatience), Why: why},
+		For:    now.Sub(c.since),
+	}
+}
+
+// storeGone is the failure of a job that ends while its store is away. so is what follows from it.
+func (r *run) storeGone(so string) *disdel.Error {
+	c, e := r.store, disdel.AsError(r.store.err)
+	away := r.c.cfg.Now().Sub(c.since).Round(time.Second)
+	msg := fmt.Sprintf("%s did not answer %s in %v, and %s", e.Msg, count(c.failed, "check"), away, so)
+	hint := fmt.Sprintf("start %s again, then disdel resume %s; or with another Redis: disdel resume %s --move --redis URL",
+		e.Msg, r.spec.ID, r.spec.ID)
+	if e.Kind == disdel.Denied {
+		msg = fmt.Sprintf("%s refused %s in %v, and %s", e.Msg, count(c.refused, "check"), away, so)
+		hint = fmt.Sprintf("%s; then disdel resume %s", e.Hint, r.spec.ID)
 	}
 	return &disdel.Error{
-		Kind: e.Kind, Code: disdel.CodeStoreGone, Op: "use store", Job: r.spec.ID, Err: e.Err,
-		Msg: fmt.Sprintf("%s did not work in %d checks over %v, and the job cannot go on without it", e.Msg, tries,
-			away.Round(time.Second)),
-		Hint: fmt.Sprintf("%s; then disdel resume %s", hint, r.spec.ID),
+		Kind: e.Kind, Code: disdel.CodeStoreGone, Op: "use store", Job: r.spec.ID, Err: e.Err, Msg: msg, Hint: hint,
+	}
+}
+
+// byStore is the failure of a job: what fails while the store is away fails for it.
+func (r *run) byStore(f *disdel.Error) *disdel.Error {
+	if r.store == nil || f == nil || f.Code == disdel.CodeStoreGone {
+		return f
+	}
+	switch f.Kind {
+	case disdel.Unavailable, disdel.Timeout, disdel.Lost:
+		return r.storeGone("actions failed without it")
+	default:
+		return f
 	}
 }
 

@@ -10,59 +10,86 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// A job whose store is gone ends for that, says which store, what was tried and for how long, and how it goes on. A
-// store that is away for a while, or a job that waits for as long as it takes, goes on.
+// storeRefuses is the answer of a machine on which no Redis runs.
+func storeRefuses(context.Context) error {
+	return &disdel.Error{Kind: disdel.Unavailable, Msg: "Redis at 127.0.0.1:1", Err: errors.New("connection refused")}
+}
+
+// A job whose store is gone ends for that, says which store, what was tried and for how long, and how it goes on, there
+// or on another store. A store that is away for a while, or a job that waits for as long as it takes, goes on. A
+// deadline that passes first names the store, too. Each is told within seconds.
 func TestAStoreThatIsGoneIsTheCause(t *testing.T) {
-	refused := func(context.Context) error {
-		return &disdel.Error{Kind: disdel.Unavailable, Msg: "Redis at 127.0.0.1:1", Err: errors.New("connection refused")}
-	}
 	for name, c := range map[string]struct {
-		check  func(ctx context.Context) error
-		within time.Duration // 0: the job passes
-		kind   disdel.Kind
-		says   []string
-		waits  bool
+		check    func(ctx context.Context) error
+		within   time.Duration // 0: the job passes
+		kind     disdel.Kind
+		says     []string
+		waits    bool
+		deadline time.Duration
 	}{
-		"refused": {refused, 30 * time.Second, disdel.Unavailable, []string{
-			"Redis at 127.0.0.1:1 did not work in", "over 20s", "connection refused",
-		}, false},
-		"black-holed": {func(ctx context.Context) error {
+		"refused": {check: storeRefuses, within: storePatience + 10*time.Second, kind: disdel.Unavailable, says: []string{
+			"Redis at 127.0.0.1:1 did not answer", "in 3m0s", "connection refused",
+		}},
+		"black-holed": {check: func(ctx context.Context) error {
 			<-ctx.Done()
 			return &disdel.Error{Kind: disdel.Unavailable, Msg: "Redis at 127.0.0.1:1", Err: ctx.Err()}
-		}, 40 * time.Second, disdel.Unavailable, []string{"Redis at 127.0.0.1:1 did not work in"}, false},
-		"another password": {func(context.Context) error {
+		}, within: storePatience + 20*time.Second, kind: disdel.Unavailable, says: []string{
+			"Redis at 127.0.0.1:1 did not answer",
+		}},
+		"another password": {check: func(context.Context) error {
 			return &disdel.Error{Kind: disdel.Denied, Msg: "Redis at 127.0.0.1:1", Hint: "check the user"}
-		}, 15 * time.Second, disdel.Denied, []string{"did not work in 3 checks"}, false},
-		"for a while": {func() func(context.Context) error {
+		}, within: 15 * time.Second, kind: disdel.Denied, says: []string{"refused 3 checks"}},
+		"for a while": {check: func() func(context.Context) error {
 			n := 0
 			return func(ctx context.Context) error {
-				if n++; n > 2 && n < 8 {
-					return refused(ctx)
+				if n++; n > 2 && n < 60 {
+					return storeRefuses(ctx)
 				}
 				return nil
 			}
-		}(), 0, 0, nil, false},
-		"waited for": {refused, 0, 0, nil, true},
+		}()},
+		"waited for": {check: storeRefuses, waits: true},
+		"a deadline": {
+			check: storeRefuses, within: 11 * time.Second, kind: disdel.Unavailable, deadline: 10 * time.Second,
+			says: []string{"Redis at 127.0.0.1:1 did not answer", "the job's deadline of 10s has passed"},
+		},
+		"waited for until a deadline": {
+			check: storeRefuses, within: 11 * time.Minute, kind: disdel.Unavailable, deadline: 10 * time.Minute, waits: true,
+			says: []string{"Redis at 127.0.0.1:1 did not answer", "the job's deadline of 10m0s has passed"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, s *surroundings) {
-				s.check, s.end = c.check, lasting(20*time.Second)
+				s.check, s.end = c.check, lasting(3*time.Minute)
 				spec := runSpec(2, 4)
+				spec.Job.Reliability.Deadline = disdel.Duration(c.deadline)
 				if c.waits {
 					spec.Job.Distribution.Missing.Policy = disdel.MissingWait
 				}
-				began := time.Now()
-				rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+				began, run, told := time.Now(), s.controller(), []Outage(nil)
+				run.cfg.Observe = func(n Notice) {
+					if n.Outage != nil {
+						told = append(told, *n.Outage)
+					}
+				}
+				rec, err := run.Run(t.Context(), spec, disdel.DataInfo{})
 				took := time.Since(began)
 				if err != nil || (rec.Status == disdel.StatusSucceeded) != (c.within == 0) {
 					t.Fatalf("%v after %v: %v, %v", rec.Status, took, rec.Failure, err)
 				}
+				if len(told) == 0 || told[0].Name() != "Redis at 127.0.0.1:1" ||
+					told[0].Since.Sub(began) > 10*time.Second || c.kind != disdel.Denied && told[0].Why == "" {
+					t.Errorf("told: %+v", told)
+				}
 				if c.within == 0 {
+					if over := told[len(told)-1]; over.Over == c.waits {
+						t.Errorf("told at last: %+v", over)
+					}
 					return
 				}
 				f := rec.Failure
 				if took > c.within || f.Kind != c.kind || f.Code != disdel.CodeStoreGone ||
-					!strings.Contains(f.Hint, "; then disdel resume job-1") {
+					!strings.Contains(f.Hint, "disdel resume job-1") {
 					t.Errorf("after %v: %+v", took, f)
 				}
 				for _, want := range c.says {
@@ -70,7 +97,30 @@ func TestAStoreThatIsGoneIsTheCause(t *testing.T) {
 						t.Errorf("%q lacks %q", f.Error(), want)
 					}
 				}
+				if other := "disdel resume job-1 --move --redis URL"; c.kind != disdel.Denied && !strings.Contains(f.Hint, other) {
+					t.Errorf("%q lacks %q", f.Hint, other)
+				}
 			})
 		})
 	}
+}
+
+// Actions that give up while the store is away fail for the store.
+func TestWhatFailsWhileTheStoreIsAwayFailsForIt(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.check = storeRefuses
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			a, err := lasting(30*time.Second)(ctx, inv)
+			a.Outcome, a.Result = disdel.OutcomeApplicationError, nil
+			a.Failure = &disdel.Error{Kind: disdel.Unavailable, Msg: "dial tcp: connection refused"}
+			return a, err
+		}
+		spec := runSpec(1, 4)
+		spec.Job.Reliability.Retries.Backoff.Initial = disdel.Duration(time.Millisecond)
+		rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+		if err != nil || rec.Failure == nil || rec.Failure.Code != disdel.CodeStoreGone ||
+			!strings.Contains(rec.Failure.Error(), "Redis at 127.0.0.1:1") {
+			t.Errorf("%v: %v, %v", rec.Status, rec.Failure, err)
+		}
+	})
 }

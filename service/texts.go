@@ -67,9 +67,9 @@ func (f Forecast) String() string {
 
 func (o Outage) String() string {
 	if o.Over {
-		return "the platform answers again"
+		return o.Name() + " answers again"
 	}
-	return "the platform does not answer: " + o.Why
+	return o.Name() + " does not answer: " + o.Why
 }
 
 func (w Waiting) String() string {

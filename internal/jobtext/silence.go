@@ -11,16 +11,19 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// silence says that OpenWhisk, or an action on it, gives no sign; "" for anything else.
+// silence says that OpenWhisk, the store, or an action gives no sign; "" for anything else.
 func silence(what service.Happening) string {
 	switch n := what.(type) {
 	case service.Outage:
-		host := terminal.Clean(n.Host)
-		if n.Over {
-			return fmt.Sprintf("OpenWhisk at %s answers again after %s", host, n.For.Round(time.Second))
+		name, since := terminal.Clean(n.Name()), n.For.Round(time.Second)
+		switch {
+		case n.Over:
+			return fmt.Sprintf("%s answers again after %s", name, since)
+		case n.Until.IsZero():
+			return fmt.Sprintf("%s does not answer (%s) since %s; the job waits for it", name, terminal.Clean(n.Why), since)
 		}
-		return fmt.Sprintf("OpenWhisk at %s does not answer (%s) since %s; waiting until %s",
-			host, terminal.Clean(n.Why), n.For.Round(time.Second), n.Until.Local().Format(time.TimeOnly))
+		return fmt.Sprintf("%s does not answer (%s) since %s; waiting until %s", name, terminal.Clean(n.Why), since,
+			n.Until.Local().Format(time.TimeOnly))
 	case service.Waiting:
 		return waitingText(n)
 	case service.Throttled:
