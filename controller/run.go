@@ -103,7 +103,8 @@ type run struct {
 	accepted   chan disdel.Invocation
 	watched    map[disdel.Slot]*watched
 	outages    outages
-	served     bool // an activation of this run has ended by itself
+	served     bool          // an activation of this run has ended by itself
+	aggregated time.Duration // the longest aggregation of this run that succeeded
 	began      time.Time
 	roundStart time.Time
 	phaseStart map[disdel.Task]time.Time
