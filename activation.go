@@ -38,6 +38,9 @@ func (i *Invocation) Expected() Bytes {
 	return i.Estimate
 }
 
+// NoRecord is what Activation.Recovered says where OpenWhisk had no record of the activation's end yet.
+const NoRecord = "no record yet"
+
 // Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.
 type Activation struct {
 	ID ActivationID `json:"activation"`
@@ -63,7 +66,8 @@ type Activation struct {
 	Loss *float64 `json:"trainLoss,omitempty"`
 	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
 	Suspected bool `json:"memorySuspected,omitempty"`
-	// Recovered is how OpenWhisk says that it failed, where its update was complete in the store and was taken.
+	// Recovered is how OpenWhisk says that it failed, or NoRecord, where its update was complete in the store and was
+	// taken.
 	Recovered string `json:"recovered,omitempty"`
 	// DevicePeak is what it held of an accelerator's memory, with its context as far as that is known; 0: nothing, or
 	// unknown.

@@ -75,6 +75,7 @@ const (
 	CodeNeverServed     Code = "neverServed"     // an invocation waited in OpenWhisk's queue for as long as is waited for
 	CodeImageMissing    Code = "imageMissing"    // the container image cannot be pulled
 	CodeInitTimeout     Code = "initTimeout"     // a process took no /init before the action's timeout had passed
+	CodeInitDied        Code = "initDied"        // a process ended before it took /init
 	CodePanicked        Code = "panicked"        // the action's handler panicked
 	// an update that was pushed, or a step's that was sent, is gone from the store, or damaged
 	CodeLostUpdate Code = "lostUpdate"

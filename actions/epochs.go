@@ -61,6 +61,10 @@ func (t *trainer) epoch(ctx context.Context) error {
 	t.shuffle(epoch)
 	defer t.feed.wait() // it reads order and shard
 	t.at.batch, t.staged = max(t.at.batch, first), 0
+	// a heartbeat before the first batch tells that the wait in the queue and the start are over
+	if err := t.beat(ctx, epoch, batches); err != nil {
+		return err
+	}
 	for t.at.batch < end {
 		if paused, err := t.swap.before(ctx); paused || err != nil {
 			return err

@@ -89,6 +89,9 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	state := disdel.Progress{Task: disdel.TaskEvaluate, Round: req.Round, Batches: batches}
 	var lossSum float64
 	var correct, said int
+	if err := p.beat(ctx, state); err != nil { // the wait in the queue and the start are over
+		return res, err
+	}
 	for number := range batches {
 		then := number + 1
 		if then == batches {

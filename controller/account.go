@@ -50,6 +50,9 @@ func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	}
 	r.wrote(a)
 	r.learned(&a)
+	if a.Task == disdel.TaskAggregate && a.Outcome == disdel.OutcomeSuccess {
+		r.aggregated = max(r.aggregated, time.Duration(a.Duration))
+	}
 	r.cost.Add(a)
 	now.Spent = r.cost.Used
 	r.billed()

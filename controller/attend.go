@@ -90,7 +90,8 @@ func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Dur
 		e.Activation.ID = id
 		return e
 	}
-	return EndedEvent{Activation: r.rescued(work, a)}
+	// the look has a bound of its own: a look for a missing record may end the wait at the same time
+	return EndedEvent{Activation: r.rescued(context.WithoutCancel(work), a)}
 }
 
 // prepare creates the action of an invocation whose limits no action has yet.

@@ -9,19 +9,24 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// lookUpWithin bounds one look for an update: the job can do without.
-const lookUpWithin = 2 * time.Second
+const (
+	// lookUpWithin bounds one look for an update: the job can do without.
+	lookUpWithin = 2 * time.Second
+	// recordAfter is how long OpenWhisk's record is waited for once the update is in the store. Only the record has the
+	// action's peak and usage, and it comes with the end of a healthy action.
+	recordAfter = 3 * time.Second
+)
 
 // errDelivered ends the wait for the record of an activation whose update is in the store.
 var errDelivered = errors.New("its update is in the store")
 
-// lookUp looks, beside the loop, for the update of an action whose heartbeats are missing. Where it is there, nobody
-// waits for OpenWhisk's record any longer.
+// lookUp looks, beside the loop, for the update of an action whose heartbeats are missing. Where the update has been
+// there for recordAfter, nobody waits for OpenWhisk's record any longer.
 func (r *run) lookUp(w *watched) {
 	inv, stop, ctx := w.inv, w.stop, r.delays
 	r.running.Go(func() {
-		if _, there := r.delivered(ctx, inv); there {
-			stop(errDelivered)
+		if _, there := r.delivered(ctx, inv); there && wait(ctx, recordAfter) {
+			stop(errDelivered) // of no effect once the record has come
 		}
 	})
 }
@@ -72,12 +77,16 @@ func (r *run) withoutRecord(ctx context.Context, inv disdel.Invocation, id disde
 	began time.Time,
 ) disdel.Activation {
 	now := r.c.cfg.Now()
-	return r.rescued(ctx, disdel.Activation{
+	a := r.rescued(ctx, disdel.Activation{
 		ID: id, Invocation: inv, Outcome: disdel.OutcomeLost, Start: began, End: now,
 		Duration: min(disdel.Millis(now.Sub(began)), inv.Limits.Timeout),
 		Failure: &disdel.Error{
-			Kind: disdel.Lost, Op: "wait for " + inv.ID, Activation: id,
-			Msg: "no end of it: its heartbeats stopped, and it has no record yet",
+			Kind: disdel.Lost, Op: "wait for " + inv.Slot().Name(), Activation: id,
+			Msg: "its heartbeats stopped, and OpenWhisk has no record of it yet",
 		},
 	})
+	if a.Recovered != "" {
+		a.Recovered = disdel.NoRecord
+	}
+	return a
 }

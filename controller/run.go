@@ -103,8 +103,9 @@ type run struct {
 	accepted   chan disdel.Invocation
 	watched    map[disdel.Slot]*watched
 	outages    outages
-	store      *storeChecks // that failed; nil: the store answers
-	served     bool // an activation of this run has ended by itself
+	store      *storeChecks  // that failed; nil: the store answers
+	served     bool          // an activation of this run has ended by itself
+	aggregated time.Duration // the longest aggregation of this run that succeeded
 	began      time.Time
 	roundStart time.Time
 	phaseStart map[disdel.Task]time.Time

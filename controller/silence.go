@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// quietAfter is how long an action may give no sign before the onlooker is told, where no heartbeat is due: before
-	// its first batch and after its last. The onlooker is told again whenever that time has doubled.
+	// quietAfter is how long an action may give no sign before the onlooker is told, where nobody knows when a heartbeat
+	// is due: before its second one and after its last batch. The onlooker is told again whenever that time has doubled.
 	quietAfter = 10 * time.Second
 	// overdueAfter is how late a heartbeat may be before the onlooker is told.
 	overdueAfter = 2 * time.Second
@@ -35,7 +35,7 @@ type Waiting struct {
 }
 
 // lookAtQuiet tells of actions that were accepted a while ago and never gave a sign, and of those whose heartbeats are
-// missing. An aggregation may end before its first heartbeat.
+// missing.
 func (r *run) lookAtQuiet() {
 	if r.outages.now != nil {
 		return
@@ -47,8 +47,12 @@ func (r *run) lookAtQuiet() {
 		case w.ended || !w.accepted:
 		case w.beaten:
 			r.lookAtHeartbeats(w, &stopped, now)
-		case w.inv.Task != disdel.TaskAggregate:
-			if quiet := now.Sub(w.since) - time.Duration(w.inv.Queue); w.isDue(quiet, quietAfter) {
+		default:
+			after := quietAfter
+			if w.inv.Task == disdel.TaskAggregate { // where its store is slow its first heartbeat is late
+				after = max(after, r.aggregated)
+			}
+			if quiet := now.Sub(w.since) - time.Duration(w.inv.Queue); w.isDue(quiet, after) {
 				unseen.add(w.inv, quiet)
 				r.suspectPool(&unseen, w.inv.Limits.Memory)
 			}
@@ -75,10 +79,7 @@ func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
 		return // the store does not answer: that heartbeats are missing tells nothing of the action
 	}
 	quiet := now.Sub(w.heard)
-	after := w.gap + max(overdueAfter, w.gap/2)
-	if w.all > 0 && w.done >= w.all {
-		after = max(after, quietAfter) // it writes its update, without heartbeats
-	}
+	after := w.overdue()
 	if quiet >= overdueAfter && now.Sub(w.lookedUp) >= overdueAfter {
 		w.lookedUp = now
 		r.lookUp(w)
@@ -90,6 +91,19 @@ func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
 		}
 		stopped.add(w.inv, quiet)
 	}
+}
+
+// overdue is how long an action may be silent after its newest heartbeat before the next one is missing.
+func (w *watched) overdue() time.Duration {
+	if len(w.gaps) == 0 {
+		return quietAfter
+	}
+	gap := slices.Max(w.gaps)
+	after := gap + max(overdueAfter, gap/2)
+	if w.all > 0 && w.done >= w.all {
+		return max(after, quietAfter) // it writes its update, without heartbeats
+	}
+	return after
 }
 
 // isDue tells whether the onlooker is to be told of a silence: after so long, and whenever it has doubled.

@@ -16,13 +16,17 @@ type watched struct {
 	beats     []disdel.Beat
 	last      int64         // the newest heartbeat's own time
 	heard     time.Time     // when the newest heartbeat was seen
-	gap       time.Duration // the longest time between two heartbeats, or between two batches
+	gaps      []time.Duration // between its newest heartbeats, at most keptGaps
 	done, all int           // batches, by the newest heartbeat
 	beaten    bool          // a heartbeat of it was seen
 	ended     bool          // it reported
 	told      time.Duration // how long it had given no sign when the onlooker was told last
 	lookedUp  time.Time     // when its update was looked for last
 }
+
+// keptGaps is how many times between heartbeats tell when the next one is due. Older ones are forgotten, so that one
+// stall does not hide a later one.
+const keptGaps = 8
 
 // maxBeats bounds what a record keeps of one activation: enough for a curve.
 const maxBeats = 64
@@ -42,14 +46,15 @@ func (r *run) watch(list []disdel.Progress) {
 	}
 }
 
-// heard notes that a heartbeat was seen. A first one tells how long a batch takes at most.
+// heard notes that a heartbeat was seen. The first one tells nothing of when the next is due: the time before it may be
+// a wait in OpenWhisk's queue, or the container's start.
 func (r *run) heard(w *watched, now time.Time) {
 	of := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
 	w.done, w.all = of.Done()
 	if w.beaten {
-		w.gap = max(w.gap, now.Sub(w.heard))
-	} else if w.told = 0; w.done > 0 {
-		w.gap = now.Sub(w.since) / time.Duration(w.done)
+		w.gaps = append(w.gaps[max(0, len(w.gaps)-keptGaps+1):], now.Sub(w.heard))
+	} else {
+		w.told = 0
 	}
 	if w.told > 0 {
 		w.told = 0

@@ -32,19 +32,26 @@ func (c *classifier) timeout() {
 // has passed, also where it died long before, and then says that it was too slow. A longer timeout is of no use to it.
 func (c *classifier) neverStarted(limit time.Duration) {
 	c.because("OpenWhisk says: %s", c.text)
-	c.brokenStart(fmt.Sprintf("it took no request within %v, or died before it could", limit))
+	c.brokenStart(disdel.CodeInitTimeout, fmt.Sprintf("it took no request within %v, or died before it could", limit))
 }
 
+const hintStartsRuntime = "check that the image starts the action runtime on port 8080 (disdel runtime), and that it is " +
+	"for this kind of processor"
+
 // brokenStart names the image as the cause, with what its process printed last.
-func (c *classifier) brokenStart(why string) {
-	text := "its process did not start"
-	if words := c.lastWords(); words != "" {
-		text += fmt.Sprintf(" (it printed %q)", words)
+func (c *classifier) brokenStart(code disdel.Code, why string) {
+	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable, "its process did not start"+c.printed()+": "+why,
+		hintStartsRuntime)
+	c.a.Failure.Code = code
+}
+
+// printed is what a message says of a container's last words; "" for none.
+func (c *classifier) printed() string {
+	words := c.lastWords()
+	if words == "" {
+		return ""
 	}
-	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable, text+": "+why,
-		"check that the image starts the action runtime on port 8080 (disdel runtime), and that it is for this kind of "+
-			"processor")
-	c.a.Failure.Code = disdel.CodeInitTimeout
+	return fmt.Sprintf(" (it printed %q)", words)
 }
 
 // mostWords bounds what a message repeats of a container's log, in runes.
@@ -122,20 +129,24 @@ func (c *classifier) death() {
 		c.outOfMemory()
 		return
 	}
-	const hint = "submit the job again; its log: disdel report @last"
+	hint := "submit the job again; its log: disdel report @last"
 	if line := c.saying(panics); line != "" {
 		c.because("its log says: %s", line)
 		c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, "its process ended itself: "+line, hint)
 		return
 	}
-	if c.text == textInitDied && c.lastWords() != "" {
-		c.brokenStart("it ended before it took a request")
+	died := c.text == textInitDied
+	if died && c.rec.NotMemory {
+		c.brokenStart(disdel.CodeInitDied, "it ended before it took a request, and not for memory")
 		return
 	}
 	why := "its process was killed or exited"
 	switch {
-	case c.text == textInitDied:
-		why += " before it was initialised"
+	case died: // out of memory, or a broken image: more memory tells
+		why += " before it took a request" + c.printed()
+		if c.lastWords() != "" {
+			hint = hintStartsRuntime
+		}
 	case !diedSilently(c.text):
 		why = "it did not answer as an action does: " + c.text
 	}
@@ -143,6 +154,9 @@ func (c *classifier) death() {
 		why += c.memoryText()
 	}
 	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, hint)
+	if died {
+		c.a.Failure.Code = disdel.CodeInitDied
+	}
 }
 
 // farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely

@@ -187,7 +187,7 @@ func TestClassify(t *testing.T) {
 			"killed, nothing known",
 			Record{Status: statusDeveloper, Result: errText("The action did not initialize and exited unexpectedly.")},
 			nil,
-			disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited before it was initialised, possibly out of memory",
+			disdel.OutcomeDeveloperError, disdel.Crashed, "killed or exited before it took a request, possibly out of memory",
 			"submit", "did not initialize",
 		},
 		{

@@ -10,31 +10,51 @@ import (
 )
 
 // An image that dies at start is named as that, with what it printed, whichever way OpenWhisk tells of it; it is tried
-// again a few times at the same limits.
+// three times. Where memory may have been the cause, the retries have more of it.
 func TestAnImageThatDiesAtStartIsNamed(t *testing.T) {
-	for name, text := range map[string]string{
-		"told at the timeout": "The action exceeded its time limits of 5000 milliseconds during initialization.",
-		"told at once":        textInitDied,
+	for name, c := range map[string]struct {
+		text, words string
+		notMemory   bool
+		code        disdel.Code
+		raised      bool
+	}{
+		"told at the timeout": {
+			text: "The action exceeded its time limits of 5000 milliseconds during initialization.", words: "broken start",
+			code: disdel.CodeInitTimeout,
+		},
+		"told at once": {text: textInitDied, words: "broken start", notMemory: true, code: disdel.CodeInitDied},
+		"a warning, then killed for memory": {
+			text: textInitDied, words: "lib: warning: slow path", code: disdel.CodeInitDied, raised: true,
+		},
 	} {
 		inv := disdel.Invocation{Task: disdel.TaskTrain, Limits: disdel.Limits{
 			Memory: 256 * disdel.MB, Timeout: disdel.Millis(5 * time.Second),
 		}}
-		a := Classify(inv, Record{
-			Status: statusDeveloper, Result: []byte(`{"error":"` + text + `"}`),
-			Logs: []string{"2026-11-23T10:00:00.000Z stdout: broken start", ""},
-		}, nil)
-		if a.Outcome != disdel.OutcomeStartFailure || !strings.Contains(a.Failure.Msg, `"broken start"`) ||
-			!strings.Contains(a.Failure.Hint, "image") || strings.Contains(a.Failure.Hint, "timeout") {
-			t.Errorf("%s: %v, %v, hint %q", name, a.Outcome, a.Failure, a.Failure.Hint)
-		}
 		tries := 1
-		for at := (scheduler.Attempts{}); ; at.Platform++ {
-			r := scheduler.Decide(scheduler.RemedyInput{Activation: a, Attempts: at})
+		for at := (scheduler.Attempts{}); ; tries++ {
+			a := Classify(inv, Record{
+				Status: statusDeveloper, Result: []byte(`{"error":"` + c.text + `"}`), NotMemory: c.notMemory,
+				Logs: []string{"2026-11-23T10:00:00.000Z stdout: " + c.words, ""},
+			}, nil)
+			if (a.Outcome == disdel.OutcomeStartFailure) == c.raised || a.Failure.Code != c.code ||
+				!strings.Contains(a.Failure.Msg, c.words) || !strings.Contains(a.Failure.Hint, "image") ||
+				strings.Contains(a.Failure.Hint, "timeout") {
+				t.Errorf("%s: %v, %v, hint %q", name, a.Outcome, a.Failure, a.Failure.Hint)
+			}
+			r := scheduler.Decide(scheduler.RemedyInput{
+				Activation: a, Attempts: at, Plan: disdel.Plan{Platform: disdel.PlatformLimits{MaxMemory: disdel.GB}},
+			})
 			if !r.Retry {
 				break
 			}
-			if tries++; r.Limits != a.Limits || tries > 5 {
+			if raised := r.Limits.Memory > inv.Limits.Memory; raised != c.raised || tries > 5 {
 				t.Fatalf("%s: try %d with %+v", name, tries, r.Limits)
+			}
+			inv.Limits = r.Limits
+			if scheduler.CrashedItself(a) {
+				at.Crashes++
+			} else {
+				at.Platform++
 			}
 		}
 		if tries != 3 {

@@ -49,9 +49,9 @@ type journal struct {
 // same byte again.
 const ofActivation = "\x00"
 
-// logLine is OpenWhisk's form (DockerToActivationLogStore).
+// logLine is OpenWhisk's form (DockerToActivationLogStore): times without zeros at their end, in columns of 30.
 func logLine(at time.Time, stream, text string) string {
-	return fmt.Sprintf("%-30s %s: %s", at.UTC().Format("2006-01-02T15:04:05.000000000Z"), stream, text)
+	return fmt.Sprintf("%-30s %s: %s", at.UTC().Format("2006-01-02T15:04:05.999999999Z"), stream, text)
 }
 
 // share tells that lines say whose they are.

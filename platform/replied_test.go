@@ -69,6 +69,12 @@ func ask(t *testing.T, p *Platform, key, method, path, body string) *replied {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return replyTo(t, req)
+}
+
+// replyTo sends a request.
+func replyTo(t *testing.T, req *http.Request) *replied {
+	t.Helper()
 	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		t.Fatal(err)

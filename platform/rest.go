@@ -105,7 +105,7 @@ func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request
 			return 0, nil, notAllowed(w, "GET, OPTIONS")
 		case f == nil:
 			return 0, nil, problem{404, textNoRoute}
-		case rt.open && !rt.anyType && !acceptsJSON(r):
+		case !rt.anyType && !acceptsJSON(r):
 			return 0, nil, problem{406, textNotAcceptable}
 		}
 		for _, check := range []func(*http.Request) error{checkNames, checkFlags, checkContent} {

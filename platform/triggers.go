@@ -158,16 +158,24 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	if !active {
 		return 204, nil, nil
 	}
-	id, err := p.fired(q.user, v, payload)
+	id, err := p.fired(q, v, payload)
 	return 202, answer{id, invoked{id}}, err
 }
 
-func (p *Platform) fired(u *user, v *trigger, payload json.RawMessage) (string, error) {
+// fired starts the actions of a trigger's rules. They get the headers of the request too, as OpenWhisk gives them, its
+// authorization among them; the trigger's own record does not have them.
+func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (string, error) {
+	u := q.user
 	params := map[string]json.RawMessage{}
 	addParameters(params, v.Parameters)
 	if err := json.Unmarshal(payload, &params); err != nil {
 		return "", problem{400, textMalformed(err.Error())}
 	}
+	headers, err := json.Marshal(requestHeaders(q.Request))
+	if err != nil {
+		return "", err
+	}
+	params["__ow_headers"] = headers
 	args, err := json.Marshal(params)
 	if err != nil {
 		return "", err

@@ -138,14 +138,24 @@ func jsonBody(data []byte) (fields map[string]any, body any, err error) {
 // headers are the request's in lower case, the last of those that came several times. The length is none of them: there
 // it belongs to the body.
 func (c *webCall) headers(hasBody bool) map[string]string {
-	out := map[string]string{"host": c.Host}
-	for name, values := range c.Header {
-		out[strings.ToLower(name)] = values[len(values)-1]
+	out := requestHeaders(c.Request)
+	if kind := c.Header.Values("Content-Type"); len(kind) > 0 {
+		out["content-type"] = kind[len(kind)-1]
 	}
-	delete(out, "content-length")
 	if hasBody && out["content-type"] == "" {
 		out["content-type"] = octets
 	}
+	return out
+}
+
+// requestHeaders is a request's headers by their names in lower case, without those of its body.
+func requestHeaders(r *http.Request) map[string]string {
+	out := map[string]string{"host": r.Host}
+	for name, values := range r.Header {
+		out[strings.ToLower(name)] = values[len(values)-1]
+	}
+	delete(out, "content-length")
+	delete(out, "content-type")
 	return out
 }
 

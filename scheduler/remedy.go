@@ -156,6 +156,9 @@ func (d *decider) choose() Remedy {
 		return d.refuse("it would diverge again")
 	case d.a.Outcome == disdel.OutcomeCorrupt:
 		return d.refuse("its input is damaged, and would be again: add the data set anew")
+	case d.a.FailureCode() == disdel.CodeInitDied && d.Attempts.Crashes >= startRetries:
+		return d.refuse("its process ended %d times before it took a request, also with more memory: its image is broken",
+			d.Attempts.Crashes+1)
 	case d.a.FailureKind() == disdel.Crashed &&
 		(d.a.Suspected && d.Attempts.Crashes <= 1 || d.Attempts.Crashes == 1 && d.a.Peak == 0):
 		return d.diedWithoutTrace()
@@ -224,7 +227,7 @@ func (d *decider) platformBound() int {
 	switch {
 	case d.a.FailureCode() == disdel.CodeImageMissing, d.a.FailureCode() == disdel.CodeNoDevice:
 		return imageRetries
-	case d.a.FailureCode() == disdel.CodeInitTimeout:
+	case d.a.FailureCode() == disdel.CodeInitTimeout, d.a.FailureCode() == disdel.CodeInitDied:
 		return startRetries
 	case d.a.Outcome == disdel.OutcomeLost:
 		return lostRetries

@@ -43,6 +43,9 @@ func TestEventsAreReadAsTheyWere(t *testing.T) {
 		Forecast{disdel.Forecast{Samples: 2}},
 		Outage{controller.Outage{For: time.Second, Over: true}},
 		Throttled{controller.QuotaWait{Invocations: []disdel.Invocation{inv}, PerMinute: 10, Until: at}},
+		Throttled{controller.QuotaWait{
+			Invocations: []disdel.Invocation{inv}, Crowded: true, Concurrent: 2, For: time.Second,
+		}},
 		Waiting{controller.Waiting{Invocations: []disdel.Invocation{inv}, For: time.Minute}},
 		Pruned{Models: []string{"m:v1"}, Keep: 2},
 		Finished{rec},

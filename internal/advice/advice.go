@@ -125,12 +125,15 @@ func (w *worker) change() Advice {
 	case disdel.OutcomeTooLarge:
 		return none("no limit of a job helps: the network's description has to be smaller, or the platform's bound higher")
 	case disdel.OutcomeDeveloperError, disdel.OutcomeApplicationError:
+		if w.a.FailureCode() == disdel.CodeInitDied && !w.imageServes() {
+			return w.brokenImage()
+		}
 		return w.ofItself()
 	case disdel.OutcomeThrottled:
 		return submitUnchanged("the quota counts by the minute: the same job passes once it is free")
 	case disdel.OutcomeStartFailure:
-		if w.a.FailureCode() == disdel.CodeInitTimeout && !w.imageServes() {
-			return none("no field of a job helps: no container of this image has taken a request%s", colon(hintOf(w.a)))
+		if c := w.a.FailureCode(); (c == disdel.CodeInitTimeout || c == disdel.CodeInitDied) && !w.imageServes() {
+			return w.brokenImage()
 		}
 		if w.a.FailureCode() == disdel.CodeInitTimeout && w.a.Limits.Timeout < scheduler.LeastTime {
 			return with(fmt.Sprintf("a container may take longer to start than %v", w.a.Limits.Timeout),
@@ -145,6 +148,11 @@ func (w *worker) change() Advice {
 	default:
 		return w.byKind()
 	}
+}
+
+// brokenImage is for an image whose containers have taken no request.
+func (w *worker) brokenImage() Advice {
+	return none("no field of a job helps: no container of this image has taken a request%s", colon(hintOf(w.a)))
 }
 
 // imageServes tells whether an action of the job has run in a container of its image.

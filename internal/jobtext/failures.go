@@ -97,6 +97,9 @@ func sizeText(q disdel.Quantity) string { return fmt.Sprintf("%d MB", q.Memory.M
 
 // ending says how an activation ended.
 func ending(a *disdel.Activation) string {
+	if a.Recovered == disdel.NoRecord {
+		return "delivered its update, which is taken; OpenWhisk has no record of its end yet"
+	}
 	if a.Recovered != "" {
 		return fmt.Sprintf("delivered its update, which is taken, although OpenWhisk reports: %s", short(a.Recovered))
 	}

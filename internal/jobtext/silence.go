@@ -39,7 +39,7 @@ func waitingText(w service.Waiting) string {
 		return stoppedText(w)
 	}
 	text := fmt.Sprintf("%s: no sign for %s; behind other actions in OpenWhisk's queue, or still starting: OpenWhisk "+
-		"gives no record of either; of an image that dies at start it tells only after the action's timeout",
+		"gives no record of either; it tells that an image dies at start only after the action's timeout",
 		waitingFor(w.Invocations), w.For.Round(time.Second))
 	if w.Pool > 0 && w.Found > 0 {
 		text += fmt.Sprintf("; doctor found a container pool of %v on %s, which may have shrunk", w.Found,
@@ -54,12 +54,25 @@ func waitingText(w service.Waiting) string {
 
 // throttledText is for actions that were not sent, since OpenWhisk would refuse them.
 func throttledText(t service.Throttled) string {
+	if t.Crowded {
+		return crowdedText(t)
+	}
 	quota := "the namespace's invocations of this minute are used up"
 	if t.PerMinute > 0 {
 		quota = fmt.Sprintf("the namespace's %d invocations of this minute are used up", t.PerMinute)
 	}
 	return fmt.Sprintf("%s: %s; waiting until %s", waitingFor(t.Invocations), quota,
 		t.Until.Local().Format(time.TimeOnly))
+}
+
+// crowdedText is for actions that wait until others end.
+func crowdedText(t service.Throttled) string {
+	quota := "the namespace's concurrent invocations are all in use"
+	if t.Concurrent > 0 {
+		quota = fmt.Sprintf("all %d concurrent invocations of the namespace are in use", t.Concurrent)
+	}
+	return fmt.Sprintf("%s: not sent for %s; %s; waiting until one ends", waitingFor(t.Invocations),
+		t.For.Round(time.Second), quota)
 }
 
 // stoppedText is for actions that had sent heartbeats.
@@ -69,7 +82,7 @@ func stoppedText(w service.Waiting) string {
 	case w.Over:
 		return fmt.Sprintf("%s: heartbeats again after %s", who, since)
 	case w.All > 0 && w.Done >= w.All:
-		return fmt.Sprintf("%s: all batches done, and no sign of an end for %s; the store or the container may be slow, "+
+		return fmt.Sprintf("%s has done all batches and has not ended for %s; the store may be slow, or the container "+
 			"frozen or gone", who, since)
 	case w.All > 0:
 		who += fmt.Sprintf(" stopped at %d %% of the work", 100*w.Done/w.All)
