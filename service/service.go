@@ -150,7 +150,7 @@ func (s *core) mayRun(tenant string) error {
 	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "submit job", Err: ErrTooManyJobs,
-		Msg:  fmt.Sprintf("%d jobs of %s have not ended, and %d are the most", s.unfinished[tenant], tenant,
+		Msg: fmt.Sprintf("%d jobs of %s have not ended, and %d are the most", s.unfinished[tenant], tenant,
 			cmp.Or(s.cfg.MostUnfinished, usualUnfinished)),
 		Hint: "wait until some have ended, or cancel some",
 	}
