@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -312,28 +313,41 @@ func (s *Store) readKey(ctx context.Context, key string) ([]byte, error) {
 }
 
 // List returns every data set by name. Those that cannot be read are left out and named by the error beside the others.
-func (s *Store) List(ctx context.Context) ([]Manifest, error) {
-	var out []Manifest
-	var faults []error
-	for obj, err := range s.bucket.List(ctx, "") {
-		if err != nil {
-			return nil, blobs.Wrap(err, "list data sets", "")
-		}
-		name, ok := strings.CutSuffix(obj.Key, "/manifest.json")
-		if !ok || checkName(name) != nil {
+func (s *Store) List(ctx context.Context) (out []Manifest, err error) {
+	for m, fault := range s.All(ctx) {
+		if fault != nil {
+			err = errors.Join(err, fault)
 			continue
 		}
-		m, err := s.Manifest(ctx, name)
-		switch disdel.KindOf(err) {
-		case disdel.UnknownKind:
-			out = append(out, m)
-		case disdel.NotFound: // removed meanwhile
-		default:
-			faults = append(faults, err)
+		out = append(out, m)
+	}
+	return out, err
+}
+
+// All is List one data set after the other. Those that cannot be read are errors among the others.
+func (s *Store) All(ctx context.Context) iter.Seq2[Manifest, error] {
+	return func(yield func(Manifest, error) bool) {
+		var names []string
+		for obj, err := range s.bucket.List(ctx, "") {
+			if err != nil {
+				yield(Manifest{}, blobs.Wrap(err, "list data sets", ""))
+				return
+			}
+			if name, ok := strings.CutSuffix(obj.Key, "/manifest.json"); ok && checkName(name) == nil {
+				names = append(names, name)
+			}
+		}
+		sort.Strings(names)
+		for _, name := range names {
+			m, err := s.Manifest(ctx, name)
+			if disdel.KindOf(err) == disdel.NotFound { // removed meanwhile
+				continue
+			}
+			if !yield(m, err) {
+				return
+			}
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-	return out, errors.Join(faults...)
 }
 
 // Removed is what Remove took away.

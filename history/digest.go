@@ -69,15 +69,31 @@ func NewDigest[T any](most int, of func(r *disdel.Record) T) *Digest[T] {
 	return &Digest[T]{of: of, most: most, known: map[disdel.JobID]digested[T]{}}
 }
 
+// readAtOnce is about how many bytes of records are in memory while a list of any length is made of them.
+const readAtOnce = 2 << 20
+
+// paged is List of a query with conditions: its records are read a page at a time.
+func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
+	if q.Limit == 0 {
+		q.Limit = usualLimit
+	}
+	out := []T{}
+	for {
+		list, cut, err := s.Page(ctx, q, readAtOnce)
+		for i := range list {
+			out = append(out, d.of(&list[i]))
+		}
+		if err != nil || !cut {
+			return out, err
+		}
+		q.Before, q.Limit = list[len(list)-1].ID, q.Limit-len(list)
+	}
+}
+
 // List is what becomes of List's records, newest first.
 func (d *Digest[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if len(q.conditions()) > 0 || !q.Since.IsZero() || q.Before != "" {
-		list, err := s.List(ctx, q)
-		out := make([]T, len(list))
-		for i := range list {
-			out[i] = d.of(&list[i])
-		}
-		return out, err
+		return d.paged(ctx, s, q)
 	}
 	if q.Limit == 0 {
 		q.Limit = usualLimit

@@ -276,14 +276,21 @@ func newer(id string, version any) error {
 
 // Get reads one record. It returns NotFound.
 func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error) {
+	r, _, err := s.GetSized(ctx, id)
+	return r, err
+}
+
+// GetSized is Get, with how many bytes the history keeps for the record.
+func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, disdel.Bytes, error) {
 	if !id.Valid() { // anything else may be a place of CouchDB's own
-		return disdel.Record{}, noJob(id)
+		return disdel.Record{}, 0, noJob(id)
 	}
 	var raw json.RawMessage
 	if err := s.scan(ctx, id, &raw, withConflicts); err != nil {
 		err = wrap(err, "read record", "there is no job "+string(id))
-		return disdel.Record{}, err
+		return disdel.Record{}, 0, err
 	}
+	size := disdel.Bytes(len(raw))
 	r, err := decode(raw)
 	if err == nil {
 		r = s.furthest(ctx, r, raw)
@@ -291,9 +298,9 @@ func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error)
 		r.Tenant = tenantOf(raw)
 	}
 	if !s.sees(&r) {
-		return disdel.Record{}, noJob(id)
+		return disdel.Record{}, 0, noJob(id)
 	}
-	return r, err
+	return r, size, err
 }
 
 // tenantOf returns the tenant that a document names, readable or not.

@@ -79,6 +79,7 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 	if err != nil {
 		return err
 	}
+	p.adopted = true
 	own, err := view.own(ctx, p.parts.History, rec.ID)
 	if err != nil {
 		return err

@@ -73,6 +73,10 @@ type Config struct {
 	// "fifo" (strictly one after another), or "greedy" (each at once, and the platform makes them wait). "": gang.
 	Admission string
 
+	// MostUnfinished is how many jobs of a tenant may wait and run in this process at once. 0: 1,000. Jobs that are
+	// nobody's have no bound.
+	MostUnfinished int
+
 	// Place is the flags of the command line that lead to where this Service's jobs run, for their records: without
 	// passwords. Records of tenants do not have it. nil: not known.
 	Place []disdel.Option
@@ -133,7 +137,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	aggregator.Quiet()
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
-		runs: map[disdel.JobID]*Run{}, tenants: map[string]*Service{}, asking: map[string]bool{},
+		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, tenants: map[string]*Service{}, asking: map[string]bool{},
 		claims:   map[string]*diskClaims{},
 		planners: make(chan struct{}, plannersAtOnce),
 		tally:    newTally(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),

@@ -25,10 +25,28 @@ func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release fun
 	if err != nil || q.Disk == 0 {
 		return func() {}, err
 	}
+	before, release := s.claim(more)
+	// What is stored is read once the claim stands: whoever claims later counts it, and whoever claimed earlier is in
+	// before, though its bytes may be written, and its claim gone, meanwhile.
 	stored, err := s.stored(ctx)
+	if err == nil && stored+before+more > q.Disk {
+		err = &disdel.Error{
+			Kind: disdel.OverLimit, Op: "use disk",
+			Msg: fmt.Sprintf("it needs %v, and the tenant has %v stored and %v claimed by jobs and uploads of its quota of %v",
+				more, stored, before, q.Disk),
+			Hint: "remove models, data sets or weights, which takes a token of the role admin; or ask whoever runs the " +
+				"server for a larger --disk",
+		}
+	}
 	if err != nil {
+		release()
 		return nil, err
 	}
+	return release, nil
+}
+
+// claim enters a claim of this Service's tenant. It returns what was claimed before.
+func (s *Service) claim(more disdel.Bytes) (before disdel.Bytes, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.claims[s.whose()]
@@ -36,26 +54,17 @@ func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release fun
 		c = &diskClaims{all: map[int]disdel.Bytes{}}
 		s.claims[s.whose()] = c
 	}
-	claimed := disdel.Bytes(0)
 	for _, n := range c.all {
-		claimed += n
-	}
-	if stored+claimed+more > q.Disk {
-		return nil, &disdel.Error{
-			Kind: disdel.OverLimit, Op: "use disk",
-			Msg: fmt.Sprintf("it needs %v, and the tenant has %v stored and %v claimed by jobs and uploads of its quota of %v",
-				more, stored, claimed, q.Disk),
-			Hint: "remove models, data sets or weights, or ask whoever runs the server for a larger --disk",
-		}
+		before += n
 	}
 	n := c.next
 	c.next++
 	c.all[n] = more
-	return func() { // a second time changes nothing
+	return before, func() { // a second time changes nothing
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(c.all, n)
-	}, nil
+	}
 }
 
 // stored is how many bytes a tenant's data sets, models, weights and checkpoints have.

@@ -1,11 +1,14 @@
 package service
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -63,5 +66,46 @@ func TestATenantStaysWithinItsDiskQuota(t *testing.T) {
 	}
 	if _, err := ann.ClaimDisk(t.Context(), quota-stored); err != nil {
 		t.Errorf("all was given back: %v", err)
+	}
+}
+
+// TestParallelClaimsStayWithinTheDiskQuota has uploads claim, write and release side by side: what is stored at the end
+// is within the quota, and as much of it is used as the largest upload leaves.
+func TestParallelClaimsStayWithinTheDiskQuota(t *testing.T) {
+	s, err := Open(t.Context(), Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const quota, each = 4 * disdel.MB, 100 * disdel.KB
+	if _, err := s.CreateTenant(t.Context(), "ann", RoleSubmit, &scheduler.Quota{Disk: quota}); err != nil {
+		t.Fatal(err)
+	}
+	ann := s.Tenant("ann")
+	models, err := blobs.Open(t.Context(), ann.storage("models"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, each)
+	var done sync.WaitGroup
+	for i := range 16 {
+		done.Go(func() {
+			for n := range 20 {
+				release, err := ann.ClaimDisk(t.Context(), each)
+				if err != nil {
+					continue
+				}
+				err = blobs.WriteAll(t.Context(), models, fmt.Sprintf("weights/%d-%d", i, n), data)
+				release()
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	stored, err := ann.stored(t.Context())
+	if err != nil || stored > quota || stored < quota-17*each {
+		t.Errorf("%v stored of %v, %v", stored, quota, err)
 	}
 }

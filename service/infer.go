@@ -21,8 +21,9 @@ type Trained struct {
 	// Better is an older version of the model, asked for by its name alone, that is better by much; nil: there is none.
 	Better *modelstore.Model
 
-	// MostRows is how many rows Read takes at once; 0: any number.
-	MostRows int
+	// MostRows is how many rows Read takes at once, and MostPixels how many pixels a picture has that it takes; 0: any
+	// number.
+	MostRows, MostPixels int
 
 	large *sync.Mutex // held by whoever reads a large picture; nil: nobody else does
 }
@@ -68,7 +69,13 @@ func (s *Service) Trained(ctx context.Context, ref string) (*Trained, error) {
 // Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. For one whose job resized its
 // images (data.resize) they may be of any size, that of the data set for one: they are resized in the same way.
 func (t *Trained) Read(name string, data []byte) (Inputs, error) {
-	if t.large != nil && isLargePicture(data) {
+	if n := PicturePixels(data); t.MostPixels > 0 && n > t.MostPixels {
+		return Inputs{}, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "read " + name,
+			Msg:  fmt.Sprintf("it has %d pixels, and a request may have %d", n, t.MostPixels),
+			Hint: "make the picture smaller: the model takes " + t.Graph.Input().Text(),
+		}
+	} else if t.large != nil && n > largePicture {
 		t.large.Lock()
 		defer t.large.Unlock()
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"io"
 	"math"
 	"strconv"
@@ -22,17 +23,43 @@ func isPicture(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
-// isLargePicture tells of pictures of megapixels, a small file of which may take any memory that is allowed while it is
-// read: a service reads them one at a time.
-func isLargePicture(data []byte) bool {
+// PicturePixels returns how many pixels a PNG or JPEG file says that it has, 0 for anything else.
+func PicturePixels(data []byte) int {
 	if !isPicture(data) {
-		return false
+		return 0
 	}
 	head, _, err := image.DecodeConfig(bytes.NewReader(data))
-	return err == nil && head.Height > 0 && head.Width > largePicture/head.Height
+	if err != nil || head.Width < 1 || head.Height < 1 {
+		return 0
+	}
+	if head.Width > math.MaxInt/head.Height {
+		return math.MaxInt
+	}
+	return head.Width * head.Height
 }
 
-const largePicture = 1 << 21 // pixels
+// PictureBytes returns the memory that a picture takes while it is read, in bytes; 0 for what is no picture. A small
+// file may take any that is allowed.
+func PictureBytes(data []byte) disdel.Bytes {
+	pixels := PicturePixels(data)
+	if pixels == 0 {
+		return 0
+	}
+	each := 4
+	head, _, _ := image.DecodeConfig(bytes.NewReader(data)) // it was read before
+	switch png := data[0] == 0x89; {
+	case png && (head.ColorModel == color.NRGBA64Model || head.ColorModel == color.RGBA64Model):
+		each = 12 // 8, and another half of them where it is interlaced
+	case png:
+		each = 6
+	case bytes.Contains(data, []byte{0xff, 0xc2}): // a progressive JPEG, whose coefficients are kept to the end
+		each = 16
+	}
+	return disdel.Bytes(min(pixels, math.MaxInt/each) * each)
+}
+
+// largePicture is of how many pixels a picture is large: a tenant's are read one at a time.
+const largePicture = 1 << 21
 
 // pictureScale makes bytes numbers as data sets of pictures have them.
 const pictureScale = float32(1.0 / 255)

@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -146,14 +147,19 @@ func TestWideTablesTakeNoMemory(t *testing.T) {
 		text := strings.Repeat(strings.Join([]string{"1", "2", "3"}, separator)+"\n", before) +
 			strings.Repeat("1"+separator, 100_000+rng.IntN(400_000))
 		data := []byte(text)
-		var was, is runtime.MemStats
-		runtime.ReadMemStats(&was)
-		_, err := ReadInputs("x.csv", data, input)
-		runtime.ReadMemStats(&is)
+		var err error
+		took := uint64(math.MaxUint64)
+		for range 5 { // other goroutines only add to it
+			var was, is runtime.MemStats
+			runtime.ReadMemStats(&was)
+			_, err = ReadInputs("x.csv", data, input)
+			runtime.ReadMemStats(&is)
+			took = min(took, is.TotalAlloc-was.TotalAlloc)
+		}
 		if want := fmt.Sprintf("line %d has more", before+1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d lines before it: %v", before, err)
 		}
-		if took := is.TotalAlloc - was.TotalAlloc; took > 1<<20 {
+		if took > 1<<20 {
 			t.Errorf("%d bytes took %d", len(data), took)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // Datasets is where data sets are. It lives as long as the Service.
 func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
-	return s.data.get(func() (*dataset.Store, error) {
+	return s.data.get(s.ctx, func() (*dataset.Store, error) {
 		d, err := dataset.OpenStore(ctx, s.storage("datasets"))
 		if err == nil {
 			s.atEnd(d.Close)
@@ -31,7 +31,7 @@ func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
 
 // Models is where trained models are. It lives as long as the Service.
 func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
-	return s.models.get(func() (*modelstore.Store, error) {
+	return s.models.get(s.ctx, func() (*modelstore.Store, error) {
 		m, err := modelstore.Open(ctx, s.storage("models"))
 		if err == nil {
 			s.atEnd(m.Close)
@@ -52,7 +52,7 @@ func (s *Service) History(ctx context.Context) (*history.Store, error) {
 
 // everything is the history of all tenants.
 func (s *core) everything(ctx context.Context) (*history.Store, error) {
-	return s.records.get(func() (*history.Store, error) {
+	return s.records.get(s.ctx, func() (*history.Store, error) {
 		address, closeServer, err := s.historyAddress()
 		if err != nil {
 			return nil, err
@@ -86,7 +86,7 @@ func (s *core) historyAddress() (address string, closeServer func() error, err e
 
 // sharedStore is the address that actions share: the Redis of Config, one or several, or the embedded one.
 func (s *core) sharedStore() (disdel.Store, error) {
-	return s.store.get(func() (disdel.Store, error) {
+	return s.store.get(s.ctx, func() (disdel.Store, error) {
 		out := disdel.Store{Prefix: s.cfg.RedisPrefix, CA: s.cfg.RedisAuthority}
 		if r := s.cfg.Redis; len(r) > 0 {
 			out.URLs = r
@@ -103,7 +103,7 @@ func (s *core) sharedStore() (disdel.Store, error) {
 }
 
 func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
-	return s.board.get(func() (*aggregator.Store, error) {
+	return s.board.get(s.ctx, func() (*aggregator.Store, error) {
 		at, err := s.sharedStore()
 		if err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
 }
 
 func (s *core) startedOpenWhisk() (worksOn, error) {
-	return s.invoker.get(func() (w worksOn, err error) {
+	return s.invoker.get(s.ctx, func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
@@ -185,7 +185,7 @@ func (s *core) poolOf(ctx context.Context) knownPool {
 
 // told is what the platform of Config tells of itself, nil where it is none of disdel's.
 func (s *core) told(ctx context.Context) *localplatform.Status {
-	live, _ := s.live.get(func() (*localplatform.Status, error) {
+	live, _ := s.live.get(s.ctx, func() (*localplatform.Status, error) {
 		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
 		if live, err := localplatform.Ask(ctx, state); err == nil && live.Pool.Bytes > 0 {
 			return live, nil

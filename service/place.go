@@ -30,7 +30,7 @@ func (s *Service) ownPlace(ctx context.Context) (place, error) {
 	if err != nil || s.whose() == "" {
 		return place{store, board}, err
 	}
-	return s.place.get(func() (place, error) {
+	return s.place.get(s.ctx, func() (place, error) {
 		own, err := s.tenantStore(ctx, store, board)
 		if err != nil {
 			return place{}, err

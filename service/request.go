@@ -73,6 +73,7 @@ type preparation struct {
 	parts   Parts
 	id      disdel.JobID
 	journal *journal
+	adopted bool            // the job was acknowledged before, by a process that is no more
 	quota   scheduler.Quota // of the tenant
 	release func()          // gives back what the job claims of the tenant's disk quota; nil: nothing
 }
@@ -102,6 +103,9 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	id, there, err := s.meant(ctx, req)
 	if err != nil || there != nil {
 		return there, err
+	}
+	if err := s.mayRunMore(); err != nil { // before it costs anything
+		return nil, err
 	}
 	p, err := s.preparing(ctx, id, req.Options, req.Preparing)
 	if err != nil {

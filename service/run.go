@@ -26,11 +26,17 @@ type Run struct {
 	done    chan struct{}                 // closed once it has ended; rec and err are set before
 	rec     *disdel.Record
 	err     error
-	release func() // gives back what the run claims of its tenant's disk quota; nil: nothing
+	adopted bool         // it was acknowledged before, by a process that is no more
+	stored  disdel.Bytes // see Stored
+	release func()       // gives back what the run claims of its tenant's disk quota; nil: nothing
 }
 
 // ID is the job's.
 func (r *Run) ID() disdel.JobID { return r.id }
+
+// Stored is how many bytes the history keeps for the record that this Run was read from: each look at a job holds it. It
+// is 0 for a job of this Service, whose looks share what there is.
+func (r *Run) Stored() disdel.Bytes { return r.stored }
 
 // Submitted is the job's record as it was acknowledged, or found, with what has become of the job since.
 func (r *Run) Submitted() disdel.Record { return r.story.queued() }
@@ -114,7 +120,7 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &Run{
 		id: p.id, tenant: rec.Tenant, journal: p.journal, story: &story{head: rec}, own: own, cancel: cancel,
-		done: make(chan struct{}), release: p.release,
+		done: make(chan struct{}), release: p.release, adopted: p.adopted,
 	}
 	if err := s.enter(r); err != nil {
 		if r.release != nil {
@@ -225,7 +231,13 @@ func (s *core) enter(r *Run) error {
 	if s.closed {
 		return &disdel.Error{Kind: disdel.Canceled, Op: "run job", Job: r.id, Err: errClosed}
 	}
+	if !r.adopted {
+		if err := s.mayRun(r.tenant); err != nil {
+			return err
+		}
+	}
 	s.runs[r.id] = r
+	s.unfinished[r.tenant]++
 	s.flying.Add(1)
 	return nil
 }
@@ -237,6 +249,9 @@ func (s *core) leave(r *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, r.id)
+	if s.unfinished[r.tenant]--; s.unfinished[r.tenant] == 0 {
+		delete(s.unfinished, r.tenant)
+	}
 	s.flying.Done()
 }
 

@@ -1,8 +1,10 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +31,7 @@ type Service struct {
 	models part[*modelstore.Store]
 	place  part[place]
 
+	large    sync.Mutex // held by whoever reads a large picture
 	sweeping sync.Mutex // held by whoever takes away what killed processes left beside the models
 }
 
@@ -47,7 +50,6 @@ type core struct {
 	gpus     func() ([]gpu.Device, error)
 	// whether the engine for GPUs computes a network; nil: the program has none
 	gpuEngine func(g *model.Graph) error
-	large     sync.Mutex      // held by whoever reads a large picture
 	planners  chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
 	open      context.Context // ends when Close begins
 	closing   context.CancelFunc
@@ -62,11 +64,13 @@ type core struct {
 	session part[*session]
 
 	mu      sync.Mutex
-	closed  bool                   // guarded by mu
-	ends    []func() error         // guarded by mu: of what was opened, the newest last
-	runs    map[disdel.JobID]*Run  // guarded by mu: those that have not ended
-	tenants map[string]*Service    // guarded by mu
-	claims  map[string]*diskClaims // guarded by mu: of the disk quotas, by tenant
+	closed  bool                  // guarded by mu
+	ends    []func() error        // guarded by mu: of what was opened, the newest last
+	runs    map[disdel.JobID]*Run // guarded by mu: those that have not ended
+	tenants map[string]*Service   // guarded by mu
+	// guarded by mu: how many of runs are each tenant's
+	unfinished map[string]int
+	claims     map[string]*diskClaims // guarded by mu: of the disk quotas, by tenant
 	// guarded by mu: ends of jobs that wait for the history
 	undelivered undelivered
 	tidied      time.Time       // guarded by mu: when what others left behind was looked for last
@@ -93,14 +97,15 @@ func (s *core) Close() error {
 	}
 	s.mu.Unlock()
 	s.flying.Wait()
-	s.stop(errClosed)
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.stop(errClosed)
+	ends := s.ends
+	s.ends = nil
+	s.mu.Unlock()
 	var err error
-	for _, end := range slices.Backward(s.ends) {
+	for _, end := range slices.Backward(ends) {
 		err = errors.Join(err, end())
 	}
-	s.ends = nil
 	return err
 }
 
@@ -119,11 +124,44 @@ func (s *core) beside(f func(ctx context.Context)) {
 	})
 }
 
-// atEnd has f called when the Service ends.
+// atEnd has f called when the Service ends, at once where it has ended.
 func (s *core) atEnd(f func() error) {
 	s.mu.Lock()
+	ended := s.ctx.Err() != nil
+	if !ended {
+		s.ends = append(s.ends, f)
+	}
+	s.mu.Unlock()
+	if ended {
+		f() //nolint:errcheck // nobody works with it
+	}
+}
+
+// usualUnfinished is Config.MostUnfinished where it is 0.
+const usualUnfinished = 1000
+
+// ErrTooManyJobs is in the error of a job whose tenant has as many unfinished jobs as a tenant may have.
+var ErrTooManyJobs = errors.New("the tenant has too many unfinished jobs")
+
+// mayRun returns OverLimit, with ErrTooManyJobs, where a tenant has as many unfinished jobs as it may have; the caller
+// holds the lock.
+func (s *core) mayRun(tenant string) error {
+	if tenant == "" || s.unfinished[tenant] < cmp.Or(s.cfg.MostUnfinished, usualUnfinished) {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "submit job", Err: ErrTooManyJobs,
+		Msg: fmt.Sprintf("%d jobs of %s have not ended, and %d are the most", s.unfinished[tenant], tenant,
+			cmp.Or(s.cfg.MostUnfinished, usualUnfinished)),
+		Hint: "wait until some have ended, or cancel some",
+	}
+}
+
+// mayRunMore is mayRun for this Service's tenant.
+func (s *Service) mayRunMore() error {
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ends = append(s.ends, f)
+	return s.mayRun(s.whose())
 }
 
 // Run finds a job that this Service runs, false where it has ended or is another's.
@@ -158,18 +196,24 @@ func (s *Service) whose() string {
 	return *s.tenant
 }
 
-// part is something that is opened when it is first asked for. What could not be opened is tried again the next time.
+// part is something that is opened when it is first asked for, while a Service lives. What could not be opened is tried
+// again the next time.
 type part[T any] struct {
 	mu    sync.Mutex
 	there bool // guarded by mu
 	value T    // guarded by mu
 }
 
-func (p *part[T]) get(open func() (T, error)) (T, error) {
+// get returns Canceled for what was not open when life, that of the Service, ended: nobody would end it.
+func (p *part[T]) get(life context.Context, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.there {
 		return p.value, nil
+	}
+	if life.Err() != nil {
+		var none T
+		return none, &disdel.Error{Kind: disdel.Canceled, Op: "open", Err: errClosed}
 	}
 	value, err := open()
 	if err == nil {

@@ -48,7 +48,7 @@ func (n sessionNote) alive(now time.Time) bool {
 
 // present has others see this Service until it is closed. It is called before the first lease is taken.
 func (s *core) present(ctx context.Context) (*session, error) {
-	return s.session.get(func() (*session, error) {
+	return s.session.get(s.ctx, func() (*session, error) {
 		h, err := s.everything(ctx)
 		if err != nil {
 			return nil, err
@@ -78,15 +78,20 @@ func (s *core) present(ctx context.Context) (*session, error) {
 
 // keep renews the session and looks around until ctx ends.
 func (n *session) keep(ctx context.Context) {
-	tick := time.NewTicker(n.s.leaseFor / 4)
+	tick, others := time.NewTicker(n.s.leaseFor/4), time.NewTicker(deliverOthersEvery)
 	defer tick.Stop()
+	defer others.Stop()
 	for {
 		select {
 		case <-tick.C:
+			n.turn(ctx)
+		case <-others.C:
+			if n.s.cfg.TakeOver {
+				n.s.deliver(ctx, n.history)
+			}
 		case <-ctx.Done():
 			return
 		}
-		n.turn(ctx)
 	}
 }
 

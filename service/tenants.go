@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/scheduler"
@@ -89,6 +91,9 @@ func (s *core) CreateTenant(ctx context.Context, name string, role Role, quota *
 			t.Quota = *quota
 		}
 	})
+	if err == nil {
+		s.log.WithFields(logrus.Fields{"tenant": name, "role": string(role)}).Info("a token was made")
+	}
 	return token, err
 }
 
@@ -156,7 +161,10 @@ func (s *core) DeleteTenant(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return h.DeleteNote(ctx, n)
+	if err = h.DeleteNote(ctx, n); err == nil {
+		s.log.WithField("tenant", name).Info("all tokens of the tenant were taken away")
+	}
+	return err
 }
 
 // Identify is whose a token is, and what it allows. It returns Denied for one that nobody was given.

@@ -102,8 +102,12 @@ func withoutPassed(r *disdel.Record) {
 	r.Omitted += before - len(r.Activations)
 }
 
-// deliverEvery is the time between tries to give the history what it did not take.
-const deliverEvery = 2 * time.Second
+// deliverEvery is the time between tries to give the history what it did not take from this process, and
+// deliverOthersEvery between those of a server with what it did not take from other processes of the home.
+const (
+	deliverEvery       = 2 * time.Second
+	deliverOthersEvery = time.Minute
+)
 
 // undelivered is the ends of jobs that the history did not take from this process. Whoever asks for such a job gets its
 // end from here.

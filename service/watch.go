@@ -31,12 +31,12 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	if r, ok := s.endedHere(id); ok {
 		return r, nil
 	}
-	rec, err := h.Get(ctx, id)
+	rec, size, err := h.GetSized(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	r := &Run{
-		id: id, tenant: rec.Tenant, journal: newJournal(id, nil), story: &story{head: rec}, done: make(chan struct{}),
+		id: id, stored: size, tenant: rec.Tenant, journal: newJournal(id, nil), story: &story{head: rec}, done: make(chan struct{}),
 	}
 	// Of the same state of a job every look tells the same, so that who has seen some of it may go on.
 	r.journal.series = fmt.Sprintf("record-%d", rec.Resumes)

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"image"
+	"image/png"
 	"io"
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,22 +70,26 @@ func attacks(ctx context.Context) error {
 		})
 	}
 	var took []time.Duration
-	for limited.Err() == nil { // one request at a time, as somebody at a terminal
+	failed := 0
+	request := func(method, path string, body []byte) {
 		began := time.Now()
-		ok := send(limited, s.url, tokens[1], "GET", "/api/v1/jobs", nil)
-		if ok {
+		if ok := send(limited, s.url, tokens[1], method, path, body); ok {
 			took = append(took, time.Since(began))
+		} else if limited.Err() == nil { // who gets no answer waits for as long as he is measured
+			took, failed = append(took, attackFor), failed+1
 		}
-		began = time.Now()
-		if send(limited, s.url, tokens[1], "POST", "/api/v1/checks", submissionOf(tiny, nil)) {
-			took = append(took, time.Since(began))
-		}
+	}
+	for limited.Err() == nil { // one request at a time, as somebody at a terminal
+		request("GET", "/api/v1/jobs", nil)
+		request("POST", "/api/v1/checks", submissionOf(tiny, nil))
+		request("POST", "/api/v1/jobs", submissionOf(tiny, nil))
 		time.Sleep(20 * time.Millisecond)
 	}
 	done.Wait()
 	figure("attack_requests", float64(sent.Load()), "requests of one token, 24 at once, in 30 s")
 	figure("one_tenant_rss_mb", float64(most.Load())/(1<<20), "MB")
 	figure("other_tenant_requests", float64(len(took)), "requests of another tenant meanwhile")
+	figure("other_tenant_failed", float64(failed), "of these requests, counted as 30 s each")
 	figure("other_tenant_p99_ms", percentile(took, 0.99), "ms")
 	return nil
 }
@@ -133,8 +140,27 @@ func attackRequests() []attack {
 		{"POST", "/api/v1/checks", submissionOf(tiny, map[string]any{"sets": strings.Split(large[:100_000], "")})},
 		{"POST", "/api/v1/jobs", submissionOf(deep, map[string]any{"priority": 1_000_000})},
 		{"PUT", "/api/v1/weights/sha256:" + strings.Repeat("0", 64), []byte(large)},
+		{"POST", "/api/v1/jobs", submissionOf(tiny, map[string]any{"origin": map[string]any{"sets": largestSets()}})},
+		{"GET", "/api/v1/jobs/@last/events", nil},
+		{"GET", "/api/v1/jobs/@last/wait?timeout=10s", nil},
+		{"POST", infer + "x.png", largestPicture()},
+		{"POST", infer + "x.json", append([]byte(`{"rows":[`), bytes.Repeat([]byte("{},"), 2_500_000)...)},
 		{"GET", "/api/v1/datasets/digits/sample?" + strings.Repeat("row=1&", 1000), nil},
 	}
+}
+
+// largestSets is the largest origin that a record may have.
+func largestSets() []string {
+	return slices.Repeat([]string{strings.Repeat("y", 4000)}, 16)
+}
+
+// largestPicture is a small file of 2^24 pixels of 8 bytes each.
+func largestPicture() []byte {
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewNRGBA64(image.Rect(0, 0, 1<<12, 1<<12))); err != nil {
+		panic(err) // of memory that is written to
+	}
+	return out.Bytes()
 }
 
 // submissionOf is a submission of a job file with other fields beside it.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/commandline"
@@ -64,7 +65,9 @@ func serveCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				cfg := api.Config{Service: s, Hosts: c.StringSlice("host-name"), Log: newLog(c, u.Err)}
+				log := newLog(c, u.Err)
+				log.SetLevel(max(log.GetLevel(), logrus.InfoLevel)) // who asked for what is always told
+				cfg := api.Config{Service: s, Hosts: c.StringSlice("host-name"), Log: log}
 				if cfg.Operator, err = api.OperatorToken(dir); err != nil {
 					return err
 				}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"slices"
 	"sort"
@@ -315,19 +316,34 @@ func (s *Store) versions(ctx context.Context, name string) ([]int, error) {
 
 // List returns every model, by name and newest version first. Those that cannot be read are left out and named by the
 // error beside the others.
-func (s *Store) List(ctx context.Context) ([]Model, error) {
-	var names []string
-	if err := s.each(ctx, "models/", func(name string, _ int) { names = append(names, name) }); err != nil {
-		return nil, err
+func (s *Store) List(ctx context.Context) (out []Model, err error) {
+	for m, fault := range s.All(ctx) {
+		if fault != nil {
+			err = errors.Join(err, fault)
+			continue
+		}
+		out = append(out, m)
 	}
-	slices.Sort(names)
-	var out []Model
-	var faults []error
-	for _, name := range slices.Compact(names) {
-		list, err := s.Versions(ctx, name)
-		out, faults = append(out, list...), append(faults, err)
+	return out, err
+}
+
+// All is List one model after the other. Those that cannot be read are errors among the others.
+func (s *Store) All(ctx context.Context) iter.Seq2[Model, error] {
+	return func(yield func(Model, error) bool) {
+		var names []string
+		if err := s.each(ctx, "models/", func(name string, _ int) { names = append(names, name) }); err != nil {
+			yield(Model{}, err)
+			return
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			for m, err := range s.versionsOf(ctx, name) {
+				if !yield(m, err) {
+					return
+				}
+			}
+		}
 	}
-	return out, errors.Join(faults...)
 }
 
 // each calls f for the descriptions under prefix; other files are none of ours.

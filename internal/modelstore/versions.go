@@ -3,6 +3,7 @@ package modelstore
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -33,29 +34,40 @@ func better(a, b *Model) bool {
 
 // Versions returns a name's versions, newest first. Those that cannot be read are left out and named by the error
 // beside the others.
-func (s *Store) Versions(ctx context.Context, name string) ([]Model, error) {
-	numbers, err := s.versions(ctx, name)
-	if err != nil {
-		return nil, err
+func (s *Store) Versions(ctx context.Context, name string) (out []Model, err error) {
+	for m, fault := range s.versionsOf(ctx, name) {
+		if fault != nil {
+			err = errors.Join(err, fault)
+			continue
+		}
+		out = append(out, m)
 	}
-	tags, err := s.tags(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	var out []Model
-	var faults []error
-	for _, v := range slices.Backward(numbers) {
-		m, err := s.read(ctx, name, v)
-		m.Tags = tags[v]
-		switch disdel.KindOf(err) {
-		case disdel.UnknownKind:
-			out = append(out, m)
-		case disdel.NotFound: // removed meanwhile
-		default:
-			faults = append(faults, err)
+	return out, err
+}
+
+// versionsOf is Versions one after the other. Those that cannot be read are errors among the others.
+func (s *Store) versionsOf(ctx context.Context, name string) iter.Seq2[Model, error] {
+	return func(yield func(Model, error) bool) {
+		numbers, err := s.versions(ctx, name)
+		var tags map[int][]string
+		if err == nil {
+			tags, err = s.tags(ctx, name)
+		}
+		if err != nil {
+			yield(Model{}, err)
+			return
+		}
+		for _, v := range slices.Backward(numbers) {
+			m, err := s.read(ctx, name, v)
+			if disdel.KindOf(err) == disdel.NotFound { // removed meanwhile
+				continue
+			}
+			m.Tags = tags[v]
+			if !yield(m, err) {
+				return
+			}
 		}
 	}
-	return out, errors.Join(faults...)
 }
 
 // Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all, the one that

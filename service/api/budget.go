@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -25,6 +26,7 @@ type cost struct {
 // make bench-tenants PARTS=attacks prints what they come to.
 var (
 	costLook   = cost{name: "look-ups", base: 1 << 20, most: 64}
+	costRecord = cost{name: "records", base: 16 << 20, most: 8}
 	costList   = cost{name: "lists", base: 16 << 20, most: 8}
 	costSubmit = cost{name: "submissions", base: 2 << 20, factor: 64, most: 64}
 	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, most: 2}
@@ -71,9 +73,21 @@ func newBudget(share int64, operator *service.Service) *budget {
 	}
 }
 
-// bytes is what a request with a body of so many bytes may take, at most a whole share: the largest request that a
-// route takes always has room when nothing else runs.
-func (b *budget) bytes(c cost, body int64) int64 { return min(c.base+c.factor*body, b.share) }
+// bytes is what a request with a body of so many bytes may take. Without its body it has room in any share.
+func (b *budget) bytes(c cost, body int64) int64 { return min(c.base, b.share) + c.factor*body }
+
+// longest is how long the body of a request may be, so that the request has room when nothing else runs.
+func (b *budget) longest(c cost) int64 {
+	if c.factor == 0 {
+		return math.MaxInt64
+	}
+	return (b.share - min(c.base, b.share)) / c.factor
+}
+
+// hold has room for so many bytes more, for a request whose memory depends on what its body turned out to be.
+func (b *budget) hold(ctx context.Context, who *service.Service, bytes int64) (free func(), err error) {
+	return b.take(ctx, who, cost{name: "additions", factor: 1, most: math.MaxInt}, bytes)
+}
 
 // full is the error of a request that finds no room: whose share is used up, and for how long to wait.
 type full struct {
@@ -102,7 +116,7 @@ func (b *budget) take(ctx context.Context, who *service.Service, c cost, body in
 		if why == nil {
 			break
 		}
-		if h.waiting >= mostWaiting || c.lasting {
+		if h.waiting >= mostWaiting || c.lasting || size > b.share {
 			return nil, why
 		}
 		if timer == nil {
@@ -143,6 +157,13 @@ func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) err
 		}, status}
 	}
 	switch {
+	case size > b.share:
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "make room",
+			Msg: fmt.Sprintf("the request needs %v of memory, and a request may have %v", disdel.Bytes(size),
+				disdel.Bytes(b.share)),
+			Hint: "send less at once",
+		}
 	case h.kinds[c.name] >= c.most:
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("you have %d %s at once, and %d are the most",
 			h.kinds[c.name], c.name, c.most))

@@ -33,7 +33,8 @@ func drawnRequests(t *testing.T, seed uint64) {
 	held, most, refused := map[*service.Service]int64{}, int64(0), 0
 	var done sync.WaitGroup
 	for range 400 {
-		who, kind, body := tenants[rng.IntN(len(tenants))], kinds[rng.IntN(len(kinds))], rng.Int64N(8<<20)
+		who, kind := tenants[rng.IntN(len(tenants))], kinds[rng.IntN(len(kinds))]
+		body := rng.Int64N(min(8<<20, b.longest(kind)) + 1)
 		done.Go(func() {
 			free, err := b.take(t.Context(), who, kind, body)
 			var none *full
@@ -65,6 +66,14 @@ func drawnRequests(t *testing.T, seed uint64) {
 		})
 	}
 	done.Wait()
+	for _, kind := range kinds { // nothing that could never have room waits for it
+		if longest := b.longest(kind); kind.factor > 0 {
+			_, err := b.take(t.Context(), operator, kind, longest+1)
+			if disdel.KindOf(err) != disdel.OverLimit {
+				t.Errorf("seed %d: a body of more than %d bytes of %s: %v", seed, longest, kind.name, err)
+			}
+		}
+	}
 	if b.held != 0 || len(b.tenants) != 0 || most == 0 {
 		t.Errorf("seed %d: %d bytes are held at the end, by %d; the most was %d", seed, b.held, len(b.tenants), most)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/wire"
@@ -23,15 +24,7 @@ func listData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list, err := store.List(c.Context())
-	if err != nil && len(list) == 0 {
-		return 0, nil, err
-	}
-	out := wire.DatasetList{Datasets: []datasettext.Set{}} // those that are damaged hide no other one
-	for _, m := range list {
-		out.Datasets = append(out.Datasets, datasettext.Describe(m))
-	}
-	return http.StatusOK, out, nil
+	return sendList(c, "datasets", store.All(c.Context()), func(m dataset.Manifest) any { return datasettext.Describe(m) })
 }
 
 // addData adds a public data set by its name.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,7 +24,7 @@ const (
 func events(c *call) (int, any, error) {
 	ctx, stop := c.lasting()
 	defer stop()
-	run, err := c.Service.Watch(ctx, c.PathValue("job"))
+	run, err := c.watch(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -84,6 +85,15 @@ func events(c *call) (int, any, error) {
 			}
 		}
 	}
+}
+
+// watch looks at the job of the request, with room for that until the request is answered.
+func (c *call) watch(ctx context.Context) (*service.Run, error) {
+	run, free, err := c.server.watch(ctx, c.Service, c.PathValue("job"))
+	if err == nil {
+		c.frees = append(c.frees, free)
+	}
+	return run, err
 }
 
 // tell sends an event.

@@ -172,7 +172,7 @@ func wait(c *call) (int, any, error) {
 	defer end()
 	ctx, stop := context.WithTimeout(open, d)
 	defer stop()
-	run, err := c.Service.Watch(ctx, c.PathValue("job"))
+	run, err := c.watch(ctx)
 	if err != nil {
 		return 0, nil, err
 	}

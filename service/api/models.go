@@ -1,7 +1,12 @@
 package api
 
 import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"path"
 	"strconv"
@@ -9,7 +14,7 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/service"
 )
 
 func listModels(c *call) (int, any, error) {
@@ -17,12 +22,44 @@ func listModels(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list, err := store.List(c.Context())
-	if err != nil && len(list) == 0 {
-		return 0, nil, err
+	return sendList(c, "models", store.All(c.Context()), func(m modelstore.Model) any { return m })
+}
+
+// sendList sends what there is as a list in a field, one after the other: of any number one is in memory. Those that are
+// damaged hide no other one.
+func sendList[T any](c *call, field string, all iter.Seq2[T, error], shown func(T) any) (int, any, error) {
+	out := bufio.NewWriterSize(pieces{c.w, c.out}, 32<<10)
+	var damaged error
+	sent := 0
+	for one, err := range all {
+		if err != nil {
+			damaged = errors.Join(damaged, err)
+			continue
+		}
+		text, err := json.Marshal(shown(one))
+		if err != nil {
+			damaged = errors.Join(damaged, err)
+			continue
+		}
+		if sent++; sent == 1 {
+			c.w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(out, `{%q:[`, field) //nolint:errcheck // said by Flush, as the next ones
+		} else {
+			out.WriteByte(',') //nolint:errcheck // the same
+		}
+		if _, err := out.Write(text); err != nil {
+			return 0, nil, nil // the client went away
+		}
 	}
-	// Those that are damaged hide no other one.
-	return http.StatusOK, wire.ModelList{Models: append([]modelstore.Model{}, list...)}, nil
+	switch {
+	case sent == 0 && damaged != nil:
+		return 0, nil, damaged
+	case sent == 0:
+		return http.StatusOK, map[string][]T{field: {}}, nil
+	}
+	out.WriteString("]}\n") //nolint:errcheck // said by Flush
+	out.Flush()             //nolint:errcheck // the client went away
+	return 0, nil, nil
 }
 
 func showModel(c *call) (int, any, error) {
@@ -47,7 +84,7 @@ func weights(c *call) (int, any, error) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Length", strconv.FormatInt(int64(m.Size), 10))
-	if err := store.CopyWeights(c.Context(), c.w, m.Path, m.Checksum); err != nil {
+	if err := store.CopyWeights(c.Context(), pieces{c.w, c.out}, m.Path, m.Checksum); err != nil {
 		panic(http.ErrAbortHandler) // what was sent is not all, and has to look like it
 	}
 	return 0, nil, nil
@@ -59,6 +96,9 @@ const (
 	bytesPerRow   = 96
 	bytesPerClass = 32
 )
+
+// mostPixels bounds a picture that a model is asked about.
+const mostPixels = 1 << 24
 
 // infer answers for rows that come as JSON, .npy, .csv or a picture, or for those of a data set that the query names.
 func infer(c *call) (int, any, error) {
@@ -77,7 +117,10 @@ func infer(c *call) (int, any, error) {
 	if m.Network.Sparse == nil {
 		each += bytesPerClass * m.Graph.Output().Len()
 	}
-	m.MostRows = max(1, mostAnswers/each)
+	m.MostRows, m.MostPixels = max(1, mostAnswers/each), mostPixels
+	if err := c.hold(int64(service.PictureBytes(body))); err != nil {
+		return 0, nil, err
+	}
 	name := "inputs"
 	if said := c.URL.Query().Get("name"); said != "" { // whose ending tells of a table
 		name = path.Base(said)

@@ -25,7 +25,11 @@ type call struct {
 	out      *http.ResponseController
 	server   *server
 	Service  *service.Service
-	operator bool // it comes from who runs the server
+	tenant   string       // whose token it has; "": nobody's, or the operator's
+	role     service.Role // of the token
+	operator bool         // it comes from who runs the server
+	held     int64        // bytes of the tenant's budget
+	frees    []func()     // give back what the request holds, once it is answered
 }
 
 var routes = []route{
@@ -35,12 +39,12 @@ var routes = []route{
 	{method: "GET", path: "/metrics", role: service.RoleRead, answer: metrics, cost: costLook},
 	{method: "GET", path: "/api/v1/jobs", role: service.RoleRead, answer: listJobs, cost: costList},
 	{method: "POST", path: "/api/v1/jobs", role: service.RoleSubmit, answer: submitJob, cost: costSubmit},
-	{method: "GET", path: "/api/v1/jobs/{job}", role: service.RoleRead, answer: showJob, cost: costLook},
+	{method: "GET", path: "/api/v1/jobs/{job}", role: service.RoleRead, answer: showJob, cost: costRecord},
 	{method: "GET", path: "/api/v1/jobs/{job}/events", role: service.RoleRead, answer: events, cost: costStream},
 	{method: "GET", path: "/api/v1/jobs/{job}/logs", role: service.RoleRead, answer: logs, cost: costList},
 	{method: "GET", path: "/api/v1/jobs/{job}/wait", role: service.RoleRead, answer: wait, cost: costStream},
 	{method: "GET", path: "/api/v1/jobs/{job}/report", role: service.RoleRead, answer: reportJob, cost: costList},
-	{method: "GET", path: "/api/v1/jobs/{job}/runner", role: service.RoleRead, answer: runner, cost: costLook},
+	{method: "GET", path: "/api/v1/jobs/{job}/runner", role: service.RoleRead, answer: runner, cost: costRecord},
 	{method: "POST", path: "/api/v1/jobs/{job}/cancel", role: service.RoleSubmit, answer: stopAs(disdel.StatusCanceled), cost: costLook},
 	{method: "POST", path: "/api/v1/jobs/{job}/pause", role: service.RoleSubmit, answer: stopAs(disdel.StatusPaused), cost: costLook},
 	{method: "POST", path: "/api/v1/jobs/{job}/resume", role: service.RoleSubmit, answer: resume, cost: costSubmit},
@@ -48,7 +52,7 @@ var routes = []route{
 	{method: "PUT", path: "/api/v1/jobs/{job}/remark", role: service.RoleSubmit, answer: remark, cost: costLook},
 	{method: "GET", path: "/api/v1/remarks", role: service.RoleRead, answer: remarks, cost: costList},
 	{method: "GET", path: "/api/v1/history", role: service.RoleRead, answer: listJobs, cost: costList},
-	{method: "GET", path: "/api/v1/history/{job}", role: service.RoleRead, answer: showJob, cost: costLook},
+	{method: "GET", path: "/api/v1/history/{job}", role: service.RoleRead, answer: showJob, cost: costRecord},
 	{method: "POST", path: "/api/v1/estimates", role: service.RoleSubmit, answer: estimate, cost: costWork},
 	{method: "POST", path: "/api/v1/checks", role: service.RoleRead, answer: check, cost: costSubmit},
 	{method: "GET", path: "/api/v1/datasets", role: service.RoleRead, answer: listData, cost: costList},

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -97,12 +98,16 @@ func (s *server) handler() http.Handler {
 	for _, r := range routes {
 		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) {
 			began, seen := time.Now(), &recorder{ResponseWriter: w}
-			defer func() { s.requests.add(r.method+" "+r.path, seen.status(), time.Since(began)) }()
-			s.serve(seen, q, r)
+			c := &call{w: seen, Request: q, server: s, Service: s.Service, out: http.NewResponseController(seen)}
+			defer func() {
+				s.requests.add(r.method+" "+r.path, seen.status(), time.Since(began))
+				s.audit(c, r.method+" "+r.path, seen.status())
+			}()
+			s.serve(c, r)
 		})
 	}
 	mux.Handle(web.Root, web.Handler(web.Config{
-		Sign: s.sign, Hold: s.hold, Enter: s.Enter, Token: s.Operator, Drains: s.drains,
+		Sign: s.sign, Hold: s.hold, Watch: s.watch, Enter: s.Enter, Token: s.Operator, Drains: s.drains,
 	}))
 	mux.Handle("GET /{$}", http.RedirectHandler(web.Root, http.StatusSeeOther))
 	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
@@ -140,9 +145,9 @@ func (s *server) ours(host string) bool {
 }
 
 // serve answers one request of a route.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, route route) {
-	c := &call{w: w, Request: r, server: s, Service: s.Service, out: http.NewResponseController(w)}
-	most := s.MaxBody
+func (s *server) serve(c *call, route route) {
+	w, r := c.w, c.Request
+	most := min(s.MaxBody, s.budget.longest(route.cost))
 	if route.upload {
 		most = s.MaxUpload
 	}
@@ -154,6 +159,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, route route) {
 		}
 		defer free()
 	}
+	defer c.free()
 	if route.upload { // whoever may not upload has only the time of other requests
 		r.Body = &steady{ReadCloser: r.Body, out: c.out, until: time.Now().Add(uploadWithin)}
 	}
@@ -167,11 +173,29 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, route route) {
 		failAs(w, http.StatusRequestEntityTooLarge, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "read request", Msg: "the body is longer than " + disdel.Bytes(long.Limit).String(),
 		})
+	case errors.Is(err, service.ErrTooManyJobs):
+		failAs(w, http.StatusTooManyRequests, err)
 	case err != nil:
-		fail(w, err)
+		refuse(w, err)
 	case status != 0:
 		write(w, status, body)
 	}
+}
+
+// audit logs a request that may change something, and one of somebody who may not: who asked, for what, with which
+// answer.
+func (s *server) audit(c *call, route string, status int) {
+	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
+	if s.Log == nil || c.Method == http.MethodGet && !denied {
+		return
+	}
+	who := c.tenant
+	if c.operator {
+		who = "operator"
+	}
+	s.Log.WithFields(logrus.Fields{
+		"tenant": who, "role": string(c.role), "route": route, "path": c.URL.Path, "status": status, "from": c.RemoteAddr,
+	}).Info("request")
 }
 
 // enter lets a request in: it finds out who asks, and waits for room. free gives the room back. The body of a request
@@ -196,6 +220,7 @@ func (s *server) enter(c *call, route route, most int64) (free func(), err error
 		refuse(c.w, err)
 		return nil, errRefused
 	}
+	c.held = s.budget.bytes(route.cost, body)
 	return free, nil
 }
 
@@ -231,6 +256,41 @@ func (s *steady) Read(p []byte) (int, error) {
 
 var errRefused = errors.New("refused")
 
+// hold has room for so many bytes more of memory, until the request is answered.
+func (c *call) hold(bytes int64) error {
+	share := c.server.budget.share
+	if c.held+bytes > share { // which no waiting changes
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "make room", Hint: "send less at once",
+			Msg: fmt.Sprintf("the request needs %v of memory, and all requests of a tenant may have %v",
+				disdel.Bytes(c.held+bytes), disdel.Bytes(share)),
+		}
+	}
+	free, err := c.server.budget.hold(c.Context(), c.Service, bytes)
+	if err == nil {
+		c.frees, c.held = append(c.frees, free), c.held+bytes
+	}
+	return err
+}
+
+// free gives back what the request holds.
+func (c *call) free() {
+	for _, free := range c.frees {
+		free()
+	}
+}
+
+// pieces is an answer of any length. Its reader has to take each piece in time, and has any time for all of them.
+type pieces struct {
+	io.Writer
+	out *http.ResponseController
+}
+
+func (p pieces) Write(data []byte) (int, error) {
+	p.out.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
+	return p.Writer.Write(data)
+}
+
 // admit finds out who asks, and refuses who may not.
 func (s *server) admit(c *call, asked service.Role) error {
 	tenant, role, err := s.whose(c.Context(), c.Request)
@@ -242,6 +302,9 @@ func (s *server) admit(c *call, asked service.Role) error {
 	case err != nil:
 		fail(c.w, err)
 		return errRefused
+	}
+	c.tenant, c.role = tenant, role
+	switch {
 	case !role.Allows(asked):
 		failAs(c.w, http.StatusForbidden, &disdel.Error{
 			Kind: disdel.Denied, Op: "sign in", Msg: "a token of the role " + string(role) + " does not allow this",
@@ -317,6 +380,27 @@ func (s *server) hold(ctx context.Context, own *service.Service, token string, e
 	}
 	leave := s.tokens.join(token, end)
 	return func() { leave(); free() }, nil
+}
+
+// heldOfRecord is how many bytes a look at a job holds for each byte that the history keeps of its record: the record
+// as it came and as it was read, its events, and the answer.
+const heldOfRecord = 6
+
+// watch looks at a job, with room for what the look holds until free is called. Few records are read at once: nobody
+// knows before how large one is.
+func (s *server) watch(ctx context.Context, own *service.Service, job string) (
+	run *service.Run, free func(), err error,
+) {
+	read, err := s.budget.take(ctx, own, costRecord, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer read()
+	if run, err = own.Watch(ctx, job); err != nil {
+		return nil, nil, err
+	}
+	free, err = s.budget.hold(ctx, own, heldOfRecord*int64(run.Stored()))
+	return run, free, err
 }
 
 // pace counts the requests of each tenant in the minute that runs.

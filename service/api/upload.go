@@ -16,7 +16,6 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/datasettext"
-	"github.com/disdel/disdel/service"
 )
 
 // uploadData adds a data set: of rows that a client has read from files of any format, or of files in the format IDX
@@ -26,46 +25,68 @@ func uploadData(c *call) (int, any, error) {
 	if kind, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type")); kind == dataset.RowsType {
 		return uploadRows(c)
 	}
-	up, err := c.upload()
+	up := &upload{fields: map[string]string{}, files: map[string]*os.File{}}
+	defer up.close()
+	if err := up.read(c.Request, c.server.MaxUpload); err != nil {
+		return 0, nil, err
+	}
+	files, err := up.idx()
 	if err != nil {
 		return 0, nil, err
 	}
-	parts, err := up.parts()
+	in, err := files.Rows(c.PathValue("name"))
 	if err != nil {
 		return 0, nil, err
 	}
-	in, err := parts.Input(c.PathValue("name"))
-	if err != nil {
+	if err := c.hold(heldOfRow * in.RowBytes()); err != nil {
 		return 0, nil, err
 	}
 	store, err := c.Service.Datasets(c.Context())
 	if err != nil {
 		return 0, nil, err
 	}
-	release, err := c.Service.ClaimDisk(c.Context(), service.InputBytes(&in))
+	release, err := c.Service.ClaimDisk(c.Context(), disdel.Bytes(up.size))
 	if err != nil {
 		return 0, nil, err
 	}
 	defer release()
-	m, err := store.Add(c.Context(), in, up.fields["overwrite"] == "true")
+	m, err := store.AddDense(c.Context(), in.DenseInput, up.fields["overwrite"] == "true")
 	if err != nil {
 		return 0, nil, err
 	}
 	doc := datasettext.Describe(m)
-	doc.Warnings = dataset.Doubts(&in, &m, parts.Layout != "")
+	doc.Warnings = in.Doubts(&m, files.Layout != "")
 	return http.StatusCreated, doc, nil
+}
+
+// How many bytes of memory an upload holds for each byte of a row's values, and of the head of rows.
+const (
+	heldOfRow  = 8
+	heldOfHead = 4
+)
+
+// spoolFile makes a file for an upload on its way. Its name is gone at once: nothing is left of it however the program
+// ends.
+func spoolFile() (*os.File, error) {
+	file, err := os.CreateTemp("", "disdel-upload-*")
+	if err == nil {
+		err = os.Remove(file.Name())
+	}
+	if err != nil {
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "take upload", Msg: "the server has no place for it", Err: err,
+		}
+	}
+	return file, nil
 }
 
 // uploadRows adds a data set of rows. They are kept in a file until they are stored: of a data set that is there
 // already they are read twice.
 func uploadRows(c *call) (int, any, error) {
-	file, err := os.CreateTemp("", "disdel-rows-*")
+	file, err := spoolFile()
 	if err != nil {
-		return 0, nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "take rows", Msg: "the server has no place for them", Err: err,
-		}
+		return 0, nil, err
 	}
-	defer os.Remove(file.Name())
 	defer file.Close()
 	size, err := io.Copy(file, c.Body)
 	if err != nil {
@@ -79,9 +100,9 @@ func uploadRows(c *call) (int, any, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return 0, nil, err
 	}
-	dense, sparse, err := dataset.ReadRows(c.PathValue("name"), file)
+	dense, sparse, err := c.rows(file)
 	if err != nil {
-		return 0, nil, invalid("these are no rows of a data set", err)
+		return 0, nil, err
 	}
 	overwrite, at := c.URL.Query().Get("overwrite") == "true", client.Local(c.Service).Data
 	var set datasettext.Set
@@ -96,6 +117,25 @@ func uploadRows(c *call) (int, any, error) {
 	return http.StatusCreated, set, err
 }
 
+// rows reads what is known of all rows of a file, with room for that and for what a row takes.
+func (c *call) rows(file *os.File) (dense *dataset.DenseInput, sparse *dataset.SparseInput, err error) {
+	const no = "these are no rows of a data set"
+	head, err := dataset.RowsHead(file)
+	if err != nil {
+		return nil, nil, invalid(no, err)
+	}
+	if err := c.hold(heldOfHead * head); err != nil {
+		return nil, nil, err
+	}
+	if dense, sparse, err = dataset.ReadRows(c.PathValue("name"), file); err != nil {
+		return nil, nil, invalid(no, err)
+	}
+	if dense != nil {
+		err = c.hold(heldOfRow * dense.RowBytes())
+	}
+	return dense, sparse, err
+}
+
 // unless is an error of a body that was read, but for one that is too long, which has words of its own.
 func unless(err error, msg string) error {
 	var long *http.MaxBytesError
@@ -105,34 +145,39 @@ func unless(err error, msg string) error {
 	return invalid(msg, err)
 }
 
-// upload is a form that has been read.
+// upload is a form on its way: its files are unpacked on the disk.
 type upload struct {
 	fields map[string]string
-	files  map[string]*dataset.IDX
+	files  map[string]*os.File
+	size   int64 // of the files, unpacked
+}
+
+func (up *upload) close() {
+	for _, f := range up.files {
+		f.Close() //nolint:errcheck // it has no name any more
+	}
 }
 
 // mostFields bounds what a form may say beside its files.
 const mostFields = 64 << 10
 
-// upload reads the form of a request. Its files are read as they come, and never kept as they are; packed or not, they
-// may have MaxUpload together.
-func (c *call) upload() (up upload, err error) {
-	form, err := c.MultipartReader()
+// read reads the form of a request. Its files, packed or not, may have so many bytes together.
+func (up *upload) read(r *http.Request, most int64) error {
+	form, err := r.MultipartReader()
 	if err != nil {
-		return up, invalid("files come as multipart/form-data", err)
+		return invalid("files come as multipart/form-data", err)
 	}
-	up = upload{fields: map[string]string{}, files: map[string]*dataset.IDX{}}
-	left := c.server.MaxUpload
+	left := most
 	for {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
-			return up, nil
+			return nil
 		}
 		if err == nil {
 			err = up.take(part, &left)
 		}
 		if err != nil {
-			return up, err
+			return err
 		}
 	}
 }
@@ -145,8 +190,16 @@ func (up *upload) take(part *multipart.Part, left *int64) error {
 		up.fields[name] = string(text)
 		return err
 	case "images", "labels", "test-images", "test-labels":
-		x, err := readIDX(part, left)
-		up.files[name] = &x
+		if up.files[name] != nil {
+			return invalid("a form of a data set has two parts "+name, nil)
+		}
+		file, err := spoolFile()
+		if err != nil {
+			return err
+		}
+		up.files[name] = file
+		size, err := unpack(file, part, left)
+		up.size += size
 		return named(name, err)
 	default:
 		return invalid(fmt.Sprintf("a form of a data set has no part %.40q", name), nil)
@@ -164,26 +217,30 @@ func named(file string, err error) error {
 	return &told
 }
 
-// readIDX reads a file of at most so many bytes once it is unpacked.
-func readIDX(r io.Reader, left *int64) (dataset.IDX, error) {
+// unpack writes what is packed in r, or r as it is, and counts down what is left of what may be written. What is packed
+// twice is unpacked once.
+func unpack(to io.Writer, r io.Reader, left *int64) (int64, error) {
 	in := bufio.NewReader(r)
-	var plain io.Reader = in
+	plain, packed := io.Reader(in), false
 	if head, err := in.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return dataset.IDX{}, invalid("it is no gzip", err)
+			return 0, invalid("it is no gzip", err)
 		}
-		plain = z
+		plain, packed = z, true
 	}
 	bounded := &bounded{r: plain, left: left}
-	x, err := dataset.ReadIDX(bounded)
+	size, err := io.Copy(to, bounded)
 	if bounded.over {
-		return x, &disdel.Error{
+		return size, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "read file", Msg: "the files of the data set are too large for this server",
 			Hint: "whoever runs it may add them with disdel dataset add",
 		}
 	}
-	return x, err
+	if err != nil && packed {
+		err = &disdel.Error{Kind: disdel.Corrupt, Op: "read gzip", Err: err}
+	}
+	return size, err
 }
 
 // bounded reads until nothing is left of what may be read.
@@ -203,24 +260,23 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parts is the data set of a form.
-func (up *upload) parts() (p dataset.Parts, err error) {
+// idx is the data set of a form.
+func (up *upload) idx() (x dataset.IDXFiles, err error) {
 	if names := up.fields["classes"]; names != "" {
-		p.ClassNames = strings.Split(names, ",")
+		x.ClassNames = strings.Split(names, ",")
 	}
-	switch p.Layout = dataset.Layout(strings.ToLower(up.fields["layout"])); p.Layout {
+	switch x.Layout = dataset.Layout(strings.ToLower(up.fields["layout"])); x.Layout {
 	case "", dataset.CHW, dataset.HWC:
 	default:
-		return p, invalid("layout is chw or hwc", nil)
+		return x, invalid("layout is chw or hwc", nil)
 	}
-	images, labels := up.files["images"], up.files["labels"]
-	if images == nil || labels == nil {
-		return p, invalid("images and labels go together", nil)
+	x.Images, x.Labels = up.files["images"], up.files["labels"]
+	x.TestImages, x.TestLabels = up.files["test-images"], up.files["test-labels"]
+	switch {
+	case x.Images == nil || x.Labels == nil:
+		return x, invalid("images and labels go together", nil)
+	case (x.TestImages == nil) != (x.TestLabels == nil):
+		return x, invalid("test-images and test-labels go together", nil)
 	}
-	p.Images, p.Labels = *images, *labels
-	if p.TestImages, p.TestLabels = up.files["test-images"], up.files["test-labels"]; (p.TestImages == nil) !=
-		(p.TestLabels == nil) {
-		return p, invalid("test-images and test-labels go together", nil)
-	}
-	return p, nil
+	return x, nil
 }

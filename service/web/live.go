@@ -82,10 +82,11 @@ func actionsOf(p service.Progress) []action {
 func liveJob(v *visit) error {
 	ctx, stop := v.lasting()
 	defer stop()
-	run, err := v.s.Watch(ctx, v.PathValue("job"))
+	run, free, err := v.site.Watch(ctx, v.s, v.PathValue("job"))
 	if err != nil {
 		return err
 	}
+	defer free()
 	news := &news{changed: make(chan struct{}, 1), large: make(chan struct{}, 1)}
 	over := make(chan struct{})
 	go func() {

@@ -2,6 +2,9 @@ package web
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 
@@ -18,6 +21,28 @@ type stored[T any] struct {
 	Damaged string
 }
 
+// mostStored bounds a list, and mostDamaged what is told of those that cannot be read.
+const (
+	mostStored  = 10_000
+	mostDamaged = 10
+)
+
+// shown is what a page shows of what there is: little of each, so that a long list takes little memory.
+func shown[T, S any](all iter.Seq2[T, error], of func(T) S) (list []S, damaged error) {
+	faults := 0
+	for one, err := range all {
+		switch {
+		case err == nil && len(list) < mostStored:
+			list = append(list, of(one))
+		case err == nil:
+			return list, errors.Join(damaged, fmt.Errorf("only the first %d are shown", mostStored))
+		case faults < mostDamaged:
+			damaged, faults = errors.Join(damaged, err), faults+1
+		}
+	}
+	return list, damaged
+}
+
 // trained is a model in the list.
 type trained struct {
 	modelstore.Model
@@ -30,15 +55,15 @@ func modelsPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	list, err := store.List(v.Context())
+	list, err := shown(store.All(v.Context()), func(m modelstore.Model) trained {
+		one := trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")}
+		one.Model.Network, one.Labels = disdel.Network{}, nil // which no list shows
+		return one
+	})
 	if err != nil && len(list) == 0 {
 		return err
 	}
-	page := stored[trained]{Damaged: told(err)}
-	for i := range list {
-		m := list[i]
-		page.List = append(page.List, trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")})
-	}
+	page := stored[trained]{Damaged: told(err), List: list}
 	slices.SortStableFunc(page.List, func(a, b trained) int { return b.Created.Compare(a.Created) })
 	v.write(http.StatusOK, "models", view{Title: "Models", Here: "Models", Body: page})
 	return nil
@@ -63,14 +88,15 @@ func datasetsPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	list, err := store.List(v.Context())
+	list, err := shown(store.All(v.Context()), func(m dataset.Manifest) set {
+		one := set{m, disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()}
+		one.Columns, one.ClassNames, one.Train.Chunks, one.Test.Chunks = nil, nil, nil, nil // which no list shows
+		return one
+	})
 	if err != nil && len(list) == 0 {
 		return err
 	}
-	page := stored[set]{Damaged: told(err)}
-	for _, m := range list {
-		page.List = append(page.List, set{m, disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()})
-	}
+	page := stored[set]{Damaged: told(err), List: list}
 	v.write(http.StatusOK, "datasets", view{Title: "Data sets", Here: "Data sets", Body: page})
 	return nil
 }

@@ -22,6 +22,10 @@ type Config struct {
 	// there is no room. nil: all pages have room.
 	Hold func(ctx context.Context, own *service.Service, token string, end func()) (free func(), err error)
 
+	// Watch looks at a job of a Service, with room for that until free is called. It returns what Service.Watch does, and
+	// Unavailable where there is no room. nil: all looks have room.
+	Watch func(ctx context.Context, own *service.Service, job string) (run *service.Run, free func(), err error)
+
 	// Enter is a key that signs in once, without a token: of a page that its own program opens. "": there is none.
 	Enter string
 	// Token is what Enter signs in with.
@@ -102,6 +106,12 @@ const (
 )
 
 func newSite(cfg Config) *site {
+	if cfg.Watch == nil {
+		cfg.Watch = func(ctx context.Context, own *service.Service, job string) (*service.Run, func(), error) {
+			run, err := own.Watch(ctx, job)
+			return run, func() {}, err
+		}
+	}
 	s := &site{
 		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewDigest(mostRows, rowOf),
 		parts: history.NewDigest(mostParts, func(r *disdel.Record) comparison.Part { return comparison.PartOf(r).Thin() }),
