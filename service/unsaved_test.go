@@ -59,6 +59,7 @@ func TestTheRoomSetAsideIsEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
 	for n := range 12 {
 		release, err := s.reserve(someJob)
 		if err != nil {
@@ -102,6 +103,7 @@ func TestNoRoomForARecordRefusesTheJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
 	defer fill(t, home, 40<<10)()
 	release, err := s.reserve(someJob)
 	if release() != nil || !errors.Is(err, disdel.NoSpace) || !strings.Contains(err.Error(), home) {

@@ -173,6 +173,10 @@ var checks = []check{
 			{"runtime", "Fuzz"},
 			{"history/couchlite", "Fuzz"},
 			{"service", "Fuzz"},
+			{"service/api", "Fuzz"},
+			{"history", "Fuzz"},
+			{"executor", "Fuzz"},
+			{"platform", "Fuzz"},
 		},
 	},
 	{
