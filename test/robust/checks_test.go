@@ -159,7 +159,8 @@ var checks = []check{
 		},
 	},
 	{
-		id: "S13", what: "every decoder fuzzed", note: "5,000 inputs each, or DISDEL_ROBUST_FUZZ", run: fuzzing,
+		id: "S13", what: "every decoder fuzzed", note: "5,000 inputs each, or DISDEL_ROBUST_FUZZ; libraries of others read the protocols of Redis and HTTP",
+		run: fuzzing,
 		tests: []named{
 			{"dataset", "Fuzz"},
 			{"internal/safetensors", "Fuzz"},
@@ -177,6 +178,7 @@ var checks = []check{
 			{"history", "Fuzz"},
 			{"executor", "Fuzz"},
 			{"platform", "Fuzz"},
+			{"internal/localplatform", "Fuzz"},
 		},
 	},
 	{
