@@ -152,7 +152,7 @@ func smallJobs(c *trial) {
 	}
 }
 
-// floods has one tenant send the largest requests that it may, 24 at once: the server stays within the memory that the
+// floods has one tenant send the largest requests that it may, 24 at once: the server stays within 512 MB, half of what the
 // manifest of deploy/cluster gives it, and another tenant is answered meanwhile. How soon is printed.
 func floods(c *trial) {
 	found := tenantsBench(c.t, "-parts", "attacks")
