@@ -196,7 +196,7 @@ var checks = []check{
 		{"internal/report", "TestHostileTextMakesNoMarkup"},
 	}},
 	{
-		id: "S16", what: "forged log lines", state: part, note: "lines are quoted; no audit log",
+		id: "S16", what: "forged log lines", state: part, note: "lines are quoted; the audit log has no test here",
 		tests: []named{{"platform", "TestARequestsLine"}},
 	},
 	{

@@ -102,7 +102,7 @@ func TestRobust(t *testing.T) {
 // were skipped.
 func (h named) run(t *testing.T) (skipped int) {
 	t.Helper()
-	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-v", "-run", h.tests, "./"+h.folder)
+	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout", "30m", "-v", "-run", h.tests, "./"+h.folder)
 	cmd.Dir = "../.."
 	out, err := cmd.CombinedOutput()
 	if err != nil {
