@@ -153,3 +153,25 @@ func TestRowsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a client sends as rows is read to its end or refused.
+func FuzzRows(f *testing.F) {
+	for _, plain := range []bool{false, true} {
+		var dense, sparse bytes.Buffer
+		if err := errors.Join(WriteDenseRows(&dense, denseRowsOf(plain)), WriteSparseRows(&sparse, sparseRowsOf(plain))); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(dense.Bytes())
+		f.Add(sparse.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dense, sparse, err := ReadRows("a", bytes.NewReader(data))
+		switch {
+		case err != nil:
+		case dense != nil:
+			dense.Each(func(DenseRow) error { return nil }) //nolint:errcheck // it may break off
+		default:
+			sparse.Each(func(SparseRow) error { return nil }) //nolint:errcheck // it may break off
+		}
+	})
+}

@@ -105,6 +105,7 @@ func TestNoRoomForARecordRefusesTheJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
 	defer fill(t, home, 40<<10)()
 	release, err := s.reserve(someJob)
 	if release() != nil || !errors.Is(err, disdel.NoSpace) || !strings.Contains(err.Error(), home) {

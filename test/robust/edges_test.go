@@ -95,8 +95,8 @@ type severed struct {
 }
 
 // partitions cuts single workers off from Redis as soon as they have claimed their work, and joins them again after
-// their lease. What they send then comes late: it is refused or is the same, and the job ends with the result that it
-// has when it is left alone.
+// their lease. A worker that is cut off gives up, or sends late what is refused or is the same. The job ends with the
+// result that it has when it is left alone.
 func partitions(c *trial) {
 	asRoot(c.t)
 	d := newJobHome(c.t, 12)
@@ -146,8 +146,9 @@ func partitions(c *trial) {
 	}
 	c.t.Logf("%d workers were cut off, %d of them sent something afterwards; %d failed attempts", len(cut), late,
 		rec.Losses.Attempts)
-	if len(cut) != cutsWanted || late == 0 {
-		c.t.Errorf("%d workers were cut off and %d sent something afterwards: the test tests too little", len(cut), late)
+	if len(cut) != cutsWanted || late+rec.Losses.Attempts < cutsWanted {
+		c.t.Errorf("%d workers were cut off: %d sent something afterwards, %d attempts failed: the test tests too little",
+			len(cut), late, rec.Losses.Attempts)
 	}
 }
 

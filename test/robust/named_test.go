@@ -46,3 +46,10 @@ func testsIn(t *testing.T, folder string) string {
 	}
 	return names.String()
 }
+
+// A client whose process was not found is never killed: kill(2) takes the id 0 for this process and all of its group.
+func TestAClientWithoutAProcessIsNotKilled(t *testing.T) {
+	if (&client{}).kill() || (&client{pid: -1}).kill() {
+		t.Error("a process that nobody knows was killed")
+	}
+}

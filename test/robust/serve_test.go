@@ -152,7 +152,7 @@ func smallJobs(c *trial) {
 	}
 }
 
-// floods has one tenant send the largest requests that it may, 24 at once: the server stays within the memory that the
+// floods has one tenant send the largest requests that it may, 24 at once: the server stays within 512 MB, half of what the
 // manifest of deploy/cluster gives it, and another tenant is answered meanwhile. How soon is printed.
 func floods(c *trial) {
 	found := tenantsBench(c.t, "-parts", "attacks")
@@ -283,7 +283,7 @@ func readers(c *trial) {
 	job := s.submit(file)
 	path := "/api/v1/jobs/" + job + "/events"
 	for range deaf {
-		neverRead(t, s, path, 1)
+		neverRead(t, s, path, s.token, 1)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 2*patience)
 	defer stop()
@@ -366,18 +366,29 @@ func follow(ctx context.Context, t *testing.T, s *serving, path string, rng *ran
 }
 
 // neverRead sends a request so many times over one connection, and reads no answer until the test ends.
-func neverRead(t *testing.T, s *serving, path string, times int) {
+func neverRead(t *testing.T, s *serving, path, token string, times int) {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	host := strings.TrimPrefix(s.url, "http://")
+	c, err := net.Dial("tcp", host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.(*net.TCPConn).SetReadBuffer(4 << 10)
-	text := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
-		path, strings.TrimPrefix(s.url, "http://"), s.token)
-	go io.WriteString(c, strings.Repeat(text, times)) //nolint:errcheck // it ends with the connection
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetReadBuffer(4 << 10) //nolint:errcheck // a larger one is filled later
+	}
+	go func() {
+		for range times {
+			_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", path, host, token)
+			if err != nil {
+				return
+			}
+		}
+	}()
 }
+
+// mostScrapes is more than fits into the buffers of a connection that nobody reads from.
+const mostScrapes = 1 << 20
 
 // scrapes has clients ask for the metrics again and again and read nothing, while a job runs: the job has the result
 // that it has when it is left alone, and the server goes on answering others.
@@ -385,10 +396,15 @@ func scrapes(c *trial) {
 	t, d := c.t, newHome(c.t)
 	file := d.job(t, "scraped", shortJob(6)+"output: {model: scraped, keep: 100}\n")
 	alone := record(t, d.run(t, patience, "submit", file, "-o", "json", "-q"))
+	made := d.run(t, patience, "tenant", "create", "--role", "read", "scraper", "-o", "json")
+	var scraper struct{ Token string }
+	if err := json.Unmarshal([]byte(made.out), &scraper); err != nil || scraper.Token == "" {
+		t.Fatal(made)
+	}
 	s := serve(t, d)
 	job := s.submit(file)
 	for range 20 {
-		neverRead(t, s, "/metrics", 5000)
+		neverRead(t, s, "/metrics", scraper.Token, mostScrapes)
 	}
 	rec := s.ends(job)
 	if rec.Status != alone.Status {
