@@ -88,7 +88,6 @@ type run struct {
 	stopAlarm      context.CancelFunc
 	ledger         ledger
 	cost           estimator.Bill
-	warned         bool            // of a checkpoint that could not be written
 	final          disdel.ModelRef // what the action that wrote the final weights said of them
 	previousPhases disdel.Phases   // of the runs of this job before this one
 	notGranted     string          // what onlookers were told of last
@@ -104,7 +103,7 @@ type run struct {
 	watched    map[disdel.Slot]*watched
 	outages    outages
 	store      *storeChecks // that failed; nil: the store answers
-	served     bool // an activation of this run has ended by itself
+	served     bool         // an activation of this run has ended by itself
 	began      time.Time
 	roundStart time.Time
 	phaseStart map[disdel.Task]time.Time
