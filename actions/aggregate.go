@@ -150,5 +150,7 @@ func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store, 
 		return err
 	}
 	a.res.Saved = &disdel.Checkpoint{Round: a.req.Round + 1, Path: key, Checksum: sum, Size: size}
-	return models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints)
+	// The checkpoint is kept, whatever becomes of older ones: the next round removes what stays now.
+	_ = models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints)
+	return nil
 }

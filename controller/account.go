@@ -106,16 +106,8 @@ func also(list, name string) string {
 // wrote keeps what the action that wrote the final weights said of them.
 func (r *run) wrote(a disdel.Activation) {
 	var res disdel.AggregateResult
-	if (a.Task != disdel.TaskAggregate && a.Task != disdel.TaskTrain) || json.Unmarshal(a.Result, &res) != nil {
-		return
-	}
-	if a.Task == disdel.TaskAggregate && res.Checksum != "" {
+	if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
 		r.final.Checksum, r.final.Size = res.Checksum, res.Size
-	}
-	if res.Unsaved != nil && !r.warned { // both results call it so
-		r.warned = true
-		r.log.WithError(res.Unsaved).WithField("round",
-			a.Round).Warn("a checkpoint could not be written: the job goes on, and a resume would begin at an earlier round")
 	}
 }
 

@@ -183,7 +183,7 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 		orders = append(orders, CheckpointOrder{Checkpoint: *r.Saved, Round: m.roundSoFar()})
 	}
 	if r.Unsaved != nil && !m.final(a.Slot()) { // else the model itself is there
-		return append(orders, m.unkept(a, r.Unsaved)...)
+		return append(orders, m.unsaved(a, r.Unsaved)...)
 	}
 	if m.publish {
 		return append(orders, m.wrote(r)...)

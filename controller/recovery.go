@@ -42,6 +42,20 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	}
 }
 
+// unsaved writes a checkpoint again that could not be written, within the limits of retries. A disk that is full, or a
+// refusal, needs somebody first.
+func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
+	if why.Kind == disdel.NoSpace || why.Kind == disdel.Denied {
+		return m.unkept(a, why)
+	}
+	failed := a
+	failed.Outcome, failed.Failure = disdel.OutcomeApplicationError, why
+	if r := m.attempts.remedy(failed, m.spec.Job, m.spec.Plan); r.Retry {
+		return m.retry(a.Slot(), failed, r)
+	}
+	return m.unkept(a, why)
+}
+
 // unkept ends a job whose state could not be written: later rounds would be lost with it. What was kept before stays,
 // and a resume goes on there.
 func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {

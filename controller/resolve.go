@@ -247,11 +247,12 @@ func (r *resolver) fit() {
 	binary := t.Loss == "binaryCrossEntropy"
 	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse goes by one output a class
 	if classes && r.Graph.Output().Len() != d.Classes {
-		number := ""
+		number, hint := "", fmt.Sprintf("write units: %d in its last dense layer", d.Classes)
 		if t.Loss == "mse" {
+			hint += "; if the classes are numbers to predict, make ranges of them, and add the data set again"
 			number = ": mse needs one output for each class. To predict a number (regression) is not supported yet"
 		}
-		r.fault("model", fmt.Sprintf("write units: %d in its last dense layer", d.Classes),
+		r.fault("model", hint,
 			"the network has %d outputs, and the data %d classes%s", r.Graph.Output().Len(), d.Classes, number)
 	}
 	// Its logarithms are clamped outside 0 to 1, where the gradient no longer leads anywhere.

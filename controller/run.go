@@ -88,7 +88,6 @@ type run struct {
 	stopAlarm      context.CancelFunc
 	ledger         ledger
 	cost           estimator.Bill
-	warned         bool            // of a checkpoint that could not be written
 	final          disdel.ModelRef // what the action that wrote the final weights said of them
 	previousPhases disdel.Phases   // of the runs of this job before this one
 	notGranted     string          // what onlookers were told of last

@@ -97,7 +97,9 @@ func (r *run) storeSeen(c storeChecks) Event {
 	return StoreGoneEvent{Err: r.storeGone("the job cannot go on without it")}
 }
 
-func (r *run) waitsForStore() bool { return r.spec.Job.Distribution.Missing.Policy == disdel.MissingWait }
+func (r *run) waitsForStore() bool {
+	return r.spec.Job.Distribution.Missing.Policy == disdel.MissingWait
+}
 
 // outageOfStore is what onlookers are told of a store that is away.
 func outageOfStore(c storeChecks, now time.Time) Outage {

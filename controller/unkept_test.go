@@ -53,3 +53,42 @@ func TestAJobStopsWhereItCannotKeepARound(t *testing.T) {
 		})
 	}
 }
+
+// A blob store that refuses a checkpoint for a while is tried again; one that refuses it for ever ends the job.
+func TestACheckpointIsWrittenAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusals int
+		status   disdel.Status
+	}{"once": {1, disdel.StatusSucceeded}, "for ever": {1000, disdel.StatusFailed}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				busy, refused := &disdel.Error{Kind: disdel.Unavailable, Op: "write checkpoint", Msg: "503"}, 0
+				s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+					a, err := passes(ctx, inv)
+					var req disdel.AggregateRequest
+					if inv.Task != disdel.TaskAggregate || json.Unmarshal(inv.Params, &req) != nil || req.NextCheckpoint == "" {
+						return a, err
+					}
+					r := disdel.AggregateResult{
+						Weight: 1, Saved: &disdel.Checkpoint{Round: inv.Round + 1, Path: req.NextCheckpoint},
+					}
+					if inv.Round == 1 && refused < c.refusals {
+						refused++
+						r.Saved, r.Unsaved = nil, busy
+					}
+					a.Result, _ = json.Marshal(r)
+					return a, err
+				}
+				spec := runSpec(2, 4)
+				spec.Job.Reliability.CheckpointEvery = 1
+				rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+				if err != nil || rec.Status != c.status {
+					t.Fatalf("%v: %v, %v", rec.Status, rec.Failure, err)
+				}
+				if c.status == disdel.StatusFailed && (rec.Failure.Code != disdel.CodeUnkept || refused < 2) {
+					t.Errorf("after %d refusals: %v", refused, rec.Failure)
+				}
+			})
+		})
+	}
+}

@@ -53,6 +53,10 @@ func (n *session) takeOver(ctx context.Context, l history.Lease) error {
 
 // adopt begins to run somebody else's job.
 func (n *session) adopt(ctx context.Context, l history.Lease) error {
+	// The job may have ended here, where the history did not take its end: it is not to be trained again.
+	if err := n.s.deliverOne(ctx, n.history, n.s.unsavedFile(l.Job)); err != nil {
+		return err
+	}
 	rec, err := n.history.Get(ctx, l.Job)
 	switch {
 	case disdel.KindOf(err) == disdel.NotFound: // it was never acknowledged

@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel/history"
 )
 
-// Forget deletes the record of a job that has ended, and what was said of it. Its model stays. A record that cannot be
-// read is deleted as well, unless somebody runs its job. It returns NotFound, and Conflict for a job that somebody may
+// Forget deletes the record of a job that has ended, and what was said of it. Its model stays. A damaged record
+// is deleted as well, unless somebody runs its job. One of another version of disdel stays. It returns NotFound, and Conflict for a job that somebody may
 // go on with.
 func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) {
 	h, err := s.History(ctx)
@@ -21,7 +21,7 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 		return "", err
 	}
 	rec, err := h.Get(ctx, id)
-	if err != nil && disdel.AsError(err).Code == disdel.CodeUnreadable {
+	if damaged(err) {
 		return id, s.forgetUnread(ctx, h, id)
 	}
 	if err != nil {
@@ -34,6 +34,12 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 		}
 	}
 	return id, h.Delete(ctx, id)
+}
+
+// damaged tells whether a record can be read by no version of disdel. One of a newer version may be of a job that runs.
+func damaged(err error) bool {
+	e := disdel.AsError(err)
+	return e != nil && e.Code == disdel.CodeUnreadable && e.Kind == disdel.Corrupt
 }
 
 // forgetUnread deletes a record that cannot be read. Its lease is the only sign that its job still runs.

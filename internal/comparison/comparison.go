@@ -152,11 +152,7 @@ func curve(r *disdel.Record) Curve {
 // settings is everything that was said of a job, by the paths of its fields, and what its data were.
 func settings(r *disdel.Record) map[string]string {
 	out := map[string]string{"data.checksum": r.Data.Checksum, "plan.workers": fmt.Sprint(r.Plan.Workers)}
-	var tree any
-	text, err := json.Marshal(r.Job)
-	if err == nil && json.Unmarshal(text, &tree) == nil { // a job is plain data
-		flatten("", tree, out)
-	}
+	flatten("", r.Job.Tree(), out)
 	delete(out, "apiVersion")
 	delete(out, "kind")
 	return out

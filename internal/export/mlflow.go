@@ -128,11 +128,6 @@ const mostParameter = 500
 
 // parameters are the job's fields, by their paths.
 func parameters(r *disdel.Record, files map[string]string) {
-	var tree any
-	text, err := json.Marshal(r.Job)
-	if err != nil || json.Unmarshal(text, &tree) != nil { // a job is plain data
-		return
-	}
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
 		if fields, ok := v.(map[string]any); ok {
@@ -147,7 +142,7 @@ func parameters(r *disdel.Record, files map[string]string) {
 			files["params/"+safe(path)] = value
 		}
 	}
-	walk("", tree)
+	walk("", r.Job.Tree())
 }
 
 // safe is a text as a name of MLflow's, which is a file's: letters, digits, and a few signs.
