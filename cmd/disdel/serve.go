@@ -64,7 +64,7 @@ func serveCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				cfg := api.Config{Service: s, Hosts: c.StringSlice("host-name"), Log: newLog(c, u.Err)}
+				cfg := api.Config{Service: s, Hosts: c.StringSlice("host-name"), Log: newLog(c, u)}
 				if cfg.Operator, err = api.OperatorToken(dir); err != nil {
 					return err
 				}

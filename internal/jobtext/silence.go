@@ -36,7 +36,7 @@ func waitingText(w service.Waiting) string {
 		return stoppedText(w)
 	}
 	text := fmt.Sprintf("%s: no sign for %s; behind other actions in OpenWhisk's queue, or still starting: OpenWhisk "+
-		"gives no record of either; of an image that dies at start it tells only after the action's timeout",
+		"gives no record of either; if the image dies at start, OpenWhisk tells so only after the action's timeout",
 		waitingFor(w.Invocations), w.For.Round(time.Second))
 	if w.Pool > 0 && w.Found > 0 {
 		text += fmt.Sprintf("; doctor found a container pool of %v on %s, which may have shrunk", w.Found,
@@ -66,7 +66,7 @@ func stoppedText(w service.Waiting) string {
 	case w.Over:
 		return fmt.Sprintf("%s: heartbeats again after %s", who, since)
 	case w.All > 0 && w.Done >= w.All:
-		return fmt.Sprintf("%s: all batches done, and no sign of an end for %s; the store or the container may be slow, "+
+		return fmt.Sprintf("%s: all batches are done, but no end is seen for %s; the store or the container may be slow, "+
 			"frozen or gone", who, since)
 	case w.All > 0:
 		who += fmt.Sprintf(" stopped at %d %% of the work", 100*w.Done/w.All)
