@@ -28,7 +28,7 @@ type PlatformLimits struct {
 	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
 	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
 	// paths of kernels that the job's engines took, separated by commas: the same one gives the same bits everywhere
-	Kernels string `json:"kernels,omitempty"`
+	Kernels  string     `json:"kernels,omitempty"`
 	PoolFrom PoolSource `json:"poolFrom,omitempty"` // who says what Pool is; "": the embedded platform, or nobody
 	PoolAt   time.Time  `json:"poolAt,omitzero"`    // when the doctor found Pool out; zero for other sources
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.

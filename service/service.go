@@ -226,7 +226,7 @@ func (p *part[T]) get(life context.Context, open func() (T, error)) (T, error) {
 type worksOn struct {
 	executor *executor.Executor
 	pool     knownPool
-	enforces string       // how the embedded platform keeps limits of memory
+	enforces string // how the embedded platform keeps limits of memory
 }
 
 // knownPool is what is known of the memory of a platform's pool.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 
 	"github.com/sirupsen/logrus"
@@ -50,7 +49,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 	if cfg.Home, err = home(c); err != nil {
 		return cfg, err
 	}
-	cfg.Log, cfg.Admission = newLog(c, u.Err), c.String("admission")
+	cfg.Log, cfg.Admission = newLog(c, u), c.String("admission")
 	cfg.Place = commandline.RunsAt(c)
 	cfg.TakeOver = needs&takingOver != 0
 	for _, part := range []struct {
@@ -125,14 +124,27 @@ func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, a
 	})
 }
 
-func newLog(c *cli.Context, w io.Writer) *logrus.Logger {
+func newLog(c *cli.Context, u *ui) *logrus.Logger {
 	log := logrus.New()
-	log.SetOutput(w)
+	log.SetOutput(u.Err)
+	log.AddHook(completing{u})
 	log.SetLevel(logrus.WarnLevel)
 	if c.Bool("verbose") {
 		log.SetLevel(logrus.DebugLevel)
 	}
 	return log
+}
+
+// completing gives commands in messages of a log the flags of the place.
+type completing struct{ u *ui }
+
+// Levels is all of them.
+func (completing) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire changes a message before it is written.
+func (h completing) Fire(e *logrus.Entry) error {
+	e.Message = h.u.Place.Complete(e.Message)
+	return nil
 }
 
 // home is the folder that everything of this user lives in.

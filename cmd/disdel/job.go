@@ -143,7 +143,7 @@ func (src source) request(c *cli.Context) service.Request {
 func (src source) told(u *ui, err error) error {
 	var all *disdel.Faults
 	if errors.As(err, &all) && u.Format == "table" {
-		jobfile.Render(all, src.text, u.Err)
+		u.Faults(all, src.text)
 		return terminal.Reported(err)
 	}
 	return err

@@ -28,7 +28,7 @@ func pageCommand(u *ui) *cli.Command {
 			}
 			defer l.Close()
 			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
-				cfg := api.Config{Service: s, Operator: api.Key(), Enter: api.Key(), Log: newLog(c, u.Err)}
+				cfg := api.Config{Service: s, Operator: api.Key(), Enter: api.Key(), Log: newLog(c, u)}
 				at := serving{URL: l.URL() + "/ui/enter?key=" + cfg.Enter}
 				u.Say("open %s", at.URL)
 				if err := u.Show(at, func(io.Writer) {}); err != nil {

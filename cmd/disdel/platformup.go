@@ -135,7 +135,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	pool := cmp.Or(said.Pool, localplatform.DefaultPool())
 	cfg, err = localplatform.Config(localplatform.Settings{
 		Home: dir, Program: said.Program, Pool: pool, ActionMemory: said.ActionMemory, ActionTimeout: said.ActionTimeout,
-		Log: newLog(c, u.Err), CPUScaling: c.String("cpu-scaling"), Devices: service.Devices(said.GPUs),
+		Log: newLog(c, u), CPUScaling: c.String("cpu-scaling"), Devices: service.Devices(said.GPUs),
 	})
 	if err != nil {
 		return cfg, err

@@ -142,7 +142,7 @@ func changedSpec(u *ui, r *report.Report) error {
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return err
 	}
-	return u.Show(tree, func(w io.Writer) {
+	return u.ShowFile(tree, func(w io.Writer) {
 		fmt.Fprintf(w, "# %s\n", strings.Join(strings.Fields(terminal.Clean(string(r.ID))), " "))
 		for _, s := range sets {
 			fmt.Fprintf(w, "# changed: %s\n", terminal.Clean(s))

@@ -65,7 +65,7 @@ func serveCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				log := newLog(c, u.Err)
+				log := newLog(c, u)
 				log.SetLevel(max(log.GetLevel(), logrus.InfoLevel)) // who asked for what is always told
 				cfg := api.Config{Service: s, Hosts: c.StringSlice("host-name"), Log: log}
 				if cfg.Operator, err = api.OperatorToken(dir); err != nil {

@@ -148,8 +148,8 @@ func (d *doctor) poolFinding() Finding {
 	}
 	if facts.AtLeast && d.held {
 		f.State = Note
-		f.Means = "the namespace's quota let no more be asked for at once: it is no bound of the pool, and jobs are not " +
-			"held to it; --pool-memory says what the pool has"
+		f.Means = "the namespace's quota allowed no more containers at once, so the pool may be larger: jobs are not held " +
+			"to this figure; --pool-memory says what the pool has"
 	}
 	if most := d.largestNode(); !facts.AtLeast && most < d.limits.MaxMemory {
 		f.State, f.Kind = Warning, disdel.OverLimit

@@ -20,6 +20,8 @@ type Screen struct {
 	job    *Job // that is looked at; nil: the list is
 	alone  bool // there is no list behind the job
 
+	complete func(string) string // gives commands in news of a job the flags of the place; nil: it leaves them
+
 	asked  disdel.Status // what is asked about before it is done; unknown: nothing is
 	answer string        // what came of the last wish
 }
@@ -185,6 +187,11 @@ func (s *Screen) Lines(columns, rows int, now time.Time) []string {
 	var lines []string
 	if s.job != nil {
 		lines = s.job.lines(columns, body, now)
+		for i := range lines {
+			if s.complete != nil && !s.job.logs {
+				lines[i] = s.complete(lines[i])
+			}
+		}
 	} else {
 		lines = s.list(body, now)
 	}

@@ -27,6 +27,7 @@ func Watch(ctx context.Context, u *terminal.UI, at client.Client, job string) er
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w := &watcher{at: at, screen: NewScreen(), news: make(chan happening), out: u.Err, size: u.Size}
+	w.screen.complete = u.Place.Complete
 	if job != "" {
 		run, err := at.Jobs.Watch(ctx, job)
 		if err != nil {

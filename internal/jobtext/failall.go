@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service/batch"
 )
@@ -31,7 +30,7 @@ func FailAll(u *terminal.UI, op string, wrong []error, files []batch.File) error
 		case u.Format != "table":
 			list = append(list, Problems(name, err)...)
 		case faults != nil:
-			jobfile.Render(faults, texts[name], u.Err)
+			u.Faults(faults, texts[name])
 		default:
 			u.Fail(err)
 		}

@@ -66,9 +66,7 @@ func (f *Follower) Follow(e service.Event) {
 		f.ui.Say("%s", silence(what))
 	case service.Planned:
 		f.plan, f.total = what.Plan, what.Plan.Rounds
-		if !f.ui.Quiet {
-			PrintPlan(f.ui.Err, &what.Record)
-		}
+		f.ui.Tell(func(w io.Writer) { PrintPlan(w, &what.Record) })
 	case service.Queued:
 		f.queued = true
 		f.ui.Say("queued %s", queuedText(what))

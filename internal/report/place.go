@@ -39,7 +39,7 @@ func hasFlag(words []string, name string) bool {
 }
 
 // Complete gives every command of disdel in a sentence the flags of the place. They stand before the command's name,
-// where the end of the command need not be known.
+// where the end of the command need not be known. A command that has a flag keeps it.
 func (p Place) Complete(text string) string {
 	if len(p) == 0 {
 		return text
@@ -56,6 +56,7 @@ func (p Place) Complete(text string) string {
 		whole := before == "" || !isWord(before[len(before)-1])
 		if whole && slices.Contains(Commands, firstWord(rest)) {
 			command, _, _ := strings.Cut(rest, program)
+			command, _, _ = strings.Cut(command, "\n")
 			out.WriteString(strings.TrimPrefix(p.flags(strings.Fields(command)), " "))
 			if !strings.HasSuffix(out.String(), " ") {
 				out.WriteString(" ")

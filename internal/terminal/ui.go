@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -111,16 +112,51 @@ func size(w io.Writer) (columns, rows int) {
 	return columns, rows
 }
 
-// Say writes a message for the person at the terminal. One that cannot be written, as where nobody reads any more, is
-// dropped.
+// Say writes a message for the person at the terminal, its commands with the flags of the place. A message that cannot
+// be written, as where nobody reads any more, is dropped.
 func (u *UI) Say(format string, args ...any) {
 	if !u.Quiet {
-		fmt.Fprintln(u.Err, Clean(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(u.Err, u.shown(fmt.Sprintf(format, args...)))
 	}
 }
 
-// Show writes v as the user asked: as JSON or YAML, or as the table that print makes.
-func (u *UI) Show(v any, print func(w io.Writer)) error {
+// Tell is Say of several lines.
+func (u *UI) Tell(print func(w io.Writer)) {
+	if !u.Quiet {
+		var out bytes.Buffer
+		print(&out)
+		io.WriteString(u.Err, u.shown(out.String())) //nolint:errcheck // as of Say
+	}
+}
+
+// shown is a text as the person at the terminal gets it: no name in it is a command to the terminal, and every command
+// of disdel in it has the flags of the place.
+func (u *UI) shown(text string) string { return Clean(u.Place.Complete(text)) }
+
+// Faults tells what is wrong with a job file, with the lines of its source where that is at hand.
+func (u *UI) Faults(all *disdel.Faults, source []byte) {
+	jobfile.Render(u.complete(all), source, u.Err)
+}
+
+// complete gives commands in faults the flags of the place.
+func (u *UI) complete(all *disdel.Faults) *disdel.Faults {
+	out := *all
+	out.Faults = slices.Clone(all.Faults)
+	for i := range out.Faults {
+		f := &out.Faults[i]
+		f.Msg, f.Hint = u.Place.Complete(f.Msg), u.Place.Complete(f.Hint)
+	}
+	return &out
+}
+
+// Show writes v as the user asked: as JSON or YAML, or as the table that print makes. Commands in the table get the flags
+// of the place.
+func (u *UI) Show(v any, print func(w io.Writer)) error { return u.show(v, print, u.shown) }
+
+// ShowFile is Show of what is read by programs as it is, such as a job file.
+func (u *UI) ShowFile(v any, print func(w io.Writer)) error { return u.show(v, print, Clean) }
+
+func (u *UI) show(v any, print func(w io.Writer), shown func(string) string) error {
 	switch u.Format {
 	case "json":
 		var out bytes.Buffer
@@ -136,7 +172,7 @@ func (u *UI) Show(v any, print func(w io.Writer)) error {
 	default:
 		var out bytes.Buffer // whatever prints it, no name in it reaches the terminal as a command
 		print(&Page{Buffer: &out, Columns: u.Columns()})
-		_, err := io.WriteString(u.Out, Clean(out.String()))
+		_, err := io.WriteString(u.Out, shown(out.String()))
 		return Unwritten(err)
 	}
 }
@@ -203,20 +239,20 @@ func (u *UI) Fail(err error) {
 	}
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
-		jobfile.Render(faults, nil, u.Err) // who has the source has shown it already
+		u.Faults(faults, nil) // who has the source has shown it already
 		return
 	}
 	var e *disdel.Error
 	if !errors.As(err, &e) {
-		fmt.Fprintf(u.Err, "disdel: error: %s\n", Clean(err.Error()))
+		fmt.Fprintf(u.Err, "disdel: error: %s\n", u.shown(err.Error()))
 		return
 	}
-	fmt.Fprintf(u.Err, "disdel: error: %s\n", Clean(Headline(e)))
+	fmt.Fprintf(u.Err, "disdel: error: %s\n", u.shown(Headline(e)))
 	if e.Err != nil {
-		fmt.Fprintf(u.Err, "disdel:   why: %s\n", Clean(e.Err.Error()))
+		fmt.Fprintf(u.Err, "disdel:   why: %s\n", u.shown(e.Err.Error()))
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(u.Err, "disdel:  hint: %s\n", Clean(u.Place.Complete(e.Hint)))
+		fmt.Fprintf(u.Err, "disdel:  hint: %s\n", u.shown(e.Hint))
 	}
 }
 
@@ -243,17 +279,17 @@ type failDocument struct {
 }
 
 func (u *UI) failDocument(err error) {
-	d := failDocument{Kind: disdel.KindOf(err), Message: Clean(err.Error()), ExitCode: u.Exit(err)}
+	d := failDocument{Kind: disdel.KindOf(err), Message: u.shown(err.Error()), ExitCode: u.Exit(err)}
 	var faults *disdel.Faults
 	var e *disdel.Error
 	switch {
 	case errors.As(err, &faults):
-		d.File, d.Faults, d.Message = faults.File, faults.Faults, Problems(len(faults.Faults))
+		d.File, d.Faults, d.Message = faults.File, u.complete(faults).Faults, Problems(len(faults.Faults))
 	case errors.As(err, &e):
-		d.Message, d.Hint, d.Job = Clean(cmp.Or(Headline(e), e.Kind.String())), Clean(u.Place.Complete(e.Hint)), e.Job
+		d.Message, d.Hint, d.Job = u.shown(cmp.Or(Headline(e), e.Kind.String())), u.shown(e.Hint), e.Job
 		d.Code, d.Changes = e.Code, e.Changes
 		if e.Err != nil {
-			d.Cause = Clean(e.Err.Error())
+			d.Cause = u.shown(e.Err.Error())
 		}
 	}
 	json.NewEncoder(u.Err).Encode(d) //nolint:errcheck // there is no better place to tell
