@@ -14,14 +14,14 @@ type watched struct {
 	since     time.Time               // when OpenWhisk accepted it; before that, when it was ordered
 	accepted  bool
 	beats     []disdel.Beat
-	last      int64         // the newest heartbeat's own time
-	heard     time.Time     // when the newest heartbeat was seen
+	last      int64           // the newest heartbeat's own time
+	heard     time.Time       // when the newest heartbeat was seen
 	gaps      []time.Duration // between its newest heartbeats, at most keptGaps
-	done, all int           // batches, by the newest heartbeat
-	beaten    bool          // a heartbeat of it was seen
-	ended     bool          // it reported
-	told      time.Duration // how long it had given no sign when the onlooker was told last
-	lookedUp  time.Time     // when its update was looked for last
+	done, all int             // batches, by the newest heartbeat
+	beaten    bool            // a heartbeat of it was seen
+	ended     bool            // it reported
+	told      time.Duration   // how long it had given no sign when the onlooker was told last
+	lookedUp  time.Time       // when its update was looked for last
 }
 
 // keptGaps is how many times between heartbeats tell when the next one is due. Older ones are forgotten, so that one

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	logTime  = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z`)
+	logTime  = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z *`)
 	deadline = regexp.MustCompile(`\d{13}`)
 )
 
@@ -32,7 +32,7 @@ func settled(key string, v any) any {
 		if key == "code" && len(v) == 32 || key == "activationId" || key == "cause" {
 			return "some"
 		}
-		v = logTime.ReplaceAllString(v, "TIME")
+		v = logTime.ReplaceAllString(v, "TIME ")
 		v = activationPattern.ReplaceAllString(v, "ID")
 		return deadline.ReplaceAllString(v, "MILLISECONDS")
 	}
