@@ -31,7 +31,7 @@ type Spec struct {
 	Replan func(disdel.Job) (disdel.Plan, error)
 	// Planned is what Plan was made from: a failure's remedy and advice are planned from it too. nil: unknown.
 	Planned *scheduler.PlanInput
-	Policy  scheduler.Policy // nil: the one that the job names
+	Policy  scheduler.Policy     // nil: the one that the job names
 	Past    []disdel.Observation // of earlier jobs of this kind, for the policy
 
 	// Gangs says that the job was granted the containers of Plan, and asks for those of a stage before it begins.

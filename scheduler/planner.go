@@ -316,8 +316,8 @@ func (b *planBuilder) actions() error {
 		if least := b.Platform.MinMemory; least > limit {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-				Msg:  fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
-				Hint: fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
+				Msg:     fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
+				Hint:    fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
 				Changes: [][]string{{fmt.Sprintf("resources.maxMemory=%dMB", least.MB())}},
 			}
 		}

@@ -109,8 +109,10 @@ func TestTheDeadlineLeavesRoomForTheTimeout(t *testing.T) {
 		least disdel.Millis
 	}{
 		"nothing seen": {nil, 305 * s},
-		"a pace": {[]disdel.Beat{{At: s, Epoch: 1, Batch: 10, Batches: 100}, {At: 2 * s, Epoch: 1, Batch: 20, Batches: 100}},
-			200 * s},
+		"a pace": {
+			[]disdel.Beat{{At: s, Epoch: 1, Batch: 10, Batches: 100}, {At: 2 * s, Epoch: 1, Batch: 20, Batches: 100}},
+			200 * s,
+		},
 	} {
 		r := &disdel.Record{Status: disdel.StatusFailed, Failure: &disdel.Error{Kind: disdel.Timeout, Activation: "a"}}
 		r.Plan.Platform.MaxTimeout, r.Plan.Rounds, r.Job.Training.Epochs = 300*s, 20, 20

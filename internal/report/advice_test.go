@@ -232,7 +232,7 @@ func TestAdviceBesideTraining(t *testing.T) {
 		sets []string
 		why  string
 	}{
-		"room":                   {disdel.TaskAggregate, 2 * disdel.GB, nil, "the next job of this kind gives it 871 MB"},
+		"room": {disdel.TaskAggregate, 2 * disdel.GB, nil, "the next job of this kind gives it 871 MB"},
 		"an aggregation's limit": {
 			disdel.TaskAggregate, 512 * disdel.MB,
 			[]string{"training.batchSize=128"},
