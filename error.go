@@ -114,7 +114,7 @@ type Error struct {
 	// --set takes them.
 	Changes    [][]string
 	NotRetried string // why an invocation that failed was not tried again; Msg ends with it
-	Err        error     // the cause, may be nil
+	Err        error  // the cause, may be nil
 }
 
 // NotTriedAgain stands before NotRetried where a failure is told.

@@ -226,6 +226,12 @@ type ActionPlan struct {
 	Estimate Estimate `json:"estimate"`
 }
 
+// Waves is how many times a round starts train actions, where the platform does not hold all of them at once.
+func (p *Plan) Waves() int {
+	atOnce := max(1, p.Parallel)
+	return max(1, (p.Workers+atOnce-1)/atOnce)
+}
+
 // Action returns the plan of the action for task; ok is false if there is none.
 func (p *Plan) Action(task Task) (a ActionPlan, ok bool) {
 	for _, a := range p.Actions {

@@ -46,33 +46,6 @@ func (a *Activation) ProgressAt(b Beat) (done, all int) {
 	return min(max(0, done), all), all
 }
 
-// oneBeatTells is from how many batches on a single heartbeat tells how long one takes: earlier, most of its time was
-// the start.
-const oneBeatTells = 8
-
-// Whole is how long an activation would have taken by the progress in its heartbeats, from the first batch that they
-// tell of to the last; false where they tell none.
-func (a *Activation) Whole() (Millis, bool) {
-	done, all := a.Done()
-	if done == 0 || all == 0 {
-		return 0, false
-	}
-	last := a.Beats[len(a.Beats)-1]
-	each := float64(last.At) / float64(done)
-	early := done < oneBeatTells
-	for _, b := range a.Beats { // start-up is no part of a batch's time
-		if from, _ := a.ProgressAt(b); from > 0 && from < done {
-			each, early = float64(last.At-b.At)/float64(done-from), false
-			break
-		}
-	}
-	if early {
-		return 0, false
-	}
-	ran := max(0, last.At-a.WaitTime)
-	return ran + Millis(each*float64(all-done)), true
-}
-
 // What tells a stall from slow work: heartbeats come several times a second, and later only where a batch takes longer.
 const (
 	leastSilence   = Millis(1500 * time.Millisecond)
@@ -116,8 +89,8 @@ func (a *Activation) Stalled() (Stall, bool) {
 	if s.Silence < max(leastSilence, silenceInBeats*a.beatGap()) {
 		return s, false
 	}
-	whole, told := a.Whole()
-	return s, !told || whole <= a.Limits.Timeout
+	pace, told := a.Pace()
+	return s, !told || pace.Ends <= a.Limits.Timeout
 }
 
 // beatGap is the longest time between two heartbeats, and between two batches.

@@ -109,7 +109,8 @@ func (t *attempts) closeAll() {
 func (t *attempts) goBack(before int) { t.floor, t.replayUntil = t.highest, max(t.replayUntil, before) }
 
 // remedy is what scheduler.Decide has for a failed activation.
-func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan) scheduler.Remedy {
+func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan, planned *scheduler.PlanInput,
+) scheduler.Remedy {
 	e := t.efforts[a.Slot()]
 	if a.Task == disdel.TaskEvaluate {
 		job.Training.BatchSize = t.evaluationBatch(&job, &plan) // its own: workers have no share in it
@@ -121,6 +122,7 @@ func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan)
 	}
 	return scheduler.Decide(scheduler.RemedyInput{
 		Activation: a, Job: job, Plan: plan, Patient: waitsFor(job, a), Attempts: n,
+		Planned: planned,
 	})
 }
 

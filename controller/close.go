@@ -42,13 +42,17 @@ func (r *run) advise() {
 		// the failure itself says what to do
 		return
 	}
-	hint := advice.For(r.rec).Hint()
+	found := advice.ForPlanned(r.rec, r.spec.Planned)
+	hint := found.Hint()
 	if r.rec.Failure.Code == disdel.CodeUnreachable {
 		hint = "once OpenWhisk answers again: disdel resume " + string(r.rec.ID)
 	}
 	if hint != "" {
 		told := *r.rec.Failure
 		told.Hint = hint
+		if len(found.Sets) > 0 {
+			told.Changes = [][]string{found.Sets}
+		}
 		r.rec.Failure = &told
 	}
 }

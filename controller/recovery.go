@@ -26,7 +26,7 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.rollBack(a)
 	}
 	m.watch.failed++
-	r := m.attempts.remedy(a, m.spec.Job, m.spec.Plan)
+	r := m.attempts.remedy(a, m.spec.Job, m.spec.Plan, m.spec.Planned)
 	switch {
 	case r.Retry && s.Task == disdel.TaskEvaluate && r.BatchSize > 0:
 		m.attempts.batch = r.BatchSize

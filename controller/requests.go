@@ -29,8 +29,10 @@ type Spec struct {
 	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked
 	// for. nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)
-	Policy scheduler.Policy     // nil: the one that the job names
-	Past   []disdel.Observation // of earlier jobs of this kind, for the policy
+	// Planned is what Plan was made from: a failure's remedy and advice are planned from it too. nil: unknown.
+	Planned *scheduler.PlanInput
+	Policy  scheduler.Policy     // nil: the one that the job names
+	Past    []disdel.Observation // of earlier jobs of this kind, for the policy
 
 	// Gangs says that the job was granted the containers of Plan, and asks for those of a stage before it begins.
 	Gangs bool

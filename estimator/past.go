@@ -269,8 +269,8 @@ func unfinished(r *disdel.Record, a disdel.Activation) float64 {
 		at := stage.Span(a.Round)
 		a.Span = &disdel.Span{Epochs: max(1, r.Plan.Epochs), Epoch: at.Epoch}
 	}
-	if whole, ok := a.Whole(); ok && r.Plan.Batches == 0 {
-		return whole.Seconds()
+	if pace, ok := a.Pace(); ok && r.Plan.Batches == 0 {
+		return pace.Ends.Seconds()
 	}
 	return math.Max(a.Duration.Seconds(), 0) * TimeoutFactor
 }

@@ -38,7 +38,7 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: id,
-		Msg:  fmt.Sprintf("%s, and %s is %.4g GB-s", text, field, most),
+		Msg:     fmt.Sprintf("%s, and %s is %.4g GB-s", text, field, most),
 		Hint:    fmt.Sprintf("--set %s=%sGB-s, or fewer training.epochs", field, RoundedUp(enough)),
 		Changes: [][]string{{fmt.Sprintf("%s=%sGB-s", field, RoundedUp(enough))}},
 	}

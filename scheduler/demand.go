@@ -34,7 +34,8 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 	if f := plan.Forecast; f != nil {
 		d.Takes, d.Cost = f.Duration, f.LeastCost(false)
 	} else {
-		d.Takes = longest(plan)
+		all := LongestTime(plan)
+		d.Takes = disdel.Interval[disdel.Millis]{Likely: all, High: all}
 	}
 	if d.Keep == KeepRound {
 		d.Takes = perRound(d.Takes, plan.Rounds)
@@ -42,21 +43,19 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 	return d, why
 }
 
-// longest is how long a job takes of which nothing is known but what its plan allows: every activation its timeout. A
-// first batch in a new home is back-filled by that.
-func longest(plan disdel.Plan) disdel.Interval[disdel.Millis] {
+// LongestTime is how long a job takes of which nothing is known but what its plan allows: every activation its timeout,
+// every leg and wave of every round. A first batch in a new home is back-filled by that.
+func LongestTime(plan disdel.Plan) disdel.Millis {
 	timeout := func(task disdel.Task) disdel.Millis {
 		a, _ := plan.Action(task)
 		return a.Limits.Timeout
 	}
-	waves := (plan.Workers + max(1, plan.Parallel) - 1) / max(1, plan.Parallel)
-	round := disdel.Millis(max(1, plan.Legs)*max(1, waves)) * timeout(disdel.TaskTrain)
+	round := disdel.Millis(max(1, plan.Legs)*plan.Waves()) * timeout(disdel.TaskTrain)
 	round += disdel.Millis(len(plan.Levels)) * timeout(disdel.TaskAggregate)
 	if plan.HeldOut > 0 {
 		round += timeout(disdel.TaskEvaluate)
 	}
-	all := disdel.Millis(max(1, plan.Rounds)) * round
-	return disdel.Interval[disdel.Millis]{Likely: all, High: all}
+	return disdel.Millis(max(1, plan.Rounds)) * round
 }
 
 func perRound(whole disdel.Interval[disdel.Millis], rounds int) disdel.Interval[disdel.Millis] {

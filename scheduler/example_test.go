@@ -344,13 +344,25 @@ func ExampleFrom() {
 	// [1 workers come, and begin with nothing of their own: moments are reset, statistics are the others' mean]
 }
 
-// An action that had done 10 of 40 batches after 5 s needs some 20 s, and a margin: one heartbeat does not tell its
-// noise.
-func ExamplePace() {
-	pace, known := scheduler.PaceOf(disdel.Activation{
-		Invocation: disdel.Invocation{Task: disdel.TaskTrain},
-		Beats:      []disdel.Beat{{At: disdel.Millis(5 * time.Second), Epoch: 1, Batch: 10, Batches: 40}},
-	})
-	fmt.Println(known, pace.Whole, pace.Margin())
-	// Output: true 20s 1.5
+// A job of which nothing is known but its timeouts is no longer than all of them, one after another.
+func ExampleLongestTime() {
+	plan := disdel.Plan{Workers: 4, Parallel: 2, Rounds: 3, Actions: []disdel.ActionPlan{
+		{Task: disdel.TaskTrain, Limits: disdel.Limits{Timeout: disdel.Millis(time.Minute)}},
+	}}
+	fmt.Println(scheduler.LongestTime(plan))
+	// Output: 6m0s
+}
+
+// A train action of LeNet-5 was killed and is likely to need 300 MB. Each of more workers stays within 192 MB.
+func ExampleFitKilled() {
+	in, err := lenet()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	killed := scheduler.Killed{Task: disdel.TaskTrain, Need: 300 * disdel.MB, Batch: 64, Workers: 2}
+	for _, c := range scheduler.FitKilled(in, killed, 192*disdel.MB) {
+		fmt.Println(c.Set)
+	}
+	// Output: [distribution.workers=5]
 }

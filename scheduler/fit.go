@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/disdel/disdel"
@@ -32,7 +33,7 @@ func (f Fit) Fits() bool { return f.Largest != nil }
 // never falls when the batch grows, and never grows with the number of workers. That number is at most the platform's
 // concurrency, and leaves every shard a whole batch. workers is the job's own; 0: it has none.
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
-	s := search{in: in, limit: limit}
+	s := newSearch(in, limit)
 	f := Fit{Limit: limit}
 	f.LeastGiven, _ = s.least(in.Job.Training.JobBatch())
 	f.Least, f.LeastTask = s.least(1)
@@ -48,6 +49,34 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 type search struct {
 	in    PlanInput
 	limit disdel.Bytes
+	asked disdel.Job // whose fields a change is a change of
+
+	// What an action of a task turned out to need, in multiples of its estimate; 0: as estimated.
+	task  disdel.Task
+	times float64
+}
+
+func newSearch(in PlanInput, limit disdel.Bytes) search {
+	return search{in: in, limit: limit, asked: in.Job}
+}
+
+// corrected is the search for a job whose actions of a task need this much where the job is as it is.
+func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) search {
+	in := LiftAll(s.in)
+	in.Job.Distribution.Workers = workers
+	p, err := NewPlan(in)
+	if a, ok := p.Action(task); err == nil && ok && a.Estimate.Total > 0 {
+		s.task, s.times = task, max(1, float64(need)/float64(a.Estimate.Total))
+	}
+	return s
+}
+
+// needs is what the actions of a task need by their estimate and by what the search knows of it.
+func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
+	if a.Task == s.task && s.times > 1 {
+		return scaled(a.Estimate.Total, s.times)
+	}
+	return a.Estimate.Total
 }
 
 // most is the largest number of workers for a batch.
@@ -72,6 +101,9 @@ func (s search) point(batch, workers int) *FitPoint {
 		return nil
 	}
 	if most, _ := largestLimit(p); most > s.limit { // the platform may give no less than its minimum
+		return nil
+	}
+	if slices.ContainsFunc(p.Actions, func(a disdel.ActionPlan) bool { return s.needs(a) > s.limit }) {
 		return nil
 	}
 	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p}

@@ -44,7 +44,7 @@ func TestFitMemoryAgreesWithTryingAll(t *testing.T) {
 	in.Data.Train, in.Data.SampleSize, in.Job.Training.BatchSize = 200, 400*disdel.KB, 30
 	in.Platform.MinMemory, in.Platform.Concurrent = disdel.MB, 5
 	for limit := 60 * disdel.MB; limit < 180*disdel.MB; limit += 12 * disdel.MB {
-		s := search{in: in, limit: limit}
+		s := newSearch(in, limit)
 		largest, fewest, given, same := 0, 0, 0, 0
 		for batch := 1; batch <= in.Data.Train; batch++ {
 			for workers := in.Platform.Concurrent; workers >= 1; workers-- {
@@ -172,7 +172,7 @@ func TestNothingIsLessThanTheMinimum(t *testing.T) {
 // Plain gradient descent is offered to those who have moments to give up, and only to them.
 func TestOptimizerIsAChange(t *testing.T) {
 	const plain = "training.optimizer={sgd: {learningRate: 0.01}}"
-	s := search{in: Lift(wide(t)), limit: boundless}
+	s := newSearch(Lift(wide(t)), boundless)
 	s.in.Platform.MinMemory = disdel.MB
 	// A batch at which the moments of so small a network make a whole megabyte's difference.
 	limit := func(s search, batch int) disdel.Bytes {
@@ -185,12 +185,13 @@ func TestOptimizerIsAChange(t *testing.T) {
 		batch++
 	}
 	s.in.Job.Training.BatchSize, s.in.Job.Distribution.Workers, s.limit = batch, 40, limit(s.plain(), batch)
+	s.asked = s.in.Job
 	offered := func(c Change) bool { return slices.Equal(c.Set, []string{plain}) }
 	if got := s.changes(40); !slices.ContainsFunc(got, offered) {
 		t.Errorf("adam: %v", got)
 	}
 	s = s.plain()
-	s.limit -= disdel.MB
+	s.asked, s.limit = s.in.Job, s.limit-disdel.MB
 	if got := s.changes(40); slices.ContainsFunc(got, func(c Change) bool { return slices.Contains(c.Set, plain) }) {
 		t.Errorf("sgd: %v", got)
 	}
@@ -201,7 +202,7 @@ func TestOptimizerIsAChange(t *testing.T) {
 func TestPrecisionIsAChange(t *testing.T) {
 	const short = "training.precision=bf16"
 	offered := func(c Change) bool { return slices.Contains(c.Set, short) }
-	s := search{in: Lift(wide(t)), limit: boundless}
+	s := newSearch(Lift(wide(t)), boundless)
 	s.in.Platform.MinMemory, s.in.Job.Distribution.Workers = disdel.MB, 4
 	s.in.Job.Training.BatchSize = 1000
 	limit := func(s search, batch int) disdel.Bytes {
@@ -210,7 +211,7 @@ func TestPrecisionIsAChange(t *testing.T) {
 		return train.Limits.Memory
 	}
 	s.limit = limit(s.short(), 1000)
-	if whole := limit(search{in: s.in, limit: boundless}, 1000); whole <= s.limit {
+	if whole := limit(newSearch(s.in, boundless), 1000); whole <= s.limit {
 		t.Fatalf("bf16 takes %v, and float32 %v", s.limit, whole)
 	}
 	got := s.changes(4)

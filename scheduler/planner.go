@@ -285,7 +285,7 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 // lessWork is the change of the job that makes every action fit a limit, and the hint that says so. It is planned, as
 // for disdel estimate --max-memory, so that nobody is told to change what would not help.
 func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
-	s := search{in: Lift(b.PlanInput), limit: limit}
+	s := newSearch(Lift(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
 		least, whose := s.leastOfAll()
@@ -320,8 +320,8 @@ func (b *planBuilder) actions() error {
 		if least := b.Platform.MinMemory; least > limit {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-				Msg:  fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
-				Hint: fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
+				Msg:     fmt.Sprintf("the least limit of an action on this platform is %v, and %s is %v", least, who, limit),
+				Hint:    fmt.Sprintf("--set resources.maxMemory=%dMB, or leave it out", least.MB()),
 				Changes: [][]string{{fmt.Sprintf("resources.maxMemory=%dMB", least.MB())}},
 			}
 		}
@@ -479,8 +479,7 @@ func (b *planBuilder) bound() error {
 	for _, a := range b.plan.Actions {
 		runs := b.plan.Rounds
 		if a.Task == disdel.TaskTrain {
-			waves := (b.plan.Workers + max(1, b.plan.Parallel) - 1) / max(1, b.plan.Parallel)
-			runs *= max(1, b.plan.Legs) * waves
+			runs *= max(1, b.plan.Legs) * b.plan.Waves()
 		}
 		if a.Task == disdel.TaskEvaluate && b.plan.HeldOut > 0 {
 			evaluations = float64(runs) * disdel.GBSeconds(a.Limits.Memory, a.Limits.Timeout)

@@ -39,7 +39,8 @@ type RemedyInput struct {
 	Job        disdel.Job
 	Plan       disdel.Plan // Platform in it
 	Attempts   Attempts
-	Patient    bool // neither attempts nor deaths bound the retries: the job waits for this work
+	Planned    *PlanInput // what the job was planned from; nil: unknown, so that a smaller batch is a guess
+	Patient    bool       // neither attempts nor deaths bound the retries: the job waits for this work
 }
 
 // Remedy is what is done about a failed activation.

@@ -34,6 +34,9 @@ func (d *decider) memory() Remedy {
 		return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why)
 	}
 	at := fmt.Sprintf("memory is at %s of %v", who, ceiling)
+	if d.Planned != nil {
+		return d.planned(next, ceiling, at)
+	}
 	if d.shardIsLarge() {
 		if r, ok := d.moreWorkers(d.workersFor(next, ceiling), at+", and the shard is much of it"); ok {
 			return r
@@ -46,6 +49,37 @@ func (d *decider) memory() Remedy {
 		return r
 	}
 	return d.refuse("%s, and the work cannot be divided further", at)
+}
+
+// planned tries again with the largest batch that was planned and fits the ceiling, or with the fewest workers, where
+// these are the planner's to choose.
+func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
+	in, workers := *d.Planned, max(1, d.Plan.Workers)
+	in.Job = d.Job
+	k := Killed{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
+	s := k.search(in, ceiling)
+	more := func() (Remedy, bool) {
+		p := s.fewest(s.in.Job.Training.JobBatch())
+		if p == nil {
+			return Remedy{}, false
+		}
+		return d.moreWorkers(p.Workers, at)
+	}
+	if d.shardIsLarge() {
+		if r, ok := more(); ok {
+			return r
+		}
+	}
+	p := s.smallerBatch(func(int) int { return workers }, workers)
+	if p != nil && d.a.Task != disdel.TaskAggregate {
+		if n := s.in.Job.Training.Resized(p.BatchSize).WorkerBatch(workers); n < k.Batch {
+			return d.smallerBatch(n, at)
+		}
+	}
+	if r, ok := more(); ok {
+		return r
+	}
+	return d.refuse("%s, and no smaller batch and no more workers fit", at)
 }
 
 // shardIsLarge says whether a smaller shard would do more than a smaller batch.
@@ -84,9 +118,14 @@ func (d *decider) halfBatch(why string) (Remedy, bool) {
 	if d.a.Task == disdel.TaskAggregate || batch < 2 {
 		return Remedy{}, false
 	}
-	r := Remedy{Limits: d.a.Limits, BatchSize: batch / 2}
-	return d.adjusted(r, disdel.FieldBatchSize, disdel.Quantity{Count: batch}, disdel.Quantity{Count: batch / 2}, why),
-		true
+	return d.smallerBatch(batch/2, why), true
+}
+
+// smallerBatch plans again with so many rows of a worker.
+func (d *decider) smallerBatch(rows int, why string) Remedy {
+	r := Remedy{Limits: d.a.Limits, BatchSize: rows}
+	from := disdel.Quantity{Count: d.Plan.WorkerBatch(&d.Job)}
+	return d.adjusted(r, disdel.FieldBatchSize, from, disdel.Quantity{Count: rows}, why)
 }
 
 // time gives more of it; at the ceiling the work goes on from the state that it stored, if it came to anything. What

@@ -49,7 +49,7 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 		out = append(out, Smaller{Limit: power})
 	}
 	for i := range out {
-		s := search{in: Lift(in), limit: out[i].Limit}
+		s := newSearch(Lift(in), out[i].Limit)
 		out[i].Changes = s.changes(p.Workers)
 		if len(out[i].Changes) == 0 {
 			out[i].Least, out[i].LeastTask = s.leastOfAll()
@@ -59,6 +59,30 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 		}
 	}
 	return out
+}
+
+// Killed is an action that was ended for memory, and what it would take.
+type Killed struct {
+	Task    disdel.Task
+	Need    disdel.Bytes // that is likely to be enough with the batch and the workers that it had
+	Batch   int          // of one worker, that it had
+	Workers int          // that the job had
+}
+
+// search is that for changes of the job of in that keep actions like this one within a limit.
+func (k Killed) search(in PlanInput, limit disdel.Bytes) search {
+	s := newSearch(Lift(in), limit)
+	s.in.Decided = true // the job has run: its policy is not asked again
+	if k.Batch > 0 {
+		s.in.Job.Training = s.in.Job.Training.WithWorkerBatch(k.Batch, k.Workers)
+	}
+	return s.corrected(k.Task, k.Need, k.Workers)
+}
+
+// FitKilled finds changes of the job of in with which an action like one that was killed stays within a limit, though it
+// needs more than its estimate. Every change was planned; there is none where nothing fits.
+func FitKilled(in PlanInput, k Killed, limit disdel.Bytes) []Change {
+	return k.search(in, limit).changes(max(1, k.Workers))
 }
 
 // pin adds the limit to every change of a job whose file gives one.
@@ -127,7 +151,7 @@ func (s search) changes(workers int) []Change {
 	same := func(int) int { return workers }
 	alone := s.described(s.smallerBatch(same, workers), s.fewest(batch))
 	for _, o := range s.others(false) {
-		alone = append(alone, o.describedFrom(s, o.point(batch, workers))...)
+		alone = append(alone, o.described(o.point(batch, workers))...)
 	}
 	if len(alone) > 0 {
 		return alone
@@ -139,7 +163,7 @@ func (s search) changes(workers int) []Change {
 		func(o search) *FitPoint { return o.smallerBatch(same, workers) }, search.fewestRows,
 	} {
 		for _, o := range s.others(true) {
-			if less := o.describedFrom(s, points(o)); len(less) > 0 {
+			if less := o.described(points(o)); len(less) > 0 {
 				return less
 			}
 		}
@@ -156,10 +180,8 @@ func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {
 	return s.point(min(s.in.Job.Training.JobBatch(), s.largest(by)), workers)
 }
 
-func (s search) described(points ...*FitPoint) []Change { return s.describedFrom(s, points...) }
-
-// describedFrom writes points down as changes of the job of another search.
-func (s search) describedFrom(from search, points ...*FitPoint) []Change {
+// described writes points down as changes of the job that was asked for.
+func (s search) described(points ...*FitPoint) []Change {
 	var out []Change
 	for _, p := range points {
 		if p == nil {
@@ -167,7 +189,7 @@ func (s search) describedFrom(from search, points ...*FitPoint) []Change {
 		}
 		train, _ := p.Plan.Action(disdel.TaskTrain)
 		out = append(out, Change{
-			Set: s.sets(from.in.Job, p), Estimate: train.Estimate.Expected(), Limit: train.Limits.Memory,
+			Set: s.sets(s.asked, p), Estimate: train.Estimate.Expected(), Limit: train.Limits.Memory,
 			Forecast: p.Plan.Forecast,
 		})
 	}

@@ -25,10 +25,10 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	}
 	next, why := max(a.Limits.Timeout+1, times(a.Limits.Timeout, factor)),
 		fmt.Sprintf("%v x %.4g", a.Limits.Timeout, factor)
-	whole, told := a.Whole()
+	pace, told := a.Pace()
 	margin := 1 + (factor-1)/2
-	if by := times(whole, margin); told && by > next {
-		next, why = by, fmt.Sprintf("%s: the whole takes about %v, x %.4g", a.DoneText(), whole.Text(), margin)
+	if by := times(pace.Ends, margin); told && by > next {
+		next, why = by, fmt.Sprintf("%s: the whole takes about %v, x %.4g", a.DoneText(), pace.Ends.Text(), margin)
 	}
 	return next, why
 }
@@ -38,19 +38,19 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 // activations of r. It is false where neither tells: then nobody knows how long the work takes.
 func EnoughTime(r *disdel.Record, a disdel.Activation) (disdel.Millis, string, bool) {
 	need, factor, why := disdel.Millis(0), 0.0, ""
-	if p, told := PaceOf(a); told {
+	if p, told := a.Pace(); told {
 		need, factor = p.Whole, p.Margin()
 		why = fmt.Sprintf("%s: the whole takes about %v", a.DoneText(), need.Text())
 	}
 	if other := longestOther(r, a); other > need {
-		need, factor = other, pacedMargin
+		need, factor = other, disdel.PacedMargin
 		why = fmt.Sprintf("another %s action took %v", a.Task, other.Text())
 	}
 	if need == 0 {
 		return 0, "", false
 	}
 	if a.Limits.Timeout > need { // it was slower than that
-		need, factor = a.Limits.Timeout, max(factor, pacedMargin)
+		need, factor = a.Limits.Timeout, max(factor, disdel.PacedMargin)
 		why += fmt.Sprintf(", and it takes more than %v", need)
 	}
 	next := times(need, factor)

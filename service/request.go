@@ -225,12 +225,14 @@ func (p *preparation) plan(ctx context.Context, r controller.Resolved) (controll
 func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (controller.Spec, error) {
 	asked := in
 	asked.Suggest = true
+	planned := in
 	plan, err := scheduler.NewPlan(asked)
 	if err != nil {
 		return controller.Spec{}, err
 	}
 	return controller.Spec{
-		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Store: p.parts.Store, Threads: plan.Threads,
+		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Planned: &planned,
+		Store: p.parts.Store, Threads: plan.Threads,
 		Past: scheduler.PastOf(in.History, r.Job, r.Data), ClassNames: r.Labels,
 		Data: disdel.DataRef{
 			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,

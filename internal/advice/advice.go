@@ -27,9 +27,14 @@ func (a Advice) Hint() string {
 	return "--set " + strings.Join(a.Sets, " --set ") + " (" + a.Why + ")"
 }
 
-// For is the advice for a job that did not succeed. The record is not changed.
-func For(r *disdel.Record) Advice {
-	w := worker{record: r, a: Decisive(r)}
+// For is the advice for a job that did not succeed, as far as its record tells. The record is not changed.
+func For(r *disdel.Record) Advice { return ForPlanned(r, nil) }
+
+// ForPlanned is the advice for a job that did not succeed and was planned from in: where it has to become smaller, the
+// change was planned and fits. nil stands for a job whose record alone is known; then the change is the one that its
+// failure was told with.
+func ForPlanned(r *disdel.Record, in *scheduler.PlanInput) Advice {
+	w := worker{record: r, a: Decisive(r), planned: in}
 	if r.Failure == nil && r.Status != disdel.StatusCanceled && w.a == nil {
 		return none("the record does not say why the job ended")
 	}
@@ -82,8 +87,9 @@ func failed(o disdel.Outcome) bool {
 
 // worker has the record and the activation that the job ended for, nil for none.
 type worker struct {
-	record *disdel.Record
-	a      *disdel.Activation
+	record  *disdel.Record
+	a       *disdel.Activation
+	planned *scheduler.PlanInput // that the job was planned from; nil: unknown
 }
 
 func submitUnchanged(format string, args ...any) Advice {

@@ -9,8 +9,10 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// moreDeadline gives the whole job the time that its rounds lead to: the time before its first round, and the time of a
-// round for each of them.
+// shortStart is a time before the first round that is not worth a word.
+const shortStart = disdel.Millis(10 * time.Millisecond)
+
+// moreDeadline gives the whole job the time that its rounds lead to.
 func (w *worker) moreDeadline() Advice {
 	r := w.record
 	most, field := r.Job.TimeLimit()
@@ -18,18 +20,30 @@ func (w *worker) moreDeadline() Advice {
 	if have <= 0 {
 		return submitUnchanged("the record has no deadline to raise")
 	}
+	need, factor, known := w.wholeTime()
+	if need == 0 {
+		bound, says := w.mostTime()
+		bound = max(bound, have+time.Second)
+		return with(fmt.Sprintf("no progress was seen in %v, so the time of the job is not known; %s %v", have, says,
+			bound), set(field, bound))
+	}
+	enough := max(time.Duration(need.Readable()), have+time.Second)
+	return with(fmt.Sprintf("%s; x %.4g that is %v", known, factor, enough), set(field, enough))
+}
+
+// wholeTime is how long all rounds of the job take with a factor that covers their noise, and the arithmetic; 0: nothing
+// was measured.
+func (w *worker) wholeTime() (need disdel.Millis, factor float64, known string) {
 	each, factor, known := w.roundTime()
 	if each == 0 {
-		need, says := w.mostTime()
-		need = max(need, have+time.Second)
-		return with(fmt.Sprintf("no progress was seen in %v, so that nobody knows how long the job takes; %s %v", have, says,
-			need), set(field, need))
+		return 0, 0, ""
 	}
-	start, all := w.startTime(), max(1, r.Plan.Rounds)
+	start, all := w.startTime(), max(1, w.record.Plan.Rounds)
 	whole := start + each*disdel.Millis(all)
-	need := max(time.Duration(disdel.Millis(factor*float64(whole)).Readable()), have+time.Second)
-	return with(fmt.Sprintf("%s, and %.2f s went by before the first: all %d take %v; x %.4g that is %v",
-		known, start.Seconds(), all, whole.Text(), factor, need), set(field, need))
+	if start >= shortStart {
+		known += fmt.Sprintf("; the first began after %v", start.Text())
+	}
+	return disdel.Millis(factor * float64(whole)), factor, fmt.Sprintf("%s; all %d take %v", known, all, whole.Text())
 }
 
 // mostTime is a bound of the whole job where nothing of it was measured: what was expected of it before it began, else
@@ -37,17 +51,10 @@ func (w *worker) moreDeadline() Advice {
 func (w *worker) mostTime() (most time.Duration, says string) {
 	p := w.record.Plan
 	if p.Forecast != nil && p.Forecast.Duration.High > 0 {
-		return time.Duration(p.Forecast.Duration.High.Readable()), "it was expected to take up to"
+		return time.Duration(p.Forecast.Duration.High.Readable()), "the forecast was up to"
 	}
-	var round disdel.Millis
-	for _, a := range p.Actions {
-		if a.Task == disdel.TaskTrain {
-			round += a.Limits.Timeout * disdel.Millis(max(1, p.Legs))
-		} else {
-			round += a.Limits.Timeout
-		}
-	}
-	return time.Duration((round * disdel.Millis(max(1, p.Rounds))).Readable()), "with every action at its timeout it takes"
+	return time.Duration(scheduler.LongestTime(p).Readable()),
+		"no job is longer than all its actions at their timeouts, which is far more than it needs:"
 }
 
 // startTime is how long it took until the first round began.
@@ -74,13 +81,15 @@ func (w *worker) roundTime() (each disdel.Millis, factor float64, known string) 
 			continue
 		}
 		took, by := disdel.Millis(0), 0.0
-		if p, told := scheduler.PaceOf(a.placed()); told {
+		placed := a.placed()
+		if p, told := placed.Pace(); told {
 			took, by = p.Whole, p.Margin()
 		}
 		if a.a.Outcome == disdel.OutcomeSuccess {
 			took, by = max(took, a.a.Duration), max(by, unfinished)
 		}
-		if took > each {
+		p := r.PlanOf(&a.a.Invocation)
+		if took *= disdel.Millis(p.Waves()); took > each { // not all workers train at once
 			each, factor = took, max(by, unfinished)
 		}
 	}

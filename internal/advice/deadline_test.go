@@ -32,11 +32,13 @@ func pastDeadline(random *rand.Rand) (*disdel.Record, disdel.Millis) {
 	each, noise := float64(time.Second)*(0.5+20*random.Float64()), random.Float64()/3
 	r.Plan.Rounds = 5 + random.IntN(60)
 	r.Plan.Forecast = &disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{High: disdel.Millis(34 * time.Minute)}}
+	r.Plan.Workers = 1 + random.IntN(6)
+	r.Plan.Parallel = 1 + random.IntN(r.Plan.Workers)
 	stop, now := random.IntN(r.Plan.Rounds-1), start
 	for n := range r.Plan.Rounds {
 		took := disdel.Millis(each * (1 + noise*(2*random.Float64()-1)))
 		if n == 0 {
-			a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Duration: took * 9 / 10}
+			a := disdel.Activation{Outcome: disdel.OutcomeSuccess, Duration: took * 9 / 10 / disdel.Millis(r.Plan.Waves())}
 			a.Task, a.Start = disdel.TaskTrain, begin.Add(time.Duration(start))
 			r.Activations = append(r.Activations, a)
 		}
@@ -78,6 +80,49 @@ func TestTimeoutWithoutProgressIsNotGuessed(t *testing.T) {
 		r.Activations = []disdel.Activation{a}
 		if got := For(r); strings.Join(got.Sets, " ") != want || got.Pass != (want != "") {
 			t.Errorf("%v: %v (%s), passes %v", limit, got.Sets, got.Why, got.Pass)
+		}
+	}
+}
+
+// A deadline that ended a job of which nothing was measured is raised to a bound, which the advice calls one.
+func TestABoundIsCalledOne(t *testing.T) {
+	r := &disdel.Record{Status: disdel.StatusFailed, Failure: &disdel.Error{Kind: disdel.Timeout}}
+	r.Job.Reliability.Deadline = disdel.Duration(time.Second)
+	r.Plan.Workers, r.Plan.Parallel, r.Plan.Rounds = 5, 2, 10
+	r.Plan.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain}}
+	r.Plan.Actions[0].Limits.Timeout = disdel.Millis(time.Minute)
+	a := For(r)
+	if got := timeSet(t, a, "reliability.deadline"); got != disdel.Millis(30*time.Minute) {
+		t.Errorf("%v: %s", got, a.Why)
+	}
+	if !strings.Contains(a.Why, "far more than it needs") {
+		t.Error(a.Why)
+	}
+}
+
+// A longer timeout is of no use if the deadline comes first: it leaves room for the new timeout, and for all rounds at
+// the pace that was seen.
+func TestTheDeadlineLeavesRoomForTheTimeout(t *testing.T) {
+	const s = disdel.Millis(time.Second)
+	for name, c := range map[string]struct {
+		beats []disdel.Beat
+		least disdel.Millis
+	}{
+		"nothing seen": {nil, 305 * s},
+		"a pace": {
+			[]disdel.Beat{{At: s, Epoch: 1, Batch: 10, Batches: 100}, {At: 2 * s, Epoch: 1, Batch: 20, Batches: 100}},
+			200 * s,
+		},
+	} {
+		r := &disdel.Record{Status: disdel.StatusFailed, Failure: &disdel.Error{Kind: disdel.Timeout, Activation: "a"}}
+		r.Plan.Platform.MaxTimeout, r.Plan.Rounds, r.Job.Training.Epochs = 300*s, 20, 20
+		r.Job.Reliability.Deadline = disdel.Duration(5 * s)
+		a := disdel.Activation{ID: "a", Outcome: disdel.OutcomeTimeout, Beats: c.beats, Duration: 2 * s}
+		a.Task, a.Limits.Timeout, a.Span = disdel.TaskTrain, 2*s, &disdel.Span{Epochs: 1}
+		r.Activations = []disdel.Activation{a}
+		got := For(r)
+		if deadline := timeSet(t, got, "reliability.deadline"); deadline < c.least {
+			t.Errorf("%s: %v: %v", name, got.Sets, got.Why)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	fill      = 0.9  // of a memory limit that a smaller batch may be expected to use
 	atCeiling = 1.05 // a limit that may grow by less is taken to be at its ceiling
 )
 
@@ -57,7 +56,7 @@ func (w *worker) moreMemory() Advice {
 	case float64(most) >= atCeiling*float64(limit):
 		return with(fmt.Sprintf("%s; %s is %v", sum, whose, most), set("resources.memory", whole(most)))
 	default:
-		return w.smallerWork(need, limit, fmt.Sprintf("%s; %s is %v", sum, whose, most))
+		return w.smallerWork(need, most, fmt.Sprintf("%s; %s is %v", sum, whose, most))
 	}
 }
 
@@ -78,41 +77,30 @@ func (w *worker) setBatch(rows int) string {
 	return set(t.BatchField(), t.WithWorkerBatch(rows, workers).JobBatch())
 }
 
-// most is how many workers the data is enough for, where each of so many takes a batch of that size.
-func (w *worker) most(batch, workers int) int {
-	return w.record.Job.Training.WithWorkerBatch(batch, workers).MostWorkers(w.record.Data.Train)
+// smallerWork is a change of the job that was planned and keeps the action within the limit.
+func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
+	if w.planned == nil {
+		return w.toldBefore(limit, why)
+	}
+	in := *w.planned
+	in.Job = w.record.Job
+	changes := scheduler.FitKilled(in, scheduler.Killed{
+		Task: w.a.Task, Need: need, Batch: w.batch(), Workers: w.record.PlanOf(&w.a.Invocation).Workers,
+	}, limit)
+	if len(changes) == 0 || len(changes[0].Set) == 0 {
+		return none("%s; no batch, number of workers, precision or optimiser was planned that fits %v: it takes a smaller "+
+			"network or a platform that allows more", why, limit)
+	}
+	return with(fmt.Sprintf("%s; this was planned and fits %v", why, limit), changes[0].Set...)
 }
 
-// smallerWork finds the largest batch, by halves, whose share of need fits the limit; then the shard. The estimate says
-// which share of the memory goes with the batch, and which with the shard.
-func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
-	batch := w.batch()
-	plan := w.record.PlanOf(&w.a.Invocation)
-	train, _ := plan.Action(disdel.TaskTrain)
-	e := train.Estimate
-	if e.Total <= 0 || e.Activations+e.Misc <= 0 {
-		if batch < 2 {
-			return none("%s; the record does not say what a smaller network or shard would save", why)
-		}
-		return with(why+"; half of the batch needs less", w.setBatch(batch/2))
+// toldBefore is the change that the job's failure was told with, where there is one.
+func (w *worker) toldBefore(limit disdel.Bytes, why string) Advice {
+	if f := w.record.Failure; f != nil && len(f.Changes) > 0 {
+		return with(fmt.Sprintf("%s; this was planned and fits %v", why, limit), f.Changes[0]...)
 	}
-	share := float64(e.Activations+e.Misc) / float64(e.Total)
-	fits := func(saved float64) bool { return float64(need)*(1-saved) <= fill*float64(limit) }
-	for b := batch / 2; b >= 1; b /= 2 {
-		if saved := share * (1 - float64(b)/float64(batch)); fits(saved) {
-			return with(fmt.Sprintf("%s; %.0f %% of the estimate goes with the batch, and %d rows instead of %d need about %v",
-				why, 100*share, b, batch, disdel.Bytes(float64(need)*(1-saved))), w.setBatch(b))
-		}
-	}
-	workers, shard := plan.Workers, float64(e.Shard)/float64(e.Total)
-	for n := 2 * workers; n > 0 && n <= w.most(batch, workers); n *= 2 {
-		if saved := shard * (1 - float64(workers)/float64(n)); fits(saved) {
-			return with(fmt.Sprintf("%s; %.0f %% of the estimate is the shard, and %d workers instead of %d need about %v each",
-				why, 100*shard, n, workers, disdel.Bytes(float64(need)*(1-saved))), set("distribution.workers", n))
-		}
-	}
-	return none("%s; no smaller batch and no further workers bring it below: it takes a smaller network or a platform "+
-		"that allows more", why)
+	return none("%s; the job has to become smaller, and disdel estimate FILE --max-memory %s shows how", why,
+		whole(limit))
 }
 
 // besideTraining is for aggregate and evaluate actions. No field of a job sets their memory, but the next job of this
@@ -131,11 +119,9 @@ func (w *worker) besideTraining() Advice {
 			set("resources.maxMemory", megabytes(need)))
 	case limit < most:
 		return submitUnchanged("%s; the next job of this kind gives it %v, the most that %s allows", sum, most, whose)
-	case task == disdel.TaskEvaluate && w.batch() > 1:
-		return with("it evaluates in batches of the training's size; half of it needs less",
-			w.setBatch(w.batch()/2))
 	default:
-		return none("no field of a job sets this action's memory: it takes a smaller network or a platform that allows more")
+		return w.smallerWork(need, most, fmt.Sprintf("%s, and %d MB should do: %s; %s is %v", sum, need.MB(), why, whose,
+			most))
 	}
 }
 

@@ -37,9 +37,13 @@ func (w *worker) moreTime() Advice {
 	}
 }
 
-// roomFor raises the job's deadline where it is shorter than what one activation is given.
+// roomFor raises the job's deadline where it is shorter than what one activation is given, or than all rounds take by
+// what was measured.
 func (w *worker) roomFor(need disdel.Millis) []string {
 	most, field := w.record.Job.TimeLimit()
+	if all, _, _ := w.wholeTime(); all > need {
+		need = all.Readable()
+	}
 	if most <= 0 || disdel.Millis(most) > need {
 		return nil
 	}
@@ -50,14 +54,14 @@ func (w *worker) roomFor(need disdel.Millis) []string {
 // the longest there is does no harm, and the next record knows how long the work takes.
 func (w *worker) unknownTime(most disdel.Millis) Advice {
 	limit := w.a.Limits.Timeout
-	known := fmt.Sprintf("no progress was seen in %v, and no %s action of the job finished, so that nobody knows how "+
-		"long it takes", limit, w.a.Task)
+	known := fmt.Sprintf("no progress was seen in %v, and no %s action of the job finished, so its time is not "+
+		"known", limit, w.a.Task)
 	if limit >= most {
 		return none("%s; %v is the platform's maximum: it takes smaller batches or a smaller network, or a platform that "+
 			"allows more", known, most)
 	}
 	return with(fmt.Sprintf("%s; %v is the platform's maximum", known, most),
-		append([]string{set("resources.timeout", time.Duration(most))}, w.roomFor(limit)...)...)
+		append([]string{set("resources.timeout", time.Duration(most))}, w.roomFor(most)...)...)
 }
 
 // lessWork is for work that takes longer than the platform's maximum: shorter rounds, or more workers.

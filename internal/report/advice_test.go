@@ -18,8 +18,7 @@ import (
 // What a failed job is told to change, and why, derived from the figures in testdata.
 func TestAdvice(t *testing.T) {
 	for name, want := range map[string][]string{
-		// 512 MB is the platform's; the heartbeats grew by 9.6 MB a batch and lead to 871 MB, of which 360/490 go with 512
-		// rows. At 256 rows it is 871 x (1 - 0.735/2) = 551 MB > 0.9 x 512; at 128 rows 871 x (1 - 0.735 x 3/4) = 391 MB.
+		// 512 MB is the platform's; the failure says which batch was planned and fits.
 		"oom": {"training.batchSize=128"},
 		// 37 % in 112.5 s leads to 302 s, above 300 s, and a round has six epochs.
 		"timeout":  {"distribution.sync=epoch"},
@@ -113,21 +112,7 @@ func TestAdviceFollowsTheCeiling(t *testing.T) {
 		"the job's own factor": {func(r *disdel.Record) {
 			r.Plan.Platform.MaxMemory, r.Job.Reliability.Retries.MemoryFactor = 2*disdel.GB, 2
 		}, []string{"resources.memory=1024MB"}},
-		"a batch that a retry had halved": {func(r *disdel.Record) {
-			r.Adjustments = append(r.Adjustments, disdel.Adjustment{
-				Task: disdel.TaskTrain, Field: disdel.FieldBatchSize, From: disdel.Quantity{Count: 512},
-				To: disdel.Quantity{Count: 256},
-			})
-		}, []string{"training.batchSize=64"}},
-		"no plan": {func(r *disdel.Record) { r.Plan.Actions = nil }, []string{"training.batchSize=256"}},
-		"a big shard": {func(r *disdel.Record) {
-			e := &r.Plan.Actions[0].Estimate
-			e.Activations, e.Misc, e.Shard = 1, 0, e.Total*9/10
-		}, []string{"distribution.workers=8"}},
-		"nothing to divide": {func(r *disdel.Record) {
-			e := &r.Plan.Actions[0].Estimate
-			e.Activations, e.Misc, e.Shard = 1, 0, 0
-		}, nil},
+		"nothing was planned that fits": {func(r *disdel.Record) { r.Failure.Changes = nil }, nil},
 	} {
 		r := load(t, "oom")
 		c.change(r)
@@ -247,12 +232,11 @@ func TestAdviceBesideTraining(t *testing.T) {
 		sets []string
 		why  string
 	}{
-		"room":                   {disdel.TaskAggregate, 2 * disdel.GB, nil, "the next job of this kind gives it 871 MB"},
-		"an aggregation's limit": {disdel.TaskAggregate, 512 * disdel.MB, nil, "a smaller network"},
-		"an evaluation's limit": {
-			disdel.TaskEvaluate, 512 * disdel.MB,
-			[]string{"training.batchSize=256"},
-			"half of it needs less",
+		"room": {disdel.TaskAggregate, 2 * disdel.GB, nil, "the next job of this kind gives it 871 MB"},
+		"an aggregation's limit": {
+			disdel.TaskAggregate, 512 * disdel.MB,
+			[]string{"training.batchSize=128"},
+			"this was planned and fits 512 MB",
 		},
 	} {
 		r := load(t, "oom")

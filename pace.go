@@ -1,18 +1,16 @@
-package scheduler
+package disdel
 
 import (
 	"math"
 	"slices"
-
-	"github.com/disdel/disdel"
 )
 
 // Margins over what a pace leads to.
 const (
 	// leastMargin covers what comes after the last batch, and a machine that is a little slower next time.
 	leastMargin = 1.3
-	// pacedMargin is for what was measured once only, so that its noise is not known.
-	pacedMargin = 1.5
+	// PacedMargin is for what was measured once only, so that its noise is not known.
+	PacedMargin = 1.5
 	// mostMargin keeps a limit below two and a half times the need.
 	mostMargin = 1.9
 	// certain is how many standard errors above the likely time are still expected.
@@ -23,14 +21,15 @@ const (
 
 // Pace is how long a piece of work takes by what was done of it.
 type Pace struct {
-	Whole disdel.Millis // of the whole work, from the start
-	Error disdel.Millis // standard error of Whole; below 0: one measurement only, so that it is not known
+	Whole Millis // of the whole work, from the start of a new try
+	Ends  Millis // of the activation that was measured, from its own start: an earlier one may have done a part
+	Error Millis // standard error of Whole; below 0: one measurement only, so that it is not known
 }
 
 // Margin is the factor over Whole that covers the error of the pace.
 func (p Pace) Margin() float64 {
 	if p.Error < 0 || p.Whole <= 0 {
-		return pacedMargin
+		return PacedMargin
 	}
 	return min(mostMargin, max(leastMargin, 1.1+certain*float64(p.Error)/float64(p.Whole)))
 }
@@ -38,43 +37,46 @@ func (p Pace) Margin() float64 {
 // oneBeatTells is from how many batches on a single heartbeat tells the pace: earlier, most of its time was the start.
 const oneBeatTells = 8
 
-// PaceOf is the pace in an activation's heartbeats; false where they tell of no progress, or of so little that most of
+// Pace is the pace in the activation's heartbeats; false where they tell of no progress, or of so little that most of
 // the time may have been the start.
-func PaceOf(a disdel.Activation) (Pace, bool) {
-	points, all := pointsOf(a)
+func (a *Activation) Pace() (Pace, bool) {
+	points, all := a.points()
 	if len(points) == 0 || all == 0 {
 		return Pace{}, false
 	}
+	again := a.Leg > 0 || a.Attempt > 1 // others may have done the first batches
 	first, last := points[0], points[len(points)-1]
 	if len(points) == 1 {
-		if last.done < oneBeatTells || a.Leg > 0 || a.Attempt > 1 { // others may have done these batches
+		if last.done < oneBeatTells || again {
 			return Pace{}, false
 		}
-		return Pace{Whole: last.at * disdel.Millis(all) / disdel.Millis(last.done), Error: -1}, true
+		whole := last.at * Millis(all) / Millis(last.done)
+		return Pace{Whole: whole, Ends: whole, Error: -1}, true
 	}
 	each := float64(last.at-first.at) / float64(last.done-first.done)
 	left := all - first.done
-	if a.Leg > 0 || a.Attempt > 1 { // the next try may have all of it to do
+	if again { // the next try may have all of it to do
 		left = all
 	}
 	return Pace{
-		Whole: first.at + disdel.Millis(each*float64(left)),
+		Whole: first.at + Millis(each*float64(left)),
+		Ends:  last.at + Millis(each*float64(all-last.done)),
 		Error: standardError(points, each, float64(all-last.done)),
 	}, true
 }
 
-// point is the batches that were done by a time since the activation's start.
-type point struct {
-	at   disdel.Millis
+// progress is the batches that were done by a time since the activation's start.
+type progress struct {
+	at   Millis
 	done int
 }
 
-// pointsOf is the heartbeats that tell of progress, and how many batches the work has.
-func pointsOf(a disdel.Activation) (points []point, all int) {
+// points is the heartbeats that tell of progress, and how many batches the work has.
+func (a *Activation) points() (points []progress, all int) {
 	for _, b := range a.Beats {
 		done, of := a.ProgressAt(b)
 		if done > 0 && (len(points) == 0 || done > points[len(points)-1].done) {
-			points, all = append(points, point{max(0, b.At-a.WaitTime), done}), of
+			points, all = append(points, progress{max(0, b.At-a.WaitTime), done}), of
 		}
 	}
 	return points, all
@@ -82,7 +84,7 @@ func pointsOf(a disdel.Activation) (points []point, all int) {
 
 // standardError is that of the time for so many batches more, from how unlike the parts of the progress are; below 0:
 // there are too few parts to tell.
-func standardError(points []point, each, left float64) disdel.Millis {
+func standardError(points []progress, each, left float64) Millis {
 	parts := slices.Clone(points)
 	if n := len(points) - 1; n > segments {
 		parts = parts[:0]
@@ -100,5 +102,5 @@ func standardError(points []point, each, left float64) disdel.Millis {
 		sum, done = sum+off*off/n, done+n
 	}
 	variance := sum / float64(len(parts)-2) // of one batch's time
-	return disdel.Millis(math.Sqrt(variance * (left + left*left/done)))
+	return Millis(math.Sqrt(variance * (left + left*left/done)))
 }

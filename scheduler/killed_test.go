@@ -1,0 +1,72 @@
+package scheduler
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// killedAt is a drawn train action that was killed at the ceiling of its job, and the plan that it was of.
+func killedAt(t *testing.T, draw *rand.Rand) (RemedyInput, disdel.Bytes) {
+	t.Helper()
+	in := wide(t)
+	in.Platform.MinMemory = disdel.MB
+	in.Job.Training.BatchSize = 1 << (2 + draw.IntN(8))
+	workers := 1 + draw.IntN(4)
+	in.Job.Distribution.Workers = workers
+	p, err := NewPlan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if draw.IntN(2) == 0 {
+		in.Job.Distribution.Workers = 0
+	}
+	train, _ := p.Action(disdel.TaskTrain)
+	in.Platform.MaxMemory = train.Limits.Memory
+	p.Platform = in.Platform
+	a := disdel.Activation{Outcome: disdel.OutcomeOutOfMemory}
+	a.Task, a.Limits, a.Estimate = disdel.TaskTrain, train.Limits, train.Estimate.Total
+	need, _ := Memory(a, MemoryFactor)
+	return RemedyInput{Activation: a, Job: in.Job, Plan: p, Planned: &in}, need
+}
+
+// At the ceiling a job goes on with a batch or a number of workers that was planned and fits, though the action needs
+// more than its estimate, or it is refused because there is none. Advice finds the same.
+func TestAKilledActionGoesOnWithWhatWasPlannedAndFits(t *testing.T) {
+	draw := rand.New(rand.NewPCG(31, 7))
+	went, refused := 0, 0
+	for range 80 {
+		in, need := killedAt(t, draw)
+		r := Decide(in)
+		ceiling, times := in.Plan.Platform.MaxMemory, float64(need)/float64(in.Activation.Estimate)
+		k := Killed{Task: disdel.TaskTrain, Need: need, Batch: in.Job.Training.BatchSize, Workers: in.Plan.Workers}
+		changes := FitKilled(*in.Planned, k, ceiling)
+		if !r.Retry {
+			refused++
+			if slices.ContainsFunc(changes, func(c Change) bool {
+				return len(c.Set) == 1 && strings.HasPrefix(c.Set[0], "training.batchSize=")
+			}) {
+				t.Errorf("%s, and a smaller batch fits: %v", r.Why, changes)
+			}
+			continue
+		}
+		went++
+		again := *in.Planned
+		again.Job = Apply(in.Job, disdel.Setting{Workers: max(in.Plan.Workers, r.Workers)}, r.BatchSize)
+		again.Job.Resources.MaxMemory, again.Job.Distribution.Aggregation.FanIn = 0, 0
+		p, err := NewPlan(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		train, _ := p.Action(disdel.TaskTrain)
+		if got := scaled(train.Estimate.Total, times); got > ceiling+ceiling/100 {
+			t.Errorf("%s needs %v, above %v", r.Why, got, ceiling)
+		}
+	}
+	if went == 0 || refused == 0 {
+		t.Errorf("%d went on, %d were refused", went, refused)
+	}
+}
