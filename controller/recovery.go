@@ -50,7 +50,7 @@ func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 	}
 	failed := a
 	failed.Outcome, failed.Failure = disdel.OutcomeApplicationError, why
-	if r := m.attempts.remedy(failed, m.spec.Job, m.spec.Plan); r.Retry {
+	if r := m.attempts.remedy(failed, m.spec.Job, m.spec.Plan, m.spec.Planned); r.Retry {
 		return m.retry(a.Slot(), failed, r)
 	}
 	return m.unkept(a, why)

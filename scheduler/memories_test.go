@@ -26,7 +26,7 @@ func TestMemoryIsKnownByEqualWorkers(t *testing.T) {
 		past []disdel.Observation
 		want map[disdel.Bytes]float64
 	}{
-		"nothing":    {512, nil, map[disdel.Bytes]float64{512: 1}},
+		"nothing": {512, nil, map[disdel.Bytes]float64{512: 1}},
 		"it is by the estimate, which is not known": {
 			0, []disdel.Observation{seen(2, 512, 9, false), seen(2, 256, 9, false)}, map[disdel.Bytes]float64{},
 		},

@@ -24,8 +24,10 @@ var partsOf = map[string][]disdel.Option{
 }
 
 var oldAddresses = report.Place{
-	{Name: "apihost", Value: "https://old.example"}, {Name: "storage", Value: "file:///old"},
-	{Name: "redis", Value: "rediss://old.example:6379/0"}, {Name: "redis-prefix", Value: "old"},
+	{Name: "apihost", Value: "https://old.example"},
+	{Name: "storage", Value: "file:///old"},
+	{Name: "redis", Value: "rediss://old.example:6379/0"},
+	{Name: "redis-prefix", Value: "old"},
 }
 
 // said is what one command says of an address, by a flag or by the environment.

@@ -13,8 +13,12 @@ var ways = map[string][][]string{
 	"apihost": {{""}, {"http://h:1", "h:1", "http://H:1"}, {"https://h", "https://h:443"}, {"http://127.0.0.1:2", "http://localhost:2"}},
 	"storage": {{""}, {"file:///a", "file:///a/"}, {"s3://bucket?region=r"}},
 	"redis": {
-		{""}, {"redis://h:6379/0", "redis://h", "redis://user@h/0"}, {"redis://h/1"}, {"rediss://h"},
-		{"redis://h:1,redis://h:2", "redis://h:1/0, redis://h:2"}, {"redis://h:2,redis://h:1"},
+		{""},
+		{"redis://h:6379/0", "redis://h", "redis://user@h/0"},
+		{"redis://h/1"},
+		{"rediss://h"},
+		{"redis://h:1,redis://h:2", "redis://h:1/0, redis://h:2"},
+		{"redis://h:2,redis://h:1"},
 	},
 	"redis-prefix": {{"", "disdel"}, {"mine"}},
 }
