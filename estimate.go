@@ -160,7 +160,7 @@ type Forecast struct {
 	Jobs int `json:"jobs,omitempty"`
 	// jobs of just this shape are among them; else it is extrapolated
 	Measured bool   `json:"measured,omitempty"`
-	Note     string `json:"note,omitempty"` // why times are less certain than usual; "": they are not
+	Note     string `json:"note,omitempty"` // how much other programs slow the job down; "": they do not
 	// when the job comes to its goal; nil where it has none, or nothing is known
 	Goal *GoalForecast `json:"goal,omitempty"`
 }

@@ -99,7 +99,6 @@ type loadForecast struct {
 	factor float64 // slowdown that is likely, over that of the load when the job is planned
 	// deviations of the logarithm of the slowdown, towards longer and shorter times
 	more, less float64
-	measured   bool // earlier jobs measured their slowdown
 }
 
 // What a forecast of the load goes by. Load comes and goes: these are the deviations before anything is measured.
@@ -146,7 +145,6 @@ func loadOf(in TimingInput) loadForecast {
 	}
 	return loadForecast{
 		factor: math.Exp(mean), more: math.Sqrt(up / (sum + loadPrior)), less: math.Sqrt(down / (sum + loadPrior)),
-		measured: true,
 	}
 }
 

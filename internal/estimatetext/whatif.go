@@ -21,7 +21,7 @@ func (v whatIf) timed() bool {
 	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Forecast != nil })
 }
 
-// note is why times are less certain than usual, "" where they are not.
+// note is how much other programs slow the job down, "" where they do not.
 func (v whatIf) note() string {
 	for _, c := range v.Cells {
 		if c.Forecast != nil {
