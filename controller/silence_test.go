@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,11 +151,12 @@ func TestTheRecordIsWaitedForALittle(t *testing.T) {
 // An aggregation that gives no sign is told of like any action, unless earlier ones of the job took as long.
 func TestASilentAggregationIsTold(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
-		var begun time.Time
+		var begun atomic.Pointer[time.Time]
 		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
 			a, err := passes(ctx, inv)
 			if inv.Task == disdel.TaskAggregate {
-				begun = time.Now()
+				now := time.Now()
+				begun.Store(&now)
 				took := []time.Duration{5 * time.Second, 25 * time.Second, 20 * time.Second, 40 * time.Second}[inv.Round]
 				time.Sleep(took)
 				a.Duration = disdel.Millis(took)
@@ -166,7 +168,7 @@ func TestASilentAggregationIsTold(t *testing.T) {
 		c.cfg.Observe = func(n Notice) {
 			if n.Waiting != nil && n.Waiting.Invocations[0].Task == disdel.TaskAggregate {
 				if round := n.Waiting.Invocations[0].Round; told[round] == 0 {
-					told[round] = time.Since(begun)
+					told[round] = time.Since(*begun.Load())
 				}
 			}
 		}

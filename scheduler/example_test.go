@@ -366,3 +366,29 @@ func ExampleFitKilled() {
 	}
 	// Output: [distribution.workers=5]
 }
+
+// With six workers, which exchange updates for most of an epoch, an earlier job was slower than with one: one pays.
+func ExampleScalingOf() {
+	in, err := lenet()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in.Data.Checksum = "c"
+	for _, seen := range []struct {
+		workers int
+		epoch   time.Duration
+	}{{1, 2 * time.Second}, {6, 10 * time.Second}} {
+		r := disdel.Record{Status: disdel.StatusSucceeded, Data: in.Data, Job: in.Job}
+		for epoch := range 4 {
+			r.Rounds = append(r.Rounds, disdel.Round{Round: epoch, Observed: &disdel.Observation{
+				Setting: disdel.Setting{Workers: seen.workers}, Round: epoch, Epoch: float64(epoch + 1),
+				Rows: in.Data.Train, Duration: disdel.Millis(seen.epoch),
+			}})
+		}
+		in.History = append(in.History, r)
+	}
+	s := scheduler.ScalingOf(in)
+	fmt.Println(s.Workers)
+	// Output: 1
+}

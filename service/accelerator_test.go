@@ -38,7 +38,7 @@ func TestLimitsHaveTheSmallestGPU(t *testing.T) {
 		"told elsewhere": {gpus: twoGPUs, host: "http://127.0.0.1:1", said: GPUs{4, disdel.GB}, count: 4, want: disdel.GB},
 		"a cluster":      {gpus: twoGPUs, host: "http://127.0.0.1:1"},
 	} {
-		s := &core{gpus: c.gpus, log: logrus.New(), gpuEngine: anyNetwork}
+		s := &core{ctx: t.Context(), gpus: c.gpus, log: logrus.New(), gpuEngine: anyNetwork}
 		if c.lacks {
 			s.gpuEngine = nil
 		}

@@ -1,8 +1,11 @@
 package service_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image"
+	"image/png"
 	"log"
 
 	"github.com/disdel/disdel"
@@ -52,4 +55,14 @@ func ExampleInputBytes() {
 	pixels := dataset.Samples{U8: make([]byte, 10*64), Labels: make([]int32, 10)}
 	fmt.Println(service.InputBytes(&dataset.Input{Train: pixels}))
 	// Output: 680 B
+}
+
+// A small file may hold a picture that takes much memory: a server counts it before it reads the pixels.
+func ExamplePictureBytes() {
+	var file bytes.Buffer
+	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 1000, 1000))); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(service.PictureBytes(file.Bytes()) > 1000*1000, service.PictureBytes([]byte("0,1,2")))
+	// Output: true 0 B
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/disdel/disdel/history"
 )
 
-// Forget deletes the record of a job that has ended, and what was said of it. Its model stays. A damaged record
-// is deleted as well, unless somebody runs its job. One of another version of disdel stays. It returns NotFound, and Conflict for a job that somebody may
-// go on with.
+// Forget deletes the record of a job that has ended, and the remarks about it. Its model stays. A damaged record is
+// deleted as well, unless somebody runs its job. A record of another version of disdel stays. Forget returns NotFound,
+// and Conflict for a job that somebody may resume.
 func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -38,8 +38,11 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 
 // damaged tells whether a record can be read by no version of disdel. One of a newer version may be of a job that runs.
 func damaged(err error) bool {
+	if err == nil {
+		return false
+	}
 	e := disdel.AsError(err)
-	return e != nil && e.Code == disdel.CodeUnreadable && e.Kind == disdel.Corrupt
+	return e.Code == disdel.CodeUnreadable && e.Kind == disdel.Corrupt
 }
 
 // forgetUnread deletes a record that cannot be read. Its lease is the only sign that its job still runs.

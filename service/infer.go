@@ -69,7 +69,7 @@ func (s *Service) Trained(ctx context.Context, ref string) (*Trained, error) {
 // Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. For one whose job resized its
 // images (data.resize) they may be of any size, that of the data set for one: they are resized in the same way.
 func (t *Trained) Read(name string, data []byte) (Inputs, error) {
-	if n := PicturePixels(data); t.MostPixels > 0 && n > t.MostPixels {
+	if n := picturePixels(data); t.MostPixels > 0 && n > t.MostPixels {
 		return Inputs{}, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "read " + name,
 			Msg:  fmt.Sprintf("it has %d pixels, and a request may have %d", n, t.MostPixels),

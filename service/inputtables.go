@@ -23,8 +23,8 @@ func isPicture(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
-// PicturePixels returns how many pixels a PNG or JPEG file says that it has, 0 for anything else.
-func PicturePixels(data []byte) int {
+// picturePixels returns how many pixels a PNG or JPEG file says that it has, 0 for anything else.
+func picturePixels(data []byte) int {
 	if !isPicture(data) {
 		return 0
 	}
@@ -41,7 +41,7 @@ func PicturePixels(data []byte) int {
 // PictureBytes returns the memory that a picture takes while it is read, in bytes; 0 for what is no picture. A small
 // file may take any that is allowed.
 func PictureBytes(data []byte) disdel.Bytes {
-	pixels := PicturePixels(data)
+	pixels := picturePixels(data)
 	if pixels == 0 {
 		return 0
 	}
