@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/executor"
 )
 
 // api asks for the description that OpenWhisk gives to everybody.
@@ -30,7 +31,7 @@ func (d *doctor) api(ctx context.Context) bool {
 func (d *doctor) credentials(ctx context.Context) bool {
 	quotas, err := d.Executor.Quotas(ctx)
 	if err == nil {
-		err = d.Executor.PutPackage(ctx, d.pkg, nil)
+		err = d.Executor.PutPackage(ctx, executor.Deployment{Package: d.pkg})
 	}
 	if err != nil {
 		e := disdel.AsError(err)
