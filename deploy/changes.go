@@ -59,7 +59,7 @@ func compare(wanted executor.Deployment, there *executor.Deployment) []Change {
 	pkg := Change{What: "package", Name: wanted.Package, Change: Create}
 	found := map[string]executor.Deployed{}
 	if there != nil {
-		pkg.Fields = annotationFields(wanted.Annotations, there.Annotations)
+		pkg.Fields, pkg.Version = packageFields(wanted, *there), there.Version
 		pkg.Change = change(pkg.Fields)
 		for _, a := range there.Actions {
 			found[a.Name] = a
@@ -88,6 +88,15 @@ func change(fields []Field) string {
 		return Update
 	}
 	return Keep
+}
+
+// packageFields is what differs between a package as it is wanted and as it is, without its actions. A version that the
+// manifest does not say is the platform's.
+func packageFields(want, is executor.Deployment) (out []Field) {
+	if want.Version != "" && want.Version != is.Version {
+		out = append(out, Field{"version", is.Version, want.Version})
+	}
+	return append(out, annotationFields(want.Annotations, is.Annotations)...)
 }
 
 // fields is what differs between an action as it is wanted and as it is. Limits that are not said are the platform's,

@@ -90,7 +90,7 @@ func (c Cluster) carryOut(ctx context.Context, wanted executor.Deployment, chang
 	case change.Change != Create && change.Change != Update:
 		return nil
 	case change.What == "package":
-		return c.Executor.PutPackage(ctx, wanted.Package, wanted.Annotations)
+		return c.Executor.PutPackage(ctx, wanted)
 	default:
 		return c.Executor.PutAction(ctx, wanted.Package, change.action)
 	}

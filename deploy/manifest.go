@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -68,7 +70,11 @@ func Read(name string, text []byte, o Options) (executor.Deployment, error) {
 	}
 	var d executor.Deployment
 	for pkg, p := range f.Packages {
-		d = executor.Deployment{Package: pkg, Annotations: p.Annotations}
+		version, ok := wholeVersion(p.Version)
+		if !ok {
+			return bad(fmt.Sprintf("package %s: version %q is not of the form 1.2.3", pkg, p.Version), nil)
+		}
+		d = executor.Deployment{Package: pkg, Version: version, Annotations: p.Annotations}
 		for _, action := range slices.Sorted(maps.Keys(p.Actions)) {
 			one, why := wanted(action, p.Actions[action], o)
 			if why != "" {
@@ -81,6 +87,30 @@ func Read(name string, text []byte, o Options) (executor.Deployment, error) {
 		d.Package = o.Package
 	}
 	return d, nil
+}
+
+// wholeVersion is a package's version as OpenWhisk answers it: "1.0" is 1.0.0. It is "" for "", and not ok for what
+// OpenWhisk refuses.
+func wholeVersion(text string) (whole string, ok bool) {
+	if text == "" {
+		return "", true
+	}
+	numbers := [3]int{}
+	parts := strings.Split(text, ".")
+	if len(parts) > len(numbers) {
+		return "", false
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 31)
+		if err != nil {
+			return "", false
+		}
+		numbers[i] = int(n)
+	}
+	if numbers == [3]int{} {
+		return "", false
+	}
+	return fmt.Sprintf("%d.%d.%d", numbers[0], numbers[1], numbers[2]), true
 }
 
 // wanted is one action of a manifest, or why it is none.

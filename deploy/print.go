@@ -34,8 +34,8 @@ func (p *Plan) Says(done bool) string {
 		return fmt.Sprintf("package %s is not at %s: there is nothing to remove", p.Package, p.Host)
 	}
 	if p.down && p.Changed() == 0 {
-		return fmt.Sprintf("package %s at %s has nothing of the manifest any more, %d actions of others are left alone",
-			p.Package, p.Host, count[Other])
+		return fmt.Sprintf("package %s at %s has no action of the manifest, and keeps %s that the manifest does not name",
+			p.Package, p.Host, countOfActions(count[Other]))
 	}
 	if p.Changed() == 0 {
 		return fmt.Sprintf("package %s at %s is as the manifest has it", p.Package, p.Host)
@@ -45,4 +45,12 @@ func (p *Plan) Says(done bool) string {
 		form = "package %s at %s: %d created, %d updated, %d removed, %d as they were"
 	}
 	return fmt.Sprintf(form, p.Package, p.Host, count[Create], count[Update], count[Remove], count[Keep]+count[Other])
+}
+
+// countOfActions is a number of actions in words.
+func countOfActions(actions int) string {
+	if actions == 1 {
+		return "1 action"
+	}
+	return fmt.Sprintf("%d actions", actions)
 }

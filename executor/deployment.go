@@ -15,6 +15,7 @@ import (
 // Deployment is a package of actions that stays, as it is on the platform or as it is wanted there.
 type Deployment struct {
 	Package     string // its name
+	Version     string // of the package; "": on the way to the platform, what the platform counts
 	Annotations map[string]any
 	Actions     []Deployed
 }
@@ -49,7 +50,7 @@ func (e *Executor) Deployment(ctx context.Context, pkg string) (Deployment, erro
 	if err != nil {
 		return d, err
 	}
-	d.Annotations = annotationsOf(p.Annotations)
+	d.Version, d.Annotations = p.Version, annotationsOf(p.Annotations)
 	for _, a := range p.Actions {
 		one, err := e.deployed(ctx, pkg, a.Name)
 		if err != nil {
@@ -111,10 +112,12 @@ func keyValues(m map[string]any) (list whisk.KeyValueArr) {
 	return list
 }
 
-// PutPackage creates a package, or replaces its annotations; its actions stay.
-func (e *Executor) PutPackage(ctx context.Context, pkg string, annotations map[string]any) error {
-	return e.repeated(ctx, "create package", pkg, func(c *whisk.Client) (*http.Response, error) {
-		_, res, err := c.Packages.Insert(&whisk.Package{Name: pkg, Annotations: keyValues(annotations)}, true)
+// PutPackage creates the package of d, or replaces its version and annotations. It does not touch the package's
+// actions, nor create those of d.
+func (e *Executor) PutPackage(ctx context.Context, d Deployment) error {
+	p := &whisk.Package{Name: d.Package, Version: d.Version, Annotations: keyValues(d.Annotations)}
+	return e.repeated(ctx, "create package", d.Package, func(c *whisk.Client) (*http.Response, error) {
+		_, res, err := c.Packages.Insert(p, true)
 		return res, err
 	})
 }

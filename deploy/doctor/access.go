@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/executor"
 )
 
 // api asks for the description that OpenWhisk gives to everybody.
@@ -30,7 +31,7 @@ func (d *doctor) api(ctx context.Context) bool {
 func (d *doctor) credentials(ctx context.Context) bool {
 	quotas, err := d.Executor.Quotas(ctx)
 	if err == nil {
-		err = d.Executor.PutPackage(ctx, d.pkg, nil)
+		err = d.Executor.PutPackage(ctx, executor.Deployment{Package: d.pkg})
 	}
 	if err != nil {
 		e := disdel.AsError(err)
@@ -106,7 +107,7 @@ func (d *doctor) throttles() Finding {
 		f.Key, f.Value = "whisk.limits.actionsInvokesPerminute", fmt.Sprint(comfortable)
 	case l.Concurrent > 0 && l.Concurrent < comfortableAtOnce:
 		f.State = Note
-		f.Means = fmt.Sprintf("a job has at most %d actions at once, its aggregations included", l.Concurrent)
+		f.Means = fmt.Sprintf("a job's actions that run at once, its aggregations included: %d at most", l.Concurrent)
 		f.Fix = "the admin raises the namespace's own, wskadmin limits set NAMESPACE --concurrentInvocations N, or everybody's"
 		f.Key, f.Value = "whisk.limits.actionsInvokesConcurrent", fmt.Sprint(comfortableAtOnce)
 	}

@@ -26,7 +26,7 @@ func (r *run) protocol(ctx context.Context) (string, error) {
 	if r.Image != "" {
 		wanted.Kind = "blackbox"
 	}
-	if err := r.executor.PutPackage(ctx, r.pkg, nil); err != nil {
+	if err := r.executor.PutPackage(ctx, executor.Deployment{Package: r.pkg}); err != nil {
 		return "", err
 	}
 	var versions []string

@@ -99,10 +99,7 @@ func (s *server) handler() http.Handler {
 		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) {
 			began, seen := time.Now(), &recorder{ResponseWriter: w}
 			c := &call{w: seen, Request: q, server: s, Service: s.Service, out: http.NewResponseController(seen)}
-			defer func() {
-				s.requests.add(r.method+" "+r.path, seen.status(), time.Since(began))
-				s.audit(c, r.method+" "+r.path, seen.status())
-			}()
+			defer func() { s.requests.add(r.method+" "+r.path, seen.status(), time.Since(began)) }()
 			s.serve(c, r)
 		})
 	}
@@ -113,7 +110,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, q *http.Request) {
 		fail(w, &disdel.Error{Kind: disdel.NotFound, Op: "find route", Msg: "there is no " + q.Method + " " + q.URL.Path})
 	})
-	return s.guard(http.NewCrossOriginProtection().Handler(mux))
+	return s.audited(mux, s.guard(http.NewCrossOriginProtection().Handler(mux)))
 }
 
 // guard is what holds for every request.
@@ -180,22 +177,6 @@ func (s *server) serve(c *call, route route) {
 	case status != 0:
 		write(w, status, body)
 	}
-}
-
-// audit logs a request that may change something, and one of somebody who may not: who asked, for what, with which
-// answer.
-func (s *server) audit(c *call, route string, status int) {
-	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
-	if s.Log == nil || c.Method == http.MethodGet && !denied {
-		return
-	}
-	who := c.tenant
-	if c.operator {
-		who = "operator"
-	}
-	s.Log.WithFields(logrus.Fields{
-		"tenant": who, "role": string(c.role), "route": route, "path": c.URL.Path, "status": status, "from": c.RemoteAddr,
-	}).Info("request")
 }
 
 // enter lets a request in: it finds out who asks, and waits for room. free gives the room back. The body of a request
@@ -346,9 +327,14 @@ func bearer(r *http.Request) string {
 // owner is the tenant that a token is of, "" for the operator.
 func (s *server) owner(ctx context.Context, token string) (string, service.Role, error) {
 	if service.SameToken(token, s.Operator) {
+		noteSender(ctx, "operator", service.RoleAdmin)
 		return "", service.RoleAdmin, nil
 	}
-	return s.Service.Identify(ctx, token)
+	tenant, role, err := s.Service.Identify(ctx, token)
+	if err == nil {
+		noteSender(ctx, tenant, role)
+	}
+	return tenant, role, err
 }
 
 // sign is the service that a token opens on the page.

@@ -140,6 +140,9 @@ func (s *site) enter(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) logout(w http.ResponseWriter, r *http.Request) {
+	if token, ok := s.sessions.token(r); ok {
+		s.Sign(r.Context(), token) //nolint:errcheck // only Config's owner wants to know who signs out
+	}
 	s.sessions.end(w, r)
 	http.Redirect(w, r, Root+"login", http.StatusSeeOther)
 }

@@ -14,7 +14,8 @@ import (
 
 // Config is what the pages work with.
 type Config struct {
-	// Sign is the Service that a token opens, and what it allows. It returns Denied for one that is none.
+	// Sign is the Service that a token opens, and what it allows. It returns Denied for one that is none. It is called
+	// for every request of a session, also for the one that signs out.
 	Sign func(ctx context.Context, token string) (*service.Service, service.Role, error)
 
 	// Hold is room for a page of whoever a Service is of, until free is called. Of a page that lasts, which is told what
@@ -37,6 +38,9 @@ type Config struct {
 // Root is where the pages are.
 const Root = "/ui/"
 
+// Enter is the path whose query has the key that signs in once, see Config.
+const Enter = Root + "enter"
+
 // policy is what a browser may do with a page: what comes from this server, and no script in the page itself.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -54,7 +58,7 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET /ui/style.css", asset("text/css; charset=utf-8", style()))
 	mux.HandleFunc("GET /ui/login", s.loginPage)
 	mux.HandleFunc("POST /ui/login", s.login)
-	mux.HandleFunc("GET /ui/enter", s.enter)
+	mux.HandleFunc("GET "+Enter, s.enter)
 	mux.HandleFunc("POST /ui/logout", s.logout)
 	for pattern, p := range map[string]page{
 		"GET /ui/{$}":                   {role: service.RoleRead, show: toJobs},

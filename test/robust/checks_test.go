@@ -196,8 +196,8 @@ var checks = []check{
 		{"internal/report", "TestHostileTextMakesNoMarkup"},
 	}},
 	{
-		id: "S16", what: "forged log lines", state: part, note: "lines are quoted; the audit log has no test here",
-		tests: []named{{"platform", "TestARequestsLine"}},
+		id: "S16", what: "forged log lines", note: "lines are quoted; changes and refusals leave an audit line",
+		tests: []named{{"platform", "TestARequestsLine"}, {"service/api", "TestEveryChangeLeavesAnAuditLine"}},
 	},
 	{
 		id: "S17", what: "a tenant's flood", note: "the time that another tenant waits is printed", run: floods,

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/web"
+)
+
+// sender is whose token a request has, for the audit log. It is empty while no valid token was read.
+type sender struct {
+	name string // of the tenant, or "operator"
+	role service.Role
+}
+
+// senderKey is the key of the request's *sender in its context.
+type senderKey struct{}
+
+// noteSender tells the audit log whose token the request of ctx has.
+func noteSender(ctx context.Context, name string, role service.Role) {
+	if who, ok := ctx.Value(senderKey{}).(*sender); ok {
+		*who = sender{name, role}
+	}
+}
+
+// audited logs one line for each request that can change something, signs in, or is refused with 401 or 403. The line
+// has the path without its query, and no header: a token or key is never in it. mux finds the routes of requests that
+// next refuses before they reach mux.
+func (s *server) audited(mux *http.ServeMux, next http.Handler) http.Handler {
+	if s.Log == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, seen := &sender{}, &recorder{ResponseWriter: w}
+		r = r.WithContext(context.WithValue(r.Context(), senderKey{}, who))
+		defer func() {
+			if !wantsAudit(r, seen.status()) {
+				return
+			}
+			if r.Pattern == "" {
+				_, r.Pattern = mux.Handler(r)
+			}
+			s.Log.WithFields(logrus.Fields{
+				"tenant": who.name, "role": string(who.role), "route": r.Pattern, "method": r.Method, "path": r.URL.Path,
+				"status": seen.status(), "from": r.RemoteAddr,
+			}).Info("request")
+		}()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// wantsAudit reports whether the audit log needs a line for a request that was answered with status.
+func wantsAudit(r *http.Request, status int) bool {
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return !read || r.URL.Path == web.Enter || status == http.StatusUnauthorized || status == http.StatusForbidden
+}
