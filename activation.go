@@ -354,8 +354,9 @@ type AggregateResult struct {
 	Checksum  string      `json:"checksum,omitempty"` // sha256 of the final weights' file
 	Size      Bytes       `json:"sizeBytes,omitempty"`
 	Saved     *Checkpoint `json:"saved,omitempty"`
-	Unsaved   *Error      `json:"unsaved,omitempty"` // why the checkpoint that was asked for could not be written
-	Duplicate bool        `json:"again,omitempty"`   // another activation had delivered this before
+	Unsaved   *Error      `json:"unsaved,omitempty"`  // why the checkpoint that was asked for could not be written
+	Unpruned  *Error      `json:"unpruned,omitempty"` // why older checkpoints could not be removed
+	Duplicate bool        `json:"again,omitempty"`    // another activation had delivered this before
 	Usage     Usage       `json:"usage"`
 }
 

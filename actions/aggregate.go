@@ -151,6 +151,8 @@ func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store, 
 	}
 	a.res.Saved = &disdel.Checkpoint{Round: a.req.Round + 1, Path: key, Checksum: sum, Size: size}
 	// The checkpoint is kept, whatever becomes of older ones: the next round removes what stays now.
-	_ = models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints)
+	if err := models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints); err != nil {
+		a.res.Unpruned = disdel.AsError(err)
+	}
 	return nil
 }

@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -102,6 +103,46 @@ func TestASlowBucketDoesNotCostTheAggregation(t *testing.T) {
 	}
 	if res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, top); err != nil || res.Checksum == "" {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// An aggregation whose older checkpoints cannot be removed keeps the newest one, and says why the others stay.
+func TestOlderCheckpointsThatStayAreTold(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	backend := s3mem.New()
+	if err := backend.CreateBucket("models"); err != nil {
+		t.Fatal(err)
+	}
+	all := gofakes3.New(backend).Server()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete || r.URL.Query().Has("delete") {
+			http.Error(w, "<Error><Code>AccessDenied</Code></Error>", http.StatusForbidden)
+			return
+		}
+		all.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b := setUp(t)
+	h := NewHost(probe, backends.Standard(nil))
+	defer h.Close()
+	for round := range 3 {
+		worker := b.train(0)
+		worker.Round, worker.Epoch = round, round+1
+		if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, worker); err != nil {
+			t.Fatal(err)
+		}
+		res, err := ask[disdel.AggregateResult](t, h, disdel.TaskAggregate, disdel.AggregateRequest{
+			Job: "job-1", Round: round, Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1", Round: round}},
+			Top: true, Store: b.store, Network: b.net,
+			NextCheckpoint: fmt.Sprintf("checkpoints/job-1/%06d/reference.safetensors", round+1),
+			Models: "s3://models?region=x&endpoint=" + server.URL +
+				"&use_path_style=true&response_checksum_validation=when_required",
+		})
+		if stays := round >= keptCheckpoints; err != nil || res.Saved == nil || res.Unsaved != nil ||
+			stays != (res.Unpruned != nil && res.Unpruned.Kind == disdel.Denied) {
+			t.Errorf("round %d: %+v, %v: %v", round, res.Saved, err, res.Unpruned)
+		}
 	}
 }
 

@@ -103,11 +103,17 @@ func also(list, name string) string {
 	}
 }
 
-// wrote keeps what the action that wrote the final weights said of them.
+// wrote keeps what an aggregate action said of the final weights, and logs the checkpoints that it could not remove.
 func (r *run) wrote(a disdel.Activation) {
 	var res disdel.AggregateResult
-	if a.Task == disdel.TaskAggregate && json.Unmarshal(a.Result, &res) == nil && res.Checksum != "" {
+	if a.Task != disdel.TaskAggregate || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if res.Checksum != "" {
 		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unpruned != nil {
+		r.log.WithError(res.Unpruned).WithField("round", a.Round).Warn("older checkpoints stay on the blob store")
 	}
 }
 

@@ -98,8 +98,19 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 		return nil
 	}
 	r.Resolved.Data, r.Labels, r.found = m.Info(r.Job.Data.Split).Resized(r.Job.Data.Resize), m.ClassNames, true
+	r.numericLabels(m)
 	r.augment(m)
 	return nil
+}
+
+// numericLabels refuses labels that are numbers to predict, and tells of many numbers that are taken for classes.
+func (r *resolver) numericLabels(m dataset.Manifest) {
+	if why := m.NumericTarget(); why != "" {
+		r.fault("data.source", "add the data set again with --overwrite: "+dataset.NumericTargetHint,
+			"the label of %s: %s", m.Name, why)
+	} else if note := m.NumericClasses(); note != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("the label of %s: %s", m.Name, note))
+	}
 }
 
 // augment checks how training is to see images.

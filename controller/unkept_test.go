@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sirupsen/logrus"
+	logrustest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/disdel/disdel"
 )
@@ -52,6 +56,37 @@ func TestAJobStopsWhereItCannotKeepARound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job goes on where older checkpoints cannot be removed, and its log says which round left them.
+func TestCheckpointsThatStayAreLogged(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			a, err := passes(ctx, inv)
+			if inv.Task == disdel.TaskAggregate && inv.Round == 2 {
+				a.Result, _ = json.Marshal(disdel.AggregateResult{
+					Weight: 1, Unpruned: &disdel.Error{Kind: disdel.Denied, Op: "discard", Msg: "no right to delete"},
+				})
+			}
+			return a, err
+		}
+		log, said := logrustest.NewNullLogger()
+		c := New(Config{Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log})
+		rec, err := c.Run(t.Context(), runSpec(2, 4), disdel.DataInfo{})
+		if err != nil || rec.Status != disdel.StatusSucceeded {
+			t.Fatalf("%v, %v", rec.Failure, err)
+		}
+		var warned []string
+		for _, e := range said.AllEntries() {
+			if e.Level == logrus.WarnLevel {
+				warned = append(warned, fmt.Sprint(e.Message, ": ", e.Data["round"], ": ", e.Data[logrus.ErrorKey]))
+			}
+		}
+		const want = "older checkpoints stay on the blob store: 2: discard: no right to delete"
+		if len(warned) != 1 || warned[0] != want {
+			t.Errorf("%q", warned)
+		}
+	})
 }
 
 // A blob store that refuses a checkpoint for a while is tried again; one that refuses it for ever ends the job.

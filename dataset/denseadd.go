@@ -86,7 +86,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 		err = in.bad("it has no rows to learn from")
 	}
 	if err == nil {
-		err = in.numericTarget(rows)
+		err = in.judgeLabels(&m, rows)
 	}
 	return m, err
 }

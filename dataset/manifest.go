@@ -20,11 +20,14 @@ type Manifest struct {
 	Sample     []int    `json:"sample"`            // [channels height width]; of sparse rows [columns]
 	Classes    int      `json:"classes"`
 	ClassNames []string `json:"classNames,omitempty"`
-	DType      string   `json:"dtype"` // of a stored value: U8 or F32; CSR: rows are sparse
-	Scale      float32  `json:"scale"` // an input is stored x scale + offset
-	Offset     float32  `json:"offset"`
-	Train      Part     `json:"train"`
-	Test       Part     `json:"test"` // without rows where the set has no held-out part of its own
+	// LabelClasses: a person said that the labels are classes, though they look like numbers to predict.
+	LabelClasses bool `json:"labelClasses,omitempty"`
+
+	DType  string  `json:"dtype"` // of a stored value: U8 or F32; CSR: rows are sparse
+	Scale  float32 `json:"scale"` // an input is stored x scale + offset
+	Offset float32 `json:"offset"`
+	Train  Part    `json:"train"`
+	Test   Part    `json:"test"` // without rows where the set has no held-out part of its own
 
 	Columns []Column           `json:"columns,omitempty"` // of a table: what the values of a row come from
 	Sparse  *disdel.SparseData `json:"sparse,omitempty"`  // of sparse rows

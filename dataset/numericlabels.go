@@ -12,48 +12,112 @@ import (
 // Bounds of the numbers that are taken for classes.
 const (
 	fewNumbers       = 20  // up to here numbers are classes, except fractions of few rows each
-	manyNumbers      = 100 // above it each number needs enoughRowsOfEach on average
-	enoughRowsOfEach = 10
+	manyNumbers      = 100 // up to here integers with gaps are classes
+	enoughRowsOfEach = 10  // a fraction with so many rows is a class, such as half a star
 )
 
 // NumericTargetHint says what to do about labels that are numbers to predict.
 const NumericTargetHint = "make ranges of the numbers, for example low, middle and high; if each number is a class, " +
 	"add --label-classes"
 
-// NumericTarget tells why labels are numbers to predict and not classes, by the rows of each different label. It
-// returns "" for classes. Labels that are no numbers do not count. Numbers from 0 or 1 without a gap are ids of classes
-// if each has two rows or more.
-func NumericTarget(labels []ClassRows) string {
-	n, rows, least, fraction := 0, 0, math.MaxInt, ""
-	low, high := math.Inf(1), math.Inf(-1)
+// numericLabels counts the labels of a data set that are numbers.
+type numericLabels struct {
+	values    int // different numbers
+	rows      int // of all of them
+	fewest    int // rows of one number
+	low, high float64
+	fraction  string // the first number that is not an integer; "": all are integers
+}
+
+func countNumbers(labels []ClassRows) numericLabels {
+	n := numericLabels{fewest: math.MaxInt, low: math.Inf(1), high: math.Inf(-1)}
 	for _, label := range labels {
 		v, ok := numberOf(label.Name)
 		if !ok || label.Rows == 0 {
 			continue
 		}
-		n, rows, least = n+1, rows+label.Rows, min(least, label.Rows)
-		low, high = min(low, v), max(high, v)
-		if v != math.Trunc(v) && fraction == "" {
-			fraction = label.Name
+		n.values, n.rows, n.fewest = n.values+1, n.rows+label.Rows, min(n.fewest, label.Rows)
+		n.low, n.high = min(n.low, v), max(n.high, v)
+		if v != math.Trunc(v) && n.fraction == "" {
+			n.fraction = label.Name
 		}
 	}
-	counted := fraction == "" && (low == 0 || low == 1) && high-low == float64(n-1) && least > 1
-	rare := rows < enoughRowsOfEach*n
+	return n
+}
+
+// gapless tells whether the numbers count up from 0 or 1, as ids of classes do.
+func (n *numericLabels) gapless() bool {
+	return n.fraction == "" && (n.low == 0 || n.low == 1) && n.high-n.low == float64(n.values-1)
+}
+
+// predicted tells whether the numbers are to be predicted.
+func (n *numericLabels) predicted() bool {
 	switch {
-	case fraction != "" && (n > fewNumbers || rare):
-	case counted, fraction != "":
-		return ""
-	case n > manyNumbers && rare:
-	case n > fewNumbers && rows < 2*n:
+	case n.fraction != "":
+		return n.values > fewNumbers || n.rows < enoughRowsOfEach*n.values
+	case n.gapless() && n.fewest > 1:
+		return false
 	default:
+		return n.values > manyNumbers || n.values > fewNumbers && n.rows < 2*n.values
+	}
+}
+
+// NumericTarget tells why labels are numbers to predict and not classes, by the rows of each different label. It
+// returns "" for classes. Labels that are no numbers do not count. Numbers from 0 or 1 without a gap are ids of classes
+// if each has two rows or more.
+func NumericTarget(labels []ClassRows) string {
+	n := countNumbers(labels)
+	if !n.predicted() {
 		return ""
 	}
 	such := ""
-	if fraction != "" {
-		such = fmt.Sprintf(" such as %.40s", fraction)
+	if n.fraction != "" {
+		such = fmt.Sprintf(" such as %.40s", n.fraction)
 	}
 	return fmt.Sprintf("it has %d different numbers%s in %d rows. disdel learns classes; to predict a number "+
-		"(regression) is not supported yet", n, such, rows)
+		"(regression) is not supported yet", n.values, such, n.rows)
+}
+
+// NumericClasses says that many numbers are taken for classes, for people who meant numbers to predict. It returns ""
+// for few numbers, and for numbers that NumericTarget refuses.
+func NumericClasses(labels []ClassRows) string {
+	n := countNumbers(labels)
+	if n.values <= fewNumbers || n.predicted() {
+		return ""
+	}
+	return fmt.Sprintf("%d numbers are taken for classes; to predict a number (regression) is not supported yet. "+
+		"If each number is a class, add --label-classes", n.values)
+}
+
+// labels returns the names of the classes. Manifests do not count the rows of each class: all get the mean.
+func (m *Manifest) labels() []ClassRows {
+	if m.Sparse != nil || m.LabelClasses || m.Classes == 0 {
+		return nil
+	}
+	rows := make([]int, m.Classes)
+	for k := range rows {
+		rows[k] = m.Train.Rows*(k+1)/m.Classes - m.Train.Rows*k/m.Classes
+	}
+	return classRows(rows, m.ClassNames)
+}
+
+// NumericTarget is the function NumericTarget for a data set that was added before. It knows the rows of all classes,
+// not of each. It returns "" for sparse rows, whose targets are numbers, and for labels that a person called classes.
+func (m *Manifest) NumericTarget() string { return NumericTarget(m.labels()) }
+
+// NumericClasses is the function NumericClasses for a data set that was added before.
+func (m *Manifest) NumericClasses() string { return NumericClasses(m.labels()) }
+
+// classRows gives the classes their names. A class without a name is called by its number.
+func classRows(rows []int, names []string) []ClassRows {
+	out := make([]ClassRows, len(rows))
+	for k, n := range rows {
+		out[k] = ClassRows{Name: strconv.Itoa(k), Rows: n}
+		if k < len(names) {
+			out[k].Name = names[k]
+		}
+	}
+	return out
 }
 
 // numberOf reads a label that is a number to people: it may have a decimal comma, a percent sign or a currency.
@@ -70,19 +134,15 @@ func numberOf(text string) (float64, bool) {
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// numericTarget is the error of labels that are numbers to predict, by the rows of each class. Nil: they are classes.
-func (in *DenseInput) numericTarget(rows []int) error {
+// judgeLabels returns the error of labels that are numbers to predict, by the rows of each class. If a person called
+// such labels classes, it notes that in the manifest instead: jobs of the data set are judged by the manifest.
+func (in *DenseInput) judgeLabels(m *Manifest, rows []int) error {
+	labels := classRows(rows, in.ClassNames)
+	why := NumericTarget(labels)
 	if in.LabelClasses {
+		m.LabelClasses = why != "" || NumericClasses(labels) != ""
 		return nil
 	}
-	labels := make([]ClassRows, len(rows))
-	for k, n := range rows {
-		labels[k] = ClassRows{Name: strconv.Itoa(k), Rows: n}
-		if k < len(in.ClassNames) {
-			labels[k].Name = in.ClassNames[k]
-		}
-	}
-	why := NumericTarget(labels)
 	if why == "" {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +42,8 @@ func TestNumbersToPredictAreTold(t *testing.T) {
 			"halves":    draw(100*rows, func(int) string { return fmt.Sprintf("%d.5", lot.IntN(40)) }),
 			"percent":   draw(rows, func(int) string { return fmt.Sprintf("%.2f%%", 100*lot.Float64()) }),
 			"commas":    draw(rows, func(int) string { return fmt.Sprintf("$%d,%03d", lot.IntN(900), lot.IntN(1000)) }),
+			"counts":    draw(20*rows, func(i int) string { return strconv.Itoa(1 + i%rows + i%rows/7) }),
+			"gaps":      draw(5000, func(i int) string { return strconv.Itoa(7 * (i % (101 + lot.IntN(100)))) }),
 			"one text":  append(draw(rows, func(int) string { return fmt.Sprint(lot.Float64()) }), ClassRows{"unknown", 1}),
 		} {
 			if NumericTarget(labels) == "" {
@@ -50,7 +53,7 @@ func TestNumbersToPredictAreTold(t *testing.T) {
 		classes, from := 2+lot.IntN(1000), lot.IntN(2)
 		for name, labels := range map[string][]ClassRows{
 			"ids":          draw(2*classes, func(i int) string { return strconv.Itoa(from + i%classes) }),
-			"ids with gap": draw(10*classes, func(i int) string { return strconv.Itoa(7 * (i % classes)) }),
+			"ids with gap": draw(1000, func(i int) string { return strconv.Itoa(7 * (i % (2 + classes%99))) }),
 			"few codes":    draw(40, func(int) string { return strconv.Itoa(400 + lot.IntN(20)) }),
 			"stars":        draw(1000, func(int) string { return fmt.Sprint(float64(1+lot.IntN(10)) / 2) }),
 			"signs":        draw(10, func(i int) string { return strconv.Itoa(2*(i%2) - 1) }),
@@ -58,6 +61,11 @@ func TestNumbersToPredictAreTold(t *testing.T) {
 		} {
 			if why := NumericTarget(labels); why != "" {
 				t.Errorf("seed %d: %s: %s", seed, name, why)
+			}
+			note, many := NumericClasses(labels), len(labels) > 20 && name != "texts"
+			if many != strings.HasPrefix(note, fmt.Sprintf("%d numbers are taken for classes", len(labels))) ||
+				!many && note != "" {
+				t.Errorf("seed %d: %s: %d labels: %q", seed, name, len(labels), note)
 			}
 		}
 	}

@@ -323,6 +323,7 @@ func (p *pairs) understood(in *dataset.DenseInput) dataset.Understood {
 	if len(p.parts) > 1 {
 		u.HeldOut = p.parts[1].x.shape[0]
 	}
+	u.Notes = p.labels.numericNotes(in.LabelClasses)
 	if s := x.shape; len(s) == mostRank && p.Layout == "" && isChannels(s[3]) && !isChannels(s[1]) {
 		u.Notes = append(u.Notes,
 			fmt.Sprintf("images are read as %d channels of %dx%d pixels; if they are %dx%d pixels of %d "+

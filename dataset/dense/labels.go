@@ -163,3 +163,14 @@ func (l *labels) numeric(insists bool) string {
 	}
 	return dataset.NumericTarget(l.counts())
 }
+
+// numericNotes says that many numbers are taken for classes, unless a person said that they are.
+func (l *labels) numericNotes(insists bool) []string {
+	if insists {
+		return nil
+	}
+	if note := dataset.NumericClasses(l.counts()); note != "" {
+		return []string{note}
+	}
+	return nil
+}

@@ -33,8 +33,13 @@ func TestATableOfPricesIsNoTableOfClasses(t *testing.T) {
 			t.Errorf("seed %d: insisted: %d classes, %v", seed, in.Classes, err)
 		}
 		table.LabelClasses, table.Label = false, "kind"
-		if in, err := table.Input("houses"); err != nil || in.Classes != 200 {
-			t.Errorf("seed %d: ids of classes: %d, %v", seed, in.Classes, err)
+		if in, err := table.Input("houses"); err != nil || in.Classes != 200 ||
+			len(in.Understood.Notes) != 1 || !strings.HasPrefix(in.Understood.Notes[0], "200 numbers are taken for classes; ") {
+			t.Errorf("seed %d: ids of classes: %d, %v: %q", seed, in.Classes, err, in.Understood.Notes)
+		}
+		table.LabelClasses = true
+		if in, err := table.Input("houses"); err != nil || len(in.Understood.Notes) > 0 {
+			t.Errorf("seed %d: insisted: %v: %q", seed, err, in.Understood.Notes)
 		}
 	}
 }

@@ -58,6 +58,7 @@ func (t *table) understood() dataset.Understood {
 			fmt.Sprintf("held-out rows have %d texts that no row to learn from has; they are kept as missing",
 				t.unknown))
 	}
+	u.Notes = append(u.Notes, t.labels.numericNotes(t.LabelClasses)...)
 	u.Notes = append(u.Notes, t.almostNumbers()...)
 	if t.Shape == nil && t.pixels() {
 		u.Notes = append(u.Notes,

@@ -118,7 +118,7 @@ func TestAJobThatFallsBehindIsStopped(t *testing.T) {
 	b.see(0, round(0, 0.4))
 	b.see(1, round(0, 0.6))
 	b.see(0, round(1, 0.9)) // it was under way
-	if len(canceled) != 1 || !strings.HasPrefix(canceled[0], "0: it fell behind: after 1 epoch 1 of 2 jobs go on") {
+	if len(canceled) != 1 || !strings.HasPrefix(canceled[0], "0: it fell behind: 1 of 2 jobs were better after 1 epoch") {
 		t.Fatalf("%v", canceled)
 	}
 	stopped := finished(disdel.StatusCanceled)

@@ -7,10 +7,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Halving stops jobs that fall behind, by successive halving: after From epochs one job in Factor goes on, after Factor
-// times as many epochs one in Factor of these, and so on; at least one always does. Nobody waits for the others: a job
-// trains on until it is sure that it is not among those that go on, which is when as many have been better after the
-// same epochs.
+// Halving stops jobs that fall behind, by successive halving without waiting. After From epochs a batch has a place for
+// one job in Factor, after Factor times as many epochs for one in Factor of these, and so on; at least for one. A job
+// is stopped once as many better jobs as there are places have trained for the same epochs. Jobs do not wait for each
+// other, so a job that ends before the better jobs begin is not stopped: more jobs than places may run to the end.
 type Halving struct {
 	Factor int // at least 2; 0: no job is stopped early
 	From   int // epochs; 0: 1
@@ -91,8 +91,8 @@ func (c *contest) behind(rung, at int) (stop []beaten) {
 			continue
 		}
 		c.out[job], c.stopped[job] = true, rung
-		stop = append(stop, beaten{job, fmt.Sprintf("it fell behind: after %s %d of %d jobs go on, and as many were better",
-			counted(at, "epoch"), on, c.jobs)})
+		stop = append(stop, beaten{job, fmt.Sprintf("it fell behind: %d of %d jobs were better after %s",
+			on, c.jobs, counted(at, "epoch"))})
 	}
 	return stop
 }

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -150,6 +151,47 @@ func TestAPlaceIsTakenOnce(t *testing.T) {
 				}
 			}
 			running = slices.DeleteFunc(running, func(j int) bool { return c.out[j] || trained[j] == epochs })
+		}
+	}
+}
+
+// Jobs do not wait: of jobs that run one after another, the next one always better, all run to the end. In any drawn
+// order the text of a stopped job is true: it names no more better jobs than have trained for as long.
+func TestTheTextOfAStoppedJobIsTrue(t *testing.T) {
+	rising := newContest(Halving{Factor: 3}, ByAccuracy, 6)
+	for job := range 6 {
+		for epoch := 1; epoch <= 9; epoch++ {
+			for _, out := range rising.reached(job, 9, at(epoch, float64(job))) {
+				if out.job == job { // the others have ended
+					t.Errorf("job %d is stopped: %s", job, out.why)
+				}
+			}
+		}
+	}
+	for seed := range uint64(300) {
+		lot := rand.New(rand.NewPCG(seed, 3))
+		jobs, factor, epochs := 2+lot.IntN(12), 2+lot.IntN(3), 2+lot.IntN(30)
+		c, quality, trained := newContest(Halving{Factor: factor}, ByAccuracy, jobs), lot.Perm(jobs), make([]int, jobs)
+		for range jobs * epochs {
+			job := lot.IntN(jobs)
+			if c.out[job] || trained[job] == epochs {
+				continue
+			}
+			trained[job]++
+			for _, out := range c.reached(job, epochs, at(trained[job], float64(quality[job]))) {
+				var says, of, after, better int
+				if _, err := fmt.Sscanf(out.why, "it fell behind: %d of %d jobs were better after %d", &says, &of, &after); err != nil {
+					t.Fatal(out.why, err)
+				}
+				for other := range jobs {
+					if quality[other] > quality[out.job] && trained[other] >= after {
+						better++
+					}
+				}
+				if better < says || of != jobs {
+					t.Fatalf("seed %d: %q, and %d were better", seed, out.why, better)
+				}
+			}
 		}
 	}
 }
