@@ -26,13 +26,13 @@ const (
 // place is a home for one failing job, and what is beside it.
 type place struct {
 	failing
-	program      string
-	root         string // of all below
-	home, work   string
-	kept         string // the home as the failure left it
-	submit       []string
-	redis        *exec.Cmd // nil: none runs
-	mounted      bool
+	program    string
+	root       string // of all below
+	home, work string
+	kept       string // the home as the failure left it
+	submit     []string
+	redis      *exec.Cmd // nil: none runs
+	mounted    bool
 }
 
 func newPlace(ctx context.Context, s subject, f failing) (p *place, err error) {
@@ -219,7 +219,9 @@ func (p *place) killRedis() {
 }
 
 // keep copies the home as the failure left it.
-func (p *place) keep(ctx context.Context) error { return copied(p.run(ctx, "cp", "-a", p.home, p.kept)) }
+func (p *place) keep(ctx context.Context) error {
+	return copied(p.run(ctx, "cp", "-a", p.home, p.kept))
+}
 
 // restore gives the home back what keep copied, so that no way learns from the one before.
 func (p *place) restore(ctx context.Context) error {
