@@ -25,6 +25,11 @@ func askMany(t *testing.T, s *Service, m *Trained) {
 	if len(all.Actions) != 2 {
 		t.Errorf("%d actions for two answers' worth of rows", len(all.Actions))
 	}
+	for _, a := range all.Actions {
+		if a.Expected() <= 0 || a.Expected() >= a.Estimate {
+			t.Errorf("%v are expected of an action that %v are given to, its margin included", a.Expected(), a.Estimate)
+		}
+	}
 	some := []int{0, 1, 5_000, 12_799, 12_800, 12_999}
 	var few [][]float32
 	for _, i := range some {

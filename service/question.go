@@ -195,7 +195,8 @@ func (q *question) invoke(ctx context.Context, n, attempt int, plan disdel.Actio
 	}
 	inv := disdel.Invocation{
 		ID: fmt.Sprintf("infer/%d/attempt %d", n, attempt), Task: disdel.TaskInfer, Action: plan.Name, Member: n,
-		Attempt: attempt, Limits: plan.Limits, Estimate: plan.Estimate.Total, Params: params,
+		Attempt: attempt, Limits: plan.Limits, Estimate: plan.Estimate.Total, Likely: plan.Estimate.Likely,
+		Params: params,
 	}
 	id, err := q.executor.Invoke(ctx, inv)
 	if err != nil {

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,170 +15,186 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// failingJobs is how many jobs that fail are drawn.
-const failingJobs = 60
+const (
+	// failingJobs is how many jobs that fail are drawn.
+	failingJobs = 60
+	// drawsOfEach is how many draws one failure may take: a job may pass with what it has.
+	drawsOfEach = 4
+	// adviceTime is the longest that one command may take.
+	adviceTime = 3 * time.Minute
+)
 
-// adviceTime is the longest that one command may take.
-const adviceTime = 3 * time.Minute
-
-// failing is a drawn job with one limit that is too small for it.
-type failing struct {
-	kind string // of the limit
-	file string
-	args []string
+// advised counts what became of the advice. Every failure counts once in failures, and every change or command that was
+// carried out once in tried.
+type advised struct {
+	failures, notNeeded, tried, none, failed int
+	kinds                                    map[string]int // failures by kind
 }
 
-// failingJob draws the job with a number. All learn the handwritten digits.
-func failingJob(seed uint64, number int) failing {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1<<40+uint64(number)))}
-	network := fmt.Sprintf("{layers: [{conv: {filters: %d, kernel: 3, activation: relu}}, "+
-		"{dense: {units: %d, activation: relu}}, {dense: {units: 10, activation: softmax}}]}",
-		g.between(4, 24), g.between(16, 400))
-	if g.IntN(3) == 0 {
-		network = "{name: digits-cnn}"
-	}
-	optimizer := g.pickString("{sgd: {learningRate: 0.01}}", "{sgd: {learningRate: 0.01, momentum: 0.9}}",
-		"{adam: {learningRate: 0.001}}")
-	f := failing{kind: g.kindOf(number), file: fmt.Sprintf(`apiVersion: disdel/v1
-kind: TrainingJob
-metadata: {name: advised-%d}
-model: %s
-data: {source: dataset://digits, split: {train: 0.8, validation: 0.2, seed: 1}}
-training: {epochs: %d, batchSize: %d, optimizer: %s}
-distribution: {workers: %d}
-reliability: {retries: {limit: 1, backoff: {initial: 20ms, max: 100ms}}}
-`, number, network, g.between(4, 12), g.pickInt(8, 16, 32, 64, 128), optimizer, g.between(1, 3))}
-	f.args = g.tooLittle(f.kind)
-	return f
-}
-
-func (g *generator) kindOf(number int) string {
-	return []string{"timeout", "deadline", "memory", "pool", "budget"}[number%5]
-}
-
-// tooLittle are the options that leave a job too little of one thing.
-func (g *generator) tooLittle(kind string) []string {
-	set := func(format string, value int) []string { return []string{"--set", fmt.Sprintf(format, value)} }
-	switch kind {
-	case "timeout":
-		return set("resources.timeout=%dms", g.between(100, 400))
-	case "deadline":
-		return set("reliability.deadline=%dms", g.between(200, 1200))
-	case "memory": // a network whose weights alone need more than the platform's least limit
-		return append(set("model={layers: [{dense: {units: %d, activation: relu}}, "+
-			"{dense: {units: 10, activation: softmax}}]}", g.between(120_000, 250_000)), "--set", "resources.memory=128MB",
-			"--set", "training.epochs=1")
-	case "pool":
-		return []string{"--pool-memory", fmt.Sprintf("%dMB", g.between(128, 380))}
-	default:
-		return set("resources.maxCost=0.%03dGB-s", g.between(20, 200))
-	}
-}
-
-// advised counts what became of the advice.
-type advised struct{ tried, none, failed, passed int }
-
-// advicePart has drawn jobs fail in the built program and carries out what their reports advise. -only is how many;
-// "" is all.
-func advicePart(ctx context.Context, s subject) (err error) {
-	home, err := os.MkdirTemp("", "disdel-advice-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
+// advicePart has drawn jobs fail in the built program and carries out everything that their errors and reports advise.
+// -only is how many failures; "" is failingJobs.
+func advicePart(ctx context.Context, s subject) error {
 	jobs := failingJobs
 	if s.only != "" {
 		if _, err := fmt.Sscan(s.only, &jobs); err != nil {
 			return fmt.Errorf("-only: the part advice takes a number of jobs: %w", err)
 		}
 	}
-	if out, err := command(ctx, s, home, s.program, "dataset", "add", "digits"); err != nil {
-		return fmt.Errorf("dataset add: %w\n%s", err, out)
-	}
-	var count advised
-	for i := range jobs {
-		if err := count.carryOut(ctx, s, home, failingJob(s.seed, i)); err != nil {
+	count := advised{kinds: map[string]int{}}
+	for number := 0; count.failures < jobs; number++ {
+		if number == drawsOfEach*jobs {
+			return fmt.Errorf("%d of %d drawn jobs failed, and %d were to", count.failures, number, jobs)
+		}
+		if err := count.carryOut(ctx, s, failingJob(s.seed, number)); err != nil {
 			return err
 		}
 	}
-	for _, f := range []struct {
-		name  string
-		value int
-	}{
-		{"advice_tried", count.tried},
-		{"advice_none", count.none},
-		{"advice_failed", count.failed},
-		{"advice_not_needed", count.passed},
-	} {
-		figure(f.name, float64(f.value), "count")
+	count.print()
+	return nil
+}
+
+func (c *advised) print() {
+	for _, kind := range failureKinds {
+		figure("advice_failures_"+kind, float64(c.kinds[kind]), "count")
+	}
+	figure("advice_failures", float64(c.failures), "count")
+	figure("advice_not_needed", float64(c.notNeeded), "count")
+	figure("advice_none", float64(c.none), "count")
+	figure("advice_tried", float64(c.tried), "count")
+	figure("advice_failed", float64(c.failed), "count")
+}
+
+// carryOut runs a job in a home of its own and, where it fails, everything that is advised, each time in the home as the
+// failure left it.
+func (c *advised) carryOut(ctx context.Context, s subject, f failing) (err error) {
+	place, err := newPlace(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, place.close()) }()
+	if err := place.prepare(ctx); err != nil {
+		return err
+	}
+	done, err := place.failingRun(ctx)
+	if err != nil {
+		return err
+	}
+	if done.err == nil {
+		c.notNeeded++
+		fmt.Fprintf(os.Stderr, "%s %q: passed\n", f.kind, f.args)
+		return nil
+	}
+	c.failures++
+	c.kinds[f.kind]++
+	told, err := place.advice(ctx, done)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", f.kind, f.args, err)
+	}
+	if len(told.ways) == 0 {
+		c.none++
+		if problem := told.unhelpful(); problem != "" {
+			c.failed++
+			fmt.Fprintf(os.Stderr, "%s %q: %s: %q\n", f.kind, f.args, problem, told.text)
+		}
+		return nil
+	}
+	if err := place.keep(ctx); err != nil {
+		return err
+	}
+	for _, way := range told.ways {
+		if err := place.restore(ctx); err != nil {
+			return err
+		}
+		c.tried++
+		again := place.run(ctx, "sh", "-ec", strings.Join(way, "\n"))
+		if again.err != nil {
+			c.failed++
+			fmt.Fprintf(os.Stderr, "%s %q\n%s%s: %s\nfailed again: %v\n%s\n", f.kind, f.args, f.file, told.text,
+				strings.Join(way, "\n"), again.err, again.stderr)
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s: passed: %s\n", f.kind, strings.Join(way, "; "))
 	}
 	return nil
 }
 
-// carryOut runs a job that fails, and then the first command of its report. A job that was refused has no record: its
-// hint is the advice.
-func (c *advised) carryOut(ctx context.Context, s subject, home string, f failing) error {
-	path := filepath.Join(home, "job.yaml")
-	if err := os.WriteFile(path, []byte(f.file), 0o600); err != nil {
-		return err
+// counsel is what is advised after a failure.
+type counsel struct {
+	ways [][]string // lines for a shell, each way alone is enough
+	text string     // why
+}
+
+// unhelpful says what is wrong with a counsel that offers nothing: its text has to say that nothing would help, or what
+// has to change that is no field of the job. "" is nothing.
+func (c counsel) unhelpful() string {
+	if strings.Contains(c.text, "--set") {
+		return "the text names a change that is not offered as one"
 	}
-	out, err := command(ctx, s, home, append([]string{s.program, "submit", path, "-o", "json"}, f.args...)...)
+	for _, words := range []string{"no field", "no limit", "no batch", "smaller network", "no change"} {
+		if strings.Contains(c.text, words) {
+			return ""
+		}
+	}
+	return "nothing is advised, and the text does not say that nothing would help"
+}
+
+// advice is what the report of the failed job says, or the error of one that was refused before it had a record.
+func (p *place) advice(ctx context.Context, failed outcome) (counsel, error) {
 	var record disdel.Record
-	known := json.Unmarshal(firstJSON(out), &record) == nil && record.ID != ""
-	switch {
-	case err == nil:
-		c.passed++
-		return nil
-	case !known:
-		return c.refused(ctx, s, home, f, out)
+	if json.Unmarshal(failed.stdout, &record) == nil && record.ID != "" {
+		return p.reported(ctx, record.ID)
 	}
-	lines, why, err := adviceOf(ctx, s, home, record.ID)
-	if err != nil {
-		return err
-	}
-	if len(lines) == 0 {
-		c.none++
-		fmt.Fprintf(os.Stderr, "%s %q: no command: %s\n", f.kind, f.args, why)
-		return nil
-	}
-	c.tried++
-	out, err = command(ctx, s, home, "sh", "-ec", strings.Join(lines, "\n"))
-	if err != nil {
-		c.failed++
-		fmt.Fprintf(os.Stderr, "%s %q: %s\nfailed again: %v\n%s\n", f.kind, f.args, strings.Join(lines, "\n"), err, out)
-		return nil
-	}
-	fmt.Fprintf(os.Stderr, "%s %q: passed: %s\n", f.kind, f.args, why)
-	return nil
+	return p.refused(failed)
 }
 
-// refused is for a job that was refused before it ran: the hint of its error is the advice.
-func (c *advised) refused(ctx context.Context, s subject, home string, f failing, out []byte) error {
-	var failure struct {
-		Hint string `json:"hint"`
-	}
-	if err := json.Unmarshal(firstJSON(out), &failure); err != nil {
-		return fmt.Errorf("%s %q: %w\n%s", f.kind, f.args, err, out)
-	}
-	value, found := strings.CutPrefix(failure.Hint, "--set ")
-	if !found {
-		c.none++
-		fmt.Fprintf(os.Stderr, "%s %q: refused: %s\n", f.kind, f.args, failure.Hint)
-		return nil
-	}
-	c.tried++
-	value = strings.TrimSuffix(strings.Fields(value)[0], ",")
-	args := append([]string{s.program, "submit", filepath.Join(home, "job.yaml"), "-o", "json"}, f.args...)
-	if out, err := command(ctx, s, home, append(args, "--set", value)...); err != nil {
-		c.failed++
-		fmt.Fprintf(os.Stderr, "%s %q: %s\nfailed again: %v\n%s\n", f.kind, f.args, value, err, out)
-	}
-	return nil
+// refusal is the last line that a command with -o json writes to standard error.
+type refusal struct {
+	Hint    string     `json:"hint"`
+	Changes [][]string `json:"changes"`
 }
 
-// adviceOf is the first command that the report of a job offers, none if it offers none, and why.
-func adviceOf(ctx context.Context, s subject, home string, id disdel.JobID) (lines []string, why string, err error) {
-	out, err := command(ctx, s, home, s.program, "report", string(id), "-o", "json")
+func readRefusal(stderr []byte) (refusal, error) {
+	lines := bytes.Split(bytes.TrimSpace(stderr), []byte("\n"))
+	var out refusal
+	if err := json.Unmarshal(lines[len(lines)-1], &out); err != nil {
+		return out, fmt.Errorf("the last line of stderr is no error: %w\n%s", err, stderr)
+	}
+	return out, nil
+}
+
+// refused is for a job that was refused before it ran: each of the error's changes is a way.
+func (p *place) refused(failed outcome) (counsel, error) {
+	r, err := readRefusal(failed.stderr)
+	out := counsel{text: r.Hint}
+	for _, change := range r.Changes {
+		words := append([]string{}, p.submit...)
+		for _, set := range change {
+			words = append(words, "--set", set)
+		}
+		out.ways = append(out.ways, []string{quoted(words)})
+	}
+	return out, err
+}
+
+// quoted is words as a shell reads them.
+func quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(out, " ")
+}
+
+// reported is all that the report of a job advises.
+func (p *place) reported(ctx context.Context, id disdel.JobID) (counsel, error) {
+	ran := p.run(ctx, p.program, "report", string(id), "-o", "json")
+	if ran.err != nil {
+		return counsel{}, fmt.Errorf("report of %s: %w\n%s", id, ran.err, ran.stderr)
+	}
+	return readReport(ran.stdout)
+}
+
+func readReport(stdout []byte) (out counsel, err error) {
 	var report struct {
 		Advice struct {
 			Why      string `json:"why"`
@@ -187,35 +203,37 @@ func adviceOf(ctx context.Context, s subject, home string, id disdel.JobID) (lin
 			} `json:"commands"`
 		} `json:"advice"`
 	}
-	if err == nil {
-		err = json.Unmarshal(firstJSON(out), &report)
+	if err := json.Unmarshal(stdout, &report); err != nil {
+		return out, fmt.Errorf("report: %w\n%s", err, stdout)
 	}
-	if err != nil {
-		return nil, "", fmt.Errorf("report of %s: %w\n%s", id, err, out)
+	out.text = report.Advice.Why
+	for _, c := range report.Advice.Commands {
+		out.ways = append(out.ways, c.Lines)
 	}
-	if len(report.Advice.Commands) > 0 {
-		lines = report.Advice.Commands[0].Lines
-	}
-	return lines, report.Advice.Why, nil
+	return out, nil
 }
 
-// firstJSON is output from where its document begins.
-func firstJSON(out []byte) []byte {
-	if i := strings.IndexByte(string(out), '{'); i >= 0 {
-		var one json.RawMessage
-		if json.NewDecoder(strings.NewReader(string(out[i:]))).Decode(&one) == nil {
-			return one
-		}
-	}
-	return nil
+// outcome is what a command printed, and how it ended.
+type outcome struct {
+	stdout, stderr []byte
+	err            error
 }
 
-// command runs a command with the home and the built program first in the path, and gives all that it prints.
-func command(ctx context.Context, s subject, home string, args ...string) ([]byte, error) {
+// command is one with the place's home and the built program first in the path.
+func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = p.work
+	cmd.Env = append(os.Environ(), "DISDEL_HOME="+p.home, "PATH="+filepath.Dir(p.program)+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+// run runs a command to its end.
+func (p *place) run(ctx context.Context, args ...string) outcome {
 	ctx, end := context.WithTimeout(ctx, adviceTime)
 	defer end()
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir = home
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+home, "PATH="+filepath.Dir(s.program)+":"+os.Getenv("PATH"))
-	return cmd.CombinedOutput()
+	var stdout, stderr bytes.Buffer
+	cmd := p.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	return outcome{stdout.Bytes(), stderr.Bytes(), err}
 }
