@@ -152,6 +152,6 @@ bench-daily: deps build ## figures of daily use: pages, their readers, tables, p
 	bin/bench-daily $(if $(PARTS),-parts $(PARTS)) $(if $(CSV_MB),-csv-mb $(CSV_MB))
 
 .PHONY: bench-tenants
-bench-tenants: ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=small,batches: those alone)
+bench-tenants: build ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=small,batches: those alone)
 	$(BUILD) -o bin/bench-tenants ./bench/tenants
 	bin/bench-tenants $(if $(PARTS),-parts $(PARTS))

@@ -1,191 +1,257 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"image"
-	"image/png"
+	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
-	"slices"
+	"os/exec"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/sparse"
 	"github.com/disdel/disdel/service"
 )
 
-// attackFor bounds the attacks in time, and attackers their number at once.
+// attackFor bounds the attacks of one token in time, attackers the requests that run at once, idleConns the streams
+// and the unfinished uploads that are held open beside them, and largeRecords the records of the largest origin.
 const (
-	attackFor = 30 * time.Second
-	attackers = 24
+	attackFor    = 40 * time.Second
+	attackers    = 24
+	idleConns    = 300
+	largeRecords = 200
 )
 
-// attacks has one tenant send the largest requests that a server might take, many at once, to a server of its own
-// process on this machine, while another tenant submits and lists jobs: the server's peak memory, and what the other
-// tenant waits.
-func attacks(ctx context.Context) error {
-	home, err := os.MkdirTemp("", "disdel-attacks-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(home)
-	tokens, err := users(ctx, home)
-	if err != nil {
-		return err
-	}
-	if err := trainedModel(ctx, home); err != nil {
-		return err
-	}
-	s, err := startServer(home)
-	if err != nil {
-		return err
-	}
-	defer s.kill()
-	limited, stop := context.WithTimeout(ctx, attackFor)
-	defer stop()
-	var sent, most atomic.Int64
-	var done sync.WaitGroup
-	done.Go(func() {
-		for limited.Err() == nil {
-			if n, ok := process.Resident(s.cmd.Process.Pid); ok {
-				most.Store(max(most.Load(), n))
-			}
-			time.Sleep(50 * time.Millisecond)
+// attacks has one tenant attack a built server with a token of the role submit, and then another server with a token
+// of the role admin, while another tenant lists, checks and submits.
+func attacks(ctx context.Context, program string) error {
+	var most attackResult
+	for _, role := range []service.Role{service.RoleSubmit, service.RoleAdmin} {
+		found, err := attackAs(ctx, program, role)
+		if err != nil {
+			return err
 		}
-	})
-	all := attackRequests()
-	for i := range attackers {
-		done.Go(func() {
-			for n := i; limited.Err() == nil; n++ {
-				a := all[n%len(all)]
-				send(limited, s.url, tokens[0], a.method, a.path, a.body)
-				sent.Add(1)
-			}
-		})
+		figure("one_tenant_rss_mb_"+string(role), float64(found.peak)/(1<<20), "MB")
+		most.peak = max(most.peak, found.peak)
+		most.sent += found.sent
+		most.failed += found.failed
+		most.took = append(most.took, found.took...)
 	}
-	var took []time.Duration
-	failed := 0
-	request := func(method, path string, body []byte) {
-		began := time.Now()
-		if ok := send(limited, s.url, tokens[1], method, path, body); ok {
-			took = append(took, time.Since(began))
-		} else if limited.Err() == nil { // who gets no answer waits for as long as he is measured
-			took, failed = append(took, attackFor), failed+1
-		}
-	}
-	for limited.Err() == nil { // one request at a time, as somebody at a terminal
-		request("GET", "/api/v1/jobs", nil)
-		request("POST", "/api/v1/checks", submissionOf(tiny, nil))
-		request("POST", "/api/v1/jobs", submissionOf(tiny, nil))
-		time.Sleep(20 * time.Millisecond)
-	}
-	done.Wait()
-	figure("attack_requests", float64(sent.Load()), "requests of one token, 24 at once, in 30 s")
-	figure("one_tenant_rss_mb", float64(most.Load())/(1<<20), "MB")
-	figure("other_tenant_requests", float64(len(took)), "requests of another tenant meanwhile")
-	figure("other_tenant_failed", float64(failed), "of these requests, counted as 30 s each")
-	figure("other_tenant_p99_ms", percentile(took, 0.99), "ms")
+	figure("attack_requests", float64(most.sent), "requests of two tokens, 24 at once, 40 s each")
+	figure("one_tenant_rss_mb", float64(most.peak)/(1<<20), "MB")
+	figure("other_tenant_requests", float64(len(most.took)), "requests of another tenant meanwhile")
+	figure("other_tenant_failed", float64(most.failed), "of these requests, counted as 40 s each")
+	figure("other_tenant_p99_ms", percentile(most.took, 0.99), "ms")
 	return nil
 }
 
-// trainedModel has the attacker's tenant train a model to ask.
-func trainedModel(ctx context.Context, home string) error {
+// attackResult is what the attacks of one token came to.
+type attackResult struct {
+	peak         int64 // bytes of the server's process
+	sent, failed int
+	took         []time.Duration // of the other tenant's requests
+}
+
+// attackAs attacks a server with a token of a role.
+func attackAs(ctx context.Context, program string, role service.Role) (found attackResult, err error) {
+	home, err := os.MkdirTemp("", "disdel-attacks-")
+	if err != nil {
+		return found, err
+	}
+	defer os.RemoveAll(home)
+	tokens, err := attackHome(ctx, home, role)
+	if err != nil {
+		return found, err
+	}
+	s, err := startProgram(program, home)
+	if err != nil {
+		return found, err
+	}
+	defer s.stop()
+	if err := fillHistory(ctx, home, s.url, tokens[0]); err != nil {
+		return found, err
+	}
+	if filled, err := peakMemory(s.cmd.Process.Pid); err == nil {
+		fmt.Fprintf(os.Stderr, "bench: before the attacks the server has had %d MB\n", filled>>20)
+	}
+	limited, stop := context.WithTimeout(ctx, attackFor)
+	defer stop()
+	var done sync.WaitGroup
+	a := &attacker{url: s.url, token: tokens[0], answers: map[string]map[int]int{}}
+	a.start(limited, &done, role)
+	found.took, found.failed = victim(limited, s.url, tokens[1])
+	done.Wait()
+	found.sent = a.report(role)
+	found.peak, err = peakMemory(s.cmd.Process.Pid)
+	return found, err
+}
+
+// victim lists, checks and submits as somebody at a terminal: one request at a time. A request that fails counts as
+// long as the attack.
+func victim(ctx context.Context, url, token string) (took []time.Duration, failed int) {
+	for ctx.Err() == nil {
+		for _, r := range []attack{
+			{name: "list", method: "GET", path: "/api/v1/jobs"},
+			{name: "check", method: "POST", path: "/api/v1/checks", body: submissionOf(tiny, nil)},
+			{name: "submit", method: "POST", path: "/api/v1/jobs", body: submissionOf(tiny, nil)},
+		} {
+			began := time.Now()
+			status := send(ctx, url, token, r)
+			switch {
+			case status >= 200 && status < 300:
+				took = append(took, time.Since(began))
+			case ctx.Err() == nil:
+				fmt.Fprintf(os.Stderr, "bench: the other tenant's %s was answered with %d\n", r.name, status)
+				took, failed = append(took, attackFor), failed+1
+			case time.Since(began) > attackFor/2: // no answer until the end is no answer
+				took, failed = append(took, attackFor), failed+1
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return took, failed
+}
+
+// attackHome makes a home with two tenants, the attacker and the other one, and a dense and a sparse model of the
+// attacker's.
+func attackHome(ctx context.Context, home string, role service.Role) (tokens []string, err error) {
+	s, err := service.Open(ctx, service.Config{Home: home})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for _, name := range []string{"attacker", "other"} {
+		token, err := s.CreateTenant(ctx, name, role, nil)
+		if err == nil {
+			err = s.Tenant(name).AddDigits(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, token)
+	}
+	own := s.Tenant("attacker")
+	store, err := own.Datasets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := sparse.Libsvm{Source: dataset.TextSource("rows", strings.Repeat("1 1:0.5 3:2\n0 2:1\n", 50))}.Input("clicks")
+	if err == nil {
+		_, err = store.AddSparse(ctx, rows, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range []string{tiny, clicks} {
+		parsed, err := jobfile.Parse("job.yaml", []byte(file), nil)
+		if err != nil {
+			return nil, err
+		}
+		run, err := own.Submit(ctx, service.Request{Job: parsed.Job, Source: service.Source{Name: "job.yaml"}})
+		if err == nil {
+			_, err = run.Wait(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return tokens, nil
+}
+
+// clicks is a job that trains a sparse model.
+const clicks = `apiVersion: disdel/v1
+kind: TrainingJob
+metadata: {name: clicks}
+model: {name: logistic}
+data: {source: dataset://clicks, split: {train: 0.9}}
+training: {epochs: 1, batchSize: 10, optimizer: {adam: {learningRate: 0.01}}}
+distribution: {workers: 1}
+output: {model: clicks, keep: 1000}
+`
+
+// fillHistory submits a job with the largest origin that is taken, cancels it, and stores copies of its record, as many
+// such submissions would.
+func fillHistory(ctx context.Context, home, url, token string) error {
+	c := attack{name: "fill", method: "POST", path: "/api/v1/jobs", body: submissionOf(deep(), map[string]any{
+		"origin": map[string]any{"command": "submit", "sets": largestSets()},
+	})}
+	status, body := answer(ctx, url, token, c)
+	var rec disdel.Record
+	if err := json.Unmarshal(body, &rec); err != nil || status != http.StatusCreated {
+		return fmt.Errorf("the largest origin was answered with %d %.200s: %w", status, body, err)
+	}
+	send(ctx, url, token, attack{method: "POST", path: "/api/v1/jobs/" + string(rec.ID) + "/cancel", body: []byte("{}")})
+	wait := attack{method: "GET", path: "/api/v1/jobs/" + string(rec.ID) + "/wait?timeout=1m"}
+	if status, body = answer(ctx, url, token, wait); status != http.StatusOK {
+		return fmt.Errorf("the wait for the largest record was answered with %d %.200s", status, body)
+	}
+	if err := json.Unmarshal(body, &rec); err != nil {
+		return err
+	}
 	s, err := service.Open(ctx, service.Config{Home: home})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	own := s.Tenant("t0")
-	req, err := tinyRequest()
+	h, err := s.Tenant("attacker").History(ctx)
 	if err != nil {
 		return err
 	}
-	run, err := own.Submit(ctx, req)
+	first := string(rec.ID)
+	for i := range largeRecords {
+		rec.ID = disdel.JobID(fmt.Sprintf("%s%05d", first[:len(first)-5], i))
+		if err := h.Save(ctx, &rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startProgram starts the built disdel as a server of a home.
+func startProgram(program, home string) (*server, error) {
+	cmd := exec.Command(program, "--home", home, "--pool-memory", "2GB", "serve", "--listen", "127.0.0.1:0", "-o", "json")
+	out, err := cmd.StdoutPipe()
 	if err == nil {
-		_, err = run.Wait(ctx)
+		err = cmd.Start()
 	}
-	return err
-}
-
-// attack is a request of an attacker.
-type attack struct {
-	method, path string
-	body         []byte
-}
-
-// attackRequests are large requests of every kind that a token of the role submit may make.
-func attackRequests() []attack {
-	large := strings.Repeat("x", 7<<20)
-	deep := strings.Replace(tiny, "{flatten: {}}, ", "{flatten: {}}, "+strings.Repeat("{dense: {units: 10}}, ", 900), 1)
-	numbers := make([]int, 100)
-	for i := range numbers {
-		numbers[i] = i + 1
-	}
-	infer := "/api/v1/models/tiny/infer?name="
-	return []attack{
-		{"POST", infer + "x.csv", bytes.Repeat([]byte("1,"), 4_000_000)},
-		{"POST", infer + "x.json", append(append([]byte("["), bytes.Repeat([]byte("1,"), 3_900_000)...), '1', ']')},
-		{"GET", "/api/v1/jobs?limit=1000", nil},
-		{"POST", "/api/v1/jobs", submissionOf(tiny, map[string]any{"origin": map[string]any{"sets": []string{large}}})},
-		{"POST", "/api/v1/estimates", submissionOf(deep, map[string]any{"questions": map[string]any{
-			"grid": map[string]any{"workers": numbers[:10], "batchSizes": numbers},
-		}})},
-		{"POST", "/api/v1/checks", submissionOf(strings.Repeat("a: [", 200_000), nil)},
-		{"POST", "/api/v1/checks", submissionOf(tiny, map[string]any{"sets": strings.Split(large[:100_000], "")})},
-		{"POST", "/api/v1/jobs", submissionOf(deep, map[string]any{"priority": 1_000_000})},
-		{"PUT", "/api/v1/weights/sha256:" + strings.Repeat("0", 64), []byte(large)},
-		{"POST", "/api/v1/jobs", submissionOf(tiny, map[string]any{"origin": map[string]any{"sets": largestSets()}})},
-		{"GET", "/api/v1/jobs/@last/events", nil},
-		{"GET", "/api/v1/jobs/@last/wait?timeout=10s", nil},
-		{"POST", infer + "x.png", largestPicture()},
-		{"POST", infer + "x.json", append([]byte(`{"rows":[`), bytes.Repeat([]byte("{},"), 2_500_000)...)},
-		{"GET", "/api/v1/datasets/digits/sample?" + strings.Repeat("row=1&", 1000), nil},
-	}
-}
-
-// largestSets is the largest origin that a record may have.
-func largestSets() []string {
-	return slices.Repeat([]string{strings.Repeat("y", 4000)}, 16)
-}
-
-// largestPicture is a small file of 2^24 pixels of 8 bytes each.
-func largestPicture() []byte {
-	var out bytes.Buffer
-	if err := png.Encode(&out, image.NewNRGBA64(image.Rect(0, 0, 1<<12, 1<<12))); err != nil {
-		panic(err) // of memory that is written to
-	}
-	return out.Bytes()
-}
-
-// submissionOf is a submission of a job file with other fields beside it.
-func submissionOf(file string, more map[string]any) []byte {
-	doc := map[string]any{"file": file}
-	maps.Copy(doc, more)
-	text, err := json.Marshal(doc)
 	if err != nil {
-		panic(err) // of strings and numbers
+		return nil, err
 	}
-	return text
+	s := &server{cmd: cmd}
+	var said struct{ URL string }
+	if err := json.NewDecoder(out).Decode(&said); err != nil {
+		s.kill()
+		return nil, fmt.Errorf("the server said nothing: %w", err)
+	}
+	go io.Copy(io.Discard, out) //nolint:errcheck // nothing more is expected
+	s.url = said.URL
+	return s, nil
 }
 
-// send makes a request, and tells whether it was answered with a success.
-func send(ctx context.Context, url, token, method, path string, body []byte) bool {
-	r, err := http.NewRequestWithContext(ctx, method, url+path, bytes.NewReader(body))
+// stop ends a server and its containers.
+func (s *server) stop() {
+	s.cmd.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
+	killed := time.AfterFunc(20*time.Second, func() { s.cmd.Process.Kill() })
+	defer killed.Stop()
+	s.cmd.Wait() //nolint:errcheck // it was told to end
+}
+
+// peakMemory is the most memory that a process has had, in bytes.
+func peakMemory(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return false
+		return 0, err
 	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return false
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kb int64
+	if _, err := fmt.Sscan(rest, &kb); err != nil {
+		return 0, fmt.Errorf("read VmHWM: %w", err)
 	}
-	defer res.Body.Close()
-	io.Copy(io.Discard, res.Body) //nolint:errcheck // what matters is its status
-	return res.StatusCode < http.StatusMultipleChoices
+	return kb << 10, nil
 }

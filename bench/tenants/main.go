@@ -41,6 +41,7 @@ func main() {
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
 	submits := flag.Int("served", 1000, "small jobs that are submitted to a server")
 	kills := flag.Int("kills", 50, "times that one of two servers is killed")
+	program := flag.String("program", "bin/disdel", "the built program, which the attacks attack")
 	flag.Parse()
 	debug.SetGCPercent(200) // memory is not what is measured
 	for part := range strings.SplitSeq(*parts, ",") {
@@ -61,7 +62,7 @@ func main() {
 		case "served":
 			err = served(ctx, *submits)
 		case "attacks":
-			err = attacks(ctx)
+			err = attacks(ctx, *program)
 		case "takeover":
 			err = takeover(ctx, *kills)
 		default:
