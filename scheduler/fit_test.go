@@ -205,6 +205,7 @@ func TestPrecisionIsAChange(t *testing.T) {
 	s := newSearch(Lift(wide(t)), boundless)
 	s.in.Platform.MinMemory, s.in.Job.Distribution.Workers = disdel.MB, 4
 	s.in.Job.Training.BatchSize = 1000
+	s.asked = s.in.Job
 	limit := func(s search, batch int) disdel.Bytes {
 		p := s.point(batch, 4)
 		train, _ := p.Plan.Action(disdel.TaskTrain)
@@ -224,7 +225,9 @@ func TestPrecisionIsAChange(t *testing.T) {
 		"gorgonia": func(in *PlanInput) { in.Job.Training.Backend = disdel.BackendGorgonia },
 	} {
 		other := s
-		if change(&other.in); slices.ContainsFunc(other.changes(4), offered) {
+		change(&other.in)
+		other.asked = other.in.Job
+		if slices.ContainsFunc(other.changes(4), offered) {
 			t.Errorf("%s: offered", name)
 		}
 	}
