@@ -62,7 +62,7 @@ func serveCommand(u *ui) *cli.Command {
 				return err
 			}
 			defer l.Close()
-			limitHeap()
+			limitGarbage()
 			return withService(c, u, wholeJob|takingOver, func(ctx context.Context, s *service.Service) error {
 				dir, err := home(c)
 				if err != nil {
@@ -87,14 +87,15 @@ func serveCommand(u *ui) *cli.Command {
 	}
 }
 
-// serverHeap is how large the server's heap may grow before the runtime collects garbage more often, in bytes. Requests
-// of one tenant hold at most 128 MiB, and without a limit as much garbage lies beside them as they hold.
-const serverHeap = 384 << 20
+// serverGarbage is how much garbage the server's heap may have before the runtime collects it, in percent of what is in
+// use; Go's own default is 100. Requests of one tenant hold at most 128 MiB, and with the default as much garbage lies
+// beside them. A fixed limit of the heap would not do: the embedded store keeps weights of any size in it.
+const serverGarbage = 50
 
-// limitHeap sets the soft limit of the server's heap, unless GOMEMLIMIT already sets one. Actions run in processes of
+// limitGarbage has the runtime collect garbage earlier, unless GOGC or GOMEMLIMIT says how. Actions run in processes of
 // their own.
-func limitHeap() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(serverHeap)
+func limitGarbage() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(serverGarbage)
 	}
 }
