@@ -70,3 +70,25 @@ func TestNumbersToPredictAreTold(t *testing.T) {
 		}
 	}
 }
+
+// A program that adds a data set by Add numbers its classes: as few rows as there may be of each, they are no numbers to
+// predict.
+func TestClassesOfAProgramAreClasses(t *testing.T) {
+	ctx := t.Context()
+	store, err := OpenStore(ctx, "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	samples := Samples{Shape: []int{1, 1, 1}, U8: make([]byte, 106), Labels: make([]int32, 106)}
+	for i := range samples.Labels {
+		samples.Labels[i] = int32(i % 100)
+	}
+	if _, err := store.Add(ctx, Input{Name: "drawn", Classes: 100, Scale: 1, Train: samples}, false); err != nil {
+		t.Fatal(err)
+	}
+	m, err := store.Manifest(ctx, "drawn")
+	if why := m.NumericTarget(); err != nil || why != "" {
+		t.Errorf("%q, %v", why, err)
+	}
+}

@@ -86,6 +86,10 @@ func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, er
 			Msg: fmt.Sprintf("%d classes and %d names of them", m.Classes, len(m.ClassNames)),
 		}
 	}
+	m.Train.Rows = in.Train.Len()
+	if len(m.ClassNames) == 0 { // the program that calls Add numbers classes: they are no values to predict
+		m.LabelClasses = m.NumericTarget() != "" || m.NumericClasses() != ""
+	}
 	write := []struct {
 		part *Part
 		name string
