@@ -200,7 +200,8 @@ var checks = []check{
 		tests: []named{{"platform", "TestARequestsLine"}, {"service/api", "TestEveryChangeLeavesAnAuditLine"}},
 	},
 	{
-		id: "S17", what: "a tenant's flood", note: "the time that another tenant waits is printed", run: floods,
+		id: "S17", what: "a tenant's flood", state: part, run: floods,
+		note: "requests are bounded; the server took 642 MB in a run with a goal of 512 MB, and another tenant waited 4 s",
 		tests: []named{
 			{"service/api", "TestNoTenantPassesItsShare|TestAFullServerHasRoomForItsOperator|TestOnlySoManyAtOnce"},
 			{"service/api", "TestSubmissionsSayABoundedAmount|TestAListHasAPageOfBoundedSize"},
