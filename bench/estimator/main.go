@@ -22,7 +22,7 @@ const defaultSeed = 4
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
-	what := flag.String("parts", "generated,defaults,forecasts,advice",
+	what := flag.String("parts", "generated,defaults,forecasts",
 		"what to measure, of generated, defaults, forecasts, memory, timeouts, headline, advice and calibration (of -records)")
 	seed := flag.Uint64("seed", defaultSeed, "of the jobs of the parts generated, defaults, forecasts and advice")
 	records := flag.String("records", "", "append the records of trials to this file, a line of JSON each")
