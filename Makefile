@@ -82,7 +82,7 @@ bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX an
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-estimator
-bench-estimator: build ## figures of estimates beside measured peaks and durations: 60 jobs drawn from SEED=4 at exact limits and at defaults, and forecasts (PARTS=memory: the zoo; PARTS=advice: 60 failures, half an hour)
+bench-estimator: build ## figures of estimates beside measured peaks and durations: 60 jobs drawn from SEED=4 at exact limits and at defaults, and forecasts (PARTS=memory: the zoo; PARTS=advice: 60 failures)
 	$(BUILD) -o bin/bench-estimator ./bench/estimator
 	bin/bench-estimator $(if $(SEED),-seed $(SEED)) $(if $(PARTS),-parts $(PARTS))
 
