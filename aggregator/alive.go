@@ -2,8 +2,6 @@ package aggregator
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,8 +23,7 @@ func (s *Store) Check(ctx context.Context, job disdel.JobID) error {
 		}
 		e := disdel.AsError(wrap(err, "check store", ""))
 		out := &disdel.Error{Kind: e.Kind, Op: e.Op, Msg: "Redis at " + server.Options().Addr, Hint: e.Hint, Err: err}
-		var refused redis.Error
-		if errors.As(err, &refused) && strings.HasPrefix(refused.Error(), "READONLY") { // it has no other sign
+		if redis.IsReadOnlyError(err) {
 			out.Kind, out.Hint = disdel.Denied, "it is a replica, which takes no writes: name the server that it copies"
 		}
 		return out

@@ -13,11 +13,12 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Over drawn jobs, with rounds, spans, stages, legs, timeouts, durations, failures and workers of all sizes: what is
-// spent is never above the budget, but for what nobody knew before. A job that would cost 80 % of its budget in all
-// never ends for it. A job ends for its budget only if the next step costs more than is left: the step's true cost, if
-// each of its actions is as fast as the fastest one of its slot before. A job that ended goes on with another budget,
-// and may end again. The budget that it proposes passes, where a whole round was seen and the others are like it.
+// The test draws jobs with rounds, stages, legs, timeouts, durations, failures and workers of all sizes. It checks:
+//   - A job spends more than its budget only by the time that an action took beyond its hold.
+//   - A job that costs 80 % of its budget in all does not end for the budget.
+//   - A job ends for its budget only if the next step costs more than is left. The step's true cost takes the fastest
+//     earlier action of each slot.
+//   - A job that ended goes on with the proposed budget. After a whole round like the others, that budget is enough.
 func TestABudgetEndsAJobOnlyWhereItCannotPay(t *testing.T) {
 	ended, passed, resumed, twice, rounds, steps := 0, 0, 0, 0, 0, 0
 	for seed := range uint64(400) {

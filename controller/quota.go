@@ -56,8 +56,8 @@ func (r *run) tellQuota(q QuotaWait) bool {
 	return true
 }
 
-// withinQuota has a forecast of what is left take no less time than the quota allows for what has yet to be invoked. A
-// training that may stop early may still end before.
+// withinQuota raises the durations of a forecast to the time that the minute's quota needs for the invocations that are
+// left. A job that may stop early keeps its low end.
 func (r *run) withinQuota(f *disdel.Forecast) {
 	least := quotaTime(r.c.cfg.Invoker.Quota(r.spec.ID), r.leftToInvoke(), r.c.cfg.Now())
 	d := &f.Duration

@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// An image that dies at start is named as that, with what it printed, whichever way OpenWhisk tells of it; it is tried
-// three times. Where memory may have been the cause, the retries have more of it.
+// The failure of an image that dies at its start says so, with what the image printed, for every way in which OpenWhisk
+// reports it. disdel tries the image three times, with more memory if memory may have been the cause.
 func TestAnImageThatDiesAtStartIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, words string

@@ -102,11 +102,10 @@ func withoutPassed(r *disdel.Record) {
 	r.Omitted += before - len(r.Activations)
 }
 
-// deliverEvery is the time between tries to give the history what it did not take from this process, and
-// deliverOthersEvery between those of a server with what it did not take from other processes of the home.
+// Times between tries to give the history an end that it did not take.
 const (
-	deliverEvery       = 2 * time.Second
-	deliverOthersEvery = time.Minute
+	deliverEvery       = 2 * time.Second // ends of this process
+	deliverOthersEvery = time.Minute     // ends of other processes of the home, which only a server delivers
 )
 
 // undelivered is the ends of jobs that the history did not take from this process. Whoever asks for such a job gets its

@@ -87,9 +87,9 @@ func serveCommand(u *ui) *cli.Command {
 	}
 }
 
-// serverGarbage is how much garbage the server's heap may have before the runtime collects it, in percent of what is in
-// use; Go's own default is 100. Requests of one tenant hold at most 128 MiB, and with the default as much garbage lies
-// beside them. A fixed limit of the heap would not do: the embedded store keeps weights of any size in it.
+// serverGarbage is the server's garbage target as GOGC counts it: 50 lets the heap grow by half of its live memory before
+// the next collection. Go's default of 100 would double what requests hold. The server sets no limit of its heap: the
+// embedded store keeps weights there, and a heap above its limit collects garbage all the time.
 const serverGarbage = 50
 
 // limitGarbage has the runtime collect garbage earlier, unless GOGC or GOMEMLIMIT says how. Actions run in processes of

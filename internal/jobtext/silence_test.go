@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Waiting names the pool as a cause where it may be, and the age of what is known of it.
+// The text about silent actions names a pool that may be too small, and the date when doctor measured it.
 func TestNoSignTellsWhatIsKnownOfThePool(t *testing.T) {
 	wait := controller.Waiting{
 		Invocations: []disdel.Invocation{{Task: disdel.TaskTrain}}, For: 10 * time.Second, Pool: 512 * disdel.MB,

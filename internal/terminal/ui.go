@@ -153,7 +153,7 @@ func (u *UI) complete(all *disdel.Faults) *disdel.Faults {
 // of the place.
 func (u *UI) Show(v any, print func(w io.Writer)) error { return u.show(v, print, u.shown) }
 
-// ShowFile is Show of what is read by programs as it is, such as a job file.
+// ShowFile writes v as Show does, but changes no commands in it: programs read the output, such as a job file.
 func (u *UI) ShowFile(v any, print func(w io.Writer)) error { return u.show(v, print, Clean) }
 
 func (u *UI) show(v any, print func(w io.Writer), shown func(string) string) error {

@@ -60,16 +60,11 @@ const perPool = 80
 func holdsNoMore(t *testing.T, pid int, before held) {
 	t.Helper()
 	after := heldBy(t, pid)
-	within := func() bool {
+	await(t, fmt.Sprintf("a process that holds more than %+v to release it", before), func() bool {
+		after = heldBy(t, pid)
 		return after.files <= before.files+perPool && after.threads <= before.threads+perPool
-	}
-	for end := time.Now().Add(patience); !within() && time.Now().Before(end); after = heldBy(t, pid) {
-		time.Sleep(time.Second)
-	}
+	})
 	t.Logf("%+v before, %+v after", before, after)
-	if !within() {
-		t.Errorf("the process holds more: %+v, before %+v", after, before)
-	}
 	if allowed := before.resident + 64<<20; after.resident > allowed {
 		t.Errorf("the process grew from %d to %d MB", before.resident>>20, after.resident>>20)
 	}
