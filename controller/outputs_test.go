@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,19 +13,7 @@ import (
 // With mse a network needs one output for each class, and the fault says that numbers are not predicted yet. Models of
 // sparse rows have one output for their number, which is no fault.
 func TestMSENeedsOneOutputForEachClass(t *testing.T) {
-	ctx := context.Background()
-	store, err := dataset.OpenStore(ctx, "mem://")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	digits, err := dataset.Digits()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Add(ctx, digits, false); err != nil {
-		t.Fatal(err)
-	}
+	ctx, store := t.Context(), digitsStore(t)
 	if _, err := store.AddSparse(ctx, dataset.SparseInput{
 		Name: "prices", Columns: 2, Classes: 1,
 		Each: func(yield func(dataset.SparseRow) error) error {

@@ -52,21 +52,27 @@ func planInput(t testing.TB) scheduler.PlanInput {
 	return in
 }
 
+// digitsStore is a store that has the digits.
+func digitsStore(t *testing.T) *dataset.Store {
+	t.Helper()
+	store, err := dataset.OpenStore(t.Context(), "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	digits, err := dataset.Digits()
+	if err == nil {
+		_, err = store.Add(t.Context(), digits, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
 // Resolve adds to the file's own faults those that need the network and the data, in file order.
 func TestResolveListsEveryFault(t *testing.T) {
-	ctx := context.Background()
-	store, err := dataset.OpenStore(ctx, "mem://")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	digits, err := dataset.Digits()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Add(ctx, digits, false); err != nil {
-		t.Fatal(err)
-	}
+	ctx, store := t.Context(), digitsStore(t)
 	lines := map[string]int{"model.name": 3, "data.source": 5, "training.batchSize": 9, "data.checksum": 6, "model": 2}
 	locate := func(path string) (int, int) { return lines[path], 1 }
 	job := disdel.Job{}

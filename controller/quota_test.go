@@ -9,39 +9,50 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Who waits for the next minute's quota is told as such, once a minute, and never as an action that gives no sign.
+// quotaWaits runs a job of two workers whose second action is not sent before free. It returns the waits for a quota that
+// were told, and fails where a wait was told as silence of an action.
+func quotaWaits(t *testing.T, s *surroundings, free time.Time, quota func(waiting []string) disdel.Quota) []QuotaWait {
+	t.Helper()
+	const second = "round 0/train/1"
+	s.quota = func(disdel.JobID) disdel.Quota {
+		if time.Now().Before(free) {
+			return quota([]string{second})
+		}
+		return quota(nil)
+	}
+	s.invoke = func(inv disdel.Invocation) error {
+		if inv.ID == second {
+			time.Sleep(time.Until(free)) // of the bubble
+		}
+		return nil
+	}
+	c, told := s.observed()
+	rec, err := c.Run(t.Context(), runSpec(2, 1), disdel.DataInfo{})
+	if err != nil || rec.Status != disdel.StatusSucceeded {
+		t.Fatalf("%v, %v", rec.Status, err)
+	}
+	var waits []QuotaWait
+	for _, n := range told() {
+		if n.Waiting != nil {
+			t.Errorf("an action that was not sent is told as silent: %+v", *n.Waiting)
+		}
+		if n.Quota != nil {
+			waits = append(waits, *n.Quota)
+		}
+	}
+	return waits
+}
+
+// nextMinute is when the minute's quota begins anew.
+func nextMinute() time.Time { return time.Now().Truncate(time.Minute).Add(time.Minute) }
+
+// A wait for the next minute's quota is told as such, once a minute.
 func TestAWaitForTheQuotaIsTold(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
-		begun := time.Now()
-		turns := begun.Truncate(time.Minute).Add(time.Minute)
-		free := turns.Add(time.Minute)
-		s.quota = func(disdel.JobID) disdel.Quota {
-			q := disdel.Quota{PerMinute: 10, Until: time.Now().Truncate(time.Minute).Add(time.Minute)}
-			if time.Now().Before(free) {
-				q.Waiting = []string{"round 0/train/1"}
-			}
-			return q
-		}
-		s.invoke = func(inv disdel.Invocation) error {
-			if inv.ID == "round 0/train/1" {
-				time.Sleep(time.Until(free))
-			}
-			return nil
-		}
-		c, told := s.observed()
-		rec, err := c.Run(t.Context(), runSpec(2, 1), disdel.DataInfo{})
-		if err != nil || rec.Status != disdel.StatusSucceeded {
-			t.Fatalf("%v, %v", rec.Status, err)
-		}
-		var waits []QuotaWait
-		for _, n := range told() {
-			if n.Waiting != nil {
-				t.Errorf("no sign of what was never sent: %+v", *n.Waiting)
-			}
-			if n.Quota != nil {
-				waits = append(waits, *n.Quota)
-			}
-		}
+		turns := nextMinute()
+		waits := quotaWaits(t, s, turns.Add(time.Minute), func(waiting []string) disdel.Quota {
+			return disdel.Quota{PerMinute: 10, Until: nextMinute(), Waiting: waiting}
+		})
 		if len(waits) != 2 || !waits[0].Until.Equal(turns) || len(waits[0].Invocations) != 1 ||
 			waits[0].Invocations[0].Member != 1 || waits[0].PerMinute != 10 {
 			t.Errorf("%+v", waits)
@@ -49,37 +60,13 @@ func TestAWaitForTheQuotaIsTold(t *testing.T) {
 	})
 }
 
-// Who waits until another invocation ends, for the quota of those in flight, is told as such.
+// A wait for the quota of concurrent invocations is told as such.
 func TestAWaitForAPlaceIsTold(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		free := time.Now().Add(45 * time.Second)
-		s.quota = func(disdel.JobID) disdel.Quota {
-			q := disdel.Quota{Concurrent: 1, Until: time.Now().Truncate(time.Minute).Add(time.Minute)}
-			if time.Now().Before(free) {
-				q.Crowded = []string{"round 0/train/1"}
-			}
-			return q
-		}
-		s.invoke = func(inv disdel.Invocation) error {
-			if inv.ID == "round 0/train/1" {
-				time.Sleep(time.Until(free))
-			}
-			return nil
-		}
-		c, told := s.observed()
-		rec, err := c.Run(t.Context(), runSpec(2, 1), disdel.DataInfo{})
-		if err != nil || rec.Status != disdel.StatusSucceeded {
-			t.Fatalf("%v, %v", rec.Status, err)
-		}
-		var waits []QuotaWait
-		for _, n := range told() {
-			if n.Waiting != nil {
-				t.Errorf("no sign of what was never sent: %+v", *n.Waiting)
-			}
-			if n.Quota != nil {
-				waits = append(waits, *n.Quota)
-			}
-		}
+		waits := quotaWaits(t, s, free, func(waiting []string) disdel.Quota {
+			return disdel.Quota{Concurrent: 1, Until: nextMinute(), Crowded: waiting}
+		})
 		if len(waits) != 3 || !waits[0].Crowded || waits[0].Concurrent != 1 || waits[0].For > 11*time.Second ||
 			len(waits[0].Invocations) != 1 || waits[0].Invocations[0].Member != 1 {
 			t.Errorf("%+v", waits)

@@ -188,18 +188,8 @@ func TestAResumeReturnsToWhereTheJobRan(t *testing.T) {
 	_, state := d.up()
 	job := d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 2000", 1))
 	address := "redis://" + redis.Addr() + "/0"
-	cmd, _, errs := d.command("submit", job, "--apihost", state.Address, "--redis", address)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	d.until("a job", func() bool { return len(d.checkpoints()) > 1 })
-	d.until("a checkpoint in its record", func() bool { return d.record().Checkpoint != nil })
-	cmd.Process.Kill()
-	cmd.Wait()
+	d.killedAfterACheckpoint("submit", job, "--apihost", state.Address, "--redis", address)
 	before := d.record()
-	if before.Checkpoint == nil {
-		t.Fatalf("no checkpoint\n%s", errs)
-	}
 	for _, c := range []struct {
 		args []string
 		want []string
@@ -233,6 +223,22 @@ func TestAResumeReturnsToWhereTheJobRan(t *testing.T) {
 	}
 }
 
+// killedAfterACheckpoint runs a command that trains a job, and kills it once the job's record has a checkpoint.
+func (d *tool) killedAfterACheckpoint(args ...string) {
+	d.t.Helper()
+	cmd, _, errs := d.command(args...)
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.until("two checkpoints", func() bool { return len(d.checkpoints()) > 1 })
+	d.until("a checkpoint in the record", func() bool { return d.record().Checkpoint != nil })
+	cmd.Process.Kill()
+	cmd.Wait()
+	if d.record().Checkpoint == nil {
+		d.t.Fatalf("no checkpoint\n%s", errs)
+	}
+}
+
 // fewMoreEpochs is a setting that has a job of one epoch a round end soon after its newest checkpoint. Its record may lag
 // behind that, and actions that run on after a kill may write one more.
 func (d *tool) fewMoreEpochs() string {
@@ -250,14 +256,7 @@ func TestAResumeMovesWhereItIsAsked(t *testing.T) {
 	d := build(t)
 	redis := miniredis.RunT(t)
 	_, state := d.up()
-	cmd, _, _ := d.command("submit", d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 2000", 1)))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	d.until("a job", func() bool { return len(d.checkpoints()) > 1 })
-	d.until("a checkpoint in its record", func() bool { return d.record().Checkpoint != nil })
-	cmd.Process.Kill()
-	cmd.Wait()
+	d.killedAfterACheckpoint("submit", d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 2000", 1)))
 	t.Setenv("DISDEL_APIHOST", state.Address)
 	args := []string{"resume", "@last", "--redis", "redis://" + redis.Addr() + "/0", "--set", d.fewMoreEpochs(), "-o", "json"}
 	_, errs, code := d.run(args...)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"os"
@@ -39,41 +38,6 @@ func packed(t *testing.T, data []byte, times int) []byte {
 	return data
 }
 
-// sendForm sends a data set as a form.
-func (h *house) sendForm(who, name string, files map[string][]byte) (int, []byte) {
-	h.t.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	for part, data := range files {
-		to, err := form.CreateFormFile(part, part)
-		if err == nil {
-			_, err = to.Write(data)
-		}
-		if err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	if err := form.Close(); err != nil {
-		h.t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPut, h.URL+"/api/v1/datasets/"+name, &body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+h.tokens[who])
-	r.Header.Set("Content-Type", form.FormDataContentType())
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return res.StatusCode, data
-}
-
 // TestFormsAreUnpackedOnce sends forms that are packed never, once and several times, that are larger unpacked than an
 // upload may be, and whose rows pass the tenant's share: each is taken or refused by what it is once it is unpacked.
 func TestFormsAreUnpackedOnce(t *testing.T) {
@@ -99,7 +63,7 @@ func TestFormsAreUnpackedOnce(t *testing.T) {
 		"cut":      {packed(t, idx(4, 9), 1)[:20], 422, "EOF"},
 		"too long": {append(idx(4, 9), 1), 422, "more follows"},
 	} {
-		status, data := h.sendForm("ann admin", "a-"+strings.ReplaceAll(name, " ", "-"),
+		status, data := h.form("a-"+strings.ReplaceAll(name, " ", "-"), nil,
 			map[string][]byte{"images": c.images, "labels": labels})
 		if status != c.status || !bytes.Contains(data, []byte(c.text)) {
 			t.Errorf("%s: %d %.300s", name, status, data)
@@ -310,7 +274,7 @@ func TestListsHaveEachOnce(t *testing.T) {
 	labels := []byte{0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 0, 1}
 	images := append([]byte{0, 0, 8, 2, 0, 0, 0, 4, 0, 0, 0, 2}, 1, 2, 3, 4, 5, 6, 7, 8)
 	for _, name := range []string{"a-b", "a", "z"} {
-		if status, data := h.sendForm("ann admin", name, map[string][]byte{"images": images, "labels": labels}); status != 201 {
+		if status, data := h.form(name, nil, map[string][]byte{"images": images, "labels": labels}); status != 201 {
 			t.Fatalf("%d %s", status, data)
 		}
 	}
