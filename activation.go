@@ -2,6 +2,7 @@ package disdel
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -443,6 +444,14 @@ type Progress struct {
 	UnixMs   int64   `json:"at"`                    // of the action's clock
 	// of a worker that exchanges after each; nil: it does not
 	Steps *StepsSoFar `json:"steps,omitempty"`
+}
+
+// LossText returns the loss with four decimals, and "-" before the first batch of the epoch, which has no loss yet.
+func (p Progress) LossText() string {
+	if p.Batch < 1 {
+		return "-"
+	}
+	return strconv.FormatFloat(p.Loss, 'f', 4, 64)
 }
 
 // Beat is what a record keeps of a heartbeat that came so long after the invocation.

@@ -18,3 +18,13 @@ func ExamplePace() {
 	fmt.Println(known, pace.Whole, pace.Margin())
 	// Output: true 20s 1.5
 }
+
+// The first heartbeat of an epoch comes before its first batch: there is no loss yet.
+func ExampleProgress_LossText() {
+	for _, p := range []disdel.Progress{{Epoch: 2}, {Epoch: 2, Batch: 1, Loss: 0.46136}} {
+		fmt.Println("epoch", p.Epoch, "loss", p.LossText())
+	}
+	// Output:
+	// epoch 2 loss -
+	// epoch 2 loss 0.4614
+}

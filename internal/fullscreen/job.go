@@ -197,8 +197,8 @@ func (j *Job) actions() (out []string) {
 		if p.Batches > 0 {
 			done = min(width, p.Batch*width/p.Batches)
 		}
-		out = append(out, fmt.Sprintf("%-13s [%s%s]  epoch %d  loss %.4f  memory %d/%d MB", slot.Name(),
-			strings.Repeat("#", done), strings.Repeat(".", width-done), p.Epoch, p.Loss, p.Resident.MB(),
+		out = append(out, fmt.Sprintf("%-13s [%s%s]  epoch %d  loss %s  memory %d/%d MB", slot.Name(),
+			strings.Repeat("#", done), strings.Repeat(".", width-done), p.Epoch, p.LossText(), p.Resident.MB(),
 			j.limits[p.Task].MB()))
 	}
 	return out

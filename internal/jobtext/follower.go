@@ -206,7 +206,7 @@ func (f *Follower) progressLine(p disdel.Progress) string {
 	}
 	line := fmt.Sprintf("%-8s %d  [%s%s]", p.Task, p.Member, strings.Repeat("#", done), strings.Repeat(".", width-done))
 	if p.Task == disdel.TaskTrain {
-		line += f.legText(p.Member) + fmt.Sprintf("  epoch %d  loss %.4f", p.Epoch, p.Loss)
+		line += f.legText(p.Member) + fmt.Sprintf("  epoch %d  loss %s", p.Epoch, p.LossText())
 	}
 	return line + memory
 }

@@ -168,7 +168,7 @@ func beatText(task disdel.Task, p disdel.Progress) string {
 		text = fmt.Sprintf("batch %d of %d  ", p.Batch, p.Batches) + text
 	}
 	if task == disdel.TaskTrain {
-		text = fmt.Sprintf("epoch %d  loss %.4f  ", p.Epoch, p.Loss) + text
+		text = fmt.Sprintf("epoch %d  loss %s  ", p.Epoch, p.LossText()) + text
 	}
 	return text
 }

@@ -206,8 +206,8 @@ func TestLegsAreFolded(t *testing.T) {
 	f.plan.Legs = 72
 	i := activation(disdel.TaskTrain, 1, 1, 6, 0).Invocation
 	f.Follow(service.Event{What: service.Invoked{Invocation: i}})
-	if line := f.progressLine(disdel.Progress{Task: disdel.TaskTrain, Member: 1}); !strings.Contains(line,
-		"leg 7 of about 72") {
+	line := f.progressLine(disdel.Progress{Task: disdel.TaskTrain, Member: 1, Epoch: 2})
+	if !strings.Contains(line, "leg 7 of about 72") || !strings.Contains(line, "epoch 2  loss -") {
 		t.Errorf("%q", line)
 	}
 }

@@ -72,7 +72,7 @@ func actionsOf(p service.Progress) []action {
 	for _, a := range p.Actions {
 		out = append(out, action{
 			Task: string(a.Task), Member: a.Member, Round: a.Round + 1, Epoch: a.Epoch, Batch: a.Batch, Batches: a.Batches,
-			Loss: fmt.Sprintf("%.4f", a.Loss), Resident: a.Resident.String(), Peak: a.Peak.String(),
+			Loss: a.LossText(), Resident: a.Resident.String(), Peak: a.Peak.String(),
 		})
 	}
 	return out
