@@ -329,8 +329,8 @@ func (w *purse) obey(orders []Order) {
 			default:
 				w.failed = o.Failure
 			}
-		case AdjustOrder, AlarmOrder, BestOrder, CheckpointOrder, DecisionOrder, EndOrder, ForgetOrder, GrantOrder, LetGoOrder,
-			StageOrder, SweepOrder:
+		case AdjustOrder, AlarmOrder, BestOrder, CheckpointOrder, DecisionOrder, EndOrder, ForgetOrder, GrantOrder,
+			LetGoOrder, StageOrder, SweepOrder:
 		}
 	}
 }

@@ -394,7 +394,8 @@ func TestTheDeadlineEndsWhatWaitsForABudget(t *testing.T) {
 		run.cfg.Keeps = true
 		began := time.Now()
 		rec, err := run.Run(t.Context(), spec, disdel.DataInfo{})
-		if took := time.Since(began); err != nil || rec.Failure.Code != disdel.CodeDeadline || took < 20*time.Second || took > 30*time.Second {
+		took := time.Since(began)
+		if err != nil || rec.Failure.Code != disdel.CodeDeadline || took < 20*time.Second || took > 30*time.Second {
 			t.Errorf("after %v: %v, %v, %+v", took, rec.Failure, err, rec.Halfway)
 		}
 	})

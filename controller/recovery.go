@@ -18,8 +18,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.fail(explained(a, ""))
 	case holdTooShort(a): // its hold was too short: it gets a longer one, if the budget pays it
 		return []Order{m.invoke(s)}
-	case a.FailureKind() == disdel.NoSpace && a.Task == disdel.TaskAggregate: // trying again needs room, which somebody has to make
-		return m.unkept(a, a.Failure)
+	case a.FailureKind() == disdel.NoSpace && a.Task == disdel.TaskAggregate:
+		return m.unkept(a, a.Failure) // a retry fails until somebody frees space
 	case scheduler.LostUpdate(a) && !m.publish:
 		return m.restartRound(a)
 	case scheduler.LostReference(a):

@@ -62,8 +62,9 @@ func (r *run) lookAtQuiet() {
 	r.tell(stopped)
 }
 
-// suspectPool names the pool as a cause that an action of so much memory does not start, unless the pool certainly holds
-// it: something was served, or the user or the platform says what there is. What the doctor found may have shrunk.
+// suspectPool names the pool as a possible cause: it may be too small for an action of so much memory.
+// The pool is no cause if an action was served, or if the user or the platform states its size.
+// A size that the doctor found is not certain: the pool may have shrunk since.
 func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
 	at := r.rec.Plan.Platform
 	if r.served || at.Pool > 0 && at.PoolFrom != disdel.PoolFound {

@@ -119,8 +119,8 @@ func (r *run) storeGone(so string) *disdel.Error {
 	c, e := r.store, disdel.AsError(r.store.err)
 	away := r.c.cfg.Now().Sub(c.since).Round(time.Second)
 	msg := fmt.Sprintf("%s did not answer %s in %v, and %s", e.Msg, count(c.failed, "check"), away, so)
-	hint := fmt.Sprintf("start %s again, then disdel resume %s; or with another Redis: disdel resume %s --move --redis URL",
-		e.Msg, r.spec.ID, r.spec.ID)
+	hint := fmt.Sprintf("start %s again, then disdel resume %s; "+
+		"or with another Redis: disdel resume %s --move --redis URL", e.Msg, r.spec.ID, r.spec.ID)
 	if e.Kind == disdel.Denied {
 		msg = fmt.Sprintf("%s refused %s in %v, and %s", e.Msg, count(c.refused, "check"), away, so)
 		hint = fmt.Sprintf("%s; then disdel resume %s", e.Hint, r.spec.ID)

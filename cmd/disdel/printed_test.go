@@ -233,8 +233,8 @@ func TestAResumeReturnsToWhereTheJobRan(t *testing.T) {
 	}
 }
 
-// fewMoreEpochs is a setting that has a job of one epoch a round end soon after its newest checkpoint. Its record may lag
-// behind that, and actions that run on after a kill may write one more.
+// fewMoreEpochs is a setting that ends a job soon after its newest checkpoint. The job trains one epoch a round.
+// The files are counted because the record may lag behind; actions that survive a kill may write one more.
 func (d *tool) fewMoreEpochs() string {
 	newest := 0
 	for _, file := range d.checkpoints() {
@@ -259,7 +259,9 @@ func TestAResumeMovesWhereItIsAsked(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	t.Setenv("DISDEL_APIHOST", state.Address)
-	args := []string{"resume", "@last", "--redis", "redis://" + redis.Addr() + "/0", "--set", d.fewMoreEpochs(), "-o", "json"}
+	args := []string{
+		"resume", "@last", "--redis", "redis://" + redis.Addr() + "/0", "--set", d.fewMoreEpochs(), "-o", "json",
+	}
 	_, errs, code := d.run(args...)
 	for _, want := range []string{string(disdel.CodeElsewhere), "ran on the embedded one", "--apihost ''", "--redis ''"} {
 		if code == 0 || !strings.Contains(errs, want) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,7 +80,8 @@ func (h *house) sendForm(who, name string, files map[string][]byte) (int, []byte
 func TestFormsAreUnpackedOnce(t *testing.T) {
 	h := newHouse(t, Config{MaxUpload: 32 << 20, Share: 64 * disdel.MB})
 	idx := func(rows, columns int) []byte {
-		head := []byte{0, 0, 8, 2, 0, 0, 0, byte(rows), byte(columns >> 24), byte(columns >> 16), byte(columns >> 8), byte(columns)}
+		head := []byte{0, 0, 8, 2, 0, 0, 0, byte(rows)}
+		head = binary.BigEndian.AppendUint32(head, uint32(columns))
 		return append(head, make([]byte, rows*columns)...)
 	}
 	labels := []byte{0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 0, 1}
@@ -173,7 +175,8 @@ func TestATenantHasABoundedNumberOfUnfinishedJobs(t *testing.T) {
 	h := houseOf(t, Config{}, service.Config{Home: t.TempDir(), TakeOver: true, MostUnfinished: 1})
 	first := h.submitted("training.epochs=1000")
 	s := wire.Submission{File: job}
-	if status, data := h.ask("ann submit", "POST", "/api/v1/jobs", s); status != 429 || !bytes.Contains(data, []byte("1 jobs of ann")) {
+	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", s)
+	if status != 429 || !bytes.Contains(data, []byte("1 jobs of ann")) {
 		t.Errorf("one too many: %d %s", status, data)
 	}
 	if status, data := h.ask("bob submit", "POST", "/api/v1/jobs", s); status == 429 {
@@ -310,7 +313,8 @@ func TestListsHaveEachOnce(t *testing.T) {
 	labels := []byte{0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 0, 1}
 	images := append([]byte{0, 0, 8, 2, 0, 0, 0, 4, 0, 0, 0, 2}, 1, 2, 3, 4, 5, 6, 7, 8)
 	for _, name := range []string{"a-b", "a", "z"} {
-		if status, data := h.sendForm("ann admin", name, map[string][]byte{"images": images, "labels": labels}); status != 201 {
+		parts := map[string][]byte{"images": images, "labels": labels}
+		if status, data := h.sendForm("ann admin", name, parts); status != 201 {
 			t.Fatalf("%d %s", status, data)
 		}
 	}
