@@ -13,11 +13,11 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Over drawn jobs, with rounds, spans, stages, legs, timeouts, durations, failures and workers of all sizes: what is
-// spent is never above the budget, but for what nobody knew before. A job that would cost 80 % of its budget in all
-// never ends for it. A job ends for its budget only if the next step costs more than is left: the step's true cost, if
-// each of its actions is as fast as the fastest one of its slot before. A job that ended goes on with another budget,
-// and may end again. The budget that it proposes passes, where a whole round was seen and the others are like it.
+// The test draws jobs: rounds, spans, stages, legs, timeouts, durations, failures and workers of all sizes. A job never
+// spends more than its budget, except what nobody could know before. A job that costs 80 % of its budget never ends for
+// it. A job ends for its budget only if the next step costs more than is left. The cost of a step is the true one, with
+// each action as fast as the fastest one of its slot before. A job that ended goes on with another budget, and may end
+// again. The proposed budget is enough if a whole round was seen and the other rounds are like it.
 func TestABudgetEndsAJobOnlyWhereItCannotPay(t *testing.T) {
 	ended, passed, resumed, twice, rounds, steps := 0, 0, 0, 0, 0, 0
 	for seed := range uint64(400) {
@@ -425,8 +425,8 @@ func (w *purse) check() {
 	}
 }
 
-// payable tells whether so much would have paid the next step: it is more than nothing, and more than what was tried
-// for such an action in vain.
+// payable tells whether left GB-s would have paid the next step. They do not if such an action has already failed with
+// as much.
 func (w *purse) payable(left float64) bool {
 	usable, s := left*(1-reserveSpare), w.m.unpaid
 	tried := (leastHold + min(disdel.Millis(w.startSeen), firstStart)).Seconds()
@@ -442,7 +442,7 @@ func (w *purse) payable(left float64) bool {
 	return usable > tried && usable > w.cost(s)
 }
 
-// together tells whether a step is of use only if all workers that are waited for take it.
+// together tells whether a step is of use only if all missing workers take it.
 func (w *purse) together(s step) bool {
 	return s.slot.Task == disdel.TaskTrain && w.spec.Job.Distribution.Exchange != nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// A data set that was added before is judged again: its labels may be numbers that nobody asked about then. Nothing is
-// refused that a person called classes.
+// Each job judges its data set again: an earlier version may have added one whose labels are numbers to predict. Labels
+// that a person called classes are never refused.
 func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
 	ctx := context.Background()
 	store, err := dataset.OpenStore(ctx, "mem://")

@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Who waits for the next minute's quota is told as such, once a minute, and never as an action that gives no sign.
+// Actions that wait for the next minute's quota are reported as such, once a minute, and never as giving no sign.
 func TestAWaitForTheQuotaIsTold(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		begun := time.Now()
@@ -49,7 +49,7 @@ func TestAWaitForTheQuotaIsTold(t *testing.T) {
 	})
 }
 
-// Who waits until another invocation ends, for the quota of those in flight, is told as such.
+// Actions that wait for the quota of invocations in flight are reported as such.
 func TestAWaitForAPlaceIsTold(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		free := time.Now().Add(45 * time.Second)
@@ -134,7 +134,7 @@ func TestQuotaTime(t *testing.T) {
 	}
 }
 
-// What is left of a job is forecast with the quota, whatever its rounds took.
+// The forecast of the time left respects the quota, however fast the rounds were.
 func TestTheForecastKnowsTheQuota(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		theForecastKnowsTheQuota(t, early)
