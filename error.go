@@ -98,8 +98,8 @@ const (
 	CodeDeviceMemory Code = "deviceMemory"
 )
 
-// Error is the error of every exported function. Kind, Code, Op, Subject, Msg, Hint, Changes and the cause's text survive a JSON
-// round trip, because errors cross the action border.
+// Error is the error of every exported function. Errors cross the border of an action as JSON: Kind, Code, Op, Subject,
+// Msg, Hint, Changes and the cause's text survive that.
 type Error struct {
 	Kind       Kind
 	Code       Code   // "" for most

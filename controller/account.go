@@ -61,7 +61,8 @@ func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	return out, now
 }
 
-// explainStall has a failure say that an activation stopped answering. The executor sees its newest heartbeat alone.
+// explainStall changes the failure of an activation that stopped answering: it says so. The executor cannot say that,
+// because it sees only the newest heartbeat.
 func explainStall(a *disdel.Activation) {
 	stall, stalled := a.Stalled()
 	if !stalled || a.Failure == nil {

@@ -143,9 +143,9 @@ func (t *attempts) tried(a disdel.Activation, job disdel.Job) {
 	t.efforts[a.Slot()] = e
 }
 
-// firstDeath tells whether a process died that had not died before for this slot in the round. Its machine may have
-// been to blame, so it does not count against the job's retries. Those of the worker in the round bound a process that
-// always dies.
+// firstDeath tells whether this is the first process of the slot that died in the round. The machine may be the cause,
+// so the death does not count against the job's retries. The worker's retries in the round bound a process that always
+// dies.
 func (e effort) firstDeath(a disdel.Activation) bool {
 	return e.crashes == 0 && a.FailureKind() == disdel.Crashed && !a.Suspected
 }

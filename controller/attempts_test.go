@@ -141,8 +141,8 @@ func TestALostDeltaBeginsTheRoundAnew(t *testing.T) {
 	}
 }
 
-// Containers that are killed now and then, more often in all than a job's retries, do not end it: what a machine does
-// is no failure of the job's. A process that dies again and again in one round ends it.
+// Containers that a machine kills now and then do not end a job, even if there are more kills than retries. A process
+// that dies again and again in one round ends the job.
 func TestKilledContainersDoNotCountAgainstTheJob(t *testing.T) {
 	for _, deaths := range []int{1, 100} {
 		in(t, func(t *testing.T, s *surroundings) {

@@ -6,13 +6,14 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// budget is the money of a job, GB-s by use. It reserves for every invocation what that one may hold, so that what was
-// spent and what runs are together never above the budget. Where there is not enough for a whole timeout, the
-// invocation gets less (its hold): a train action stores its state before that has passed, and another leg goes on.
-// What is held back for this reason is free again when the invocation ends, so an action that finds too little waits
-// while others run. What a step costs is known from what earlier ones used, never from their limits.
+// budget counts what a job may spend, in GB-s by use. It reserves a part for every invocation that runs, so that the
+// spent and the reserved GB-s together never pass the budget.
 //
-// One thing nobody knows before: by how much an action passes its hold. reserveSpare is kept for that.
+// An invocation may get less time than its timeout: its hold. A train action stores its state before its hold ends, and
+// another leg goes on. The part is free again when the invocation ends, so an action that finds too little waits while
+// others run. The cost of a step follows from what earlier steps used, never from their limits.
+//
+// Nobody knows in advance by how much an action passes its hold. reserveSpare is kept for that.
 type budget struct {
 	most  float64 // GB-s; 0: none
 	field string  // that says so
@@ -81,8 +82,8 @@ func newBudget(job disdel.Job) budget {
 // tell takes what the loop knows of the bill.
 func (b *budget) tell(now Moment) { b.spent = max(b.spent, now.Spent) }
 
-// over takes an activation's end: what it held is spent, and what it might have held is free again. batch is the rows
-// of a worker's batch.
+// over notes that an activation has ended: its GB-s are spent, and its part of the budget is free again. batch is the
+// number of rows in a worker's batch.
 func (b *budget) over(a disdel.Activation, batch int) {
 	delete(b.running, a.Invocation.ID)
 	if a.Duration <= 0 { // it never ran
@@ -123,8 +124,8 @@ func frozen(a disdel.Activation) bool {
 	return stalled || a.Outcome == disdel.OutcomeTimeout && a.Hold > 0 && a.Duration >= a.Limits.Timeout
 }
 
-// holdTooShort tells whether an activation failed because the budget held it no longer. What it waited for when its
-// time was over may have put another error into words.
+// holdTooShort tells whether an activation failed because its hold was over. Its error may name something else: what
+// the action waited for at that moment.
 func holdTooShort(a disdel.Activation) bool {
 	return a.FailureCode() == disdel.CodeOverBudget ||
 		a.Hold > 0 && a.Outcome == disdel.OutcomeTimeout && a.Duration < a.Limits.Timeout
@@ -157,13 +158,13 @@ func lower[T ~int64 | ~float64](before, now T) T {
 	return min(before, now)
 }
 
-// sure is what a step costs at least, by the cheapest of those that were seen in whole rounds. A few of them say
-// little: the first round starts containers, and a busy machine may be quiet next time.
+// sure is the least that a step costs, in GB-s. It follows from the cheapest step in whole rounds. After few rounds it
+// is lower: the first round starts containers, and a busy machine may be quiet next time.
 func (b *budget) sure(cheapest float64) float64 {
 	return cheapest * min(1, float64(b.rounds)/sureAfter)
 }
 
-// roundOver learns from a round of so many steps of all workers together what the next one takes.
+// roundOver learns from the round that ended how much the next one takes. steps are those of all workers together.
 func (b *budget) roundOver(steps int) {
 	if took := b.spent - b.began; took > 0 {
 		b.perStep = took / float64(max(1, steps))
@@ -177,7 +178,7 @@ func (b *budget) roundOver(steps int) {
 	}
 }
 
-// stageBegins forgets what actions and rounds took at least: those of another stage have other workers or limits.
+// stageBegins forgets the least costs of actions and rounds: another stage has other workers or limits.
 func (b *budget) stageBegins() {
 	b.rounds, b.cheapest, b.cheapestStep, b.leg = 0, 0, 0, legCost{}
 	for task, c := range b.closing {
@@ -192,7 +193,7 @@ func (b *budget) used() bool { return b.most > 0 && b.spent >= b.most }
 // left is what is not spent yet.
 func (b *budget) left() float64 { return max(0, b.most-b.spent) }
 
-// free is what is not reserved for anything that runs.
+// free is the part of the budget, in GB-s, that is neither spent nor reserved.
 func (b *budget) free() float64 {
 	free := b.most - b.spent
 	for _, gbs := range b.running {
@@ -201,8 +202,8 @@ func (b *budget) free() float64 {
 	return max(0, free)
 }
 
-// kept is what is kept back of so much for closing the round: more than that has taken, where training has as much
-// again as it needs. round is what all of the round takes.
+// kept is the part of free that is kept for closing the round, in GB-s. It is more than closing a round has taken, if
+// that leaves enough for training. round is the cost of a whole round.
 func (b *budget) kept(free, round float64) float64 {
 	aggregate := b.closing[disdel.TaskAggregate].round
 	if aggregate == 0 {
@@ -218,9 +219,9 @@ func (b *budget) whole(l disdel.Limits) float64 {
 	return disdel.GBSeconds(l.Memory, l.Timeout+b.overrun)
 }
 
-// hold is for how long an action with these limits may run where so much is reserved for it, less what starting its
-// container and ending take; 0: for as long as its timeout. Where the rest would be shorter than least, the action gets
-// the time in which others have ended late.
+// hold is how long an action may run if gbs GB-s are reserved for it: without the start of its container, and without
+// the time by which others passed their holds. If that would be shorter than least, hold leaves out the latter.
+// It is 0 if the action may run until its timeout.
 func (b *budget) hold(l disdel.Limits, gbs float64, least disdel.Millis) disdel.Millis {
 	memory := l.Memory.Gigabytes()
 	if memory <= 0 || gbs >= b.whole(l) {
@@ -234,12 +235,12 @@ func (b *budget) hold(l disdel.Limits, gbs float64, least disdel.Millis) disdel.
 	return max(1, usable-start-b.late, min(least, usable-start))
 }
 
-// costOf is what has to be reserved for an action that is to run for so long, and may end as late as others have.
+// costOf is what to reserve, in GB-s, for an action that runs for hold and may end as late as others have.
 func (b *budget) costOf(l disdel.Limits, hold disdel.Millis) float64 {
 	return min(b.whole(l), b.leastFor(l, hold+b.late))
 }
 
-// leastFor is what has to be reserved at least for an action that is to run for so long.
+// leastFor is the least to reserve, in GB-s, for an action that runs for hold.
 func (b *budget) leastFor(l disdel.Limits, hold disdel.Millis) float64 {
 	start := b.start
 	if !b.ended {

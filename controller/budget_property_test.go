@@ -330,8 +330,8 @@ func (w *purse) obey(orders []Order) {
 			default:
 				w.failed = o.Failure
 			}
-		case AdjustOrder, AlarmOrder, BestOrder, CheckpointOrder, DecisionOrder, EndOrder, ForgetOrder, GrantOrder, LetGoOrder,
-			StageOrder, SweepOrder:
+		case AdjustOrder, AlarmOrder, BestOrder, CheckpointOrder, DecisionOrder, EndOrder, ForgetOrder, GrantOrder,
+			LetGoOrder, StageOrder, SweepOrder:
 		}
 	}
 }
@@ -426,8 +426,8 @@ func (w *purse) check() {
 	}
 }
 
-// payable tells whether so much would have paid the next step: it is more than nothing, and more than what was tried
-// for such an action in vain.
+// payable tells whether left GB-s would have paid the next step. They do not if such an action has already failed with
+// as much.
 func (w *purse) payable(left float64) bool {
 	usable, s := left*(1-reserveSpare), w.m.unpaid
 	tried := (leastHold + min(disdel.Millis(w.startSeen), firstStart)).Seconds()
@@ -443,7 +443,7 @@ func (w *purse) payable(left float64) bool {
 	return usable > tried && usable > w.cost(s)
 }
 
-// together tells whether a step is of use only if all workers that are waited for take it.
+// together tells whether a step is of use only if all missing workers take it.
 func (w *purse) together(s step) bool {
 	return s.slot.Task == disdel.TaskTrain && w.spec.Job.Distribution.Exchange != nil
 }

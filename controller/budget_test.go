@@ -75,8 +75,8 @@ func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 	})
 }
 
-// A budget that a resume does not raise is still kept to. What earlier runs spent on attempts that failed says nothing
-// about what a round costs: it is tried.
+// A resume keeps to a budget that it does not raise. The cost of failed attempts says nothing about the cost of a
+// round, so the resume tries one.
 func TestAResumeDoesNotSpendABudgetAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		spent       float64
@@ -199,9 +199,9 @@ func TestWhatIsLeftIsGivenToLegs(t *testing.T) {
 	})
 }
 
-// A round that its budget stops a job in is kept where the store outlives the job: nothing runs any more,
-// the store is not swept, and a resume with the same work takes it up. One with another work, or of a store that ends
-// with the job, trains the round anew, which the failure says.
+// A budget may stop a job within a round. A store that outlives the job keeps that round: nothing runs any more, nobody
+// sweeps the store, and a resume with the same work finishes the round. A resume with other work, or with a store that
+// ended with the job, trains the round anew. The failure says that.
 func TestARoundThatABudgetStoppedIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		keeps  bool
@@ -394,7 +394,8 @@ func TestTheDeadlineEndsWhatWaitsForABudget(t *testing.T) {
 		run.cfg.Keeps = true
 		began := time.Now()
 		rec, err := run.Run(t.Context(), spec, disdel.DataInfo{})
-		if took := time.Since(began); err != nil || rec.Failure.Code != disdel.CodeDeadline || took < 20*time.Second || took > 30*time.Second {
+		took := time.Since(began)
+		if err != nil || rec.Failure.Code != disdel.CodeDeadline || took < 20*time.Second || took > 30*time.Second {
 			t.Errorf("after %v: %v, %v, %+v", took, rec.Failure, err, rec.Halfway)
 		}
 	})
@@ -451,7 +452,7 @@ func overBudget(orders []Order) *disdel.Error {
 	return nil
 }
 
-// A round that is too dear is not begun, whatever was the end of the one before: also after an evaluation that failed.
+// A round that is too dear does not begin, however the round before ended: also after a failed evaluation.
 func TestARoundAfterAFailedEvaluationIsHeldAgainstTheBudget(t *testing.T) {
 	spec := budgeted(12, 13)
 	spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 10, 4
@@ -471,7 +472,7 @@ func TestARoundAfterAFailedEvaluationIsHeldAgainstTheBudget(t *testing.T) {
 	}
 }
 
-// A round that is too dear waits for a straggler of the round before: what it holds may be free again, and nobody
+// A round that is too dear waits for a straggler of the round before: the straggler's part may become free. No budget
 // stops a job while something runs.
 func TestABudgetEndsNothingWhileAStragglerRuns(t *testing.T) {
 	one := budgeted(12, 21.5)

@@ -47,8 +47,8 @@ type Board interface {
 	LetGo(ctx context.Context, job disdel.JobID, round, member int) error
 	// Sweep deletes everything the job left.
 	Sweep(ctx context.Context, job disdel.JobID) (int, error)
-	// Delivered is what an update says that it came of, a TrainResult or an AggregateResult, once it is complete; false
-	// where it is not there.
+	// Delivered returns the result that an update in the store carries: a TrainResult or an AggregateResult. there is
+	// false if the update is missing or incomplete.
 	Delivered(ctx context.Context, id disdel.UpdateID) (result json.RawMessage, there bool, err error)
 	// Keep marks what the job leaves as kept for a later run of it, which knows the mark.
 	Keep(ctx context.Context, job disdel.JobID, mark string) error

@@ -12,16 +12,16 @@ import (
 const (
 	// lookUpWithin bounds one look for an update: the job can do without.
 	lookUpWithin = 2 * time.Second
-	// recordAfter is how long OpenWhisk's record is waited for once the update is in the store. Only the record has the
-	// action's peak and usage, and it comes with the end of a healthy action.
+	// recordAfter is how long the job waits for OpenWhisk's record once the update is in the store. Only the record has
+	// the action's peak and usage. It comes when a healthy action ends.
 	recordAfter = 3 * time.Second
 )
 
 // errDelivered ends the wait for the record of an activation whose update is in the store.
 var errDelivered = errors.New("its update is in the store")
 
-// lookUp looks, beside the loop, for the update of an action whose heartbeats are missing. Where the update has been
-// there for recordAfter, nobody waits for OpenWhisk's record any longer.
+// lookUp looks for the update of an action whose heartbeats are missing, without blocking the loop. Once the update has
+// been there for recordAfter, the wait for OpenWhisk's record ends.
 func (r *run) lookUp(w *watched) {
 	inv, stop, ctx := w.inv, w.stop, r.delays
 	r.running.Go(func() {
@@ -31,8 +31,8 @@ func (r *run) lookUp(w *watched) {
 	})
 }
 
-// delivered is what the action of an invocation came to, if its update is complete in the store. The top aggregation
-// has more to do than to deliver: its retry finds that out.
+// delivered returns the result of an invocation's action, if its update is complete in the store. The top aggregation
+// does more than deliver an update, so it counts as not delivered; its retry finds out what is left to do.
 func (r *run) delivered(ctx context.Context, inv disdel.Invocation) (result json.RawMessage, there bool) {
 	id := disdel.UpdateID{Job: r.spec.ID, Round: inv.Round, Level: inv.Level, Member: inv.Member}
 	if inv.Task != disdel.TaskTrain && (inv.Task != disdel.TaskAggregate || r.isTop(inv)) {
@@ -53,8 +53,8 @@ func (r *run) isTop(inv disdel.Invocation) bool {
 	return json.Unmarshal(inv.Params, &req) != nil || req.Top
 }
 
-// rescued is an activation that failed as OpenWhisk tells it, or, with its update in the store, one that passed: an
-// update is committed once and is whole.
+// rescued returns a failed activation as a success if its update is in the store: an update is committed once and is
+// whole. Any other activation stays as OpenWhisk reports it.
 func (r *run) rescued(ctx context.Context, a disdel.Activation) disdel.Activation {
 	if !a.Outcome.Failed() || a.FailureKind() == disdel.Conflict { // another attempt has taken over: it reports
 		return a

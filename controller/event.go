@@ -66,7 +66,7 @@ type DeadlineEvent struct {
 	Err *disdel.Error
 }
 
-// StoreGoneEvent says that the store has not worked for as long as is waited for it.
+// StoreGoneEvent says that the store has been away for longer than a job waits for it.
 type StoreGoneEvent struct {
 	Moment
 	Err *disdel.Error

@@ -51,9 +51,9 @@ func (m *Manager) halfway() *disdel.Halfway {
 	return h
 }
 
-// resumed takes what was spent before for the rounds that were done, of so many steps of all workers, and for the one
-// that a budget stopped the job in, which goes on where the store still has what was done of it. It is not a bound of
-// what a round costs: attempts that failed are in it.
+// resumed takes over what earlier runs spent: on whole rounds, of so many steps of all workers together, and on the
+// round in which a budget stopped the job. there says that the store still has the work of that round, so that it goes
+// on. The sum is no bound of a round's cost, because it includes failed attempts.
 func (b *budget) resumed(steps int, halfway *disdel.Halfway, there bool) {
 	b.began = b.spent
 	done := 0.0

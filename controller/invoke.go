@@ -25,7 +25,7 @@ func (m *Manager) order(s disdel.Slot, e effort) InvokeOrder {
 	return InvokeOrder{Invocation: inv}
 }
 
-// built is the invocation of a slot that the budget holds for so long; 0: for as long as its timeout.
+// built is the next invocation of a slot. hold is how long the budget lets it run; 0: until its timeout.
 func (m *Manager) built(s disdel.Slot, e effort, hold disdel.Millis) disdel.Invocation {
 	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.attempts.limits[s.Task], hold: hold}
 	inv := m.invocation(s, w)

@@ -26,8 +26,8 @@ func rateOf(t *testing.T, s *Spec) float64 {
 	return req.Optimizer.Rate()
 }
 
-// With fewer workers than the job began with a step has fewer rows, and the learning rate is as much lower: where the
-// workers' updates are averaged, and not where they are added up. With more workers it stays.
+// With fewer workers than the job began with, a step has fewer rows. If updates are averaged, the learning rate falls
+// in proportion. It stays if updates are added up, or with more workers.
 func TestTheRateFollowsTheWorkersThatStay(t *testing.T) {
 	for _, c := range []struct {
 		combine string

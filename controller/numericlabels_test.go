@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// A data set that was added before is judged again: its labels may be numbers that nobody asked about then. Nothing is
-// refused that a person called classes.
+// Each job judges its data set again: an earlier version may have added one whose labels are numbers to predict. Labels
+// that a person called classes are never refused.
 func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
 	ctx := context.Background()
 	store, err := dataset.OpenStore(ctx, "mem://")
@@ -20,6 +20,7 @@ func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
+	odd := func(k int) string { return strconv.Itoa(2*k + 1) }
 	for name, c := range map[string]struct {
 		classes, each int
 		label         func(k int) string // nil: its number
@@ -27,9 +28,9 @@ func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
 		says          string // of the fault; "": there is none
 		note          string
 	}{
-		"counts":    {classes: 300, each: 12, label: func(k int) string { return strconv.Itoa(2*k + 1) }, says: "300 different"},
+		"counts":    {classes: 300, each: 12, label: odd, says: "300 different"},
 		"fractions": {classes: 30, each: 2, label: func(k int) string { return strconv.Itoa(k) + ".5" }, says: "such as 0.5"},
-		"insisted":  {classes: 300, each: 2, label: func(k int) string { return strconv.Itoa(2*k + 1) }, insists: true},
+		"insisted":  {classes: 300, each: 2, label: odd, insists: true},
 		"ages":      {classes: 100, each: 2, label: strconv.Itoa, note: "100 numbers are taken for classes; "},
 		"meant":     {classes: 100, each: 2, insists: true},
 		"row ids":   {classes: 100, each: 1, label: strconv.Itoa, says: "100 different"},

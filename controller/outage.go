@@ -14,7 +14,7 @@ const (
 	maxOutages = 100
 )
 
-// Outage is what an onlooker is told while OpenWhisk, or the store, does not answer, and once when it does again.
+// Outage tells an onlooker that OpenWhisk or the store does not answer, and once that it answers again.
 type Outage struct {
 	disdel.Outage               // Until is when it is given up, or when it was over
 	For           time.Duration // so far

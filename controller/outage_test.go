@@ -189,8 +189,8 @@ func TestWhatGivesNoSignIsTold(t *testing.T) {
 	})
 }
 
-// The pool is named as a cause where it may hold less than the action: nobody knows it, or the doctor found it, which
-// may be long ago. What the user or the platform says is certain.
+// The pool is named as a cause if it may be smaller than the action: if its size is unknown, or if the doctor found it,
+// perhaps long ago. A size that the user or the platform states is certain.
 func TestNoSignNamesAPoolThatMayHaveShrunk(t *testing.T) {
 	found := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -238,7 +238,7 @@ func beating(freezes time.Time) func(context.Context) ([]disdel.Progress, error)
 	}
 }
 
-// Who freezes after heartbeats is told of within 3 s of the first one that is missing, and again when they come again.
+// The onlooker hears of a frozen action within 3 s of its first missing heartbeat, and again when heartbeats return.
 func TestMissingHeartbeatsAreToldWithinSeconds(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		begun := time.Now()
@@ -312,7 +312,7 @@ func TestAStoreThatIsAwayTellsNothingOfActions(t *testing.T) {
 	})
 }
 
-// An update that is complete in the store is taken: when OpenWhisk reports a failure of its action, and when it reports
+// The job takes an update that is complete in the store, even if OpenWhisk reports that the action failed, or reports
 // nothing while heartbeats are missing. Nothing is trained again.
 func TestADeliveredUpdateIsTaken(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error){

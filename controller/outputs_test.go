@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// With mse a network needs one output for each class, and the fault says that numbers are not predicted yet. Models of
-// sparse rows have one output for their number, which is no fault.
+// With mse a network of dense rows needs one output for each class. The fault says that such networks do not predict
+// numbers yet. Models of sparse rows predict a number with one output: no fault.
 func TestMSENeedsOneOutputForEachClass(t *testing.T) {
 	ctx, store := t.Context(), digitsStore(t)
 	if _, err := store.AddSparse(ctx, dataset.SparseInput{

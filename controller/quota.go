@@ -7,24 +7,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// QuotaWait is what an onlooker is told of invocations that were not sent yet, since one of the namespace's two quotas
-// is used up.
+// QuotaWait tells an onlooker which invocations are not sent yet because one of the namespace's two quotas is used up.
 type QuotaWait struct {
 	Invocations []disdel.Invocation
 	PerMinute   int // 0: unknown
 	Until       time.Time
-	// Crowded says that it is the quota of invocations in flight: they wait until one of the Concurrent (0: unknown) ends.
+	// Crowded: the quota of invocations in flight is used up, Concurrent (0: unknown). They wait until one ends.
 	Crowded    bool
 	Concurrent int
-	For        time.Duration // of the one that waits longest for one in flight to end
+	For        time.Duration // how long the first of them has waited; only with Crowded
 }
 
-// sameTurn is by how much the ends of two waits for a minute may differ and be the same: programs spread their first
-// tries of a minute.
+// sameTurn is by how much the ends of two waits for the same minute may differ: programs spread their first tries of a
+// minute.
 const sameTurn = 10 * time.Second
 
-// lookAtQuota tells of invocations that wait for the next minute, once a minute, and of those that wait until others
-// end.
+// lookAtQuota tells the onlooker which invocations wait for the next minute, once a minute. It also tells which ones
+// wait until others end.
 func (r *run) lookAtQuota() {
 	q := r.c.cfg.Invoker.Quota(r.spec.ID)
 	minute := QuotaWait{PerMinute: q.PerMinute, Until: q.Until}

@@ -121,7 +121,7 @@ func TestQuotaTime(t *testing.T) {
 	}
 }
 
-// What is left of a job is forecast with the quota, whatever its rounds took.
+// The forecast of the time left respects the quota, however fast the rounds were.
 func TestTheForecastKnowsTheQuota(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		theForecastKnowsTheQuota(t, early)

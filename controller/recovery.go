@@ -18,8 +18,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.fail(explained(a, ""))
 	case holdTooShort(a): // its hold was too short: it gets a longer one, if the budget pays it
 		return []Order{m.invoke(s)}
-	case a.FailureKind() == disdel.NoSpace && a.Task == disdel.TaskAggregate: // trying again needs room, which somebody has to make
-		return m.unkept(a, a.Failure)
+	case a.FailureKind() == disdel.NoSpace && a.Task == disdel.TaskAggregate:
+		return m.unkept(a, a.Failure) // a retry fails until somebody frees space
 	case scheduler.LostUpdate(a) && !m.publish:
 		return m.restartRound(a)
 	case scheduler.LostReference(a):
@@ -42,8 +42,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	}
 }
 
-// unsaved writes a checkpoint again that could not be written, within the limits of retries. A disk that is full, or a
-// refusal, needs somebody first.
+// unsaved writes a checkpoint again after a failed write, within the limits of retries. It ends the job at once if the
+// disk is full or the storage refuses: a retry would fail until somebody mends that.
 func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 	if why.Kind == disdel.NoSpace || why.Kind == disdel.Denied {
 		return m.unkept(a, why)
@@ -56,8 +56,8 @@ func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 	return m.unkept(a, why)
 }
 
-// unkept ends a job whose state could not be written: later rounds would be lost with it. What was kept before stays,
-// and a resume goes on there.
+// unkept ends a job whose state cannot be written, since later rounds would be lost, too. Earlier checkpoints stay; a
+// resume goes on at the newest one.
 func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
 	what := fmt.Sprintf("the checkpoint of round %d", m.round+1)
 	if m.publish || m.last && a.Outcome.Failed() {

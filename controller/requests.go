@@ -29,7 +29,8 @@ type Spec struct {
 	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked
 	// for. nil: plans are not made anew. It is pure.
 	Replan func(disdel.Job) (disdel.Plan, error)
-	// Planned is what Plan was made from: a failure's remedy and advice are planned from it too. nil: unknown.
+	// Planned is the input that Plan was made from. Remedies and advice after failures are planned from it, too. nil:
+	// unknown.
 	Planned *scheduler.PlanInput
 	Policy  scheduler.Policy     // nil: the one that the job names
 	Past    []disdel.Observation // of earlier jobs of this kind, for the policy
@@ -54,9 +55,9 @@ type Spec struct {
 	Kept      *disdel.Halfway   // what the store has of the round that it goes on with; nil: nothing
 }
 
-// optimizer is the job's, for the workers of the round. Where they take the mean of their updates after every step,
-// they share a batch: with fewer workers than the job began with it has fewer rows, and the learning rate is as much
-// lower. The sum of updates falls with the workers without that.
+// optimizer is the job's optimizer for the workers of the round. Workers that average their updates after every step
+// share a batch. With fewer workers than the job began with, that batch has fewer rows, and the learning rate falls in
+// proportion. A sum of updates falls with the workers by itself.
 func (s *Spec) optimizer() disdel.Optimizer {
 	o, x := s.Job.Training.Optimizer, s.Job.Distribution.Exchange
 	if x == nil || x.Combine == disdel.CombineSum || s.Plan.Workers >= s.Began {
@@ -247,8 +248,8 @@ func (s *Spec) checkpoint(round int, part string) string {
 // CheckpointFolder is where the checkpoints of a job are, below the models.
 func CheckpointFolder(id disdel.JobID) string { return path.Join("checkpoints", string(id)) }
 
-// keepsBest tells whether the model gets the weights of the best evaluation. Where workers leave past the knee of the
-// loss, the last round need not be the best, and a job that says nothing else keeps the best.
+// keepsBest tells whether the model gets the weights of the best evaluation. That is the default for jobs whose workers
+// leave past the knee of the loss: their last round need not be the best.
 func (s *Spec) keepsBest() bool {
 	e := s.Job.Training.Stop()
 	if e == nil && s.Job.Distribution.Policy == (scheduler.MLLess{}).Name() {

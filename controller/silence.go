@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// quietAfter is how long an action may give no sign before the onlooker is told, where nobody knows when a heartbeat
-	// is due: before its second one and after its last batch. The onlooker is told again whenever that time has doubled.
+	// quietAfter is how long an action may give no sign before the onlooker hears of it, while no heartbeat is due:
+	// before the second heartbeat and after the last batch. The onlooker hears of it again whenever that time has doubled.
 	quietAfter = 10 * time.Second
-	// overdueAfter is how late a heartbeat may be before the onlooker is told.
+	// overdueAfter is how late a heartbeat may be before the onlooker hears of it.
 	overdueAfter = 2 * time.Second
-	// storeFresh is how long ago the heartbeats may have been read for a missing one to tell anything.
+	// storeFresh is how long ago heartbeats may have been read: after older reads, a missing one means nothing.
 	storeFresh = time.Second
 )
 
-// Waiting is what an onlooker is told of invocations that OpenWhisk has accepted and that give no sign. Without a
-// heartbeat so far they may wait behind others or be starting, and OpenWhisk has no record of either.
+// Waiting tells an onlooker which invocations give no sign after OpenWhisk accepted them. Those that never sent a
+// heartbeat may wait behind others or be starting. OpenWhisk has no record of either.
 type Waiting struct {
 	Invocations []disdel.Invocation
-	For         time.Duration // of the one that waits longest
-	// what the pool has to hold for the largest to start, where nobody knows what it holds; 0: it does hold that
+	For         time.Duration // how long the first of them has waited
+	// Pool is the memory that the largest of them needs from the pool; 0: the pool is certainly large enough.
 	Pool disdel.Bytes
-	// what the doctor found that the pool holds, and when; 0: it did not, or the platform or the user says so
+	// Found is the size of the pool that the doctor found at FoundAt; 0: it found none, or the size is stated.
 	Found   disdel.Bytes
 	FoundAt time.Time
-	// Stopped says that they had sent heartbeats, which are missing since.
+	// Stopped says that their heartbeats came and then stopped.
 	Stopped   bool
-	Done, All int  // batches of the one that is silent longest, by its last heartbeat; 0: it tells none
+	Done, All int  // batches of the action that is silent longest, by its last heartbeat; 0: unknown
 	Over      bool // heartbeats come again
 }
 
-// lookAtQuiet tells of actions that were accepted a while ago and never gave a sign, and of those whose heartbeats are
-// missing.
+// lookAtQuiet tells the onlooker of actions that were accepted a while ago and never gave a sign, and of actions whose
+// heartbeats are missing.
 func (r *run) lookAtQuiet() {
 	if r.outages.now != nil {
 		return
@@ -62,8 +62,9 @@ func (r *run) lookAtQuiet() {
 	r.tell(stopped)
 }
 
-// suspectPool names the pool as a cause that an action of so much memory does not start, unless the pool certainly holds
-// it: something was served, or the user or the platform says what there is. What the doctor found may have shrunk.
+// suspectPool names the pool as a possible cause: it may be too small for an action of so much memory.
+// The pool is no cause if an action was served, or if the user or the platform states its size.
+// A size that the doctor found is not certain: the pool may have shrunk since.
 func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
 	at := r.rec.Plan.Platform
 	if r.served || at.Pool > 0 && at.PoolFrom != disdel.PoolFound {
@@ -73,10 +74,10 @@ func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
 	t.Found, t.FoundAt = at.Pool, at.PoolAt
 }
 
-// lookAtHeartbeats tells of an action whose heartbeats are missing, and looks whether its update is there all the same.
+// lookAtHeartbeats adds an action to stopped if its heartbeats are missing, and looks for its update in the store.
 func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
 	if now.Sub(r.seen) > storeFresh {
-		return // the store does not answer: that heartbeats are missing tells nothing of the action
+		return // the store does not answer, so a missing heartbeat says nothing about the action
 	}
 	quiet := now.Sub(w.heard)
 	after := w.overdue()
@@ -106,7 +107,7 @@ func (w *watched) overdue() time.Duration {
 	return after
 }
 
-// isDue tells whether the onlooker is to be told of a silence: after so long, and whenever it has doubled.
+// isDue tells whether the onlooker should hear of a silence: once it reaches after, and whenever it has doubled since.
 func (w *watched) isDue(quiet, after time.Duration) bool {
 	if quiet < max(after, 2*w.told) {
 		return false

@@ -36,8 +36,8 @@ func every(beats []time.Time, from time.Time, n int) []time.Time {
 	return beats
 }
 
-// stoppedAfter runs a job whose train action sends these heartbeats and no more, and returns when it was first told
-// that they are missing, since the last of them.
+// stoppedAfter runs a job whose train action sends these heartbeats and no more. It returns the time from the last
+// heartbeat until the onlooker first heard that heartbeats are missing.
 func stoppedAfter(t *testing.T, s *surroundings, beats []time.Time) (after time.Duration) {
 	t.Helper()
 	last := beats[len(beats)-1]
@@ -61,7 +61,7 @@ func stoppedAfter(t *testing.T, s *surroundings, beats []time.Time) (after time.
 	return after
 }
 
-// However long an action waited for its start, it is told within 3 s that its heartbeats are missing.
+// However long an action waited for its start, the onlooker hears within 3 s that its heartbeats are missing.
 func TestAWaitForTheStartHidesNoMissingHeartbeats(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 4))
 	for range 30 {
@@ -87,7 +87,7 @@ func TestAStallIsForgotten(t *testing.T) {
 	})
 }
 
-// An action that sent one heartbeat may be in a long first batch: it is told after as long as one that sent none.
+// An action that sent one heartbeat may be in a long first batch. It may be silent for as long as one that sent none.
 func TestOneHeartbeatTellsNothingOfTheNext(t *testing.T) {
 	in(t, func(t *testing.T, s *surroundings) {
 		after := stoppedAfter(t, s, every(nil, time.Now().Add(time.Second), 1))
@@ -97,8 +97,8 @@ func TestOneHeartbeatTellsNothingOfTheNext(t *testing.T) {
 	})
 }
 
-// The record of an action whose update is in the store is waited for a little: it has what the action used. Without it
-// the update is taken all the same.
+// Once an update is in the store, the job waits briefly for OpenWhisk's record, which says what the action used. The
+// job takes the update even without the record.
 func TestTheRecordIsWaitedForALittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 5))
 	for range 40 {

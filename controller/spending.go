@@ -8,9 +8,9 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// within lets orders pass that the budget can pay. What finds too little free waits until something that runs has
-// ended. The job ends only where nothing runs and what is left of the budget does not pay the next step. a is the
-// activation whose end the orders follow, if it is one.
+// within returns the orders that the budget can pay. An invocation that finds too little waits until something that
+// runs has ended. The job ends only if nothing runs and the rest of the budget does not pay the next step. a is the
+// activation that has just ended; zero: none.
 func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 	if m.budget.most <= 0 || m.ended {
 		return orders
@@ -41,9 +41,9 @@ func (m *Manager) roundTooDear() bool {
 	return m.budget.used() || m.leastOfRound() > m.budget.left()
 }
 
-// leastOfRound is what a round that is to begin costs at least, GB-s: no worker and no aggregation is faster than the
-// fastest so far. Its evaluation does not count: a round that cannot pay it goes without. 0 in the first round of a
-// stage.
+// leastOfRound is the least cost of the round that is to begin, in GB-s. It assumes that every worker and aggregation
+// is as fast as the fastest so far. The evaluation does not count: a round that cannot pay for it goes without. It is 0
+// in the first round of a stage.
 func (m *Manager) leastOfRound() float64 {
 	b := &m.budget
 	steps := m.stepsOf(m.round)
@@ -149,8 +149,8 @@ func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) share {
 	return out
 }
 
-// partOfClosing is what an aggregation or an evaluation gets. It cannot pause, so it would begin anew after a hold that
-// is too short.
+// partOfClosing is the part of the budget for an aggregation or an evaluation. These cannot pause: after a hold that is
+// too short they begin anew.
 func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 	b := &m.budget
 	c, free, whole := b.closing[s.Task], b.free(), b.whole(l)
@@ -179,8 +179,8 @@ func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 	}
 }
 
-// partOfTraining shares what training may hold among so many workers. Where that is too little for a leg of each, they
-// train one after another: what they came to is kept. Those that exchange updates in a round need each other.
+// partOfTraining is the part of the budget for one of so many train actions. If there is too little for a leg of each,
+// they train one after another, and their work is kept. Workers that exchange updates in a round need each other.
 func (m *Manager) partOfTraining(l disdel.Limits, workers int) share {
 	b := &m.budget
 	free, whole, hold := b.free(), b.whole(l), b.leg.least()
@@ -287,7 +287,8 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	}
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
-		Msg:     fmt.Sprintf("the job has spent %.3g GB-s, %s, and %s is %.4g GB-s; %s", b.spent, takes, b.field, b.most, rest),
+		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s, and %s is %.4g GB-s; %s",
+			b.spent, takes, b.field, b.most, rest),
 		Hint:    fmt.Sprintf("disdel resume %s --set %s=%sGB-s", m.spec.ID, b.field, scheduler.RoundedUp(enough)),
 		Changes: [][]string{{fmt.Sprintf("%s=%sGB-s", b.field, scheduler.RoundedUp(enough))}},
 	}
@@ -314,8 +315,8 @@ func (m *Manager) rest() (cost float64, known bool) {
 	return cost, each > 0
 }
 
-// stepByProgress is what a worker's step of the round that runs comes to by what was trained of it so far; 0: nothing,
-// or not known. What closes the round takes a share of its own.
+// stepByProgress is the cost of one worker's step in GB-s, by the progress of the current round. It includes a share
+// for closing the round. It is 0 if nothing was trained yet.
 func (m *Manager) stepByProgress() float64 {
 	total := max(1, Steps(&m.spec.Job, &m.spec.Plan, m.spec.span(m.round)))
 	trained := 0

@@ -9,9 +9,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// How a store that is away is told from one that starts again: it is asked every storeEvery, and each answer may take
-// storeAnswer. A store that does not answer for storePatience is gone; an OpenWhisk is waited for as long. A store that
-// answers with a refusal, such as of a password, is given storeRefusals tries.
+// A store that is away may only be restarting. The job asks it every storeEvery; each answer may take storeAnswer. The
+// store is gone if it does not answer for storePatience (the job waits as long for OpenWhisk), or if it refuses the
+// job storeRefusals times, for example its password.
 const (
 	storeEvery    = 2 * time.Second
 	storeAnswer   = 5 * time.Second
@@ -19,7 +19,7 @@ const (
 	storeRefusals = 3
 )
 
-// storeChecks is what the newest checks of the store came to.
+// storeChecks is the result of the newest checks of the store.
 type storeChecks struct {
 	err     error     // of the newest one; nil: the store answers again
 	failed  int       // in a row
@@ -28,9 +28,9 @@ type storeChecks struct {
 	told    time.Time // when onlookers were told last; of the loop
 }
 
-// watchStore asks the store whether it is there, again and again until the stop that it returns is called, and sends
-// the checks that failed and the first one that passed after these. Where the store is gone, actions would be tried
-// again for minutes, and each would fail with an error of its own: the cause is said once.
+// watchStore checks the store regularly until stop is called. It sends the checks that failed, and the first one that
+// passes after them. Without it, a store that is gone would cost minutes of retries, and each action would report an
+// error of its own instead of the cause.
 func (r *run) watchStore(ctx context.Context) (seen <-chan storeChecks, stop func()) {
 	out := make(chan storeChecks)
 	ctx, stop = context.WithCancel(ctx)
@@ -66,8 +66,8 @@ func (r *run) checkStore(ctx context.Context) error {
 	return r.c.cfg.Board.Check(ctx, r.spec.ID)
 }
 
-// storeSeen takes what checks of the store came to, and returns the end of the job where the store is gone. A job that
-// waits for missing workers waits for the store, too.
+// storeSeen handles the result of checks of the store. It returns the event that ends the job if the store is gone. A
+// job that waits for missing workers waits for the store, too.
 func (r *run) storeSeen(c storeChecks) Event {
 	now, was := r.c.cfg.Now(), r.store
 	if c.err == nil {
@@ -114,13 +114,13 @@ func outageOfStore(c storeChecks, now time.Time) Outage {
 	}
 }
 
-// storeGone is the failure of a job that ends while its store is away. so is what follows from it.
+// storeGone is the failure of a job that ends while its store is away. so is the consequence, as text.
 func (r *run) storeGone(so string) *disdel.Error {
 	c, e := r.store, disdel.AsError(r.store.err)
 	away := r.c.cfg.Now().Sub(c.since).Round(time.Second)
 	msg := fmt.Sprintf("%s did not answer %s in %v, and %s", e.Msg, count(c.failed, "check"), away, so)
-	hint := fmt.Sprintf("start %s again, then disdel resume %s; or with another Redis: disdel resume %s --move --redis URL",
-		e.Msg, r.spec.ID, r.spec.ID)
+	hint := fmt.Sprintf("start %s again, then disdel resume %s; "+
+		"or with another Redis: disdel resume %s --move --redis URL", e.Msg, r.spec.ID, r.spec.ID)
 	if e.Kind == disdel.Denied {
 		msg = fmt.Sprintf("%s refused %s in %v, and %s", e.Msg, count(c.refused, "check"), away, so)
 		hint = fmt.Sprintf("%s; then disdel resume %s", e.Hint, r.spec.ID)
@@ -130,7 +130,7 @@ func (r *run) storeGone(so string) *disdel.Error {
 	}
 }
 
-// byStore is the failure of a job: what fails while the store is away fails for it.
+// byStore returns the failure of a job. If the store is away, it names the store as the cause.
 func (r *run) byStore(f *disdel.Error) *disdel.Error {
 	if r.store == nil || f == nil || f.Code == disdel.CodeStoreGone {
 		return f
@@ -143,7 +143,7 @@ func (r *run) byStore(f *disdel.Error) *disdel.Error {
 	}
 }
 
-// storeIsGone tells whether the job has ended for its store. What lies there expires by itself.
+// storeIsGone tells whether the job has ended because its store is gone. Its data there expires by itself.
 func (r *run) storeIsGone() bool {
 	return r.rec.Failure != nil && r.rec.Failure.Code == disdel.CodeStoreGone
 }

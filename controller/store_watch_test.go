@@ -15,9 +15,9 @@ func storeRefuses(context.Context) error {
 	return &disdel.Error{Kind: disdel.Unavailable, Msg: "Redis at 127.0.0.1:1", Err: errors.New("connection refused")}
 }
 
-// A job whose store is gone ends for that, says which store, what was tried and for how long, and how it goes on, there
-// or on another store. A store that is away for a while, or a job that waits for as long as it takes, goes on. A
-// deadline that passes first names the store, too. Each is told within seconds.
+// A job whose store is gone ends. Its failure says which store, what was tried and for how long, and how the job goes
+// on: there or on another store. The job goes on if the store returns in time, or if it waits without a limit. A
+// deadline that passes first names the store, too. The onlooker hears of each case within seconds.
 func TestAStoreThatIsGoneIsTheCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		check    func(ctx context.Context) error

@@ -14,8 +14,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// A job stops at the first round whose checkpoint cannot be written, says what was kept and how it goes on, and trains
-// no other round. Without checkpoints it does not ask for any.
+// A job stops at the first round whose checkpoint cannot be written, and trains no other round. It says what was kept
+// and how it goes on. A job without checkpoints does not ask for any.
 func TestAJobStopsWhereItCannotKeepARound(t *testing.T) {
 	for _, every := range []int{1, 0} {
 		in(t, func(t *testing.T, s *surroundings) {

@@ -46,8 +46,8 @@ func (r *run) watch(list []disdel.Progress) {
 	}
 }
 
-// heard notes that a heartbeat was seen. The first one tells nothing of when the next is due: the time before it may be
-// a wait in OpenWhisk's queue, or the container's start.
+// heard notes a heartbeat. The first one does not tell when the next is due: the time before it may be a wait in
+// OpenWhisk's queue, or the start of the container.
 func (r *run) heard(w *watched, now time.Time) {
 	of := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
 	w.done, w.all = of.Done()

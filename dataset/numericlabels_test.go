@@ -71,8 +71,8 @@ func TestNumbersToPredictAreTold(t *testing.T) {
 	}
 }
 
-// A program that adds a data set by Add numbers its classes: as few rows as there may be of each, they are no numbers to
-// predict.
+// A program that calls Add gives class numbers. They are never taken for numbers to predict, however few rows a class
+// has.
 func TestClassesOfAProgramAreClasses(t *testing.T) {
 	ctx := t.Context()
 	store, err := OpenStore(ctx, "mem://")

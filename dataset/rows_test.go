@@ -158,7 +158,9 @@ func TestRowsThatAreNone(t *testing.T) {
 func FuzzRows(f *testing.F) {
 	for _, plain := range []bool{false, true} {
 		var dense, sparse bytes.Buffer
-		if err := errors.Join(WriteDenseRows(&dense, denseRowsOf(plain)), WriteSparseRows(&sparse, sparseRowsOf(plain))); err != nil {
+		err := errors.Join(
+			WriteDenseRows(&dense, denseRowsOf(plain)), WriteSparseRows(&sparse, sparseRowsOf(plain)))
+		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(dense.Bytes())

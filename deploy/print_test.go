@@ -12,7 +12,8 @@ func TestDownWithNothingToRemove(t *testing.T) {
 		t.Error(got)
 	}
 	p.Changes = []Change{{What: "action", Name: "p/x", Change: Other}, {What: "package", Name: "p", Change: Keep}}
-	if got := p.Says(true); strings.Contains(got, "is as the manifest") || !strings.Contains(got, "1 action that the manifest does not name") {
+	got := p.Says(true)
+	if strings.Contains(got, "is as the manifest") || !strings.Contains(got, "1 action that the manifest does not name") {
 		t.Error(got)
 	}
 }

@@ -210,8 +210,8 @@ func (t *timer) timeouts() {
 		rounds := max(1, t.in.Plan.Rounds)
 		by := max(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, leastByCost.Seconds())
 		rest, source = clamp(by, p), disdel.SourceCost
-		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), no less than %v for a start "+
-			"and a leg, within %v and %v of the platform",
+		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), "+
+			"no less than %v for a start and a leg, within %v and %v of the platform",
 			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), leastByCost,
 			p.MinTimeout, p.MaxTimeout)
 	}

@@ -35,8 +35,8 @@ func (c *classifier) neverStarted(limit time.Duration) {
 	c.brokenStart(disdel.CodeInitTimeout, fmt.Sprintf("it took no request within %v, or died before it could", limit))
 }
 
-const hintStartsRuntime = "check that the image starts the action runtime on port 8080 (disdel runtime), and that it is " +
-	"for this kind of processor"
+const hintStartsRuntime = "check that the image starts the action runtime on port 8080 (disdel runtime), " +
+	"and that it is for this kind of processor"
 
 // brokenStart names the image as the cause, with what its process printed last.
 func (c *classifier) brokenStart(code disdel.Code, why string) {

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Limits reads the platform's bounds from GET /, and the namespace's own quotas where the key shows them. What OpenWhisk
-// does not report stays 0: older releases report no memory bounds; OpenWhisk's defaults stand in for those.
+// Limits reads the platform's bounds from GET /, and the namespace's own quotas if the key may read them.
+// OpenWhisk's default bounds stand in for bounds that it does not report. Quotas that it does not report stay 0.
 func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	var info struct {
 		Limits struct {

@@ -526,7 +526,8 @@ func TestTheQuotasOfRefusalsAreRemembered(t *testing.T) {
 	refuse := func(format string, n int) answerOf {
 		return answerOf{429, fmt.Sprintf(`{"error":"`+format+`","code":"x"}`, n)}
 	}
-	e, _ := scripted(t, refuse(minute, 60), refuse(atOnce, 30), refuse(minute, 10), answerOf{429, `{"error":"Too many requests"}`},
+	e, _ := scripted(t, refuse(minute, 60), refuse(atOnce, 30), refuse(minute, 10),
+		answerOf{429, `{"error":"Too many requests"}`},
 		answerOf{413, `{"error":"Request larger than allowed: 1048577 > 1048576 bytes."}`})
 	for i, want := range []Refusals{{60, 0}, {60, 30}, {10, 30}, {10, 30}, {10, 30}} {
 		if once(e) == nil || e.Refused() != want {

@@ -10,7 +10,8 @@ import (
 // Whatever an action or a platform answers, its activation has one outcome, and what is kept of it can be written.
 func FuzzClassify(f *testing.F) {
 	f.Add("success", []byte(`{"usage": {"peak": 1}}`), "a line", false)
-	f.Add("action developer error", []byte(`{"error": "The action exceeded its time limits of 1000 milliseconds."}`), "", true)
+	f.Add("action developer error",
+		[]byte(`{"error": "The action exceeded its time limits of 1000 milliseconds."}`), "", true)
 	f.Add("application error", []byte(`{"error": {"kind": "memory", "op": "x", "msg": "y"}}`), "panic: \x00\xff", false)
 	f.Add("whisk internal error", []byte(`[`), "", false)
 	f.Fuzz(func(t *testing.T, status string, result []byte, line string, timedOut bool) {

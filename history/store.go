@@ -77,10 +77,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Database == "" {
 		cfg.Database = Database
 	}
-	s := &Store{log: cfg.Logger, told: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)}, http: &http.Client{
-		Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
-		CheckRedirect: stay,
-	}}
+	s := &Store{
+		log: cfg.Logger, told: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
+		http: &http.Client{
+			Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
+			CheckRedirect: stay,
+		},
+	}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
 	if u.User != nil {
 		password, _ := u.User.Password()

@@ -46,7 +46,9 @@ var languages = []language{
 	},
 	{
 		family: "nodejs", title: "Node.js", program: "node",
-		ask: []string{"-e", "console.log(JSON.stringify({ path: process.execPath, version: process.versions.node, folders: [] }))"},
+		ask: []string{
+			"-e", "console.log(JSON.stringify({ path: process.execPath, version: process.versions.node, folders: [] }))",
+		},
 		run: []string{"-e", launchNode, archiveNode, "{listen}"}, names: []string{"14", "16", "18", "20"},
 		env: []string{allowConcurrent + "=true"},
 	},

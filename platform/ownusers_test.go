@@ -33,7 +33,15 @@ def main(a):
 	"nodejs": `
 const fs = require('fs')
 function main (a) {
-  const able = (f, mode) => { try { const d = fs.openSync(f, mode); if (mode === 'r') fs.readSync(d, Buffer.alloc(1)); return true } catch (e) { return false } }
+  const able = (f, mode) => {
+    try {
+      const d = fs.openSync(f, mode)
+      if (mode === 'r') fs.readSync(d, Buffer.alloc(1))
+      return true
+    } catch (e) {
+      return false
+    }
+  }
   const lists = f => { try { return fs.readdirSync(f).length > 0 } catch (e) { return false } }
   return { uid: process.getuid(), gid: process.getgid(), read: a.read.filter(f => able(f, 'r')),
     wrote: a.write.filter(f => able(f, 'w')), listed: a.list.filter(lists), mine: able('mine', 'w') }
@@ -47,7 +55,8 @@ for f in $(names read "$1"); do head -c 1 "$f" >/dev/null 2>&1 && read="$read\"$
 for f in $(names write "$1"); do (: >"$f") 2>/dev/null && wrote="$wrote\"$f\","; done
 for f in $(names list "$1"); do [ -n "$(ls "$f" 2>/dev/null)" ] && listed="$listed\"$f\","; done
 mine=false; : >mine && mine=true
-echo "{\"uid\": $(id -u), \"gid\": $(id -g), \"read\": [${read%,}], \"wrote\": [${wrote%,}], \"listed\": [${listed%,}], \"mine\": $mine}"
+files="\"read\": [${read%,}], \"wrote\": [${wrote%,}], \"listed\": [${listed%,}]"
+echo "{\"uid\": $(id -u), \"gid\": $(id -g), $files, \"mine\": $mine}"
 `,
 }
 

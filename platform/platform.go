@@ -90,7 +90,8 @@ func New(cfg Config) (*Platform, error) {
 	p := &Platform{
 		large: make(chan struct{}, largeAtOnce), living: map[*container]bool{}, cfg: cfg, counters: newCounters(),
 		root: root, store: state, accepted: took, unfiled: unfiled{many: make(chan struct{}, 1)},
-		users: newUsers(&cfg), fences: newFencer(), spawner: newSpawner(cfg.hiddenPaths(), needsOf(cfg.Kinds, root.dir)), work: work, stop: stop,
+		users: newUsers(&cfg), fences: newFencer(),
+		spawner: newSpawner(cfg.hiddenPaths(), needsOf(cfg.Kinds, root.dir)), work: work, stop: stop,
 	}
 	if cfg.CPU != (CPUScaling{}) && !keepsQuotas(p.fences) {
 		p.fences.close()

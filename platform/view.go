@@ -277,7 +277,8 @@ func showAt(path string, source int, writable bool) (dir bool, err error) {
 	if err != nil {
 		return dir, err
 	}
-	if err := unix.Mount(fmt.Sprintf("/proc/thread-self/fd/%d", source), path, "", unix.MS_BIND, ""); err != nil || writable {
+	from := fmt.Sprintf("/proc/thread-self/fd/%d", source)
+	if err := unix.Mount(from, path, "", unix.MS_BIND, ""); err != nil || writable {
 		return dir, err
 	}
 	return dir, unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")

@@ -22,8 +22,9 @@ type memories struct {
 	times     map[disdel.Bytes]map[int][]float64 // of 1,000 rows, by memory and workers
 	tried     map[disdel.Bytes]int               // epochs of this job, by memory
 	noise     timeNoise                          // of one measurement
-	slower    map[disdel.Bytes]float64           // time over that with own; more memory only counts where it is clearly faster
-	variance  map[disdel.Bytes]float64           // of the logarithm of slower, over that of one measurement
+	// slower is the time with a memory, divided by the time with own. More memory counts only if it is clearly faster.
+	slower   map[disdel.Bytes]float64
+	variance map[disdel.Bytes]float64 // of the logarithm of slower, over that of one measurement
 }
 
 // What a choice of memory goes by.

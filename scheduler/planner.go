@@ -289,8 +289,8 @@ func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) 
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
 		least, whose := s.leastOfAll()
-		return nil, fmt.Sprintf("a smaller network: no batch, number of workers or optimiser fits %d MB; the least is %d MB, "+
-			"of the %s action", limit/disdel.MB, least.MB(), whose)
+		return nil, fmt.Sprintf("a smaller network: no batch, number of workers or optimiser fits %d MB; "+
+			"the least is %d MB, of the %s action", limit/disdel.MB, least.MB(), whose)
 	}
 	sets = changes[0].Set
 	return sets, fmt.Sprintf("less work: --set '%s'; disdel estimate FILE --max-memory %dMB shows more ways",
@@ -333,8 +333,8 @@ func (b *planBuilder) actions() error {
 		if times, id := b.underrated(v.task, v.e.Method); b.Job.Resources.Memory == 0 {
 			if more := min(b.limit(disdel.Bytes(times*float64(v.e.Total))), limit); more > memory {
 				memory = more
-				b.because("%s memory: %.2f times the estimate with its margin, since that was too low for %s, a job of the same network",
-					v.task, times, id)
+				b.because("%s memory: %.2f times the estimate with its margin, "+
+					"since that was too low for %s, a job of the same network", v.task, times, id)
 			}
 		}
 		if v.task == disdel.TaskTrain && b.Job.Resources.Memory > 0 {

@@ -44,7 +44,8 @@ func TestPriorityTakesNoShareOfOthers(t *testing.T) {
 				continue
 			}
 			if before, any := last[d.Tenant]; any && bounded(d.Priority) > bounded(before.Priority) {
-				t.Errorf("seed %d: %s with priority %d goes before %s with %d", seed, before.Job, before.Priority, d.Job, d.Priority)
+				t.Errorf("seed %d: %s with priority %d goes before %s with %d",
+					seed, before.Job, before.Priority, d.Job, d.Priority)
 			}
 			got[d.Tenant]++
 			last[d.Tenant] = d
@@ -67,7 +68,9 @@ func bounded(p int) int { return min(max(p, -1_000_000), 1_000_000) }
 // that a server may have: a job of another tenant is granted before a job that came a good while after it.
 func TestPriorityIsNoTicketPastOthers(t *testing.T) {
 	one := scheduler.Capacity{Memory: disdel.MB}
-	for _, by := range []scheduler.Allocator{scheduler.Gangs{}, scheduler.FIFO{}, scheduler.Sharing{By: scheduler.Gangs{}}} {
+	for _, by := range []scheduler.Allocator{
+		scheduler.Gangs{}, scheduler.FIFO{}, scheduler.Sharing{By: scheduler.Gangs{}},
+	} {
 		for seed := range uint64(50) {
 			rng := rand.New(rand.NewPCG(seed, 4))
 			victim := scheduler.Demand{

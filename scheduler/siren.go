@@ -9,14 +9,17 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// Siren asks a policy network how many workers the next epoch is to have, and with how much memory (SIREN, INFOCOM
-// 2019): one that is trained by REINFORCE in a simulated cloud, which is made of the first numbers of workers that were
-// measured, and that has learned from every earlier job of the kind since. Other memories than that of the job's first
-// epoch are measured before: twice as much while that is clearly faster, and half of one that the job file says. Of what it thinks of an epoch one choice is drawn, by the job and
-// the round. Where it is no faster than the best fixed number of workers in that cloud, that one is taken.
+// Siren asks a policy network how many workers the next epoch has, and how much memory each gets (SIREN, INFOCOM
+// 2019). REINFORCE trains the network in a simulated cloud. The cloud is fitted to the first numbers of workers that
+// were measured. The network also learns from earlier jobs of the same kind.
 //
-// Nothing of it is kept in a file: it is trained from what was seen, the same each time, and once a job: a Siren is for
-// one job. What makes ours differ from the paper is in package schedule: the reward, and where training begins.
+// Other memories than that of the job's first epoch are measured first: twice as much while that is clearly faster, and
+// half of a memory that the job file gives. Siren draws one choice from the network's distribution; the job and the
+// round seed the draw. If the network is no faster in the cloud than the best fixed number of workers, Siren takes that
+// number.
+//
+// No file keeps the network: it is trained once a job from the same observations, so a Siren is for one job. Package
+// schedule says how ours differs from the paper: the reward, and where training begins.
 type Siren struct {
 	trained *sirenNet // of this job, once it is
 }

@@ -79,8 +79,8 @@ func (k Killed) search(in PlanInput, limit disdel.Bytes) search {
 	return s.corrected(k.Task, k.Need, k.Workers)
 }
 
-// FitKilled finds changes of the job of in with which an action like one that was killed stays within a limit, though it
-// needs more than its estimate. Every change was planned; there is none where nothing fits.
+// FitKilled finds changes of the job of in that keep an action like a killed one within a limit in bytes.
+// Such an action needs more than its estimate. Every change was planned; the result is empty if nothing fits.
 func FitKilled(in PlanInput, k Killed, limit disdel.Bytes) []Change {
 	return k.search(in, limit).changes(max(1, k.Workers))
 }

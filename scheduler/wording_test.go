@@ -24,7 +24,8 @@ func reworded(err *disdel.Error) *disdel.Error {
 func TestRewordingChangesNoRemedy(t *testing.T) {
 	codes := []disdel.Code{
 		"", disdel.CodeUnreachable, disdel.CodeQuotaMinute, disdel.CodeQuotaConcurrent, disdel.CodeNeverServed,
-		disdel.CodeImageMissing, disdel.CodeInitTimeout, disdel.CodeInitDied, disdel.CodePanicked, disdel.CodeLostUpdate, disdel.CodeLostReference,
+		disdel.CodeImageMissing, disdel.CodeInitTimeout, disdel.CodeInitDied, disdel.CodePanicked,
+		disdel.CodeLostUpdate, disdel.CodeLostReference,
 	}
 	texts := []string{
 		"read update: the checksum is wrong", "fetch reference", "in the last minute", "Too many requests",

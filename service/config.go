@@ -137,10 +137,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	aggregator.Quiet()
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
-		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, tenants: map[string]*Service{}, asking: map[string]bool{},
-		claims:   map[string]*diskClaims{},
-		planners: make(chan struct{}, plannersAtOnce),
-		tally:    newTally(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
+		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, tenants: map[string]*Service{},
+		asking: map[string]bool{}, claims: map[string]*diskClaims{}, planners: make(chan struct{}, plannersAtOnce),
+		tally: newTally(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
 	}
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.open, c.closing = context.WithCancel(c.ctx)

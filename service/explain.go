@@ -124,7 +124,8 @@ func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 func limitSteps(in scheduler.PlanInput, p disdel.Plan, a disdel.ActionPlan) []string {
 	l, r := in.Platform, in.Job.Resources
 	whole := disdel.Bytes(a.Estimate.Total.MB()) * disdel.MB
-	out := []string{fmt.Sprintf("with its margin %v (%d bytes), which are %d whole MB", a.Estimate.Total, a.Estimate.Total, whole.MB())}
+	out := []string{fmt.Sprintf("with its margin %v (%d bytes), which are %d whole MB",
+		a.Estimate.Total, a.Estimate.Total, whole.MB())}
 	if least := max(whole, l.MinMemory); least > whole {
 		out = append(out, fmt.Sprintf("the platform gives no less than %d MB", least.MB()))
 		whole = least

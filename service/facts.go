@@ -94,7 +94,10 @@ func contradictions(f clusterfacts.Facts, rec *disdel.Record, refused executor.R
 	for _, q := range []struct {
 		fact       string
 		known, now int
-	}{{clusterfacts.PerMinute, f.PerMinute, refused.PerMinute}, {clusterfacts.Concurrent, f.Concurrent, refused.Concurrent}} {
+	}{
+		{clusterfacts.PerMinute, f.PerMinute, refused.PerMinute},
+		{clusterfacts.Concurrent, f.Concurrent, refused.Concurrent},
+	} {
 		if q.known > 0 && q.now > 0 && q.known != q.now {
 			out = append(out, clusterfacts.Doubt{Fact: q.fact, Why: fmt.Sprintf("OpenWhisk allows %d now", q.now)})
 		}
@@ -122,8 +125,8 @@ func poolContradicted(pool disdel.Bytes, rec *disdel.Record) (clusterfacts.Doubt
 	return clusterfacts.Doubt{}, false
 }
 
-// clocksDiffer is how far the clocks of a cluster's machines may be apart. An activation that ended less than that after
-// another one began need not have run at the same time.
+// clocksDiffer is how far the clocks of a cluster's machines may be apart. Two activations that overlap by less may
+// have run one after the other.
 const clocksDiffer = 100 * time.Millisecond
 
 // mostAtOnce is the most memory that containers of activations had at any one time.

@@ -163,7 +163,9 @@ func TestPlansShowTheAgeOfFactsAndLeaveOutDoubtedOnes(t *testing.T) {
 	}
 	date := facts.At.Local().Format(time.DateOnly)
 	pool, text := said()
-	for _, want := range []string{"pool has 4.00 GB", "600 times a minute", "30 invocations at once", date + " (12 days ago)"} {
+	for _, want := range []string{
+		"pool has 4.00 GB", "600 times a minute", "30 invocations at once", date + " (12 days ago)",
+	} {
 		if pool.memory != facts.Pool || pool.from != disdel.PoolFound || !strings.Contains(text, want) {
 			t.Errorf("%+v, no %q in\n%s", pool, want, text)
 		}

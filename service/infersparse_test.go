@@ -11,7 +11,9 @@ import (
 // no JSON.
 func TestSparseRowsAreCountedBeforeTheyAreDecoded(t *testing.T) {
 	m := &Trained{MostRows: 3}
-	for rows, want := range map[int]disdel.Kind{1: disdel.Invalid, 3: disdel.Invalid, 4: disdel.OverLimit, 1000: disdel.OverLimit} {
+	for rows, want := range map[int]disdel.Kind{
+		1: disdel.Invalid, 3: disdel.Invalid, 4: disdel.OverLimit, 1000: disdel.OverLimit,
+	} {
 		broken := `{"rows": [` + strings.Repeat(`{"index": [1]},`, rows)
 		if _, err := m.ReadSparse("rows.json", []byte(broken)); disdel.KindOf(err) != want {
 			t.Errorf("%d rows: %v, want %v", rows, err, want)

@@ -34,8 +34,8 @@ type Run struct {
 // ID is the job's.
 func (r *Run) ID() disdel.JobID { return r.id }
 
-// Stored is how many bytes the history keeps for the record that this Run was read from: each look at a job holds it. It
-// is 0 for a job of this Service, whose looks share what there is.
+// Stored is the size in the history, in bytes, of the record that this Run was read from. Every reader of such a job
+// holds its own copy. It is 0 for a job of this Service: its readers share one record.
 func (r *Run) Stored() disdel.Bytes { return r.stored }
 
 // Submitted is the job's record as it was acknowledged, or found, with what has become of the job since.

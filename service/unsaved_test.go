@@ -211,7 +211,8 @@ func TestAHistoryThatComesBackIsGivenTheEnd(t *testing.T) {
 	}
 }
 
-// TestAHistoryThatCannotBeOpenedLeavesNothingOpen tries a full disk again and again: a failed try leaves no server behind.
+// TestAHistoryThatCannotBeOpenedLeavesNothingOpen opens a history on a full disk several times. A failed try leaves no
+// server behind.
 func TestAHistoryThatCannotBeOpenedLeavesNothingOpen(t *testing.T) {
 	home := smallDisk(t, 8)
 	s, err := Open(t.Context(), Config{Home: home})

@@ -36,7 +36,8 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 		return nil, err
 	}
 	r := &Run{
-		id: id, stored: size, tenant: rec.Tenant, journal: newJournal(id, nil), story: &story{head: rec}, done: make(chan struct{}),
+		id: id, stored: size, tenant: rec.Tenant, journal: newJournal(id, nil), story: &story{head: rec},
+		done: make(chan struct{}),
 	}
 	// Of the same state of a job every look tells the same, so that who has seen some of it may go on.
 	r.journal.series = fmt.Sprintf("record-%d", rec.Resumes)

@@ -64,7 +64,7 @@ func (c *advised) print() {
 	figure("advice_failed", float64(c.failed), "count")
 }
 
-// carryOut runs a job in a home of its own and, where it fails, everything that is advised, each time in the home as the
+// carryOut runs a job in its own home. If the job fails, carryOut tries every advised way, each in the home as the
 // failure left it.
 func (c *advised) carryOut(ctx context.Context, s subject, f failing) (err error) {
 	place, err := newPlace(ctx, s, f)

@@ -159,7 +159,8 @@ func (p *place) failingRun(ctx context.Context) (outcome, error) {
 }
 
 func (p *place) checkpointed() bool {
-	list, err := filepath.Glob(filepath.Join(p.home, "models", "checkpoints", "job-*", "*", "reference.safetensors.sha256"))
+	list, err := filepath.Glob(
+		filepath.Join(p.home, "models", "checkpoints", "job-*", "*", "reference.safetensors.sha256"))
 	return err == nil && len(list) > 0
 }
 

@@ -55,7 +55,8 @@ func calibrationPart(file string, w io.Writer) error {
 		return err
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "task\tabove MB\tpeaks\tinside\tp5 KB\tp25 KB\tp50 KB\tp75 KB\tp95 KB\tof half the interval: p5\tp95\t")
+	fmt.Fprintln(out, "task\tabove MB\tpeaks\tinside\tp5 KB\tp25 KB\tp50 KB\tp75 KB\tp95 KB\t"+
+		"of half the interval: p5\tp95\t")
 	bounds, all := sizes(), actionsOf(records)
 	for _, task := range tasks {
 		for i, from := range bounds[:len(bounds)-1] {

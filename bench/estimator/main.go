@@ -23,7 +23,8 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
 	only := flag.String("only", "", "run trials whose name contains this")
 	what := flag.String("parts", "generated,defaults,forecasts",
-		"what to measure, of generated, defaults, forecasts, memory, timeouts, headline, advice and calibration (of -records)")
+		"what to measure, of generated, defaults, forecasts, memory, timeouts, headline, "+
+			"advice and calibration (of -records)")
 	seed := flag.Uint64("seed", defaultSeed, "of the jobs of the parts generated, defaults, forecasts and advice")
 	records := flag.String("records", "", "append the records of trials to this file, a line of JSON each")
 	threads := flag.Int("burn", 0, "only keep so many threads busy")

@@ -141,7 +141,8 @@ func attackHome(ctx context.Context, home string, role service.Role) (tokens []s
 	if err != nil {
 		return nil, err
 	}
-	rows, err := sparse.Libsvm{Source: dataset.TextSource("rows", strings.Repeat("1 1:0.5 3:2\n0 2:1\n", 50))}.Input("clicks")
+	source := dataset.TextSource("rows", strings.Repeat("1 1:0.5 3:2\n0 2:1\n", 50))
+	rows, err := sparse.Libsvm{Source: source}.Input("clicks")
 	if err == nil {
 		_, err = store.AddSparse(ctx, rows, false)
 	}

@@ -55,7 +55,8 @@ func makespanRatio(seeds, gb int) (float64, error) {
 	}
 	figure("gang_over_greedy_makespan"+size, medians.Of(ratios), "ratio")
 	figure("gang_over_greedy_traces"+size, float64(len(ratios)), "that came to an end with both")
-	figure("makespan_stuck_gang"+size, float64(stuck[scheduler.AdmissionGang]), "traces in which a job waits for ever or fails")
+	figure("makespan_stuck_gang"+size, float64(stuck[scheduler.AdmissionGang]),
+		"traces in which a job waits for ever or fails")
 	figure("makespan_stuck_greedy"+size, float64(stuck[scheduler.AdmissionGreedy]), "traces, which have no ratio")
 	return medians.Of(ratios), nil
 }

@@ -26,7 +26,9 @@ func batchCommand(u *ui) *cli.Command {
 		Flags: slices.Concat([]cli.Flag{
 			setFlag, actionFlag, backendFlag, admissionFlag, queueFlags[0],
 			&cli.StringFlag{Name: "by", Value: string(batch.ByAccuracy), Usage: "`WHAT` jobs are compared by: accuracy or loss"},
-			&cli.IntFlag{Name: "halving", Usage: "stop a job once better jobs, one in this `NUMBER` of all, have trained as long"},
+			&cli.IntFlag{
+				Name: "halving", Usage: "stop a job once better jobs, one in this `NUMBER` of all, have trained as long",
+			},
 			&cli.IntFlag{Name: "halving-from", Usage: "`EPOCHS` after which --halving first compares (default: 1)"},
 			&cli.StringFlag{Name: "html", Usage: "write a page with plots to `FILE`"},
 		}, estimatorFlags),

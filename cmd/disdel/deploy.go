@@ -24,8 +24,10 @@ func deployCommand(u *ui) *cli.Command {
 		Subcommands: []*cli.Command{
 			deployImage(u),
 			deployPackage(u, "up", "create the package and its actions, or change what differs", true, deploy.Cluster.Up),
-			deployPackage(u, "preview", "say what up would change, change nothing; exits with 8 if something differs", false, deploy.Cluster.Preview),
-			deployPackage(u, "status", "say how the package differs from the manifest; exits with 8 if it does", false, deploy.Cluster.Preview),
+			deployPackage(u, "preview", "say what up would change, change nothing; exits with 8 if something differs",
+				false, deploy.Cluster.Preview),
+			deployPackage(u, "status", "say how the package differs from the manifest; exits with 8 if it does",
+				false, deploy.Cluster.Preview),
 			deployPackage(u, "down", "remove the package's actions, and the package", true, deploy.Cluster.Down),
 			commandline.DeployGPU(u),
 		},

@@ -101,7 +101,9 @@ func TestAFullDiskLosesNoRecord(t *testing.T) {
 	if err == nil || code != terminal.ExitRefused {
 		t.Errorf("exit %d, want %d\n%s\n%s", code, terminal.ExitRefused, out, errs)
 	}
-	for _, want := range []string{"could not be written", "no space left", "the job stops before it loses more", "free some space"} {
+	for _, want := range []string{
+		"could not be written", "no space left", "the job stops before it loses more", "free some space",
+	} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("not told: %q\n%s", want, errs)
 		}

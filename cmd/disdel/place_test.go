@@ -19,8 +19,12 @@ import (
 
 // partsOf is flags that describe the part at an address, with a value of each.
 var partsOf = map[string][]disdel.Option{
-	"apihost": {{Name: "image", Value: "old/image"}, {Name: "pool-memory", Value: "3GB"}, {Name: "action-memory", Value: "1GB"}},
-	"redis":   {{Name: "redis-ca", Value: "/old.pem"}},
+	"apihost": {
+		{Name: "image", Value: "old/image"},
+		{Name: "pool-memory", Value: "3GB"},
+		{Name: "action-memory", Value: "1GB"},
+	},
+	"redis": {{Name: "redis-ca", Value: "/old.pem"}},
 }
 
 var oldAddresses = report.Place{
@@ -73,7 +77,8 @@ func resumeAt(t *testing.T, rec *disdel.Record, args []string) (map[string]strin
 		if c.Name == "resume" {
 			c.Action = func(c *cli.Context) error {
 				err := commandline.ReturnTo(c, rec, c.Bool("move"))
-				for _, name := range slices.Concat(addresses.Places, []string{"image", "pool-memory", "action-memory", "redis-ca"}) {
+				parts := []string{"image", "pool-memory", "action-memory", "redis-ca"}
+				for _, name := range slices.Concat(addresses.Places, parts) {
 					got[name] = c.String(name)
 				}
 				return err

@@ -258,7 +258,9 @@ func TestAResumeMovesWhereItIsAsked(t *testing.T) {
 	_, state := d.up()
 	d.killedAfterACheckpoint("submit", d.file(strings.Replace(steadyJob, "epochs: 16", "epochs: 2000", 1)))
 	t.Setenv("DISDEL_APIHOST", state.Address)
-	args := []string{"resume", "@last", "--redis", "redis://" + redis.Addr() + "/0", "--set", d.fewMoreEpochs(), "-o", "json"}
+	args := []string{
+		"resume", "@last", "--redis", "redis://" + redis.Addr() + "/0", "--set", d.fewMoreEpochs(), "-o", "json",
+	}
 	_, errs, code := d.run(args...)
 	for _, want := range []string{string(disdel.CodeElsewhere), "ran on the embedded one", "--apihost ''", "--redis ''"} {
 		if code == 0 || !strings.Contains(errs, want) {

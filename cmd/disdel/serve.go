@@ -23,7 +23,9 @@ var admissionFlag = &cli.StringFlag{
 
 // queueFlags say where a job stands in the queue.
 var queueFlags = []cli.Flag{
-	&cli.IntFlag{Name: "priority", Usage: "`NUMBER` from -1000000 to 1000000: a job with a higher one goes first in the queue"},
+	&cli.IntFlag{
+		Name: "priority", Usage: "`NUMBER` from -1000000 to 1000000: a job with a higher one goes first in the queue",
+	},
 	&cli.StringFlag{
 		Name: "idempotency-key", Usage: "`KEY`: a repeated submit with the same one is the same job, whatever became of it",
 	},

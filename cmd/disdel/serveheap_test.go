@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestServeCollectsGarbageEarly checks that a server collects garbage before one tenant's requests double its memory, and
-// that an operator's own setting stays.
+// TestServeCollectsGarbageEarly checks that a server collects garbage before one tenant's requests double its memory.
+// The operator's own setting of GOGC stays.
 func TestServeCollectsGarbageEarly(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	t.Setenv("GOGC", "")

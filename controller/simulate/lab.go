@@ -95,8 +95,8 @@ const mostFixed = 32
 // asFast is a share of time: fixed numbers of workers within it of the shortest are as fast.
 const asFast = 0.001
 
-// bestFixed is the shortest that a job takes with a number of workers that stays, and of those that are as fast the
-// cheapest.
+// bestFixed is the fastest trial of a job with a fixed number of workers. Of several that are as fast, it is the
+// cheapest one.
 func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 	var all []Trial
 	line.Policy = disdel.PolicyStatic

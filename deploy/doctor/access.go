@@ -108,7 +108,8 @@ func (d *doctor) throttles() Finding {
 	case l.Concurrent > 0 && l.Concurrent < comfortableAtOnce:
 		f.State = Note
 		f.Means = fmt.Sprintf("a job's actions that run at once, its aggregations included: %d at most", l.Concurrent)
-		f.Fix = "the admin raises the namespace's own, wskadmin limits set NAMESPACE --concurrentInvocations N, or everybody's"
+		f.Fix = "the admin raises the namespace's own, " +
+			"wskadmin limits set NAMESPACE --concurrentInvocations N, or everybody's"
 		f.Key, f.Value = "whisk.limits.actionsInvokesConcurrent", fmt.Sprint(comfortableAtOnce)
 	}
 	return f

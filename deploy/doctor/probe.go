@@ -25,7 +25,8 @@ func (d *doctor) run(ctx context.Context, inv disdel.Invocation, ask disdel.Prob
 
 // runTelling is run, and calls accepted once OpenWhisk has taken the invocation. The end of taking
 // ends the wait until it does.
-func (d *doctor) runTelling(ctx, taking context.Context, inv disdel.Invocation, ask disdel.ProbeRequest, accepted func(),
+func (d *doctor) runTelling(
+	ctx, taking context.Context, inv disdel.Invocation, ask disdel.ProbeRequest, accepted func(),
 ) (a disdel.Activation, err error) {
 	ask.Memory = inv.Limits.Memory
 	if inv.Params, err = json.Marshal(ask); err != nil {

@@ -10,7 +10,12 @@ import (
 
 // ways is addresses of each flag; all those in one list lead to the same part.
 var ways = map[string][][]string{
-	"apihost": {{""}, {"http://h:1", "h:1", "http://H:1"}, {"https://h", "https://h:443"}, {"http://127.0.0.1:2", "http://localhost:2"}},
+	"apihost": {
+		{""},
+		{"http://h:1", "h:1", "http://H:1"},
+		{"https://h", "https://h:443"},
+		{"http://127.0.0.1:2", "http://localhost:2"},
+	},
 	"storage": {{""}, {"file:///a", "file:///a/"}, {"s3://bucket?region=r"}},
 	"redis": {
 		{""},

@@ -31,8 +31,8 @@ func (w *worker) moreDeadline() Advice {
 	return with(fmt.Sprintf("%s; x %.4g that is %v", known, factor, enough), set(field, enough))
 }
 
-// wholeTime is how long all rounds of the job take with a factor that covers their noise, and the arithmetic; 0: nothing
-// was measured.
+// wholeTime is how long all rounds of the job take, times a factor that covers their noise; known is the arithmetic as
+// text. need is 0 if nothing was measured.
 func (w *worker) wholeTime() (need disdel.Millis, factor float64, known string) {
 	each, factor, known := w.roundTime()
 	if each == 0 {

@@ -63,18 +63,19 @@ func TestAWholePoolIsNotReplacedByAPartOfIt(t *testing.T) {
 	doubted.Doubts = []Doubt{{Fact: Pool}}
 	least := Facts{At: day, Pool: disdel.GB, AtLeast: true}
 	later := day.Add(24 * time.Hour)
+	atLeast := func(pool disdel.Bytes) Facts { return Facts{At: later, Pool: pool, AtLeast: true} }
 	for name, c := range map[string]struct {
 		old, found Facts
 		pool       disdel.Bytes
 		atLeast    bool
 		poolAt     time.Time
 	}{
-		"less, under a quota":        {whole, Facts{At: later, Pool: 128 * disdel.MB, AtLeast: true}, 4 * disdel.GB, false, day},
+		"less, under a quota":        {whole, atLeast(128 * disdel.MB), 4 * disdel.GB, false, day},
 		"not measured":               {whole, Facts{At: later}, 4 * disdel.GB, false, day},
 		"measured whole":             {whole, Facts{At: later, Pool: disdel.GB}, disdel.GB, false, later},
-		"at least more":              {whole, Facts{At: later, Pool: 8 * disdel.GB, AtLeast: true}, 8 * disdel.GB, true, later},
-		"contradicted":               {doubted, Facts{At: later, Pool: disdel.GB, AtLeast: true}, disdel.GB, true, later},
-		"no bound before":            {least, Facts{At: later, Pool: 128 * disdel.MB, AtLeast: true}, 128 * disdel.MB, true, later},
+		"at least more":              {whole, atLeast(8 * disdel.GB), 8 * disdel.GB, true, later},
+		"contradicted":               {doubted, atLeast(disdel.GB), disdel.GB, true, later},
+		"no bound before":            {least, atLeast(128 * disdel.MB), 128 * disdel.MB, true, later},
 		"nothing known":              {Facts{}, Facts{At: later, Pool: disdel.GB}, disdel.GB, false, later},
 		"contradicted, not measured": {doubted, Facts{At: later}, 0, false, later},
 	} {

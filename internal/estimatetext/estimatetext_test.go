@@ -207,7 +207,9 @@ func TestScalingSaysWhichNumberPays(t *testing.T) {
 	printScaling(&b, nil, 2)
 	printScaling(&b, &scheduler.Scaling{
 		Workers: 1, Deviation: 0.04,
-		Epochs: []scheduler.ScaledEpoch{of(1, 0.7, 0, false), of(2, 4.2, 3, false), of(6, 9.9, 9.1, true), of(8, 12, 11, false)},
+		Epochs: []scheduler.ScaledEpoch{
+			of(1, 0.7, 0, false), of(2, 4.2, 3, false), of(6, 9.9, 9.1, true), of(8, 12, 11, false),
+		},
 	}, 2)
 	want := `pays   1 worker pays: times of single epochs vary by 4 %
        1 worker: 0.7 s an epoch, of which 0.0 s is exchange and 0.1 s is fixed

@@ -89,8 +89,8 @@ func printRisk(w io.Writer, actions []service.ExplainedAction) {
 			paragraph(w, "risk", "-: this estimate gives no interval; its margin stands for the risk")
 			continue
 		}
-		paragraph(w, "risk", "%g: a train action's peak is above its estimate with margin in %s actions; likely %v, in nine of ten "+
-			"cases %v to %v", a.Risk, oneIn(a.Risk), a.Peak.Likely, a.Peak.Low, a.Peak.High)
+		paragraph(w, "risk", "%g: a train action's peak is above its estimate with margin in %s actions; "+
+			"likely %v, in nine of ten cases %v to %v", a.Risk, oneIn(a.Risk), a.Peak.Likely, a.Peak.Low, a.Peak.High)
 	}
 }
 

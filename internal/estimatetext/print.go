@@ -89,7 +89,8 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 		t.Parameters, t.Activations, t.Misc, t.Workspace)
 	paragraph(w, "", "fit + pkg (runtime) + dta (shard) + mod (weights received and sent) = estimate, the likely peak; "+
 		"the limit is at least estimate + saf (margin)")
-	paragraph(w, "paper", "%s by the paper's Eq. 1-5, its margin with it: fit %s, margin %s", e.Paper.Total, e.Paper.Training, e.Paper.Margin)
+	paragraph(w, "paper", "%s by the paper's Eq. 1-5, its margin with it: fit %s, margin %s",
+		e.Paper.Total, e.Paper.Training, e.Paper.Margin)
 	for _, why := range p.Reasons {
 		paragraph(w, "why", "%s", why)
 	}

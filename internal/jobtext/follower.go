@@ -251,8 +251,8 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 			p.Update(disdel.WireFloat32))
 	}
 	for _, a := range p.Actions {
-		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n", a.Task, a.Estimate.Expected(), a.Limits.Memory.MB(),
-			a.Limits.Timeout)
+		fmt.Fprintf(w, "       %-9s estimate %s, limit %d MB, timeout %s\n",
+			a.Task, a.Estimate.Expected(), a.Limits.Memory.MB(), a.Limits.Timeout)
 	}
 	if p.Legs > 1 {
 		fmt.Fprintf(w, "       a worker's round takes about %d legs: activations one after another, each going on where "+

@@ -48,25 +48,25 @@ func TestTheTextsOfSilence(t *testing.T) {
 		q.Invocations, q.Until, q.For = two, until, 10*time.Second
 		return service.Throttled{QuotaWait: q}
 	}
-	const died = "; the container may be frozen, killed or without processor time, and OpenWhisk has no record of its end " +
-		"yet"
+	const died = "; the container may be frozen, killed or without processor time, " +
+		"and OpenWhisk has no record of its end yet"
 	const used = "invocations of this minute are used up; waiting until 14:06:00"
 	for want, what := range map[string]service.Happening{
 		"train 0, 3 stopped at 10 % of the work: no heartbeat for 2s" + died: stopped(controller.Waiting{Done: 5, All: 50}),
 		"train 0, 3: no heartbeat for 2s" + died:                             stopped(controller.Waiting{}),
 		"train 0, 3: heartbeats again after 2s":                              stopped(controller.Waiting{Over: true}),
-		"train 0, 3 has done all batches and has not ended for 2s; the store may be slow, or the container frozen or gone": stopped(
-			controller.Waiting{Done: 50, All: 50}),
+		"train 0, 3 has done all batches and has not ended for 2s; the store may be slow, " +
+			"or the container frozen or gone": stopped(controller.Waiting{Done: 50, All: 50}),
 		"train 0, 3: no sign for 10s; behind other actions in OpenWhisk's queue, or still starting: OpenWhisk gives no " +
 			"record of either; it tells that an image dies at start only after the action's timeout": service.Waiting{
 			Waiting: controller.Waiting{Invocations: two, For: 10 * time.Second},
 		},
 		"train 0, 3: the namespace's 10 " + used: throttled(controller.QuotaWait{PerMinute: 10}),
 		"train 0, 3: the namespace's " + used:    throttled(controller.QuotaWait{}),
-		"train 0, 3: not sent for 10s; all 2 concurrent invocations of the namespace are in use; waiting until one ends": throttled(
-			controller.QuotaWait{Crowded: true, Concurrent: 2}),
-		"train 0, 3: not sent for 10s; the namespace's concurrent invocations are all in use; waiting until one ends": throttled(
-			controller.QuotaWait{Crowded: true}),
+		"train 0, 3: not sent for 10s; all 2 concurrent invocations of the namespace are in use; " +
+			"waiting until one ends": throttled(controller.QuotaWait{Crowded: true, Concurrent: 2}),
+		"train 0, 3: not sent for 10s; the namespace's concurrent invocations are all in use; " +
+			"waiting until one ends": throttled(controller.QuotaWait{Crowded: true}),
 	} {
 		if got := silence(what); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

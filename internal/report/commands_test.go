@@ -14,8 +14,8 @@ import (
 
 // pieces are what a stranger makes names of.
 var pieces = []string{
-	"a", "job.yaml", " ", "'", `"`, "`", "$(", ")", "$HOME", ";", "&", "|", "\\", "\n", "#", "~", "*", "--", "=", "\t", "!", "é",
-	"touch PWNED", "<", ">", "{a,b}", "%s", "-",
+	"a", "job.yaml", " ", "'", `"`, "`", "$(", ")", "$HOME", ";", "&", "|", "\\", "\n", "#", "~", "*", "--", "=", "\t",
+	"!", "é", "touch PWNED", "<", ">", "{a,b}", "%s", "-",
 }
 
 // A shell takes every printed command of a report for the words that were meant, whatever stands in the record.

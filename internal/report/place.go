@@ -67,7 +67,8 @@ func (p Place) Complete(text string) string {
 }
 
 func isWord(b byte) bool {
-	return b == '-' || b == '/' || b == '.' || b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+	return b == '-' || b == '/' || b == '.' || b == '_' ||
+		b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
 // firstWord is the letters that a text begins with.
@@ -115,7 +116,9 @@ func Recorded(r *disdel.Record) Place {
 	if r.Tenant != "" || r.Origin == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(Place(r.Origin.Options)), func(o disdel.Option) bool { return !LeadsAnywhere(o.Name) })
+	return slices.DeleteFunc(slices.Clone(Place(r.Origin.Options)), func(o disdel.Option) bool {
+		return !LeadsAnywhere(o.Name)
+	})
 }
 
 // LeadsAnywhere says whether a flag belongs to a place: a command that has it reads from there, runs there, or sends

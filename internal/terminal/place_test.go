@@ -17,7 +17,9 @@ import (
 func TestEveryWayOutCompletesCommands(t *testing.T) {
 	const text = "disdel submit job.yaml; or disdel dataset add x --home /own\nelse disdel doctor"
 	const flags = "--home /h --redis redis://r"
-	faults := &disdel.Faults{File: "job.yaml", Faults: []disdel.Fault{{Path: "data.source", Msg: "there is none", Hint: text}}}
+	faults := &disdel.Faults{
+		File: "job.yaml", Faults: []disdel.Fault{{Path: "data.source", Msg: "there is none", Hint: text}},
+	}
 	failed := &disdel.Error{Kind: disdel.Invalid, Msg: text, Hint: text, Err: io.EOF}
 	for _, format := range []string{"table", "json"} {
 		for name, way := range map[string]func(u *terminal.UI){

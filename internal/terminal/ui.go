@@ -149,8 +149,8 @@ func (u *UI) complete(all *disdel.Faults) *disdel.Faults {
 	return &out
 }
 
-// Show writes v as the user asked: as JSON or YAML, or as the table that print makes. Commands in the table get the flags
-// of the place.
+// Show writes v in the format that the user chose: JSON, YAML, or the table that print makes.
+// Commands in the table get the flags of the place.
 func (u *UI) Show(v any, print func(w io.Writer)) error { return u.show(v, print, u.shown) }
 
 // ShowFile writes v as Show does, but changes no commands in it: programs read the output, such as a job file.

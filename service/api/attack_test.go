@@ -30,17 +30,21 @@ func TestSubmissionsSayABoundedAmount(t *testing.T) {
 	long := func(most int) string { return strings.Repeat("x", most+1+rng.IntN(10*most)) }
 	many := func(most int) []string { return slices.Repeat([]string{"training.epochs=1"}, most+1+rng.IntN(3*most)) }
 	for part, change := range map[string]func(s *wire.Submission){
-		"name":                   func(s *wire.Submission) { s.Name = long(mostName) },
-		"estimator":              func(s *wire.Submission) { s.Estimator = long(mostName) },
-		"sets has":               func(s *wire.Submission) { s.Sets = many(mostSets) },
-		"sets[0]":                func(s *wire.Submission) { s.Sets = []string{long(mostText)} },
-		"origin.command":         func(s *wire.Submission) { s.Origin = &disdel.Origin{Command: long(mostName)} },
-		"origin.file":            func(s *wire.Submission) { s.Origin = &disdel.Origin{File: long(mostText)} },
-		"origin.sets":            func(s *wire.Submission) { s.Origin = &disdel.Origin{Sets: many(mostSets)} },
-		"origin has":             func(s *wire.Submission) { s.Origin = &disdel.Origin{Sets: []string{long(mostOrigin)}} },
-		"origin.options has":     func(s *wire.Submission) { s.Origin = &disdel.Origin{Options: make([]disdel.Option, mostOptions+1)} },
-		"origin.options[0].name": func(s *wire.Submission) { s.Origin = &disdel.Origin{Options: []disdel.Option{{Name: long(mostName)}}} },
-		"beside":                 func(s *wire.Submission) { s.Beside = -mostBeside - 1 - rng.IntN(1000) },
+		"name":           func(s *wire.Submission) { s.Name = long(mostName) },
+		"estimator":      func(s *wire.Submission) { s.Estimator = long(mostName) },
+		"sets has":       func(s *wire.Submission) { s.Sets = many(mostSets) },
+		"sets[0]":        func(s *wire.Submission) { s.Sets = []string{long(mostText)} },
+		"origin.command": func(s *wire.Submission) { s.Origin = &disdel.Origin{Command: long(mostName)} },
+		"origin.file":    func(s *wire.Submission) { s.Origin = &disdel.Origin{File: long(mostText)} },
+		"origin.sets":    func(s *wire.Submission) { s.Origin = &disdel.Origin{Sets: many(mostSets)} },
+		"origin has":     func(s *wire.Submission) { s.Origin = &disdel.Origin{Sets: []string{long(mostOrigin)}} },
+		"origin.options has": func(s *wire.Submission) {
+			s.Origin = &disdel.Origin{Options: make([]disdel.Option, mostOptions+1)}
+		},
+		"origin.options[0].name": func(s *wire.Submission) {
+			s.Origin = &disdel.Origin{Options: []disdel.Option{{Name: long(mostName)}}}
+		},
+		"beside": func(s *wire.Submission) { s.Beside = -mostBeside - 1 - rng.IntN(1000) },
 		"questions.policies": func(s *wire.Submission) {
 			s.Questions = &wire.Questions{Policies: many(mostAsked)}
 		},
@@ -68,8 +72,8 @@ func TestSubmissionsSayABoundedAmount(t *testing.T) {
 // TestGridsAreBounded asks for grids without one of their sides, and for grids of a deep network.
 func TestGridsAreBounded(t *testing.T) {
 	h := newHouse(t, Config{})
-	deep := strings.Replace(job, "{name: digits-cnn}", "{layers: [{flatten: {}}, "+strings.Repeat("{dense: {units: 10}}, ", 500)+
-		"{dense: {units: 10}}]}", 1)
+	layers := strings.Repeat("{dense: {units: 10}}, ", 500) + "{dense: {units: 10}}"
+	deep := strings.Replace(job, "{name: digits-cnn}", "{layers: [{flatten: {}}, "+layers+"]}", 1)
 	numbers := func(n int) []int { return slices.Repeat([]int{1}, n) }
 	for name, c := range map[string]struct {
 		file string
@@ -159,7 +163,9 @@ func TestAListHasAPageOfBoundedSize(t *testing.T) {
 func TestABodyWithoutATokenIsNotRead(t *testing.T) {
 	h := newHouse(t, Config{})
 	for _, path := range []string{"/api/v1/weights/sha256:0", "/api/v1/datasets/x"} {
-		for _, header := range []string{"", "Authorization: Bearer x\r\n", "Authorization: Bearer " + h.tokens["ann read"] + "\r\n"} {
+		for _, header := range []string{
+			"", "Authorization: Bearer x\r\n", "Authorization: Bearer " + h.tokens["ann read"] + "\r\n",
+		} {
 			c, err := net.Dial("tcp", h.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +44,8 @@ func packed(t *testing.T, data []byte, times int) []byte {
 func TestFormsAreUnpackedOnce(t *testing.T) {
 	h := newHouse(t, Config{MaxUpload: 32 << 20, Share: 64 * disdel.MB})
 	idx := func(rows, columns int) []byte {
-		head := []byte{0, 0, 8, 2, 0, 0, 0, byte(rows), byte(columns >> 24), byte(columns >> 16), byte(columns >> 8), byte(columns)}
+		head := []byte{0, 0, 8, 2, 0, 0, 0, byte(rows)}
+		head = binary.BigEndian.AppendUint32(head, uint32(columns))
 		return append(head, make([]byte, rows*columns)...)
 	}
 	labels := []byte{0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 0, 1}
@@ -137,7 +139,8 @@ func TestATenantHasABoundedNumberOfUnfinishedJobs(t *testing.T) {
 	h := houseOf(t, Config{}, service.Config{Home: t.TempDir(), TakeOver: true, MostUnfinished: 1})
 	first := h.submitted("training.epochs=1000")
 	s := wire.Submission{File: job}
-	if status, data := h.ask("ann submit", "POST", "/api/v1/jobs", s); status != 429 || !bytes.Contains(data, []byte("1 jobs of ann")) {
+	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", s)
+	if status != 429 || !bytes.Contains(data, []byte("1 jobs of ann")) {
 		t.Errorf("one too many: %d %s", status, data)
 	}
 	if status, data := h.ask("bob submit", "POST", "/api/v1/jobs", s); status == 429 {

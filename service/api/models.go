@@ -25,8 +25,8 @@ func listModels(c *call) (int, any, error) {
 	return sendList(c, "models", store.All(c.Context()), func(m modelstore.Model) any { return m })
 }
 
-// sendList sends what there is as a list in a field, one after the other: of any number one is in memory. Those that are
-// damaged hide no other one.
+// sendList sends a JSON object whose field holds all items. It sends them one after another, so that only one is in
+// memory at a time. A damaged item hides no other one.
 func sendList[T any](c *call, field string, all iter.Seq2[T, error], shown func(T) any) (int, any, error) {
 	out := bufio.NewWriterSize(pieces{c.w, c.out}, 32<<10)
 	var damaged error

@@ -45,8 +45,14 @@ var routes = []route{
 	{method: "GET", path: "/api/v1/jobs/{job}/wait", role: service.RoleRead, answer: wait, cost: costStream},
 	{method: "GET", path: "/api/v1/jobs/{job}/report", role: service.RoleRead, answer: reportJob, cost: costList},
 	{method: "GET", path: "/api/v1/jobs/{job}/runner", role: service.RoleRead, answer: runner, cost: costRecord},
-	{method: "POST", path: "/api/v1/jobs/{job}/cancel", role: service.RoleSubmit, answer: stopAs(disdel.StatusCanceled), cost: costLook},
-	{method: "POST", path: "/api/v1/jobs/{job}/pause", role: service.RoleSubmit, answer: stopAs(disdel.StatusPaused), cost: costLook},
+	{
+		method: "POST", path: "/api/v1/jobs/{job}/cancel", role: service.RoleSubmit,
+		answer: stopAs(disdel.StatusCanceled), cost: costLook,
+	},
+	{
+		method: "POST", path: "/api/v1/jobs/{job}/pause", role: service.RoleSubmit,
+		answer: stopAs(disdel.StatusPaused), cost: costLook,
+	},
 	{method: "POST", path: "/api/v1/jobs/{job}/resume", role: service.RoleSubmit, answer: resume, cost: costSubmit},
 	{method: "POST", path: "/api/v1/jobs/{job}/retry", role: service.RoleSubmit, answer: resume, cost: costSubmit},
 	{method: "PUT", path: "/api/v1/jobs/{job}/remark", role: service.RoleSubmit, answer: remark, cost: costLook},
@@ -57,7 +63,10 @@ var routes = []route{
 	{method: "POST", path: "/api/v1/checks", role: service.RoleRead, answer: check, cost: costSubmit},
 	{method: "GET", path: "/api/v1/datasets", role: service.RoleRead, answer: listData, cost: costList},
 	{method: "POST", path: "/api/v1/datasets", role: service.RoleAdmin, answer: addData, cost: costUpload},
-	{method: "PUT", path: "/api/v1/datasets/{name}", role: service.RoleAdmin, answer: uploadData, upload: true, cost: costUpload},
+	{
+		method: "PUT", path: "/api/v1/datasets/{name}", role: service.RoleAdmin,
+		answer: uploadData, upload: true, cost: costUpload,
+	},
 	{method: "GET", path: "/api/v1/datasets/{name}", role: service.RoleRead, answer: showData, cost: costLook},
 	{method: "GET", path: "/api/v1/datasets/{name}/sample", role: service.RoleRead, answer: sampleData, cost: costList},
 	{method: "DELETE", path: "/api/v1/datasets/{name}", role: service.RoleAdmin, answer: removeData, cost: costLook},
@@ -69,7 +78,10 @@ var routes = []route{
 	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: service.RoleSubmit, answer: tagModel, cost: costLook},
 	{method: "DELETE", path: "/api/v1/models/{model}", role: service.RoleAdmin, answer: removeModel, cost: costLook},
 	{method: "GET", path: "/api/v1/weights", role: service.RoleRead, answer: listWeights, cost: costList},
-	{method: "PUT", path: "/api/v1/weights/{weights}", role: service.RoleSubmit, answer: putWeights, upload: true, cost: costUpload},
+	{
+		method: "PUT", path: "/api/v1/weights/{weights}", role: service.RoleSubmit,
+		answer: putWeights, upload: true, cost: costUpload,
+	},
 	{method: "DELETE", path: "/api/v1/weights/{weights}", role: service.RoleAdmin, answer: removeWeights, cost: costLook},
 	{method: "DELETE", path: "/api/v1/jobs/{job}", role: service.RoleAdmin, answer: forget, cost: costLook},
 }

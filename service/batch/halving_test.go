@@ -180,7 +180,8 @@ func TestTheTextOfAStoppedJobIsTrue(t *testing.T) {
 			trained[job]++
 			for _, out := range c.reached(job, epochs, at(trained[job], float64(quality[job]))) {
 				var says, of, after, better int
-				if _, err := fmt.Sscanf(out.why, "it fell behind: %d of %d jobs were better after %d", &says, &of, &after); err != nil {
+				const form = "it fell behind: %d of %d jobs were better after %d"
+				if _, err := fmt.Sscanf(out.why, form, &says, &of, &after); err != nil {
 					t.Fatal(out.why, err)
 				}
 				for other := range jobs {

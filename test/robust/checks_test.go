@@ -75,11 +75,17 @@ var checks = []check{
 	{id: "R16", what: "timeouts, children, logs", tests: []named{
 		{"platform", "TestEveryFailureHasOpenWhisksRecord|TestEndsReadAsOpenWhisksDo|TestAContainersChildrenGoWithIt"},
 	}},
-	{id: "R17", what: "sizes", note: "a model of 538 MB; skipped where less than 8 GB of memory are free", run: sizes, tests: []named{
-		{"platform", "TestCodeHasALimitOfItsOwn|TestLargeBodiesAreReadFewAtATime"},
-		{"cmd/disdel", "TestLargeNetworksAreReadWithinTheirLimits"},
-	}},
-	{id: "R18", what: "soak", note: "a platform and a server for half a minute each, or half of DISDEL_ROBUST_SOAK", run: soak},
+	{
+		id: "R17", what: "sizes", note: "a model of 538 MB; skipped where less than 8 GB of memory are free", run: sizes,
+		tests: []named{
+			{"platform", "TestCodeHasALimitOfItsOwn|TestLargeBodiesAreReadFewAtATime"},
+			{"cmd/disdel", "TestLargeNetworksAreReadWithinTheirLimits"},
+		},
+	},
+	{
+		id: "R18", what: "soak", run: soak,
+		note: "a platform and a server for half a minute each, or half of DISDEL_ROBUST_SOAK",
+	},
 	{id: "R19", what: "data of earlier versions", note: "the home of 2026-11-21", run: oldHomes, tests: []named{
 		{"service", "TestAHomeOfTheVersionBeforeIsReadAndGoesOn"},
 		{"history", "TestNewerRecordsAreLeftAlone"},
@@ -155,7 +161,8 @@ var checks = []check{
 		{"platform", "TestConnectionsWithoutAKeyAreBounded|TestTheTimeOfABody"},
 	}},
 	{
-		id: "S12", what: "actions confined", note: "actions reach the network: they need Redis; a cluster has a NetworkPolicy",
+		id: "S12", what: "actions confined",
+		note: "actions reach the network: they need Redis; a cluster has a NetworkPolicy",
 		tests: []named{
 			{"platform", "TestContainersSeeNothingOfThePlatform|TestContainersInheritNoDescriptors"},
 			{"platform", "TestContainersHaveUsersOfTheirOwn|TestLimitsHoldForUsersOfTheirOwn|TestProcessesAreBounded"},
@@ -209,7 +216,10 @@ var checks = []check{
 			{"service", "TestATenantStaysWithinItsDiskQuota|TestWideTablesTakeNoMemory"},
 		},
 	},
-	{id: "S18", what: "what the program is made of", state: later, note: "a list of parts and licences, a reproducible build"},
+	{
+		id: "S18", what: "what the program is made of", state: later,
+		note: "a list of parts and licences, a reproducible build",
+	},
 	{id: "S19", what: "container and chart", tests: []named{
 		{"deploy/cluster", "TestManifestsFitTogether|TestManifestsAreKubernetes"},
 	}},

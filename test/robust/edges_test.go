@@ -191,7 +191,8 @@ func movableClock(t *testing.T) (library, clock string) {
 	}
 	dir := t.TempDir()
 	library, clock = filepath.Join(dir, "clock.so"), filepath.Join(dir, "clock")
-	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-o", library, "testdata/clock.c").CombinedOutput(); err != nil {
+	build := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-o", library, "testdata/clock.c")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	setClock(t, clock, 0)

@@ -26,8 +26,8 @@ func soak(c *trial) {
 	soakServer(c, long/2)
 }
 
-// soakServer submits jobs one after another to one server, kills an action or cancels the job now and then, and looks at
-// what the server's process holds.
+// soakServer submits jobs one after another to one server. Now and then it kills an action or cancels the job.
+// It checks that the server's process then holds no more descriptors, threads or memory than before.
 func soakServer(c *trial, long time.Duration) {
 	t, d := c.t, newHome(c.t)
 	s := serve(t, d, "--pool-memory", "1GB")
@@ -52,8 +52,8 @@ func soakServer(c *trial, long time.Duration) {
 	holdsNoMore(t, s.cmd.Process.Pid, before)
 }
 
-// perPool is how many descriptors and threads the containers of a pool of 1 GB account for: at most eight containers, with
-// at most ten descriptors each.
+// perPool is the most descriptors and threads that the containers of a pool of 1 GB account for: at most eight
+// containers with at most ten descriptors each.
 const perPool = 80
 
 // holdsNoMore compares what a process holds with what it held before, once containers that are about to go have gone.
