@@ -102,15 +102,15 @@ func withoutPassed(r *disdel.Record) {
 	r.Omitted += before - len(r.Activations)
 }
 
-// deliverEvery is the time between tries to give the history what it did not take from this process, and
-// deliverOthersEvery between those of a server with what it did not take from other processes of the home.
+// deliverEvery is the time between tries to deliver ends of this process's jobs that the history did not take.
+// deliverOthersEvery is the same for a server with the ends of other processes of the home.
 const (
 	deliverEvery       = 2 * time.Second
 	deliverOthersEvery = time.Minute
 )
 
-// undelivered is the ends of jobs that the history did not take from this process. Whoever asks for such a job gets its
-// end from here.
+// undelivered has the ends of jobs that the history did not take from this process. Readers of such a job get its end
+// from here.
 type undelivered struct {
 	jobs  map[disdel.JobID]*Run // nil values: the job's Run is not known
 	tries bool                  // somebody tries to deliver them
@@ -155,7 +155,7 @@ func (s *core) deliverUntilTaken() {
 	}
 }
 
-// allDelivered forgets the ends that the history has, and tells whether none is left. Nobody tries any more then.
+// allDelivered forgets the ends that the history has. It returns true if none is left: then the tries end.
 func (s *core) allDelivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *core) allDelivered() bool {
 	return !s.undelivered.tries
 }
 
-// endedHere is a job that has ended in this process, and whose end the history does not have.
+// endedHere returns a job that has ended in this process while the history did not take its end.
 func (s *Service) endedHere(id disdel.JobID) (*Run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
