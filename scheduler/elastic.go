@@ -96,8 +96,8 @@ func (s *climb) see(e epoch) {
 	}
 }
 
-// both is what a number takes that was measured twice, and its variance: the mean of two gains, or the smaller time
-// where one of them was no gain, since an epoch may be slow for any reason.
+// both joins two measured times of one number of workers, and returns the variance of the result. If both are faster
+// than the best number, it returns their mean. Otherwise it returns the smaller one, since anything may slow an epoch.
 func (s *climb) both(t disdel.Millis) (time disdel.Millis, variance float64) {
 	s.noise.see(float64(t), float64(s.doubt), 1)
 	if s.doubt < s.time {
