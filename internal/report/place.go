@@ -21,7 +21,7 @@ func (p Place) Command(program string, words ...string) string {
 	return out.String() + p.flags(words)
 }
 
-// flags is the place's flags that a command has not got itself.
+// flags is the flags of the place that a command does not have itself.
 func (p Place) flags(words []string) string {
 	var out strings.Builder
 	for _, o := range p {
