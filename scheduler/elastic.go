@@ -59,7 +59,7 @@ type climb struct {
 	variance float64
 	worse    map[int]bool  // numbers that measured worse
 	extra    bool          // the newest epoch is measured once more
-	doubt    disdel.Millis // its time, where nothing disturbed it; 0: something did
+	doubt    disdel.Millis // the newest epoch's time; 0: something disturbed it
 	slow     int           // epochs in a row in which the best number was slower than it had been
 
 	next   int
