@@ -19,17 +19,17 @@ type budget struct {
 	field string  // that says so
 	spent float64 // GB-s by use of what has ended
 	began float64 // spent when the round began, in whichever run of the job
-	done  float64 // what an earlier run of the job spent on the round that goes on; 0: the round began anew
+	done  float64 // GB-s that an earlier run of the job spent on the current round; 0: the round began anew
 
 	rounds       int     // whole ones that were seen in this stage
 	cheapest     float64 // GB-s of the cheapest of them
 	cheapestStep float64 // GB-s of a step of one worker in the cheapest of them, all of the round included
 	perStep      float64 // GB-s of a step of one worker in the newest round, all of the round included
-	entered      int     // rounds that were found payable and began
+	entered      int     // rounds that began because the budget could pay them
 
 	running map[string]float64 // GB-s that are reserved for invocations which run, by their ids
-	waiting []asking           // what is to begin once there is room
-	ended   bool               // an activation that ran
+	waiting []asking           // invocations that wait for a part of the budget
+	ended   bool               // an activation has ended after it ran
 	start   disdel.Millis      // longest start of a container that was seen
 	overrun disdel.Millis      // the most by which an activation passed its timeout
 	late    disdel.Millis      // the most by which an activation passed its hold
@@ -45,19 +45,19 @@ type asking struct {
 	cause disdel.Activation // whose end it follows; zero: none
 }
 
-// legCost is what the shortest useful leg of a train action takes.
+// legCost is the measured time of the shortest useful leg of a train action.
 type legCost struct {
-	fixed, step disdel.Millis // least that was seen: what is no training, and one batch
+	fixed, step disdel.Millis // least times so far: of all that is no training, and of one batch
 	tooShort    disdel.Millis // the longest hold that failed
 }
 
-// closing is what one kind of action takes that closes a round: aggregations, evaluations. They cannot pause.
+// closing is the cost of one kind of action that closes a round: aggregation or evaluation. These cannot pause.
 type closing struct {
 	passed   int           // how many
 	each     float64       // GB-s, the most that one held
-	cheapest float64       // GB-s, the least that one which passed held
-	now      float64       // GB-s of those of this round together
-	round    float64       // GB-s of those of a whole round, the most
+	cheapest float64       // GB-s, the least that a passed one held
+	now      float64       // GB-s of all of them in this round
+	round    float64       // GB-s of all of them in a round, the most so far
 	tooShort disdel.Millis // the longest hold that failed
 }
 
@@ -90,7 +90,7 @@ func (b *budget) over(a disdel.Activation, batch int) {
 		return
 	}
 	b.ended = true
-	if frozen(a) { // the next container says nothing of the kind
+	if frozen(a) { // its times say nothing about other containers
 		return
 	}
 	b.start = max(b.start, a.InitTime)

@@ -69,7 +69,7 @@ func (m *Manager) stepsOf(round int) (steps int) {
 	return max(1, steps)
 }
 
-// payment is what becomes of an invocation that asks for a part of the budget.
+// payment is the decision about an invocation that asks for a part of the budget.
 type payment uint8
 
 const (
@@ -78,7 +78,7 @@ const (
 	unpayable
 )
 
-// share is what of the budget an invocation gets.
+// share is the part of the budget that an invocation gets.
 type share struct {
 	gbs  float64       // GB-s that are reserved for it
 	cost float64       // GB-s that it costs at least
@@ -86,13 +86,13 @@ type share struct {
 	what payment
 }
 
-// pay begins what waits for a part of the budget and finds one.
+// pay begins the waiting invocations for which the budget has a part.
 func (m *Manager) pay() (orders []Order) {
 	if m.roundBegins() {
 		switch {
 		case !m.roundTooDear():
 			m.budget.entered = m.round + 1
-		case len(m.budget.running) > 0: // it may give back what it does not use
+		case len(m.budget.running) > 0: // running actions may give back what they do not use
 			return nil
 		default:
 			return m.broke(m.wholeRound())
@@ -131,7 +131,7 @@ func (m *Manager) pay() (orders []Order) {
 	return orders
 }
 
-// part is what of the budget a slot's invocation gets.
+// part is the part of the budget that a slot's invocation gets.
 func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) share {
 	b := &m.budget
 	var out share
@@ -143,7 +143,7 @@ func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) share {
 	if b.used() {
 		out.what = unpayable
 	}
-	if out.what == unpayable && len(b.running) > 0 { // what runs may give back what it does not use
+	if out.what == unpayable && len(b.running) > 0 { // running actions may give back what they do not use
 		out.what = postponed
 	}
 	return out
@@ -161,7 +161,7 @@ func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 		need, least = max(need, sure), max(least, sure)
 	}
 	fair := free / float64(m.toClose(s))
-	if c.passed > 0 && c.tooShort == 0 { // it is known what such an action takes
+	if c.passed > 0 && c.tooShort == 0 { // the cost of such an action is known
 		fair = max(fair, min(free, closingSpare*c.each))
 	}
 	known := c.passed > 0 && fair >= closingSpare*c.each && fair >= need
@@ -219,7 +219,7 @@ func (m *Manager) toClose(s disdel.Slot) int {
 	return n
 }
 
-// broke ends a job whose budget does not pay what is next.
+// broke ends a job whose budget does not pay the next step.
 func (m *Manager) broke(next step) []Order {
 	m.budget.waiting = nil
 	m.stopped = m.budget.field + " does not pay the next step"
@@ -250,7 +250,7 @@ func (m *Manager) wholeRound() step {
 	}
 }
 
-// costOfRound is what a round takes, by the newest one; 0: not known.
+// costOfRound is the cost of a round in GB-s, by the newest one; 0: unknown.
 func (m *Manager) costOfRound(round int) float64 { return m.budget.perStep * float64(m.stepsOf(round)) }
 
 // nameOf says what an invocation is for.
@@ -271,7 +271,8 @@ func (m *Manager) nameOf(w asking, e effort) string {
 	}
 }
 
-// overBudget says what was spent, what the next step takes, what the rest would cost, and how the job goes on.
+// overBudget is the failure of a job whose budget is used up. It says what was spent, what the next step takes, what
+// the rest would cost, and how the job goes on.
 func (m *Manager) overBudget(next step) *disdel.Error {
 	b := m.budget
 	left, known := m.rest()

@@ -41,8 +41,8 @@ const noneHeldOut = "none of its rows will be held out, so that no accuracy will
 // isChannels says whether a side is a usual number of channels.
 func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }
 
-// classDoubts says which classes have no row, or a single one, of the rows of each class: a wrong label makes as many
-// classes as its number. Numbered: the classes are what labels count up to.
+// classDoubts says which classes have no row, or only one, by the rows of each class. numbered: the classes are all
+// numbers up to the highest label, so one wrong label can make many empty classes.
 func classDoubts(rows []int, numbered bool) string {
 	all := 0
 	for _, n := range rows {

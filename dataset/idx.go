@@ -171,8 +171,8 @@ func FromIDX(images, labels IDX, layout Layout) (Samples, error) {
 	return s, err
 }
 
-// pairShape is the shape of a row, [channels height width] as far as the file's layout has it so, of images and labels
-// that go together.
+// pairShape checks that the shapes of images and labels go together, and returns the shape of a row. It is [channels
+// height width] if the file's layout is, too.
 func pairShape(images, labels []int) ([]int, error) {
 	if len(images) < 2 || len(labels) != 1 {
 		return nil, &disdel.Error{

@@ -34,8 +34,8 @@ func (x *IDXRows) Doubts(m *Manifest, layoutGiven bool) []string {
 	return doubtsOf(rows, m, layoutGiven)
 }
 
-// Rows is the files as a data set to add: what Parts.Input makes of the same files in memory. It reads the labels. It
-// returns Corrupt as ReadIDX does, and Invalid for rows that are too large to be sent.
+// Rows returns the files as a data set to add: the same one that Parts.Input makes of the files in memory. It reads all
+// labels, but no images. It returns Corrupt as ReadIDX does, and Invalid for rows that are too large to be sent.
 func (f IDXFiles) Rows(name string) (x IDXRows, err error) {
 	train, err := openPair(f.Images, f.Labels, f.Layout)
 	if err != nil {

@@ -21,7 +21,7 @@ const RowsType = "application/vnd.disdel.rows"
 // rowsMagic is what rows on their way begin with.
 const rowsMagic = "disdel rows 1\n"
 
-// Bounds of rows on their way, of which a few bytes can claim anything. They hold before anything is allocated for it.
+// Bounds of rows that are sent. A few bytes can claim any size, so the bounds are checked before anything is allocated.
 const (
 	longestHead = 16 << 20 // bytes of what is known of all rows
 	mostValues  = 1 << 20  // values in the head, as its commas count them
@@ -55,8 +55,8 @@ func (in *DenseInput) RowBytes() int64 {
 	return width * int64((&Manifest{Sample: in.Shape}).SampleLen())
 }
 
-// RowsHead returns how long the head of rows is, in bytes, and goes back to their beginning. It returns Corrupt for
-// what are no rows.
+// RowsHead returns the length of the head of rows, in bytes, and seeks back to the beginning. It returns Corrupt for
+// data that has no such head.
 func RowsHead(from io.ReadSeeker) (int64, error) {
 	r := &rowsReader{from: from}
 	size, err := r.begin()
@@ -243,7 +243,7 @@ func (r *rowsReader) head() (head rowsHead, err error) {
 	if n, err := io.CopyN(&text, r.from, size); err != nil {
 		return head, r.bad(fmt.Sprintf("they end after %d bytes of what is said of them", n), nil)
 	}
-	// A column takes many times the memory of its text: what there is is counted before it is read.
+	// A column takes many times the memory of its text, so values and columns are counted before they are decoded.
 	data := text.Bytes()
 	if bytes.Count(data, []byte(",")) > mostValues ||
 		bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")) > mostObjects {

@@ -154,7 +154,7 @@ func TestRowsThatAreNone(t *testing.T) {
 	}
 }
 
-// Whatever a client sends as rows is read to its end or refused.
+// Rows from a client are read to their end or refused, whatever they contain.
 func FuzzRows(f *testing.F) {
 	for _, plain := range []bool{false, true} {
 		var dense, sparse bytes.Buffer

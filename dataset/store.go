@@ -328,7 +328,7 @@ func (s *Store) List(ctx context.Context) (out []Manifest, err error) {
 	return out, err
 }
 
-// All is List one data set after the other. Those that cannot be read are errors among the others.
+// All yields the data sets of List one after another. It yields an error for each one that cannot be read.
 func (s *Store) All(ctx context.Context) iter.Seq2[Manifest, error] {
 	return func(yield func(Manifest, error) bool) {
 		var names []string

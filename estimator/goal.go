@@ -163,11 +163,11 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 	return last, false, true
 }
 
-// GoalAhead forecasts when a running job comes to its goal, by its own evaluations, and by what was forecast when it
-// was planned before there are enough of them. left is what is left of the job with all its epochs; past is the rounds
-// of earlier jobs of the same kind, oldest first: where enough of them have fallen as the job's own evaluations fall,
-// it goes by how they went on. Evaluations that are at the goal already count. It is nil where the job has no goal, or
-// nothing is known. It is pure.
+// GoalAhead forecasts when a running job comes to its goal. It uses the job's own evaluations; before there are enough
+// of them, it uses the forecast of the plan. left is the forecast of the job's remaining epochs. past is the rounds of
+// earlier jobs of the same kind, oldest first. If enough of their losses fell like the job's own, the forecast follows
+// them. Evaluations that are at the goal already count. GoalAhead returns nil if the job has no goal, or if nothing is
+// known. It is pure.
 func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// goalDraws is of how many drawn courses of a job's evaluations a forecast of its goal is made. goalPatience is how
-// many times the expected epochs a course is followed.
+// goalDraws is the number of courses of evaluations that a forecast of a goal draws. goalPatience is how long it
+// follows a course, as a multiple of the expected epochs.
 const (
 	goalDraws    = 400
 	goalPatience = 4
@@ -49,8 +49,8 @@ func newHeldGoal(points []LossPoint, step, target float64, c Convergence) heldGo
 	return h
 }
 
-// epochs is after how many epochs the goal has held often enough, nine times in ten within the interval. Courses of the
-// evaluations still to come are drawn: the curve is as uncertain as its crossing is, and each evaluation is off it.
+// epochs forecasts after how many epochs the goal has held often enough; the interval covers nine cases in ten. It
+// draws courses of the coming evaluations, with an uncertain curve and with noise in each evaluation.
 func (h *heldGoal) epochs() disdel.Interval[float64] {
 	lot := rand.New(rand.NewPCG(31, uint64(goalDraws)))
 	all := make([]float64, goalDraws)
@@ -61,9 +61,9 @@ func (h *heldGoal) epochs() disdel.Interval[float64] {
 	return disdel.Interval[float64]{Low: all[goalDraws/20], Likely: all[goalDraws/2], High: all[goalDraws-1-goalDraws/20]}
 }
 
-// course draws one: the epoch at which the goal has held often enough, and how many evaluations it was followed for. A
-// goal that is farther away than goalSteps evaluations holds as soon as the curve has come to it, since the noise of a
-// single evaluation is nothing beside such a distance.
+// course draws one course. It returns the epoch at which the goal has held often enough, and the number of evaluations
+// drawn. A goal that is more than goalSteps evaluations away holds once the curve reaches it: over such a distance the
+// noise of one evaluation does not matter.
 func (h *heldGoal) course(lot *rand.Rand) (epoch float64, evaluations int) {
 	crossing := h.drawCrossing(lot.NormFloat64())
 	most := goalPatience*max(h.done, h.crossing.Likely) + 10*h.step
@@ -82,7 +82,7 @@ func (h *heldGoal) course(lot *rand.Rand) (epoch float64, evaluations int) {
 	return x, n
 }
 
-// drawCrossing is when a course's curve comes to the target, so many deviations from the likely epoch.
+// drawCrossing is the epoch at which a course's curve reaches the target, so many deviations from the likely epoch.
 func (h *heldGoal) drawCrossing(deviations float64) float64 {
 	likely, to := max(1e-9, h.crossing.Likely), h.crossing.High
 	if deviations < 0 || math.IsInf(to, 1) {
@@ -92,7 +92,7 @@ func (h *heldGoal) drawCrossing(deviations float64) float64 {
 	return likely * math.Exp(deviations*ends/goalSpread)
 }
 
-// holds tells whether an evaluation is at the goal, off being what it is off its curve.
+// holds tells whether an evaluation is at the goal. off is its distance from the curve.
 func (h *heldGoal) holds(x, crossing, off float64) bool {
 	if math.IsInf(h.at, 1) || h.at <= 0 {
 		return x >= crossing

@@ -85,8 +85,9 @@ func (w workload) changed(lot *rand.Rand) workload {
 	return w
 }
 
-// Of sixty jobs of six kinds, half of them beside other programs whose load begins or ends when it likes, nine in ten
-// are within intervals that are no wider than 2.5 times their lower end in the median.
+// The test draws sixty jobs of six kinds, half of them beside other programs whose load begins or ends at any time.
+// Nine in ten are within their intervals. The upper end of an interval is at most 2.5 times its lower end in the
+// median.
 func TestTimeIntervalsHoldUnderDrawnLoad(t *testing.T) {
 	inside, all := 0, 0
 	var wide []float64
@@ -117,7 +118,7 @@ func TestTimeIntervalsHoldUnderDrawnLoad(t *testing.T) {
 	}
 }
 
-// A second job of a kind is not refused for other programs' load: it has to be allowed no more than its twin cost.
+// Other programs' load refuses no second job of a kind: a budget that paid its twin is enough.
 func TestABusyMachineRefusesNoTwin(t *testing.T) {
 	for seed := range uint64(200) {
 		lot := rand.New(rand.NewPCG(seed, 12))

@@ -7,9 +7,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// pool is the earlier jobs that a forecast is made of: those of the same network and data in whatever shape, so that
-// forecasts of several shapes come from one model; where there are none, those of the same network. Without any, a
-// forecast is made of what the timeouts are made of.
+// pool is the earlier jobs that a forecast uses: jobs of the same network and data in any shape, so that forecasts of
+// several shapes come from one model. If there are none, it is jobs of the same network. Without any, a forecast uses
+// the same sources as the timeouts.
 type pool struct {
 	jobs  []*disdel.Record // newest first
 	group timeGroup        // the nearest that any of them is in

@@ -33,7 +33,7 @@ func wanted(p disdel.Plan, task disdel.Task) float64 {
 	return threads * float64(side)
 }
 
-// alone is the slowdowns of a plan that nothing else slows down.
+// alone is the slowdowns of a plan without other programs.
 func alone(p disdel.Plan) slowdowns {
 	all := slowdowns{}
 	for _, a := range p.Actions {
@@ -42,8 +42,8 @@ func alone(p disdel.Plan) slowdowns {
 	return all
 }
 
-// measuredSlowdown is how many times as long an activation took because of other programs. It leaves out the time in
-// which the activation waited for others of its own job. Activations that did not measure it have that of their plan.
+// measuredSlowdown is how many times as long an activation took because of other programs. It excludes waits for other
+// activations of the same job. It is the slowdown of the plan if the activation did not measure it.
 func measuredSlowdown(p disdel.Plan, a *disdel.Activation) float64 {
 	if a.Slowdown <= 0 {
 		return slowdown(p, a.Task)
@@ -66,7 +66,7 @@ func (in TimingInput) slowdown(task disdel.Task) float64 {
 	return slowdown(in.Plan, task)
 }
 
-// slowdownsOf are those that a job's activations measured; measured is false where none did.
+// slowdownsOf are the slowdowns that a job's activations measured. measured is false if none did.
 func slowdownsOf(r *disdel.Record) (all slowdowns, measured bool) {
 	took, alone := map[disdel.Task]float64{}, map[disdel.Task]float64{}
 	for i := range r.Activations {
@@ -94,7 +94,7 @@ func recordSlowdown(r *disdel.Record, task disdel.Task) float64 {
 	return slowdown(r.Plan, task)
 }
 
-// loadForecast is what other programs' load is expected to make of a job to come.
+// loadForecast is how much other programs are expected to slow down a coming job.
 type loadForecast struct {
 	factor float64 // slowdown that is likely, over that of the load when the job is planned
 	// deviations of the logarithm of the slowdown, towards longer and shorter times
@@ -114,8 +114,8 @@ const (
 	loadWorsen = 2.0  // most that the likely slowdown is above that of the plan by what earlier jobs measured
 )
 
-// loadOf forecasts the slowdown of a plan from how far the slowdowns that earlier jobs measured were off those of
-// their plans. Jobs that were planned under a load like this one count more, and so do newer ones.
+// loadOf forecasts the slowdown of a plan. It compares the slowdowns that earlier jobs measured with those of their
+// plans. Jobs that were planned under a similar load count more, and so do newer jobs.
 func loadOf(in TimingInput) loadForecast {
 	at := math.Log(slowdown(in.Plan, disdel.TaskTrain))
 	var logs, weights []float64

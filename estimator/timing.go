@@ -196,8 +196,8 @@ func (k known) bound(pauses bool) float64 {
 	return d
 }
 
-// leastByCost is what starting a container and training a leg may take where neither was measured. A shorter timeout
-// would end actions that need no more of the budget than others: the budget itself bounds how long each runs.
+// leastByCost is the time to start a container and train a leg if neither was measured. No timeout by cost is shorter,
+// since it would end actions for no use: the budget itself bounds how long each action runs.
 const leastByCost = 10 * time.Second
 
 // timeouts sets every task's timeout and the source of the train action's.

@@ -59,8 +59,8 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	return out, err
 }
 
-// ownQuotas are the namespace's own quotas, which an admin may have set; what OpenWhisk does not tell is as given. It
-// asks once: who cannot know them yet learns them by the first refusal.
+// ownQuotas are the namespace's own quotas, which an admin may have set. A quota that OpenWhisk does not report stays
+// as given. ownQuotas asks only once, because the first refusal names the quota, too.
 func (e *Executor) ownQuotas(ctx context.Context, perMinute, concurrent int) (ownMinute, ownConcurrent int) {
 	c, err := e.client(ctx)
 	if err != nil {
@@ -171,8 +171,7 @@ func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any
 	return disdel.ActivationID(id), nil
 }
 
-// throttled notes that a quota refused an invocation, and which number OpenWhisk named: a namespace may have quotas of
-// its own.
+// throttled notes that a quota refused an invocation, and the limit that OpenWhisk named: a namespace may have its own.
 func (e *Executor) throttled(err error, who waiter) {
 	if err == nil {
 		return

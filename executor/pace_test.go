@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Who waits for the next minute is known by name, also where OpenWhisk refused before the count was reached, and is
-// known no longer once the minute has turned.
+// Quota names the invocations that wait for the next minute, even if OpenWhisk refused before the count was reached.
+// Once the minute has turned, it names them no longer.
 func TestQuotaNamesWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second))) // in the middle of a minute
@@ -52,8 +52,8 @@ func TestQuotaNamesWhoWaits(t *testing.T) {
 	})
 }
 
-// A namespace's quota of a minute is used within 5 s of the turn of each of OpenWhisk's minutes, or of ours, however
-// its clock differs, and however much larger the quota was thought to be.
+// A namespace's quota of a minute is used up within 5 s of the turn of OpenWhisk's minute, or of ours. That holds for
+// any difference of the clocks, and if the quota was believed to be larger.
 func TestAMinutesQuotaIsUsedHoweverClocksDiffer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 3))
 	for range 60 {
@@ -104,7 +104,7 @@ func TestAMinutesQuotaIsUsedHoweverClocksDiffer(t *testing.T) {
 	}
 }
 
-// Who waits because too many are in flight is known by name as well, before anything is sent and after a refusal.
+// Quota also names invocations that wait because too many are in flight, before anything is sent and after a refusal.
 func TestWhoWaitsForAPlaceIsKnown(t *testing.T) {
 	onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {
 		c.refuse = func() (int, string) {

@@ -109,8 +109,8 @@ func runsOf(t *testing.T, p *Platform, name string) (runs, compositions int) {
 	}
 }
 
-// Compositions inside each other share one count, as in OpenWhisk: n components and 2n+1 turns of conductors in all,
-// also where a conductor reaches itself through a sequence, and where it goes on after an error.
+// Nested compositions share one count, as in OpenWhisk: n components and 2n+1 turns of conductors in all. That holds if
+// a conductor calls itself through a sequence, and if it goes on after an error.
 func TestNestedConductorsShareOneCount(t *testing.T) {
 	const most = 4
 	for _, again := range []bool{false, true} {

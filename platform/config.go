@@ -45,12 +45,12 @@ type Kind struct {
 	Default bool // of its family, the part before the colon; where none is, the last by name
 	// Unlisted kinds are for images alone: no action names them, and nobody is told of them.
 	Unlisted bool
-	// OwnUser has each container run as a user of its own, who owns nothing on the machine, where the platform runs as
-	// root. It is for kinds that run what others wrote. Where root cannot give them such a user, the kind is refused
-	// unless Config.AllowRoot is set.
+	// OwnUser runs each container as a user of its own, who owns nothing on the machine, if the platform runs as root.
+	// It is for kinds that run other people's code. If root cannot give containers such users, the platform refuses the
+	// kind, unless Config.AllowRoot is set.
 	OwnUser bool
-	// Reads are the folders and files that the program reads, besides itself. Where a folder on their way is closed to
-	// other users, containers with users of their own see them all the same, and nothing else of that folder.
+	// Reads are the folders and files that the program reads, besides itself. A folder above them may be closed to other
+	// users: containers with users of their own then see the Reads, and nothing else of that folder.
 	Reads []string
 }
 
@@ -97,7 +97,7 @@ type Config struct {
 	// Hidden are files and folders that actions do not see, where the platform runs as root: keys, and its own data. The
 	// data folder is one of them unasked.
 	Hidden []string
-	// AllowRoot lets containers of kinds that ask for users of their own run as root where they cannot have them.
+	// AllowRoot runs containers as root if their kind asks for users of their own and the machine cannot give them.
 	AllowRoot bool
 
 	Devices []Device // accelerators that actions are given parts of, by their annotation gpu-memory

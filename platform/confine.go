@@ -81,8 +81,8 @@ func mountsBelow(dir string) []string {
 	return out
 }
 
-// hide covers what containers shall not see. A file that was written anew since it was covered, which uncovers it, is
-// covered again, so that it is called before each start. masked are the folders that are covered in the thread's view.
+// hide covers what containers must not see. It is called before each start, because a file that is replaced is no
+// longer covered. masked are the folders that are covered in the thread's view.
 func (c *confinement) hide(masked map[string]bool) {
 	if !c.mounts {
 		return

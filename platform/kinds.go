@@ -137,8 +137,8 @@ type interpreter struct {
 	Folders []string `json:"folders"` // that it is installed in, beside the one above its own
 }
 
-// findInterpreter asks a program what it is. What PATH has may be a version manager's script, which would find nothing
-// in a container's empty home.
+// findInterpreter asks an interpreter for its true path, version and folders. PATH may lead to the script of a version
+// manager, which would not work in a container's empty home.
 func findInterpreter(name string, ask ...string) (found interpreter, ok bool) {
 	ctx, stop := context.WithTimeout(context.Background(), interpreterWait)
 	defer stop()
@@ -149,7 +149,7 @@ func findInterpreter(name string, ask ...string) (found interpreter, ok bool) {
 	return found, true
 }
 
-// reads are the libraries of an interpreter, and what makes a folder an environment of its own.
+// reads are the files that an interpreter needs: its libraries, and the files that mark a virtual environment.
 func (i interpreter) reads() []string {
 	folders := slices.Clone(i.Folders)
 	for _, program := range []string{i.Path, realPath(i.Path)} {

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// reachScripts try from inside an action what its user must not be able to do. Each gets the files to read and the
-// files to write, and answers its user's id and those that it could.
+// reachScripts are actions that try what their user must not be able to do. Each gets files to read, files to write and
+// folders to list. It answers its user's id and what it could read, write and list.
 var reachScripts = map[string]string{
 	"python": `
 import os
@@ -187,7 +187,8 @@ func TestAClosedFolderShowsTheProgramAlone(t *testing.T) {
 	}
 }
 
-// A script's kind that could only run as root is refused, unless the administrator allows it; what is told is true.
+// The platform refuses a kind whose scripts could only run as root, unless the administrator allows it. Users tells the
+// truth in both cases.
 func TestAKindThatCouldOnlyRunAsRootIsRefused(t *testing.T) {
 	if !realRoot() {
 		t.Skip("this process is not root")
@@ -224,7 +225,7 @@ func TestAKindThatCouldOnlyRunAsRootIsRefused(t *testing.T) {
 	}
 }
 
-// What is told of each kind is what its actions find.
+// Actions of each kind run as the user that Users tells.
 func TestUsersAreToldByKind(t *testing.T) {
 	kinds := DefaultKinds(os.Args[0])
 	kinds[disdel.RuntimeKind] = Kind{Command: []string{os.Args[0], "serve", "{listen}"}}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setLimit bounds a resource of a process. Root without CAP_SYS_RESOURCE may bound only processes of its own real user:
-// then a thread takes the process' user as its real one for the call.
+// setLimit bounds a resource of a process. Root without CAP_SYS_RESOURCE may bound only processes of its own real user.
+// In that case a thread takes on the process' user as its real user for the call.
 func setLimit(pid, resource int, most uint64) error {
 	limit := &unix.Rlimit{Cur: most, Max: most}
 	err := unix.Prlimit(pid, resource, limit, nil)
@@ -34,8 +34,8 @@ func setLimit(pid, resource int, most uint64) error {
 	return err
 }
 
-// setRealIDs sets the real user and group of the calling thread alone. What it may do depends on the effective ones,
-// which stay.
+// setRealIDs sets the real user and group of only the calling thread. Its effective ones stay, and with them its
+// permissions.
 func setRealIDs(uid, gid int) error {
 	const same = ^uintptr(0)
 	_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), same, same)

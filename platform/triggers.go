@@ -162,8 +162,8 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	return 202, answer{id, invoked{id}}, err
 }
 
-// fired starts the actions of a trigger's rules. They get the headers of the request too, as OpenWhisk gives them, its
-// authorization among them; the trigger's own record does not have them.
+// fired starts the actions of a trigger's rules. As in OpenWhisk, they get the headers of the request, including its
+// authorization. The trigger's own record does not have the headers.
 func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (string, error) {
 	u := q.user
 	params := map[string]json.RawMessage{}

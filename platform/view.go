@@ -173,7 +173,7 @@ func (p *covering) pass(dir string, mode os.FileMode) {
 	}
 }
 
-// show plans the end of a path. Of a closed folder everything in it is shown instead.
+// show plans to show the end of a path. If that is a closed folder, it plans to show everything in the folder instead.
 func (p *covering) show(path string, info os.FileInfo, need os.FileMode, writable bool) error {
 	if !info.IsDir() || info.Mode().Perm()&need == need {
 		if p.covered(filepath.Dir(path)) {

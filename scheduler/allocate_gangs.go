@@ -10,10 +10,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// What decides who goes first is one time. Within a tenant it is a job's arrival, earlier by PriorityWorth for each
-// step of its priority. Between tenants priority moves a job by PriorityAcross at most, and ShareWorth for each whole
-// platform that its tenant holds moves it back. So a job is passed only by jobs of others that arrive within a bounded
-// time after it, whatever their priority is: nobody starves.
+// Jobs go in the order of one time each. Within a tenant this time is a job's arrival, earlier by PriorityWorth for
+// each step of its priority. Between tenants, priority moves a job forward by PriorityAcross at most. A tenant that
+// holds the whole platform moves back by ShareWorth, less in proportion. So other tenants' jobs pass a job only if they
+// arrive within a bounded time after it, whatever their priority: nobody starves.
 const (
 	PriorityWorth  = disdel.Millis(10 * time.Minute)
 	PriorityAcross = disdel.Millis(time.Minute)
@@ -148,12 +148,12 @@ func compareRank(a, b *Demand) int {
 		string(b.Job)))
 }
 
-// rank is a job's place among those of its tenant: a time, the earliest of which goes first.
+// rank orders the jobs of one tenant: the job with the earliest time goes first.
 func rank(d *Demand) disdel.Millis {
 	return d.Arrived - disdel.Millis(min(max(d.Priority, -mostPriority), mostPriority))*PriorityWorth
 }
 
-// rankAcross is a job's place among those of other tenants.
+// rankAcross orders jobs of different tenants in the same way.
 func rankAcross(d *Demand) disdel.Millis {
 	return d.Arrived - min(max(d.Arrived-rank(d), -PriorityAcross), PriorityAcross)
 }

@@ -51,8 +51,8 @@ func waiting(jobs []Demand) []*Demand {
 	return merged(out)
 }
 
-// merged brings jobs that are in the order of their ranks into that of all tenants, and leaves those of each tenant in
-// their order: a job stands where the last of it and those before it of its tenant may stand among others.
+// merged sorts jobs of all tenants and keeps the order within each tenant. The jobs come in the order of their ranks. A
+// job goes no earlier among other tenants' jobs than the jobs of its own tenant before it.
 func merged(jobs []*Demand) []*Demand {
 	places, last := map[*Demand]disdel.Millis{}, map[string]disdel.Millis{}
 	for _, d := range jobs {

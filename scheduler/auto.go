@@ -66,9 +66,9 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 	return slices.MinFunc(near, func(a, b timed) int { return cmp.Compare(a.workers, b.workers) })
 }
 
-// told is the number that Auto begins with, for a job that says neither workers nor a policy: the number that pays, of
-// what earlier jobs of the kind took. Nothing changes while such a job runs, so that the same home and the same file
-// give the same bits. It is none where only one number is known that pays, or where jobs share the processors.
+// told is the number of workers of a job whose file gives neither workers nor a policy. It is the number that pays by
+// the times of earlier jobs of the kind, as Auto begins with it. It stays while the job runs, so that the same home and
+// file give the same bits. told returns none if the only measured number pays, or if jobs share the processors.
 func (b *planBuilder) told(limit disdel.Bytes) (none choice) {
 	if !b.free() || b.Decided || b.Beside > 0 || len(b.History) == 0 {
 		return none

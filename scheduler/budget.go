@@ -16,8 +16,8 @@ func RoundedUp(cost float64) string {
 	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
 }
 
-// CheckBudget refuses a plan whose cost by use on a quiet machine, or the least that it can cost, is above what the job
-// may (OverLimit). What nothing is known of passes: the job is watched while it runs.
+// CheckBudget returns OverLimit for a plan that costs more than the job may: by use on a quiet machine, or at least. A
+// plan of unknown cost passes: the budget is kept while the job runs.
 func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	most, field := job.Budget()
 	if most <= 0 {

@@ -43,8 +43,8 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 	return d, why
 }
 
-// LongestTime is how long a job takes of which nothing is known but what its plan allows: every activation its timeout,
-// every leg and wave of every round. A first batch in a new home is back-filled by that.
+// LongestTime is the longest time that a plan allows: every activation takes its timeout, in every leg and wave of
+// every round. Back-filling uses it for jobs whose time is unknown, such as the first batch in a new home.
 func LongestTime(plan disdel.Plan) disdel.Millis {
 	timeout := func(task disdel.Task) disdel.Millis {
 		a, _ := plan.Action(task)

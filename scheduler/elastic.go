@@ -59,7 +59,7 @@ type climb struct {
 	variance float64
 	worse    map[int]bool  // numbers that measured worse
 	extra    bool          // the newest epoch is measured once more
-	doubt    disdel.Millis // its time, where nothing disturbed it; 0: something did
+	doubt    disdel.Millis // the newest epoch's time; 0: something disturbed it
 	slow     int           // epochs in a row in which the best number was slower than it had been
 
 	next   int
@@ -96,8 +96,8 @@ func (s *climb) see(e epoch) {
 	}
 }
 
-// both is what a number takes that was measured twice, and its variance: the mean of two gains, or the smaller time
-// where one of them was no gain, since an epoch may be slow for any reason.
+// both joins two measured times of one number of workers, and returns the variance of the result. If both are faster
+// than the best number, it returns their mean. Otherwise it returns the smaller one, since anything may slow an epoch.
 func (s *climb) both(t disdel.Millis) (time disdel.Millis, variance float64) {
 	s.noise.see(float64(t), float64(s.doubt), 1)
 	if s.doubt < s.time {

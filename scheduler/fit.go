@@ -60,7 +60,8 @@ func newSearch(in PlanInput, limit disdel.Bytes) search {
 	return search{in: in, limit: limit, asked: in.Job}
 }
 
-// corrected is the search for a job whose actions of a task need this much where the job is as it is.
+// corrected returns the search with a corrected estimate: the actions of a task need so many bytes in the unchanged
+// job.
 func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) search {
 	in := LiftAll(s.in)
 	in.Job.Distribution.Workers = workers
@@ -71,7 +72,7 @@ func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) sear
 	return s
 }
 
-// needs is what the actions of a task need by their estimate and by what the search knows of it.
+// needs is the memory that an action needs: its estimate, corrected if the search knows that it is too low.
 func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
 	if a.Task == s.task && s.times > 1 {
 		return scaled(a.Estimate.Total, s.times)

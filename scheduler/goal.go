@@ -158,7 +158,8 @@ func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
 // spareGoal is what a proposed bound has above what is likely.
 const spareGoal = 0.25
 
-// outOfReach refuses the job with the settings that are enough, and what else would do.
+// outOfReach is the error of a job that cannot reach its goal. Its hint names the settings that are enough, and the
+// alternative in or.
 func (b *planBuilder) outOfReach(msg, or string, sets ...string) error {
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg,

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// What a plan that does not fit says of less work was planned: with it the job fits, or there is nothing that would.
+// The hint of a plan that does not fit was planned itself: the job fits with it, or no hint exists that would help.
 func TestTheHintOfAPlanThatDoesNotFit(t *testing.T) {
 	draw := rand.New(rand.NewPCG(31, 3))
 	fits, none := 0, 0
@@ -111,8 +111,8 @@ func (c counting) Footprint(backend string, s footprint.Spec) (footprint.Footpri
 	return c.Engines.Footprint(backend, s)
 }
 
-// A plan whose caller reads no hint searches none: a cell of a grid that does not fit costs a few plans, not dozens.
-// What is left of its hint is whole.
+// A plan searches for a hint only if its caller asks. So a cell of a grid that does not fit costs a few plans, not
+// dozens. The rest of its hint is a whole sentence.
 func TestOnlyACallerThatAsksPaysForAHint(t *testing.T) {
 	in := wide(t)
 	in.Job.Resources.Memory = 5 * disdel.MB

@@ -33,8 +33,8 @@ func killedAt(t *testing.T, draw *rand.Rand) (RemedyInput, disdel.Bytes) {
 	return RemedyInput{Activation: a, Job: in.Job, Plan: p, Planned: &in}, need
 }
 
-// At the ceiling a job goes on with a batch or a number of workers that was planned and fits, though the action needs
-// more than its estimate, or it is refused because there is none. Advice finds the same.
+// An action was killed at the ceiling and needs more than its estimate. Its job goes on with a planned batch or number
+// of workers that fits, or ends if there is none. Advice finds the same.
 func TestAKilledActionGoesOnWithWhatWasPlannedAndFits(t *testing.T) {
 	draw := rand.New(rand.NewPCG(31, 7))
 	went, refused := 0, 0

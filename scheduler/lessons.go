@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// lessonJobs is how many of the newest jobs of a kind say how large a limit has to be. Of older jobs it only counts
-// whether a limit was too small.
+// lessonJobs is how many of the newest jobs of a kind decide how large a limit must be. Older jobs only tell whether a
+// limit was too small.
 const lessonJobs = 5
 
 // timeMargin is what a measured duration is raised by: another container may be busier.
@@ -83,8 +83,8 @@ type lack struct {
 	passed bool
 }
 
-// lacks returns the limits of a task that were too small in a job. Work that was killed and then passed with no more
-// than it had before did not lack anything: its limit was not what killed it.
+// lacks returns the limits of a task that were too small in a job. Work that was killed and then passed with the same
+// limit did not lack anything: something else had killed it.
 func (q resource) lacks(r *disdel.Record, task disdel.Task) (out []lack) {
 	for i := range r.Activations {
 		a := &r.Activations[i]
@@ -104,7 +104,7 @@ func (q resource) lacks(r *disdel.Record, task disdel.Task) (out []lack) {
 	return out
 }
 
-// passedAfter is the activation that passed with the work of activation i of a record, nil where none did.
+// passedAfter is the later activation that finished the work of activation i of a record, nil if there is none.
 func passedAfter(r *disdel.Record, i int) *disdel.Activation {
 	slot, round := r.Activations[i].Slot(), r.Activations[i].Round
 	for k := i + 1; k < len(r.Activations); k++ {
@@ -115,8 +115,8 @@ func passedAfter(r *disdel.Record, i int) *disdel.Activation {
 	return nil
 }
 
-// need is what an activation that passed needed: what was measured, else what it had. A retry may have gone on from
-// stored state and have trained fewer rows than its round has.
+// need is what a passed activation needed: the measured value, or else its limit. It is scaled up for a retry that went
+// on from stored state and trained fewer rows than its round has.
 func (q resource) need(r *disdel.Record, a *disdel.Activation) int64 {
 	need := q.measured(a)
 	if need == 0 {
@@ -137,8 +137,8 @@ func mostRows(r *disdel.Record, task disdel.Task) (most int) {
 	return most
 }
 
-// needOf is what a task needed in a job: the most of its activations that passed, or what was advised after a limit
-// that was too small. 0: the job tells nothing. Where nothing was measured it is the smallest limit that passed.
+// needOf is what a task needed in a job: the most of all passed activations, or the advice after a limit that was too
+// small. If nothing was measured, it is the smallest limit that passed. 0: the job tells nothing.
 func (q resource) needOf(r *disdel.Record, task disdel.Task) (need int64, lacked bool) {
 	for _, l := range q.lacks(r, task) {
 		need, lacked = max(need, l.needed), true
@@ -161,7 +161,7 @@ func (q resource) needOf(r *disdel.Record, task disdel.Task) (need int64, lacked
 // lesson gathers what jobs needed of one limit, newest first.
 type lesson struct {
 	needs []float64    // of the newest jobs
-	by    disdel.JobID // the newest job that a limit was too small for
+	by    disdel.JobID // the newest job whose limit was too small
 }
 
 func (l *lesson) add(job disdel.JobID, need float64, lacked bool) {
@@ -173,8 +173,9 @@ func (l *lesson) add(job disdel.JobID, need float64, lacked bool) {
 	}
 }
 
-// least is the need that the next job begins with: that of the newest job, and that of most of the newest jobs. 0: no
-// limit was too small. A need that is gone is forgotten after a few jobs, one that returns is known at once.
+// least is the need that the next job begins with: the need of the newest job, or the median of the newest jobs if that
+// is larger. 0: no limit was too small. A need that has gone is forgotten after a few jobs. One that returns counts at
+// once.
 func (l *lesson) least() (need float64, by disdel.JobID) {
 	if l.by == "" || len(l.needs) == 0 {
 		return 0, ""
@@ -183,8 +184,8 @@ func (l *lesson) least() (need float64, by disdel.JobID) {
 	return max(l.needs[0], sorted[(len(sorted)-1)/2]), l.by
 }
 
-// learned is the least limit that earlier jobs of this kind tell of, and the newest of them that a smaller one was too
-// little for; 0 where none was. Another batch, number of workers, optimiser or engine is another kind.
+// learned is the least limit by what earlier jobs of this kind needed, and the newest job whose limit was too small. It
+// is 0 if no limit was too small. Another batch, number of workers, optimiser or engine makes another kind.
 func (b *planBuilder) learned(task disdel.Task, q resource) (least int64, by disdel.JobID) {
 	var l lesson
 	for i := range b.History {
@@ -207,9 +208,9 @@ func (b *planBuilder) sameKind(r *disdel.Record) bool {
 		was.Precision.Same(is.Precision)
 }
 
-// underrated is how many times the estimate the actions of a task have needed in earlier jobs of the same network where
-// they were killed at what was estimated for them, and the newest such job: whatever its data, batch and workers were,
-// it is the estimate of this network that was too low. 1 where none was.
+// underrated is a factor on the estimate of a task's actions, and the newest job that taught it. It comes from earlier
+// jobs of the same network whose actions were killed although they had their estimate. The estimate of this network was
+// too low there, whatever the data, batch and workers were. The factor is 1 if there is no such job.
 func (b *planBuilder) underrated(task disdel.Task, method string) (times float64, by disdel.JobID) {
 	past := b.Past
 	if past == nil {

@@ -28,8 +28,8 @@ type drawnHistory struct {
 	past []disdel.Record // newest first
 }
 
-// run plans a job whose actions need so much memory and time, has its work fail as the limits and mishaps say, and
-// keeps its record. It returns the limits that the job began with.
+// run plans a job whose actions need so much memory and time. Its work fails by too small limits and by drawn mishaps.
+// run keeps the job's record, and returns the limits that the job began with.
 func (h *drawnHistory) run(memory disdel.Bytes, took time.Duration, chance float64, kind mishap) disdel.Limits {
 	h.in.History = h.past[:min(len(h.past), 20)]
 	h.in.ID = disdel.JobID(fmt.Sprintf("job-%d", len(h.past)))
@@ -103,8 +103,8 @@ func beatsOf(whole, until disdel.Millis) (beats []disdel.Beat) {
 	return beats
 }
 
-// Whatever befell earlier jobs, limits follow what the actions need. Stalls and kills for want of nothing
-// leave no trace, limits rise where jobs need more, and come back down after that.
+// Limits follow what the actions need, whatever happened to earlier jobs. Stalls, and kills at a large enough limit,
+// leave no trace. Limits rise if jobs need more, and come back down after that.
 func TestLimitsFollowWhatActionsNeed(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 31))

@@ -11,13 +11,12 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// memories are what other memories of a train action do to a job's times, as far as this job and earlier ones have
-// shown. On a platform that gives processors in proportion to memory they do much, on another nothing. Two memories
-// are compared by epochs with equal numbers of workers. In the first epoch of a new memory every worker starts cold, so
-// that only the second one tells.
+// memories tell how the memory of train actions changes a job's times, as seen in this job and earlier ones. It matters
+// on platforms that give processors in proportion to memory. Two memories are compared by epochs with equal numbers of
+// workers. In the first epoch of a new memory every worker starts cold, so only the second one counts.
 type memories struct {
-	own disdel.Bytes // of the job's first epoch: times are told as with this one
-	// estimated says that own is what the estimate came to: the job file says no memory.
+	own disdel.Bytes // of the job's first epoch: other times are multiples of those with it
+	// estimated says that own comes from the estimate: the job file gives no memory.
 	estimated bool
 	times     map[disdel.Bytes]map[int][]float64 // of 1,000 rows, by memory and workers
 	tried     map[disdel.Bytes]int               // epochs of this job, by memory
@@ -30,7 +29,7 @@ type memories struct {
 // What a choice of memory goes by.
 const (
 	memoryGain   = 0.05 // of the time: what more memory has to gain to be worth anything
-	memoryEpochs = 4    // that have to be left: an epoch that starts cold, one that tells, and as many that gain by it
+	memoryEpochs = 4    // that have to be left: one that starts cold, one that counts, and two that gain by it
 	memoryTwice  = 2    // epochs of a memory, after which it is not tried again
 )
 
@@ -165,8 +164,8 @@ func (m *memories) setting(memory disdel.Bytes) disdel.Bytes {
 	return memory
 }
 
-// another is a memory that is worth an epoch in which it is measured: twice the largest that is known, while that was
-// clearly faster, or half of the smallest, while that was no slower. It is 0 where there is none.
+// another is the next memory to measure: twice the largest known one if that was clearly faster, or half of the
+// smallest one if that was no slower. It is 0 if no memory is worth an epoch.
 func (m *memories) another(b Bounds, workers int) disdel.Bytes {
 	known := m.known()
 	if len(known) == 0 {
@@ -189,8 +188,8 @@ func (m *memories) another(b Bounds, workers int) disdel.Bytes {
 	return 0
 }
 
-// better is the memory that is known to be better than another: as fast and smaller, or far faster where no budget is
-// to be kept. ok is false where there is none.
+// better is a memory that is known to be better than another one: as fast and smaller, or far faster if the job has no
+// budget. ok is false if there is none.
 func (m *memories) better(than disdel.Bytes, budget bool) (memory disdel.Bytes, ok bool) {
 	for _, other := range m.known() {
 		smaller := other < than && m.slower[other] <= m.slower[than]
@@ -215,8 +214,7 @@ func (m *memories) into(w *schedule.World, unit float64) {
 	w.Step = w.LeastMemory / 8
 }
 
-// nearest is the memory that was measured and is nearest to what a world's choice has; ok is false where nothing is
-// chosen.
+// nearest is the measured memory that is nearest to the choice of a simulated world. ok is false if it chose none.
 func (m *memories) nearest(unit float64, c schedule.Choice) (memory disdel.Bytes, ok bool) {
 	if !m.several() || c.Memory <= 0 {
 		return 0, false
@@ -228,8 +226,8 @@ func (m *memories) nearest(unit float64, c schedule.Choice) (memory disdel.Bytes
 	return slices.MinFunc(m.known(), func(a, b disdel.Bytes) int { return cmp.Compare(off(a), off(b)) }), true
 }
 
-// tryMemory is a decision to measure another memory, with the number of workers that is the best so far. ok is false
-// where none is tried, and why says what kept one from being tried.
+// tryMemory decides to measure another memory, with the best number of workers so far. ok is false if it tries none;
+// then why says what speaks against it.
 func (s *speeds) tryMemory(in Input) (d disdel.Decision, why string, ok bool) {
 	if len(in.Seen) == 0 || s.repeat != "" || len(s.mean) < 2 && s.bounds.Least < s.bounds.Most {
 		return d, "", false

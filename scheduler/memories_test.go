@@ -118,8 +118,8 @@ func (m *memoryJob) played(count int, budget float64) (all []disdel.Setting, why
 	return all, why
 }
 
-// Siren chooses memory for a job that says none, without a history: more of it where that is faster, and the estimate's
-// where it is not, however the times scatter.
+// Siren chooses memory for a job file without memory and without a history. It takes more than the estimate only if
+// that is faster, however the times scatter.
 func TestSirenChoosesMemoryOfADefaultJob(t *testing.T) {
 	const draws = 20
 	right := map[bool]int{}

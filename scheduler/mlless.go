@@ -204,8 +204,8 @@ func (r *retreat) passed(m measure, newest bool) {
 	}
 }
 
-// Worsens says how the newest loss has become worse than one before, of held-out rows where those are evaluated, else
-// of training; "" where it has not. Then nobody is let go.
+// Worsens says how the newest loss is worse than an earlier one; "" if it is not. It compares losses of held-out rows
+// if the job evaluates them, otherwise train losses. While the loss is worse, no worker leaves.
 func Worsens(seen []disdel.Observation) string {
 	heldOut, train := math.Inf(1), math.Inf(1)
 	var newest *float64

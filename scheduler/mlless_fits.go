@@ -47,9 +47,9 @@ func bestFloor(losses []float64, power ...float64) powers {
 	return f.fit(f.floor())
 }
 
-// floor is where the fit is the best, below the least loss. The error has several valleys: of a long curve most floors
-// are far from its own, and there the fit hardly gets better towards it. So all of the way is looked at first, in steps
-// that become finer towards the least loss, and then the part beside the best of them.
+// floor is the floor below the least loss with the best fit. The error has several valleys, and far from the true floor
+// of a long curve it is almost flat. So floor first tries the whole range, in steps that become finer towards the least
+// loss. Then it searches around the best step.
 func (f *powerFit) floor() float64 {
 	const looks, finest = 48, 1e-6
 	least, most := slices.Min(f.losses), slices.Max(f.losses)
@@ -69,8 +69,8 @@ func (f *powerFit) floor() float64 {
 	return golden(at(max(0, best-1)), at(best+1), func(floor float64) float64 { return f.fit(floor).off })
 }
 
-// groupShare is how many steps are taken as one, their mean, of those before them: weights go by the losses above the
-// floor, and late ones are not above it by more than their noise.
+// groupShare is the size of a group of steps, as a share of the steps before it. A group counts as one step with the
+// mean loss, since the weights follow the losses above the floor, and late losses differ from it only by noise.
 const groupShare = 0.08
 
 // powerFit is means of losses and the powers of their steps.

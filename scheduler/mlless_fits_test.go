@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// MLLess' curves are found again from losses that follow them, few or many, with noise and without: what they say of
-// the steps that were seen and of a fifth more is off by little.
+// Fits find MLLess' curves from losses that follow them, few or many, with and without noise. Their losses are almost
+// right for the steps that were seen and for a fifth more.
 func TestMLLessCurvesAreFoundForAnyLength(t *testing.T) {
 	lot := rand.New(rand.NewPCG(31, 9))
 	for _, n := range []int{20, 60, 160, 400, 1000, 2000} {

@@ -63,7 +63,7 @@ var noisyPolicies = []struct {
 	{"siren", func() Policy { return &Siren{} }, 20, 1},
 }
 
-// Where more workers are no faster, differences of measured times are noise: no policy pays for them.
+// If more workers are no faster, differences between measured times are noise, and no policy pays for them.
 func TestNoiseBuysNoWorkers(t *testing.T) {
 	for _, p := range noisyPolicies {
 		t.Run(p.name, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestFourNoisyTimesAreOne(t *testing.T) {
 	}
 }
 
-// A deadline that times of the fewest workers miss by no more than noise is no reason to pay for more workers whose
-// times keep it by as little.
+// The fewest workers miss a deadline by no more than noise, and more workers keep it by as little: that is no reason to
+// pay for more.
 func TestNoiseAtADeadlineBuysNoWorkers(t *testing.T) {
 	const draws = 200
 	dearer := 0
@@ -146,7 +146,7 @@ func TestNoiseAtADeadlineBuysNoWorkers(t *testing.T) {
 	}
 }
 
-// Whatever the network draws, siren does not go on with a number that is known to be far slower and dearer.
+// Siren does not keep a number of workers that is known to be far slower and dearer, whatever the network draws.
 func TestSirenDrawsNothingKnownToBeWorse(t *testing.T) {
 	for seed := range uint64(4) {
 		lot := rand.New(rand.NewPCG(seed, 9))

@@ -67,8 +67,8 @@ func settingOf(r *disdel.Record, round disdel.Round) disdel.Setting {
 	return all[min(max(0, round.Stage), len(all)-1)].Setting
 }
 
-// fromActivations is a round as its activations tell it: its time is all of it but the evaluation. What it is made of
-// is that of the worker that took the longest, and of the slowest aggregation of each level.
+// fromActivations makes the observation of a round from its activations. Its time excludes the evaluation. Its parts
+// are those of the slowest worker, and of the slowest aggregation of each level.
 func fromActivations(round disdel.Round, all []*disdel.Activation) disdel.Observation {
 	o := disdel.Observation{
 		Round: round.Round, Duration: round.Duration, Loss: round.TrainLoss, HeldOut: round.Loss, Accuracy: round.Accuracy,

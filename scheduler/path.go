@@ -10,14 +10,13 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// Path goes along a schedule of five numbers (from how many workers to how many, with how much memory, how fast) that a
-// search finds in a simulated cloud, so that the job ends soonest within its budget: what SIREN learns, found in
-// milliseconds. The cloud is made of what was measured: the times of 1,000 rows, by the law where a number was not
-// measured, what a worker costs, and what is left of epochs and budget. It searches anew after every epoch, so that a
-// noisy one is made up for.
+// Path follows a schedule that ends the job soonest within its budget. The schedule has five numbers: from how many
+// workers to how many, with how much memory, how fast. A search in a simulated cloud finds it in milliseconds, where
+// SIREN learns. The cloud is made of measured times of 1,000 rows, or of their law for other numbers of workers, of the
+// cost of a worker, and of the epochs and the budget that are left. Path searches anew after every epoch, which
+// corrects a noisy one.
 //
-// Memory is chosen with the workers where epochs of this job and of earlier ones have shown what it does to their
-// times: from those that were measured.
+// Path also chooses one of the measured memories, if epochs have shown how memory changes their times.
 type Path struct{}
 
 // Name is the word of job files.

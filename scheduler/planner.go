@@ -35,8 +35,8 @@ type PlanInput struct {
 	// the plan is looked at beside others: nothing is held against what the job may take
 	looking bool
 
-	// Suggest has the error of a job that does not fit say which changes of the job would. They are found by planning it
-	// dozens of times, so only a caller whose user reads the error asks for them.
+	// Suggest adds changes that fit to the error of a job that does not fit. Finding them takes dozens of plans, so only
+	// a caller whose user reads the error sets it.
 	Suggest bool
 }
 
@@ -258,8 +258,8 @@ func (b *planBuilder) tooBig(limit disdel.Bytes, who string) error {
 		e.Total.Beside(limit), who, limit.Beside(e.Total), e.Training, e.Package, e.Shard, e.Model, e.Margin))
 }
 
-// overMemory is the error of an action that needs more than its limit, with what makes it fit: the field whose limit it
-// is, where the platform allows more, and less work.
+// overMemory is the error of an action that needs more than its limit. It names what makes the action fit: a higher
+// limit if the platform allows one, or less work.
 func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) error {
 	out := &disdel.Error{Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg}
 	most := b.Platform.MaxMemory
@@ -282,8 +282,8 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	return out
 }
 
-// lessWork is the change of the job that makes every action fit a limit, and the hint that says so. It is planned, as
-// for disdel estimate --max-memory, so that nobody is told to change what would not help.
+// lessWork is a change of the job that makes every action fit a limit, and the hint that says so. Like disdel estimate
+// --max-memory it plans the change, so that the hint never names one that does not help.
 func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
 	s := newSearch(Lift(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))

@@ -64,8 +64,8 @@ func TestPriorityTakesNoShareOfOthers(t *testing.T) {
 // bounded is a priority as far as it counts.
 func bounded(p int) int { return min(max(p, -1_000_000), 1_000_000) }
 
-// TestPriorityIsNoTicketPastOthers has one tenant submit jobs of the highest priority for ever, under each admission
-// that a server may have: a job of another tenant is granted before a job that came a good while after it.
+// TestPriorityIsNoTicketPastOthers has one tenant submit jobs of the highest priority for ever, under each admission.
+// Another tenant's job still goes before all jobs that come a good while after it.
 func TestPriorityIsNoTicketPastOthers(t *testing.T) {
 	one := scheduler.Capacity{Memory: disdel.MB}
 	for _, by := range []scheduler.Allocator{

@@ -7,9 +7,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// How often what the platform is to blame for is tried again, for one worker in one round. What was lost is no sign
-// that it will be again, and the job does not fail for it before long. An image that cannot be pulled seldom can the
-// next time, and a device that is missing is seldom on the next machine.
+// How often a failure of the platform is retried, for one worker in one round. A lost activation does not mean that the
+// next one will be lost, so there are many retries. An image that cannot be pulled rarely can the next time, and a
+// missing device is rarely on the next machine.
 const (
 	platformRetries = 6
 	lostRetries     = 24

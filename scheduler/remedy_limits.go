@@ -51,8 +51,8 @@ func (d *decider) memory() Remedy {
 	return d.refuse("%s, and the work cannot be divided further", at)
 }
 
-// planned tries again with the largest batch that was planned and fits the ceiling, or with the fewest workers, where
-// these are the planner's to choose.
+// planned retries with the largest batch whose plan fits the ceiling, or with the fewest workers if the planner may
+// choose them.
 func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
 	in, workers := *d.Planned, max(1, d.Plan.Workers)
 	in.Job = d.Job
@@ -128,8 +128,8 @@ func (d *decider) smallerBatch(rows int, why string) Remedy {
 	return d.adjusted(r, disdel.FieldBatchSize, from, disdel.Quantity{Count: rows}, why)
 }
 
-// time gives more of it; at the ceiling the work goes on from the state that it stored, if it came to anything. What
-// stalled is tried again with the time that it had.
+// time retries with a longer timeout. At the ceiling, work that made progress goes on from its stored state. A stalled
+// action keeps its timeout.
 func (d *decider) time() Remedy {
 	if stall, stalled := d.a.Stalled(); stalled {
 		return d.retryUnchanged(0, "it stopped answering: %s, and its timeout of %v is long enough", stall.Text(),

@@ -17,15 +17,15 @@ func LetsGo(p Policy, job disdel.Job, workers int) *ScaleIn {
 	return &ScaleIn{Workers: workers, Least: max(1, job.Distribution.MinWorkers)}
 }
 
-// ScaleIn lets workers that exchange updates after every step go while a round runs: MLLess' scale-in (its section 4.2)
-// by steps, with the price of the whole job for a guard. Past the knee of the loss it looks every so many steps whether
-// fewer workers would end the job with less time times cost. It goes by what is the worst that can come of it: that
-// progress in a step goes with the workers, each of which brings a batch. Then fewer of them pay only where a step is
-// mostly waiting for the others' updates, of which there are fewer: the published rule looks at no cost, and lets
-// workers of a job go that computes most of its time.
+// ScaleIn removes workers while a round runs: MLLess' scale-in (its section 4.2) by steps, for workers that exchange
+// updates after every step. Past the knee of the loss it checks every few steps whether the job would end with less
+// time times cost if it had fewer workers.
 //
-// Nobody leaves while the loss is above the least that it was, by more than its noise: then progress did not go with
-// the workers.
+// It assumes the worst case: the progress of a step is proportional to the workers, each of which brings a batch. Then
+// fewer workers pay only if a step is mostly waiting for other workers' updates. The published rule ignores cost, and
+// removes workers of a job that computes most of the time.
+//
+// No worker leaves while the loss is above its minimum by more than its noise: the assumption was wrong then.
 //
 // It is pure: equal steps, equal answers. The zero value with Workers set is ready.
 type ScaleIn struct {

@@ -33,7 +33,7 @@ type ScaledEpoch struct {
 	Measured bool `json:"measured"`
 }
 
-// ScalingOf is the scaling of a job, nil where its history tells nothing but what its own number takes.
+// ScalingOf is the scaling of a job. It is nil if the job's history tells nothing about other numbers of workers.
 func ScalingOf(in PlanInput) *Scaling {
 	b := planBuilder{PlanInput: in}
 	limit, _ := b.ceiling()
@@ -114,8 +114,8 @@ func (s *scaling) best(in Input) timed {
 	return want
 }
 
-// clearlyFaster tells whether a number that was not measured takes less time than a measured one by more than noise
-// and the distance to what was measured explain.
+// clearlyFaster tells whether an unmeasured number of workers is faster than a measured one. The gain must be larger
+// than the noise, which grows with the distance to the nearest measured number.
 func (s *scaling) clearlyFaster(want, known timed) bool {
 	return want.time < (1-speedsGain)*known.time &&
 		s.noise.clear(want.time, known.time, s.doubt(want.workers), s.variance[known.workers])
@@ -127,8 +127,8 @@ func (s *scaling) clearlyCheaper(in Input, want, known timed) bool {
 		s.doubt(want.workers), s.variance[known.workers])
 }
 
-// doubt is the variance of the law's time over that of one measurement: it grows with each doubling between a number
-// and the nearest one that was measured.
+// doubt is the variance of the law's time, divided by the variance of one measurement. It grows with each doubling
+// between a number of workers and the nearest measured one.
 func (s *scaling) doubt(workers int) float64 {
 	nearest := math.Inf(1)
 	for w := range s.mean {
@@ -137,8 +137,8 @@ func (s *scaling) doubt(workers int) float64 {
 	return 1 + nearest*nearest
 }
 
-// fit finds the law of the times: from their parts where these are known and agree with the times, else from the times
-// of two numbers of workers or more.
+// fit finds the law of the times. It uses the parts of the times if they are known and agree with the times, otherwise
+// the times of at least two numbers of workers.
 func (s *scaling) fit(measured []timed, parts map[int]speedLaw) bool {
 	if law, ok := lawOfParts(measured, parts, s.shared); ok {
 		off := noiseSure * s.noise.deviation()

@@ -59,8 +59,8 @@ func (d drawnLaw) input(epochs int, numbers ...int) Input {
 
 func anyNumber(int) bool { return true }
 
-// Over drawn fixed and exchange costs, the number that pays is not much slower than any number that was measured, and
-// one of fewer workers where that is as fast.
+// For drawn fixed and exchange costs, the number that pays is not much slower than any measured number. Of numbers that
+// are as fast, it is the smaller one.
 func TestTheNumberThatPaysIsAsFastAsTheBest(t *testing.T) {
 	const draws = 400
 	slower, dearer, told := 0, 0, 0

@@ -89,8 +89,8 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 	return out
 }
 
-// betterThan is the number of workers that is known to be better than one that was drawn: as fast with fewer workers,
-// or far faster where no budget is to be kept. ok is false where there is none.
+// betterThan is a number of workers that is known to be better than the drawn one: as fast with fewer workers, or far
+// faster if the job has no budget. ok is false if there is none.
 func (s *speeds) betterThan(in Input, all []timed, workers int) (better int, ok bool) {
 	known := s.worthwhile(all)
 	drawn := at(known, workers)
@@ -105,8 +105,8 @@ func (s *speeds) betterThan(in Input, all []timed, workers int) (better int, ok 
 	return slices.MinFunc(instead, by(func(t timed) float64 { return t.time })).workers, true
 }
 
-// of is the job's network: trained in the world as it was known when two numbers of workers were, first, and the
-// memories that the job tries.
+// of is the job's network. It is trained in the world as it was first known: when two numbers of workers, and the
+// memories that the job tries, had been measured.
 func (p *Siren) of(in Input) *sirenNet {
 	first := sirenPrefix(in)
 	if first < 0 {
@@ -118,8 +118,8 @@ func (p *Siren) of(in Input) *sirenNet {
 	return p.trained
 }
 
-// sirenPrefix is how many observations of the job it takes for two numbers of workers to be known, and for nothing more
-// to be tried about memory; -1: there are not so many. At its start a job has what earlier ones tell.
+// sirenPrefix is how many observations of the job come before training: two numbers of workers are known then, and no
+// more memory is to be tried. Observations of earlier jobs count from the start. -1: there are too few.
 func sirenPrefix(in Input) int {
 	for n := 0; n <= len(in.Seen); n++ {
 		then := asOf(in, n)

@@ -69,7 +69,7 @@ type Killed struct {
 	Workers int          // that the job had
 }
 
-// search is that for changes of the job of in that keep actions like this one within a limit.
+// search looks for changes of the job of in that keep actions like this one within a limit.
 func (k Killed) search(in PlanInput, limit disdel.Bytes) search {
 	s := newSearch(Lift(in), limit)
 	s.in.Decided = true // the job has run: its policy is not asked again

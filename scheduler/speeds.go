@@ -159,8 +159,8 @@ func (s *speeds) candidates() []timed {
 	return out
 }
 
-// worthwhile gives more workers the time that was measured of fewer where they are not clearly faster, so that no
-// policy pays for a gain that may be noise. All are in the order of their workers.
+// worthwhile raises the times of numbers of workers that are not clearly faster than a smaller, measured number: they
+// get its time. So no policy pays for a gain that may be noise. all is in the order of the workers.
 func (s *speeds) worthwhile(all []timed) []timed {
 	out := slices.Clone(all)
 	var least timed // of those that were measured, with fewer workers

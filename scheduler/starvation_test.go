@@ -11,9 +11,9 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// TestALargeGangStartsAmongSmallOnes draws streams of small jobs that fill the platform. A gang that needs all of its
-// memory starts no later than if all jobs that came before it ran one after another, and then the longest job once
-// more. Small jobs come for 50 minutes, so a gang that waits for all of them fails the test.
+// TestALargeGangStartsAmongSmallOnes draws streams of small jobs that fill the platform. A gang needs all of its
+// memory. It starts after at most the time of all earlier jobs one after another, and of the longest job once more.
+// Small jobs come for 50 minutes, so a gang that waits for all of them fails the test.
 func TestALargeGangStartsAmongSmallOnes(t *testing.T) {
 	const second = disdel.Millis(time.Second)
 	visit := func(id, tenant string, at, lasts disdel.Millis, slots int) sim.Visit {

@@ -2,8 +2,8 @@ package scheduler
 
 import "math"
 
-// timeNoise is how far measured times are off what their number of workers takes. Every policy that chooses workers by
-// times asks it whether a gain is real: differences within the noise are no reason to pay for more workers.
+// timeNoise measures how much times of the same number of workers vary. Policies that choose workers by times ask it
+// whether a gain is real: nobody should pay for more workers because of noise.
 type timeNoise struct {
 	squares float64 // of logarithms of times, each off the mean of its number
 	count   float64
@@ -17,8 +17,8 @@ const (
 	noiseMost  = 0.4  // of a logarithm: a time that is farther off says that something happened
 )
 
-// see takes a time, and the mean of those measured before it with the same workers. variance is that of this mean,
-// over that of one measurement.
+// see adds a measured time. mean is that of earlier times with the same workers. variance is the variance of this mean,
+// divided by the variance of one measurement.
 func (n *timeNoise) see(t, mean, variance float64) {
 	if t <= 0 || mean <= 0 {
 		return
@@ -27,8 +27,8 @@ func (n *timeNoise) see(t, mean, variance float64) {
 	n.squares, n.count = n.squares+off*off/(1+variance), n.count+1
 }
 
-// clear tells whether a time is below another by more than noise explains. The variances are those of the two times,
-// over that of one measurement.
+// clear tells whether t is below than by more than the noise. The variances are those of the two times, divided by the
+// variance of one measurement.
 func (n *timeNoise) clear(t, than, variance, thanVariance float64) bool {
 	return math.Log(than/t) > noiseSure*n.deviation()*math.Sqrt(variance+thanVariance)
 }

@@ -33,9 +33,9 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	return next, why
 }
 
-// EnoughTime is the timeout with which the work of an activation of r that ran out of time passes at its next try,
-// and the arithmetic. It goes by the pace in the activation's heartbeats, and by what the same work took in other
-// activations of r. It is false where neither tells: then nobody knows how long the work takes.
+// EnoughTime is a timeout that is enough for the next try of an activation of r that ran out of time, and the
+// arithmetic. It follows from the pace in the activation's heartbeats, and from the time of the same work in other
+// activations of r. It returns false if neither is known.
 func EnoughTime(r *disdel.Record, a disdel.Activation) (disdel.Millis, string, bool) {
 	need, factor, why := disdel.Millis(0), 0.0, ""
 	if p, told := a.Pace(); told {

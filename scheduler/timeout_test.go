@@ -47,8 +47,8 @@ func TestEnoughTimeIsEnoughAndNotFarMore(t *testing.T) {
 	}
 }
 
-// Without progress, what the same work took in other activations of the job counts; where there is none, nothing is
-// said.
+// Without progress, EnoughTime uses the time of the same work in other activations of the job. Without any, it returns
+// false.
 func TestEnoughTimeWithoutProgress(t *testing.T) {
 	const s = disdel.Millis(time.Second)
 	var a disdel.Activation

@@ -53,7 +53,7 @@ func (n *session) takeOver(ctx context.Context, l history.Lease) error {
 
 // adopt begins to run somebody else's job.
 func (n *session) adopt(ctx context.Context, l history.Lease) error {
-	// The job may have ended here, where the history did not take its end: it is not to be trained again.
+	// The job may have ended here while the history did not take its end. Then it must not be trained again.
 	if err := n.s.deliverOne(ctx, n.history, n.s.unsavedFile(l.Job)); err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (s *core) of(tenant string) *Service {
 	return whole.Tenant(tenant)
 }
 
-// again makes a job that was taken over ready: one that has not begun anew, another one from its newest checkpoint.
-// With fromStart a job whose checkpoints are not found begins anew, since nobody is there to be asked.
+// again prepares a job that this Service took over. The job begins at its newest checkpoint, or anew if it never began.
+// With fromStart it also begins anew if its checkpoints are missing, since there is nobody to ask.
 func (p *preparation) again(ctx context.Context, rec disdel.Record, fromStart bool) (work, error) {
 	p.planners <- struct{}{} // many may come together
 	defer func() { <-p.planners }()

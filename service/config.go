@@ -73,12 +73,12 @@ type Config struct {
 	// "fifo" (strictly one after another), or "greedy" (each at once, and the platform makes them wait). "": gang.
 	Admission string
 
-	// MostUnfinished is how many jobs of a tenant may wait and run in this process at once. 0: 1,000. Jobs that are
-	// nobody's have no bound.
+	// MostUnfinished is how many jobs of a tenant may wait and run in this process at once. 0: 1,000. Jobs without a
+	// tenant have no bound.
 	MostUnfinished int
 
-	// Place is the flags of the command line that lead to where this Service's jobs run, for their records: without
-	// passwords. Records of tenants do not have it. nil: not known.
+	// Place is the flags of the command line that name where this Service's jobs run, without passwords. Records of jobs
+	// keep it, except those of tenants. nil: unknown.
 	Place []disdel.Option
 
 	// TakeOver has the Service go on with jobs whose process is no more, or has given them back, for as long as it is

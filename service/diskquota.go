@@ -11,23 +11,23 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// diskClaims is what a tenant is about to write: of uploads that run, and of jobs until they end.
+// diskClaims is what a tenant's running uploads and unfinished jobs will still write.
 type diskClaims struct {
 	next int
 	all  map[int]disdel.Bytes
 }
 
-// ClaimDisk checks that a tenant's disk quota has room for so many bytes more, and keeps the room until release is
-// called: for the caller to call once they are written, or will not be. It returns OverLimit with the figures. Without
-// a disk quota nothing is counted.
+// ClaimDisk reserves room for more bytes in the tenant's disk quota. The caller calls release once the bytes are
+// written, or will not be. ClaimDisk returns OverLimit, with the figures, if the quota has no room. It counts nothing
+// for a tenant without a disk quota.
 func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release func(), err error) {
 	q, err := s.quota(ctx)
 	if err != nil || q.Disk == 0 {
 		return func() {}, err
 	}
 	before, release := s.claim(more)
-	// What is stored is read once the claim stands: whoever claims later counts it, and whoever claimed earlier is in
-	// before, though its bytes may be written, and its claim gone, meanwhile.
+	// The claim comes first, then the look at what is stored: so no bytes of others are missed. Later claimants count
+	// this claim, and before has earlier ones, even if their bytes are written meanwhile.
 	stored, err := s.stored(ctx)
 	if err == nil && stored+before+more > q.Disk {
 		err = &disdel.Error{

@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// TestATenantStaysWithinItsDiskQuota draws claims and what gives them back: what is stored and claimed never passes the
-// quota, a refusal has the figures, another tenant is not touched, and at the end the whole quota can be claimed.
+// TestATenantStaysWithinItsDiskQuota draws claims and releases. Stored and claimed bytes never pass the quota. A
+// refusal has the figures, and other tenants notice nothing. At the end the whole quota can be claimed.
 func TestATenantStaysWithinItsDiskQuota(t *testing.T) {
 	s, err := Open(t.Context(), Config{Home: t.TempDir()})
 	if err != nil {
@@ -69,8 +69,8 @@ func TestATenantStaysWithinItsDiskQuota(t *testing.T) {
 	}
 }
 
-// TestParallelClaimsStayWithinTheDiskQuota has uploads claim, write and release side by side: what is stored at the end
-// is within the quota, and as much of it is used as the largest upload leaves.
+// TestParallelClaimsStayWithinTheDiskQuota has uploads claim, write and release at the same time. The bytes stored at
+// the end are within the quota, and the free rest is smaller than the largest upload.
 func TestParallelClaimsStayWithinTheDiskQuota(t *testing.T) {
 	s, err := Open(t.Context(), Config{Home: t.TempDir()})
 	if err != nil {

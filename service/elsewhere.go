@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/internal/report"
 )
 
-// addresses is where this Service runs jobs, by the flags of the command line, without passwords. It is never nil; what
-// is not in it is embedded.
+// addresses is where this Service runs jobs, as flags of the command line without passwords. It is never nil. A part
+// without an address is embedded.
 func (s *core) addresses() []disdel.Option {
 	out := []disdel.Option{}
 	for _, o := range []disdel.Option{
@@ -32,8 +32,8 @@ func (s *core) addresses() []disdel.Option {
 // record is a tenant's.
 func knowsPlace(rec *disdel.Record, l history.Lease) bool { return rec.Place != nil || l.Place != nil }
 
-// samePlace returns Conflict with CodeElsewhere where a job ran at other addresses than this Service's. An address that
-// nobody knows is not compared.
+// samePlace returns Conflict with CodeElsewhere if a job ran at other addresses than this Service's. It does not
+// compare unknown addresses.
 func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
 	ran := report.Recorded(rec)
 	if rec.Place == nil && l.Place != nil {

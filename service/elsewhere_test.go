@@ -57,8 +57,8 @@ func unfinishedAt(t *testing.T, home, tenant string, place []disdel.Option) disd
 	return rec
 }
 
-// A server leaves a job alone that ran at other addresses than its own: it tells so once by name, and a resume is
-// refused until somebody asks for the move.
+// A server does not run a job that ran at other addresses than its own. It logs that once, with the job's name. It
+// refuses a resume until somebody asks for the move.
 func TestAServerDoesNotMoveAJobUnasked(t *testing.T) {
 	draw := rand.New(rand.NewPCG(31, 7))
 	values := map[string]string{
@@ -140,7 +140,7 @@ func moved(t *testing.T, s *Service, rec disdel.Record) {
 	run.Wait(t.Context()) //nolint:errcheck // that it began is what counts
 }
 
-// A server goes on with a job of its own place. Where nobody knows the place of a job, the server does not begin it
+// A server goes on with a job of its own place. If the place of a job is unknown, the server does not begin the job
 // anew: its checkpoints may be in another storage.
 func TestAServerGoesOnWithJobsOfItsPlace(t *testing.T) {
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/internal/clusterfacts"
 )
 
-// facts is what was found out about the platform of Config, zeros where nobody has looked.
+// facts is what the doctor found out about the platform of Config. Fields are 0 if it never looked.
 func (s *core) facts() clusterfacts.Facts {
 	f, _, err := clusterfacts.Read(s.cfg.Home, s.cfg.OpenWhisk.Host)
 	if err != nil {
@@ -42,7 +42,7 @@ func knownText(f clusterfacts.Facts, limits disdel.PlatformLimits, now time.Time
 	return out
 }
 
-// doubtText says what is left out of plans, and why.
+// doubtText says which fact plans leave out, and why.
 func doubtText(f clusterfacts.Facts, d clusterfacts.Doubt) string {
 	what, at := "", f.At
 	switch d.Fact {
@@ -105,8 +105,8 @@ func contradictions(f clusterfacts.Facts, rec *disdel.Record, refused executor.R
 	return out
 }
 
-// poolContradicted looks for an action that the pool should hold and that was never served, and for more memory at once
-// than the pool should hold.
+// poolContradicted looks for evidence against the size of the pool: an action that fits it and was never served, or
+// actions that together held more memory at once.
 func poolContradicted(pool disdel.Bytes, rec *disdel.Record) (clusterfacts.Doubt, bool) {
 	for i := range rec.Activations {
 		a := &rec.Activations[i]

@@ -86,8 +86,8 @@ func served(draw *rand.Rand, pool disdel.Bytes) (rec disdel.Record, most, never 
 	return rec, most, never
 }
 
-// A pool that the doctor found is doubted where a job shows that it is larger or smaller, and not otherwise. The same
-// holds for quotas.
+// A plan doubts the pool that the doctor found only if a job shows that it is larger or smaller. The same holds for
+// quotas.
 func TestAJobContradictsWhatWasFound(t *testing.T) {
 	draw := rand.New(rand.NewPCG(31, 3))
 	larger, smaller := 0, 0
@@ -133,8 +133,8 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 	}
 }
 
-// A plan says how old the facts are that it goes by. A fact that a job contradicted is left out, and the plan says that
-// too, until the doctor has looked again; a Service that is open notices both.
+// A plan says how old its facts are. It leaves out a fact that a job contradicted, and says so, until the doctor has
+// looked again. An open Service notices both changes.
 func TestPlansShowTheAgeOfFactsAndLeaveOutDoubtedOnes(t *testing.T) {
 	cluster := httptest.NewServer(http.NotFoundHandler())
 	defer cluster.Close()

@@ -44,9 +44,8 @@ func TestAJobGoesOnInTheRoundThatItsBudgetStopped(t *testing.T) {
 	}
 }
 
-// stoppedByBudget runs a job with less than what it cost before. A machine that has become faster since may need less,
-// so that a job that succeeds is run again with half of the budget. It returns the epoch that each worker was seen in
-// last.
+// stoppedByBudget runs a job with a budget below its earlier cost. The machine may have become faster since, so a job
+// that succeeds runs again with half of the budget. It returns the last epoch that each worker was seen in.
 func stoppedByBudget(t *testing.T, cost float64, sets []string) (*Service, disdel.Record, map[int]int) {
 	t.Helper()
 	for budget := 0.4 * cost; ; budget /= 2 {

@@ -21,8 +21,7 @@ type Trained struct {
 	// Better is an older version of the model, asked for by its name alone, that is better by much; nil: there is none.
 	Better *modelstore.Model
 
-	// MostRows is how many rows Read takes at once, and MostPixels how many pixels a picture has that it takes; 0: any
-	// number.
+	// MostRows bounds the rows that Read takes at once. MostPixels bounds the pixels of a picture. 0: no bound.
 	MostRows, MostPixels int
 
 	large *sync.Mutex // held by whoever reads a large picture; nil: nobody else does

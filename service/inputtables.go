@@ -38,8 +38,8 @@ func picturePixels(data []byte) int {
 	return head.Width * head.Height
 }
 
-// PictureBytes returns the memory that a picture takes while it is read, in bytes; 0 for what is no picture. A small
-// file may take any that is allowed.
+// PictureBytes returns the memory that reading a picture takes, in bytes. It is 0 for data that is no picture. Even a
+// small file may take much memory.
 func PictureBytes(data []byte) disdel.Bytes {
 	pixels := picturePixels(data)
 	if pixels == 0 {
@@ -58,7 +58,7 @@ func PictureBytes(data []byte) disdel.Bytes {
 	return disdel.Bytes(min(pixels, math.MaxInt/each) * each)
 }
 
-// largePicture is of how many pixels a picture is large: a tenant's are read one at a time.
+// largePicture is the number of pixels from which a picture is large. A tenant's large pictures are read one at a time.
 const largePicture = 1 << 21
 
 // pictureScale makes bytes numbers as data sets of pictures have them.
@@ -153,8 +153,8 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	return in, nil
 }
 
-// tooWide is the number of the first line with more than so many fields, 0 where there is none. It is asked before any
-// field is made: a field takes many times the memory of its text.
+// tooWide is the number of the first line with more than most fields, 0 if there is none. It is called before any field
+// is made, because a field takes many times the memory of its text.
 func tooWide(data []byte, separator rune, most int) (line int) {
 	line = 1
 	fields, quoted := 1, false

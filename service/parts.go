@@ -167,8 +167,8 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	return p, p.Start()
 }
 
-// poolOf is the memory of another platform's pool: what Config says, what a platform of disdel tells, or what was found
-// out by probing; 0 where nobody knows. What the pool has at least is no bound: jobs are not held to it.
+// poolOf is the memory of another platform's pool: what Config says, what a platform of disdel reports, or what the
+// doctor found by probing. It is 0 if nobody knows. A found pool that may be larger does not bound jobs.
 func (s *core) poolOf(ctx context.Context) knownPool {
 	if s.cfg.Pool > 0 {
 		return knownPool{memory: s.cfg.Pool, from: disdel.PoolGiven}

@@ -33,9 +33,10 @@ type ResumeRequest struct {
 	FromStart bool
 }
 
-// Resume takes a job up again where its newest whole checkpoint is, with the limits that its failures led to. Beside
-// what Submit returns that is NotFound, and Conflict for a job that has succeeded, that somebody runs, that was changed
-// so that it cannot go on, that ran at another place (CodeElsewhere), or whose checkpoints are not in this storage.
+// Resume continues a job at its newest whole checkpoint, with the limits that its failures led to. It returns the
+// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that has succeeded, that somebody
+// runs, that was changed so that it cannot go on, that ran at another place (CodeElsewhere), or whose checkpoints are
+// missing.
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	p, err := s.preparing(ctx, "", req.Options, req.Preparing)
 	if err != nil {
@@ -96,7 +97,7 @@ func (p *preparation) named(ctx context.Context, job string) (disdel.Record, err
 	return p.parts.History.Get(ctx, id)
 }
 
-// mayResume returns Conflict where a job that can go on ran at another place, unless move is set.
+// mayResume returns Conflict for an unfinished job that ran at another place, unless move is set.
 func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.Record, move bool) error {
 	if move || rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
 		return nil // that it has succeeded is told instead
@@ -108,8 +109,8 @@ func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.R
 	return s.samePlace(rec, l)
 }
 
-// unfinishedOf resolves what the record of a job names anew. The workers stay as many as they were, unless the request
-// says otherwise, so that the weights come out the same.
+// unfinishedOf resolves the job of a record again. The number of workers stays, unless the request changes it, so that
+// the weights come out the same.
 func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
 	controller.Resolved, error,
 ) {

@@ -143,8 +143,8 @@ const usualUnfinished = 1000
 // ErrTooManyJobs is in the error of a job whose tenant has as many unfinished jobs as a tenant may have.
 var ErrTooManyJobs = errors.New("the tenant has too many unfinished jobs")
 
-// mayRun returns OverLimit, with ErrTooManyJobs, where a tenant has as many unfinished jobs as it may have; the caller
-// holds the lock.
+// mayRun returns OverLimit, with ErrTooManyJobs, if a tenant may have no more unfinished jobs. The caller holds the
+// lock.
 func (s *core) mayRun(tenant string) error {
 	if tenant == "" || s.unfinished[tenant] < cmp.Or(s.cfg.MostUnfinished, usualUnfinished) {
 		return nil
@@ -196,15 +196,15 @@ func (s *Service) whose() string {
 	return *s.tenant
 }
 
-// part is something that is opened when it is first asked for, while a Service lives. What could not be opened is tried
-// again the next time.
+// part is something that a Service opens when it first needs it. After a failure, the next use tries again.
 type part[T any] struct {
 	mu    sync.Mutex
 	there bool // guarded by mu
 	value T    // guarded by mu
 }
 
-// get returns Canceled for what was not open when life, that of the Service, ended: nobody would end it.
+// get opens the part if it is not open yet. It returns Canceled if life, the Service's context, has ended before:
+// nobody would close the part then.
 func (p *part[T]) get(life context.Context, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -108,8 +108,8 @@ const (
 	deliverOthersEvery = time.Minute     // ends of other processes of the home, which only a server delivers
 )
 
-// undelivered is the ends of jobs that the history did not take from this process. Whoever asks for such a job gets its
-// end from here.
+// undelivered has the ends of jobs that the history did not take from this process. Readers of such a job get its end
+// from here.
 type undelivered struct {
 	jobs  map[disdel.JobID]*Run // nil values: the job's Run is not known
 	tries bool                  // somebody tries to deliver them
@@ -154,7 +154,7 @@ func (s *core) deliverUntilTaken() {
 	}
 }
 
-// allDelivered forgets the ends that the history has, and tells whether none is left. Nobody tries any more then.
+// allDelivered forgets the ends that the history has. It returns true if none is left: then the tries end.
 func (s *core) allDelivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *core) allDelivered() bool {
 	return !s.undelivered.tries
 }
 
-// endedHere is a job that has ended in this process, and whose end the history does not have.
+// endedHere returns a job that has ended in this process while the history did not take its end.
 func (s *Service) endedHere(id disdel.JobID) (*Run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

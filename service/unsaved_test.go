@@ -131,8 +131,8 @@ func unzipped(t *testing.T, body []byte) []byte {
 	return body
 }
 
-// A Service whose history goes away while a job runs tells the job's end to whoever asks for it, and gives the history
-// that end once it is there again, without a restart.
+// The history goes away while a job runs. The Service still tells readers how the job ended. Once the history is back,
+// it gets the end without a restart.
 func TestAHistoryThatComesBackIsGivenTheEnd(t *testing.T) {
 	server, err := couchlite.Open(filepath.Join(t.TempDir(), "history.db"), couchlite.Config{})
 	if err == nil {

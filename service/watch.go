@@ -83,8 +83,8 @@ func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	return h.Get(ctx, id)
 }
 
-// flies is the record of a job that this Service runs, once its controller has begun, or whose end the history did not
-// take yet.
+// flies returns the record of a job that this Service runs, once its controller has begun. It also returns the record
+// of a job whose end the history did not take yet.
 func (s *Service) flies(id disdel.JobID) (rec disdel.Record, ok bool) {
 	if rec, ok := s.Undelivered(id); ok {
 		return rec, true

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// Files that were made to fill memory are bad input: one line that unpacks without end, too many columns in the first
-// line or the second, and a row of separators alone.
+// Files that were made to fill memory are bad input: one endless line when unpacked, too many columns in the first or
+// second line, and a row of only separators.
 func TestTablesThatFillMemoryAreRefused(t *testing.T) {
 	bomb := filepath.Join(t.TempDir(), "bomb.csv.gz")
 	var packed bytes.Buffer

@@ -86,8 +86,8 @@ func (t *table) sniff() ([][]string, error) {
 // mostColumns bounds the columns of a table: disdel keeps some kilobytes of each while it reads.
 const mostColumns = 1 << 16
 
-// boundColumns refuses a table whose first two lines have more columns than mostColumns. It keeps nothing of them: a
-// line of separators alone would take 40 times its size.
+// boundColumns refuses a table if one of its first two lines has more than mostColumns columns. It keeps no cells:
+// those of a line of only separators would take 40 times its size.
 func (t *table) boundColumns() error {
 	file, err := t.Open()
 	if err != nil {

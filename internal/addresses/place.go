@@ -10,10 +10,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Places is the flags of the addresses that make two places different ones, in the order in which they are compared.
+// Places is the flags of the addresses that a place consists of, in the order in which they are compared.
 var Places = []string{"apihost", "storage", "redis", "redis-prefix"}
 
-// Difference is an address in which two places differ. An empty address is the embedded part.
+// Difference is an address that differs between two places. An empty address means the embedded part.
 type Difference struct {
 	Flag     string // one of Places, without dashes
 	Was, Now string

@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// ways is addresses of each flag; all those in one list lead to the same part.
+// ways has addresses of each flag. All addresses in one list lead to the same part.
 var ways = map[string][][]string{
 	"apihost": {
 		{""},
@@ -28,7 +28,8 @@ var ways = map[string][][]string{
 	"redis-prefix": {{"", "disdel"}, {"mine"}},
 }
 
-// Two places are the same exactly where each of their addresses leads to the same part, however it is written.
+// Two places are the same if each of their addresses leads to the same part, however it is written; otherwise they
+// differ.
 func TestPlacesDifferInAnyAddress(t *testing.T) {
 	draw := rand.New(rand.NewPCG(31, 1))
 	for range 500 {

@@ -27,12 +27,11 @@ func (a Advice) Hint() string {
 	return "--set " + strings.Join(a.Sets, " --set ") + " (" + a.Why + ")"
 }
 
-// For is the advice for a job that did not succeed, as far as its record tells. The record is not changed.
+// For is the advice for a job that did not succeed, from its record only. It does not change the record.
 func For(r *disdel.Record) Advice { return ForPlanned(r, nil) }
 
-// ForPlanned is the advice for a job that did not succeed and was planned from in: where it has to become smaller, the
-// change was planned and fits. nil stands for a job whose record alone is known; then the change is the one that its
-// failure was told with.
+// ForPlanned is the advice for a job that did not succeed. in is what the job was planned from: if the job must become
+// smaller, ForPlanned plans a change that fits. With nil it takes the change that the job's failure names.
 func ForPlanned(r *disdel.Record, in *scheduler.PlanInput) Advice {
 	w := worker{record: r, a: Decisive(r), planned: in}
 	if r.Failure == nil && r.Status != disdel.StatusCanceled && w.a == nil {

@@ -12,7 +12,7 @@ import (
 // shortStart is a time before the first round that is not worth a word.
 const shortStart = disdel.Millis(10 * time.Millisecond)
 
-// moreDeadline gives the whole job the time that its rounds lead to.
+// moreDeadline is the advice to raise the job's deadline to the time that all rounds take, by the rounds so far.
 func (w *worker) moreDeadline() Advice {
 	r := w.record
 	most, field := r.Job.TimeLimit()
@@ -46,8 +46,8 @@ func (w *worker) wholeTime() (need disdel.Millis, factor float64, known string) 
 	return disdel.Millis(factor * float64(whole)), factor, fmt.Sprintf("%s; all %d take %v", known, all, whole.Text())
 }
 
-// mostTime is a bound of the whole job where nothing of it was measured: what was expected of it before it began, else
-// all its activations at their timeouts.
+// mostTime bounds the time of a job of which nothing was measured: by its forecast, or else by the timeouts of all its
+// activations.
 func (w *worker) mostTime() (most time.Duration, says string) {
 	p := w.record.Plan
 	if p.Forecast != nil && p.Forecast.Duration.High > 0 {
@@ -68,7 +68,7 @@ func (w *worker) startTime() disdel.Millis {
 	return 0
 }
 
-// roundTime is how long a round takes, a factor that covers its noise, and what says so; 0: nothing does.
+// roundTime is how long a round takes, a factor that covers its noise, and the source as text. each is 0 if unknown.
 func (w *worker) roundTime() (each disdel.Millis, factor float64, known string) {
 	r := w.record
 	if n := len(r.Rounds); n > 0 {
@@ -97,15 +97,15 @@ func (w *worker) roundTime() (each disdel.Millis, factor float64, known string) 
 }
 
 const (
-	// unfinished is the margin over the training of a round that nobody saw the end of: its aggregation, and where it is
-	// due its evaluation.
+	// unfinished is the factor from the training time of a round to its whole time, if no round has ended: it covers the
+	// aggregation and an evaluation.
 	unfinished = 1.6
 	// mostFactor keeps the advice below two and a half times the need.
 	mostFactor = 1.9
 )
 
-// meanRound is the mean time of the rounds, and a factor that covers three standard errors of the sum of rounds to
-// come. The first round starts its containers, so that it is longer than the others.
+// meanRound is the mean time of the rounds, and a factor that covers three standard errors of the sum of coming rounds.
+// The first round is longer than the others, because it starts the containers.
 func meanRound(rounds []disdel.Round) (disdel.Millis, float64) {
 	var sum, squares float64
 	for _, r := range rounds {

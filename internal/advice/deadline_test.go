@@ -67,8 +67,8 @@ func TestAdvisedDeadlineIsEnoughAndNotFarMore(t *testing.T) {
 	}
 }
 
-// An action that came to nothing is told the platform's maximum, since a timeout only bounds; at the maximum no time
-// is advised.
+// For an action without progress the advice is the platform's maximum, since a timeout is only a bound. At the maximum
+// it advises no time.
 func TestTimeoutWithoutProgressIsNotGuessed(t *testing.T) {
 	for limit, want := range map[disdel.Millis]string{
 		disdel.Millis(time.Second): "resources.timeout=5m0s", disdel.Millis(5 * time.Minute): "",
@@ -84,7 +84,7 @@ func TestTimeoutWithoutProgressIsNotGuessed(t *testing.T) {
 	}
 }
 
-// A deadline that ended a job of which nothing was measured is raised to a bound, which the advice calls one.
+// If nothing of the job was measured, the advised deadline is a bound. The advice calls it one.
 func TestABoundIsCalledOne(t *testing.T) {
 	r := &disdel.Record{Status: disdel.StatusFailed, Failure: &disdel.Error{Kind: disdel.Timeout}}
 	r.Job.Reliability.Deadline = disdel.Duration(time.Second)
@@ -100,8 +100,8 @@ func TestABoundIsCalledOne(t *testing.T) {
 	}
 }
 
-// A longer timeout is of no use if the deadline comes first: it leaves room for the new timeout, and for all rounds at
-// the pace that was seen.
+// A longer timeout is of no use if the deadline comes first. So the advised deadline leaves room for the new timeout,
+// and for all rounds at the measured pace.
 func TestTheDeadlineLeavesRoomForTheTimeout(t *testing.T) {
 	const s = disdel.Millis(time.Second)
 	for name, c := range map[string]struct {

@@ -94,7 +94,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 	return with(fmt.Sprintf("%s; this was planned and fits %v", why, limit), changes[0].Set...)
 }
 
-// toldBefore is the change that the job's failure was told with, where there is one.
+// toldBefore is the change that the job's failure names, if it names one.
 func (w *worker) toldBefore(limit disdel.Bytes, why string) Advice {
 	if f := w.record.Failure; f != nil && len(f.Changes) > 0 {
 		return with(fmt.Sprintf("%s; this was planned and fits %v", why, limit), f.Changes[0]...)

@@ -37,8 +37,8 @@ func (w *worker) moreTime() Advice {
 	}
 }
 
-// roomFor raises the job's deadline where it is shorter than what one activation is given, or than all rounds take by
-// what was measured.
+// roomFor raises the job's deadline if it is shorter than the new timeout of one activation, or than the measured time
+// of all rounds.
 func (w *worker) roomFor(need disdel.Millis) []string {
 	most, field := w.record.Job.TimeLimit()
 	if all, _, _ := w.wholeTime(); all > need {
@@ -50,8 +50,8 @@ func (w *worker) roomFor(need disdel.Millis) []string {
 	return []string{set(field, time.Duration(disdel.Millis(most)+need))}
 }
 
-// unknownTime is for an action that came to nothing, where no other of its kind finished. A timeout is only a bound, so
-// the longest there is does no harm, and the next record knows how long the work takes.
+// unknownTime is the advice for an action without progress, if no other action of its kind finished. It is the longest
+// timeout: a timeout is only a bound, and the next record will tell how long the work takes.
 func (w *worker) unknownTime(most disdel.Millis) Advice {
 	limit := w.a.Limits.Timeout
 	known := fmt.Sprintf("no progress was seen in %v, and no %s action of the job finished, so its time is not "+

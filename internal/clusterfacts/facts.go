@@ -41,7 +41,7 @@ const (
 	Concurrent = "concurrent"
 )
 
-// Doubt is evidence of a job that a fact does not hold any more.
+// Doubt is the evidence from a job that a fact is no longer true.
 type Doubt struct {
 	Fact string    `json:"fact"` // Pool, PerMinute or Concurrent
 	At   time.Time `json:"at"`
@@ -80,8 +80,8 @@ func (f Facts) PoolFoundAt() time.Time {
 	return f.PoolAt
 }
 
-// Renewed is what is known after another look: the new facts. An older pool is kept where the new look did not measure
-// one, or ended at a quota below a pool that was measured whole and that no job has contradicted.
+// Renewed returns the facts after another look: the new ones, except perhaps the pool. A pool that was measured whole
+// and that no job has contradicted stays if the new look did not measure the pool, or ended at a quota below it.
 func Renewed(old, found Facts) Facts {
 	whole := old.Trusted().Pool > 0 && !old.AtLeast
 	if found.Pool == 0 && !whole || found.Pool > 0 && (!found.AtLeast || !whole || found.Pool > old.Pool) {
@@ -137,8 +137,8 @@ func Write(home, host string, f Facts) error {
 	return files.WriteWhole(File(home), ".clusters-*", append(text, '\n'))
 }
 
-// Doubting notes that a job contradicts a fact about the cluster at an address. A fact that is doubted already stays as
-// it is. It returns Corrupt for a file that cannot be read.
+// Doubting notes that a job contradicts a fact about the cluster at an address. It keeps an earlier doubt about the
+// same fact. It returns Corrupt for a file that cannot be read.
 func Doubting(home, host string, d Doubt) error {
 	f, known, err := Read(home, host)
 	if _, doubted := f.DoubtOf(d.Fact); err != nil || !known || doubted {

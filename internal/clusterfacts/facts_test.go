@@ -54,7 +54,7 @@ func TestADamagedFileIsToldAndWrittenAnew(t *testing.T) {
 	}
 }
 
-// Another look replaces what is known. A pool that was measured whole stays where the new look found no bound, unless
+// Another look replaces the known facts. A pool that was measured whole stays if the new look found no bound, unless
 // more ran than that pool would hold, or a job has contradicted it.
 func TestAWholePoolIsNotReplacedByAPartOfIt(t *testing.T) {
 	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)

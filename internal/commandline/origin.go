@@ -17,8 +17,8 @@ type repeatedFlag struct {
 	path, address  bool
 }
 
-// repeated is the flags that a later command about the job needs too, and the variables that may say the same. Those
-// that only choose how it is shown are not among them; --set and --backend are kept as settings.
+// repeated is the flags that a later command about the job needs, too, with the variables that stand for them. Flags
+// that only change the output are not among them. --set and --backend are kept as settings.
 var repeated = []repeatedFlag{
 	{name: "home", variable: "DISDEL_HOME", path: true},
 	{name: "server", variable: "DISDEL_SERVER", address: true},
@@ -50,8 +50,8 @@ func Origin(c *cli.Context, sets []string) *disdel.Origin {
 	return o
 }
 
-// given is the flags that a later command about the job needs, with their values. What the environment or a context
-// says too is left out.
+// given is the flags that a later command about the job needs, with their values. It leaves out values that the
+// environment or a context gives, too.
 func given(c *cli.Context) (out []disdel.Option) {
 	for _, f := range repeated {
 		value, ok := f.shown(c)

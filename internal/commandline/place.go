@@ -14,8 +14,8 @@ import (
 	"github.com/disdel/disdel/internal/report"
 )
 
-// PlaceOf is the flags that a printed command needs to work where this one does: those of its own command line. What
-// the environment or a context gives anyway is left out.
+// PlaceOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
+// It leaves out values that the environment or a context gives anyway.
 func PlaceOf(c *cli.Context) report.Place {
 	return slices.DeleteFunc(report.Place(given(c)), func(o disdel.Option) bool { return !report.LeadsAnywhere(o.Name) })
 }
@@ -39,7 +39,7 @@ func PlaceOfJob(c *cli.Context, r *disdel.Record) report.Place {
 	return here
 }
 
-// finds says whether a flag leads to the records: who reads a record has found them.
+// finds says whether a flag leads to the records. A command that has read a record already has these flags.
 func (f repeatedFlag) finds() bool {
 	return slices.Contains([]string{"home", "server", "context", "couchdb"}, f.name)
 }
@@ -77,8 +77,8 @@ func RunsAt(c *cli.Context) []disdel.Option {
 	return out
 }
 
-// ReturnTo has the command work where a job ran, as far as the command line, the environment and the context do not say
-// otherwise. It returns Conflict where they lead to another OpenWhisk, storage or Redis, unless move is set.
+// ReturnTo makes the command work where a job ran, unless the command line, the environment or the context say
+// otherwise. It returns Conflict if they lead to another OpenWhisk, storage or Redis, unless move is set.
 func ReturnTo(c *cli.Context, r *disdel.Record, move bool) error {
 	ran := report.Recorded(r)
 	if !move {
@@ -98,14 +98,14 @@ func ReturnTo(c *cli.Context, r *disdel.Record, move bool) error {
 	return nil
 }
 
-// partOf is the flags that describe the part at an address: they mean nothing at another address.
+// partOf maps flags that describe a part to the flag of the part's address: at another address they mean nothing.
 var partOf = map[string]string{
 	"image": "apihost", "pool-memory": "apihost", "gpus": "apihost", "gpu-memory": "apihost",
 	"action-memory": "apihost", "action-timeout": "apihost",
 	"redis-ca": "redis",
 }
 
-// leaves says whether the command names another address than the job's for a flag.
+// leaves says whether the command gives a flag another address than the job had.
 func leaves(c *cli.Context, ran report.Place, flag string) bool {
 	f, known := repeatedFlagOf(flag)
 	now, said := f.shown(c)
@@ -113,7 +113,7 @@ func leaves(c *cli.Context, ran report.Place, flag string) bool {
 	return known && said && !addresses.Same(flag, was, now)
 }
 
-// samePlace returns Conflict where the command says of an address something else than the record.
+// samePlace returns Conflict if an address of the command differs from the record's.
 func samePlace(c *cli.Context, r *disdel.Record, ran report.Place) error {
 	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
 		f, _ := repeatedFlagOf(flag)
@@ -142,8 +142,8 @@ func sayer(c *cli.Context, flag string) string {
 	return "you gave"
 }
 
-// back is the flags that lead to where a job ran. An address that the job did not have is given as empty where this
-// command says one: the environment, a context or this command's own flags would say it again.
+// back is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
+// has one: otherwise the environment, the context or the flags would give it again.
 func back(c *cli.Context, ran report.Place) report.Place {
 	out := slices.DeleteFunc(PlaceOf(c), func(o disdel.Option) bool {
 		flag := cmp.Or(partOf[o.Name], o.Name)

@@ -30,8 +30,8 @@ var SimulationFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "print", Usage: "print the trace instead of running it"},
 }
 
-// LabEpochs is how many epochs drawn jobs of disdel lab have more than those of disdel simulate: a policy needs some to
-// measure, and as many again to gain by them.
+// LabEpochs is how many more epochs the drawn jobs of disdel lab have than those of disdel simulate. A policy needs
+// some epochs to measure, and as many again to gain by that.
 const LabEpochs = 20
 
 // Trace is the jobs that are asked for: those of a file, or drawn ones, with so many epochs more.

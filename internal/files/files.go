@@ -47,8 +47,8 @@ func read(name string, wait time.Duration) ([]byte, error) {
 // errNoWriter is what is wrong with a pipe without a writer.
 var errNoWriter = errors.New("it is a pipe, and no program has written to it")
 
-// fromWriter is the first bytes of a pipe. A pipe without a writer looks like one at its end, so that fromWriter asks
-// again until wait is over. A writer may take any time.
+// fromWriter is the first bytes of a pipe. A pipe without a writer looks like a pipe at its end, so fromWriter reads
+// again until wait is over. Once there is a writer, it may take any time.
 func fromWriter(pipe io.Reader, wait time.Duration) ([]byte, error) {
 	over, head := time.Now().Add(wait), make([]byte, 4096)
 	again := time.NewTicker(10 * time.Millisecond)

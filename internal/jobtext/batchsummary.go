@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel/service/batch"
 )
 
-// PrintBatch is what a batch came to: each job, the best first, then all of them together. at is the place that
-// commands in hints need.
+// PrintBatch prints the result of a batch: each job, the best first, then the totals. at is the place that commands in
+// hints need.
 func PrintBatch(w io.Writer, s *batch.Summary, at report.Place) {
 	terminal.Table(w, terminal.Fitted(w, batchRows(s), "COLD", "MODEL", "PEAK", "WAITED", "LOSS", "GB-S", "EPOCHS")...)
 	fmt.Fprintln(w)

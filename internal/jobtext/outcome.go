@@ -8,8 +8,8 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// ShowOutcome prints what came of a job, and returns its failure, which is reported then, or terminal.ErrPaused. The
-// commands that it names have the flags of u's place.
+// ShowOutcome prints the result of a job. It returns the job's failure, which it has reported, or terminal.ErrPaused.
+// The commands that it prints have the flags of u's place.
 func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string) error {
 	u.Say("")
 	if err := u.Show(rec, func(w io.Writer) { PrintRecord(w, rec) }); err != nil {

@@ -36,7 +36,7 @@ func TestNoSignTellsWhatIsKnownOfThePool(t *testing.T) {
 	}
 }
 
-// What is told of actions that give no sign, in whole sentences.
+// The texts about actions that give no sign are whole sentences.
 func TestTheTextsOfSilence(t *testing.T) {
 	two := []disdel.Invocation{{Task: disdel.TaskTrain}, {Task: disdel.TaskTrain, Member: 3}}
 	until := time.Date(2026, 1, 1, 14, 6, 0, 0, time.Local)
@@ -74,7 +74,7 @@ func TestTheTextsOfSilence(t *testing.T) {
 	}
 }
 
-// An update that was taken without OpenWhisk's word is told as that: OpenWhisk reports nothing where it has no record.
+// The text about a taken update says what OpenWhisk reports instead, or that it has no record of the end.
 func TestTheTextOfATakenUpdate(t *testing.T) {
 	for recovered, want := range map[string]string{
 		"it did not end within its timeout of 10s": "train 1 delivered its update, which is taken, although OpenWhisk " +

@@ -327,7 +327,7 @@ func (s *Store) List(ctx context.Context) (out []Model, err error) {
 	return out, err
 }
 
-// All is List one model after the other. Those that cannot be read are errors among the others.
+// All yields the models of List one after another. It yields an error for each model that cannot be read.
 func (s *Store) All(ctx context.Context) iter.Seq2[Model, error] {
 	return func(yield func(Model, error) bool) {
 		var names []string

@@ -45,7 +45,7 @@ func (s *Store) Versions(ctx context.Context, name string) (out []Model, err err
 	return out, err
 }
 
-// versionsOf is Versions one after the other. Those that cannot be read are errors among the others.
+// versionsOf yields the models of Versions one after another, and an error for each one that cannot be read.
 func (s *Store) versionsOf(ctx context.Context, name string) iter.Seq2[Model, error] {
 	return func(yield func(Model, error) bool) {
 		numbers, err := s.versions(ctx, name)

@@ -208,8 +208,7 @@ func TestCommandsAreSafeInAShell(t *testing.T) {
 	}
 }
 
-// Before anything was trained, the forecast says what a deadline has to allow; without one, the timeouts of all actions
-// do.
+// If nothing was trained, the advised deadline follows the forecast, or without one the timeouts of all actions.
 func TestADeadlineFollowsTheForecast(t *testing.T) {
 	for want, forecast := range map[string]*disdel.Forecast{
 		"reliability.deadline=6m0s":  nil,

@@ -82,7 +82,8 @@ func settings(sets []string) []string {
 // OwnOptions are the flags beside the place's that a record keeps of the command that submitted its job.
 var OwnOptions = []string{"action", "estimator", "risk"}
 
-// own is those that the job was submitted with. Those of records that keep none are as far as the job itself tells.
+// own is the OwnOptions that the job was submitted with. For records without them, it is the options that the job
+// itself tells.
 func (r *Report) own() []string {
 	o := r.record.Origin
 	if o == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/disdel/disdel/internal/report"
 )
 
-// pieces are what a stranger makes names of.
+// pieces are the parts of hostile names.
 var pieces = []string{
 	"a", "job.yaml", " ", "'", `"`, "`", "$(", ")", "$HOME", ";", "&", "|", "\\", "\n", "#", "~", "*", "--", "=", "\t",
 	"!", "é", "touch PWNED", "<", ">", "{a,b}", "%s", "-",
 }
 
-// A shell takes every printed command of a report for the words that were meant, whatever stands in the record.
+// A shell reads every printed command of a report as the intended words, whatever the record contains.
 func TestAShellReadsCommandsAsTheyWereMeant(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

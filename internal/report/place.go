@@ -21,7 +21,7 @@ func (p Place) Command(program string, words ...string) string {
 	return out.String() + p.flags(words)
 }
 
-// flags is the place's flags that a command has not got itself.
+// flags is the flags of the place that a command does not have itself.
 func (p Place) flags(words []string) string {
 	var out strings.Builder
 	for _, o := range p {
@@ -38,8 +38,8 @@ func hasFlag(words []string, name string) bool {
 	})
 }
 
-// Complete gives every command of disdel in a sentence the flags of the place. They stand before the command's name,
-// where the end of the command need not be known. A command that has a flag keeps it.
+// Complete adds the flags of the place to every command of disdel in a sentence. It puts them before the command's
+// name, because the end of a command in a sentence is unclear. A flag that the command has stays.
 func (p Place) Complete(text string) string {
 	if len(p) == 0 {
 		return text
@@ -86,7 +86,7 @@ var Commands = []string{
 	"model", "quickstart", "report", "resume", "serve", "simulate", "submit", "tenant", "ui", "validate", "verify",
 }
 
-// With is the place, and the flags of another one that it does not have.
+// With is the place with those flags of another place that it does not have.
 func (p Place) With(other Place) Place {
 	out := slices.Clone(p)
 	for _, o := range other {
@@ -107,8 +107,8 @@ func (p Place) Value(name string) (string, bool) {
 	return "", false
 }
 
-// Recorded is the place where a job ran, as its record tells. A record of an earlier version knows the flags that its
-// client sent; they count only where the client was the home's owner: nobody is led to a stranger's server.
+// Recorded is the place where a job ran, by its record. A record of an earlier version only has the flags that its
+// client sent. They count only if the client owned the home, so that no command leads to a stranger's server.
 func Recorded(r *disdel.Record) Place {
 	if r.Place != nil {
 		return r.Place

@@ -70,9 +70,9 @@ type Compared struct {
 	CostErrorPct     *float64 `json:"costErrorPct,omitempty"`
 }
 
-// New makes the report of a record. now is the time that a job still running is seen at. The record is not changed, and
-// must not be changed while the report is used. at is the place that the report's commands need; none: the one where
-// the job ran.
+// New makes the report of a record. now is the time of the report, for a job that still runs. New does not change the
+// record; the caller must not change it while the report is in use. at is the place that the report's commands need;
+// without it, they need the one where the job ran.
 func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	if at == nil {
 		at = Recorded(r)

@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// Whichever way a text takes to the person at the terminal, each command in it gets the flags of the place, once. A
-// file for programs stays as it is.
+// Each command in a printed text gets the flags of the place once, whatever prints the text. A file for programs stays
+// as it is.
 func TestEveryWayOutCompletesCommands(t *testing.T) {
 	const text = "disdel submit job.yaml; or disdel dataset add x --home /own\nelse disdel doctor"
 	const flags = "--home /h --redis redis://r"

@@ -112,8 +112,8 @@ func size(w io.Writer) (columns, rows int) {
 	return columns, rows
 }
 
-// Say writes a message for the person at the terminal, its commands with the flags of the place. A message that cannot
-// be written, as where nobody reads any more, is dropped.
+// Say writes a message for the person at the terminal. Commands in it get the flags of the place. Say ignores failed
+// writes, for example if nobody reads any more.
 func (u *UI) Say(format string, args ...any) {
 	if !u.Quiet {
 		fmt.Fprintln(u.Err, u.shown(fmt.Sprintf(format, args...)))
@@ -129,11 +129,11 @@ func (u *UI) Tell(print func(w io.Writer)) {
 	}
 }
 
-// shown is a text as the person at the terminal gets it: no name in it is a command to the terminal, and every command
-// of disdel in it has the flags of the place.
+// shown is a text as the person at the terminal gets it: without control sequences, and with the flags of the place in
+// every command of disdel.
 func (u *UI) shown(text string) string { return Clean(u.Place.Complete(text)) }
 
-// Faults tells what is wrong with a job file, with the lines of its source where that is at hand.
+// Faults prints the faults of a job file, with the lines of source if that is not nil.
 func (u *UI) Faults(all *disdel.Faults, source []byte) {
 	jobfile.Render(u.complete(all), source, u.Err)
 }

@@ -74,8 +74,8 @@ type State struct {
 	Status string `json:"status"`
 }
 
-// JobList is records, newest first. An answer has a limited size: with Next, the records before that job are missing,
-// and a request with before=NEXT lists them.
+// JobList is a page of records, newest first. If Next is set, older records are missing: a request with before=NEXT
+// lists them.
 type JobList struct {
 	Jobs []disdel.Record `json:"jobs"`
 	Next disdel.JobID    `json:"next,omitempty"`

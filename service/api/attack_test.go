@@ -21,8 +21,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// TestSubmissionsSayABoundedAmount sends drawn submissions with one part that is too long: each is refused, with the
-// part's name, by every route that takes submissions.
+// TestSubmissionsSayABoundedAmount sends drawn submissions with one part that is too long. Every route that takes
+// submissions refuses them, and names the part.
 func TestSubmissionsSayABoundedAmount(t *testing.T) {
 	h := newHouse(t, Config{})
 	h.submitted()
@@ -158,8 +158,8 @@ func TestAListHasAPageOfBoundedSize(t *testing.T) {
 	}
 }
 
-// TestABodyWithoutATokenIsNotRead sends the beginning of uploads and other bodies without a token, and with one that
-// may not upload: the answer comes before the body does, and the connection ends with it.
+// TestABodyWithoutATokenIsNotRead begins to send bodies without a valid token, or with one that may not upload. The
+// server answers before the body has arrived, and closes the connection.
 func TestABodyWithoutATokenIsNotRead(t *testing.T) {
 	h := newHouse(t, Config{})
 	for _, path := range []string{"/api/v1/weights/sha256:0", "/api/v1/datasets/x"} {
@@ -184,8 +184,8 @@ func TestABodyWithoutATokenIsNotRead(t *testing.T) {
 	}
 }
 
-// TestOnlySoManyAtOnce opens as many streams and uploads as a tenant may have: the next one is refused with
-// Retry-After, another tenant's is not, and a place that comes back is taken again.
+// TestOnlySoManyAtOnce opens as many streams and uploads as a tenant may have. The server refuses the next one with
+// Retry-After, but serves other tenants. Once one ends, the tenant may open another one.
 func TestOnlySoManyAtOnce(t *testing.T) {
 	h := newHouse(t, Config{})
 	rec := h.submitted("training.epochs=1000")

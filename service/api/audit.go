@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/service/web"
 )
 
-// sender is whose token a request has, for the audit log. It is empty while no valid token was read.
+// sender is the owner of a request's token, for the audit log. It is empty until a valid token was read.
 type sender struct {
 	name string // of the tenant, or "operator"
 	role service.Role
@@ -27,8 +27,8 @@ func noteSender(ctx context.Context, name string, role service.Role) {
 }
 
 // audited logs one line for each request that can change something, signs in, or is refused with 401 or 403. The line
-// has the path without its query, and no header: a token or key is never in it. mux finds the routes of requests that
-// next refuses before they reach mux.
+// has the path without its query, and no header, so it never has a token or key. next may refuse a request before it
+// reaches mux: audited asks mux for the route.
 func (s *server) audited(mux *http.ServeMux, next http.Handler) http.Handler {
 	if s.Log == nil {
 		return next

@@ -7,7 +7,7 @@ import (
 	"github.com/disdel/disdel/internal/wire"
 )
 
-// What a submission may say beside its job file, which the parser bounds. All of it is kept in the job's record.
+// Bounds of a submission, except its job file, which the parser bounds. The job's record keeps all of a submission.
 const (
 	mostName    = 255 // bytes of a name
 	mostText    = 4096

@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// cost says how much memory a request of a route may take, and how many of its kind a tenant may have at once.
+// cost is the most memory that a request of a route takes, and how many requests of its kind a tenant may have at once.
 type cost struct {
 	name    string // of the kind, for messages
 	base    int64  // bytes that a request takes without its body
@@ -22,8 +22,8 @@ type cost struct {
 	lasting bool   // a stream or a wait: it holds its place until the client or the job ends
 }
 
-// The kinds of requests. The figures were measured with the largest requests that a route takes, and rounded up;
-// make bench-tenants PARTS=attacks prints what they come to.
+// The kinds of requests. The figures are measurements of the largest requests of each route, rounded up.
+// make bench-tenants PARTS=attacks prints the measured ones.
 var (
 	costLook   = cost{name: "look-ups", base: 1 << 20, most: 64}
 	costRecord = cost{name: "records", base: 16 << 20, most: 8}
@@ -36,8 +36,8 @@ var (
 	costUpload = cost{name: "uploads", base: 32 << 20, most: 2}
 )
 
-// budget bounds what the requests that run hold in memory: of each tenant, and of all together. The operator has a
-// share that no tenant can take.
+// budget bounds the memory of the requests that run: of each tenant, and of all tenants together. The operator has a
+// share of its own.
 type budget struct {
 	share    int64 // bytes that the requests of one tenant may hold
 	whole    int64 // bytes that the requests of all tenants may hold together; the operator's are not among them
@@ -73,10 +73,10 @@ func newBudget(share int64, operator *service.Service) *budget {
 	}
 }
 
-// bytes is what a request with a body of so many bytes may take. Without its body it has room in any share.
+// bytes is the memory that a request with a body of so many bytes may take. A request without a body fits any share.
 func (b *budget) bytes(c cost, body int64) int64 { return min(c.base, b.share) + c.factor*body }
 
-// longest is how long the body of a request may be, so that the request has room when nothing else runs.
+// longest is the longest body, in bytes, of a request that still has room when nothing else runs.
 func (b *budget) longest(c cost) int64 {
 	if c.factor == 0 {
 		return math.MaxInt64
@@ -84,12 +84,12 @@ func (b *budget) longest(c cost) int64 {
 	return (b.share - min(c.base, b.share)) / c.factor
 }
 
-// hold has room for so many bytes more, for a request whose memory depends on what its body turned out to be.
+// hold reserves room for more bytes, for a request whose memory is only known from its body.
 func (b *budget) hold(ctx context.Context, who *service.Service, bytes int64) (free func(), err error) {
 	return b.take(ctx, who, cost{name: "additions", factor: 1, most: math.MaxInt}, bytes)
 }
 
-// full is the error of a request that finds no room: whose share is used up, and for how long to wait.
+// full is the error of a request that finds no room. It says whose share is used up.
 type full struct {
 	why    *disdel.Error
 	status int // of HTTP
@@ -102,8 +102,8 @@ func (f *full) Unwrap() error { return f.why }
 // retryAfter is what Retry-After says of requests that found no room.
 const retryAfter = waitsForRoom
 
-// take waits until a request has room, and returns what gives the room back. It returns *full where there is none in
-// time.
+// take reserves room for a request, and waits for it if necessary. free gives the room back. take returns *full if
+// there is no room in time.
 func (b *budget) take(ctx context.Context, who *service.Service, c cost, body int64) (free func(), err error) {
 	size := b.bytes(c, body)
 	b.mu.Lock()

@@ -14,9 +14,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// TestNoTenantPassesItsShare has drawn tenants take drawn requests: at no moment do the requests of one tenant hold
-// more than its share, or those of all more than the whole; the operator always gets in; and at the end nothing is
-// held.
+// TestNoTenantPassesItsShare has drawn tenants send drawn requests. The requests of one tenant never hold more than its
+// share, and those of all never more than the whole. The operator always gets in. At the end nothing is held.
 func TestNoTenantPassesItsShare(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) { drawnRequests(t, seed) })
@@ -149,8 +148,8 @@ func TestWhoWaitsForRoomMayGo(t *testing.T) {
 	})
 }
 
-// TestAStreamEndsWithItsToken takes a token away: what was opened with it ends at the next look, what other tokens
-// opened goes on, and a history that does not answer ends nothing.
+// TestAStreamEndsWithItsToken takes a token away. The streams of that token end at the next look; those of other tokens
+// go on. A history that does not answer ends none.
 func TestAStreamEndsWithItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -39,8 +39,8 @@ func packed(t *testing.T, data []byte, times int) []byte {
 	return data
 }
 
-// TestFormsAreUnpackedOnce sends forms that are packed never, once and several times, that are larger unpacked than an
-// upload may be, and whose rows pass the tenant's share: each is taken or refused by what it is once it is unpacked.
+// TestFormsAreUnpackedOnce sends forms that are packed never, once and several times. Some are larger unpacked than an
+// upload may be, and the rows of some pass the tenant's share. The server judges each form after unpacking it once.
 func TestFormsAreUnpackedOnce(t *testing.T) {
 	h := newHouse(t, Config{MaxUpload: 32 << 20, Share: 64 * disdel.MB})
 	idx := func(rows, columns int) []byte {
@@ -80,8 +80,8 @@ func TestFormsAreUnpackedOnce(t *testing.T) {
 	}
 }
 
-// TestALookAtARecordTakesItsSize opens looks at a large record that has ended until there is no more room: what they
-// hold is counted by the record's size, and all of it is given back.
+// TestALookAtARecordTakesItsSize opens a large record of an ended job again and again, until there is no more room.
+// Each reader's memory is counted by the size of the record, and all of it is given back.
 func TestALookAtARecordTakesItsSize(t *testing.T) {
 	h := newHouse(t, Config{})
 	rec := h.submitted()
@@ -133,8 +133,8 @@ func TestALookAtARecordTakesItsSize(t *testing.T) {
 	}
 }
 
-// TestATenantHasABoundedNumberOfUnfinishedJobs submits as many long jobs as a tenant may have: the next one is refused
-// with 429, another tenant's is not, and one that ends makes room.
+// TestATenantHasABoundedNumberOfUnfinishedJobs submits as many long jobs as a tenant may have. The server answers the
+// next one with 429, but takes another tenant's. A job that ends makes room.
 func TestATenantHasABoundedNumberOfUnfinishedJobs(t *testing.T) {
 	h := houseOf(t, Config{}, service.Config{Home: t.TempDir(), TakeOver: true, MostUnfinished: 1})
 	first := h.submitted("training.epochs=1000")
@@ -200,8 +200,8 @@ func (l *oneConn) Close() error {
 
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestAnUploadGoesOn sends bodies that stop, and one that goes on too slowly for ever: each is given up in its time,
-// and one that pauses for less is not.
+// TestAnUploadGoesOn sends bodies that stop, and one that is too slow for ever. The server gives up each in its time.
+// It accepts a body with shorter pauses.
 func TestAnUploadGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration // between two bytes
@@ -242,8 +242,8 @@ func TestAnUploadGoesOn(t *testing.T) {
 	}
 }
 
-// TestAnAnswerWaitsForItsReader sends a long answer to somebody who reads a byte and then nothing: it is given up in
-// its time.
+// TestAnAnswerWaitsForItsReader sends a long answer to a client that reads one byte and then nothing. The server gives
+// it up in its time.
 func TestAnAnswerWaitsForItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan error, 1)
@@ -262,7 +262,7 @@ func TestAnAnswerWaitsForItsReader(t *testing.T) {
 	})
 }
 
-// TestListsHaveEachOnce holds the lists that are sent piece by piece against what there is.
+// TestListsHaveEachOnce compares the lists that are sent piece by piece with the stored items.
 func TestListsHaveEachOnce(t *testing.T) {
 	h := newHouse(t, Config{})
 	for _, path := range []string{"models", "datasets"} {

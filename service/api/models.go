@@ -90,14 +90,14 @@ func weights(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
-// What the answers for the rows of one request may take while they are worked out and written.
+// Bounds of the memory that the answers for one request's rows take while they are computed and written.
 const (
 	mostAnswers   = 16 << 20
 	bytesPerRow   = 96
 	bytesPerClass = 32
 )
 
-// mostPixels bounds a picture that a model is asked about.
+// mostPixels bounds a picture in an inference request.
 const mostPixels = 1 << 24
 
 // infer answers for rows that come as JSON, .npy, .csv or a picture, or for those of a data set that the query names.

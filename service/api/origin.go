@@ -10,10 +10,10 @@ import (
 	"github.com/disdel/disdel/internal/report"
 )
 
-// sentOrigin checks what a client says of how it submitted a job, since others are shown commands made from it. Flags
-// that lead to a place, and the client's own program, are left out: nobody is to be led to a stranger's server, folder
-// or program with credentials of his own. It returns Invalid for commands and flags that disdel does not have, for text
-// that cannot be printed, and for too much of it.
+// sentOrigin checks how a client says that it submitted a job: disdel prints commands for other people from that. It
+// drops flags of a place, and the client's own program. Otherwise such a command could lead other people, with their
+// credentials, to a stranger's server, folder or program. It returns Invalid for unknown commands and flags, for text
+// that cannot be printed, and for too long text.
 func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 	if o == nil {
 		return nil, nil

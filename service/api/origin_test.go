@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Of a stranger's origin nothing is kept that is no command of disdel, cannot be printed or leads anywhere.
+// The server keeps nothing of a stranger's origin that is no command of disdel, cannot be printed, or names a place.
 func TestOriginsOfClients(t *testing.T) {
 	for name, o := range map[string]disdel.Origin{
 		"a shell's text as command": {Command: "submit x; touch PWNED; #"},

@@ -157,7 +157,7 @@ func (s *server) serve(c *call, route route) {
 		defer free()
 	}
 	defer c.free()
-	if route.upload { // whoever may not upload has only the time of other requests
+	if route.upload { // only uploads that may run get more time than other requests
 		r.Body = &steady{ReadCloser: r.Body, out: c.out, until: time.Now().Add(uploadWithin)}
 	}
 	status, body, err := route.answer(c)
@@ -179,8 +179,8 @@ func (s *server) serve(c *call, route route) {
 	}
 }
 
-// enter lets a request in: it finds out who asks, and waits for room. free gives the room back. The body of a request
-// that is refused is not read.
+// enter checks the sender of a request, and waits until the request has room. free gives the room back. The server does
+// not read the body of a request that enter refuses.
 func (s *server) enter(c *call, route route, most int64) (free func(), err error) {
 	if c.ContentLength != 0 {
 		c.w.Header().Set("Connection", "close")
@@ -216,7 +216,8 @@ func refuse(w http.ResponseWriter, err error) {
 	failAs(w, none.status, none.why)
 }
 
-// steady is a body whose sender has to go on sending: after quietFor without a byte it ends, and at until in any case.
+// steady is a body whose sender must keep sending. Reading fails after quietFor without a byte, and at until in any
+// case.
 type steady struct {
 	io.ReadCloser
 	out   *http.ResponseController
@@ -237,7 +238,7 @@ func (s *steady) Read(p []byte) (int, error) {
 
 var errRefused = errors.New("refused")
 
-// hold has room for so many bytes more of memory, until the request is answered.
+// hold reserves so many more bytes of memory until the request is answered.
 func (c *call) hold(bytes int64) error {
 	share := c.server.budget.share
 	if c.held+bytes > share { // which no waiting changes
@@ -261,7 +262,7 @@ func (c *call) free() {
 	}
 }
 
-// pieces is an answer of any length. Its reader has to take each piece in time, and has any time for all of them.
+// pieces is an answer of any length. The client must read each piece in time; the whole answer has no time limit.
 type pieces struct {
 	io.Writer
 	out *http.ResponseController
@@ -354,7 +355,7 @@ func (s *server) sign(ctx context.Context, token string) (*service.Service, serv
 	}
 }
 
-// hold is room for a page that somebody looks at, see web.Config.
+// hold reserves room for an open page, see web.Config.
 func (s *server) hold(ctx context.Context, own *service.Service, token string, end func()) (free func(), err error) {
 	kind := costList
 	if end != nil {
@@ -368,12 +369,12 @@ func (s *server) hold(ctx context.Context, own *service.Service, token string, e
 	return func() { leave(); free() }, nil
 }
 
-// heldOfRecord is how many bytes a look at a job holds for each byte that the history keeps of its record: the record
-// as it came and as it was read, its events, and the answer.
+// heldOfRecord is how many bytes a reader of a job holds for each byte of its record in the history. They are the
+// record as it came and as it was decoded, its events, and the answer.
 const heldOfRecord = 6
 
-// watch looks at a job, with room for what the look holds until free is called. Few records are read at once: nobody
-// knows before how large one is.
+// watch opens a job, and reserves room for it until free is called. Only a few records are read at once, because their
+// size is unknown before.
 func (s *server) watch(ctx context.Context, own *service.Service, job string) (
 	run *service.Run, free func(), err error,
 ) {
@@ -436,8 +437,8 @@ func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration)
 	return nil
 }
 
-// lasting is the time that a client may wait for something: until it goes away, the server is about to end, or the
-// client's token is taken away.
+// lasting returns a context for a client that waits. It ends when the client goes away, when the server is about to
+// end, or when the client's token is taken away.
 func (c *call) lasting() (context.Context, func()) {
 	ctx, stop := context.WithCancelCause(c.Context())
 	end := func() { stop(nil) }
@@ -449,7 +450,7 @@ func (c *call) lasting() (context.Context, func()) {
 	return ctx, func() { leave(); unlink(); end() }
 }
 
-// errTokenGone ends what was opened with a token that opens nothing any more.
+// errTokenGone ends the streams of a token that was taken away.
 var errTokenGone = &disdel.Error{Kind: disdel.Denied, Op: "sign in", Msg: "the token was taken away"}
 
 // draining returns Unavailable once the server is about to end.

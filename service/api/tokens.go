@@ -12,8 +12,8 @@ import (
 // lookAtTokens is how often the tokens of open streams are looked up again.
 const lookAtTokens = time.Second
 
-// tokens ends what was opened with a token that opens nothing any more. It looks up each token once a second, however
-// many streams were opened with it.
+// tokens ends the streams of tokens that were taken away. It looks up each token once a second, however many streams
+// the token has.
 type tokens struct {
 	identify func(ctx context.Context, token string) (string, service.Role, error)
 	every    time.Duration
@@ -34,8 +34,8 @@ func newTokens(identify func(context.Context, string) (string, service.Role, err
 	return &tokens{identify: identify, every: lookAtTokens, open: map[string]*opened{}}
 }
 
-// join has end called once the token opens nothing any more, until leave is called. After the last leave of a token
-// nothing runs for it.
+// join registers end: it is called once the token was taken away, unless leave was called before. After the last leave
+// of a token nothing runs for it.
 func (t *tokens) join(token string, end func()) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *tokens) leave(token string, o *opened, n int) {
 	}
 }
 
-// watch looks the token up until it opens nothing, and ends its streams then. A history that does not answer ends none.
+// watch looks the token up until it was taken away, then ends its streams. A history that does not answer ends none.
 func (t *tokens) watch(ctx context.Context, token string, o *opened) {
 	tick := time.NewTicker(t.every)
 	defer tick.Stop()

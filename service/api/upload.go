@@ -65,8 +65,8 @@ const (
 	heldOfHead = 4
 )
 
-// spoolFile makes a file for an upload on its way. Its name is gone at once: nothing is left of it however the program
-// ends.
+// spoolFile makes a temporary file for an upload. It removes the file's name at once, so that nothing is left however
+// the program ends.
 func spoolFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "disdel-upload-*")
 	if err == nil {
@@ -117,7 +117,7 @@ func uploadRows(c *call) (int, any, error) {
 	return http.StatusCreated, set, err
 }
 
-// rows reads what is known of all rows of a file, with room for that and for what a row takes.
+// rows reads the head of a file of rows. It reserves memory for the head and for one row.
 func (c *call) rows(file *os.File) (dense *dataset.DenseInput, sparse *dataset.SparseInput, err error) {
 	const no = "these are no rows of a data set"
 	head, err := dataset.RowsHead(file)
@@ -217,8 +217,7 @@ func named(file string, err error) error {
 	return &told
 }
 
-// unpack writes what is packed in r, or r as it is, and counts down what is left of what may be written. What is packed
-// twice is unpacked once.
+// unpack copies r, unpacked if it is packed, and reduces left by the bytes written. It unpacks only once.
 func unpack(to io.Writer, r io.Reader, left *int64) (int64, error) {
 	in := bufio.NewReader(r)
 	plain, packed := io.Reader(in), false

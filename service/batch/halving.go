@@ -97,8 +97,8 @@ func (c *contest) behind(rung, at int) (stop []beaten) {
 	return stop
 }
 
-// holdsPlace tells whether a job is one of those that go on after a rung: also if it was stopped at a later one. Else
-// each job that is stopped later would let another one go on here.
+// holdsPlace tells whether a job holds a place at a rung: it went on after that rung, even if it was stopped at a later
+// one. Otherwise each job that is stopped later would let another one go on here.
 func (c *contest) holdsPlace(job, rung int) bool {
 	at, stopped := c.stopped[job]
 	return !c.out[job] || stopped && at > rung

@@ -116,8 +116,8 @@ func TestPointsAreOrdered(t *testing.T) {
 	}
 }
 
-// Jobs that run one after another, or side by side, are held to the places of a rung also after the jobs that took
-// these places were stopped later: a job goes on only if fewer jobs than go on were better there before it.
+// A job holds its place at a rung even if it is stopped at a later rung, whether jobs run one after another or side by
+// side. A job goes on only if fewer better jobs came to the rung before it than the rung has places.
 func TestAPlaceIsTakenOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		lot := rand.New(rand.NewPCG(seed, 2))
