@@ -155,9 +155,6 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	}
 	m.watch.trained(a.Member, r)
 	next := m.barrier.trained(a.Member, r)
-	if r.Unsaved != nil {
-		return m.unkept(a, r.Unsaved)
-	}
 	m.lookAtTarget()
 	if r.Left > 0 { // the others are not near their end for that
 		return m.invokeAll(next)
