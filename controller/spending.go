@@ -9,9 +9,8 @@ import (
 )
 
 // within returns the orders that the budget can pay. An invocation that finds too little waits until something that
-// runs has ended. The job ends only if nothing runs and the rest of the budget does not pay the next step. a is the
-// activation that has just ended; zero: none.
-func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
+// runs has ended. The job ends only if nothing runs and the rest of the budget does not pay the next step.
+func (m *Manager) within(orders []Order) []Order {
 	if m.budget.most <= 0 || m.ended {
 		return orders
 	}
@@ -23,7 +22,7 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 			continue
 		}
 		inv := begun.Invocation
-		m.budget.waiting = append(m.budget.waiting, asking{slot: inv.Slot(), id: inv.ID, after: begun.After, cause: a})
+		m.budget.waiting = append(m.budget.waiting, asking{slot: inv.Slot(), id: inv.ID, after: begun.After})
 	}
 	return append(out, m.pay()...)
 }
@@ -119,7 +118,7 @@ func (m *Manager) pay() (orders []Order) {
 			}
 			m.attempts.close(w.slot)
 			m.budget.waiting = append(m.budget.waiting, asked[i+1:]...)
-			return append(orders, m.within(m.unevaluated(m.overBudget(next)), disdel.Activation{})...)
+			return append(orders, m.within(m.unevaluated(m.overBudget(next)))...)
 		}
 		if w.slot.Task == disdel.TaskTrain {
 			workers--
@@ -258,9 +257,9 @@ func (m *Manager) nameOf(w asking, e effort) string {
 	switch {
 	case e.leg > 0:
 		return fmt.Sprintf("leg %d of worker %d", e.leg+1, w.slot.Member)
-	case w.cause.Outcome.Failed() && w.slot.Task == disdel.TaskTrain:
+	case e.attempt > 1 && w.slot.Task == disdel.TaskTrain:
 		return fmt.Sprintf("another attempt of worker %d", w.slot.Member)
-	case w.cause.Outcome.Failed():
+	case e.attempt > 1:
 		return fmt.Sprintf("another attempt to %s round %d", w.slot.Task, m.round+1)
 	case w.slot.Task == disdel.TaskTrain:
 		return fmt.Sprintf("round %d of %d", m.round+1, m.spec.Plan.Rounds)
