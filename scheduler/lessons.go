@@ -12,9 +12,6 @@ import (
 // whether a limit was too small.
 const lessonJobs = 5
 
-// timeMargin is what a measured duration is raised by: another container may be busier.
-const timeMargin = 1.5
-
 // resource is one of the limits of an action, and how records tell what the action needed of it. Numbers are bytes or
 // nanoseconds.
 type resource struct {
@@ -61,7 +58,7 @@ func timeLimit() resource {
 			if a.Leg > 0 || a.Recovered != "" || a.Task == disdel.TaskTrain && a.Rows == 0 { // only a part of the work
 				return 0
 			}
-			return int64(ceilSecond(times(a.Duration, timeMargin)))
+			return int64(ceilSecond(times(a.Duration, disdel.PacedMargin)))
 		},
 		next: func(r *disdel.Record, a disdel.Activation) int64 {
 			if next, _, told := EnoughTime(r, a); told {

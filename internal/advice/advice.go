@@ -252,6 +252,9 @@ func (w *worker) smallerSteps() Advice {
 	return out
 }
 
+// headroom is what a measured cost of the whole job is raised by.
+const headroom = 1.25
+
 // withinBudget raises what the job may cost where the job, with what is advised, would cost more: as far as its rounds,
 // its forecast and what it has spent tell.
 func (w *worker) withinBudget(out *Advice) {
