@@ -36,7 +36,6 @@ type Manager struct {
 	alarms     int  // set so far
 	alarmed    bool // the newest alarm is of this round
 	stopped    string
-	unpaid     step          // what the budget did not pay, and ended the job
 	resumed    *disdel.Round // which an earlier run of the job had trained
 
 	rollbacks int // times the job went back because the store had lost weights

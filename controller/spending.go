@@ -222,13 +222,12 @@ func (m *Manager) toClose(s disdel.Slot) int {
 func (m *Manager) broke(next step) []Order {
 	m.budget.waiting = nil
 	m.stopped = m.budget.field + " does not pay the next step"
-	m.unpaid = next
 	over := m.overBudget(next)
 	h := m.halfway()
 	over.Msg += m.again(h)
 	orders := m.finish(disdel.StatusFailed, over)
 	if o, ok := orders[0].(FinishOrder); ok {
-		o.Halfway = h
+		o.Halfway, o.unpaid = h, next
 		orders[0] = o
 	}
 	return orders

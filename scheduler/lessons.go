@@ -77,7 +77,6 @@ func wholeMB(b disdel.Bytes) int64 { return int64(b.MB()) * int64(disdel.MB) }
 type lack struct {
 	limit  int64
 	needed int64 // what the same work needed when it passed, or what is advised where it never did
-	passed bool
 }
 
 // lacks returns the limits of a task that were too small in a job. Work that was killed and then passed with no more
@@ -90,7 +89,7 @@ func (q resource) lacks(r *disdel.Record, task disdel.Task) (out []lack) {
 		}
 		l := lack{limit: q.limit(a.Limits)}
 		if again := passedAfter(r, i); again != nil {
-			l.needed, l.passed = q.need(r, again), true
+			l.needed = q.need(r, again)
 		} else {
 			l.needed = q.next(r, *a)
 		}
