@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/scheduler"
 )
 
 // A rate far from what is usual goes back to that; one near it is divided; what ended a job for its budget keeps its
@@ -45,5 +46,32 @@ func TestFor(t *testing.T) {
 	}
 	if a := For(&disdel.Record{Status: disdel.StatusFailed}); a.Pass {
 		t.Errorf("an empty record: %+v", a)
+	}
+}
+
+// No change of the job helps against an image whose containers take no request. After a success of the image, another
+// advice follows.
+func TestForAnImageThatDoesNotStart(t *testing.T) {
+	const short = scheduler.LeastTime / 2
+	for name, c := range map[string]struct {
+		outcome disdel.Outcome
+		code    disdel.Code
+		served  []string // what is advised after a success
+	}{
+		"died":      {disdel.OutcomeDeveloperError, disdel.CodeInitDied, nil},
+		"no answer": {disdel.OutcomeStartFailure, disdel.CodeInitTimeout, []string{"resources.timeout=10s"}},
+	} {
+		a := disdel.Activation{ID: "a", Outcome: c.outcome}
+		a.Failure = &disdel.Error{Kind: disdel.Crashed, Code: c.code, Activation: "a", Hint: "look at the image"}
+		a.Limits.Timeout = short
+		r := &disdel.Record{Status: disdel.StatusFailed, Failure: a.Failure, Activations: []disdel.Activation{a}}
+		const broken = "no field of a job helps: no container of this image has taken a request: look at the image"
+		if got := For(r); got.Pass || len(got.Sets) > 0 || got.Why != broken {
+			t.Errorf("%s: %+v", name, got)
+		}
+		r.Activations = append([]disdel.Activation{{ID: "b", Outcome: disdel.OutcomeSuccess}}, a)
+		if got := For(r); !got.Pass || !slices.Equal(got.Sets, c.served) {
+			t.Errorf("%s after a success: %+v, want %v", name, got, c.served)
+		}
 	}
 }
