@@ -2,6 +2,7 @@ package advice
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
@@ -18,8 +19,10 @@ func TestFor(t *testing.T) {
 		return r
 	}
 	budget := &disdel.Record{
-		Status:  disdel.StatusFailed,
-		Failure: &disdel.Error{Kind: disdel.OverLimit, Changes: [][]string{{"resources.maxCost=72GB-s"}}},
+		Status: disdel.StatusFailed,
+		Failure: &disdel.Error{
+			Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Changes: [][]string{{"resources.maxCost=72GB-s"}},
+		},
 	}
 	budget.Job.Resources.MaxCost, budget.CostGBs = 14, 12
 	for name, c := range map[string]struct {
@@ -73,5 +76,21 @@ func TestForAnImageThatDoesNotStart(t *testing.T) {
 		if got := For(r); !got.Pass || !slices.Equal(got.Sets, c.served) {
 			t.Errorf("%s after a success: %+v, want %v", name, got, c.served)
 		}
+	}
+}
+
+// Only a job that its budget ended is told that it stopped before it cost more. A plan that is refused for another
+// limit names a change of that one.
+func TestForAPlanAboveALimit(t *testing.T) {
+	r := &disdel.Record{Status: disdel.StatusFailed, Failure: &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Changes: [][]string{{"distribution.workers=2"}, {"training.batchSize=8"}},
+	}}
+	const why = "the plan does not keep a limit"
+	if a := For(r); !a.Pass || !slices.Equal(a.Sets, r.Failure.Changes[0]) || a.Why != why {
+		t.Errorf("%+v", a)
+	}
+	r.Failure.Code = disdel.CodeOverBudget
+	if a := For(r); !a.Pass || !strings.HasPrefix(a.Why, "the job stopped before it cost more than") {
+		t.Errorf("%+v", a)
 	}
 }
