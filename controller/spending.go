@@ -283,12 +283,13 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	if b.used() || next.cost == 0 {
 		takes = "nothing is left for " + next.what
 	}
+	raised := fmt.Sprintf("%s=%sGB-s", b.field, scheduler.RoundedUp(enough))
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
 		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s, and %s is %.4g GB-s; %s",
 			b.spent, takes, b.field, b.most, rest),
-		Hint:    fmt.Sprintf("disdel resume %s --set %s=%sGB-s", m.spec.ID, b.field, scheduler.RoundedUp(enough)),
-		Changes: [][]string{{fmt.Sprintf("%s=%sGB-s", b.field, scheduler.RoundedUp(enough))}},
+		Hint:    fmt.Sprintf("disdel resume %s --set %s", m.spec.ID, raised),
+		Changes: [][]string{{raised}},
 	}
 }
 

@@ -119,7 +119,7 @@ func TestFourNoisyTimesAreOne(t *testing.T) {
 	}
 }
 
-// A deadline that times of the fewest workers miss by no more than noise is no reason to pay for more workers whose
+// A running job with the fewest workers that misses its deadline by no more than noise buys no more workers, whose
 // times keep it by as little.
 func TestNoiseAtADeadlineBuysNoWorkers(t *testing.T) {
 	const draws = 200
@@ -164,7 +164,7 @@ func TestSirenDrawsNothingKnownToBeWorse(t *testing.T) {
 	}
 }
 
-// A deadline that more workers keep by luck alone is no reason to pay for them.
+// Half of the measured times keep the deadline, with any number of workers. A job then begins with the fewest.
 func TestAutoBuysNoDeadlineByNoise(t *testing.T) {
 	late := 0
 	for seed := range uint64(200) {
