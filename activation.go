@@ -304,10 +304,9 @@ type TrainResult struct {
 	Duplicate   bool      `json:"again,omitempty"`  // another activation had delivered this before
 	// the step after which a worker left that was let go while its round ran: it has sent what it owed, and delivers no
 	// update; 0: it stayed
-	Left    int    `json:"left,omitempty"`
-	Rows    int    `json:"rows"`              // trained by this activation, each epoch's counted
-	Unsaved *Error `json:"unsaved,omitempty"` // why its part of the round's checkpoint could not be written
-	Usage   Usage  `json:"usage"`
+	Left  int   `json:"left,omitempty"`
+	Rows  int   `json:"rows"` // trained by this activation, each epoch's counted
+	Usage Usage `json:"usage"`
 }
 
 // Usage is what an action measured of itself.

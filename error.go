@@ -98,8 +98,8 @@ const (
 	CodeDeviceMemory Code = "deviceMemory"
 )
 
-// Error is the error of every exported function. Errors cross the border of an action as JSON: Kind, Code, Op, Subject,
-// Msg, Hint, Changes and the cause's text survive that.
+// Error is the error of every exported function. Errors cross the border of an action as JSON: all fields survive that,
+// the cause as text.
 type Error struct {
 	Kind       Kind
 	Code       Code   // "" for most

@@ -59,7 +59,7 @@ type Stall struct {
 	Done, All int    // batches at the last heartbeat; 0: its heartbeats tell none
 }
 
-// Text says where the heartbeats stopped: "its heartbeats stopped after 0.2 s, at 5 of 50 batches".
+// Text says where the heartbeats stopped: "its heartbeats stopped after 0.2 s, at 10 % of its work".
 func (s Stall) Text() string {
 	text := fmt.Sprintf("its heartbeats stopped after %.1f s", s.At.Seconds())
 	if s.All > 0 {

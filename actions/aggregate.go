@@ -130,7 +130,7 @@ func (a *aggregation) save(ctx context.Context) error {
 		if err := a.checkpoint(ctx, models, w); err != nil && ctx.Err() != nil {
 			return err
 		} else if err != nil {
-			a.res.Unsaved = disdel.AsError(err) // a later one may be written, and the job may never need any
+			a.res.Unsaved = disdel.AsError(err) // the reference is delivered: a retry only writes it
 		}
 	}
 	if a.req.WeightsKey == "" {

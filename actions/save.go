@@ -71,7 +71,8 @@ func (t *trainer) save(ctx context.Context) error {
 	return t.store(ctx, t.midway(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
 }
 
-// carry stores what goes on with this worker in the next round.
+// carry stores what goes on with this worker in the next round. It comes before the update: without the worker's state
+// the round's checkpoint would not be whole.
 func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	if !t.carries() {
 		return nil
@@ -92,12 +93,7 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	if err != nil {
 		return err
 	}
-	if err := t.session.checkpointState(ctx, t.req, text, state.shapes, state.read); err != nil && ctx.Err() != nil {
-		return err
-	} else if err != nil {
-		t.res.Unsaved = disdel.AsError(err) // the round's checkpoint is not written then
-	}
-	return nil
+	return t.session.checkpointState(ctx, t.req, text, state.shapes, state.read)
 }
 
 // residual is what the last round's update lost on the wire.

@@ -42,7 +42,6 @@ type asking struct {
 	slot  disdel.Slot
 	id    string
 	after time.Duration
-	cause disdel.Activation // whose end it follows; zero: none
 }
 
 // legCost is the measured time of the shortest useful leg of a train action.

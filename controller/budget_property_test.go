@@ -31,7 +31,7 @@ func TestABudgetEndsAJobOnlyWhereItCannotPay(t *testing.T) {
 				break
 			}
 			ended++
-			if w.m.unpaid.slot == (disdel.Slot{}) {
+			if w.unpaid.slot == (disdel.Slot{}) {
 				rounds++
 			} else {
 				steps++
@@ -66,6 +66,7 @@ type purse struct {
 	unknown float64 // GB-s that activations held beyond what was reserved, where nobody could know
 	open    []running
 	broke   *disdel.Error
+	unpaid  step          // what the budget did not pay
 	failed  *disdel.Error // any other
 	rounds  int           // that ended
 
@@ -326,7 +327,7 @@ func (w *purse) obey(orders []Order) {
 			switch {
 			case o.Failure == nil:
 			case o.Failure.Code == disdel.CodeOverBudget:
-				w.broke = o.Failure
+				w.broke, w.unpaid = o.Failure, o.unpaid
 			default:
 				w.failed = o.Failure
 			}
@@ -416,20 +417,20 @@ func (w *purse) check() {
 		w.Errorf("seed %d: it failed: %v", w.seed, w.failed)
 	case w.broke != nil && all < 0.8*most:
 		w.Errorf("seed %d: it would cost %.4g GB-s of %.4g in all, and ended for its budget: %v", w.seed, all, most, w.broke)
-	case w.broke != nil && w.m.unpaid.cost <= left:
-		w.Errorf("seed %d: %.4g GB-s are left, and the next step costs %.4g", w.seed, left, w.m.unpaid.cost)
+	case w.broke != nil && w.unpaid.cost <= left:
+		w.Errorf("seed %d: %.4g GB-s are left, and the next step costs %.4g", w.seed, left, w.unpaid.cost)
 	case w.broke == nil && w.rounds < w.spec.Plan.Rounds:
 		w.Errorf("seed %d: nothing runs in round %d of %d", w.seed, w.rounds, w.spec.Plan.Rounds)
 	case w.broke != nil && w.payable(left):
 		w.Errorf("seed %d, resume %d: %.4g GB-s are left of %.4g, and the next step costs %.4g: %v", w.seed, w.spec.Resumes,
-			left, most, w.cost(w.m.unpaid), w.broke)
+			left, most, w.cost(w.unpaid), w.broke)
 	}
 }
 
 // payable tells whether left GB-s would have paid the next step. They do not if such an action has already failed with
 // as much.
 func (w *purse) payable(left float64) bool {
-	usable, s := left*(1-reserveSpare), w.m.unpaid
+	usable, s := left*(1-reserveSpare), w.unpaid
 	tried := (leastHold + min(disdel.Millis(w.startSeen), firstStart)).Seconds()
 	if !w.m.budget.ended {
 		tried = 2 * leastHold.Seconds()

@@ -499,3 +499,22 @@ func TestABudgetEndsNothingWhileAStragglerRuns(t *testing.T) {
 		t.Errorf("%v", f)
 	}
 }
+
+// The first attempts of a round are told as the round, also where an activation failed before them: an evaluation.
+func TestFirstAttemptsAreToldAsTheirRound(t *testing.T) {
+	one := budgeted(12, 0.8)
+	spec := runSpec(2, 12)
+	spec.Job.Resources, spec.Plan.Platform, spec.Plan.Actions = one.Job.Resources, one.Plan.Platform, one.Plan.Actions
+	spec.Plan.HeldOut, spec.Job.Training.ValidateEvery = 10, 1
+	spec.Job.Distribution.Exchange = &disdel.Exchange{} // one worker alone could not begin
+	m, spent := NewManager(spec), 0.0
+	m.Step(StartedEvent{})
+	for worker := range 2 {
+		ends(m, disdel.Slot{Task: disdel.TaskTrain, Member: worker}, &spent, 0.2, disdel.OutcomeSuccess, `{"samples":1}`)
+	}
+	ends(m, m.barrier.top(), &spent, 0.2, disdel.OutcomeSuccess, `{"weight":1}`)
+	orders := ends(m, disdel.Slot{Task: disdel.TaskEvaluate}, &spent, 0.001, disdel.OutcomeApplicationError, "")
+	if f := overBudget(orders); f == nil || !strings.Contains(f.Msg, "round 2 of 12 would take about") {
+		t.Errorf("%v: %+v", f, orders)
+	}
+}

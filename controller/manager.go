@@ -36,7 +36,6 @@ type Manager struct {
 	alarms     int  // set so far
 	alarmed    bool // the newest alarm is of this round
 	stopped    string
-	unpaid     step          // what the budget did not pay, and ended the job
 	resumed    *disdel.Round // which an earlier run of the job had trained
 
 	rollbacks int // times the job went back because the store had lost weights
@@ -82,12 +81,11 @@ func (m *Manager) Step(e Event) []Order {
 	}
 	m.budget.tell(e.when())
 	m.watch.now = max(m.watch.now, e.when().At)
-	orders, of := m.step(e)
-	return m.within(orders, of)
+	return m.within(m.step(e))
 }
 
-// step returns the activation too that an event is the end of, if it is.
-func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
+// step is Step without the budget.
+func (m *Manager) step(e Event) []Order {
 	switch e := e.(type) {
 	case StartedEvent:
 		done := 0
@@ -95,25 +93,25 @@ func (m *Manager) step(e Event) (orders []Order, of disdel.Activation) {
 			done += m.stepsOf(r.Round)
 		}
 		m.budget.resumed(done, m.spec.Kept, e.Halfway)
-		return m.begin(), of
+		return m.begin()
 	case EndedEvent:
-		return m.activationEnded(e.Activation), e.Activation
+		return m.activationEnded(e.Activation)
 	case RefusedEvent:
-		return m.activationEnded(e.Activation), e.Activation
+		return m.activationEnded(e.Activation)
 	case GrantedEvent:
-		return m.granted(e), of
+		return m.granted(e)
 	case AlarmEvent:
-		return m.overdue(e.Number), of
+		return m.overdue(e.Number)
 	case StepsEvent:
-		return m.stepsMade(e.Progress), of
+		return m.stepsMade(e.Progress)
 	case CanceledEvent:
-		return m.finish(disdel.StatusCanceled, e.Err), of
+		return m.finish(disdel.StatusCanceled, e.Err)
 	case DeadlineEvent:
-		return m.fail(e.Err), of
+		return m.fail(e.Err)
 	case StoreGoneEvent:
-		return m.fail(e.Err), of
+		return m.fail(e.Err)
 	}
-	return nil, of
+	return nil
 }
 
 func (m *Manager) activationEnded(a disdel.Activation) []Order {
@@ -155,9 +153,6 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	}
 	m.watch.trained(a.Member, r)
 	next := m.barrier.trained(a.Member, r)
-	if r.Unsaved != nil {
-		return m.unkept(a, r.Unsaved)
-	}
 	m.lookAtTarget()
 	if r.Left > 0 { // the others are not near their end for that
 		return m.invokeAll(next)

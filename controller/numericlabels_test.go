@@ -2,7 +2,10 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,8 +17,8 @@ import (
 // Each job judges its data set again: an earlier version may have added one whose labels are numbers to predict. Labels
 // that a person called classes are never refused.
 func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
-	ctx := context.Background()
-	store, err := dataset.OpenStore(ctx, "mem://")
+	ctx, folder := t.Context(), t.TempDir()
+	store, err := dataset.OpenStore(ctx, "file://"+folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,7 @@ func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
 		for k := 0; k < c.classes && c.label != nil; k++ {
 			in.ClassNames = append(in.ClassNames, c.label(k))
 		}
-		if _, err := addedBefore(ctx, store, in); err != nil {
+		if err := addedBefore(ctx, folder, store, in); err != nil {
 			t.Fatal(name, err)
 		}
 		job := disdel.Job{}
@@ -73,20 +76,20 @@ func TestNumbersToPredictAreRefusedWithEachJob(t *testing.T) {
 	}
 }
 
-// addedBefore stores a data set as versions did that judged no labels, unless a person called them classes.
-func addedBefore(ctx context.Context, store *dataset.Store, in dataset.DenseInput) (dataset.Manifest, error) {
-	if in.LabelClasses {
-		return store.AddDense(ctx, in, false)
+// addedBefore stores a data set in a folder as versions did that judged no labels, unless a person called them classes.
+func addedBefore(ctx context.Context, folder string, store *dataset.Store, in dataset.DenseInput) error {
+	insists := in.LabelClasses
+	in.LabelClasses = true
+	m, err := store.AddDense(ctx, in, false)
+	if err != nil || insists {
+		return err
 	}
-	memory := dataset.Input{Name: in.Name, Classes: in.Classes, ClassNames: in.ClassNames}
-	memory.Train.Shape = in.Shape
-	err := in.Each(func(row dataset.DenseRow) error {
-		memory.Train.F32 = append(memory.Train.F32, row.Values...)
-		memory.Train.Labels = append(memory.Train.Labels, row.Label)
-		return nil
-	})
+	m.LabelClasses = false
+	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return dataset.Manifest{}, err
+		return err
 	}
-	return store.Add(ctx, memory, false)
+	manifest := filepath.Join(folder, in.Name, "manifest.json")
+	return errors.Join(os.WriteFile(manifest, append(text, '\n'), 0o600),
+		os.WriteFile(manifest+".sha256", []byte(m.Checksum()+"\n"), 0o600))
 }

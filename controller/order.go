@@ -81,6 +81,7 @@ type FinishOrder struct {
 	Stopped string          // why training ended before its last epoch
 	Blind   *disdel.Error   // why the model was not evaluated
 	Halfway *disdel.Halfway // the round that a budget stopped the job in; nil: none
+	unpaid  step            // what the budget did not pay; a test holds it against the true cost
 }
 
 func (InvokeOrder) order()     {}

@@ -367,3 +367,39 @@ func failsWith(inv disdel.Invocation, o disdel.Outcome, k disdel.Kind) disdel.Ac
 		Failure: &disdel.Error{Kind: k, Op: "train", Msg: "it did not end within its timeout"},
 	}
 }
+
+// An action that stopped answering long before its timeout is told as that. Its hint does not ask for more time, which
+// would be of no use.
+func TestAStallIsTheFailureOfItsJob(t *testing.T) {
+	in(t, func(t *testing.T, s *surroundings) {
+		const timeout = 30 * time.Second
+		begun := time.Now()
+		s.see = func(context.Context) ([]disdel.Progress, error) { // the newest heartbeat, at 10 % and no further
+			at := min(10, int(time.Since(begun)/(300*time.Millisecond)))
+			return []disdel.Progress{{
+				Task: disdel.TaskTrain, Batch: at, Batches: 100, Epoch: 1,
+				UnixMs: begun.Add(time.Duration(at) * 300 * time.Millisecond).UnixMilli(),
+			}}, nil
+		}
+		s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+			a, err := lasting(timeout)(ctx, inv)
+			a.Outcome, a.Result = disdel.OutcomeTimeout, nil
+			a.Failure = &disdel.Error{Kind: disdel.Timeout, Op: "train", Hint: "raise resources.timeout"}
+			return a, err
+		}
+		spec := runSpec(1, 1)
+		spec.Plan.Actions[0].Limits.Timeout = disdel.Millis(timeout)
+		spec.Job.Reliability.Retries.Limit = 0
+		rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+		if err != nil || rec.Failure == nil {
+			t.Fatalf("%v, %v", rec.Status, err)
+		}
+		const says = "it stopped answering: its heartbeats stopped after 3.0 s, at 10 % of its work, and OpenWhisk ended it " +
+			"after its timeout of 30s"
+		f := rec.Failure
+		if f.Kind != disdel.Timeout || !strings.HasPrefix(f.Msg, says) ||
+			f.Hint != "look at the machine that it ran on, then submit the job as it is; a longer timeout is of no use" {
+			t.Errorf("%+v", f)
+		}
+	})
+}

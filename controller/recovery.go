@@ -18,7 +18,7 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 		return m.fail(explained(a, ""))
 	case holdTooShort(a): // its hold was too short: it gets a longer one, if the budget pays it
 		return []Order{m.invoke(s)}
-	case a.FailureKind() == disdel.NoSpace && a.Task == disdel.TaskAggregate:
+	case a.FailureKind() == disdel.NoSpace:
 		return m.unkept(a, a.Failure) // a retry fails until somebody frees space
 	case scheduler.LostUpdate(a) && !m.publish:
 		return m.restartRound(a)
@@ -60,7 +60,7 @@ func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 // resume goes on at the newest one.
 func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
 	what := fmt.Sprintf("the checkpoint of round %d", m.round+1)
-	if m.publish || m.last && a.Outcome.Failed() {
+	if m.publish || m.last && a.Task == disdel.TaskAggregate && a.Outcome.Failed() {
 		what = "the final weights"
 	}
 	from := "there is no checkpoint yet, so a resume trains all rounds anew"

@@ -218,7 +218,7 @@ func (r *run) pastDeadline() *disdel.Error {
 		return r.goneFor(o)
 	}
 	d, field := r.spec.Job.TimeLimit()
-	if r.store != nil {
+	if r.storeIsAway() {
 		return r.storeGone("the job's deadline of " + d.String() + " has passed")
 	}
 	return &disdel.Error{

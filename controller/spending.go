@@ -9,9 +9,8 @@ import (
 )
 
 // within returns the orders that the budget can pay. An invocation that finds too little waits until something that
-// runs has ended. The job ends only if nothing runs and the rest of the budget does not pay the next step. a is the
-// activation that has just ended; zero: none.
-func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
+// runs has ended. The job ends only if nothing runs and the rest of the budget does not pay the next step.
+func (m *Manager) within(orders []Order) []Order {
 	if m.budget.most <= 0 || m.ended {
 		return orders
 	}
@@ -23,7 +22,7 @@ func (m *Manager) within(orders []Order, a disdel.Activation) []Order {
 			continue
 		}
 		inv := begun.Invocation
-		m.budget.waiting = append(m.budget.waiting, asking{slot: inv.Slot(), id: inv.ID, after: begun.After, cause: a})
+		m.budget.waiting = append(m.budget.waiting, asking{slot: inv.Slot(), id: inv.ID, after: begun.After})
 	}
 	return append(out, m.pay()...)
 }
@@ -119,7 +118,7 @@ func (m *Manager) pay() (orders []Order) {
 			}
 			m.attempts.close(w.slot)
 			m.budget.waiting = append(m.budget.waiting, asked[i+1:]...)
-			return append(orders, m.within(m.unevaluated(m.overBudget(next)), disdel.Activation{})...)
+			return append(orders, m.within(m.unevaluated(m.overBudget(next)))...)
 		}
 		if w.slot.Task == disdel.TaskTrain {
 			workers--
@@ -223,13 +222,12 @@ func (m *Manager) toClose(s disdel.Slot) int {
 func (m *Manager) broke(next step) []Order {
 	m.budget.waiting = nil
 	m.stopped = m.budget.field + " does not pay the next step"
-	m.unpaid = next
 	over := m.overBudget(next)
 	h := m.halfway()
 	over.Msg += m.again(h)
 	orders := m.finish(disdel.StatusFailed, over)
 	if o, ok := orders[0].(FinishOrder); ok {
-		o.Halfway = h
+		o.Halfway, o.unpaid = h, next
 		orders[0] = o
 	}
 	return orders
@@ -258,9 +256,9 @@ func (m *Manager) nameOf(w asking, e effort) string {
 	switch {
 	case e.leg > 0:
 		return fmt.Sprintf("leg %d of worker %d", e.leg+1, w.slot.Member)
-	case w.cause.Outcome.Failed() && w.slot.Task == disdel.TaskTrain:
+	case e.attempt > 1 && w.slot.Task == disdel.TaskTrain:
 		return fmt.Sprintf("another attempt of worker %d", w.slot.Member)
-	case w.cause.Outcome.Failed():
+	case e.attempt > 1:
 		return fmt.Sprintf("another attempt to %s round %d", w.slot.Task, m.round+1)
 	case w.slot.Task == disdel.TaskTrain:
 		return fmt.Sprintf("round %d of %d", m.round+1, m.spec.Plan.Rounds)
@@ -286,12 +284,13 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	if b.used() || next.cost == 0 {
 		takes = "nothing is left for " + next.what
 	}
+	raised := fmt.Sprintf("%s=%sGB-s", b.field, scheduler.RoundedUp(enough))
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
 		Msg: fmt.Sprintf("the job has spent %.3g GB-s, %s, and %s is %.4g GB-s; %s",
 			b.spent, takes, b.field, b.most, rest),
-		Hint:    fmt.Sprintf("disdel resume %s --set %s=%sGB-s", m.spec.ID, b.field, scheduler.RoundedUp(enough)),
-		Changes: [][]string{{fmt.Sprintf("%s=%sGB-s", b.field, scheduler.RoundedUp(enough))}},
+		Hint:    fmt.Sprintf("disdel resume %s --set %s", m.spec.ID, raised),
+		Changes: [][]string{{raised}},
 	}
 }
 

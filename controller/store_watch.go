@@ -11,12 +11,14 @@ import (
 
 // A store that is away may only be restarting. The job asks it every storeEvery; each answer may take storeAnswer. The
 // store is gone if it does not answer for storePatience (the job waits as long for OpenWhisk), or if it refuses the
-// job storeRefusals times, for example its password.
+// job storeRefusals times, for example its password. A failure of the job names the store as its cause after storeAway
+// failed checks in a row.
 const (
 	storeEvery    = 2 * time.Second
 	storeAnswer   = 5 * time.Second
 	storePatience = 3 * time.Minute
 	storeRefusals = 3
+	storeAway     = 2
 )
 
 // storeChecks is the result of the newest checks of the store.
@@ -130,9 +132,12 @@ func (r *run) storeGone(so string) *disdel.Error {
 	}
 }
 
+// storeIsAway tells whether the store failed its newest checks. One failed check may be a busy machine.
+func (r *run) storeIsAway() bool { return r.store != nil && r.store.failed >= storeAway }
+
 // byStore returns the failure of a job. If the store is away, it names the store as the cause.
 func (r *run) byStore(f *disdel.Error) *disdel.Error {
-	if r.store == nil || f == nil || f.Code == disdel.CodeStoreGone {
+	if !r.storeIsAway() || f == nil || f.Code == disdel.CodeStoreGone {
 		return f
 	}
 	switch f.Kind {

@@ -124,3 +124,44 @@ func TestWhatFailsWhileTheStoreIsAwayFailsForIt(t *testing.T) {
 		}
 	})
 }
+
+// One check that is not answered in time is no sign that the store is away: a busy machine may be that slow. What ends
+// the job then is told as it is.
+func TestOneFailedCheckDoesNotBlameTheStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		deadline time.Duration
+		code     disdel.Code
+	}{"train timeout": {}, "deadline": {8 * time.Second, disdel.CodeDeadline}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				checks := 0
+				s.check = func(ctx context.Context) error {
+					if checks++; checks > 1 {
+						return nil
+					}
+					<-ctx.Done() // after 5 s, 7 s after the start
+					return &disdel.Error{Kind: disdel.Unavailable, Msg: "Redis at 127.0.0.1:1", Err: ctx.Err()}
+				}
+				s.end = hangs
+				if c.deadline == 0 {
+					s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+						a, err := lasting(8*time.Second)(ctx, inv)
+						a.Outcome, a.Result = disdel.OutcomeTimeout, nil
+						a.Failure = &disdel.Error{Kind: disdel.Timeout, Op: "train", Msg: "the action was stopped"}
+						return a, err
+					}
+				}
+				spec := runSpec(1, 1)
+				spec.Job.Reliability.Deadline = disdel.Duration(c.deadline)
+				spec.Job.Reliability.Retries.Limit = 0
+				rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+				if err != nil || rec.Failure == nil || checks != 1 {
+					t.Fatalf("%v after %d checks: %v", rec.Status, checks, err)
+				}
+				if f := rec.Failure; f.Kind != disdel.Timeout || f.Code != c.code {
+					t.Errorf("%+v", f)
+				}
+			})
+		})
+	}
+}

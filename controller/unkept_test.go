@@ -127,3 +127,42 @@ func TestACheckpointIsWrittenAgain(t *testing.T) {
 		})
 	}
 }
+
+// A worker whose part of a checkpoint cannot be written is tried again. A full disk ends the job at once: no retry
+// passes until somebody frees space.
+func TestAWorkersStateIsWrittenAgain(t *testing.T) {
+	for kind, again := range map[disdel.Kind]bool{disdel.Unavailable: true, disdel.NoSpace: false} {
+		t.Run(kind.String(), func(t *testing.T) {
+			in(t, func(t *testing.T, s *surroundings) {
+				refused := 0
+				s.end = func(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error) {
+					a, err := passes(ctx, inv)
+					if inv.Task != disdel.TaskTrain || inv.Round != 2 || inv.Member != 1 || refused > 0 {
+						return a, err
+					}
+					refused++
+					a.Outcome, a.Result = disdel.OutcomeApplicationError, nil
+					a.Failure = &disdel.Error{Kind: kind, Op: "write checkpoint", Msg: "503", Hint: "look at the storage"}
+					return a, err
+				}
+				spec := runSpec(2, 4)
+				spec.Job.Reliability.CheckpointEvery = 1
+				rec, err := s.controller().Run(t.Context(), spec, disdel.DataInfo{})
+				if err != nil || refused != 1 {
+					t.Fatalf("%d refusals, %v", refused, err)
+				}
+				f := rec.Failure
+				if again {
+					if rec.Status != disdel.StatusSucceeded || len(rec.Rounds) != 4 {
+						t.Errorf("%v after %d rounds: %v", rec.Status, len(rec.Rounds), f)
+					}
+					return
+				}
+				if rec.Status != disdel.StatusFailed || f.Code != disdel.CodeUnkept || f.Kind != kind ||
+					!strings.HasPrefix(f.Msg, "the checkpoint of round 3 could not be written") {
+					t.Errorf("%v: %+v", rec.Status, f)
+				}
+			})
+		})
+	}
+}

@@ -84,11 +84,18 @@ func TestClassesOfAProgramAreClasses(t *testing.T) {
 	for i := range samples.Labels {
 		samples.Labels[i] = int32(i % 100)
 	}
-	if _, err := store.Add(ctx, Input{Name: "drawn", Classes: 100, Scale: 1, Train: samples}, false); err != nil {
-		t.Fatal(err)
+	names := make([]string, 100)
+	for k := range names {
+		names[k] = strconv.Itoa(1000 + 7*k)
 	}
-	m, err := store.Manifest(ctx, "drawn")
-	if why := m.NumericTarget(); err != nil || why != "" {
-		t.Errorf("%q, %v", why, err)
+	for name, in := range map[string]Input{"drawn": {}, "named": {ClassNames: names}} {
+		in.Name, in.Classes, in.Scale, in.Train = name, 100, 1, samples
+		if _, err := store.Add(ctx, in, false); err != nil {
+			t.Fatal(err)
+		}
+		m, err := store.Manifest(ctx, name)
+		if why := m.NumericTarget(); err != nil || why != "" {
+			t.Errorf("%s: %q, %v", name, why, err)
+		}
 	}
 }

@@ -87,9 +87,8 @@ func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, er
 		}
 	}
 	m.Train.Rows = in.Train.Len()
-	if len(m.ClassNames) == 0 { // the program that calls Add numbers classes: they are no values to predict
-		m.LabelClasses = m.NumericTarget() != "" || m.NumericClasses() != ""
-	}
+	// The program that calls Add numbers classes: they are no values to predict.
+	m.LabelClasses = m.NumericTarget() != "" || m.NumericClasses() != ""
 	write := []struct {
 		part *Part
 		name string

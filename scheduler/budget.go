@@ -36,11 +36,12 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	default:
 		return nil
 	}
+	raised := fmt.Sprintf("%s=%sGB-s", field, RoundedUp(enough))
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: id,
 		Msg:     fmt.Sprintf("%s, and %s is %.4g GB-s", text, field, most),
-		Hint:    fmt.Sprintf("--set %s=%sGB-s, or fewer training.epochs", field, RoundedUp(enough)),
-		Changes: [][]string{{fmt.Sprintf("%s=%sGB-s", field, RoundedUp(enough))}},
+		Hint:    fmt.Sprintf("--set %s, or fewer training.epochs", raised),
+		Changes: [][]string{{raised}},
 	}
 }
 

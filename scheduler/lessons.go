@@ -12,9 +12,6 @@ import (
 // limit was too small.
 const lessonJobs = 5
 
-// timeMargin is what a measured duration is raised by: another container may be busier.
-const timeMargin = 1.5
-
 // resource is one of the limits of an action, and how records tell what the action needed of it. Numbers are bytes or
 // nanoseconds.
 type resource struct {
@@ -61,7 +58,7 @@ func timeLimit() resource {
 			if a.Leg > 0 || a.Recovered != "" || a.Task == disdel.TaskTrain && a.Rows == 0 { // only a part of the work
 				return 0
 			}
-			return int64(ceilSecond(times(a.Duration, timeMargin)))
+			return int64(ceilSecond(times(a.Duration, disdel.PacedMargin)))
 		},
 		next: func(r *disdel.Record, a disdel.Activation) int64 {
 			if next, _, told := EnoughTime(r, a); told {
@@ -80,7 +77,6 @@ func wholeMB(b disdel.Bytes) int64 { return int64(b.MB()) * int64(disdel.MB) }
 type lack struct {
 	limit  int64
 	needed int64 // what the same work needed when it passed, or what is advised where it never did
-	passed bool
 }
 
 // lacks returns the limits of a task that were too small in a job. Work that was killed and then passed with the same
@@ -93,7 +89,7 @@ func (q resource) lacks(r *disdel.Record, task disdel.Task) (out []lack) {
 		}
 		l := lack{limit: q.limit(a.Limits)}
 		if again := passedAfter(r, i); again != nil {
-			l.needed, l.passed = q.need(r, again), true
+			l.needed = q.need(r, again)
 		} else {
 			l.needed = q.next(r, *a)
 		}

@@ -119,8 +119,8 @@ func TestFourNoisyTimesAreOne(t *testing.T) {
 	}
 }
 
-// The fewest workers miss a deadline by no more than noise, and more workers keep it by as little: that is no reason to
-// pay for more.
+// The fewest workers of a running job miss its deadline by no more than noise, and more workers keep it by as little:
+// that is no reason to pay for more.
 func TestNoiseAtADeadlineBuysNoWorkers(t *testing.T) {
 	const draws = 200
 	dearer := 0
@@ -164,7 +164,7 @@ func TestSirenDrawsNothingKnownToBeWorse(t *testing.T) {
 	}
 }
 
-// A deadline that more workers keep by luck alone is no reason to pay for them.
+// Half of the measured times keep the deadline, with any number of workers. A job then begins with the fewest.
 func TestAutoBuysNoDeadlineByNoise(t *testing.T) {
 	late := 0
 	for seed := range uint64(200) {

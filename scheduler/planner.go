@@ -88,6 +88,7 @@ type planBuilder struct {
 	side  int // jobs that share the processors, this one among them; 0: that has not been looked at yet
 }
 
+// because adds a reason to the plan.
 func (b *planBuilder) because(format string, args ...any) {
 	b.plan.Reasons = append(b.plan.Reasons, fmt.Sprintf(format, args...))
 }

@@ -173,10 +173,10 @@ func (d *decider) choose() Remedy {
 }
 
 // diedWithoutTrace is for a process that died without a word where memory may have been the cause: on Kubernetes
-// nothing else tells. It gets a little more, as long as that changes nothing else of the job.
+// nothing else tells. It gets a little more, up to the ceiling: that changes nothing else of the job.
 func (d *decider) diedWithoutTrace() Remedy {
-	r := d.memory()
-	if !r.Retry || r.BatchSize > 0 || r.Workers > 0 {
+	r, ok := d.raised()
+	if !ok {
 		return d.retryUnchanged(d.pause(), "its process died, which may have been the machine")
 	}
 	r.Why = "its process died without a word, possibly out of memory: " + r.Why

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/disdel/disdel"
 )
@@ -17,22 +18,11 @@ func (d *decider) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantit
 
 // memory gives more of it, and at the ceiling divides the work.
 func (d *decider) memory() Remedy {
-	next, why := Memory(d.a, d.retries.MemoryFactor)
-	job := d.Job
-	if d.a.Task != disdel.TaskTrain {
-		job.Resources.Memory = 0 // it is a train action's
+	if r, ok := d.raised(); ok {
+		return r
 	}
-	b := planBuilder{PlanInput: PlanInput{Job: job, Platform: d.Plan.Platform}}
-	ceiling, who := b.ceiling()
-	ceiling = ceiling / disdel.MB * disdel.MB
-	if limit := d.a.Limits.Memory; limit < ceiling {
-		if next > ceiling {
-			next, why = ceiling, fmt.Sprintf("%s, and %s is %v", why, who, ceiling)
-		}
-		r := Remedy{Limits: d.a.Limits}
-		r.Limits.Memory = next
-		return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why)
-	}
+	next, _ := Memory(d.a, d.retries.MemoryFactor)
+	ceiling, who := d.ceiling()
 	at := fmt.Sprintf("memory is at %s of %v", who, ceiling)
 	if d.Planned != nil {
 		return d.planned(next, ceiling, at)
@@ -51,6 +41,33 @@ func (d *decider) memory() Remedy {
 	return d.refuse("%s, and the work cannot be divided further", at)
 }
 
+// raised gives more memory, up to the ceiling. ok is false if the limit is there already.
+func (d *decider) raised() (r Remedy, ok bool) {
+	ceiling, who := d.ceiling()
+	limit := d.a.Limits.Memory
+	if limit >= ceiling {
+		return Remedy{}, false
+	}
+	next, why := Memory(d.a, d.retries.MemoryFactor)
+	if next > ceiling {
+		next, why = ceiling, fmt.Sprintf("%s, and %s is %v", why, who, ceiling)
+	}
+	r.Limits = d.a.Limits
+	r.Limits.Memory = next
+	return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why), true
+}
+
+// ceiling is the most memory that the failed action may get, in whole MB, and what says so.
+func (d *decider) ceiling() (most disdel.Bytes, who string) {
+	job := d.Job
+	if d.a.Task != disdel.TaskTrain {
+		job.Resources.Memory = 0 // it is a train action's
+	}
+	b := planBuilder{PlanInput: PlanInput{Job: job, Platform: d.Plan.Platform}}
+	most, who = b.ceiling()
+	return most / disdel.MB * disdel.MB, who
+}
+
 // planned retries with the largest batch whose plan fits the ceiling, or with the fewest workers if the planner may
 // choose them.
 func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
@@ -58,13 +75,13 @@ func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
 	in.Job = d.Job
 	k := Killed{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
 	s := k.search(in, ceiling)
-	more := func() (Remedy, bool) {
+	more := sync.OnceValues(func() (Remedy, bool) { // it plans dozens of jobs
 		p := s.fewest(s.in.Job.Training.JobBatch())
 		if p == nil {
 			return Remedy{}, false
 		}
 		return d.moreWorkers(p.Workers, at)
-	}
+	})
 	if d.shardIsLarge() {
 		if r, ok := more(); ok {
 			return r

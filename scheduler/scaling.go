@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -78,12 +77,7 @@ func scalingOf(in Input, fits func(workers int) bool) (scaling, bool) {
 	if len(measured) == 0 || !s.fit(measured, partsOf(in.Past)) {
 		return s, false
 	}
-	most := min(in.Bounds.Most, speedsReach*measured[len(measured)-1].workers)
-	for w := in.Bounds.Least; w <= most; w++ {
-		if fits(w) {
-			s.all = append(s.all, timed{w, cmp.Or(s.mean[w], s.law.at(w, s.shared))})
-		}
-	}
+	s.all = slices.DeleteFunc(s.byLaw(measured, s.law, s.shared), func(t timed) bool { return !fits(t.workers) })
 	if len(s.all) < 2 {
 		return s, false
 	}

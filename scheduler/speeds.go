@@ -138,21 +138,23 @@ func (s *speeds) fastest() (workers int, t float64, ok bool) {
 
 // candidates are the numbers that something is known of, with the time of 1,000 rows: as measured, or by the law.
 func (s *speeds) candidates() []timed {
-	var measured []timed
-	for _, w := range s.numbers() {
-		measured = append(measured, timed{w, s.mean[w]})
-	}
+	measured := inOrder(s.mean)
 	shared := SpeedConditions{Processors: s.bounds.Processors, Rounds: s.several}
 	law, ok := fitSpeed(s.worthwhile(measured), shared)
 	if !ok {
 		return measured
 	}
-	var out []timed
+	return s.byLaw(measured, law, shared)
+}
+
+// byLaw are the numbers from the bounds' least up to the law's reach, each with the time of 1,000 rows: as measured, or
+// by the law.
+func (s *speeds) byLaw(measured []timed, law speedLaw, of SpeedConditions) (out []timed) {
 	most := min(s.bounds.Most, speedsReach*measured[len(measured)-1].workers)
 	for w := s.bounds.Least; w <= most; w++ {
-		t := law.at(w, shared)
-		if m, known := s.mean[w]; known {
-			t = m
+		t, known := s.mean[w]
+		if !known {
+			t = law.at(w, of)
 		}
 		out = append(out, timed{w, t})
 	}

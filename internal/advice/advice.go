@@ -107,8 +107,10 @@ func (w *worker) change() Advice {
 	switch {
 	case r.Status == disdel.StatusCanceled:
 		return submitUnchanged("nothing was wrong with the job")
-	case r.Failure != nil && (r.Failure.Code == disdel.CodeUnkept || r.Failure.Code == disdel.CodeStoreGone):
-		return none("no field of the job has to change: %s", r.Failure.Hint)
+	case r.Failure != nil && r.Failure.Code == disdel.CodeUnkept:
+		return submitUnchanged("the job goes on once the storage takes its checkpoints%s", colon(r.Failure.Hint))
+	case r.Failure != nil && r.Failure.Code == disdel.CodeStoreGone:
+		return submitUnchanged("the job goes on once its store is back%s", colon(r.Failure.Hint))
 	case w.a == nil && r.Failure != nil && r.Failure.Kind == disdel.Timeout:
 		return w.moreDeadline()
 	case w.a == nil:
@@ -207,10 +209,13 @@ func (w *worker) byKind() Advice {
 		return submitUnchanged("the platform or a store was to blame, not the job: the same job passes once they are well")
 	case disdel.OverLimit:
 		most, field := w.record.Job.Budget()
-		if ways := w.record.Failure.Changes; len(ways) > 0 {
+		over := w.record.Failure.Code == disdel.CodeOverBudget
+		switch ways := w.record.Failure.Changes; {
+		case over && len(ways) > 0:
 			return with("the job stopped before it cost more than "+field+"; what is left needs more", ways[0]...)
-		}
-		if most > 0 {
+		case len(ways) > 0:
+			return with("the plan does not keep a limit", ways[0]...)
+		case most > 0:
 			return submitUnchanged("the job would have cost more than %s", field) // withinBudget says how much
 		}
 	}
@@ -250,6 +255,9 @@ func (w *worker) smallerSteps() Advice {
 	}
 	return out
 }
+
+// headroom is what a measured cost of the whole job is raised by.
+const headroom = 1.25
 
 // withinBudget raises what the job may cost where the job, with what is advised, would cost more: as far as its rounds,
 // its forecast and what it has spent tell.

@@ -96,16 +96,12 @@ func (w *worker) roundTime() (each disdel.Millis, factor float64, known string) 
 	return each, factor, fmt.Sprintf("a round takes about %v by the progress of its training", each.Text())
 }
 
-const (
-	// unfinished is the factor from the training time of a round to its whole time, if no round has ended: it covers the
-	// aggregation and an evaluation.
-	unfinished = 1.6
-	// mostFactor keeps the advice below two and a half times the need.
-	mostFactor = 1.9
-)
+// unfinished is the factor from the training time of a round to its whole time, if no round has ended: it covers the
+// aggregation and an evaluation.
+const unfinished = 1.6
 
-// meanRound is the mean time of the rounds, and a factor that covers three standard errors of the sum of coming rounds.
-// The first round is longer than the others, because it starts the containers.
+// meanRound is the mean time of the rounds, and a factor that covers the standard error of the mean. The first round is
+// longer than the others, because it starts the containers.
 func meanRound(rounds []disdel.Round) (disdel.Millis, float64) {
 	var sum, squares float64
 	for _, r := range rounds {
@@ -113,12 +109,12 @@ func meanRound(rounds []disdel.Round) (disdel.Millis, float64) {
 	}
 	n := float64(len(rounds))
 	mean := sum / n
-	if len(rounds) < 3 {
-		return disdel.Millis(mean), 1.5
+	p := disdel.Pace{Whole: disdel.Millis(mean), Error: -1}
+	if len(rounds) >= 3 {
+		for _, r := range rounds {
+			squares += (float64(r.Duration) - mean) * (float64(r.Duration) - mean)
+		}
+		p.Error = disdel.Millis(math.Sqrt(squares / (n - 1) / n))
 	}
-	for _, r := range rounds {
-		squares += (float64(r.Duration) - mean) * (float64(r.Duration) - mean)
-	}
-	spread := math.Sqrt(squares/(n-1)/n) / math.Max(1, mean)
-	return disdel.Millis(mean), math.Min(mostFactor, math.Max(headroom, 1.1+3*spread))
+	return p.Whole, p.Margin()
 }

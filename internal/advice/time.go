@@ -11,9 +11,6 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// headroom is what a measured time or cost of the whole job is raised by.
-const headroom = 1.25
-
 // defaultMaximum is OpenWhisk's own, for records that do not say what the platform's is.
 const defaultMaximum = disdel.Millis(5 * time.Minute)
 

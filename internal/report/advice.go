@@ -25,7 +25,7 @@ func (r *Report) advice() *Advice {
 		return nil
 	}
 	found := advice.For(r.record)
-	out := &Advice{Why: found.Why, Sets: found.Sets}
+	out := &Advice{Why: r.at.Complete(found.Why), Sets: found.Sets}
 	if found.Pass {
 		out.Commands = r.commands(found.Sets)
 	}

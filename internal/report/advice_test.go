@@ -3,6 +3,7 @@ package report_test
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,29 @@ func TestAJobWithACheckpointCanGoOn(t *testing.T) {
 	}
 	if got := resumes("running", func(r *disdel.Record) { r.Checkpoint = nil }); got != "" {
 		t.Errorf("without a checkpoint: %q", got)
+	}
+}
+
+// A job whose store was gone, or whose checkpoint was refused, is resumed once that is over. The report has the command,
+// with the flags of the job's place wherever it stands.
+func TestAJobThatNothingIsWrongWithIsResumed(t *testing.T) {
+	for code, says := range map[disdel.Code]string{
+		disdel.CodeStoreGone: "once its store is back", disdel.CodeUnkept: "once the storage takes its checkpoints",
+	} {
+		r := load(t, "crashed")
+		r.Checkpoint, r.Place = &disdel.Checkpoint{Round: 1}, []disdel.Option{{Name: "home", Value: "/h"}}
+		r.Failure = &disdel.Error{
+			Kind: disdel.Unavailable, Code: code, Hint: "mend it; then disdel resume " + string(r.ID),
+		}
+		a := report.New(r, now).Advice
+		command := "disdel resume " + string(r.ID) + " --home /h"
+		if len(a.Sets) > 0 || len(a.Commands) == 0 || !slices.Equal(a.Commands[0].Lines, []string{command}) ||
+			a.Commands[0].When != "on from round 2 of 6" {
+			t.Errorf("%s: %+v", code, a)
+		}
+		if !strings.Contains(a.Why, says+": mend it; then disdel --home /h resume "+string(r.ID)) {
+			t.Errorf("%s: %q", code, a.Why)
+		}
 	}
 }
 
