@@ -162,9 +162,12 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 			Invoker: p.parts.Executor, queue: p.queue, job: r.id, life: ctx, keep: d.Keep,
 			stage: func(ctx context.Context, o controller.GrantOrder) scheduler.Demand { return p.stage(ctx, was, o) },
 		}
+		began := time.Now()
 		r.rec, r.err = w.execute(ctx, p.controller(r, holds))
 		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
-		p.contradict(r.rec, p.parts.Executor.Refused())
+		if r.rec != nil {
+			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.Refused)
+		}
 	}
 	p.end(ctx, r, err)
 }
