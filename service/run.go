@@ -151,6 +151,7 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 // live is a job from its acknowledgement to its end.
 func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.Context) (work, error)) {
 	w, err := ready(ctx)
+	r.release = p.release // a job that is taken over claims its disk once it is planned
 	var d scheduler.Demand
 	if err == nil {
 		d, _ = p.demand(ctx, r.story.queued(), w.plan)

@@ -231,7 +231,10 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 			return err
 		}
 	}
-	return os.Remove(path)
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // another deliverer was faster
+		return err
+	}
+	return nil
 }
 
 var errNoRecord = errors.New("it names no job")

@@ -213,6 +213,9 @@ func (s *Service) Ask(ctx context.Context, job string, to disdel.Status, cause s
 		r.end(to, errors.New(cause))
 		return nil
 	}
+	if err := s.deliverOne(ctx, h, s.unsavedFile(id)); err != nil { // the job may have ended
+		return err
+	}
 	for range mostWrites {
 		if err = s.askOnce(ctx, h, id, history.Wish{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
 			errors.Is(err, errEnded) {
