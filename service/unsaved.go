@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -245,6 +246,9 @@ func (s *core) putAside(path string, why error) error {
 	if err := os.Rename(path, aside); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	maps.DeleteFunc(s.undelivered.jobs, func(id disdel.JobID, _ *Run) bool { return s.unsavedFile(id) == path })
+	s.mu.Unlock()
 	s.log.WithError(why).Warnf("%s is no record, and is not looked at again; the job's record in the history says what "+
 		"it came to", aside)
 	return nil
