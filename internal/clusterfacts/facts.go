@@ -80,8 +80,8 @@ func (f Facts) PoolFoundAt() time.Time {
 	return f.PoolAt
 }
 
-// Renewed is what is known after another look: the new facts. An older pool is kept where the new look did not measure
-// one, or ended at a quota below a pool that was measured whole and that no job has contradicted.
+// Renewed is what is known after another look: the new facts. An older pool is kept only if it was measured whole and
+// no job has contradicted it, and if the new look measured none or found just that the pool has at least less.
 func Renewed(old, found Facts) Facts {
 	whole := old.Trusted().Pool > 0 && !old.AtLeast
 	if found.Pool == 0 && !whole || found.Pool > 0 && (!found.AtLeast || !whole || found.Pool > old.Pool) {
