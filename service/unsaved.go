@@ -193,6 +193,19 @@ func (s *Service) Undelivered(id disdel.JobID) (rec disdel.Record, ok bool) {
 	return rec, false
 }
 
+// UndeliveredEnds is the records of all jobs that have ended in this process, where the history did not take them yet.
+func (s *Service) UndeliveredEnds() (list []disdel.Record) {
+	s.mu.Lock()
+	jobs := slices.Collect(maps.Keys(s.undelivered.jobs))
+	s.mu.Unlock()
+	for _, id := range jobs {
+		if rec, ok := s.Undelivered(id); ok {
+			list = append(list, rec)
+		}
+	}
+	return list
+}
+
 func (s *core) unsavedFiles() []string {
 	files, _ := filepath.Glob(filepath.Join(s.unsavedFolder(), "*.json")) // the pattern is well-formed
 	return files
