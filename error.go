@@ -94,6 +94,7 @@ const (
 	CodeSucceeded    Code = "succeeded"    // a job that has succeeded cannot be gone on with
 	CodeNoCheckpoint Code = "noCheckpoint" // the storage has none of the checkpoints that a job's record tells of
 	CodeElsewhere    Code = "elsewhere"    // a job is to be resumed at another place than the one where it ran
+	CodeTooManyJobs  Code = "tooManyJobs"  // the tenant has as many unfinished jobs as it may have
 	// an accelerator's memory was too little, not the action's; kind OOM
 	CodeDeviceMemory Code = "deviceMemory"
 )

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -14,19 +15,33 @@ type Refusals struct {
 	PerMinute, Concurrent int
 }
 
-// Refused tells the quotas that OpenWhisk named since the executor was made.
-func (e *Executor) Refused() Refusals { return e.heard.get() }
+// Refused tells the quotas that OpenWhisk has named since a moment. The zero time means since the executor was made.
+func (e *Executor) Refused(since time.Time) Refusals { return e.heard.get(since) }
 
-// quotasHeard keeps Refusals.
+// quotasHeard keeps the quotas of Refusals.
 type quotasHeard struct {
-	mu   sync.Mutex
-	seen Refusals // guarded by mu
+	mu                    sync.Mutex
+	perMinute, concurrent heardQuota // guarded by mu
 }
 
-func (r *quotasHeard) get() Refusals {
+// heardQuota is a quota that OpenWhisk named, and when it did so last.
+type heardQuota struct {
+	most int
+	at   time.Time
+}
+
+// since is the quota where it was named after a moment, else 0.
+func (q heardQuota) since(t time.Time) int {
+	if q.at.Before(t) {
+		return 0
+	}
+	return q.most
+}
+
+func (r *quotasHeard) get(since time.Time) Refusals {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.seen
+	return Refusals{PerMinute: r.perMinute.since(since), Concurrent: r.concurrent.since(since)}
 }
 
 // allowed finds the quota in OpenWhisk's "Too many requests in the last minute (count: 12, allowed: 10)."
@@ -52,8 +67,8 @@ func (r *quotasHeard) take(code disdel.Code, text string) {
 	defer r.mu.Unlock()
 	switch code {
 	case disdel.CodeQuotaMinute:
-		r.seen.PerMinute = n
+		r.perMinute = heardQuota{n, time.Now()}
 	case disdel.CodeQuotaConcurrent:
-		r.seen.Concurrent = n
+		r.concurrent = heardQuota{n, time.Now()}
 	}
 }

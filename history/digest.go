@@ -75,7 +75,7 @@ const readAtOnce = 2 << 20
 // paged is List of a query with conditions: its records are read a page at a time.
 func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if q.Limit == 0 {
-		q.Limit = usualLimit
+		q.Limit = UsualLimit
 	}
 	out := []T{}
 	for {
@@ -96,7 +96,7 @@ func (d *Digest[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
 		return d.paged(ctx, s, q)
 	}
 	if q.Limit == 0 {
-		q.Limit = usualLimit
+		q.Limit = UsualLimit
 	}
 	marks, err := s.Marks(ctx, q.Limit)
 	if err != nil {

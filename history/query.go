@@ -13,12 +13,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// usualLimit is how many records are listed where nobody says it.
-const usualLimit = 50
+// UsualLimit is how many records a Query without a Limit lists.
+const UsualLimit = 50
 
 // Query narrows a list; zero fields do not.
 type Query struct {
-	Limit   int // 0: usualLimit
+	Limit   int // 0: UsualLimit
 	Since   time.Time
 	Before  disdel.JobID // jobs older than this one: the last of a page asks for the next
 	Model   string       // network of the zoo, or output model
@@ -138,7 +138,7 @@ const pageBegins = 8
 // With cut, it ended for that: a Query with Before set to the last record's id goes on.
 func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Record, cut bool, err error) {
 	if q.Limit == 0 {
-		q.Limit = usualLimit
+		q.Limit = UsualLimit
 	}
 	list = []disdel.Record{}
 	first, all := q.Limit, 0

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/history"
 )
 
@@ -125,14 +126,28 @@ func (p *preparation) again(ctx context.Context, rec disdel.Record, fromStart bo
 		if err == nil {
 			spec.From, err = p.beginning(ctx, r)
 		}
+		if err != nil {
+			return work{}, err
+		}
 		spec.Origin = rec.Origin
-		return p.anew(spec, r), err
+		p.claimAcknowledged(spec, r)
+		return p.anew(spec, r), nil
 	}
 	rec, r, err := p.unfinishedOf(ctx, rec, ResumeRequest{Job: string(rec.ID), Description: rec.Job.Model.Description})
 	if err != nil {
 		return work{}, err
 	}
 	spec, err := p.takenUp(ctx, rec, r, fromStart)
+	if err != nil {
+		return work{}, err
+	}
 	spec.Origin = rec.Origin
-	return p.goesOn(spec, rec), err
+	p.claimAcknowledged(spec, r)
+	return p.goesOn(spec, rec), nil
+}
+
+// claimAcknowledged claims what a job will write, whether the quota has room or not: the job was acknowledged, and
+// others must not take its room.
+func (p *preparation) claimAcknowledged(spec controller.Spec, r controller.Resolved) {
+	_, p.release = p.claim(diskNeed(spec, r.Graph))
 }

@@ -70,12 +70,34 @@ func ageText(at, now time.Time) string {
 	return fmt.Sprintf("on %s (%s)", at.Local().Format(time.DateOnly), ago)
 }
 
-// contradict notes the facts that a job has contradicted, so that later plans leave them out.
-func (s *core) contradict(rec *disdel.Record, refused executor.Refusals) {
-	if s.embedded() || rec == nil {
+// runEvidence is what one run of a job shows of the cluster. A resume is another run.
+type runEvidence struct {
+	job   disdel.JobID
+	began time.Time
+	ended []disdel.Activation // of this run
+}
+
+// since returns the evidence without activations that began before a moment. The doctor may have looked in the middle
+// of the run: what began earlier says nothing about the newer facts.
+func (e runEvidence) since(t time.Time) runEvidence {
+	e.ended = slices.DeleteFunc(slices.Clone(e.ended), func(a disdel.Activation) bool {
+		began := a.Start
+		if began.IsZero() { // OpenWhisk has no record of it
+			began = e.began
+		}
+		return began.Before(t)
+	})
+	return e
+}
+
+// contradict notes the facts that a run has contradicted, so that later plans leave them out. refused tells the quotas
+// that OpenWhisk has named since a moment.
+func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.Refusals) {
+	if s.embedded() {
 		return
 	}
-	for _, d := range contradictions(s.facts(), rec, refused) {
+	f := s.facts()
+	for _, d := range contradictions(f, e, refused(f.At)) {
 		d.At = time.Now()
 		if err := clusterfacts.Doubting(s.cfg.Home, s.cfg.OpenWhisk.Host, d); err != nil {
 			s.log.WithError(err).Warn("a fact about the cluster that does not hold could not be noted")
@@ -83,11 +105,11 @@ func (s *core) contradict(rec *disdel.Record, refused executor.Refusals) {
 	}
 }
 
-// contradictions compares what is known of a cluster with what a job went through there, and with the quotas that
-// OpenWhisk named when it refused requests.
-func contradictions(f clusterfacts.Facts, rec *disdel.Record, refused executor.Refusals) (out []clusterfacts.Doubt) {
+// contradictions compares what is known of a cluster with what a run went through there since, and with the quotas that
+// OpenWhisk has named since.
+func contradictions(f clusterfacts.Facts, e runEvidence, refused executor.Refusals) (out []clusterfacts.Doubt) {
 	if f.Pool > 0 && !f.AtLeast {
-		if d, ok := poolContradicted(f.Pool, rec); ok {
+		if d, ok := poolContradicted(f.Pool, e.since(f.PoolFoundAt())); ok {
 			out = append(out, d)
 		}
 	}
@@ -107,19 +129,19 @@ func contradictions(f clusterfacts.Facts, rec *disdel.Record, refused executor.R
 
 // poolContradicted looks for evidence against the size of the pool: an action that fits it and was never served, or
 // actions that together held more memory at once.
-func poolContradicted(pool disdel.Bytes, rec *disdel.Record) (clusterfacts.Doubt, bool) {
-	for i := range rec.Activations {
-		a := &rec.Activations[i]
+func poolContradicted(pool disdel.Bytes, e runEvidence) (clusterfacts.Doubt, bool) {
+	for i := range e.ended {
+		a := &e.ended[i]
 		if a.FailureCode() == disdel.CodeNeverServed && a.Limits.Memory <= pool {
 			return clusterfacts.Doubt{
 				Fact: clusterfacts.Pool,
-				Why:  fmt.Sprintf("an action of %v of %s waited in the queue and was never served", a.Limits.Memory, rec.ID),
+				Why:  fmt.Sprintf("an action of %v of %s waited in the queue and was never served", a.Limits.Memory, e.job),
 			}, true
 		}
 	}
-	if most := mostAtOnce(rec.Activations); most > pool {
+	if most := mostAtOnce(e.ended); most > pool {
 		return clusterfacts.Doubt{
-			Fact: clusterfacts.Pool, Why: fmt.Sprintf("%v of containers of %s ran at once", most, rec.ID),
+			Fact: clusterfacts.Pool, Why: fmt.Sprintf("%v of containers of %s ran at once", most, e.job),
 		}, true
 	}
 	return clusterfacts.Doubt{}, false

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,8 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 			a := &rec.Activations[i]
 			seenSmaller = seenSmaller || a.Failure != nil && a.Limits.Memory <= found
 		}
-		got := contradictions(clusterfacts.Facts{Pool: found}, &rec, executor.Refusals{})
+		e := runEvidence{ended: rec.Activations}
+		got := contradictions(clusterfacts.Facts{Pool: found}, e, executor.Refusals{})
 		if want := most > found || seenSmaller; want != (len(got) == 1) {
 			t.Fatalf("%v in truth, %v found, %v ran at once, %v never: %+v", truth, found, most, never, got)
 		}
@@ -113,7 +115,7 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 		if seenSmaller {
 			smaller++
 		}
-		if more := contradictions(clusterfacts.Facts{Pool: found, AtLeast: true}, &rec, executor.Refusals{}); len(more) > 0 {
+		if more := contradictions(clusterfacts.Facts{Pool: found, AtLeast: true}, e, executor.Refusals{}); len(more) > 0 {
 			t.Fatalf("at least %v is no bound: %+v", found, more)
 		}
 	}
@@ -124,8 +126,7 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 		known, heard int
 		doubted      bool
 	}{{60, 0, false}, {60, 60, false}, {60, 10, true}, {60, 600, true}, {0, 10, false}} {
-		rec := disdel.Record{}
-		got := contradictions(clusterfacts.Facts{PerMinute: c.known, Concurrent: c.known}, &rec,
+		got := contradictions(clusterfacts.Facts{PerMinute: c.known, Concurrent: c.known}, runEvidence{},
 			executor.Refusals{PerMinute: c.heard, Concurrent: c.heard})
 		if (len(got) == 2) != c.doubted {
 			t.Errorf("%+v: %+v", c, got)
@@ -170,12 +171,18 @@ func TestPlansShowTheAgeOfFactsAndLeaveOutDoubtedOnes(t *testing.T) {
 			t.Errorf("%+v, no %q in\n%s", pool, want, text)
 		}
 	}
-	rec := &disdel.Record{ID: "job-x", Activations: []disdel.Activation{{
+	e := runEvidence{job: "job-x", began: now, ended: []disdel.Activation{{
 		Invocation: disdel.Invocation{Limits: disdel.Limits{Memory: 512 * disdel.MB}},
 		Failure:    &disdel.Error{Kind: disdel.Lost, Code: disdel.CodeNeverServed},
 	}}}
+	refused := func(since time.Time) executor.Refusals {
+		if since.After(now) { // OpenWhisk has named no quota since
+			return executor.Refusals{}
+		}
+		return executor.Refusals{PerMinute: 10}
+	}
 	for range 2 {
-		s.contradict(rec, executor.Refusals{PerMinute: 10})
+		s.contradict(e, refused)
 	}
 	pool, text = said()
 	for _, want := range []string{
@@ -190,5 +197,51 @@ func TestPlansShowTheAgeOfFactsAndLeaveOutDoubtedOnes(t *testing.T) {
 	write() // the doctor has looked again
 	if pool, text = said(); pool.memory != facts.Pool || strings.Contains(text, "left out") {
 		t.Errorf("%+v\n%s", pool, text)
+	}
+	facts.At = now.Add(time.Minute) // and has found the same after the run
+	write()
+	s.contradict(e, refused)
+	if pool, text = said(); pool.memory != facts.Pool || strings.Contains(text, "left out") {
+		t.Errorf("evidence older than the facts: %+v\n%s", pool, text)
+	}
+}
+
+// A run contradicts a pool only by activations of its own that began after the doctor found the pool: drawn runs with
+// activations of before a resume and of before the doctor's look.
+func TestOlderEvidenceDoesNotContradictNewerFacts(t *testing.T) {
+	draw := rand.New(rand.NewPCG(31, 5))
+	doubted := 0
+	for range 500 {
+		pool := disdel.Bytes(1+draw.IntN(16)) * 128 * disdel.MB
+		before, _, _ := served(draw, disdel.Bytes(1+draw.IntN(16))*128*disdel.MB)
+		during, _, _ := served(draw, disdel.Bytes(1+draw.IntN(16))*128*disdel.MB)
+		for i := range during.Activations {
+			a := &during.Activations[i]
+			a.Start, a.End = a.Start.Add(time.Hour), a.End.Add(time.Hour)
+			if a.Failure != nil {
+				a.Start, a.End = time.Time{}, time.Time{}
+			}
+		}
+		before.Omitted = draw.IntN(3)
+		rec := before
+		rec.Activations = append(slices.Clone(before.Activations), during.Activations...)
+		own := endedAfter(&rec, allEnded(&before))
+		began := time.Date(2026, 11, 1, 1, 0, 0, 0, time.UTC)
+		ask := func(at time.Time) []clusterfacts.Doubt {
+			return contradictions(clusterfacts.Facts{At: at, Pool: pool}, runEvidence{"job-x", began, own},
+				executor.Refusals{})
+		}
+		alone := contradictions(clusterfacts.Facts{Pool: pool}, runEvidence{"job-x", began, during.Activations},
+			executor.Refusals{})
+		if got := ask(began.Add(-time.Second)); len(got) != len(alone) {
+			t.Fatalf("activations of before the resume change what is doubted: %+v, want %+v", got, alone)
+		}
+		if got := ask(began.Add(2 * time.Hour)); len(got) > 0 {
+			t.Fatalf("the doctor looked after the run: %+v", got)
+		}
+		doubted += len(alone)
+	}
+	if doubted == 0 {
+		t.Error("no run contradicted the pool")
 	}
 }

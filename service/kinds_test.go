@@ -67,3 +67,16 @@ func TestEventsAreReadAsTheyWere(t *testing.T) {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }
+
+// The two quotas of a namespace make actions wait for different things.
+func TestAThrottledEventNamesWhatActionsWaitFor(t *testing.T) {
+	two := make([]disdel.Invocation, 2)
+	for want, w := range map[string]controller.QuotaWait{
+		"2 actions wait for the next minute's quota":                 {Invocations: two, PerMinute: 10},
+		"2 actions wait until one of the invocations in flight ends": {Invocations: two, Crowded: true, Concurrent: 2},
+	} {
+		if got := (Throttled{w}).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -88,9 +88,13 @@ func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controll
 	return spec, p.goOn(ctx, &spec, rec, r, fromStart)
 }
 
-// named reads the record of the job that is meant.
+// named reads the record of the job that is meant. An end of the job that waits beside the history is delivered first:
+// a job that has ended is not to be trained again.
 func (p *preparation) named(ctx context.Context, job string) (disdel.Record, error) {
 	id, err := p.parts.History.Resolve(ctx, job)
+	if err == nil {
+		err = p.deliverOne(ctx, p.parts.History, p.unsavedFile(id))
+	}
 	if err != nil {
 		return disdel.Record{}, err
 	}

@@ -151,6 +151,7 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 // live is a job from its acknowledgement to its end.
 func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.Context) (work, error)) {
 	w, err := ready(ctx)
+	r.release = p.release // a job that is taken over claims its disk once it is planned
 	var d scheduler.Demand
 	if err == nil {
 		d, _ = p.demand(ctx, r.story.queued(), w.plan)
@@ -162,9 +163,12 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 			Invoker: p.parts.Executor, queue: p.queue, job: r.id, life: ctx, keep: d.Keep,
 			stage: func(ctx context.Context, o controller.GrantOrder) scheduler.Demand { return p.stage(ctx, was, o) },
 		}
+		began := time.Now()
 		r.rec, r.err = w.execute(ctx, p.controller(r, holds))
 		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
-		p.contradict(r.rec, p.parts.Executor.Refused())
+		if r.rec != nil {
+			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.Refused)
+		}
 	}
 	p.end(ctx, r, err)
 }

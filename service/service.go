@@ -140,17 +140,14 @@ func (s *core) atEnd(f func() error) {
 // usualUnfinished is Config.MostUnfinished where it is 0.
 const usualUnfinished = 1000
 
-// ErrTooManyJobs is in the error of a job whose tenant has as many unfinished jobs as a tenant may have.
-var ErrTooManyJobs = errors.New("the tenant has too many unfinished jobs")
-
-// mayRun returns OverLimit, with ErrTooManyJobs, if a tenant may have no more unfinished jobs. The caller holds the
+// mayRun returns OverLimit, with CodeTooManyJobs, if a tenant may have no more unfinished jobs. The caller holds the
 // lock.
 func (s *core) mayRun(tenant string) error {
 	if tenant == "" || s.unfinished[tenant] < cmp.Or(s.cfg.MostUnfinished, usualUnfinished) {
 		return nil
 	}
 	return &disdel.Error{
-		Kind: disdel.OverLimit, Op: "submit job", Err: ErrTooManyJobs,
+		Kind: disdel.OverLimit, Code: disdel.CodeTooManyJobs, Op: "submit job",
 		Msg: fmt.Sprintf("%d jobs of %s have not ended, and %d are the most", s.unfinished[tenant], tenant,
 			cmp.Or(s.cfg.MostUnfinished, usualUnfinished)),
 		Hint: "wait until some have ended, or cancel some",

@@ -77,6 +77,9 @@ func (w Waiting) String() string {
 }
 
 func (t Throttled) String() string {
+	if t.Crowded {
+		return fmt.Sprintf("%d actions wait until one of the invocations in flight ends", len(t.Invocations))
+	}
 	return fmt.Sprintf("%d actions wait for the next minute's quota", len(t.Invocations))
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -192,6 +193,19 @@ func (s *Service) Undelivered(id disdel.JobID) (rec disdel.Record, ok bool) {
 	return rec, false
 }
 
+// UndeliveredEnds is the records of all jobs that have ended in this process, where the history did not take them yet.
+func (s *Service) UndeliveredEnds() (list []disdel.Record) {
+	s.mu.Lock()
+	jobs := slices.Collect(maps.Keys(s.undelivered.jobs))
+	s.mu.Unlock()
+	for _, id := range jobs {
+		if rec, ok := s.Undelivered(id); ok {
+			list = append(list, rec)
+		}
+	}
+	return list
+}
+
 func (s *core) unsavedFiles() []string {
 	files, _ := filepath.Glob(filepath.Join(s.unsavedFolder(), "*.json")) // the pattern is well-formed
 	return files
@@ -231,7 +245,10 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 			return err
 		}
 	}
-	return os.Remove(path)
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // another deliverer was faster
+		return err
+	}
+	return nil
 }
 
 var errNoRecord = errors.New("it names no job")
@@ -242,6 +259,9 @@ func (s *core) putAside(path string, why error) error {
 	if err := os.Rename(path, aside); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	maps.DeleteFunc(s.undelivered.jobs, func(id disdel.JobID, _ *Run) bool { return s.unsavedFile(id) == path })
+	s.mu.Unlock()
 	s.log.WithError(why).Warnf("%s is no record, and is not looked at again; the job's record in the history says what "+
 		"it came to", aside)
 	return nil

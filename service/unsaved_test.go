@@ -14,9 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
@@ -233,5 +235,46 @@ func TestAHistoryThatCannotBeOpenedLeavesNothingOpen(t *testing.T) {
 	free()
 	if _, err := s.History(t.Context()); err != nil {
 		t.Errorf("after room was made: %v", err)
+	}
+}
+
+// Several may deliver one end at once: none of them tells a failure.
+func TestSeveralMayDeliverOneEnd(t *testing.T) {
+	s, h := records(t, t.TempDir())
+	rec := disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}
+	for range 20 {
+		endsUndelivered(t, s, rec)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := s.deliverOne(t.Context(), h, s.unsavedFile(someJob)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// Of an end whose file is damaged nobody says that the history has it.
+func TestADamagedEndIsNotToldAsDelivered(t *testing.T) {
+	s, h := records(t, t.TempDir())
+	log, told := logtest.NewNullLogger()
+	s.log = log
+	endsUndelivered(t, s, disdel.Record{APIVersion: disdel.APIVersion, ID: someJob})
+	if err := os.WriteFile(s.unsavedFile(someJob), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.undelivered.jobs = map[disdel.JobID]*Run{someJob: nil}
+	if err := s.deliverOne(t.Context(), h, s.unsavedFile(someJob)); err != nil {
+		t.Fatal(err)
+	}
+	if !s.allDelivered() {
+		t.Error("somebody tries for ever")
+	}
+	for _, e := range told.AllEntries() {
+		if strings.Contains(e.Message, "the history has") && !strings.Contains(e.Message, "damaged") {
+			t.Errorf("told: %s", e.Message)
+		}
 	}
 }

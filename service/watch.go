@@ -153,9 +153,8 @@ func (w *watcher) tell(rec *disdel.Record) {
 	for ; w.adjusts < len(rec.Adjustments); w.adjusts++ {
 		j.add(Adjusted{rec.Adjustments[w.adjusts]})
 	}
-	fresh := min(len(rec.Activations), len(rec.Activations)+rec.Omitted-w.ended)
-	ended := rec.Activations[len(rec.Activations)-max(0, fresh):]
-	w.ended = len(rec.Activations) + rec.Omitted
+	ended := endedAfter(rec, w.ended)
+	w.ended = allEnded(rec)
 	for ; w.rounds < len(rec.Rounds); w.rounds++ {
 		for len(ended) > 0 && ended[0].Round <= rec.Rounds[w.rounds].Round {
 			j.add(Ended{ended[0]})
@@ -167,6 +166,15 @@ func (w *watcher) tell(rec *disdel.Record) {
 	for i := range ended {
 		j.add(Ended{ended[i]})
 	}
+}
+
+// allEnded is how many activations of a job have ended, those that its record has left out among them.
+func allEnded(rec *disdel.Record) int { return len(rec.Activations) + rec.Omitted }
+
+// endedAfter is the activations that ended after the first so many of a job, as far as its record has them.
+func endedAfter(rec *disdel.Record, first int) []disdel.Activation {
+	fresh := min(len(rec.Activations), max(0, allEnded(rec)-first))
+	return rec.Activations[len(rec.Activations)-fresh:]
 }
 
 // over ends the look at a job that nobody is to go on with.
@@ -204,6 +212,9 @@ func (s *Service) Ask(ctx context.Context, job string, to disdel.Status, cause s
 	if r, ok := s.Run(id); ok {
 		r.end(to, errors.New(cause))
 		return nil
+	}
+	if err := s.deliverOne(ctx, h, s.unsavedFile(id)); err != nil { // the job may have ended
+		return err
 	}
 	for range mostWrites {
 		if err = s.askOnce(ctx, h, id, history.Wish{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||

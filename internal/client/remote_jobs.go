@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -136,16 +137,15 @@ func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
+	limit := cmp.Or(q.Limit, history.UsualLimit)
 	for {
-		if q.Limit > 0 {
-			v.Set("limit", strconv.Itoa(q.Limit-len(list)))
-		}
+		v.Set("limit", strconv.Itoa(limit-len(list)))
 		var out wire.JobList
 		if err := r.ask(ctx, request{method: http.MethodGet, path: []string{"history"}, query: v}, &out); err != nil {
 			return nil, err
 		}
 		list = append(list, out.Jobs...)
-		if out.Next == "" || len(out.Jobs) == 0 || q.Limit > 0 && len(list) >= q.Limit {
+		if out.Next == "" || len(out.Jobs) == 0 || len(list) >= limit {
 			return list, nil
 		}
 		v.Set("before", string(out.Next))

@@ -81,7 +81,8 @@ func (f Facts) PoolFoundAt() time.Time {
 }
 
 // Renewed returns the facts after another look: the new ones, except perhaps the pool. A pool that was measured whole
-// and that no job has contradicted stays if the new look did not measure the pool, or ended at a quota below it.
+// and that no job has contradicted stays if the new look did not measure the pool, or only found that it has at least
+// less.
 func Renewed(old, found Facts) Facts {
 	whole := old.Trusted().Pool > 0 && !old.AtLeast
 	if found.Pool == 0 && !whole || found.Pool > 0 && (!found.AtLeast || !whole || found.Pool > old.Pool) {

@@ -19,8 +19,11 @@ var statuses = map[disdel.Kind]int{
 
 func fail(w http.ResponseWriter, err error) {
 	status, known := statuses[disdel.KindOf(err)]
-	if !known {
+	switch {
+	case !known:
 		status = http.StatusInternalServerError
+	case disdel.AsError(err).Code == disdel.CodeTooManyJobs:
+		status = http.StatusTooManyRequests
 	}
 	failAs(w, status, err)
 }

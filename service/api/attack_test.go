@@ -156,6 +156,16 @@ func TestAListHasAPageOfBoundedSize(t *testing.T) {
 			t.Errorf("the client lists %v of %d, %v", ids(list), limit, err)
 		}
 	}
+	for i := range 2 * history.UsualLimit {
+		small := rec
+		small.ID = disdel.JobID(fmt.Sprintf("job-01ky5b8c00000000000%03dyyyy", i))
+		if err := all.Save(t.Context(), &small); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := at.Records.List(t.Context(), history.Query{}); err != nil || len(list) != history.UsualLimit {
+		t.Errorf("without a limit the client lists %d jobs, %v", len(list), err)
+	}
 }
 
 // TestABodyWithoutATokenIsNotRead begins to send bodies without a valid token, or with one that may not upload. The

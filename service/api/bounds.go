@@ -53,14 +53,18 @@ func sizesOfOrigin(o *disdel.Origin) (sizes []sized) {
 		{"origin.sets", len(o.Sets), mostSets, "values"},
 		{"origin.options", len(o.Options), mostOptions, "options"},
 	}
-	for _, set := range o.Sets {
+	var parts []sized
+	for i, set := range o.Sets {
 		all += len(set)
+		parts = append(parts, sized{fmt.Sprintf("origin.sets[%d]", i), len(set), mostText, "bytes"})
 	}
 	for i, option := range o.Options {
 		all += len(option.Name) + len(option.Value)
-		sizes = append(sizes, sized{fmt.Sprintf("origin.options[%d].name", i), len(option.Name), mostName, "bytes"})
+		name := fmt.Sprintf("origin.options[%d]", i)
+		parts = append(parts, sized{name + ".name", len(option.Name), mostName, "bytes"},
+			sized{name + ".value", len(option.Value), mostText, "bytes"})
 	}
-	return append(sizes, sized{"origin", all, mostOrigin, "bytes"})
+	return append(append(sizes, sized{"origin", all, mostOrigin, "bytes"}), parts...)
 }
 
 // sized is how long a part of a request is, and how long it may be.

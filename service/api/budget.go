@@ -106,6 +106,9 @@ const retryAfter = waitsForRoom
 // there is no room in time.
 func (b *budget) take(ctx context.Context, who *service.Service, c cost, body int64) (free func(), err error) {
 	size := b.bytes(c, body)
+	if err := b.overShare(size, "send less at once"); err != nil {
+		return nil, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(who)
@@ -116,7 +119,7 @@ func (b *budget) take(ctx context.Context, who *service.Service, c cost, body in
 		if why == nil {
 			break
 		}
-		if h.waiting >= mostWaiting || c.lasting || size > b.share {
+		if h.waiting >= mostWaiting || c.lasting {
 			return nil, why
 		}
 		if timer == nil {
@@ -148,6 +151,19 @@ func (b *budget) take(ctx context.Context, who *service.Service, c cost, body in
 	return sync.OnceFunc(func() { b.give(who, h, c, size) }), nil
 }
 
+// overShare returns OverLimit for a request that needs more memory than a tenant's whole share, for which it is no use
+// to wait. The hint says what else the tenant can do.
+func (b *budget) overShare(bytes int64, hint string) error {
+	if bytes <= b.share {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "make room", Hint: hint,
+		Msg: fmt.Sprintf("the request needs %v of memory, and all requests of a tenant may have %v",
+			disdel.Bytes(bytes), disdel.Bytes(b.share)),
+	}
+}
+
 // lacks says why a request has no room, nil if it has; the caller holds the lock.
 func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) error {
 	refuse := func(status int, msg string) error {
@@ -157,13 +173,6 @@ func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) err
 		}, status}
 	}
 	switch {
-	case size > b.share:
-		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "make room",
-			Msg: fmt.Sprintf("the request needs %v of memory, and a request may have %v", disdel.Bytes(size),
-				disdel.Bytes(b.share)),
-			Hint: "send less at once",
-		}
 	case h.kinds[c.name] >= c.most:
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("you have %d %s at once, and %d are the most",
 			h.kinds[c.name], c.name, c.most))
@@ -189,7 +198,7 @@ func (b *budget) of(who *service.Service) *holding {
 
 // tidy forgets a tenant that holds nothing and waits for nothing; the caller holds the lock.
 func (b *budget) tidy(who *service.Service, h *holding) {
-	if h.bytes == 0 && h.waiting == 0 {
+	if h.bytes == 0 && h.waiting == 0 && b.tenants[who] == h {
 		delete(b.tenants, who)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -181,4 +182,45 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 			t.Error("tokens are looked up that nobody has open")
 		}
 	})
+}
+
+// What a tenant holds is not forgotten when a request that took nothing gives that back.
+func TestARequestThatTakesNothingGivesNothingElseBack(t *testing.T) {
+	b, who := newBudget(100, &service.Service{}), &service.Service{}
+	b.patience = 0
+	nothing, err := b.hold(t.Context(), who, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := b.hold(t.Context(), who, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing()
+	var none *full
+	if _, err := b.hold(t.Context(), who, 60); !errors.As(err, &none) {
+		t.Errorf("a tenant passes its share: %v", err)
+	}
+	free()
+	if len(b.tenants) != 0 {
+		t.Errorf("%d tenants hold something", len(b.tenants))
+	}
+}
+
+// A request that needs more than the whole share is refused with words that fit it.
+func TestARequestThatIsTooLargeIsToldWhatToDo(t *testing.T) {
+	h := newHouse(t, Config{})
+	rec := h.submitted()
+	if status, data := h.ask("ann read", "GET", "/api/v1/jobs/"+string(rec.ID)+"/wait?timeout=5m", nil); status != 200 {
+		t.Fatalf("%d %s", status, data)
+	}
+	s := newServer(t.Context(), Config{Service: h.s, Share: disdel.KB})
+	_, _, err := s.watch(t.Context(), h.s.Tenant("ann"), string(rec.ID))
+	if e := disdel.AsError(err); disdel.KindOf(err) != disdel.OverLimit || !strings.Contains(e.Hint, string(rec.ID)) {
+		t.Errorf("a look at a large record: %v", err)
+	}
+	c := &call{server: s, Service: h.s.Tenant("ann")}
+	if err := c.hold(2048); disdel.KindOf(err) != disdel.OverLimit || disdel.AsError(err).Hint != "send less at once" {
+		t.Errorf("a large upload: %v", err)
+	}
 }

@@ -134,18 +134,7 @@ func submitJob(c *call) (int, any, error) {
 
 // record answers with a job's record.
 func (c *call) record(status int, job string) (int, any, error) {
-	h, err := c.Service.History(c.Context())
-	if err != nil {
-		return 0, nil, err
-	}
-	id, err := h.Resolve(c.Context(), job)
-	if err != nil {
-		return 0, nil, err
-	}
-	if rec, ok := c.Service.Undelivered(id); ok {
-		return status, rec, nil
-	}
-	rec, err := h.Get(c.Context(), id)
+	rec, err := c.Service.Look(c.Context(), job)
 	return status, rec, err
 }
 

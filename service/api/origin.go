@@ -12,17 +12,14 @@ import (
 
 // sentOrigin checks how a client says that it submitted a job: disdel prints commands for other people from that. It
 // drops flags of a place, and the client's own program. Otherwise such a command could lead other people, with their
-// credentials, to a stranger's server, folder or program. It returns Invalid for unknown commands and flags, for text
-// that cannot be printed, and for too long text.
+// credentials, to a stranger's server, folder or program. It returns Invalid for unknown commands and flags, and for
+// text that cannot be printed. checkSubmission bounds the sizes.
 func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 	if o == nil {
 		return nil, nil
 	}
 	if o.Command != "" && !slices.Contains(report.Submitting, o.Command) && !slices.Contains(asking, o.Command) {
 		return nil, wrongOrigin("command %.40q is none that submits a job or asks about one", o.Command)
-	}
-	if len(o.Sets) > mostSets || len(o.Options) > len(report.OwnOptions)+mostPlaceFlags {
-		return nil, wrongOrigin("it has more than %d settings, or more flags than there are", mostSets)
 	}
 	out := &disdel.Origin{Command: o.Command, File: o.File, Sets: o.Sets}
 	for _, v := range o.Options {
@@ -31,7 +28,7 @@ func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 			return nil, wrongOrigin("there is no flag %.40q", v.Name)
 		}
 		if !printable(v.Value) {
-			return nil, wrongOrigin("the value of --%s is too long, or cannot be printed", v.Name)
+			return nil, wrongOrigin("the value of --%s cannot be printed", v.Name)
 		}
 		if own && v.Name != "action" {
 			out.Options = append(out.Options, v)
@@ -39,7 +36,7 @@ func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 	}
 	for _, s := range append([]string{o.File}, o.Sets...) {
 		if !printable(s) {
-			return nil, wrongOrigin("%.40q is too long, or cannot be printed", s)
+			return nil, wrongOrigin("%.40q cannot be printed", s)
 		}
 	}
 	return out, nil
@@ -48,12 +45,9 @@ func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 // asking are the commands that send a submission to ask about it.
 var asking = []string{"estimate", "validate"}
 
-// mostPlaceFlags bounds the flags of a place: each of them once.
-const mostPlaceFlags = 16
-
 // printable lets line breaks and tabs of YAML values pass.
 func printable(s string) bool {
-	return len(s) <= mostText && !strings.ContainsFunc(s, func(r rune) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r == unicode.ReplacementChar || !unicode.IsPrint(r) && r != '\n' && r != '\t'
 	})
 }

@@ -25,11 +25,9 @@ type call struct {
 	out      *http.ResponseController
 	server   *server
 	Service  *service.Service
-	tenant   string       // whose token it has; "": nobody's, or the operator's
-	role     service.Role // of the token
-	operator bool         // it comes from who runs the server
-	held     int64        // bytes of the tenant's budget
-	frees    []func()     // give back what the request holds, once it is answered
+	operator bool     // it comes from who runs the server
+	held     int64    // bytes of the tenant's budget
+	frees    []func() // give back what the request holds, once it is answered
 }
 
 var routes = []route{

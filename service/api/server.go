@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -170,8 +169,6 @@ func (s *server) serve(c *call, route route) {
 		failAs(w, http.StatusRequestEntityTooLarge, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "read request", Msg: "the body is longer than " + disdel.Bytes(long.Limit).String(),
 		})
-	case errors.Is(err, service.ErrTooManyJobs):
-		failAs(w, http.StatusTooManyRequests, err)
 	case err != nil:
 		refuse(w, err)
 	case status != 0:
@@ -240,13 +237,8 @@ var errRefused = errors.New("refused")
 
 // hold reserves so many more bytes of memory until the request is answered.
 func (c *call) hold(bytes int64) error {
-	share := c.server.budget.share
-	if c.held+bytes > share { // which no waiting changes
-		return &disdel.Error{
-			Kind: disdel.OverLimit, Op: "make room", Hint: "send less at once",
-			Msg: fmt.Sprintf("the request needs %v of memory, and all requests of a tenant may have %v",
-				disdel.Bytes(c.held+bytes), disdel.Bytes(share)),
-		}
+	if err := c.server.budget.overShare(c.held+bytes, "send less at once"); err != nil {
+		return err
 	}
 	free, err := c.server.budget.hold(c.Context(), c.Service, bytes)
 	if err == nil {
@@ -285,7 +277,6 @@ func (s *server) admit(c *call, asked service.Role) error {
 		fail(c.w, err)
 		return errRefused
 	}
-	c.tenant, c.role = tenant, role
 	switch {
 	case !role.Allows(asked):
 		failAs(c.w, http.StatusForbidden, &disdel.Error{
@@ -386,7 +377,12 @@ func (s *server) watch(ctx context.Context, own *service.Service, job string) (
 	if run, err = own.Watch(ctx, job); err != nil {
 		return nil, nil, err
 	}
-	free, err = s.budget.hold(ctx, own, heldOfRecord*int64(run.Stored()))
+	needs := heldOfRecord * int64(run.Stored())
+	hint := "read the record itself, which needs less: disdel history show " + string(run.ID())
+	if err := s.budget.overShare(needs, hint); err != nil {
+		return nil, nil, err
+	}
+	free, err = s.budget.hold(ctx, own, needs)
 	return run, free, err
 }
 

@@ -16,7 +16,6 @@ const lookAtTokens = time.Second
 // the token has.
 type tokens struct {
 	identify func(ctx context.Context, token string) (string, service.Role, error)
-	every    time.Duration
 
 	mu   sync.Mutex
 	open map[string]*opened // guarded by mu: by token
@@ -31,7 +30,7 @@ type opened struct {
 }
 
 func newTokens(identify func(context.Context, string) (string, service.Role, error)) *tokens {
-	return &tokens{identify: identify, every: lookAtTokens, open: map[string]*opened{}}
+	return &tokens{identify: identify, open: map[string]*opened{}}
 }
 
 // join registers end: it is called once the token was taken away, unless leave was called before. After the last leave
@@ -72,7 +71,7 @@ func (t *tokens) leave(token string, o *opened, n int) {
 
 // watch looks the token up until it was taken away, then ends its streams. A history that does not answer ends none.
 func (t *tokens) watch(ctx context.Context, token string, o *opened) {
-	tick := time.NewTicker(t.every)
+	tick := time.NewTicker(lookAtTokens)
 	defer tick.Stop()
 	for {
 		select {

@@ -100,11 +100,7 @@ func (b *board) look(ctx context.Context, s *service.Service, rows *history.Dige
 const mostWatched = 50
 
 func newest(ctx context.Context, s *service.Service, rows *history.Digest[row]) ([]seen, error) {
-	h, err := s.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list, err := rows.List(ctx, h, history.Query{Limit: mostWatched})
+	list, err := listRows(ctx, s, rows, history.Query{Limit: mostWatched})
 	out := make([]seen, len(list))
 	for i := range list {
 		out[i] = seen{list[i].ID, list[i].Status, list[i].Rounds, list[i].Model != ""}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/comparison"
+	"github.com/disdel/disdel/service"
 )
 
 // How many jobs a page lists.
@@ -95,13 +97,9 @@ func jobsPage(v *visit) error {
 		Query: q.Get("q"), Status: q.Get("status"), States: states, Limit: limitOf(q.Get("limit")), Sort: q.Get("sort"),
 		Down: q.Get("dir") != "up",
 	}
-	h, err := v.s.History(v.Context())
-	if err != nil {
-		return err
-	}
 	ask := history.Query{Limit: page.Limit}
 	ask.Status.UnmarshalText([]byte(page.Status)) //nolint:errcheck // of one that there is not, all are shown
-	list, err := v.site.rows.List(v.Context(), h, ask)
+	list, err := listRows(v.Context(), v.s, v.site.rows, ask)
 	if err != nil {
 		return err
 	}
@@ -124,6 +122,29 @@ func jobsPage(v *visit) error {
 	page.More = Root + "jobs?" + more.Encode()
 	v.write(http.StatusOK, "jobs", view{Title: "Jobs", Here: "Jobs", Live: Root + "live/jobs", Body: page})
 	return nil
+}
+
+// listRows lists jobs, the newest first. A job that has ended in this process is listed as ended, though the history
+// may not have its end yet.
+func listRows(ctx context.Context, s *service.Service, rows *history.Digest[row], ask history.Query) ([]row, error) {
+	h, err := s.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := rows.List(ctx, h, ask)
+	if err != nil {
+		return nil, err
+	}
+	ends := s.UndeliveredEnds()
+	for i := range ends {
+		r := &ends[i]
+		list = slices.DeleteFunc(list, func(old row) bool { return old.ID == r.ID })
+		if ask.Status == disdel.StatusUnknown || ask.Status == r.Status {
+			list = append(list, rowOf(r))
+		}
+	}
+	slices.SortFunc(list, func(a, b row) int { return cmp.Compare(b.ID, a.ID) })
+	return list[:min(len(list), ask.Limit)], nil
 }
 
 func limitOf(text string) int {
