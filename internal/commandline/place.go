@@ -15,9 +15,15 @@ import (
 )
 
 // PlaceOf is the flags that a printed command needs to work where this one does: those of its own command line. What
-// the environment or a context gives anyway is left out.
+// the environment or a context gives anyway is left out. It is never nil: a report takes nil for the job's own place.
 func PlaceOf(c *cli.Context) report.Place {
-	return slices.DeleteFunc(report.Place(given(c)), func(o disdel.Option) bool { return !report.LeadsAnywhere(o.Name) })
+	out := report.Place{}
+	for _, o := range given(c) {
+		if report.LeadsAnywhere(o.Name) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // PlaceOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to

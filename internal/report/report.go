@@ -71,8 +71,8 @@ type Compared struct {
 }
 
 // New makes the report of a record. now is the time that a job still running is seen at. The record is not changed, and
-// must not be changed while the report is used. at is the place that the report's commands need; none: the one where
-// the job ran.
+// must not be changed while the report is used. at is the place that the report's commands need, nil for the
+// one where the job ran; an empty one that is not nil has no flags.
 func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	if at == nil {
 		at = Recorded(r)
