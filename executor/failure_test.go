@@ -530,9 +530,12 @@ func TestTheQuotasOfRefusalsAreRemembered(t *testing.T) {
 		answerOf{429, `{"error":"Too many requests"}`},
 		answerOf{413, `{"error":"Request larger than allowed: 1048577 > 1048576 bytes."}`})
 	for i, want := range []Refusals{{60, 0}, {60, 30}, {10, 30}, {10, 30}, {10, 30}} {
-		if once(e) == nil || e.Refused() != want {
-			t.Errorf("after %d refusals: %+v, want %+v", i+1, e.Refused(), want)
+		if once(e) == nil || e.Refused(time.Time{}) != want {
+			t.Errorf("after %d refusals: %+v, want %+v", i+1, e.Refused(time.Time{}), want)
 		}
+	}
+	if got := e.Refused(time.Now()); got != (Refusals{}) {
+		t.Errorf("after the last refusal: %+v", got)
 	}
 }
 

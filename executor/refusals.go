@@ -3,7 +3,7 @@ package executor
 import (
 	"regexp"
 	"strconv"
-	"sync"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -14,19 +14,43 @@ type Refusals struct {
 	PerMinute, Concurrent int
 }
 
-// Refused tells the quotas that OpenWhisk named since the executor was made.
-func (e *Executor) Refused() Refusals { return e.heard.get() }
+// Refused tells the quotas that OpenWhisk has named since a moment. The zero time means since the executor was made.
+func (e *Executor) Refused(since time.Time) Refusals { return e.pace.namedSince(since) }
 
-// quotasHeard keeps Refusals.
-type quotasHeard struct {
-	mu   sync.Mutex
-	seen Refusals // guarded by mu
+// namedQuota is a quota that OpenWhisk named, and when it did so last.
+type namedQuota struct {
+	most int
+	at   time.Time
 }
 
-func (r *quotasHeard) get() Refusals {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen
+// since is the quota where it was named after a moment, else 0.
+func (q namedQuota) since(t time.Time) int {
+	if q.at.Before(t) {
+		return 0
+	}
+	return q.most
+}
+
+// name notes the quota that a refusal names, if it names one: a namespace may have quotas of its own.
+func (p *pace) name(now time.Time, code disdel.Code, text string) {
+	n := quotaIn(text)
+	if n == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch code {
+	case disdel.CodeQuotaMinute:
+		p.perMinute, p.namedPerMinute = n, namedQuota{n, now}
+	case disdel.CodeQuotaConcurrent:
+		p.concurrent, p.namedConcurrent = n, namedQuota{n, now}
+	}
+}
+
+func (p *pace) namedSince(t time.Time) Refusals {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Refusals{PerMinute: p.namedPerMinute.since(t), Concurrent: p.namedConcurrent.since(t)}
 }
 
 // allowed finds the quota in OpenWhisk's "Too many requests in the last minute (count: 12, allowed: 10)."
@@ -40,20 +64,4 @@ func quotaIn(text string) int {
 	}
 	n, _ := strconv.Atoi(m[1]) // digits; a number too large to hold is no quota
 	return n
-}
-
-// take keeps the quota that a refusal names.
-func (r *quotasHeard) take(code disdel.Code, text string) {
-	n := quotaIn(text)
-	if n == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch code {
-	case disdel.CodeQuotaMinute:
-		r.seen.PerMinute = n
-	case disdel.CodeQuotaConcurrent:
-		r.seen.Concurrent = n
-	}
 }

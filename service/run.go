@@ -164,7 +164,7 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 		}
 		r.rec, r.err = w.execute(ctx, p.controller(r, holds))
 		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
-		p.contradict(r.rec, p.parts.Executor.Refused())
+		p.contradict(r.rec, p.parts.Executor.Refused(time.Time{}))
 	}
 	p.end(ctx, r, err)
 }
