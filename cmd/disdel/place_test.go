@@ -73,12 +73,17 @@ func sayings(draw *rand.Rand) (out []said) {
 }
 
 // act runs a command line whose command does what is given in place of its own work.
-func act(t *testing.T, do func(c *cli.Context) error, args ...string) error {
+func act(t *testing.T, do func(c *cli.Context, u *ui) error, args ...string) error {
 	t.Helper()
-	app := newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard))
-	for _, c := range app.Commands {
-		if c.Name == args[1] {
-			c.Action = do
+	u := terminal.New(strings.NewReader(""), io.Discard, io.Discard)
+	app := newApp(u)
+	commands := app.Commands
+	for _, name := range args[1:] {
+		for _, c := range commands {
+			if c.Name == name {
+				c.Action, commands = func(c *cli.Context) error { return do(c, u) }, c.Subcommands
+				break
+			}
 		}
 	}
 	return app.RunContext(t.Context(), commandline.Normalize(app, args))
@@ -88,7 +93,7 @@ func act(t *testing.T, do func(c *cli.Context) error, args ...string) error {
 func resumeAt(t *testing.T, rec *disdel.Record, args []string) (map[string]string, error) {
 	t.Helper()
 	got := map[string]string{}
-	err := act(t, func(c *cli.Context) error {
+	err := act(t, func(c *cli.Context, _ *ui) error {
 		err := commandline.ReturnTo(c, rec, c.Bool("move"))
 		parts := []string{"image", "pool-memory", "action-memory", "redis-ca"}
 		for _, name := range slices.Concat(addresses.Places, parts) {
@@ -161,7 +166,7 @@ func printedWithoutFlags(t *testing.T, ran report.Place) {
 		Origin: &disdel.Origin{Command: "submit", File: "job.yaml"},
 	}
 	var out strings.Builder
-	err := act(t, func(c *cli.Context) error {
+	err := act(t, func(c *cli.Context, _ *ui) error {
 		return report.New(rec, time.Now(), commandline.PlaceOfJob(c, rec)...).Text(&out)
 	}, "disdel", "report", "job-x")
 	if err != nil || !strings.Contains(out.String(), "disdel submit") {
@@ -170,6 +175,36 @@ func printedWithoutFlags(t *testing.T, ran report.Place) {
 	for _, o := range ran {
 		if strings.Contains(out.String(), "--"+o.Name) {
 			t.Errorf("--%s in\n%s", o.Name, out.String())
+		}
+	}
+}
+
+// Commands in messages of the log have the flags of the place, as those of errors have.
+func TestCommandsInTheLogLeadToThePlace(t *testing.T) {
+	var said strings.Builder
+	err := act(t, func(c *cli.Context, u *ui) error {
+		u.Err = &said
+		newLog(c, u).Warn("look again: disdel doctor")
+		return nil
+	}, "disdel", "history", "--home", "/a-home")
+	if want := "look again: disdel --home /a-home doctor"; err != nil || !strings.Contains(said.String(), want) {
+		t.Errorf("%v: %q, want %q", err, said.String(), want)
+	}
+}
+
+// Scripts run as root only where --allow-root says so.
+func TestAllowRootReachesThePlatform(t *testing.T) {
+	for _, flags := range [][]string{nil, {"--allow-root"}} {
+		home := t.TempDir()
+		err := act(t, func(c *cli.Context, u *ui) error {
+			cfg, err := platformConfig(c, u, home)
+			if cfg.AllowRoot != (flags != nil) {
+				t.Errorf("%q: allowed %v", flags, cfg.AllowRoot)
+			}
+			return err
+		}, append([]string{"disdel", "platform", "up", "--home", home}, flags...)...)
+		if err != nil {
+			t.Errorf("%q: %v", flags, err)
 		}
 	}
 }
