@@ -155,3 +155,21 @@ func TestAForecastSaysHowBusyTheMachineIs(t *testing.T) {
 		}
 	}
 }
+
+// However slow earlier jobs say that a load made them, a forecast expects at most so many times what its plan says.
+func TestALoadIsExpectedToWorsenByALittle(t *testing.T) {
+	for _, slowdown := range []float64{1, 1.5, 3, 30, 1000} {
+		var past []disdel.Record
+		for i := range 2 * loadJobs {
+			r := lenetWork.run(i, steady)
+			for j := range r.Activations {
+				r.Activations[j].Slowdown = slowdown
+			}
+			past = append(past, r)
+		}
+		got := loadOf(lenetWork.input(past...))
+		if got.factor < 1 || got.factor > loadWorsen+1e-9 || slowdown > loadWorsen*loadWorsen && got.factor < loadWorsen-1e-9 {
+			t.Errorf("all measured %g times: %g times is likely", slowdown, got.factor)
+		}
+	}
+}

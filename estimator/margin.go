@@ -67,6 +67,13 @@ func (n need) scale(by, spread float64) need {
 	return n
 }
 
+// MemoryInterval returns the ends of the interval of a task's peak around the likely peak, in standard deviations of
+// the peak.
+func MemoryInterval(task disdel.Task) (low, high float64) {
+	q := calibrated.Residuals[task]
+	return q.low, q.high
+}
+
 // interval is the quantile that nine cases of ten are within.
 const interval = 0.95
 

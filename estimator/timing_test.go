@@ -464,3 +464,19 @@ func TestSmallShardsDoNotScale(t *testing.T) {
 		t.Errorf("a timeout of %v s", got)
 	}
 }
+
+// What OpenWhisk called a failure though its update was complete says nothing of times: the container did not answer.
+func TestRecoveredActivationsAreNoSamples(t *testing.T) {
+	in, r := lenetWork.input(), lenetWork.run(1, steady)
+	all, left := len(samplesOf(in, &r, disdel.TaskTrain)), 0
+	for i := range r.Activations {
+		if a := &r.Activations[i]; a.Task == disdel.TaskTrain && a.Round%2 == 0 {
+			a.Recovered, a.Duration = disdel.NoRecord, 100*a.Duration
+		} else if a.Task == disdel.TaskTrain {
+			left++
+		}
+	}
+	if got := len(samplesOf(in, &r, disdel.TaskTrain)); got != left || got == all {
+		t.Errorf("%d samples, %d of %d activations were answered", got, left, all)
+	}
+}

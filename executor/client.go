@@ -45,7 +45,6 @@ type Executor struct {
 	health    health
 	pace      pace
 	probes    probes
-	heard     quotasHeard
 	key       secret.Key // zero: nothing is sealed
 }
 
@@ -228,6 +227,6 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	default:
 		out.Kind = disdel.Invalid
 	}
-	e.heard.take(out.Code, text)
+	e.pace.name(time.Now(), out.Code, text)
 	return out
 }

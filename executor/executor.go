@@ -129,9 +129,7 @@ func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.Ac
 	}
 	defer e.pace.release(waiterOf(&inv))
 	id, err := withRetries(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
-		id, err := e.invoke(ctx, inv, params)
-		e.throttled(err, waiterOf(&inv))
-		return id, err
+		return e.invokePaced(ctx, inv, params)
 	})
 	if err != nil {
 		e.pace.leave()
@@ -171,18 +169,20 @@ func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any
 	return disdel.ActivationID(id), nil
 }
 
-// throttled notes that a quota refused an invocation, and the limit that OpenWhisk named: a namespace may have its own.
-func (e *Executor) throttled(err error, who waiter) {
+// invokePaced asks once, and notes a refusal. The minute's quota delays every later request until the minute ends; the
+// quota of concurrent actions delays this invocation until it is released.
+func (e *Executor) invokePaced(ctx context.Context, inv disdel.Invocation, params any) (disdel.ActivationID, error) {
+	id, err := e.invoke(ctx, inv, params)
 	if err == nil {
-		return
+		return id, nil
 	}
-	n := quotaIn(err.Error())
 	switch disdel.AsError(err).Code {
 	case disdel.CodeQuotaMinute:
-		e.pace.refused(time.Now(), n)
+		e.pace.refused(time.Now())
 	case disdel.CodeQuotaConcurrent:
-		e.pace.crowded(who, n)
+		e.pace.hold(waiterOf(&inv), quotaConcurrent)
 	}
+	return "", err
 }
 
 // look asks once for the record.

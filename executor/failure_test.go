@@ -612,3 +612,14 @@ func TestADevicesMemoryIsToldApart(t *testing.T) {
 		t.Errorf("%v of the device, %v of the host", a.DevicePeak, a.Peak)
 	}
 }
+
+// A hold by the job's budget says so: no timeout has passed.
+func TestAHoldByTheBudgetKeepsItsCode(t *testing.T) {
+	for _, code := range []disdel.Code{disdel.CodeOverBudget, ""} {
+		own, _ := json.Marshal(map[string]any{"error": &disdel.Error{Kind: disdel.Timeout, Code: code, Op: "train"}})
+		a := Classify(inv, Record{Status: statusApplication, Result: own}, nil)
+		if a.Outcome != disdel.OutcomeTimeout || a.FailureCode() != code {
+			t.Errorf("%v with code %q, want code %q", a.Outcome, a.FailureCode(), code)
+		}
+	}
+}

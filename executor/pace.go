@@ -30,13 +30,16 @@ type pace struct {
 	mu         sync.Mutex
 	perMinute  int // 0: unknown
 	concurrent int
-	minute     time.Time
-	count      int           // requests of this minute
-	shut       time.Time     // no request is sent before: OpenWhisk refused one, also where others use the quota, too
-	pause      time.Duration // the newest one after a refusal near the turn of this minute
-	flying     int
-	waiting    map[waiter]quotaName
-	change     chan struct{} // closed when a place may be free
+	// what OpenWhisk named in its newest refusals; the quotas above may come from elsewhere
+	namedPerMinute, namedConcurrent namedQuota
+
+	minute  time.Time
+	count   int           // requests of this minute
+	shut    time.Time     // no request is sent before: OpenWhisk refused one, also where others use the quota, too
+	pause   time.Duration // the newest one after a refusal near the turn of this minute
+	flying  int
+	waiting map[waiter]quotaName
+	change  chan struct{} // closed when a place may be free
 }
 
 // waiter is an invocation that a quota holds up.
@@ -158,15 +161,12 @@ func (p *pace) turn(now time.Time) {
 	}
 }
 
-// refused notes that OpenWhisk refused a request for the minute's quota, of allowed requests a minute (0: unknown).
+// refused notes that OpenWhisk refused a request for the minute's quota.
 // OpenWhisk counts by its own clock: soon after our minute has turned, its own may have yet to turn.
-func (p *pace) refused(now time.Time, allowed int) {
+func (p *pace) refused(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(now)
-	if allowed > 0 {
-		p.perMinute = allowed
-	}
 	switch {
 	case now.Before(p.shut): // several requests were on their way, and share one pause
 	case now.Sub(p.minute) > clocksDiffer:
@@ -175,17 +175,6 @@ func (p *pace) refused(now time.Time, allowed int) {
 		p.count = 0 // OpenWhisk counted them in its old minute
 		p.pause = max(againAfter, p.pause+againMore)
 		p.shut = now.Add(p.pause)
-	}
-}
-
-// crowded notes that OpenWhisk refused a request because too many invocations are in flight, of allowed ones (0:
-// unknown).
-func (p *pace) crowded(who waiter, allowed int) {
-	p.hold(who, quotaConcurrent)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if allowed > 0 {
-		p.concurrent = allowed
 	}
 }
 

@@ -41,7 +41,7 @@ func TestQuotaNamesWhoWaits(t *testing.T) {
 			t.Errorf("in the next minute: %+v", q)
 		}
 		time.Sleep(20 * time.Second)
-		p.refused(time.Now(), 0)
+		p.refused(time.Now())
 		if q := p.quota("job", time.Now()); q.Left != 0 || p.tryRequest(time.Now()) <= 0 {
 			t.Errorf("after a refusal: %+v", q)
 		}
@@ -102,6 +102,53 @@ func TestAMinutesQuotaIsUsedHoweverClocksDiffer(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A probe that the minute's quota refuses ends the minute for everybody, as any other refusal does.
+func TestAProbeThatIsRefusedEndsTheMinute(t *testing.T) {
+	onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {
+		var refused []time.Time
+		begun := time.Now()
+		c.serve = func(_ int, probe bool) bool { return probe }
+		c.refuse = func() (int, string) {
+			if len(c.accepted) == 0 || time.Since(begun) > 5*time.Minute {
+				return 0, ""
+			}
+			refused = append(refused, time.Now())
+			return 429, "Too many requests in the last minute (count: 61, allowed: 60)."
+		}
+		a, err := e.Wait(t.Context(), inv, invoked(t, e))
+		if err != nil || a.Outcome != disdel.OutcomeLost {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		minute := func(at time.Time) time.Time { return at.Truncate(time.Minute) }
+		for i := range len(refused) - 1 {
+			was := refused[i]
+			if minute(was).Equal(minute(refused[i+1])) && was.Sub(minute(was)) > clocksDiffer {
+				t.Errorf("refused at %v, and asked again at %v", was, refused[i+1])
+			}
+		}
+		if q := e.Quota(""); len(refused) < 2 || len(q.Waiting)+len(q.Crowded) > 0 {
+			t.Errorf("%d were refused, and %+v", len(refused), q)
+		}
+	})
+}
+
+// InvokeOnce delays nobody else, whatever the answer is. The quota that a refusal names is kept.
+func TestARefusalOfWhoAsksOnceShutsNobodyOut(t *testing.T) {
+	onCluster(t, Config{}, func(t *testing.T, e *Executor, c *cluster) {
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
+		c.refuse = func() (int, string) { return 429, "Too many requests in the last minute (count: 61, allowed: 60)." }
+		_, err := e.InvokeOnce(t.Context(), inv)
+		if disdel.AsError(err).Code != disdel.CodeQuotaMinute || e.Refused(time.Time{}) != (Refusals{PerMinute: 60}) {
+			t.Errorf("%v, heard %+v", err, e.Refused(time.Time{}))
+		}
+		begun := time.Now()
+		c.refuse = nil
+		if _, err := e.InvokeOnce(t.Context(), inv); err != nil || time.Since(begun) > 0 {
+			t.Errorf("the next one after %v: %v", time.Since(begun), err)
+		}
+	})
 }
 
 // Quota also names invocations that wait because too many are in flight, before anything is sent and after a refusal.

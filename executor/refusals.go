@@ -3,7 +3,6 @@ package executor
 import (
 	"regexp"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -16,32 +15,42 @@ type Refusals struct {
 }
 
 // Refused tells the quotas that OpenWhisk has named since a moment. The zero time means since the executor was made.
-func (e *Executor) Refused(since time.Time) Refusals { return e.heard.get(since) }
+func (e *Executor) Refused(since time.Time) Refusals { return e.pace.namedSince(since) }
 
-// quotasHeard keeps the quotas of Refusals.
-type quotasHeard struct {
-	mu                    sync.Mutex
-	perMinute, concurrent heardQuota // guarded by mu
-}
-
-// heardQuota is a quota that OpenWhisk named, and when it did so last.
-type heardQuota struct {
+// namedQuota is a quota that OpenWhisk named, and when it did so last.
+type namedQuota struct {
 	most int
 	at   time.Time
 }
 
 // since is the quota where it was named after a moment, else 0.
-func (q heardQuota) since(t time.Time) int {
+func (q namedQuota) since(t time.Time) int {
 	if q.at.Before(t) {
 		return 0
 	}
 	return q.most
 }
 
-func (r *quotasHeard) get(since time.Time) Refusals {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Refusals{PerMinute: r.perMinute.since(since), Concurrent: r.concurrent.since(since)}
+// name notes the quota that a refusal names, if it names one: a namespace may have quotas of its own.
+func (p *pace) name(now time.Time, code disdel.Code, text string) {
+	n := quotaIn(text)
+	if n == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch code {
+	case disdel.CodeQuotaMinute:
+		p.perMinute, p.namedPerMinute = n, namedQuota{n, now}
+	case disdel.CodeQuotaConcurrent:
+		p.concurrent, p.namedConcurrent = n, namedQuota{n, now}
+	}
+}
+
+func (p *pace) namedSince(t time.Time) Refusals {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Refusals{PerMinute: p.namedPerMinute.since(t), Concurrent: p.namedConcurrent.since(t)}
 }
 
 // allowed finds the quota in OpenWhisk's "Too many requests in the last minute (count: 12, allowed: 10)."
@@ -55,20 +64,4 @@ func quotaIn(text string) int {
 	}
 	n, _ := strconv.Atoi(m[1]) // digits; a number too large to hold is no quota
 	return n
-}
-
-// take keeps the quota that a refusal names.
-func (r *quotasHeard) take(code disdel.Code, text string) {
-	n := quotaIn(text)
-	if n == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch code {
-	case disdel.CodeQuotaMinute:
-		r.perMinute = heardQuota{n, time.Now()}
-	case disdel.CodeQuotaConcurrent:
-		r.concurrent = heardQuota{n, time.Now()}
-	}
 }

@@ -158,7 +158,8 @@ func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.
 		p = &probe{sent: now}
 		e.probes.byAction[inv.Action] = p
 		of := disdel.Invocation{Task: disdel.TaskProbe, Action: inv.Action}
-		id, err := e.invoke(ctx, of, map[string]any{"probe": true})
+		id, err := e.invokePaced(ctx, of, map[string]any{"probe": true})
+		e.pace.release(waiterOf(&of)) // nobody waits for a probe by name
 		p.id, p.gone = id, disdel.KindOf(err) == disdel.NotFound
 	}
 	if p.id != "" && p.served.IsZero() && now.Sub(p.looked) >= min(beatsEvery, e.cfg.PollEvery) {

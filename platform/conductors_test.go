@@ -151,3 +151,35 @@ func TestThePlatformEndsAmidAComposition(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Once a platform ends, sequences and compositions that are under way start nothing more.
+func TestNothingMoreStartsOnceThePlatformEnds(t *testing.T) {
+	p := start(t, func(*Config) {})
+	must(t, p, "PUT", "_/actions/told", code("told", ""))
+	must(t, p, "PUT", "_/actions/nested", code("nested", `"annotations":[{"key":"conductor","value":true}]`))
+	must(t, p, "PUT", "_/actions/sequence", `{"exec":{"kind":"sequence","components":["/_/told","/_/told"]}}`)
+	u, runs := p.userOf(p.AuthKey()), []*running{}
+	for _, name := range []string{"nested", "sequence"} {
+		err := p.store.view(func(t tx) error {
+			path, err := parsePath(qualified(name), u.Name)
+			if err != nil {
+				return err
+			}
+			found, err := p.resolve(t, u, path)
+			if err == nil {
+				runs = append(runs, p.newRun(u, found, json.RawMessage(`{}`), ""))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stop()
+	for _, run := range runs {
+		p.carryOut(run, 10)
+		if len(run.record.Logs) > 0 || run.record.Response.Success {
+			t.Errorf("%s: it ran %v, %+v", run.action.Name, run.record.Logs, run.record.Response)
+		}
+	}
+}

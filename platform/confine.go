@@ -110,15 +110,16 @@ func (c *Config) hiddenPaths() []string {
 	return out
 }
 
-// openToAll tells whether a program can be started by any user: it and every folder on its way.
-func openToAll(path string) bool {
+// openToAll tells whether every user can pass all folders on the way to a path, and has the permissions of need on its
+// last part.
+func openToAll(path string, need os.FileMode) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return false
 	}
-	for at := real; ; at = filepath.Dir(at) {
+	for at := real; ; at, need = filepath.Dir(at), 0o001 {
 		info, err := os.Stat(at)
-		if err != nil || info.Mode().Perm()&0o001 == 0 {
+		if err != nil || info.Mode().Perm()&need != need {
 			return false
 		}
 		if at == filepath.Dir(at) {

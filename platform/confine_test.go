@@ -84,7 +84,20 @@ func TestAMemoryLimitCannotBeLeft(t *testing.T) {
 // What is hidden is not seen, even when it was written anew after the platform's start, and is seen outside all the
 // time.
 func TestWhatIsHiddenIsNotSeen(t *testing.T) {
-	dir := t.TempDir()
+	for name, own := range map[string]bool{"by the platform's user": false, "by users of their own": true} {
+		t.Run(name, func(t *testing.T) { hiddenFrom(t, own) })
+	}
+}
+
+func hiddenFrom(t *testing.T, own bool) {
+	t.Helper()
+	if own && !canSwitch() {
+		t.Skip("this process cannot start others as other users")
+	}
+	dir := closedFolder(t)
+	if err := os.Chmod(dir, 0o755); err != nil { // every user may pass it, and sees what is not hidden
+		t.Fatal(err)
+	}
 	file, data := filepath.Join(dir, "key"), filepath.Join(dir, "data")
 	write := func(text string) {
 		if err := os.WriteFile(file+"-new", []byte(text), 0o644); err != nil {
@@ -99,13 +112,19 @@ func TestWhatIsHiddenIsNotSeen(t *testing.T) {
 	if err := os.WriteFile(open, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, func(c *Config) { c.Hidden, c.DataDir = []string{file, filepath.Join(dir, "absent")}, data })
+	p := start(t, func(c *Config) {
+		c.Hidden, c.DataDir = []string{file, filepath.Join(dir, "absent")}, data
+		if own {
+			program := programIn(t, closedFolder(t), 0o755)
+			c.Kinds = map[string]Kind{disdel.RuntimeKind: {Command: []string{program, "serve", "{listen}"}, OwnUser: true}}
+		}
+	})
 	needMounts(t, p)
 	newTestAction(t, p, "reach", 60000, 128)
 	for range 3 {
 		args, _ := json.Marshal(map[string]any{"files": []string{file, data, filepath.Join(data, "platform.db"), open}})
 		_, got := call(t, p, "POST", ns+"/actions/reach?blocking=true&result=true", string(args))
-		if fmt.Sprint(got["readable"]) != "["+open+"]" {
+		if uid, _ := got["uid"].(float64); fmt.Sprint(got["readable"]) != "["+open+"]" || (uid >= firstUser) != own {
 			t.Errorf("%v", got)
 		}
 		write("another secret")

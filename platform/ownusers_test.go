@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,32 +102,52 @@ func TestScriptsOfEveryKindHaveUsersOfTheirOwn(t *testing.T) {
 	if !canSwitch() {
 		t.Skip("this process cannot start others as other users")
 	}
-	kinds := DefaultKinds(os.Args[0])
-	p := start(t, func(c *Config) { c.TempDir, c.Kinds, c.Images = closedFolder(t), kinds, DefaultImages(kinds) })
-	args, _ := json.Marshal(secrets(t))
-	for name, code := range reachScripts {
-		t.Run(name, func(t *testing.T) {
-			exec := map[string]any{"kind": name + ":default", "code": code}
-			if name == "native" {
-				exec = map[string]any{"kind": "blackbox", "image": "openwhisk/dockerskeleton", "code": code}
-			}
-			body, _ := json.Marshal(map[string]any{"exec": exec})
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(kinds)), func(k string) bool { return family(k) == name }) {
-				t.Skip("this machine has no interpreter")
-			}
-			must(t, p, "PUT", "_/actions/"+name, string(body))
-			got := must(t, p, "POST", "_/actions/"+name+"?blocking=true&result=true", string(args))
-			uid, _ := got.at("uid").(float64)
-			gid, _ := got.at("gid").(float64)
-			if uid < firstUser || gid < firstUser || got.at("mine") != true {
-				t.Errorf("%s", got.body)
-			}
-			for _, able := range []string{"read", "wrote", "listed"} {
-				if list, ok := got.at(able).([]any); !ok || len(list) != 0 {
-					t.Errorf("%s: %s", able, got.body)
-				}
+	for name := range reachScripts {
+		t.Run(name, func(t *testing.T) { runsAsItsOwnUser(t, name) })
+	}
+	for place, dir := range map[string]string{"open": t.TempDir(), "closed": closedFolder(t)} {
+		t.Run("environment in a folder that is "+place, func(t *testing.T) {
+			enterEnvironment(t, dir)
+			for _, name := range []string{"python", "native"} {
+				t.Run(name, func(t *testing.T) { runsAsItsOwnUser(t, name) })
 			}
 		})
+	}
+}
+
+// enterEnvironment makes a virtual environment of Python in a folder, and has it be the first on PATH.
+func enterEnvironment(t *testing.T, dir string) {
+	t.Helper()
+	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", dir).CombinedOutput(); err != nil {
+		t.Skipf("this machine makes no virtual environment: %v: %s", err, out)
+	}
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+}
+
+func runsAsItsOwnUser(t *testing.T, name string) {
+	t.Helper()
+	kinds := DefaultKinds(os.Args[0])
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(kinds)), func(k string) bool { return family(k) == name }) {
+		t.Skip("this machine has no interpreter")
+	}
+	p := start(t, func(c *Config) { c.TempDir, c.Kinds, c.Images = closedFolder(t), kinds, DefaultImages(kinds) })
+	args, _ := json.Marshal(secrets(t))
+	run := map[string]any{"kind": name + ":default", "code": reachScripts[name]}
+	if name == "native" {
+		run["kind"], run["image"] = "blackbox", "openwhisk/dockerskeleton"
+	}
+	body, _ := json.Marshal(map[string]any{"exec": run})
+	must(t, p, "PUT", "_/actions/"+name, string(body))
+	got := must(t, p, "POST", "_/actions/"+name+"?blocking=true&result=true", string(args))
+	uid, _ := got.at("uid").(float64)
+	gid, _ := got.at("gid").(float64)
+	if uid < firstUser || gid < firstUser || got.at("mine") != true {
+		t.Errorf("%s", got.body)
+	}
+	for _, able := range []string{"read", "wrote", "listed"} {
+		if list, ok := got.at(able).([]any); !ok || len(list) != 0 {
+			t.Errorf("%s: %s", able, got.body)
+		}
 	}
 }
 
@@ -210,7 +231,8 @@ func TestAKindThatCouldOnlyRunAsRootIsRefused(t *testing.T) {
 			t.Errorf("it says: %s", p.Confinement())
 		}
 		if !allow {
-			if made.status != 400 || !strings.Contains(made.text(), "root") {
+			if made.status != 400 || !strings.Contains(made.text(), "root") ||
+				!strings.Contains(made.text(), "--allow-root") {
 				t.Errorf("refused: %d %s", made.status, made.body)
 			}
 			if _, err := p.startContainer(size{disdel.RuntimeKind, 128 * disdel.MB}); err == nil {

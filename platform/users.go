@@ -26,7 +26,7 @@ type KindUser struct {
 	Kind    string
 	Own     bool   // each container has a user of its own, who owns nothing
 	User    int    // the id of the user, the platform's, where Own is false
-	Refused string // why no container of the kind is started; empty: they are
+	Refused string // why no container of the kind is started, and what to do; empty: they are
 }
 
 // Users tells for each kind, in the order of their names, which user its containers run as.
@@ -46,7 +46,8 @@ func (p *Platform) userOfKind(name string) KindUser {
 		return out
 	}
 	if kind.OwnUser && realRoot() && !p.cfg.AllowRoot {
-		out.Refused = fmt.Sprintf("its actions would run as root: %s", p.whyNotOwn(kind))
+		out.Refused = fmt.Sprintf("its actions would run as root: %s. Install it where every user may read and start it, "+
+			"or start the platform with --allow-root", p.whyNotOwn(kind))
 	}
 	return out
 }
@@ -90,7 +91,6 @@ func (p *Platform) refusal(name string) error {
 	}
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "start container", Msg: "the kind " + name + " is refused: " + why,
-		Hint: "install the program where every user may start it, or start the platform with --allow-root",
 	}
 }
 

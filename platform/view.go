@@ -24,8 +24,24 @@ type view struct {
 // needs are the paths that containers with users of their own must reach.
 type needs struct {
 	programs []string
-	folders  []string // read with all that is in them
+	folders  []string // read with all that is in them; files too
 	work     string   // holds the working folders, and is written below
+}
+
+// each calls f for every path with the permissions that every user must have on the last part of the path.
+func (n needs) each(f func(path string, need os.FileMode)) {
+	for _, path := range n.programs {
+		f(path, 0o001)
+	}
+	for _, path := range n.folders {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			f(path, 0o004)
+			continue
+		}
+		f(path, 0o005)
+	}
+	f(n.work, 0o001)
 }
 
 // openView makes the view, on the spawner's thread, and finds out what every user can reach in it.
@@ -36,9 +52,7 @@ func (c *confinement) openView() {
 	if c.mounts && len(plan.covers) > 0 && c.own.build(plan) == nil { // without it, less is open
 		defer c.own.leave()
 	}
-	for _, path := range slices.Concat(n.programs, n.folders, []string{n.work}) {
-		c.own.open[path] = openToAll(path)
-	}
+	n.each(func(path string, need os.FileMode) { c.own.open[path] = openToAll(path, need) })
 }
 
 // build makes a second namespace and covers the closed folders in it. On success the thread is in it.
@@ -102,13 +116,9 @@ type covering struct {
 // newCovering plans what is needed. A path that cannot be followed is left out: it stays closed.
 func newCovering(n needs) *covering {
 	p := &covering{folders: map[string]bool{}, links: map[string]string{}, shown: map[string]bool{}}
-	for _, path := range n.programs {
-		p.add(path, 0o001, false) //nolint:errcheck // see above
-	}
-	for _, path := range n.folders {
-		p.add(path, 0o005, false) //nolint:errcheck // see above
-	}
-	p.add(n.work, 0o001, true) //nolint:errcheck // see above
+	n.each(func(path string, need os.FileMode) {
+		p.add(path, need, path == n.work) //nolint:errcheck // see above
+	})
 	return p
 }
 

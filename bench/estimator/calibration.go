@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
 )
 
 // keep adds a record to a file, in a line of JSON; to "": nothing.
@@ -47,46 +49,59 @@ func sizes() []disdel.Bytes {
 	return []disdel.Bytes{0, 8 * disdel.MB, 12 * disdel.MB, 24 * disdel.MB, 64 * disdel.MB, 1 << 62}
 }
 
-// calibrationPart prints by task and size how far the peaks of kept records were from the likely ones. The deviations
-// of estimator.calibrated are chosen by this table.
+// calibrationPart prints by task and size how far the peaks of kept records were from the likely ones, in KB and in the
+// standard deviations that residuals of package estimator are in: a task's line of all sizes has its two quantiles.
+// The records have to be of this version of disdel.
 func calibrationPart(file string, w io.Writer) error {
 	records, err := kept(file)
 	if err != nil {
 		return err
 	}
+	records = slices.DeleteFunc(records, func(r disdel.Record) bool { // its intervals are not by residuals
+		return r.Job.Training.Backend == disdel.BackendGorgonia
+	})
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "task\tabove MB\tpeaks\tinside\tp5 KB\tp25 KB\tp50 KB\tp75 KB\tp95 KB\t"+
-		"of half the interval: p5\tp95\t")
+		"deviations: p5\tp95\t")
 	bounds, all := sizes(), actionsOf(records)
 	for _, task := range tasks {
+		ofTask := of(all, task)
+		printResiduals(out, task, "all", ofTask)
 		for i, from := range bounds[:len(bounds)-1] {
 			var some []action
-			for _, a := range of(all, task) {
+			for _, a := range ofTask {
 				if a.estimate.Likely >= from && a.estimate.Likely < bounds[i+1] {
 					some = append(some, a)
 				}
 			}
-			printResiduals(out, task, from, some)
+			printResiduals(out, task, fmt.Sprint(from.MB()), some)
 		}
 	}
 	return out.Flush()
 }
 
-func printResiduals(w io.Writer, task disdel.Task, from disdel.Bytes, some []action) {
-	var off, scaled []float64
-	for _, a := range some {
-		for _, peak := range a.peaks {
-			d := float64(peak - a.estimate.Likely)
+func printResiduals(w io.Writer, task disdel.Task, size string, some []action) {
+	var off, deviations []float64
+	for i := range some {
+		one := some[i].deviation()
+		for _, peak := range some[i].peaks {
+			d := float64(peak - some[i].estimate.Likely)
 			off = append(off, d/float64(disdel.KB))
-			scaled = append(scaled, 2*d/float64(max(1, a.estimate.High-a.estimate.Low)))
+			deviations = append(deviations, d/one)
 		}
 	}
 	if len(off) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t", task, from.MB(), len(off), insideInterval(some))
+	fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t", task, size, len(off), insideInterval(some))
 	for _, q := range []float64{0.05, 0.25, 0.5, 0.75, 0.95} {
 		fmt.Fprintf(w, "%.0f\t", quantile(off, q))
 	}
-	fmt.Fprintf(w, "%.2f\t%.2f\t\n", quantile(scaled, 0.05), quantile(scaled, 0.95))
+	fmt.Fprintf(w, "%.2f\t%.2f\t\n", quantile(deviations, 0.05), quantile(deviations, 0.95))
+}
+
+// deviation is the standard deviation, in bytes, that an action's interval was made with.
+func (a *action) deviation() float64 {
+	low, high := estimator.MemoryInterval(a.task)
+	return float64(max(1, a.estimate.High-a.estimate.Low)) / (high - low)
 }

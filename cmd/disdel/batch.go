@@ -63,7 +63,7 @@ func batchCommand(u *ui) *cli.Command {
 						err = cmp.Or(err, bad)
 					}
 				}
-				return cmp.Or(u.Show(sum, func(w io.Writer) { jobtext.PrintBatch(w, sum, u.Place) }), err, sum.Err())
+				return cmp.Or(u.Show(sum, func(w io.Writer) { jobtext.PrintBatch(w, sum) }), err, sum.Err())
 			})
 		},
 	}

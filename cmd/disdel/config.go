@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
@@ -108,7 +107,7 @@ func readEmbedded(c *cli.Context, cfg *service.Config) (err error) {
 
 // withClient runs f with what the command line says that commands are carried out by.
 func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, at client.Client) error) error {
-	at, err := server(c)
+	at, err := commandline.Server(c)
 	if err != nil {
 		return err
 	}
@@ -149,14 +148,3 @@ func (h completing) Fire(e *logrus.Entry) error {
 
 // home is the folder that everything of this user lives in.
 func home(c *cli.Context) (string, error) { return commandline.Home(c) }
-
-// server is the server that the command line and the home's contexts mean, nil for none.
-func server(c *cli.Context) (*client.Server, error) {
-	dir, err := home(c)
-	if err != nil {
-		return nil, err
-	}
-	return client.Choose(client.Chosen{
-		Home: dir, Server: c.String("server"), Context: c.String("context"), Token: os.Getenv(commandline.TokenVariable),
-	})
-}

@@ -41,7 +41,7 @@ func historyCommand(u *ui) *cli.Command {
 					return err
 				}
 				return u.Show(list, func(w io.Writer) {
-					jobtext.PrintHistory(w, list, u.Place, commandline.Standing(ctx, c, at.Records))
+					jobtext.PrintHistory(w, list, commandline.Standing(ctx, c, at.Records))
 				})
 			})
 		},

@@ -15,7 +15,7 @@ import (
 // What nobody measured is not listed as if it had been.
 func TestTheListSaysWhatNobodyMeasured(t *testing.T) {
 	var out bytes.Buffer
-	jobtext.PrintHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}}, nil,
+	jobtext.PrintHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}},
 		func(r *disdel.Record) string { return r.Status.String() })
 	if text := out.String(); !strings.Contains(text, "succeeded, did not learn") || strings.Contains(text, "0.0000") {
 		t.Errorf("%s", text)
@@ -39,7 +39,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 	for _, columns := range []int{40, 60, 80, 200, 0} {
 		p := &terminal.Page{Buffer: &bytes.Buffer{}, Columns: columns}
-		jobtext.PrintHistory(p, []disdel.Record{r, other}, nil, func(r *disdel.Record) string { return r.Status.String() })
+		jobtext.PrintHistory(p, []disdel.Record{r, other}, func(r *disdel.Record) string { return r.Status.String() })
 		jobtext.PrintRecord(p, &r)
 		text := p.String()
 		for line := range strings.Lines(text[:strings.Index(text, "\njob ")]) {

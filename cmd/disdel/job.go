@@ -297,7 +297,7 @@ func resumeCommand(u *ui) *cli.Command {
 
 // whereItRan has the command work at the place where its job ran. A server is at its own place.
 func whereItRan(c *cli.Context, u *ui) error {
-	at, err := server(c)
+	at, err := commandline.Server(c)
 	if err != nil || at != nil {
 		return err
 	}

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
@@ -68,24 +72,141 @@ func sayings(draw *rand.Rand) (out []said) {
 	return out
 }
 
-// resumeAt runs resume as far as the choice of the place, and returns the value of every flag of a place.
-func resumeAt(t *testing.T, rec *disdel.Record, args []string) (map[string]string, error) {
+// act runs a command line whose command does what is given in place of its own work.
+func act(t *testing.T, do func(c *cli.Context, u *ui) error, args ...string) error {
 	t.Helper()
-	app := newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard))
-	got := map[string]string{}
-	for _, c := range app.Commands {
-		if c.Name == "resume" {
-			c.Action = func(c *cli.Context) error {
-				err := commandline.ReturnTo(c, rec, c.Bool("move"))
-				parts := []string{"image", "pool-memory", "action-memory", "redis-ca"}
-				for _, name := range slices.Concat(addresses.Places, parts) {
-					got[name] = c.String(name)
-				}
-				return err
+	u := terminal.New(strings.NewReader(""), io.Discard, io.Discard)
+	app := newApp(u)
+	commands := app.Commands
+	for _, name := range args[1:] {
+		for _, c := range commands {
+			if c.Name == name {
+				c.Action, commands = func(c *cli.Context) error { return do(c, u) }, c.Subcommands
+				break
 			}
 		}
 	}
-	return got, app.RunContext(t.Context(), commandline.Normalize(app, args))
+	return app.RunContext(t.Context(), commandline.Normalize(app, args))
+}
+
+// resumeAt runs resume as far as the choice of the place, and returns the value of every flag of a place.
+func resumeAt(t *testing.T, rec *disdel.Record, args []string) (map[string]string, error) {
+	t.Helper()
+	got := map[string]string{}
+	err := act(t, func(c *cli.Context, _ *ui) error {
+		err := commandline.ReturnTo(c, rec, c.Bool("move"))
+		parts := []string{"image", "pool-memory", "action-memory", "redis-ca"}
+		for _, name := range slices.Concat(addresses.Places, parts) {
+			got[name] = c.String(name)
+		}
+		return err
+	}, args...)
+	return got, err
+}
+
+// A report's commands have no flag for what the environment or a context says: neither an address of the server's own,
+// nor one without its password.
+func TestReportsLeaveOutWhatTheEnvironmentOrAContextSays(t *testing.T) {
+	const withPassword, without = "redis://:pw@h:6379/0", "redis://h:6379/0"
+	cluster := &client.Cluster{
+		APIHost: "http://127.0.0.1:3233", Key: "user:key", Redis: without, RedisPassword: "pw",
+		Storage: "redis://h:6379/1",
+	}
+	for name, c := range map[string]struct {
+		variable, value string
+		context         client.Context
+		ran             report.Place
+	}{
+		"a server of the environment": {
+			variable: "DISDEL_SERVER", value: "http://127.0.0.1:9",
+			ran: report.Place{{Name: "redis", Value: "redis://servers.own:6379/0"}},
+		},
+		"a server of a context": {
+			context: client.Context{Server: "http://127.0.0.1:9", Token: "t"},
+			ran:     report.Place{{Name: "redis", Value: "redis://servers.own:6379/0"}},
+		},
+		"Redis of the environment": {
+			variable: "DISDEL_REDIS", value: withPassword, ran: report.Place{{Name: "redis", Value: without}},
+		},
+		"Redis of a context": {
+			context: client.Context{Cluster: cluster},
+			ran: report.Place{
+				{Name: "apihost", Value: cluster.APIHost},
+				{Name: "redis", Value: without},
+				{Name: "storage", Value: cluster.Storage},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, v := range []string{"SERVER", "REDIS", "REDIS_PASSWORD", "STORAGE", "APIHOST", "AUTH", "CONTEXT"} {
+				t.Setenv("DISDEL_"+v, "") // what a context says goes into the environment, and has to leave it again
+				os.Unsetenv("DISDEL_" + v)
+			}
+			home := t.TempDir()
+			t.Setenv("DISDEL_HOME", home)
+			if c.variable != "" {
+				t.Setenv(c.variable, c.value)
+			} else {
+				c.context.Name = "mine"
+				known := client.Contexts{Current: "mine"}
+				if err := errors.Join(known.Add(c.context), known.Write(home)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			printedWithoutFlags(t, c.ran)
+		})
+	}
+}
+
+// printedWithoutFlags wants no flag of a place in the commands of a report on a job that ran at a place.
+func printedWithoutFlags(t *testing.T, ran report.Place) {
+	t.Helper()
+	rec := &disdel.Record{
+		ID: "job-x", Status: disdel.StatusCanceled, Place: ran, Failure: &disdel.Error{Kind: disdel.Canceled},
+		Origin: &disdel.Origin{Command: "submit", File: "job.yaml"},
+	}
+	var out strings.Builder
+	err := act(t, func(c *cli.Context, _ *ui) error {
+		return report.New(rec, time.Now(), commandline.PlaceOfJob(c, rec)...).Text(&out)
+	}, "disdel", "report", "job-x")
+	if err != nil || !strings.Contains(out.String(), "disdel submit") {
+		t.Fatalf("%v, no command in\n%s", err, out.String())
+	}
+	for _, o := range ran {
+		if strings.Contains(out.String(), "--"+o.Name) {
+			t.Errorf("--%s in\n%s", o.Name, out.String())
+		}
+	}
+}
+
+// Commands in messages of the log have the flags of the place, as those of errors have.
+func TestCommandsInTheLogLeadToThePlace(t *testing.T) {
+	var said strings.Builder
+	err := act(t, func(c *cli.Context, u *ui) error {
+		u.Err = &said
+		newLog(c, u).Warn("look again: disdel doctor")
+		return nil
+	}, "disdel", "history", "--home", "/a-home")
+	if want := "look again: disdel --home /a-home doctor"; err != nil || !strings.Contains(said.String(), want) {
+		t.Errorf("%v: %q, want %q", err, said.String(), want)
+	}
+}
+
+// Scripts run as root only where --allow-root says so.
+func TestAllowRootReachesThePlatform(t *testing.T) {
+	for _, flags := range [][]string{nil, {"--allow-root"}} {
+		home := t.TempDir()
+		err := act(t, func(c *cli.Context, u *ui) error {
+			cfg, err := platformConfig(c, u, home)
+			if cfg.AllowRoot != (flags != nil) {
+				t.Errorf("%q: allowed %v", flags, cfg.AllowRoot)
+			}
+			return err
+		}, append([]string{"disdel", "platform", "up", "--home", home}, flags...)...)
+		if err != nil {
+			t.Errorf("%q: %v", flags, err)
+		}
+	}
 }
 
 // With --move a job goes on at the addresses that are given, and at its own ones where none is; what describes the part

@@ -16,15 +16,22 @@ import (
 
 // PlaceOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
 // It leaves out values that the environment or a context gives anyway.
+// It is never nil: a report takes nil for the job's own place.
 func PlaceOf(c *cli.Context) report.Place {
-	return slices.DeleteFunc(report.Place(given(c)), func(o disdel.Option) bool { return !report.LeadsAnywhere(o.Name) })
+	out := report.Place{}
+	for _, o := range given(c) {
+		if report.LeadsAnywhere(o.Name) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // PlaceOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
 // where the job ran. A server knows that itself.
 func PlaceOfJob(c *cli.Context, r *disdel.Record) report.Place {
 	here := PlaceOf(c)
-	if atServer(c) {
+	if at, err := Server(c); err == nil && at != nil {
 		return here
 	}
 	for _, o := range report.Recorded(r) {
@@ -52,16 +59,15 @@ func repeatedFlagOf(name string) (repeatedFlag, bool) {
 	return repeated[i], true
 }
 
-// atServer says whether a server carries the command out.
-func atServer(c *cli.Context) bool {
+// Server is the server that the command line and the home's contexts mean, nil for none.
+func Server(c *cli.Context) (*client.Server, error) {
 	folder, err := HomeFolder(c)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	at, err := client.Choose(client.Chosen{
+	return client.Choose(client.Chosen{
 		Home: folder, Server: c.String("server"), Context: c.String("context"), Token: os.Getenv(TokenVariable),
 	})
-	return err == nil && at != nil
 }
 
 // RunsAt is where the jobs of this command run, whether flags, the environment or a context say it. It is for records,

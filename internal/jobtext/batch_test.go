@@ -124,7 +124,7 @@ func batchSummary() *batch.Summary {
 
 func TestABatchIsPrinted(t *testing.T) {
 	var out bytes.Buffer
-	PrintBatch(&out, batchSummary(), nil)
+	PrintBatch(&out, batchSummary())
 	got := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"JOB batchSize STATUS ACCURACY LOSS EPOCHS WAITED TIME PEAK COLD GB-S MODEL ID",

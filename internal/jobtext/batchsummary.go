@@ -8,14 +8,12 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service/batch"
 )
 
-// PrintBatch prints the result of a batch: each job, the best first, then the totals. at is the place that commands in
-// hints need.
-func PrintBatch(w io.Writer, s *batch.Summary, at report.Place) {
+// PrintBatch prints the result of a batch: each job, the best first, then the totals.
+func PrintBatch(w io.Writer, s *batch.Summary) {
 	terminal.Table(w, terminal.Fitted(w, batchRows(s), "COLD", "MODEL", "PEAK", "WAITED", "LOSS", "GB-S", "EPOCHS")...)
 	fmt.Fprintln(w)
 	for i := range s.Jobs {
@@ -23,7 +21,7 @@ func PrintBatch(w io.Writer, s *batch.Summary, at report.Place) {
 		if why := whyText(r); why != "" {
 			fmt.Fprintf(w, "%s: %s\n", r.Name, terminal.OneLine(why))
 			if r.Failure != nil && r.Failure.Hint != "" && r.Behind == "" {
-				fmt.Fprintf(w, "  %s\n", terminal.OneLine(at.Complete(r.Failure.Hint)))
+				fmt.Fprintf(w, "  %s\n", terminal.OneLine(r.Failure.Hint))
 			}
 		}
 	}

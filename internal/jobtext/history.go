@@ -10,11 +10,10 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// PrintHistory is a table of jobs, newest first; standing says where each stands, and at is the place that
-// commands need.
-func PrintHistory(w io.Writer, list []disdel.Record, at report.Place, standing func(*disdel.Record) string) {
+// PrintHistory is a table of jobs, newest first; standing says where each stands.
+func PrintHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Record) string) {
 	if len(list) == 0 {
-		fmt.Fprintln(w, "no jobs yet: "+at.Command("disdel", "quickstart"))
+		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
 		return
 	}
 	rows := [][]string{{"JOB", "NAME", "STATUS", "CREATED", "TIME", "ROUNDS", "ACCURACY", "LOSS", "PEAK/LIMIT", "GB-S"}}

@@ -94,3 +94,34 @@ func readBy(t *testing.T, sh, line string) []string {
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
+
+// A file whose name a command would take for a flag is not submitted again, and the program of another tenant's action
+// is not run: a file and a program are named by who runs the command.
+func TestCommandsNameNeitherFlagsAsFilesNorStrangersPrograms(t *testing.T) {
+	for _, c := range []struct {
+		file, tenant   string
+		submits, names bool
+	}{
+		{"job.yaml", "", true, true},
+		{"-job.yaml", "", false, true},
+		{"job.yaml", "carol", true, false},
+		{"--home=/x", "carol", false, false},
+	} {
+		r := &disdel.Record{
+			ID: "job-x", Status: disdel.StatusCanceled, Tenant: c.tenant, Failure: &disdel.Error{Kind: disdel.Canceled},
+			Origin: &disdel.Origin{
+				Command: "submit", File: c.file, Options: []disdel.Option{{Name: "action", Value: "/their/program"}},
+			},
+		}
+		r.Job.Model.Custom = "mine"
+		var all []string
+		for _, way := range report.New(r, time.Now()).Advice.Commands {
+			all = append(all, way.Lines...)
+		}
+		text := strings.Join(all, "\n")
+		if strings.Contains(text, "submit "+c.file) != c.submits || strings.Contains(text, "/their/program") != c.names ||
+			strings.Contains(text, "--action ACTION") == c.names {
+			t.Errorf("%+v:\n%s", c, text)
+		}
+	}
+}

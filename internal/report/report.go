@@ -71,8 +71,8 @@ type Compared struct {
 }
 
 // New makes the report of a record. now is the time of the report, for a job that still runs. New does not change the
-// record; the caller must not change it while the report is in use. at is the place that the report's commands need;
-// without it, they need the one where the job ran.
+// record; the caller must not change it while the report is in use. at is the place that the report's commands need:
+// nil means the one where the job ran, and an empty one that is not nil has no flags.
 func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	if at == nil {
 		at = Recorded(r)

@@ -159,6 +159,9 @@ func floods(c *trial) {
 	if found["attack_requests"] == 0 || found["other_tenant_requests"] == 0 || found["one_tenant_rss_mb"] > 512 {
 		c.t.Errorf("one tenant took the server, or nothing attacked it: %v", found)
 	}
+	if found["other_tenant_failed"] != 0 || found["other_tenant_p99_ms"] > 1000 {
+		c.t.Errorf("another tenant waited, or got no answer: %v", found)
+	}
 }
 
 var figureLine = regexp.MustCompile(`(?m)^figure (\S+) (\S+) `)
