@@ -15,6 +15,7 @@ const (
 	enoughJobs    = 20
 	enoughSimilar = 1 << 17
 	enoughRecent  = 1 << 19
+	mostBytes     = 1 << 21 // of large records fewer jobs have to do
 )
 
 // lesson gathers records until there are enough of them.
@@ -27,15 +28,40 @@ type lesson struct {
 
 // add takes a record, and tells how many more are likely to be enough.
 func (l *lesson) add(r disdel.Record, size int) (more int) {
+	l.compact(&r)
 	l.records, l.size = append(l.records, r), l.size+size
 	n := len(l.records)
 	each := max(1, l.size/n)
+	if l.size+each > mostBytes {
+		return 0
+	}
 	return max(0, min(l.limit-n, max(enoughJobs-n, (l.enough-l.size+each-1)/each)))
+}
+
+// compact makes a record of a deep network small: it shares the layers with the record before, if they are equal, and
+// adds up the work of the layers in its estimates, because plans look only at the sum.
+func (l *lesson) compact(r *disdel.Record) {
+	if n := len(l.records); n > 0 {
+		if same := l.records[n-1].Job.Model.Layers; reflect.DeepEqual(same, r.Job.Model.Layers) {
+			r.Job.Model.Layers = same
+		}
+	}
+	for i := range r.Plan.Actions {
+		e := &r.Plan.Actions[i].Estimate
+		if len(e.Layers) == 0 {
+			continue
+		}
+		var work int64
+		for _, layer := range e.Layers {
+			work += layer.MACs
+		}
+		e.Layers = []disdel.LayerEstimate{{Name: "all layers", MACs: work}}
+	}
 }
 
 // Similar returns the newest records of the same network, data set, batch size and backend, newest first: one backend's
 // durations say nothing of the other's. They may lack what no plan looks at: logs, evidence, transitions, decisions,
-// and the heartbeats of activations that passed.
+// the heartbeats of activations that passed, and the layers of estimates apart from their total work.
 func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error) {
 	m := job.Model
 	batch := job.Training.JobBatch()
@@ -68,7 +94,7 @@ func sameKind(a, b *disdel.Job) bool {
 }
 
 // Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no
-// job of the same kind has run.
+// job of the same kind has run. They lack the layers of estimates, as those of Similar do.
 func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
 	l := lesson{limit: limit, enough: enoughRecent}
 	err := s.each(ctx, s.searchFor(&Query{}), min(limit, enoughJobs), l.add)

@@ -105,7 +105,7 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 
 // of is the Service of a tenant, the whole one for jobs that are nobody's.
 func (s *core) of(tenant string) *Service {
-	whole := &Service{core: s}
+	whole := serviceOf(s, nil)
 	if tenant == "" {
 		return whole
 	}

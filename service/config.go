@@ -144,7 +144,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.open, c.closing = context.WithCancel(c.ctx)
 	c.queue = newQueue(c, by)
-	return &Service{core: c}, nil
+	return serviceOf(c, nil), nil
 }
 
 // storage is the blob URL of a kind of data: data sets or models.

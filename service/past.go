@@ -3,100 +3,151 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/history"
 )
 
 // past is the earlier jobs that a plan looks at, newest first.
 type past struct {
 	similar []disdel.Record // of the same kind
 	all     []disdel.Record // of any kind, those among them
-	read    time.Time
 }
 
-// pasts keeps them for a while where a Service has many jobs: to read some fifty records takes longer than everything
-// else of a submit, and jobs that come together learn the same from them. One that is no longer new is read anew beside
-// the submits, one at a time: were each to read its own, all tenants' would fall due together.
+// pasts keeps the records that plans read, because jobs that are submitted together learn the same from them. Plans of
+// one tenant read one after another and share what was read after they asked, so that a tenant with many requests takes
+// no more memory and processor for it than one with a single request. A Service with many jobs also uses records that
+// were read before, for a while: reading them takes longer than everything else of a submission.
 type pasts struct {
-	mu      sync.Mutex
-	kept    map[string]past // guarded by mu: by tenant and kind
-	reading bool            // guarded by mu: one of them is being read anew
+	mu         sync.Mutex
+	kept       map[string]readRecords // guarded by mu: by tenant, and by kind
+	refreshing bool                   // guarded by mu: one of them is read again while its older version is used
+}
+
+// readRecords are records of the history, and when their reading began.
+type readRecords struct {
+	list []disdel.Record
+	at   time.Time
 }
 
 const (
-	manyJobs = 16               // of a Service, from which on a past is kept
-	pastFor  = 10 * time.Second // after which it is read anew
-	pastMost = time.Minute      // after which a submit waits for that
+	manyJobs = 16               // from so many jobs on, a Service uses records that were read before
+	pastFor  = 10 * time.Second // after which they are read again beside the submissions
+	pastMost = time.Minute      // after which a submission waits for that, and they are dropped
 	mostKept = 64
 )
 
-// pastOf is what a plan of a job looks at.
+// lookUp is a search of the history for a plan.
+type lookUp struct {
+	key  string
+	turn chan struct{} // of the tenant, see Service.reading
+	many bool          // records that were read before will do
+	read func(context.Context) ([]disdel.Record, error)
+}
+
+// pastOf returns the earlier jobs that a plan of a job looks at.
 func (p *preparation) pastOf(ctx context.Context, job disdel.Job) (past, error) {
 	p.mu.Lock()
 	many := len(p.runs) >= manyJobs
 	p.mu.Unlock()
-	if !many {
-		return readPast(ctx, p.parts.History, job)
+	look := func(read func(context.Context) ([]disdel.Record, error), about ...any) ([]disdel.Record, error) {
+		key, err := json.Marshal(append([]any{p.whose(), p.tenant == nil}, about...))
+		if err != nil {
+			return nil, err
+		}
+		return p.pasts.get(ctx, lookUp{string(key), p.reading, many, read}, p.beside)
 	}
-	key, err := json.Marshal([]any{
-		p.whose(), p.tenant == nil, job.Data.Source, job.Training.BatchSize,
-		job.Training.Backend, job.Model,
-	})
+	similar, err := look(func(ctx context.Context) ([]disdel.Record, error) { return p.parts.History.Similar(ctx, job) },
+		job.Data.Source, job.Data.Resize, job.Data.Augment, job.Training.JobBatch(), job.Training.Shared(),
+		job.Training.Backend, job.Model)
 	if err != nil {
 		return past{}, err
 	}
-	read := func(ctx context.Context) (past, error) { return readPast(ctx, p.parts.History, job) }
-	return p.pasts.get(ctx, string(key), read, p.beside)
+	recent, err := look(func(ctx context.Context) ([]disdel.Record, error) {
+		return p.parts.History.Recent(ctx, pastRecords)
+	})
+	out := past{slices.Clone(similar), together(recent, similar)}
+	shareLayers(job.Model.Layers, out.similar)
+	shareLayers(job.Model.Layers, out.all)
+	return out, err
 }
 
-// get is what is kept under a key, or what read gives; beside runs something that the caller does not wait for.
-func (k *pasts) get(ctx context.Context, key string, read func(context.Context) (past, error),
-	beside func(func(context.Context)),
-) (past, error) {
+// shareLayers gives the records of a network the very layers of the job, where they are equal: plans compare them again
+// and again, and the comparison of a deep network with itself ends at once.
+func shareLayers(layers []disdel.Layer, records []disdel.Record) {
+	for i := range records {
+		if m := &records[i].Job.Model; len(layers) > 0 && reflect.DeepEqual(m.Layers, layers) {
+			m.Layers = layers
+		}
+	}
+}
+
+// get returns the records of a search. beside runs a function that the caller does not wait for.
+func (k *pasts) get(ctx context.Context, l lookUp, beside func(func(context.Context))) ([]disdel.Record, error) {
+	asked := time.Now()
+	if list, ok := k.earlier(l, asked, beside); ok {
+		return list, nil
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-l.turn }()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if out, ok := k.stored(l.key); ok && !out.at.Before(asked) {
+		return out.list, nil
+	}
+	return k.read(ctx, l)
+}
+
+// earlier returns records that were read before, if they will do, and has them read again if they are no longer new.
+func (k *pasts) earlier(l lookUp, now time.Time, beside func(func(context.Context))) ([]disdel.Record, bool) {
 	k.mu.Lock()
-	out, there := k.kept[key]
-	age := time.Since(out.read)
-	anew := there && age >= pastFor && age < pastMost && !k.reading
-	k.reading = k.reading || anew
-	k.mu.Unlock()
-	if anew {
+	defer k.mu.Unlock()
+	out, ok := k.kept[l.key]
+	age := now.Sub(out.at)
+	if !ok || !l.many || age >= pastMost {
+		return nil, false
+	}
+	if age >= pastFor && !k.refreshing { // one at a time: those of all tenants would be due together
+		k.refreshing = true
 		beside(func(ctx context.Context) {
-			k.read(ctx, key, read) //nolint:errcheck // the older one stays, until a submit has to wait
+			k.read(ctx, l) //nolint:errcheck // the older records stay, until a submission has to wait
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.reading = false
+			k.refreshing = false
 		})
 	}
-	if there && age < pastMost {
-		return out, nil
-	}
-	return k.read(ctx, key, read)
+	return out.list, true
 }
 
-// read keeps what read gives.
-func (k *pasts) read(ctx context.Context, key string, read func(context.Context) (past, error)) (past, error) {
-	out, err := read(ctx)
+func (k *pasts) stored(key string) (readRecords, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out, ok := k.kept[key]
+	return out, ok
+}
+
+// read searches the history and keeps what it finds.
+func (k *pasts) read(ctx context.Context, l lookUp) ([]disdel.Record, error) {
+	began := time.Now()
+	list, err := l.read(ctx)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	maps.DeleteFunc(k.kept, func(_ string, r readRecords) bool { return began.Sub(r.at) >= pastMost })
 	if k.kept == nil || len(k.kept) >= mostKept {
-		k.kept = map[string]past{}
+		k.kept = map[string]readRecords{}
 	}
-	k.kept[key] = out
-	return out, nil
-}
-
-func readPast(ctx context.Context, h *history.Store, job disdel.Job) (out past, err error) {
-	out.read = time.Now()
-	if out.similar, err = h.Similar(ctx, job); err != nil {
-		return out, err
-	}
-	recent, err := h.Recent(ctx, pastRecords)
-	out.all = together(recent, out.similar)
-	return out, err
+	k.kept[l.key] = readRecords{list, began}
+	return list, nil
 }

@@ -31,8 +31,14 @@ type Service struct {
 	models part[*modelstore.Store]
 	place  part[place]
 
-	large    sync.Mutex // held by whoever reads a large picture
-	sweeping sync.Mutex // held by whoever takes away what killed processes left beside the models
+	large    sync.Mutex    // held by whoever reads a large picture
+	sweeping sync.Mutex    // held by whoever takes away what killed processes left beside the models
+	reading  chan struct{} // holds a token while the history is read for a plan
+}
+
+// serviceOf returns a Service of a tenant, or of the home itself if tenant is nil.
+func serviceOf(c *core, tenant *string) *Service {
+	return &Service{core: c, tenant: tenant, reading: make(chan struct{}, 1)}
 }
 
 // core is what a Service and its tenants have in common.
@@ -179,7 +185,7 @@ func (s *Service) Tenant(name string) *Service {
 	defer s.mu.Unlock()
 	t := s.tenants[name]
 	if t == nil {
-		t = &Service{core: s.core, tenant: &name}
+		t = serviceOf(s.core, &name)
 		s.tenants[name] = t
 	}
 	return t

@@ -40,7 +40,8 @@ type attacker struct {
 	answers map[string]map[int]int // guarded by mu: attack, status, count
 }
 
-// start sends every attack from many goroutines until ctx ends, and holds streams and unfinished uploads open beside.
+// start sends every attack from many goroutines until ctx ends. In the second half it also holds streams and unfinished
+// uploads open. They come later, because they use up the tenant's share, so that the server refuses most other attacks.
 func (a *attacker) start(ctx context.Context, done *sync.WaitGroup, role service.Role) {
 	all := attackRequests(role)
 	for i := range attackers {
@@ -58,13 +59,13 @@ func (a *attacker) start(ctx context.Context, done *sync.WaitGroup, role service
 	}
 	for i := range idleConns {
 		done.Go(func() {
-			for ctx.Err() == nil {
+			for wait(ctx, attackFor/2); ctx.Err() == nil; {
 				a.count(ctx, stream.name, send(ctx, a.url, a.token, stream))
 				wait(ctx, time.Second)
 			}
 		})
 		done.Go(func() {
-			for ctx.Err() == nil {
+			for wait(ctx, attackFor/2); ctx.Err() == nil; {
 				a.count(ctx, "unfinished upload", unfinishedUpload(ctx, a.url, a.token, unfinished[i%len(unfinished)]))
 				wait(ctx, time.Second)
 			}

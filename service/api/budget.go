@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -23,14 +24,17 @@ type cost struct {
 }
 
 // The kinds of requests. The figures are measurements of the largest requests of each route, rounded up.
-// make bench-tenants PARTS=attacks prints the measured ones.
+// make bench-tenants PARTS=attacks prints the measured ones. Of the kinds that keep a processor busy a tenant has about as
+// many at once as there are processors, so that other tenants' requests are served in time.
 var (
+	processors = runtime.GOMAXPROCS(0)
+
 	costLook   = cost{name: "look-ups", base: 1 << 20, most: 64}
-	costRecord = cost{name: "records", base: 16 << 20, most: 8}
-	costList   = cost{name: "lists", base: 16 << 20, most: 8}
+	costRecord = cost{name: "records", base: 16 << 20, most: max(2, processors)}
+	costList   = cost{name: "lists", base: 16 << 20, most: max(2, processors)}
 	costSubmit = cost{name: "submissions", base: 2 << 20, factor: 64, most: 64}
-	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, most: 2}
-	costInfer  = cost{name: "inferences", base: 4 << 20, factor: 12, most: 8}
+	costWork   = cost{name: "estimates", base: 16 << 20, factor: 64, most: max(1, processors/2)}
+	costInfer  = cost{name: "inferences", base: 4 << 20, factor: 12, most: max(4, processors)}
 	costStream = cost{name: "streams", base: 128 << 10, most: 200, lasting: true}
 	costSend   = cost{name: "downloads", base: 1 << 20, most: 8}
 	costUpload = cost{name: "uploads", base: 32 << 20, most: 2}
