@@ -518,3 +518,22 @@ func TestFirstAttemptsAreToldAsTheirRound(t *testing.T) {
 		t.Errorf("%v: %+v", f, orders)
 	}
 }
+
+// A resume starts its containers again, and the budget that is proposed for it pays them.
+func TestTheProposedBudgetPaysForContainers(t *testing.T) {
+	m, spent := NewManager(budgeted(12, 7)), 0.0
+	m.Step(StartedEvent{})
+	m.budget.start = disdel.Millis(500 * time.Millisecond) // of 1 GB each: train, aggregate, evaluate
+	var orders []Order
+	for range 3 {
+		ends(m, disdel.Slot{Task: disdel.TaskTrain}, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)
+		orders = ends(m, m.barrier.top(), &spent, 1, disdel.OutcomeSuccess, `{"weight":1}`)
+	}
+	f := overBudget(orders)
+	if f == nil || !strings.Contains(f.Msg, "what is left would cost about 25.5 GB-s") {
+		t.Fatalf("%v", f)
+	}
+	if want := "resources.maxCost=38GB-s"; f.Changes[0][0] != want { // 6 + 1.25 * 25.5
+		t.Errorf("%v, want %s", f.Changes, want)
+	}
+}

@@ -309,10 +309,27 @@ func (m *Manager) rest() (cost float64, known bool) {
 	if f := m.spec.Plan.Forecast; each == 0 && f != nil {
 		return f.ByUse().Likely * float64(max(1, rounds-from)) / float64(max(1, rounds)), true
 	}
+	cost = m.startsAgain()
 	for r := from; r < max(rounds, from+1); r++ {
 		cost += each * float64(m.stepsOf(r))
 	}
 	return cost, each > 0
+}
+
+// startsAgain is the cost in GB-s of starting the containers of a round, as a resume has to: the newest round had them.
+func (m *Manager) startsAgain() (cost float64) {
+	p := &m.spec.Plan
+	for _, a := range p.Actions {
+		containers := 1
+		if a.Task == disdel.TaskTrain {
+			containers = max(1, p.Workers)
+			if p.Parallel > 0 {
+				containers = min(containers, p.Parallel)
+			}
+		}
+		cost += float64(containers) * disdel.GBSeconds(a.Limits.Memory, m.budget.start)
+	}
+	return cost
 }
 
 // stepByProgress is the cost of one worker's step in GB-s, by the progress of the current round. It includes a share

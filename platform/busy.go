@@ -3,6 +3,7 @@ package platform
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,17 +17,17 @@ const (
 	busyEvery = 4 * time.Millisecond
 )
 
-// Busy is how many threads of this machine ran or waited for a processor over the next 60 ms, in the
-// median and without the caller's own: what the containers of a job will have to share its processors with. 0 where the
-// kernel does not tell, or ctx ended. Call it before a job's own actions run.
+// Busy is how many threads of other processes ran or waited for a processor over the next 60 ms, in the median: what
+// the containers of a job will have to share its processors with. It is 0 if the kernel does not tell, or ctx ended.
+// Call it before a job's own actions run.
 func Busy(ctx context.Context) float64 {
 	return busy(ctx, func() (string, error) {
 		text, err := os.ReadFile("/proc/loadavg")
 		return string(text), err
-	})
+	}, ownThreads)
 }
 
-func busy(ctx context.Context, read func() (string, error)) float64 {
+func busy(ctx context.Context, read func() (string, error), own func() int) float64 {
 	var seen []float64
 	tick := time.NewTicker(busyEvery)
 	defer tick.Stop()
@@ -36,7 +37,7 @@ func busy(ctx context.Context, read func() (string, error)) float64 {
 		if err != nil || !ok {
 			return 0
 		}
-		seen = append(seen, float64(max(0, n-1)))
+		seen = append(seen, max(0, float64(n-own())))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -63,4 +64,22 @@ func runnable(text string) (int, bool) {
 	running, _, ok := strings.Cut(fields[3], "/")
 	n, err := strconv.Atoi(running)
 	return n, ok && err == nil
+}
+
+// ownThreads is how many threads of this process run or wait for a processor, at least the caller's.
+func ownThreads() int {
+	files, _ := filepath.Glob("/proc/self/task/*/stat") // the pattern is well-formed
+	n := 0
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // the thread has ended
+		}
+		// the state follows the name in brackets, which may have brackets itself (proc(5))
+		stat := string(text)
+		if strings.HasPrefix(stat[strings.LastIndex(stat, ")")+1:], " R") {
+			n++
+		}
+	}
+	return max(1, n)
 }

@@ -3,11 +3,14 @@ package platform
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
 
-// The reader itself runs while it looks and is no load; a burst that one look sees is none either.
+// The reader itself runs while it looks and is no load. A burst that one look sees is no load either.
 func TestBusyCountsOtherThreads(t *testing.T) {
 	for name, c := range map[string]struct {
 		looks []string
@@ -29,7 +32,7 @@ func TestBusyCountsOtherThreads(t *testing.T) {
 				i++
 				return c.looks[(i-1)%len(c.looks)], nil
 			}
-			if got := busy(t.Context(), read); got != c.want {
+			if got := busy(t.Context(), read, func() int { return 1 }); got != c.want {
 				t.Errorf("%s: %v threads, want %v", name, got, c.want)
 			}
 		})
@@ -39,4 +42,38 @@ func TestBusyCountsOtherThreads(t *testing.T) {
 	if got := Busy(ended); got != 0 {
 		t.Errorf("after its context: %v threads", got)
 	}
+}
+
+// The program's own threads are no load of others: its garbage collector and its stores run while it plans.
+func TestBusyLeavesOutTheProgramsOwnThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := func() (string, error) { return "0.10 0.20 0.30 6/107 99", nil }
+		if got := busy(t.Context(), read, func() int { return 4 }); got != 2 {
+			t.Errorf("%v threads, want 2", got)
+		}
+		if got := busy(t.Context(), read, func() int { return 7 }); got != 0 { // one ended between the two looks
+			t.Errorf("%v threads, want 0", got)
+		}
+	})
+}
+
+func TestOwnThreadsAreCounted(t *testing.T) {
+	if runtime.GOMAXPROCS(0) < 2 {
+		t.Skip("one processor runs one thread of a Go program")
+	}
+	var spins, end atomic.Bool
+	var done sync.WaitGroup
+	done.Go(func() {
+		for !end.Load() {
+			spins.Store(true)
+		}
+	})
+	for !spins.Load() {
+		runtime.Gosched()
+	}
+	if n := ownThreads(); n < 2 {
+		t.Errorf("%d threads while two run", n)
+	}
+	end.Store(true)
+	done.Wait()
 }

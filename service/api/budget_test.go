@@ -84,8 +84,9 @@ func drawnRequests(t *testing.T, seed uint64) {
 func TestAFullServerHasRoomForItsOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		operator := &service.Service{}
-		b := newBudget(int64(costList.base)*4, operator)
-		take := func(who *service.Service) (func(), error) { return b.take(t.Context(), who, costList, 0) }
+		c := cost{name: "lists", base: 1 << 20, most: 8}
+		b := newBudget(4*c.base, operator)
+		take := func(who *service.Service) (func(), error) { return b.take(t.Context(), who, c, 0) }
 		var first func()
 		for range tenantsAtOnce {
 			who := &service.Service{}
