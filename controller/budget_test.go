@@ -60,13 +60,13 @@ func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 				t.Errorf("%q lacks %q", rec.Failure.Msg, want)
 			}
 		}
-		if rec.Failure.Hint != "disdel resume job-1 --set resources.maxCost=36GB-s" {
+		if rec.Failure.Hint != "disdel resume job-1 --set resources.maxCost=42GB-s" {
 			t.Errorf("hint %q", rec.Failure.Hint)
 		}
 		if rec.Stopped == "" {
 			t.Error("the record does not say why it stopped")
 		}
-		spec := budgeted(12, 36)
+		spec := budgeted(12, 42)
 		spec.From, spec.Done, spec.Resumes = &disdel.Checkpoint{Round: 3, Path: "p"}, rec.Rounds, 1
 		if rec, err = s.controller().Resume(t.Context(), spec, *rec); err != nil || rec.Status != disdel.StatusSucceeded ||
 			rec.UsedGBs > 36 {
@@ -533,7 +533,7 @@ func TestTheProposedBudgetPaysForContainers(t *testing.T) {
 	if f == nil || !strings.Contains(f.Msg, "what is left would cost about 25.5 GB-s") {
 		t.Fatalf("%v", f)
 	}
-	if want := "resources.maxCost=38GB-s"; f.Changes[0][0] != want { // 6 + 1.25 * 25.5
+	if want := "resources.maxCost=45GB-s"; f.Changes[0][0] != want { // 6 + 1.5 * 25.5, rounded up
 		t.Errorf("%v, want %s", f.Changes, want)
 	}
 }

@@ -95,6 +95,9 @@ func (t *trouble) line() string {
 // sizeText is a size of the job file as it is read: "73MB" is 73 MB.
 func sizeText(q disdel.Quantity) string { return fmt.Sprintf("%d MB", q.Memory.MB()) }
 
+// heldByBudget tells whether an activation ended before its timeout because the job's budget gave it no more time.
+func heldByBudget(a *disdel.Activation) bool { return a.Hold > 0 && a.Duration < a.Limits.Timeout }
+
 // ending says how an activation ended.
 func ending(a *disdel.Activation) string {
 	if a.Recovered == disdel.NoRecord {
@@ -105,6 +108,9 @@ func ending(a *disdel.Activation) string {
 	}
 	switch a.Outcome {
 	case disdel.OutcomePaused:
+		if heldByBudget(a) {
+			return "paused: its part of the budget was used up"
+		}
 		return fmt.Sprintf("paused before its timeout of %s", a.Limits.Timeout)
 	case disdel.OutcomeOutOfMemory:
 		if a.LackedDevice() {
@@ -114,6 +120,9 @@ func ending(a *disdel.Activation) string {
 	case disdel.OutcomeTimeout:
 		if stall, stalled := a.Stalled(); stalled {
 			return "stopped answering: " + stall.Text()
+		}
+		if heldByBudget(a) {
+			return "did not end within its part of the budget"
 		}
 		return fmt.Sprintf("needed more than %s", a.Limits.Timeout)
 	case disdel.OutcomeDeveloperError:

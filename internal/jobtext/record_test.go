@@ -90,6 +90,11 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 		a := activation(disdel.TaskTrain, 1, 1, 0, o)
 		return service.Ended{Activation: a}
 	}
+	held := func(o disdel.Outcome) service.Ended {
+		e := failed(o).(service.Ended)
+		e.Hold = disdel.Millis(time.Second)
+		return e
+	}
 	invoked := func(member, attempt, leg int) service.Happening {
 		i := activation(disdel.TaskTrain, member, attempt, leg, 0).Invocation
 		return service.Invoked{Invocation: i}
@@ -125,7 +130,9 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 			failed(disdel.OutcomeOutOfMemory),
 			adjusted("workers", "2", "3"), invoked(0, 2, 0),
 		},
-		"train 1 paused before its timeout of 3s, goes on in leg 2": {failed(disdel.OutcomePaused), invoked(1, 1, 1)},
+		"train 1 paused before its timeout of 3s, goes on in leg 2":            {failed(disdel.OutcomePaused), invoked(1, 1, 1)},
+		"train 1 paused: its part of the budget was used up, goes on in leg 2": {held(disdel.OutcomePaused), invoked(1, 1, 1)},
+		"train 1 did not end within its part of the budget, attempt 2":         {held(disdel.OutcomeTimeout), invoked(1, 2, 0)},
 		"train 1 crashed after 0.0 s, attempt 2": {
 			failed(disdel.OutcomeDeveloperError),
 			invoked(1, 2, 0),
