@@ -11,9 +11,9 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// docs/cli.md is what the program says of itself: go test ./cmd/disdel -run TestTheReferenceIsCurrent -update
+// docs/reference/cli.md is what the program says of itself: go test ./cmd/disdel -run TestTheReferenceIsCurrent -update
 func TestTheReferenceIsCurrent(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "cli.md")
+	path := filepath.Join("..", "..", "docs", "reference", "cli.md")
 	t.Setenv("DISDEL_HOME", "") // what a variable says is not the default
 	want := commandline.Reference(newApp(terminal.New(nil, nil, nil)))
 	if *update {
@@ -26,6 +26,6 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/cli.md is not what the program says (-program +page); run with -update\n%s", diff)
+		t.Errorf("docs/reference/cli.md is not what the program says (-program +page); run with -update\n%s", diff)
 	}
 }

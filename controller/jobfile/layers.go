@@ -158,7 +158,7 @@ func (k described) optionOrWhole(f *field, option schemaNode) schemaNode {
 	}
 }
 
-// LayersPage is docs/layers.md: every kind of layer with its options.
+// LayersPage is docs/reference/layers.md: every kind of layer with its options.
 func LayersPage() []byte {
 	var out strings.Builder
 	out.WriteString("# Layers\n\nThe kinds of `model.layers` in a job file, one an item of the list; `disdel explain " +

@@ -274,7 +274,7 @@ func confined(t *testing.T, path string, template any, containers []any) {
 
 // The flags and variables of disdel serve are those that the program has.
 func TestServeIsCalledAsItIs(t *testing.T) {
-	reference, err := os.ReadFile("../../docs/cli.md")
+	reference, err := os.ReadFile("../../docs/reference/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
