@@ -15,7 +15,11 @@ var (
 	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	wholeURL     = regexp.MustCompile(`^[a-z]+:`)
+	pagePath     = regexp.MustCompile(`\bdocs/[a-zA-Z0-9/-]+\.md\b`)
 )
+
+// namesPages are the kinds of files whose comments and texts may name a page.
+var namesPages = map[string]bool{".go": true, ".sh": true, ".py": true, ".yaml": true, ".tmpl": true}
 
 // markdownFiles are README.md, CHANGELOG.md and all pages of documentation, by path.
 func markdownFiles(t *testing.T) map[string]string {
@@ -28,10 +32,14 @@ func markdownFiles(t *testing.T) map[string]string {
 		}
 		pages[filepath.ToSlash(path)] = string(text)
 	}
-	for _, path := range []string{"README.md", "CHANGELOG.md", "clients/python/README.md", "examples/gorgonia/README.md"} {
+	top, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(top, "clients/python/README.md", "examples/gorgonia/README.md") {
 		read(path)
 	}
-	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
+	err = filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".md") {
 			read(path)
 		}
@@ -71,6 +79,35 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 				t.Errorf("%s: %s has no heading #%s", path, file, anchor)
 			}
 		}
+	}
+}
+
+// Comments, messages and scripts name pages that are there.
+func TestNamedPagesAreThere(t *testing.T) {
+	elsewhere := map[string]bool{"docs/conductors.md": true, "docs/webactions.md": true, "docs/IR.md": true} // of others
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "bin" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() || !namesPages[filepath.Ext(path)] && path != "Makefile" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, page := range pagePath.FindAllString(string(text), -1) {
+			if _, err := os.Stat(page); err != nil && !elsewhere[page] {
+				t.Errorf("%s names %s, which is not there", path, page)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
