@@ -56,7 +56,7 @@ test-arm64: ## the kernels for arm64 under an emulator, Debian's qemu-user, whic
 
 SEED ?= 1
 .PHONY: robust
-robust: deps build ## faults and attacks on the built program, from SEED (docs/robustness.md); ONLY=R2,S8 chooses some
+robust: deps build ## faults and attacks on the built program, from SEED (docs/reference/robustness.md); ONLY=R2,S8 chooses some
 	scripts/robust.sh "$(SEED)" "$(ONLY)"
 
 .PHONY: lint

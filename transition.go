@@ -20,8 +20,8 @@ type Planning struct {
 	Beside    int      `json:"beside,omitempty"` // jobs that were submitted with it, of a batch
 }
 
-// becomes is what a job in a state may become: the page docs/jobs.md says when. What has ended, and what is paused, is
-// taken up again by being queued.
+// becomes lists, for each status, the statuses that may follow it. docs/reference/job-states.md says when. A job that
+// has ended or is paused is resumed by being queued.
 var becomes = [...][]Status{
 	StatusUnknown:   {StatusQueued, StatusRunning},
 	StatusQueued:    {StatusAdmitted, StatusPaused, StatusFailed, StatusCanceled},

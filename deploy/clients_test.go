@@ -77,10 +77,10 @@ func TestWskdeployDeploysTheSameManifest(t *testing.T) {
 	}
 }
 
-// example is one of the files of docs/deploying.md: a name in a line of its own, and the JSON below.
+// example is one of the files of docs/how-to/keep-a-cluster.md: a name in a line of its own, and the JSON below.
 var example = regexp.MustCompile("(?s)\n`([a-z0-9-]+\\.json)`[^\n]*:\n\n```json\n(.*?)```")
 
-// The round of docs/deploying.md that wsk carries out is a round: two train actions, their mean, an evaluation and an
+// wsk carries out the round of docs/how-to/keep-a-cluster.md: two train actions, their mean, an evaluation and an
 // answer, all with the parameters that the page has.
 func TestARoundWithoutAController(t *testing.T) {
 	p := deploytest.Platform(t, nil)
@@ -95,7 +95,7 @@ func TestARoundWithoutAController(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer redis.Close()
-	text, err := os.ReadFile("../docs/deploying.md")
+	text, err := os.ReadFile("../docs/how-to/keep-a-cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the checks of docs/robustness.md from a seed: all, or those whose ids are given with commas between.
+# Runs the checks of docs/reference/robustness.md from a seed: all, or those whose ids are given with commas between.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -130,7 +130,7 @@ func parse(args []string) (*bench, error) {
 	f.StringVar(&b.cifar, "cifar", "", "`FOLDER` of CIFAR-10's binary version")
 	f.Int64Var(&b.seed, "seed", 1, "of all jobs")
 	f.StringVar(&b.out, "out", "docs/bench-paper", "`FOLDER` of the pictures and raw.json")
-	f.StringVar(&b.file, "page", "docs/reproduction.md", "`FILE` of the page")
+	f.StringVar(&b.file, "page", "docs/explanation/reproduction.md", "`FILE` of the page")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

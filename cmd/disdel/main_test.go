@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,64 +42,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DISDEL_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("NO_COLOR", "1")
 			e.Defer(func() { endLeftPlatform(filepath.Join(e.WorkDir, "home")) })
-			return writeGuide(filepath.Join(e.WorkDir, "guide"))
+			return writePages(filepath.Join(e.WorkDir, "guide"))
 		},
 	})
-}
-
-// guideExample is a job file of docs/guide.md, or a part of one, under the name in its first line.
-var guideExample = regexp.MustCompile("(?ms)^```yaml\n# ([a-z-]+\\.yaml)\n(.*?)^```$")
-
-func guideExamples() ([][]string, error) {
-	text, err := os.ReadFile("../../docs/guide.md")
-	if err != nil {
-		return nil, err
-	}
-	found := guideExample.FindAllStringSubmatch(string(text), -1)
-	if blocks := strings.Count(string(text), "```yaml"); blocks != len(found) {
-		return nil, fmt.Errorf("docs/guide.md: %d of %d examples have a name in their first line", len(found), blocks)
-	}
-	return found, nil
-}
-
-// writeGuide writes the guide's examples into dir. The sections that one leaves out are those of quickstart's job.
-func writeGuide(dir string) error {
-	examples, err := guideExamples()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	for _, m := range examples {
-		name, text := m[1], "\n"+m[2]
-		for _, section := range regexp.MustCompile(`(?m)^\w+:.*\n( .*\n)*`).FindAllString(string(quickstartJob), -1) {
-			if key, _, _ := strings.Cut(section, ":"); !strings.Contains(text, "\n"+key+":") {
-				text += section
-			}
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// The guide shows nothing that its script does not submit.
-func TestScriptsOfTheGuideTakeEveryExample(t *testing.T) {
-	script, err := os.ReadFile("testdata/guide.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples, err := guideExamples()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range examples {
-		if !strings.Contains(string(script), "submit "+m[1]+" ") {
-			t.Errorf("testdata/guide.txtar does not submit %s", m[1])
-		}
-	}
 }
 
 // tool starts the built program, as a user does.

@@ -296,9 +296,9 @@ func TestExplainFindsFieldsByWhatTheyMean(t *testing.T) {
 	}
 }
 
-// docs/layers.md is made of the table; this fails when the table has moved on. go test -rewrite writes it anew.
+// LayersPage writes docs/reference/layers.md from the table of layers: go test -rewrite updates the file.
 func TestTheCommittedPageOfLayersIsTheTables(t *testing.T) {
-	const page = "../../docs/layers.md"
+	const page = "../../docs/reference/layers.md"
 	if *rewrite {
 		if err := os.WriteFile(page, LayersPage(), 0o644); err != nil {
 			t.Fatal(err)
@@ -306,7 +306,7 @@ func TestTheCommittedPageOfLayersIsTheTables(t *testing.T) {
 	}
 	committed, err := os.ReadFile(page)
 	if err != nil || string(committed) != string(LayersPage()) {
-		t.Errorf("docs/layers.md is stale (%v): go test ./controller/jobfile -rewrite", err)
+		t.Errorf("docs/reference/layers.md is stale (%v): go test ./controller/jobfile -rewrite", err)
 	}
 }
 

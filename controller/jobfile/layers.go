@@ -158,7 +158,7 @@ func (k described) optionOrWhole(f *field, option schemaNode) schemaNode {
 	}
 }
 
-// LayersPage is docs/layers.md: every kind of layer with its options.
+// LayersPage is docs/reference/layers.md: every kind of layer with its options.
 func LayersPage() []byte {
 	var out strings.Builder
 	out.WriteString("# Layers\n\nThe kinds of `model.layers` in a job file, one an item of the list; `disdel explain " +
@@ -166,7 +166,10 @@ func LayersPage() []byte {
 		"Made from the program's own table: `go test ./controller/jobfile -rewrite`.\n\n" +
 		"Every layer takes a `name` (default: its place, 0, 1, ...) and `from`, the layer or layers whose output it takes " +
 		"(default: the\n" +
-		"one before; `input` is the data).\n")
+		"one before; `input` is the data).\n\n")
+	for _, k := range model.Kinds() {
+		fmt.Fprintf(&out, "- [%s](#%s)\n", k.Name, strings.ToLower(k.Name))
+	}
 	for _, k := range model.Kinds() {
 		d := described{k}
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n```\n%s\n```\n", k.Name, k.Meaning, d.example())

@@ -274,9 +274,13 @@ func confined(t *testing.T, path string, template any, containers []any) {
 
 // The flags and variables of disdel serve are those that the program has.
 func TestServeIsCalledAsItIs(t *testing.T) {
-	reference, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
+	reference := ""
+	for _, page := range []string{"cli.md", "cli-platforms.md"} {
+		text, err := os.ReadFile("../../docs/reference/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reference += string(text)
 	}
 	container := at(documents(t, "serve.yaml")[0], "spec", "template", "spec", "containers", 0)
 	words := []string{}
@@ -289,7 +293,7 @@ func TestServeIsCalledAsItIs(t *testing.T) {
 		words = append(words, fmt.Sprint(at(e, "name")))
 	}
 	for _, word := range words {
-		if !strings.Contains(string(reference), "`"+word+"`") {
+		if !strings.Contains(reference, "`"+word+"`") {
 			t.Errorf("disdel serve knows no %s", word)
 		}
 	}

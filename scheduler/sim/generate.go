@@ -20,7 +20,7 @@ type Draw struct {
 }
 
 // kinds are the jobs that are drawn from, small ones more often than large ones. Times are of the order that one core
-// takes in docs/benchmarks.md.
+// takes in docs/reference/benchmarks.md.
 var kinds = []Job{
 	{
 		Network: "digits-cnn", Input: []int{1, 8, 8}, Classes: 10, Rows: 1500, HeldOut: 297, BatchSize: 32,

@@ -1,6 +1,6 @@
 package robust
 
-// checks are the tests of reliability (R) and of security (S), in the order of docs/robustness.md.
+// checks are the tests of reliability (R) and of security (S), in the order of docs/reference/robustness.md.
 var checks = []check{
 	{
 		id: "R1", what: "1,000 small jobs at once", run: smallJobs,

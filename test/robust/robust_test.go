@@ -16,7 +16,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// check is one of the 42 tests of docs/robustness.md.
+// check is one of the 42 tests of docs/reference/robustness.md.
 type check struct {
 	id, what string
 	state    state
@@ -170,11 +170,11 @@ func records(t *testing.T, r ran) []disdel.Record {
 }
 
 // update has the document's table written anew from the checks.
-var update = flag.Bool("update", false, "write the table of docs/robustness.md")
+var update = flag.Bool("update", false, "write the table of docs/reference/robustness.md")
 
 // The document's table is made from the checks.
 func TestTheDocumentListsEveryCheck(t *testing.T) {
-	const document = "../../docs/robustness.md"
+	const document = "../../docs/reference/robustness.md"
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
@@ -196,5 +196,5 @@ func TestTheDocumentListsEveryCheck(t *testing.T) {
 		}
 		return
 	}
-	t.Errorf("docs/robustness.md has\n%s\nand the checks are\n%s\n-update writes them", found, table)
+	t.Errorf("docs/reference/robustness.md has\n%s\nand the checks are\n%s\n-update writes them", found, table)
 }

@@ -281,4 +281,4 @@ def _two_outputs(layers: List[_Layer], out: Arrays) -> None:
 
 
 def _refused(name: str, why: str) -> Invalid:
-    return Invalid("%s: %s" % (name, why), kind="invalid", hint="docs/interchange.md has what there is")
+    return Invalid("%s: %s" % (name, why), kind="invalid", hint="docs/reference/weights.md has what there is")

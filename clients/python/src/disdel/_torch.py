@@ -135,7 +135,7 @@ def _option(node: Any, place: int, name: str, default: Any) -> Any:
 
 
 def _refused(name: str, why: str) -> Invalid:
-    return Invalid("%s: %s" % (name, why), kind="invalid", hint="docs/layers.md has what there is")
+    return Invalid("%s: %s" % (name, why), kind="invalid", hint="docs/reference/layers.md has what there is")
 
 
 def _pair(value: Any) -> List[int]:
