@@ -34,23 +34,21 @@ var house = map[string][]string{
 	"runtime":                    {"internal/secret"},
 	"runtime/engine/footprint":   {"model"},
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
-	"runtime/engine/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
 	"runtime/engine/backends": {
 		"runtime/engine", "runtime/engine/native", "runtime/engine/gorgonia", "runtime/engine/sparse", "runtime/engine/gpu",
 	},
 	"runtime/engine/gpu": {
 		"runtime/engine", "runtime/engine/cuda/driver",
 		"runtime/engine/cuda", "runtime/engine/cuda/device", // with the tag nvidia
-		"runtime/engine/cuda/emulated", // with the tag emulated, of tests
+		"internal/test/emulated", // with the tag emulated, of tests
 	},
 	"runtime/engine/cuda": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/native/plan",
 		"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel",
 	},
-	"runtime/engine/cuda/driver":   {},
-	"runtime/engine/cuda/kernel":   {"runtime/engine/cuda/driver", "runtime/engine/native/plan"},
-	"runtime/engine/cuda/emulated": {"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel"}, // of tests
-	"runtime/engine/cuda/ptx":      {},
+	"runtime/engine/cuda/driver": {},
+	"runtime/engine/cuda/kernel": {"runtime/engine/cuda/driver", "runtime/engine/native/plan"},
+	"runtime/engine/cuda/ptx":    {},
 	"runtime/engine/cuda/device": {
 		"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel", "runtime/engine/cuda/ptx",
 	},
@@ -80,7 +78,6 @@ var house = map[string][]string{
 	"examples/gorgonia":   {"actions/custom", "model", "runtime/engine/gorgonia"},
 	"history":             {"history/couchlite", "internal/process"},
 	"history/couchlite":   {"internal/sealed"},
-	"history/historytest": {"history"},
 	"platform":            {"internal/sealed"},
 	"platform/clients":    {}, // tests alone
 	"internal/addresses":  {},
@@ -110,7 +107,6 @@ var house = map[string][]string{
 		"scheduler", "service",
 	},
 	"internal/exposition": {},
-	"internal/faults":     {"internal/safetensors"},
 	"internal/files":      {},
 	"internal/fullscreen": {"history", "internal/client", "internal/jobtext", "internal/terminal", "service"},
 	"internal/gpus":       {"runtime/engine/gpu"},
@@ -125,25 +121,23 @@ var house = map[string][]string{
 	"internal/localplatform": {
 		"internal/addresses", "internal/files", "internal/process", "platform", "runtime/engine/native/kernel",
 	},
-	"scheduler":              {"estimator", "model", "scheduler/schedule"},
-	"scheduler/schedule":     {},
-	"scheduler/sim":          {"scheduler"},
-	"internal/modeltext":     {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
-	"internal/mlless":        {"internal/files"},
-	"internal/modelstore":    {"internal/blobs", "internal/safetensors"},
-	"internal/keyring":       {},
-	"internal/nearest":       {},
-	"internal/report":        {"internal/advice", "internal/plot", "scheduler"},
-	"internal/plot":          {},
-	"internal/process":       {},
-	"internal/onnx":          {"internal/safetensors", "model"},
-	"internal/onnx/onnxtest": {"dataset", "internal/onnx", "model", "runtime/engine", "runtime/engine/native"}, // of tests
-	"internal/safetensors":   {},
-	"internal/sealed":        {},
-	"internal/secret":        {},
-	"internal/terminal":      {"controller/jobfile", "internal/files", "internal/report"},
-	"internal/transcripts":   {}, // of tests and bench
-	"internal/version":       {"internal/terminal", "runtime/engine/native/kernel"},
+	"scheduler":            {"estimator", "model", "scheduler/schedule"},
+	"scheduler/schedule":   {},
+	"scheduler/sim":        {"scheduler"},
+	"internal/modeltext":   {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
+	"internal/mlless":      {"internal/files"},
+	"internal/modelstore":  {"internal/blobs", "internal/safetensors"},
+	"internal/keyring":     {},
+	"internal/nearest":     {},
+	"internal/report":      {"internal/advice", "internal/plot", "scheduler"},
+	"internal/plot":        {},
+	"internal/process":     {},
+	"internal/onnx":        {"internal/safetensors", "model"},
+	"internal/safetensors": {},
+	"internal/sealed":      {},
+	"internal/secret":      {},
+	"internal/terminal":    {"controller/jobfile", "internal/files", "internal/report"},
+	"internal/version":     {"internal/terminal", "runtime/engine/native/kernel"},
 	"internal/wire": {
 		"history", "internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service",
 	},
@@ -176,31 +170,38 @@ var house = map[string][]string{
 	},
 
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.
-	"deploy":            {"executor"},
-	"deploy/deploytest": {"actions/serve", "executor", "platform", "runtime/engine/backends"}, // of tests
-	"deploy/gpu":        {},
-	"deploy/image":      {},
-	"deploy/doctor":     {"executor", "internal/clusterfacts", "service"},
-	"deploy/verify":     {"controller/jobfile", "executor", "service"},
-	"examples/embed":    {"controller/jobfile", "service"},
-	"bench":             {"..."},
-	"bench/aggregator":  {"..."},
-	"bench/engine":      {"..."},
-	"bench/faults":      {"..."},
-	"bench/histories":   {"..."},
-	"bench/estimator":   {"..."},
-	"bench/gpu":         {"..."},
-	"bench/medians":     {},
-	"bench/paper":       {"..."},
-	"bench/papers":      {},
-	"bench/platform":    {"..."},
-	"bench/policies":    {"..."},
-	"bench/program":     {},
-	"bench/daily":       {"..."},
-	"bench/deploy":      {"..."},
-	"bench/exchange":    {"..."},
-	"bench/tenants":     {"..."},
-	"examples/policy":   {"scheduler", "scheduler/sim"},
+	"deploy":         {"executor"},
+	"deploy/gpu":     {},
+	"deploy/image":   {},
+	"deploy/doctor":  {"executor", "internal/clusterfacts", "service"},
+	"deploy/verify":  {"controller/jobfile", "executor", "service"},
+	"examples/embed": {"controller/jobfile", "service"},
+	// Support of tests and benches: no part of the product imports it, only a build with the tag emulated.
+	"internal/test/deploytest":  {"actions/serve", "executor", "platform", "runtime/engine/backends"},
+	"internal/test/emulated":    {"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel"},
+	"internal/test/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
+	"internal/test/faults":      {"internal/safetensors"},
+	"internal/test/historytest": {"history"},
+	"internal/test/onnxtest":    {"dataset", "internal/onnx", "model", "runtime/engine", "runtime/engine/native"},
+	"internal/test/transcripts": {},
+	"bench":                     {"..."},
+	"bench/aggregator":          {"..."},
+	"bench/engine":              {"..."},
+	"bench/faults":              {"..."},
+	"bench/histories":           {"..."},
+	"bench/estimator":           {"..."},
+	"bench/gpu":                 {"..."},
+	"bench/medians":             {},
+	"bench/paper":               {"..."},
+	"bench/papers":              {},
+	"bench/platform":            {"..."},
+	"bench/policies":            {"..."},
+	"bench/program":             {},
+	"bench/daily":               {"..."},
+	"bench/deploy":              {"..."},
+	"bench/exchange":            {"..."},
+	"bench/tenants":             {"..."},
+	"examples/policy":           {"scheduler", "scheduler/sim"},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.
@@ -268,7 +269,8 @@ func isModule(dir string) bool {
 func allowed(patterns []string, folder string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		base, below := strings.CutSuffix(p, "...")
-		return p == folder || below && strings.HasPrefix(folder+"/", base)
+		ofTests := strings.HasPrefix(folder, "internal/test/") && base == "internal/"
+		return p == folder || below && !ofTests && strings.HasPrefix(folder+"/", base)
 	})
 }
 

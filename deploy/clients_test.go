@@ -16,7 +16,7 @@ import (
 	"github.com/disdel/disdel/aggregator/embedded"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/deploy"
-	"github.com/disdel/disdel/deploy/deploytest"
+	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/platform"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel/deploy"
-	"github.com/disdel/disdel/deploy/deploytest"
+	"github.com/disdel/disdel/internal/test/deploytest"
 )
 
 // The package has the manifest's version, as OpenWhisk writes it. A version that differs is told and mended; one that

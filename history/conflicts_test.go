@@ -10,7 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/history/historytest"
+	"github.com/disdel/disdel/internal/test/historytest"
 )
 
 // takenApart opens a database in which servers that were apart wrote states of one record, which a replication has

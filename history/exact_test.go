@@ -22,7 +22,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/history/historytest"
+	"github.com/disdel/disdel/internal/test/historytest"
 )
 
 // anyInteger draws from the whole range of int64, often near what a float64 cannot tell apart.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/history/historytest"
+	"github.com/disdel/disdel/internal/test/historytest"
 )
 
 func ExampleDigest() {

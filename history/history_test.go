@@ -20,7 +20,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
-	"github.com/disdel/disdel/history/historytest"
+	"github.com/disdel/disdel/internal/test/historytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

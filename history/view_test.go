@@ -16,7 +16,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/history/historytest"
+	"github.com/disdel/disdel/internal/test/historytest"
 )
 
 // watched is a server in front of another one: it counts what views and selectors are asked, and may answer itself.

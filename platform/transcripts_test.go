@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/transcripts"
+	"github.com/disdel/disdel/internal/test/transcripts"
 )
 
 // A client that sends what the real OpenWhisk was sent is answered as there: status, the headers that clients go by,

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/onnx/onnxtest"
+	"github.com/disdel/disdel/internal/test/onnxtest"
 	"github.com/disdel/disdel/model"
 )
 

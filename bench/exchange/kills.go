@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/disdel/disdel/internal/faults"
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 // killedJob is a kind of job whose workers are killed.

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/disdel/disdel/internal/faults"
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
-	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/transcripts"
+	"github.com/disdel/disdel/internal/test/transcripts"
 	"github.com/disdel/disdel/platform"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/disdel/disdel/internal/faults"
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 // Exactly once, on a small scale (make bench-faults has the large one): whatever is killed, restarted, lost or

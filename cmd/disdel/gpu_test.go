@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/service"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/disdel/disdel/internal/faults"
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 // jobHome is a home with a job whose result shows all that is lost or done twice, and what the job comes to when it is

@@ -3,7 +3,7 @@ package robust
 import (
 	"time"
 
-	"github.com/disdel/disdel/internal/faults"
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 // exactly runs seeded jobs that are disturbed, and wants every one to end with the bits of the same job left alone.

@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
-	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 

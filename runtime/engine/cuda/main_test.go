@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/internal/test/emulated"
 )
 
 // program is the emulated device, "" where there is no C compiler.

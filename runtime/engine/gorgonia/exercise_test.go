@@ -3,7 +3,7 @@ package gorgonia_test
 import (
 	"testing"
 
-	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/runtime/engine/gorgonia"
 )
 

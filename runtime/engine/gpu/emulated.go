@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
-	"github.com/disdel/disdel/runtime/engine/cuda/emulated"
+	"github.com/disdel/disdel/internal/test/emulated"
 )
 
 // Built tells that the program has an engine for GPUs.

@@ -7,7 +7,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 // benched are networks of the zoo, at the sizes of `make bench-engine` where that measures them and their peers.

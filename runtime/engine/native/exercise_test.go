@@ -3,7 +3,7 @@ package native_test
 import (
 	"testing"
 
-	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 

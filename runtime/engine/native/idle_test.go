@@ -7,7 +7,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 // idleNetwork has a convolution that has eight of its nine taps idle, more weights than one move takes.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 func newEngine(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {

@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine/cuda"
 	"github.com/disdel/disdel/runtime/engine/cuda/device"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
-	"github.com/disdel/disdel/runtime/engine/enginetest"
+	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 // onDevice skips a test where there is no GPU, with what is missing.
