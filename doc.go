@@ -1,9 +1,10 @@
-// Package disdel is the vocabulary every folder of disdel shares: what a user submits (Job), what is worked out for it
-// (Estimate, Plan), what is run (Invocation), what comes back (Activation) and what is kept (Record).
+// Package disdel has the types that all packages of disdel share. To train models from a Go program, import
+// [github.com/disdel/disdel/service] instead.
 //
-// It holds values and their rules only: it does no I/O, starts no goroutine and imports nothing but the standard
-// library. A type lives here when two folders use it. The words follow docs/reference/glossary.md.
+// A user submits a [Job]. disdel computes an [Estimate] and a [Plan] for it, starts each [Invocation], gets an
+// [Activation] back, and keeps all of them in a [Record]. None of them changes an earlier one, so one document explains
+// the whole job.
 //
-// Nothing changes an earlier value on the way Job -> Estimate -> Plan -> Invocation -> Activation -> Record; the Record
-// embeds them all, so that one document explains a run.
+// The package does no I/O, starts no goroutines and imports only the standard library. A type lives here if two
+// packages use it. docs/reference/glossary.md explains the words.
 package disdel

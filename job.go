@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -74,195 +75,6 @@ func (i Init) Excepts(array string) bool {
 	return slices.ContainsFunc(i.Excepted(), func(layer string) bool { return strings.HasPrefix(array, layer+".") })
 }
 
-// Layer is one entry of model.layers. In the file it is an object with one key, its kind: {dense: {units: 10}}.
-// Which options a kind takes is the model folder's table; options not given are zero.
-type Layer struct {
-	Kind       string   `json:"-"`
-	Name       string   `json:"name,omitempty"`       // "": its place in the list
-	From       []string `json:"from,omitempty"`       // names of the layers it takes; none: the one before it
-	Shape      []int    `json:"shape,omitempty"`      // input: what the network is made for
-	Units      int      `json:"units,omitempty"`      // dense: outputs
-	Filters    int      `json:"filters,omitempty"`    // conv: output channels
-	Kernel     int      `json:"kernel,omitempty"`     // conv, pools: side of the square window
-	Stride     int      `json:"stride,omitempty"`     // conv, pools
-	Padding    int      `json:"padding,omitempty"`    // conv, pools: zeros on every side
-	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
-	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; equal to the channels is depthwise
-	Bias       *bool    `json:"bias,omitempty"`       // conv, dense: nil is true
-	Eps        float64  `json:"eps,omitempty"`        // batchNorm: 0 is 1e-5
-	Momentum   float64  `json:"momentum,omitempty"`   // batchNorm: share of the newest batch; 0 is 0.1
-	Scale      *bool    `json:"scale,omitempty"`      // batchNorm: nil is true
-	Center     *bool    `json:"center,omitempty"`     // batchNorm: nil is true
-	Rate       float64  `json:"rate,omitempty"`       // dropout: share of values dropped
-	Activation string   `json:"activation,omitempty"` // conv, dense: relu or softmax
-
-	// Windows that differ by side, which the file gives as lists under the names above. One that is not zero takes the
-	// place of its number; one of equal sides is never read from a file.
-	KernelHW   [2]int `json:"-"` // height, width
-	StrideHW   [2]int `json:"-"`
-	DilationHW [2]int `json:"-"`
-	PaddingAt  [4]int `json:"-"` // top, bottom, left, right
-	SamePad    bool   `json:"-"` // padding: same, as TensorFlow pads
-}
-
-// layerOptions is a Layer's options as JSON has them: windows are a number or a list.
-type layerOptions struct {
-	Name       string     `json:"name,omitempty"`
-	From       oneOrMore  `json:"from,omitempty"`
-	Shape      []int      `json:"shape,omitempty"`
-	Units      int        `json:"units,omitempty"`
-	Filters    int        `json:"filters,omitempty"`
-	Kernel     windowSide `json:"kernel,omitzero"`
-	Stride     windowSide `json:"stride,omitzero"`
-	Padding    padding    `json:"padding,omitzero"`
-	Dilation   windowSide `json:"dilation,omitzero"`
-	Groups     int        `json:"groups,omitempty"`
-	Bias       *bool      `json:"bias,omitempty"`
-	Eps        float64    `json:"eps,omitempty"`
-	Momentum   float64    `json:"momentum,omitempty"`
-	Scale      *bool      `json:"scale,omitempty"`
-	Center     *bool      `json:"center,omitempty"`
-	Rate       float64    `json:"rate,omitempty"`
-	Activation string     `json:"activation,omitempty"`
-}
-
-func (o layerOptions) layer(kind string) Layer {
-	return Layer{
-		Kind: kind, Name: o.Name, From: o.From, Shape: o.Shape, Units: o.Units, Filters: o.Filters, Groups: o.Groups,
-		Bias: o.Bias,
-		Eps:  o.Eps, Momentum: o.Momentum, Scale: o.Scale, Center: o.Center, Rate: o.Rate, Activation: o.Activation,
-		Kernel: o.Kernel.one, Stride: o.Stride.one, Dilation: o.Dilation.one, Padding: o.Padding.one,
-		KernelHW: o.Kernel.two, StrideHW: o.Stride.two, DilationHW: o.Dilation.two, PaddingAt: o.Padding.four,
-		SamePad: o.Padding.same,
-	}
-}
-
-// MarshalJSON writes {kind: {options}}.
-func (l Layer) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]layerOptions{l.Kind: {
-		Name: l.Name, From: l.From, Shape: l.Shape, Units: l.Units, Filters: l.Filters, Groups: l.Groups, Bias: l.Bias,
-		Eps: l.Eps, Momentum: l.Momentum, Scale: l.Scale, Center: l.Center, Rate: l.Rate, Activation: l.Activation,
-		Kernel: windowSide{l.Kernel, l.KernelHW}, Stride: windowSide{l.Stride, l.StrideHW},
-		Dilation: windowSide{l.Dilation, l.DilationHW},
-		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad},
-	}})
-}
-
-// UnmarshalJSON reads {kind: {options}}; null options are empty ones.
-func (l *Layer) UnmarshalJSON(data []byte) error {
-	var entry map[string]*layerOptions
-	if err := json.Unmarshal(data, &entry); err != nil {
-		return err
-	}
-	if len(entry) != 1 {
-		return &Error{Kind: Invalid, Op: "parse layer", Msg: "a layer is an object with one key, its kind"}
-	}
-	for kind, options := range entry {
-		if options == nil {
-			options = &layerOptions{}
-		}
-		*l = options.layer(kind)
-	}
-	return nil
-}
-
-// oneOrMore is a name or a list of names.
-type oneOrMore []string
-
-func (n *oneOrMore) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil && !isNull(data) {
-		*n = oneOrMore{one}
-		return nil
-	}
-	return json.Unmarshal(data, (*[]string)(n))
-}
-
-func isNull(data []byte) bool { return bytes.Equal(bytes.TrimSpace(data), []byte("null")) }
-
-// windowSide is a number for both sides, or [height width].
-type windowSide struct {
-	one int
-	two [2]int
-}
-
-func (s windowSide) MarshalJSON() ([]byte, error) {
-	if s.two != [2]int{} {
-		return json.Marshal(s.two)
-	}
-	return json.Marshal(s.one)
-}
-
-func (s *windowSide) UnmarshalJSON(data []byte) error {
-	v, err := numbers(data, 2)
-	if err != nil {
-		return err
-	}
-	s.one, s.two = EqualSides(v), [2]int{}
-	if s.one == 0 {
-		copy(s.two[:], v)
-	}
-	return nil
-}
-
-// padding is a number for all sides, "same", or [top bottom left right].
-type padding struct {
-	one  int
-	four [4]int
-	same bool
-}
-
-func (p padding) MarshalJSON() ([]byte, error) {
-	switch {
-	case p.same:
-		return json.Marshal("same")
-	case p.four != [4]int{}:
-		return json.Marshal(p.four)
-	default:
-		return json.Marshal(p.one)
-	}
-}
-
-func (p *padding) UnmarshalJSON(data []byte) error {
-	if *p = (padding{}); string(data) == `"same"` {
-		p.same = true
-		return nil
-	}
-	v, err := numbers(data, 4)
-	if err != nil {
-		return err
-	}
-	if p.one = EqualSides(v); p.one == 0 {
-		copy(p.four[:], v)
-	}
-	return nil
-}
-
-// numbers reads one number, or a list of count.
-func numbers(data []byte, count int) ([]int, error) {
-	var one int
-	if json.Unmarshal(data, &one) == nil {
-		return []int{one}, nil
-	}
-	var all []int
-	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, err
-	}
-	if len(all) != count {
-		return nil, &Error{Kind: Invalid, Op: "parse layer", Msg: "a window is one number, or a list with one for every side"}
-	}
-	return all, nil
-}
-
-// EqualSides is the number that all sides of a window have, or 0 where they differ: a window has one spelling in a
-// Layer.
-func EqualSides(sides []int) int {
-	if len(sides) == 0 || slices.Min(sides) != slices.Max(sides) {
-		return 0
-	}
-	return sides[0]
-}
-
 // Data says what to learn from.
 type Data struct {
 	Source   string `json:"source"` // dataset://NAME
@@ -284,168 +96,6 @@ type Split struct {
 	Train      float64 `json:"train"`
 	Validation float64 `json:"validation"`
 	Seed       int64   `json:"seed"`
-}
-
-// Training holds the hyper-parameters.
-type Training struct {
-	Epochs        int        `json:"epochs"`
-	BatchSize     int        `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
-	Batch         *Batch     `json:"batch,omitempty"` // nil: BatchSize is every worker's own
-	Optimizer     Optimizer  `json:"optimizer"`
-	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse; of sparse rows squared or logistic
-	Schedule      *Schedule  `json:"schedule,omitempty"`
-	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
-	Exact         bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
-	Precision     Precision  `json:"precision,omitempty"`
-	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
-	Goal          *Goal      `json:"goal,omitempty"`
-	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
-	Backend       string     `json:"backend,omitempty"`
-}
-
-// Optimizer is exactly one of its fields.
-type Optimizer struct {
-	SGD   *SGD  `json:"sgd,omitempty"`
-	Adam  *Adam `json:"adam,omitempty"`
-	AdamW *Adam `json:"adamw,omitempty"`
-}
-
-// Name returns "sgd", "adam", "adamw" or "".
-func (o Optimizer) Name() string {
-	switch {
-	case o.SGD != nil:
-		return "sgd"
-	case o.Adam != nil:
-		return "adam"
-	case o.AdamW != nil:
-		return "adamw"
-	default:
-		return ""
-	}
-}
-
-// Rate is the learning rate that a schedule starts from, 0 without an optimiser.
-func (o Optimizer) Rate() float64 {
-	switch {
-	case o.SGD != nil:
-		return o.SGD.LearningRate
-	case o.Adam != nil:
-		return o.Adam.LearningRate
-	case o.AdamW != nil:
-		return o.AdamW.LearningRate
-	default:
-		return 0
-	}
-}
-
-// WithRate is the same optimiser with another learning rate.
-func (o Optimizer) WithRate(rate float64) Optimizer {
-	switch {
-	case o.SGD != nil:
-		sgd := *o.SGD
-		sgd.LearningRate, o.SGD = rate, &sgd
-	case o.Adam != nil:
-		adam := *o.Adam
-		adam.LearningRate, o.Adam = rate, &adam
-	case o.AdamW != nil:
-		adam := *o.AdamW
-		adam.LearningRate, o.AdamW = rate, &adam
-	}
-	return o
-}
-
-// Moments is how many values an optimiser keeps for every weight.
-func (o Optimizer) Moments() int {
-	switch {
-	case o.Adam != nil, o.AdamW != nil:
-		return 2
-	case o.SGD != nil && o.SGD.Momentum != 0:
-		return 1
-	default:
-		return 0
-	}
-}
-
-// SGD is stochastic gradient descent, with momentum where Momentum is above 0 and Nesterov's form of it on request
-// (Sutskever 2013).
-type SGD struct {
-	LearningRate float64 `json:"learningRate"`
-	Momentum     float64 `json:"momentum,omitempty"`
-	WeightDecay  float64 `json:"weightDecay,omitempty"` // L2: added to the gradient
-	Nesterov     bool    `json:"nesterov,omitempty"`
-}
-
-// Adam is Kingma and Ba's optimiser, and Loshchilov and Hutter's where it stands as adamw; zero betas and epsilon mean
-// 0.9, 0.999 and 1e-8.
-type Adam struct {
-	LearningRate float64 `json:"learningRate"`
-	Beta1        float64 `json:"beta1,omitempty"`
-	Beta2        float64 `json:"beta2,omitempty"`
-	Epsilon      float64 `json:"epsilon,omitempty"`
-	WeightDecay  float64 `json:"weightDecay,omitempty"` // adam: L2, added to the gradient; adamw: taken off the weights
-}
-
-// Schedule changes the learning rate with the epochs. It is exactly one of its fields; none is a constant rate.
-type Schedule struct {
-	Step   *StepSchedule   `json:"step,omitempty"`
-	Cosine *CosineSchedule `json:"cosine,omitempty"`
-}
-
-// StepSchedule multiplies the rate by Factor after every Every epochs.
-type StepSchedule struct {
-	Every  int     `json:"every"`
-	Factor float64 `json:"factor"`
-}
-
-// CosineSchedule lets the rate fall to Floor times itself along half a cosine (Loshchilov and Hutter 2017, without
-// restarts).
-type CosineSchedule struct {
-	Floor float64 `json:"floor,omitempty"`
-}
-
-// Factor is what the learning rate is multiplied with in an epoch, counted from 0, of so many.
-func (s *Schedule) Factor(epoch, epochs int) float64 {
-	switch {
-	case s == nil:
-		return 1
-	case s.Step != nil && s.Step.Every > 0:
-		return math.Pow(s.Step.Factor, float64(epoch/s.Step.Every))
-	case s.Cosine != nil && epochs > 1:
-		return s.Cosine.Floor + (1-s.Cosine.Floor)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
-	default:
-		return 1
-	}
-}
-
-// EarlyStop ends training before its last epoch. With MetricLoss and a Target every action stops at the end of an epoch
-// whose mean loss is at most Target (DiSDeL III-B.3); with MetricValLoss and MetricAccuracy the job stops once the
-// held-out rows reach Target, or after Patience evaluations in a row without a better one.
-type EarlyStop struct {
-	Metric   string  `json:"metric"`
-	Target   float64 `json:"target,omitempty"`
-	Patience int     `json:"patience,omitempty"`
-	// Keep says whose weights the model gets: KeepBest those of the best evaluation by Metric, KeepLast those of the
-	// last round. "" is KeepLast, as it was before there was a choice; a job file's default is KeepBest.
-	Keep string `json:"keep,omitempty"`
-	// Held is for how many evaluations in a row Target has to be reached; 0: one. A job file says it by its goal.
-	Held int `json:"-"`
-}
-
-// The metrics of EarlyStop, and whose weights it keeps.
-const (
-	MetricLoss     = "loss"
-	MetricValLoss  = "valLoss"
-	MetricAccuracy = "accuracy"
-	KeepBest       = "best"
-	KeepLast       = "last"
-)
-
-// Value is an evaluation as the metric sees it: lower is better. Without an EarlyStop it is the loss.
-func (e *EarlyStop) Value(loss, accuracy float64) float64 {
-	if e != nil && e.Metric == MetricAccuracy {
-		return -accuracy
-	}
-	return loss
 }
 
 // Distribution says how the work is spread.
@@ -561,75 +211,337 @@ type Output struct {
 	Keep  int    `json:"keep"` // newest versions kept; the best one is kept besides
 }
 
-// Duration is a time.Duration that reads and writes Go's syntax: "90s", "5m".
-type Duration time.Duration
+// Sync says when the workers' weights are averaged: "epoch", "end" or "every K" batches. In JSON and YAML the last one
+// is an object, {every: K}.
+type Sync string
 
-func (d Duration) String() string { return time.Duration(d).String() }
+// The modes of Sync without a number; Every makes the other.
+const (
+	SyncEpoch Sync = "epoch" // after every epoch
+	SyncEnd   Sync = "end"   // once, after the last epoch (DiSDeL's one-shot averaging)
+)
 
-// MarshalText writes Go's duration syntax.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+const everyPrefix = "every "
 
-// UnmarshalText reads Go's duration syntax. It returns an Invalid error otherwise.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil || v < 0 {
+// SyncEvery is the mode that averages after every k batches and at the end of every epoch (KubeML's K-AVG).
+func SyncEvery(k int) Sync { return Sync(everyPrefix + strconv.Itoa(k)) }
+
+// Every is K of "every K", 0 for the other modes.
+func (s Sync) Every() int {
+	text, ok := strings.CutPrefix(string(s), everyPrefix)
+	k, err := strconv.Atoi(text)
+	if !ok || err != nil || k < 1 {
+		return 0
+	}
+	return k
+}
+
+// MarshalJSON writes a word, or {"every": K}.
+func (s Sync) MarshalJSON() ([]byte, error) {
+	if k := s.Every(); k > 0 {
+		return json.Marshal(map[string]int{"every": k})
+	}
+	return json.Marshal(string(s))
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. It returns an Invalid error otherwise.
+func (s *Sync) UnmarshalJSON(data []byte) error {
+	var word string
+	if json.Unmarshal(data, &word) == nil {
+		*s = Sync(word)
+		return nil
+	}
+	var object map[string]int
+	if err := json.Unmarshal(data, &object); err != nil || len(object) != 1 || object["every"] < 1 {
 		return &Error{
-			Kind: Invalid, Op: "parse duration", Msg: "\"" + string(text) + "\" is not a duration",
-			Hint: "write 90s, 5m or 1h30m",
+			Kind: Invalid, Op: "parse sync", Msg: fmt.Sprintf("%s is no sync", data),
+			Hint: "write epoch, end or {every: K}",
 		}
 	}
-	*d = Duration(v)
+	*s = SyncEvery(object["every"])
 	return nil
 }
 
-// Millis is a time.Duration that JSON carries as whole milliseconds, under names that end in Ms.
-type Millis time.Duration
+// The losses of models of sparse rows, whose targets are numbers.
+const (
+	LossSquared  = "squared"  // of a prediction less its target; the mean over rows is the mean squared error
+	LossLogistic = "logistic" // the negative logarithm of the probability that a target of 0 or 1 was given
+)
 
-func (m Millis) String() string { return time.Duration(m).Round(time.Millisecond).String() }
-
-// Readable makes a time that is easy to read, never a shorter one.
-func (m Millis) Readable() Millis {
-	step := time.Minute
-	for _, s := range []struct{ below, step time.Duration }{
-		{20 * time.Second, time.Second}, {2 * time.Minute, 5 * time.Second}, {10 * time.Minute, 30 * time.Second},
-	} {
-		if time.Duration(m) <= s.below {
-			step = s.step
-			break
-		}
-	}
-	return Millis((time.Duration(m) + step - 1) / step * step)
+// SparseNetwork is what a model of sparse rows is made of beside its name: a linear or logistic regression over many
+// columns, or a factorisation of a matrix of ratings. All of it comes from the data set and from model.rank.
+type SparseNetwork struct {
+	Users int `json:"users,omitempty"` // of ratings: a row has column u, of its user, and Users+i, of its item
+	Items int `json:"items,omitempty"`
+	Rank  int `json:"rank,omitempty"` // factors of each user and item
+	// Offset is what a prediction of ratings starts from: the mean of the training targets.
+	Offset float64 `json:"offset,omitempty"`
+	Mean   int     `json:"meanEntries"` // entries of a row in the mean, rounded up
+	Most   int     `json:"mostEntries"` // of any row
 }
 
-// Text prints a duration for reading: "44.0 s", "12m5s".
-func (m Millis) Text() string {
-	d := time.Duration(m)
+// SparseData is what is known of a data set of sparse rows: each has an entry in few of many columns, and its target is
+// a number.
+type SparseData struct {
+	Entries int64 `json:"entries"`        // of all rows, held-out ones too
+	Most    int   `json:"mostEntries"`    // of a row
+	Ones    bool  `json:"ones,omitempty"` // every entry is 1, and none is stored
+	Users   int   `json:"users,omitempty"`
+	Items   int   `json:"items,omitempty"`
+	// Of the targets of the rows to learn from; Deviation is the standard deviation.
+	Mean      float64 `json:"targetMean"`
+	Deviation float64 `json:"targetDeviation"`
+	Low       float32 `json:"targetLow"`
+	High      float32 `json:"targetHigh"`
+	Bayes     float64 `json:"bayesLoss,omitempty"` // of a generated data set: the loss of who knows how it was made
+}
+
+// Guess is the loss of who knows of the targets only how they are spread, and says the same of every row: their
+// variance with LossSquared, their entropy with LossLogistic. A model that has learned anything is below it.
+func (d *SparseData) Guess(loss string) float64 {
+	if loss != LossLogistic {
+		return d.Deviation * d.Deviation
+	}
+	if !(d.Mean > 0 && d.Mean < 1) {
+		return 0
+	}
+	return -d.Mean*math.Log(d.Mean) - (1-d.Mean)*math.Log1p(-d.Mean)
+}
+
+// Ratings tells whether a row is a user's rating of an item.
+func (d *SparseData) Ratings() bool { return d.Users > 0 }
+
+// Scores is what held-out rows say of a model of sparse rows besides its loss. Both are zero for networks.
+type Scores struct {
+	RMSE float64 `json:"rmse,omitempty"` // root of the mean squared error, of targets that are numbers
+	AUC  float64 `json:"auc,omitempty"`  // chance that a row of 1 gets a higher score than one of 0
+}
+
+// Text is the scores as they are read: "RMSE 0.9412", "AUC 0.7310", "" where there are none.
+func (s Scores) Text() string {
 	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.2f s", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case s.RMSE != 0:
+		return fmt.Sprintf("RMSE %.4f", s.RMSE)
+	case s.AUC != 0:
+		return fmt.Sprintf("AUC %.4f", s.AUC)
 	default:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+		return ""
 	}
 }
 
-// Seconds is the duration in seconds.
-func (m Millis) Seconds() float64 { return time.Duration(m).Seconds() }
-
-// MarshalJSON writes milliseconds, rounded to the nearest.
-func (m Millis) MarshalJSON() ([]byte, error) {
-	return json.Marshal(time.Duration(m).Round(time.Millisecond).Milliseconds())
+// SparseAsk is what is asked of a model of sparse rows: a prediction for each row, or the best items for users.
+type SparseAsk struct {
+	Rows  []SparseRow `json:"rows,omitempty"`
+	Users []int       `json:"users,omitempty"` // numbers of users, of a model of ratings
+	Top   int         `json:"top,omitempty"`   // items for each of them
 }
 
-// UnmarshalJSON reads milliseconds.
-func (m *Millis) UnmarshalJSON(data []byte) error {
-	var ms int64
-	if err := json.Unmarshal(data, &ms); err != nil {
-		return err
+// SparseRow is one row: the columns that it has entries in, each once, and the entries.
+type SparseRow struct {
+	Index []int32   `json:"index"`
+	Value []float32 `json:"value,omitempty"` // nil: 1 each
+}
+
+// Recommended is the items that a model expects a user to rate highest, best first.
+type Recommended struct {
+	User   int       `json:"user"`
+	Items  []int     `json:"items"`
+	Scores []float32 `json:"scores"`
+}
+
+// Exchange says how the workers of a job exchange their updates after every step, inside a round. In a fixed order
+// updates are exact to the bit: the same job comes to the same weights in any run, whatever is killed.
+type Exchange struct {
+	// Threshold is v of MLLess' filter: a weight's change is sent once it is more than v / sqrt(t) of the weight, t being
+	// the step of the round. 0 sends every change: bulk synchronous.
+	Threshold float64 `json:"threshold"`
+	Slack     int     `json:"slack"`   // steps that workers may be apart
+	Order     string  `json:"order"`   // of updates: OrderFixed or OrderEager
+	Combine   string  `json:"combine"` // CombineMean or CombineSum
+	Batches   string  `json:"batches"` // whose rows a worker takes: BatchesShard or BatchesQueue
+	// Values is the number format of what is sent: WireFloat32, also what "" means, WireBfloat16 or WireInt8. What
+	// rounding loses is sent later.
+	Values Wire `json:"values,omitempty"`
+}
+
+// The words of an Exchange.
+const (
+	OrderFixed   = "fixed" // by step, then by member
+	OrderEager   = "eager" // as they come
+	CombineMean  = "mean"  // a step is the mean of the workers' updates
+	CombineSum   = "sum"   // or their sum, as MLLess has it
+	BatchesShard = "shard" // its own
+	BatchesQueue = "queue" // any: each takes the next batch of the round when it has ended one
+)
+
+// ExchangeGarbage is what the steps of a worker that exchanges updates may leave on the heap between two collections,
+// beyond what an action's may: part of the worker's estimate. What a step reads is garbage after it, and a collection
+// looks at the whole program, which takes longer than many a step.
+const ExchangeGarbage = 4 * MB
+
+// Queued tells whether workers take batches from a queue. nil has none.
+func (x *Exchange) Queued() bool { return x != nil && x.Batches == BatchesQueue }
+
+// StepTimes is where the time of a step with exchange went, ms each.
+type StepTimes struct {
+	Fetch   float64 `json:"fetchMs"`   // putting the batch together
+	Compute float64 `json:"computeMs"` // the engine's step
+	Select  float64 `json:"selectMs"`  // finding what is significant
+	Write   float64 `json:"writeMs"`   // sending it to the store
+	Wait    float64 `json:"waitMs"`    // for other workers
+	Read    float64 `json:"readMs"`    // reading what they sent
+	Apply   float64 `json:"applyMs"`   // adding it to the weights
+}
+
+// StepsSoFar is what the steps of a worker have come to since its activation began.
+type StepsSoFar struct {
+	Made   int     `json:"made"`
+	Rows   int     `json:"rows"`
+	Loss   float64 `json:"lossSum"`  // over the rows
+	Own    float64 `json:"ownMs"`    // fetching, computing, selecting and applying
+	Others float64 `json:"othersMs"` // sending, waiting and reading
+}
+
+// Minus is what was made since an earlier look; false where that was at another activation, which had made more.
+func (s StepsSoFar) Minus(o StepsSoFar) (d StepsSoFar, ok bool) {
+	d = StepsSoFar{s.Made - o.Made, s.Rows - o.Rows, s.Loss - o.Loss, s.Own - o.Own, s.Others - o.Others}
+	return d, d.Made >= 0 && d.Rows >= 0 && d.Own >= 0 && d.Others >= 0
+}
+
+// Add adds another worker's steps.
+func (s *StepsSoFar) Add(o StepsSoFar) {
+	s.Made, s.Rows, s.Loss, s.Own, s.Others = s.Made+o.Made, s.Rows+o.Rows, s.Loss+o.Loss, s.Own+o.Own, s.Others+o.Others
+}
+
+// StepParts are the names of the parts of a step, in the order of Parts.
+var StepParts = [...]string{"fetch", "compute", "select", "write", "wait", "read", "apply"}
+
+// Parts are the parts of a step, ms each.
+func (t StepTimes) Parts() [len(StepParts)]float64 {
+	return [...]float64{t.Fetch, t.Compute, t.Select, t.Write, t.Wait, t.Read, t.Apply}
+}
+
+// Total is the time of the whole step, ms.
+func (t StepTimes) Total() (sum float64) {
+	for _, part := range t.Parts() {
+		sum += part
 	}
-	*m = Millis(time.Duration(ms) * time.Millisecond)
-	return nil
+	return sum
+}
+
+// Add adds a share of other times.
+func (t *StepTimes) Add(o StepTimes, share float64) {
+	t.Fetch += share * o.Fetch
+	t.Compute += share * o.Compute
+	t.Select += share * o.Select
+	t.Write += share * o.Write
+	t.Wait += share * o.Wait
+	t.Read += share * o.Read
+	t.Apply += share * o.Apply
+}
+
+// StepStretch is some steps of a round that follow each other; times, values and bytes are those of one of them, in
+// the mean.
+type StepStretch struct {
+	Last   int       `json:"lastStep"` // of the round, from 1; the last of all sends what is still owed
+	Steps  int       `json:"steps"`
+	End    time.Time `json:"end"`
+	Rows   int       `json:"rows"` // trained, by all workers that are in it
+	Loss   float64   `json:"loss"` // mean over those rows, each under the weights of its own step
+	Values float64   `json:"values"`
+	Bytes  float64   `json:"bytes"` // that a worker sent
+	StepTimes
+}
+
+// StepCourse is what the steps of a round came to on a worker, or in the mean of all.
+type StepCourse struct {
+	Median    float64       `json:"medianMs"` // time of a step
+	High      float64       `json:"p95Ms"`    // the time that 19 of 20 steps stay below
+	Stretches []StepStretch `json:"stretches"`
+}
+
+// Mean is the times of a step in the mean of the whole course, with the bytes that a worker sent of it.
+func (c *StepCourse) Mean() (times StepTimes, bytes float64) {
+	steps := 0
+	for _, s := range c.Stretches {
+		steps += s.Steps
+	}
+	for _, s := range c.Stretches {
+		share := float64(s.Steps) / float64(max(1, steps))
+		times.Add(s.StepTimes, share)
+		bytes += share * s.Bytes
+	}
+	return times, bytes
+}
+
+// Wire is the number format of an update on its way.
+type Wire string
+
+// The formats of Wire. What the others than float32 do not send is added to the next round's update (error feedback).
+const (
+	WireFloat32     Wire = "float32"
+	WireBfloat16    Wire = "bfloat16"
+	WireInt8        Wire = "int8"
+	WireSignificant Wire = "significant" // only what has changed enough: see Aggregation.Threshold
+)
+
+// wireForm is what is known of a format by those who do not encode it.
+type wireForm struct {
+	wire        Wire
+	differences bool    // to the round's reference, with what is not sent kept for the next round
+	share       float64 // bytes of a large update over those of float32; the most, where that depends on the values
+	small       float64 // the same for one of many small arrays
+}
+
+// wireForms has a row for every format; aggregator has the codec.
+var wireForms = [...]wireForm{
+	{WireFloat32, false, 1, 1},
+	{WireBfloat16, true, 1. / 2, 1. / 2},
+	{WireInt8, true, 1./4 + 1./256, 0.27},       // and a scale of four bytes for every 256 values
+	{WireSignificant, true, 1 + 1./4, 1 + 3./8}, // every value and the byte that says where it belongs
+}
+
+// Wires are all formats, in the order of their numbers in an update.
+func Wires() []Wire {
+	out := make([]Wire, len(wireForms))
+	for i, f := range wireForms {
+		out[i] = f.wire
+	}
+	return out
+}
+
+// form is that of float32 where there is none of this name: "" is float32.
+func (w Wire) form() wireForm {
+	for _, f := range wireForms {
+		if f.wire == w {
+			return f
+		}
+	}
+	return wireForms[0]
+}
+
+// Differences says whether updates are sent as differences to their round's reference, while workers keep what was not
+// sent.
+func (w Wire) Differences() bool { return w.form().differences }
+
+// Share is the most that a large update takes on the wire, over what it takes as float32.
+func (w Wire) Share() float64 { return w.form().share }
+
+// SmallShare is Share for an update of many small arrays.
+func (w Wire) SmallShare() float64 { return w.form().small }
+
+// Tree is the job as its JSON has it: maps by the names of fields, lists, and values. Numbers are json.Number, so that
+// integers above 2^53 stay what they are. It returns nil for a job that JSON cannot hold.
+func (j *Job) Tree() any {
+	var tree any
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.UseNumber()
+	if in.Decode(&tree) != nil {
+		return nil
+	}
+	return tree
 }

@@ -2,6 +2,11 @@ package disdel
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -297,4 +302,244 @@ type Phases struct {
 	Aggregate Millis `json:"aggregateMs"`
 	Evaluate  Millis `json:"evaluateMs"`
 	Total     Millis `json:"totalMs"`
+}
+
+// Transition is a job that became something else.
+type Transition struct {
+	To    Status    `json:"to"`
+	At    time.Time `json:"at"`
+	Cause string    `json:"cause"`
+}
+
+// Planning is what was asked of a job's plan beside the job itself, so that another process plans it the same way.
+type Planning struct {
+	Estimator string   `json:"estimator,omitempty"` // method that estimates memory
+	Risk      *float64 `json:"risk,omitempty"`      // accepted chance that an action is ended for memory
+	Probe     bool     `json:"probe,omitempty"`
+	Beside    int      `json:"beside,omitempty"` // jobs that were submitted with it, of a batch
+}
+
+// becomes lists, for each status, the statuses that may follow it. docs/reference/job-states.md says when. A job that
+// has ended or is paused is resumed by being queued.
+var becomes = [...][]Status{
+	StatusUnknown:   {StatusQueued, StatusRunning},
+	StatusQueued:    {StatusAdmitted, StatusPaused, StatusFailed, StatusCanceled},
+	StatusAdmitted:  {StatusRunning, StatusQueued, StatusPaused, StatusFailed, StatusCanceled},
+	StatusRunning:   {StatusSucceeded, StatusFailed, StatusCanceled, StatusPaused, StatusQueued},
+	StatusPaused:    {StatusQueued, StatusCanceled},
+	StatusSucceeded: {StatusQueued}, // of a job whose model was not evaluated
+	StatusFailed:    {StatusQueued},
+	StatusCanceled:  {StatusQueued},
+}
+
+// MayBecome tells whether a job in a state may become another.
+func (s Status) MayBecome(next Status) bool {
+	if int(s) >= len(becomes) {
+		return false
+	}
+	return slices.Contains(becomes[s], next)
+}
+
+// Unfinished tells whether a job in this state is somebody's to go on with: one that is queued, admitted or running.
+func (s Status) Unfinished() bool {
+	return s == StatusQueued || s == StatusAdmitted || s == StatusRunning
+}
+
+// Adjustment is a limit that was changed because of a failure, or a part of the plan where no limit could be.
+type Adjustment struct {
+	Invocation string   `json:"invocation"`     // that failed
+	Task       Task     `json:"task,omitempty"` // whose it was
+	Cause      Outcome  `json:"cause"`
+	Field      Field    `json:"field"`
+	From       Quantity `json:"from"` // in JSON, as a job file would say it
+	To         Quantity `json:"to"`
+	Why        string   `json:"why"` // the arithmetic
+}
+
+// UnmarshalJSON reads an adjustment. Records of the first version name no task: it is the one of the invocation.
+func (a *Adjustment) UnmarshalJSON(data []byte) error {
+	type plain Adjustment
+	var in plain
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	if _, place, _ := strings.Cut(in.Invocation, "/"); in.Task == "" {
+		for _, task := range []Task{TaskTrain, TaskAggregate, TaskEvaluate} {
+			if strings.HasPrefix(place, string(task)) {
+				in.Task = task
+			}
+		}
+	}
+	*a = Adjustment(in)
+	return nil
+}
+
+// Field is what an adjustment changes.
+type Field string
+
+// The fields of adjustments.
+const (
+	FieldMemory    Field = "memory"       // of an action, in bytes
+	FieldDevice    Field = "deviceMemory" // of an action's share of an accelerator, in bytes
+	FieldTimeout   Field = "timeout"      // of an action, in time
+	FieldBatchSize Field = "batchSize"    // a count of rows
+	FieldWorkers   Field = "workers"      // a count of workers
+)
+
+// Quantity is an amount of memory, of time, or a count: one of the three. Its text is as a job file says it: "512MB",
+// "1m30s", "32".
+type Quantity struct {
+	Memory Bytes
+	Time   Millis
+	Count  int
+}
+
+// String is "512MB", "1m30s" or "32".
+func (q Quantity) String() string {
+	switch {
+	case q.Memory != 0:
+		return fmt.Sprintf("%dMB", q.Memory.MB())
+	case q.Time != 0:
+		return q.Time.String()
+	default:
+		return strconv.Itoa(q.Count)
+	}
+}
+
+// MarshalText writes what String prints.
+func (q Quantity) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
+
+// UnmarshalText reads a number, a size with its unit, or a duration. It returns an Invalid error otherwise.
+func (q *Quantity) UnmarshalText(text []byte) error {
+	s := string(text)
+	if n, err := strconv.Atoi(s); err == nil {
+		*q = Quantity{Count: n}
+		return nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		*q = Quantity{Time: Millis(d)}
+		return nil
+	}
+	b, err := ParseBytes(s)
+	if err != nil {
+		return &Error{Kind: Invalid, Op: "parse quantity", Msg: fmt.Sprintf("%q is no number, size or duration", s)}
+	}
+	*q = Quantity{Memory: b}
+	return nil
+}
+
+// Counterfactual is what training would have taken had nothing changed.
+type Counterfactual struct {
+	Workers int     `json:"workers"` // that the job began with
+	Epochs  int     `json:"epochs"`  // that this goes by: those that they trained
+	Took    Millis  `json:"durationMs"`
+	UsedGBs float64 `json:"usedGBs"` // by use, without evaluations of the last round
+}
+
+// Unchanged is what the epochs that a job trained would have taken with the workers that it began with: each as the
+// mean of those that they did train, without the first where there are others, since containers start cold in it. It
+// is nil for a job whose workers never changed, and where its policy observed nothing.
+func (r *Record) Unchanged() *Counterfactual {
+	var own, all []Observation
+	for i := range r.Rounds {
+		o := r.Rounds[i].Observed
+		if o == nil || o.Rows == 0 {
+			continue
+		}
+		all = append(all, *o)
+		if o.Setting.Workers == all[0].Setting.Workers {
+			own = append(own, *o)
+		}
+	}
+	if len(all) == 0 || len(own) == len(all) {
+		return nil
+	}
+	if len(own) > 1 {
+		own = own[1:]
+	}
+	out := Counterfactual{Workers: all[0].Setting.Workers}
+	rows, of, before := 0, 0, 0
+	for _, o := range all {
+		rows += o.Rows
+	}
+	for _, o := range own {
+		of, out.Took, out.UsedGBs = of+o.Rows, out.Took+o.Duration, out.UsedGBs+o.Cost
+		if e := int(o.Epoch); e != before {
+			out.Epochs, before = out.Epochs+1, e
+		}
+	}
+	by := float64(rows) / float64(of)
+	out.Took, out.UsedGBs = Millis(by*float64(out.Took)), by*out.UsedGBs
+	return &out
+}
+
+// MostConfused is up to how many classes it is counted which was taken for which.
+const MostConfused = 100
+
+// ByClass counts the rows of an evaluation by their label and by the class that the model gave them, all of them by
+// class from 0.
+type ByClass struct {
+	Rows  []int `json:"rows"`  // by label
+	Given []int `json:"given"` // by the class that they were given
+	Right []int `json:"right"` // of those whose label it is
+	// Confusion is by both, [labels classes]; nil of more than MostConfused classes.
+	Confusion [][]int  `json:"confusion,omitempty"`
+	Names     []string `json:"names,omitempty"` // where the data set has them
+}
+
+// NewByClass has counted no rows yet.
+func NewByClass(classes int) *ByClass {
+	b := &ByClass{Rows: make([]int, classes), Given: make([]int, classes), Right: make([]int, classes)}
+	if classes <= MostConfused {
+		b.Confusion = make([][]int, classes)
+		for i := range b.Confusion {
+			b.Confusion[i] = make([]int, classes)
+		}
+	}
+	return b
+}
+
+// Add counts rows. A row whose label or class is none of those that are counted by is left out.
+func (b *ByClass) Add(labels, given []int32) {
+	for i, label := range labels[:min(len(labels), len(given))] {
+		label, class := int(label), int(given[i])
+		if label < 0 || label >= len(b.Rows) || class < 0 || class >= len(b.Given) {
+			continue
+		}
+		b.Rows[label]++
+		b.Given[class]++
+		if label == class {
+			b.Right[class]++
+		}
+		if b.Confusion != nil {
+			b.Confusion[label][class]++
+		}
+	}
+}
+
+// Figures are those of a class.
+func (b *ByClass) Figures(class int) ClassFigures {
+	return NewClassFigures(b.Rows[class], b.Given[class], b.Right[class])
+}
+
+// Name is the class' name, "" where it has none.
+func (b *ByClass) Name(class int) string {
+	if class < len(b.Names) {
+		return b.Names[class]
+	}
+	return ""
+}
+
+// ClassFigures is how well a model tells a class. A share of no rows is 0.
+type ClassFigures struct {
+	Rows      int     `json:"rows"`
+	Precision float64 `json:"precision"` // of the rows that were given the class, those that have it
+	Recall    float64 `json:"recall"`    // of the rows that have the class, those that were given it
+	F1        float64 `json:"f1"`        // the harmonic mean of both
+}
+
+// NewClassFigures works them out of the rows that have a class, those that were given it, and those that are both.
+func NewClassFigures(rows, given, both int) ClassFigures {
+	share := func(a, b int) float64 { return float64(a) / float64(max(1, b)) }
+	return ClassFigures{rows, share(both, given), share(both, rows), share(2*both, given+rows)}
 }

@@ -1,0 +1,215 @@
+package disdel
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// Layer is one entry of model.layers. In the file it is an object with one key, its kind: {dense: {units: 10}}.
+// Which options a kind takes is the model folder's table; options not given are zero.
+type Layer struct {
+	Kind       string   `json:"-"`
+	Name       string   `json:"name,omitempty"`       // "": its place in the list
+	From       []string `json:"from,omitempty"`       // names of the layers it takes; none: the one before it
+	Shape      []int    `json:"shape,omitempty"`      // input: what the network is made for
+	Units      int      `json:"units,omitempty"`      // dense: outputs
+	Filters    int      `json:"filters,omitempty"`    // conv: output channels
+	Kernel     int      `json:"kernel,omitempty"`     // conv, pools: side of the square window
+	Stride     int      `json:"stride,omitempty"`     // conv, pools
+	Padding    int      `json:"padding,omitempty"`    // conv, pools: zeros on every side
+	Dilation   int      `json:"dilation,omitempty"`   // conv: pixels from one of the kernel to the next
+	Groups     int      `json:"groups,omitempty"`     // conv: groups of channels; equal to the channels is depthwise
+	Bias       *bool    `json:"bias,omitempty"`       // conv, dense: nil is true
+	Eps        float64  `json:"eps,omitempty"`        // batchNorm: 0 is 1e-5
+	Momentum   float64  `json:"momentum,omitempty"`   // batchNorm: share of the newest batch; 0 is 0.1
+	Scale      *bool    `json:"scale,omitempty"`      // batchNorm: nil is true
+	Center     *bool    `json:"center,omitempty"`     // batchNorm: nil is true
+	Rate       float64  `json:"rate,omitempty"`       // dropout: share of values dropped
+	Activation string   `json:"activation,omitempty"` // conv, dense: relu or softmax
+
+	// Windows that differ by side, which the file gives as lists under the names above. One that is not zero takes the
+	// place of its number; one of equal sides is never read from a file.
+	KernelHW   [2]int `json:"-"` // height, width
+	StrideHW   [2]int `json:"-"`
+	DilationHW [2]int `json:"-"`
+	PaddingAt  [4]int `json:"-"` // top, bottom, left, right
+	SamePad    bool   `json:"-"` // padding: same, as TensorFlow pads
+}
+
+// layerOptions is a Layer's options as JSON has them: windows are a number or a list.
+type layerOptions struct {
+	Name       string     `json:"name,omitempty"`
+	From       oneOrMore  `json:"from,omitempty"`
+	Shape      []int      `json:"shape,omitempty"`
+	Units      int        `json:"units,omitempty"`
+	Filters    int        `json:"filters,omitempty"`
+	Kernel     windowSide `json:"kernel,omitzero"`
+	Stride     windowSide `json:"stride,omitzero"`
+	Padding    padding    `json:"padding,omitzero"`
+	Dilation   windowSide `json:"dilation,omitzero"`
+	Groups     int        `json:"groups,omitempty"`
+	Bias       *bool      `json:"bias,omitempty"`
+	Eps        float64    `json:"eps,omitempty"`
+	Momentum   float64    `json:"momentum,omitempty"`
+	Scale      *bool      `json:"scale,omitempty"`
+	Center     *bool      `json:"center,omitempty"`
+	Rate       float64    `json:"rate,omitempty"`
+	Activation string     `json:"activation,omitempty"`
+}
+
+func (o layerOptions) layer(kind string) Layer {
+	return Layer{
+		Kind: kind, Name: o.Name, From: o.From, Shape: o.Shape, Units: o.Units, Filters: o.Filters, Groups: o.Groups,
+		Bias: o.Bias,
+		Eps:  o.Eps, Momentum: o.Momentum, Scale: o.Scale, Center: o.Center, Rate: o.Rate, Activation: o.Activation,
+		Kernel: o.Kernel.one, Stride: o.Stride.one, Dilation: o.Dilation.one, Padding: o.Padding.one,
+		KernelHW: o.Kernel.two, StrideHW: o.Stride.two, DilationHW: o.Dilation.two, PaddingAt: o.Padding.four,
+		SamePad: o.Padding.same,
+	}
+}
+
+// MarshalJSON writes {kind: {options}}.
+func (l Layer) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]layerOptions{l.Kind: {
+		Name: l.Name, From: l.From, Shape: l.Shape, Units: l.Units, Filters: l.Filters, Groups: l.Groups, Bias: l.Bias,
+		Eps: l.Eps, Momentum: l.Momentum, Scale: l.Scale, Center: l.Center, Rate: l.Rate, Activation: l.Activation,
+		Kernel: windowSide{l.Kernel, l.KernelHW}, Stride: windowSide{l.Stride, l.StrideHW},
+		Dilation: windowSide{l.Dilation, l.DilationHW},
+		Padding:  padding{l.Padding, l.PaddingAt, l.SamePad},
+	}})
+}
+
+// UnmarshalJSON reads {kind: {options}}; null options are empty ones.
+func (l *Layer) UnmarshalJSON(data []byte) error {
+	var entry map[string]*layerOptions
+	if err := json.Unmarshal(data, &entry); err != nil {
+		return err
+	}
+	if len(entry) != 1 {
+		return &Error{Kind: Invalid, Op: "parse layer", Msg: "a layer is an object with one key, its kind"}
+	}
+	for kind, options := range entry {
+		if options == nil {
+			options = &layerOptions{}
+		}
+		*l = options.layer(kind)
+	}
+	return nil
+}
+
+// oneOrMore is a name or a list of names.
+type oneOrMore []string
+
+func (n *oneOrMore) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil && !isNull(data) {
+		*n = oneOrMore{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(n))
+}
+
+func isNull(data []byte) bool { return bytes.Equal(bytes.TrimSpace(data), []byte("null")) }
+
+// windowSide is a number for both sides, or [height width].
+type windowSide struct {
+	one int
+	two [2]int
+}
+
+func (s windowSide) MarshalJSON() ([]byte, error) {
+	if s.two != [2]int{} {
+		return json.Marshal(s.two)
+	}
+	return json.Marshal(s.one)
+}
+
+func (s *windowSide) UnmarshalJSON(data []byte) error {
+	v, err := numbers(data, 2)
+	if err != nil {
+		return err
+	}
+	s.one, s.two = EqualSides(v), [2]int{}
+	if s.one == 0 {
+		copy(s.two[:], v)
+	}
+	return nil
+}
+
+// padding is a number for all sides, "same", or [top bottom left right].
+type padding struct {
+	one  int
+	four [4]int
+	same bool
+}
+
+func (p padding) MarshalJSON() ([]byte, error) {
+	switch {
+	case p.same:
+		return json.Marshal("same")
+	case p.four != [4]int{}:
+		return json.Marshal(p.four)
+	default:
+		return json.Marshal(p.one)
+	}
+}
+
+func (p *padding) UnmarshalJSON(data []byte) error {
+	if *p = (padding{}); string(data) == `"same"` {
+		p.same = true
+		return nil
+	}
+	v, err := numbers(data, 4)
+	if err != nil {
+		return err
+	}
+	if p.one = EqualSides(v); p.one == 0 {
+		copy(p.four[:], v)
+	}
+	return nil
+}
+
+// numbers reads one number, or a list of count.
+func numbers(data []byte, count int) ([]int, error) {
+	var one int
+	if json.Unmarshal(data, &one) == nil {
+		return []int{one}, nil
+	}
+	var all []int
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, err
+	}
+	if len(all) != count {
+		return nil, &Error{Kind: Invalid, Op: "parse layer", Msg: "a window is one number, or a list with one for every side"}
+	}
+	return all, nil
+}
+
+// EqualSides is the number that all sides of a window have, or 0 where they differ: a window has one spelling in a
+// Layer.
+func EqualSides(sides []int) int {
+	if len(sides) == 0 || slices.Min(sides) != slices.Max(sides) {
+		return 0
+	}
+	return sides[0]
+}
+
+// CustomNetwork is what the controller knows of a network that only an action's own binary can compute: a user's
+// expression graph. The binary prints it as JSON when it is run with the argument describe.
+type CustomNetwork struct {
+	Name        string        `json:"name"`
+	Input       []int         `json:"input"`   // of one sample
+	Classes     int           `json:"classes"` // outputs
+	Params      []CustomParam `json:"params"`
+	Activations int64         `json:"activations"` // values that the graph computes for one sample, forward
+	Backward    int64         `json:"backward"`    // and for its gradients
+}
+
+// CustomParam is one array of a custom network's weights.
+type CustomParam struct {
+	Name      string   `json:"name"`
+	Shape     []int    `json:"shape"`
+	Trainable bool     `json:"trainable"`
+	Fill      *float32 `json:"fill,omitempty"` // what it starts from; nil: drawn by model.init
+}

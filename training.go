@@ -1,0 +1,451 @@
+package disdel
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Training holds the hyper-parameters.
+type Training struct {
+	Epochs        int        `json:"epochs"`
+	BatchSize     int        `json:"batchSize"`       // rows of a step on every worker; with Batch, of Batch
+	Batch         *Batch     `json:"batch,omitempty"` // nil: BatchSize is every worker's own
+	Optimizer     Optimizer  `json:"optimizer"`
+	Loss          string     `json:"loss"` // crossEntropy, binaryCrossEntropy or mse; of sparse rows squared or logistic
+	Schedule      *Schedule  `json:"schedule,omitempty"`
+	ClipNorm      float64    `json:"clipNorm,omitempty"` // longest gradient, all weights together; 0: any
+	Exact         bool       `json:"exact,omitempty"`    // convolutions by their definition: no Winograd
+	Precision     Precision  `json:"precision,omitempty"`
+	EarlyStop     *EarlyStop `json:"earlyStop,omitempty"`
+	Goal          *Goal      `json:"goal,omitempty"`
+	ValidateEvery int        `json:"validateEvery"` // rounds between evaluations of the held-out rows; 0: only at the end
+	Backend       string     `json:"backend,omitempty"`
+}
+
+// Optimizer is exactly one of its fields.
+type Optimizer struct {
+	SGD   *SGD  `json:"sgd,omitempty"`
+	Adam  *Adam `json:"adam,omitempty"`
+	AdamW *Adam `json:"adamw,omitempty"`
+}
+
+// Name returns "sgd", "adam", "adamw" or "".
+func (o Optimizer) Name() string {
+	switch {
+	case o.SGD != nil:
+		return "sgd"
+	case o.Adam != nil:
+		return "adam"
+	case o.AdamW != nil:
+		return "adamw"
+	default:
+		return ""
+	}
+}
+
+// Rate is the learning rate that a schedule starts from, 0 without an optimiser.
+func (o Optimizer) Rate() float64 {
+	switch {
+	case o.SGD != nil:
+		return o.SGD.LearningRate
+	case o.Adam != nil:
+		return o.Adam.LearningRate
+	case o.AdamW != nil:
+		return o.AdamW.LearningRate
+	default:
+		return 0
+	}
+}
+
+// WithRate is the same optimiser with another learning rate.
+func (o Optimizer) WithRate(rate float64) Optimizer {
+	switch {
+	case o.SGD != nil:
+		sgd := *o.SGD
+		sgd.LearningRate, o.SGD = rate, &sgd
+	case o.Adam != nil:
+		adam := *o.Adam
+		adam.LearningRate, o.Adam = rate, &adam
+	case o.AdamW != nil:
+		adam := *o.AdamW
+		adam.LearningRate, o.AdamW = rate, &adam
+	}
+	return o
+}
+
+// Moments is how many values an optimiser keeps for every weight.
+func (o Optimizer) Moments() int {
+	switch {
+	case o.Adam != nil, o.AdamW != nil:
+		return 2
+	case o.SGD != nil && o.SGD.Momentum != 0:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// SGD is stochastic gradient descent, with momentum where Momentum is above 0 and Nesterov's form of it on request
+// (Sutskever 2013).
+type SGD struct {
+	LearningRate float64 `json:"learningRate"`
+	Momentum     float64 `json:"momentum,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // L2: added to the gradient
+	Nesterov     bool    `json:"nesterov,omitempty"`
+}
+
+// Adam is Kingma and Ba's optimiser, and Loshchilov and Hutter's where it stands as adamw; zero betas and epsilon mean
+// 0.9, 0.999 and 1e-8.
+type Adam struct {
+	LearningRate float64 `json:"learningRate"`
+	Beta1        float64 `json:"beta1,omitempty"`
+	Beta2        float64 `json:"beta2,omitempty"`
+	Epsilon      float64 `json:"epsilon,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // adam: L2, added to the gradient; adamw: taken off the weights
+}
+
+// Schedule changes the learning rate with the epochs. It is exactly one of its fields; none is a constant rate.
+type Schedule struct {
+	Step   *StepSchedule   `json:"step,omitempty"`
+	Cosine *CosineSchedule `json:"cosine,omitempty"`
+}
+
+// StepSchedule multiplies the rate by Factor after every Every epochs.
+type StepSchedule struct {
+	Every  int     `json:"every"`
+	Factor float64 `json:"factor"`
+}
+
+// CosineSchedule lets the rate fall to Floor times itself along half a cosine (Loshchilov and Hutter 2017, without
+// restarts).
+type CosineSchedule struct {
+	Floor float64 `json:"floor,omitempty"`
+}
+
+// Factor is what the learning rate is multiplied with in an epoch, counted from 0, of so many.
+func (s *Schedule) Factor(epoch, epochs int) float64 {
+	switch {
+	case s == nil:
+		return 1
+	case s.Step != nil && s.Step.Every > 0:
+		return math.Pow(s.Step.Factor, float64(epoch/s.Step.Every))
+	case s.Cosine != nil && epochs > 1:
+		return s.Cosine.Floor + (1-s.Cosine.Floor)*(1+math.Cos(math.Pi*float64(epoch)/float64(epochs)))/2
+	default:
+		return 1
+	}
+}
+
+// EarlyStop ends training before its last epoch. With MetricLoss and a Target every action stops at the end of an epoch
+// whose mean loss is at most Target (DiSDeL III-B.3); with MetricValLoss and MetricAccuracy the job stops once the
+// held-out rows reach Target, or after Patience evaluations in a row without a better one.
+type EarlyStop struct {
+	Metric   string  `json:"metric"`
+	Target   float64 `json:"target,omitempty"`
+	Patience int     `json:"patience,omitempty"`
+	// Keep says whose weights the model gets: KeepBest those of the best evaluation by Metric, KeepLast those of the
+	// last round. "" is KeepLast, as it was before there was a choice; a job file's default is KeepBest.
+	Keep string `json:"keep,omitempty"`
+	// Held is for how many evaluations in a row Target has to be reached; 0: one. A job file says it by its goal.
+	Held int `json:"-"`
+}
+
+// The metrics of EarlyStop, and whose weights it keeps.
+const (
+	MetricLoss     = "loss"
+	MetricValLoss  = "valLoss"
+	MetricAccuracy = "accuracy"
+	KeepBest       = "best"
+	KeepLast       = "last"
+)
+
+// Value is an evaluation as the metric sees it: lower is better. Without an EarlyStop it is the loss.
+func (e *EarlyStop) Value(loss, accuracy float64) float64 {
+	if e != nil && e.Metric == MetricAccuracy {
+		return -accuracy
+	}
+	return loss
+}
+
+// Batch is a batch that the workers of a job share: DiSDeL's batch splitting (III-B), by which an action's memory falls
+// with every worker that is added.
+type Batch struct {
+	Size int     `json:"size"` // rows of a step
+	Of   BatchOf `json:"of"`   // whose rows they are
+}
+
+// BatchOf says whose rows a batch is.
+type BatchOf string
+
+// Of whom. A job file's batch of a worker is the same as its batchSize, and becomes that.
+const (
+	BatchOfWorker BatchOf = "worker" // every worker takes so many a step
+	BatchOfJob    BatchOf = "job"    // all workers together do, each its share of them
+)
+
+// Shared tells whether the workers share a batch.
+func (t Training) Shared() bool { return t.Batch != nil && t.Batch.Of == BatchOfJob }
+
+// JobBatch is the rows that a job file gives: of every worker, or of the job where its workers share a batch.
+func (t Training) JobBatch() int {
+	if t.Batch != nil {
+		return t.Batch.Size
+	}
+	return t.BatchSize
+}
+
+// WorkerBatch is the rows of a step on each of so many workers: the share of the job's batch, rounded up so that all
+// workers are equal and none has nothing, or BatchSize where it is their own.
+func (t Training) WorkerBatch(workers int) int {
+	if !t.Shared() {
+		return t.JobBatch()
+	}
+	workers = max(1, workers)
+	return max(1, (t.Batch.Size+workers-1)/workers)
+}
+
+// Resized is the training with another batch, of whomever it is.
+func (t Training) Resized(rows int) Training {
+	t.BatchSize = rows
+	if t.Batch != nil {
+		t.Batch = &Batch{Size: rows, Of: t.Batch.Of}
+	}
+	return t
+}
+
+// WithWorkerBatch is the training with so many rows a step on each of so many workers; a batch that they share is then
+// what all of them take.
+func (t Training) WithWorkerBatch(rows, workers int) Training {
+	if t.Shared() && t.WorkerBatch(workers) != rows {
+		return t.Resized(rows * max(1, workers))
+	}
+	if !t.Shared() {
+		return t.Resized(rows)
+	}
+	return t
+}
+
+// SameBatch tells whether two trainings take the same batch of the same.
+func (t Training) SameBatch(other Training) bool {
+	return t.JobBatch() == other.JobBatch() && t.Shared() == other.Shared()
+}
+
+// MostWorkers is how many workers rows are enough for: each needs a batch of its own.
+func (t Training) MostWorkers(rows int) int {
+	if t.Shared() { // a worker's share is smaller the more there are, down to a row
+		return max(1, min(t.Batch.Size, rows))
+	}
+	return max(1, rows/max(1, t.JobBatch()))
+}
+
+// BatchField is the field of a job file that gives the batch: what advice names.
+func (t Training) BatchField() string {
+	if t.Batch != nil {
+		return "training.batch.size"
+	}
+	return "training.batchSize"
+}
+
+// BatchText says what a step takes: "64", or "64 shared by 2 workers, 32 each".
+func (p *Plan) BatchText(job *Job) string {
+	if !job.Training.Shared() {
+		return strconv.Itoa(job.Training.JobBatch())
+	}
+	return fmt.Sprintf("%d shared by %d workers, %d each", job.Training.JobBatch(), p.Workers, p.WorkerBatch(job))
+}
+
+// WorkerBatch is the rows of a step on each worker of the plan.
+func (p *Plan) WorkerBatch(job *Job) int {
+	if p.BatchSize > 0 {
+		return p.BatchSize
+	}
+	return job.Training.WorkerBatch(p.Workers)
+}
+
+// Goal is what a job is to come to on its held-out rows, and within what. The job ends once that has held for GoalHeld
+// evaluations in a row. Exactly one of Accuracy, Loss and RMSE is above 0.
+type Goal struct {
+	Accuracy float64  `json:"accuracy,omitempty"` // at least
+	Loss     float64  `json:"loss,omitempty"`     // at most
+	RMSE     float64  `json:"rmse,omitempty"`     // at most, of models whose loss is its square
+	Within   Duration `json:"within,omitempty"`   // 0: any time
+	Cost     float64  `json:"cost,omitempty"`     // GB-s by use; 0: any
+}
+
+// GoalHeld is for how many evaluations in a row a goal has to hold: a single one may be luck.
+const GoalHeld = 3
+
+// String is "accuracy 0.95", "loss 0.3" or "rmse 0.9".
+func (g Goal) String() string {
+	text := func(what string, v float64) string { return what + " " + strconv.FormatFloat(v, 'g', -1, 64) }
+	switch {
+	case g.Accuracy > 0:
+		return text(MetricAccuracy, g.Accuracy)
+	case g.RMSE > 0:
+		return text("rmse", g.RMSE)
+	default:
+		return text("loss", g.Loss)
+	}
+}
+
+// Gap is how far an evaluation is from perfect, and how far it may be for the goal: 1 less the accuracy, or the loss,
+// or its root.
+func (g Goal) Gap(loss, accuracy float64) (gap, enough float64) {
+	switch {
+	case g.Accuracy > 0:
+		return 1 - accuracy, 1 - g.Accuracy
+	case g.RMSE > 0:
+		return math.Sqrt(max(0, loss)), g.RMSE
+	default:
+		return loss, g.Loss
+	}
+}
+
+// GapOf is the gap of an evaluation; ok is false where it was not made, or does not tell: of numbers no accuracy is
+// known.
+func (g Goal) GapOf(loss, accuracy *float64) (gap float64, ok bool) {
+	if loss == nil || accuracy == nil && g.Accuracy > 0 {
+		return 0, false
+	}
+	right := 0.0
+	if accuracy != nil {
+		right = *accuracy
+	}
+	gap, _ = g.Gap(*loss, right)
+	return gap, true
+}
+
+// Text is a gap as the goal has it: "accuracy 0.93", "loss 0.41", "rmse 0.91".
+func (g Goal) Text(gap float64) string {
+	switch {
+	case g.Accuracy > 0:
+		return fmt.Sprintf("%s %.4f", MetricAccuracy, 1-gap)
+	case g.RMSE > 0:
+		return fmt.Sprintf("rmse %.4g", gap)
+	default:
+		return fmt.Sprintf("loss %.4g", gap)
+	}
+}
+
+// Stop is what ends a training before its last epoch, nil where nothing does: its EarlyStop, or that of its Goal.
+func (t Training) Stop() *EarlyStop {
+	switch g := t.Goal; {
+	case g == nil:
+		return t.EarlyStop
+	case g.Accuracy > 0:
+		return &EarlyStop{Metric: MetricAccuracy, Target: g.Accuracy, Keep: KeepBest, Held: GoalHeld}
+	case g.RMSE > 0:
+		return &EarlyStop{Metric: MetricValLoss, Target: g.RMSE * g.RMSE, Keep: KeepBest, Held: GoalHeld}
+	default:
+		return &EarlyStop{Metric: MetricValLoss, Target: g.Loss, Keep: KeepBest, Held: GoalHeld}
+	}
+}
+
+// Budget is what a job may cost in all by use, GB-s, and the field that says so: the lower one of resources.maxCost
+// and its goal's. 0: no bound.
+func (j Job) Budget() (most float64, field string) {
+	most, field = j.Resources.MaxCost, "resources.maxCost"
+	if g := j.Training.Goal; g != nil && g.Cost > 0 && (most == 0 || g.Cost < most) {
+		return g.Cost, "training.goal.cost"
+	}
+	return most, field
+}
+
+// TimeLimit is what a job may take in all, and the field that says so: the shorter one of reliability.deadline and its
+// goal's. 0: no bound.
+func (j Job) TimeLimit() (most Duration, field string) {
+	most, field = j.Reliability.Deadline, "reliability.deadline"
+	if g := j.Training.Goal; g != nil && g.Within > 0 && (most == 0 || g.Within < most) {
+		return g.Within, "training.goal.within"
+	}
+	return most, field
+}
+
+// GoalForecast is when a job is expected to come to its goal. With MayNever nothing says that it does: High is not
+// known then, and where nothing of the kind has come to it, neither is Likely; both are 0.
+type GoalForecast struct {
+	Goal     string            `json:"goal"`
+	Epochs   Interval[float64] `json:"epochs"` // from the job's start on
+	Duration Interval[Millis]  `json:"durationMs"`
+	Cost     Interval[float64] `json:"costGBs"`
+	Used     Interval[float64] `json:"usedGBs,omitzero"`  // by use; zero in records of earlier versions
+	Jobs     int               `json:"jobs,omitempty"`    // earlier ones that it goes by; 0: the job's own evaluations
+	Reached  int               `json:"reached,omitempty"` // of them, or would have
+	MayNever bool              `json:"mayNever,omitempty"`
+}
+
+// ByUse is the cost by use, and Eq. 6, which is not below it, in forecasts of earlier versions.
+func (f *GoalForecast) ByUse() Interval[float64] {
+	if f.Used != (Interval[float64]{}) {
+		return f.Used
+	}
+	return f.Cost
+}
+
+// String is "accuracy 0.95 after about 12 epochs (9 to 20)".
+func (f GoalForecast) String() string {
+	e := f.Epochs
+	switch {
+	case f.MayNever && e.Likely == 0:
+		return fmt.Sprintf("%s is not expected: %.3g epochs were not enough", f.Goal, e.Low)
+	case f.MayNever:
+		return fmt.Sprintf("%s after about %.3g epochs (%.3g or more), or never", f.Goal, e.Likely, e.Low)
+	default:
+		return fmt.Sprintf("%s after about %.3g epochs (%.3g to %.3g)", f.Goal, e.Likely, e.Low, e.High)
+	}
+}
+
+// Precision is what numbers a step of training computes with.
+type Precision string
+
+// The precisions. "" is float32.
+const (
+	PrecisionFloat32 Precision = "float32"
+	// PrecisionBF16 rounds what products multiply to bfloat16 and, on the processor, keeps activations for the way back as
+	// that, in half the memory. Sums, weights, gradients, moments, statistics and the loss are float32, and so is
+	// evaluation.
+	PrecisionBF16 Precision = "bf16"
+	// PrecisionTF32 rounds what products multiply to ten bits of the fraction, as the matrix units of GPUs do. Other
+	// engines have none.
+	PrecisionTF32 Precision = "tf32"
+)
+
+// Precisions lists them, the default first.
+func Precisions() []Precision { return []Precision{PrecisionFloat32, PrecisionBF16, PrecisionTF32} }
+
+// Short tells that what is kept may be bfloat16.
+func (p Precision) Short() bool { return p == PrecisionBF16 }
+
+// Plain tells that nothing is rounded: it is float32.
+func (p Precision) Plain() bool { return p == "" || p == PrecisionFloat32 }
+
+// Same tells that two are one: no word stands for float32.
+func (p Precision) Same(as Precision) bool {
+	return cmp.Or(p, PrecisionFloat32) == cmp.Or(as, PrecisionFloat32)
+}
+
+// Meaning is what a precision does to a train action's memory and time on the processor, "" of those that it has not.
+func (p Precision) Meaning() string {
+	if !p.Short() {
+		return ""
+	}
+	return "activations are kept as bfloat16, in half the memory; what products multiply is rounded to it, and sums are " +
+		"float32: a step takes less time only where the processor has AVX512-BF16"
+}
+
+// The backends that a job may ask for: what computes its networks. Each is a package of runtime/engine, which says what
+// it supports and takes; here are only the names, which job files, requests and records carry.
+const (
+	BackendNative   = "native"   // the engine with its static plan; also what "" means
+	BackendGorgonia = "gorgonia" // gorgonia's expression graphs; also of an action's own networks
+	BackendSparse   = "sparse"   // of models of sparse rows, which no other computes; also what "" means for them
+)
+
+// BackendCUDA is the backend of NVIDIA's GPUs, which programs have that are built for them. A job gets it by
+// resources.device.
+const BackendCUDA = "cuda"
+
+// Backends are the names that a job file may have.
+func Backends() []string { return []string{BackendNative, BackendGorgonia, BackendSparse} }
