@@ -60,13 +60,13 @@ func TestAJobStopsBeforeItsBudgetIsUsedUp(t *testing.T) {
 				t.Errorf("%q lacks %q", rec.Failure.Msg, want)
 			}
 		}
-		if rec.Failure.Hint != "disdel resume job-1 --set resources.maxCost=42GB-s" {
+		if rec.Failure.Hint != "disdel resume job-1 --set resources.maxCost=44GB-s" {
 			t.Errorf("hint %q", rec.Failure.Hint)
 		}
 		if rec.Stopped == "" {
 			t.Error("the record does not say why it stopped")
 		}
-		spec := budgeted(12, 42)
+		spec := budgeted(12, 44)
 		spec.From, spec.Done, spec.Resumes = &disdel.Checkpoint{Round: 3, Path: "p"}, rec.Rounds, 1
 		if rec, err = s.controller().Resume(t.Context(), spec, *rec); err != nil || rec.Status != disdel.StatusSucceeded ||
 			rec.UsedGBs > 36 {

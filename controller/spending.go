@@ -284,6 +284,8 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	if b.used() || next.cost == 0 {
 		takes = "nothing is left for " + next.what
 	}
+	// a resume has seen no container start, and sets this time aside for each
+	enough += m.startsAgain(max(0, firstStart-b.start))
 	raised := fmt.Sprintf("%s=%sGB-s", b.field, scheduler.RoundedUp(enough))
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Code: disdel.CodeOverBudget, Op: "run job", Job: m.spec.ID,
@@ -310,7 +312,7 @@ func (m *Manager) rest() (cost float64, known bool) {
 	if f := m.spec.Plan.Forecast; each == 0 && f != nil {
 		return f.ByUse().Likely * float64(max(1, rounds-from)) / float64(max(1, rounds)), true
 	}
-	cost = m.startsAgain()
+	cost = m.startsAgain(m.budget.start)
 	for r := from; r < max(rounds, from+1); r++ {
 		cost += each * float64(m.stepsOf(r))
 	}
@@ -318,7 +320,8 @@ func (m *Manager) rest() (cost float64, known bool) {
 }
 
 // startsAgain is the cost in GB-s of starting the containers of a round, as a resume has to: the newest round had them.
-func (m *Manager) startsAgain() (cost float64) {
+// each is the time that one start takes.
+func (m *Manager) startsAgain(each disdel.Millis) (cost float64) {
 	p := &m.spec.Plan
 	for _, a := range p.Actions {
 		containers := 1
@@ -328,7 +331,7 @@ func (m *Manager) startsAgain() (cost float64) {
 				containers = min(containers, p.Parallel)
 			}
 		}
-		cost += float64(containers) * disdel.GBSeconds(a.Limits.Memory, m.budget.start)
+		cost += float64(containers) * disdel.GBSeconds(a.Limits.Memory, each)
 	}
 	return cost
 }

@@ -10,7 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/disdel/disdel"
 )
@@ -21,12 +24,15 @@ const (
 	// drawsOfEach is how many draws one failure may take: a job may pass with what it has.
 	drawsOfEach = 4
 	// adviceTime is the longest that one command may take.
-	adviceTime = 3 * time.Minute
+	adviceTime = 5 * time.Minute
 )
 
 // advised counts what became of the advice. Every failure counts once in failures, and every change or command that was
 // carried out once in tried.
 type advised struct {
+	// held while a job runs, so that jobs do not disturb each other's times, and for the fields below. A job that only
+	// waits for its dead store gives it up: that takes minutes.
+	turn                                     sync.Mutex
 	failures, notNeeded, tried, none, failed int
 	kinds                                    map[string]int // failures by kind
 }
@@ -41,16 +47,36 @@ func advicePart(ctx context.Context, s subject) error {
 		}
 	}
 	count := advised{kinds: map[string]int{}}
-	for number := 0; count.failures < jobs; number++ {
-		if number == drawsOfEach*jobs {
+	for number := 0; count.failures < jobs; {
+		if number >= drawsOfEach*jobs {
 			return fmt.Errorf("%d of %d drawn jobs failed, and %d were to", count.failures, number, jobs)
 		}
-		if err := count.carryOut(ctx, s, failingJob(s.seed, number)); err != nil {
+		until := number + jobs - count.failures
+		if err := count.carryOutAll(ctx, s, number, until); err != nil {
 			return err
 		}
+		number = until
 	}
 	count.print()
 	return nil
+}
+
+// carryOutAll carries out the drawn jobs with the numbers from first on, before end.
+func (c *advised) carryOutAll(ctx context.Context, s subject, first, end int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for number := first; number < end; number++ {
+		carryOut := func() error {
+			c.turn.Lock()
+			defer c.turn.Unlock()
+			return c.carryOut(ctx, s, failingJob(s.seed, number))
+		}
+		if failureKinds[number%len(failureKinds)] == "store" {
+			group.Go(carryOut)
+		} else if err := carryOut(); err != nil {
+			return errors.Join(err, group.Wait())
+		}
+	}
+	return group.Wait()
 }
 
 func (c *advised) print() {
@@ -64,7 +90,7 @@ func (c *advised) print() {
 	figure("advice_failed", float64(c.failed), "count")
 }
 
-// carryOut runs a job in its own home. If the job fails, carryOut tries every advised way, each in the home as the
+// carryOut runs a job in its own home; the caller has the turn. If the job fails, carryOut tries every advised way, each in the home as the
 // failure left it.
 func (c *advised) carryOut(ctx context.Context, s subject, f failing) (err error) {
 	place, err := newPlace(ctx, s, f)
@@ -75,7 +101,7 @@ func (c *advised) carryOut(ctx context.Context, s subject, f failing) (err error
 	if err := place.prepare(ctx); err != nil {
 		return err
 	}
-	done, err := place.failingRun(ctx)
+	done, err := place.failingRun(ctx, &c.turn)
 	if err != nil {
 		return err
 	}

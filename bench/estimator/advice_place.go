@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -128,8 +129,8 @@ func understateHistory(ctx context.Context, home string) (err error) {
 }
 
 // failingRun submits the job and lets the fault happen once a checkpoint is there. What is broken is whole again when
-// the job has ended.
-func (p *place) failingRun(ctx context.Context) (outcome, error) {
+// the job has ended. While the job only waits for its store, others have the turn.
+func (p *place) failingRun(ctx context.Context, turn sync.Locker) (outcome, error) {
 	if p.fault != storeDies && p.fault != diskFills {
 		return p.run(ctx, p.submit...), nil
 	}
@@ -148,7 +149,9 @@ func (p *place) failingRun(ctx context.Context) (outcome, error) {
 	}
 	if p.fault == storeDies {
 		p.killRedis()
+		turn.Unlock()
 		ran := <-done
+		turn.Lock()
 		return ran, p.startRedis(ctx)
 	}
 	if err := p.fill(); err != nil {

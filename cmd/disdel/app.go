@@ -34,15 +34,14 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
-		explainCommand, datasetCommand, historyCommand, reportCommand, modelCommand, inferCommand, evaluateCommand,
+		explainCommand, datasetCommand, historyCommand, reportCommand, compareCommand, exportCommand, modelCommand,
+		inferCommand, evaluateCommand,
 		platformCommand, serveCommand, pageCommand, tenantCommand, contextCommand, deployCommand, doctorCommand,
 		verifyCommand, simulateCommand, labCommand, commandline.CompletionCommand, commandline.ManualCommand,
 		versionCommand, runtimeCommand, helpCommand, commandline.CompleteCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
-	app.Commands = append(app.Commands, commandline.CompareCommand(u, reading(u, records)),
-		commandline.ExportCommand(u, reading(u, records)))
 	app.Action = func(c *cli.Context) error {
 		if c.NArg() == 0 {
 			return commandline.ErrWantsHelp
@@ -53,9 +52,24 @@ func newApp(u *ui) *cli.App {
 	commandline.EachCommand("disdel", app.Commands, func(c *cli.Command) {
 		c.OnUsageError = mistaken
 		c.HideHelpCommand = true
+		showNoFalse(c.Flags)
 	})
+	showNoFalse(app.Flags)
 	return app
 }
+
+// showNoFalse keeps "(default: false)" out of the help of switches.
+func showNoFalse(flags []cli.Flag) {
+	for _, f := range flags {
+		if b, ok := f.(*cli.BoolFlag); ok && !b.Value {
+			b.DisableDefaultText = true
+		}
+	}
+}
+
+func compareCommand(u *ui) *cli.Command { return commandline.CompareCommand(u, reading(u, records)) }
+
+func exportCommand(u *ui) *cli.Command { return commandline.ExportCommand(u, reading(u, records)) }
 
 func globalFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -63,48 +77,48 @@ func globalFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "version", Usage: "print the version"},
 		&cli.StringFlag{
 			Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"},
-			Usage: "`FORMAT`: table, wide (every column, however narrow the terminal), json or yaml",
+			Usage: "output `FORMAT`: table, wide (all columns), json or yaml",
 		},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no messages, only data and errors"},
-		&cli.BoolFlag{Name: "plain", Usage: "never rewrite lines on the terminal"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "log what is done"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only data and errors"},
+		&cli.BoolFlag{Name: "plain", Usage: "do not redraw lines on the terminal"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the log"},
 		&cli.StringFlag{
 			Name: "home", EnvVars: []string{"DISDEL_HOME"},
 			Usage: "`FOLDER` of data sets, models and history (default: $XDG_DATA_HOME/disdel or ~/.local/share/disdel)",
 		},
 		&cli.StringFlag{
 			Name: "server", EnvVars: []string{"DISDEL_SERVER"},
-			Usage: "`URL` of a disdel serve that carries the command out; the token for it may come from DISDEL_TOKEN",
+			Usage: "`URL` of a disdel server that runs the command; DISDEL_TOKEN may hold its token",
 		},
 		&cli.StringFlag{
 			Name: "context", EnvVars: []string{"DISDEL_CONTEXT"},
-			Usage: "`NAME` of the server or cluster to use, see disdel context; local: none (default: the current one)",
+			Usage: "`NAME` of a context, see disdel context; local uses none (default: the current one)",
 		},
 		&cli.StringFlag{
 			Name: "storage", EnvVars: []string{"DISDEL_STORAGE"},
-			Usage: "blob `URL` of data sets and models (default: a folder of --home)",
+			Usage: "`URL` of the blob storage of data sets and models (default: a folder of --home)",
 		},
 		&cli.StringFlag{
 			Name: "redis", EnvVars: []string{"DISDEL_REDIS"},
-			Usage: "`URL` of a Redis server (default: embedded), or several with commas between, over which updates are " +
-				"spread; the password of all of them may come from DISDEL_REDIS_PASSWORD",
+			Usage: "`URL` of a Redis server, or several with commas between (default: embedded); DISDEL_REDIS_PASSWORD may " +
+				"hold the password",
 		},
 		&cli.StringFlag{
 			Name: "redis-prefix", EnvVars: []string{"DISDEL_REDIS_PREFIX"},
-			Usage: "`PREFIX` of every key on Redis, for servers that others use too (default: disdel)",
+			Usage: "`PREFIX` of all Redis keys, for a Redis shared with others (default: disdel)",
 		},
 		&cli.StringFlag{
 			Name: "redis-ca", EnvVars: []string{"DISDEL_REDIS_CA"},
-			Usage: "`FILE` in PEM with the authority that rediss:// servers are checked against (default: the system's)",
+			Usage: "PEM `FILE` of the certificate authority for rediss:// (default: the system's)",
 		},
 		&cli.StringFlag{
 			Name: "couchdb", EnvVars: []string{"DISDEL_COUCHDB"},
-			Usage: "`URL` of a CouchDB server (default: embedded); its password may come from DISDEL_COUCHDB_PASSWORD",
+			Usage: "`URL` of a CouchDB server (default: embedded); DISDEL_COUCHDB_PASSWORD may hold the password",
 		},
 		&cli.StringFlag{
 			Name: "apihost", EnvVars: []string{"DISDEL_APIHOST"},
-			Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH, the home's own platform, " +
-				"or a ~/.wskprops that names it",
+			Usage: "`URL` of an OpenWhisk API (default: embedded); its key comes from DISDEL_AUTH, the home's platform or " +
+				"~/.wskprops",
 		},
 		&cli.StringFlag{
 			Name: "image", EnvVars: []string{"DISDEL_IMAGE"},
@@ -113,11 +127,11 @@ func globalFlags() []cli.Flag {
 	}, append(commandline.PoolFlags(),
 		&cli.StringFlag{
 			Name: "action-memory", EnvVars: []string{"DISDEL_ACTION_MEMORY"}, Value: "512MB",
-			Usage: "largest memory `SIZE` of an action on the embedded platform",
+			Usage: "largest memory limit of an action on the embedded platform, a `SIZE`",
 		},
 		&cli.DurationFlag{
 			Name: "action-timeout", EnvVars: []string{"DISDEL_ACTION_TIMEOUT"},
-			Value: localplatform.DefaultActionTimeout, Usage: "longest `TIME` of an action on the embedded platform",
+			Value: localplatform.DefaultActionTimeout, Usage: "longest timeout of an action on the embedded platform, a `TIME`",
 		})...)
 }
 

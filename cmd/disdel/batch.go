@@ -25,12 +25,14 @@ func batchCommand(u *ui) *cli.Command {
 			"   disdel batch job.yaml --set 'matrix={training.batchSize: [16, 32, 64]}' -o json",
 		Flags: slices.Concat([]cli.Flag{
 			setFlag, actionFlag, backendFlag, admissionFlag, queueFlags[0],
-			&cli.StringFlag{Name: "by", Value: string(batch.ByAccuracy), Usage: "`WHAT` jobs are compared by: accuracy or loss"},
+			&cli.StringFlag{Name: "by", Value: string(batch.ByAccuracy), Usage: "`METRIC` to compare jobs by: accuracy or loss"},
 			&cli.IntFlag{
-				Name: "halving", Usage: "stop a job once better jobs, one in this `NUMBER` of all, have trained as long",
+				Name: "halving", Usage: "stop jobs that are not among the best 1 in `NUMBER` after the same training",
 			},
-			&cli.IntFlag{Name: "halving-from", Usage: "`EPOCHS` after which --halving first compares (default: 1)"},
-			&cli.StringFlag{Name: "html", Usage: "write a page with plots to `FILE`"},
+			&cli.IntFlag{
+				Name: "halving-from", Usage: "`EPOCHS` before --halving compares for the first time", DefaultText: "1",
+			},
+			&cli.StringFlag{Name: "html", Usage: "write an HTML page with plots to `FILE`"},
 		}, estimatorFlags),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {

@@ -26,7 +26,7 @@ func datasetCommand(u *ui) *cli.Command {
 
 func datasetList(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "list the data sets there are",
+		Name: "list", Usage: "list data sets",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
@@ -50,7 +50,7 @@ func datasetList(u *ui) *cli.Command {
 
 func datasetShow(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "show one data set", ArgsUsage: "NAME",
+		Name: "show", Usage: "show a data set", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
@@ -68,11 +68,11 @@ func datasetShow(u *ui) *cli.Command {
 
 func datasetSample(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "sample", Usage: "print held-out rows as input for infer", ArgsUsage: "NAME",
+		Name: "sample", Usage: "print held-out rows, as input for infer", ArgsUsage: "NAME",
 		Description: "   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json",
 		Flags: []cli.Flag{
 			&cli.IntSliceFlag{Name: "row", Usage: "`NUMBER` of a held-out row (repeatable)", Value: cli.NewIntSlice(0)},
-			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the split of a data set without held-out rows of its own", Value: 1},
+			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the split, for a data set without held-out rows", Value: 1},
 		},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {

@@ -13,7 +13,7 @@ import (
 
 func datasetGenerate(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "generate", Usage: "make ratings or clicks by a seed, as a data set of sparse rows", ArgsUsage: "ratings|clicks NAME",
+		Name: "generate", Usage: "generate ratings or clicks from a seed, as sparse rows", ArgsUsage: "ratings|clicks NAME",
 		Description: "   disdel dataset generate ratings films --like ml-1m\n   disdel dataset generate clicks ads --rows 200000",
 		Flags:       commandline.GenerateFlags(),
 		Action: func(c *cli.Context) error {

@@ -14,7 +14,7 @@ import (
 func datasetRemove(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "remove a data set", ArgsUsage: "NAME",
-		Description: "A data set that a job of this home is reading is not removed.\n\n   disdel dataset remove letters",
+		Description: "A data set that a job of this home reads is not removed.\n\n   disdel dataset remove letters",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err

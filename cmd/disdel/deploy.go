@@ -20,7 +20,7 @@ import (
 
 func deployCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "deploy", Usage: "bring the action runtime and the package of its actions to a cluster",
+		Name: "deploy", Usage: "install disdel's actions on a cluster",
 		Subcommands: []*cli.Command{
 			deployImage(u),
 			deployPackage(u, "up", "create the package and its actions, or change what differs", true, deploy.Cluster.Up),
@@ -41,13 +41,13 @@ func deployPackage(u *ui, name, usage string, done bool,
 ) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: " ",
-		Description: "The package is that of deploy/manifest.yaml, which wskdeploy takes too: train, aggregate,\n" +
-			"evaluate and infer, to be invoked by anybody who has the key. Jobs have no need of it.\n\n" +
+		Description: "The package follows deploy/manifest.yaml, which wskdeploy also reads: the actions train, aggregate,\n" +
+			"evaluate and infer. Anybody who has the key can invoke them. Jobs do not need the package.\n\n" +
 			"   disdel deploy " + name + " --apihost https://whisk.example\n" +
 			"   disdel deploy " + name + " --context prod --image registry.example/team/disdel:1.0",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "manifest", TakesFile: true, Usage: "`FILE` in place of disdel's own manifest"},
-			&cli.StringFlag{Name: "package", Usage: "`NAME` of the package there (default: the manifest's, disdel)"},
+			&cli.StringFlag{Name: "manifest", TakesFile: true, Usage: "use this manifest `FILE` instead of disdel's own"},
+			&cli.StringFlag{Name: "package", Usage: "`NAME` of the package (default: the manifest's, disdel)"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
@@ -93,21 +93,21 @@ func onCluster(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s 
 
 func deployImage(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "image", Usage: "make the container image of the action runtime, without a container engine",
+		Name: "image", Usage: "build the container image of the action runtime; no container engine is needed",
 		ArgsUsage: "[REGISTRY/NAME:TAG]",
 		Description: "   disdel deploy image registry.example/team/disdel:1.0     push it\n" +
 			"   disdel deploy image team/disdel:1.0 --tar image.tar      for docker load\n" +
 			"   disdel deploy image --layout folder                      as an OCI layout",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
-				Name: "program", Usage: "`FILE` of the runtime (default: disdel-runtime beside this program)",
+				Name: "program", Usage: "`FILE` of the runtime program (default: disdel-runtime beside this program)",
 			},
 			&cli.StringFlag{
-				Name: "certificates", Usage: "`FILE` of authorities in PEM that go into the image",
+				Name: "certificates", Usage: "PEM `FILE` of certificate authorities to put into the image",
 				Value: image.SystemCertificates,
 			},
 			&cli.StringFlag{Name: "layout", Usage: "write an OCI layout into `FOLDER`"},
-			&cli.StringFlag{Name: "tar", Usage: "write `FILE` for docker load"},
+			&cli.StringFlag{Name: "tar", Usage: "write a `FILE` that docker load reads"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 1); err != nil {

@@ -22,24 +22,22 @@ import (
 func doctorCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", ArgsUsage: " ",
-		Usage: "examine a cluster before a job is sent there, and say what its admin has to change",
-		Description: "Invokes actions of its own, some dozens, which look at their containers and are gone\n" +
-			"afterwards. What it finds out of the pool, the processors and the quotas is kept in the home\n" +
-			"folder, and jobs are planned by it.\n\n" +
+		Usage: "check whether a cluster can run jobs, and say what its admin has to change",
+		Description: "Invokes some dozens of small actions, which examine their containers, and deletes them afterwards.\n" +
+			"The home folder keeps what they found about the pool, the processors and the quotas; plans use it.\n\n" +
 			"   disdel doctor --apihost https://whisk.example --redis rediss://redis.example:6379/0\n" +
 			"   disdel doctor --context prod -o json",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "need-memory", Value: "512MB", Usage: "`SIZE` of the largest action that is to run"},
-			&cli.DurationFlag{Name: "need-timeout", Value: 5 * time.Minute, Usage: "`TIME` that an action is to be allowed"},
-			&cli.IntFlag{Name: "containers", Value: 16, Usage: "`NUMBER` of containers that are asked for at once, at most"},
-			&cli.DurationFlag{Name: "settle", Value: 5 * time.Second, Usage: "`TIME` in which one more container comes, if any"},
+			&cli.StringFlag{Name: "need-memory", Value: "512MB", Usage: "`SIZE` of the largest action to test"},
+			&cli.DurationFlag{Name: "need-timeout", Value: 5 * time.Minute, Usage: "`TIME` of the longest action to test"},
+			&cli.IntFlag{Name: "containers", Value: 16, Usage: "largest `NUMBER` of containers to start at once"},
+			&cli.DurationFlag{Name: "settle", Value: 5 * time.Second, Usage: "`TIME` to wait for one more container"},
 		},
 		Subcommands: []*cli.Command{commandline.DoctorGPU(u), {
-			Name: "engine", Usage: "measure what the engine's kernels reach on this machine", ArgsUsage: " ",
-			Description: "Takes about two seconds of one core. Says which blocks were chosen for this processor,\n" +
-				"whether others that could have been are faster, and how to set them. Actions of the\n" +
-				"embedded platform find DISDEL_BLOCKS and DISDEL_KERNELS as they are here;\n" +
-				"others have the environment of their image.\n\n" +
+			Name: "engine", Usage: "measure the speed of the engine's kernels on this machine", ArgsUsage: " ",
+			Description: "Takes about two seconds of one core. Prints the block sizes chosen for this processor, whether other\n" +
+				"sizes are faster, and how to set them. Actions of the embedded platform use the DISDEL_BLOCKS and\n" +
+				"DISDEL_KERNELS of this environment; other actions use those of their image.\n\n" +
 				"   disdel doctor engine\n   DISDEL_BLOCKS=weights=98304,rows=8,depth=256 disdel doctor engine",
 			Action: commandline.Alone(func(c *cli.Context) error {
 				r, err := checkup.Examine()
@@ -94,9 +92,9 @@ func keepFacts(u *ui, home, host string, found clusterfacts.Facts) error {
 
 func verifyCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "verify", Usage: "try on a cluster what jobs rely on, and print a table of what passed", ArgsUsage: " ",
+		Name: "verify", Usage: "test on a cluster what jobs rely on, and print the results", ArgsUsage: " ",
 		Description: "Trains two small jobs, and kills the controller of one of them. Their records, the data set\n" +
-			"digits and the model disdel-verify stay.\n\n" +
+			"digits and the model disdel-verify remain.\n\n" +
 			"   disdel verify --context prod\n   disdel verify --context prod -o json > verify.json",
 		Action: commandline.Alone(func(c *cli.Context) error {
 			dir, err := home(c)

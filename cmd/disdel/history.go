@@ -19,7 +19,7 @@ import (
 
 func historyCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "history", Usage: "list earlier jobs, or show one",
+		Name: "history", Usage: "list, show and delete jobs that have ended",
 		Description: "   disdel history --model lenet5 --limit 5\n   disdel history show @last",
 		Flags:       commandline.HistoryFlags(),
 		Subcommands: []*cli.Command{
@@ -50,9 +50,9 @@ func historyCommand(u *ui) *cli.Command {
 
 func historyShow(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "show one job", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name, or @last.\n\n   disdel history show @last -o json",
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: "logs", Usage: "show the log of failed activations"}},
+		Name: "show", Usage: "show a job", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel history show @last -o json",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "logs", Usage: "also show the logs of failed activations"}},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err
@@ -82,17 +82,17 @@ func historyShow(u *ui) *cli.Command {
 
 func historyRepair(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "repair", Usage: "make a new history of what can be read of a damaged one",
-		Description: "Takes the newest whole state of every record of the history in --home. The damaged file stays beside " +
-			"the new one.",
+		Name: "repair", Usage: "rebuild a damaged history from its readable records",
+		Description: "Keeps the newest readable state of every record of the history in --home. The damaged file stays " +
+			"beside the new one.",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
 			if c.String("couchdb") != "" {
 				return &disdel.Error{
-					Kind: disdel.Invalid, Msg: "the history on a CouchDB is not this program's to repair",
-					Hint: "leave out --couchdb to repair that of --home",
+					Kind: disdel.Invalid, Msg: "disdel cannot repair the history of a CouchDB server",
+					Hint: "leave out --couchdb to repair the history of --home",
 				}
 			}
 			dir, err := home(c)

@@ -15,10 +15,10 @@ import (
 
 func historyExport(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "export", Usage: "write a job's steps as the files of another program", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name, or @last.\n\n" +
+		Name: "export", Usage: "write the steps of a job in another program's format", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of an id, a name or @last.\n\n" +
 			"   disdel history export @last --mlless films",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "mlless", Usage: "write MLLess' files, whose names begin with `PREFIX`"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "mlless", Usage: "write MLLess files, with this file name `PREFIX`"}},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err

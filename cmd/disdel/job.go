@@ -24,12 +24,12 @@ import (
 
 var setFlag = &cli.StringSliceFlag{
 	Name:  "set",
-	Usage: "override a field: `PATH=VALUE`, such as training.batchSize=32 (repeatable)",
+	Usage: "set a field: `PATH=VALUE`, for example training.batchSize=32 (repeatable)",
 }
 
 var backendFlag = &cli.StringFlag{
 	Name:  "backend",
-	Usage: "`ENGINE` that trains: native or gorgonia; short for --set training.backend=ENGINE",
+	Usage: "training `ENGINE`: native or gorgonia; short for --set training.backend=ENGINE",
 }
 
 // overrides is what the command line says about fields of the job file, --backend last. Its value is quoted, so that it
@@ -44,24 +44,24 @@ func overrides(c *cli.Context) []string {
 
 var probeFlag = &cli.BoolFlag{
 	Name:  "probe",
-	Usage: "where no earlier job tells how long it takes, train for two seconds to find out",
+	Usage: "measure the speed for two seconds if no earlier job shows it",
 }
 
 var actionFlag = &cli.StringFlag{
 	Name: "action", TakesFile: true,
-	Usage: "`FILE`: a program with a network of its own, which runs as the job's actions (examples/gorgonia)",
+	Usage: "program `FILE` with its own network, to run as the job's actions (examples/gorgonia)",
 }
 
 // estimatorFlags choose how memory is estimated.
 var estimatorFlags = []cli.Flag{
 	&cli.StringFlag{
 		Name: "estimator", Value: estimator.MethodPlanned,
-		Usage: "`METHOD` that estimates memory: planned, learned (planned, corrected by earlier jobs' peaks) or paper (its " +
-			"Eq. 1-5, to compare)",
+		Usage: "`METHOD` of memory estimates: planned, learned (planned, corrected by earlier peaks) or paper (Eq. 1-5 " +
+			"of DiSDeL)",
 	},
 	&cli.Float64Flag{
 		Name:  "risk",
-		Usage: "accepted `CHANCE` that an action is ended for memory, at most 0.05 (0.001 where the job file says nothing)",
+		Usage: "accepted `CHANCE` that an action runs out of memory, at most 0.05 (default: 0.001)",
 	},
 }
 
@@ -186,7 +186,7 @@ func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src
 
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "submit", Usage: "run a job and follow it to its end", ArgsUsage: "FILE",
+		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
 		Description: "FILE is a job file, or - for standard input. Ctrl-C stops the job cleanly.\n\n" +
 			"   disdel submit examples/lenet-fashion.yaml\n" +
 			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
@@ -219,8 +219,8 @@ var quickstartJob []byte
 func quickstartCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
-		Description: "Trains a convolutional network on 1,797 handwritten digits as two concurrent train actions plus\n" +
-			"aggregation, on embedded OpenWhisk, Redis and history. Needs no set-up and no network.",
+		Description: "Trains a convolutional network on 1,797 handwritten digits, with two train actions and an aggregation.\n" +
+			"OpenWhisk, Redis and the history are embedded: it needs no set-up and no internet.",
 		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
@@ -262,20 +262,18 @@ func quickstartNext(u *ui, r *disdel.Record) string {
 func resumeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "resume", Aliases: []string{"retry"}, ArgsUsage: "JOB",
-		Usage: "take a job up again where its newest checkpoint is",
-		Description: "JOB is an id, the start of one, a job's name or @last. A job that failed, was stopped or lost its " +
-			"controller goes\n" +
-			"on from its newest whole checkpoint, with the limits that its failures led to, and comes to the same weights as " +
-			"if\n" +
-			"nothing had happened.\n\n" +
+		Usage: "continue a job from its newest checkpoint",
+		Description: "JOB is an id, the start of an id, a name or @last. A job that failed, was stopped or lost its controller\n" +
+			"continues from its newest complete checkpoint, with the limits that disdel learned from its failures.\n" +
+			"It ends with the same weights as without the interruption.\n\n" +
 			"   disdel resume @last\n" +
 			"   disdel resume @last --set resources.memory=512MB\n\n" +
-			"The job goes on at the place where it ran: flags that lead there are taken from its record. --move goes on at\n" +
-			"the addresses that are given instead, and takes the others from the record; --apihost '' is the embedded one.",
+			"The job continues where it ran: disdel takes the addresses from its record. With --move, the addresses that\n" +
+			"you give replace those of the record; --apihost '' is the embedded platform.",
 		Flags: append([]cli.Flag{
 			setFlag, actionFlag, backendFlag, probeFlag,
-			&cli.BoolFlag{Name: "move", Usage: "go on at the addresses that are given, where the job ran at others"},
-			&cli.BoolFlag{Name: "from-start", Usage: "begin anew where none of the job's checkpoints is found"},
+			&cli.BoolFlag{Name: "move", Usage: "continue at the given addresses, though the job ran at others"},
+			&cli.BoolFlag{Name: "from-start", Usage: "start over if no checkpoint of the job is found"},
 		}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {

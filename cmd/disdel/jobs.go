@@ -15,14 +15,14 @@ import (
 
 func jobCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "job", Usage: "look at a job that runs, wait for it, or stop it",
-		Description: "JOB is an id, the start of one, a job's name or @last; whoever runs it is asked.\n\n" +
+		Name: "job", Usage: "watch, wait for, pause or cancel a running job",
+		Description: "JOB is an id, the start of an id, a name or @last. The process that runs the job answers.\n\n" +
 			"   disdel job follow @last\n   disdel job cancel small",
 		Subcommands: append([]*cli.Command{
 			jobFollow(u), jobWait(u), commandline.LogsCommand(u, reading(u, records)),
 			commandline.WatchCommand(u, reading(u, records)),
-			jobAsk(u, "cancel", "stop a job: its record says canceled", disdel.StatusCanceled),
-			jobAsk(u, "pause", "stop a job for a while: disdel resume goes on with it", disdel.StatusPaused),
+			jobAsk(u, "cancel", "cancel a job", disdel.StatusCanceled),
+			jobAsk(u, "pause", "pause a job; disdel resume continues it", disdel.StatusPaused),
 		}, commandline.RemarkCommands(u, reading(u, records))...),
 		Action: commandline.NeedSubcommand,
 	}

@@ -19,7 +19,7 @@ func labCommand(u *ui) *cli.Command {
 		return slices.Contains([]string{"admission", "print"}, f.Names()[0])
 	})
 	return &cli.Command{
-		Name: "lab", Usage: "run jobs under several policies in virtual time, beside the best fixed number of workers",
+		Name: "lab", Usage: "compare scaling policies with the best fixed number of workers, in virtual time",
 		ArgsUsage: "[TRACE | FILE...]", Flags: slices.Concat(commandline.LabFlags(), where, []cli.Flag{setFlag, probeFlag}),
 		Description: labtext.Description,
 		Action: func(c *cli.Context) error {

@@ -57,7 +57,7 @@ func carryOut(ctx context.Context, u *ui, args []string) error {
 
 func helpCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "help", Usage: "show help, or the list of exit codes", ArgsUsage: "[exit-codes | COMMAND...]",
+		Name: "help", Usage: "show help, or the exit codes", ArgsUsage: "[exit-codes | COMMAND...]",
 		Description: "   disdel help dataset add\n   disdel help exit-codes",
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 1 && c.Args().First() == "exit-codes" {

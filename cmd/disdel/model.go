@@ -20,7 +20,7 @@ import (
 
 func modelCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "model", Usage: "list, show and export networks and trained models",
+		Name: "model", Usage: "list, show, compare and export networks and trained models",
 		Subcommands: append([]*cli.Command{modelList(u), modelShow(u)}, commandline.ModelCommands(u, reading(u, storage))...),
 		Action:      commandline.NeedSubcommand,
 	}
@@ -28,7 +28,7 @@ func modelCommand(u *ui) *cli.Command {
 
 func modelList(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "list the networks that jobs may name, and the models trained so far",
+		Name: "list", Usage: "list the built-in networks and the trained models",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
@@ -50,16 +50,15 @@ func modelList(u *ui) *cli.Command {
 func modelShow(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a network's layers, or a trained model", ArgsUsage: "NAME",
-		Description: "NAME is a network of the zoo, or a trained model: NAME for its newest version " +
-			"that learned, NAME:vN for\n" +
-			"   one. A NAME that ends in .json, or --keras, is a file of Keras' model.to_json().\n\n" +
+		Description: "NAME is a built-in network or a trained model: NAME is its newest version that learned, NAME:vN one " +
+			"version.\nA NAME that ends in .json, and --keras, mean a file of Keras' model.to_json().\n\n" +
 			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1\n   disdel model show --keras " +
 			"my.json",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "input", Usage: "shape `CxHxW` of a network's input"},
-			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of a network's outputs"},
-			&cli.BoolFlag{Name: "layers", Usage: "show a trained model's layers and the tensors of its weights, too"},
-			&cli.StringFlag{Name: "keras", Usage: "show the network of a `FILE` that Keras wrote"},
+			&cli.StringFlag{Name: "input", Usage: "input shape `CxHxW` of a network"},
+			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of outputs of a network"},
+			&cli.BoolFlag{Name: "layers", Usage: "also show the layers and weight tensors of a trained model"},
+			&cli.StringFlag{Name: "keras", Usage: "show the network of a Keras `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.IsSet("keras") {

@@ -14,9 +14,9 @@ import (
 
 func pageCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "ui", Usage: "look at jobs, models and data sets of this home in a browser", ArgsUsage: " ",
-		Description: "Serves the page that disdel serve has, for this machine alone, until Ctrl-C. The address that it\n" +
-			"prints signs in once.",
+		Name: "ui", Usage: "show jobs, models and data sets of this home in a browser", ArgsUsage: " ",
+		Description: "Serves the page of disdel serve, only for this machine, until Ctrl-C. The printed address signs\n" +
+			"you in once.",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "`ADDRESS` to listen on"}},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {

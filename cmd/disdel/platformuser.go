@@ -17,7 +17,7 @@ import (
 // platformUser is `disdel platform user`: the namespaces of the platform that runs in a home.
 func platformUser(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "user", Usage: "add, list and remove further namespaces of the platform that runs",
+		Name: "user", Usage: "add, list and remove namespaces of the running platform",
 		Description: "   disdel platform user create alice\n   disdel platform user list --keys\n   disdel platform user " +
 			"delete alice",
 		Action: commandline.NeedSubcommand,
@@ -25,19 +25,19 @@ func platformUser(u *ui) *cli.Command {
 			{
 				Name: "create", Usage: "add a namespace, and print its key", ArgsUsage: "NAME",
 				Flags: []cli.Flag{
-					&cli.IntFlag{Name: "per-minute", Usage: "`NUMBER` of invocations in a minute (default: the platform's)"},
-					&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of invocations at once (default: the platform's)"},
-					&cli.IntFlag{Name: "fires", Usage: "`NUMBER` of fired triggers in a minute (default: the platform's)"},
+					&cli.IntFlag{Name: "per-minute", Usage: "`NUMBER` of invocations per minute (default: the platform's)"},
+					&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of concurrent invocations (default: the platform's)"},
+					&cli.IntFlag{Name: "fires", Usage: "`NUMBER` of fired triggers per minute (default: the platform's)"},
 				},
 				Action: func(c *cli.Context) error { return createTenant(c, u) },
 			},
 			{
-				Name: "list", Usage: "list the namespaces with their throttles",
-				Flags:  []cli.Flag{&cli.BoolFlag{Name: "keys", Usage: "show the keys as well"}},
+				Name: "list", Usage: "list namespaces and their quotas",
+				Flags:  []cli.Flag{&cli.BoolFlag{Name: "keys", Usage: "also show the keys"}},
 				Action: func(c *cli.Context) error { return listTenants(c, u) },
 			},
 			{
-				Name: "delete", Usage: "take a namespace's key away; what it has stays, for one of the same name",
+				Name: "delete", Usage: "revoke the key of a namespace; its entities stay",
 				ArgsUsage: "NAME",
 				Action:    func(c *cli.Context) error { return deleteTenant(c, u) },
 			},

@@ -20,16 +20,16 @@ import (
 
 func reportCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "report", Usage: "explain how a job went, and what will let a failed one pass", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name, or @last. The page of --html is one file with " +
+		Name: "report", Usage: "explain how a job went, and how a failed job will pass", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of an id, a name or @last. --html writes one file with " +
 			"plots.\n\n" +
 			"   disdel report @last\n" +
 			"   disdel report @last --html report.html\n" +
 			"   disdel report @last --spec > job.yaml && disdel submit job.yaml",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` on standard output: text, md or html"},
-			&cli.StringFlag{Name: "html", Usage: "write the page with plots to `FILE`"},
-			&cli.BoolFlag{Name: "spec", Usage: "print the job's file, with the change that will let a failed job pass"},
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of the output: text, md or html"},
+			&cli.StringFlag{Name: "html", Usage: "write an HTML page with plots to `FILE`"},
+			&cli.BoolFlag{Name: "spec", Usage: "print the job file, changed so that a failed job passes"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {

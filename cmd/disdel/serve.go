@@ -18,16 +18,16 @@ import (
 
 var admissionFlag = &cli.StringFlag{
 	Name: "admission", EnvVars: []string{"DISDEL_ADMISSION"}, Value: scheduler.AdmissionGang,
-	Usage: "`HOW` jobs that wait for the pool come to run: gang, fifo or greedy (the platform makes them wait)",
+	Usage: "queueing `ORDER`: gang (all actions of a job start together), fifo or greedy",
 }
 
 // queueFlags say where a job stands in the queue.
 var queueFlags = []cli.Flag{
 	&cli.IntFlag{
-		Name: "priority", Usage: "`NUMBER` from -1000000 to 1000000: a job with a higher one goes first in the queue",
+		Name: "priority", Usage: "`NUMBER` from -1000000 to 1000000; higher goes first in the queue",
 	},
 	&cli.StringFlag{
-		Name: "idempotency-key", Usage: "`KEY`: a repeated submit with the same one is the same job, whatever became of it",
+		Name: "idempotency-key", Usage: "idempotency `KEY`: a submit with the same key returns the same job",
 	},
 }
 
@@ -39,20 +39,20 @@ type serving struct {
 
 func serveCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "serve", Usage: "queue and run jobs for others, over HTTP", ArgsUsage: " ",
-		Description: "Serves /api/v1 (described at /openapi.json) and a page at /ui until Ctrl-C, and goes on " +
-			"with jobs of\nthis home whose process is no more. Jobs that run when it ends go back to the queue, and the next " +
-			"one goes on with\nthem. The token of who runs it is in server.token in the home folder; others " +
-			"have theirs from disdel\ntenant create.\n\n" +
+		Name: "serve", Usage: "run a server that queues and runs the jobs of a team", ArgsUsage: " ",
+		Description: "Serves the API at /api/v1 (see /openapi.json) and a page at /ui, until Ctrl-C. It also continues " +
+			"jobs of\nthis home whose process has died. When the server stops, running jobs return to the queue; the " +
+			"next server\ncontinues them. Your own token is in server.token in the home folder; disdel tenant create makes " +
+			"tokens for others.\n\n" +
 			"   disdel serve\n" +
 			"   disdel serve --listen 0.0.0.0:7070 --tls-cert c.pem --tls-key k.pem --host-name train.example",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:7070", Usage: "`ADDRESS` to listen on"},
-			&cli.StringSliceFlag{Name: "host-name", Usage: "`NAME` that clients may call the server by (repeatable)"},
-			&cli.StringFlag{Name: "tls-cert", TakesFile: true, Usage: "`FILE` of the certificate, in PEM"},
-			&cli.StringFlag{Name: "tls-key", TakesFile: true, Usage: "`FILE` of its key, in PEM"},
-			&cli.BoolFlag{Name: "insecure", Usage: "listen for other machines without TLS"},
-			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "`TIME` that requests have to end in"},
+			&cli.StringSliceFlag{Name: "host-name", Usage: "host `NAME` to accept (repeatable)"},
+			&cli.StringFlag{Name: "tls-cert", TakesFile: true, Usage: "PEM `FILE` of the certificate"},
+			&cli.StringFlag{Name: "tls-key", TakesFile: true, Usage: "PEM `FILE` of the certificate's key"},
+			&cli.BoolFlag{Name: "insecure", Usage: "allow other machines without TLS"},
+			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "`TIME` that running requests have to finish at shutdown"},
 			admissionFlag,
 		},
 		Action: func(c *cli.Context) error {

@@ -13,9 +13,9 @@ import (
 
 func simulateCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "simulate", Usage: "run many jobs in virtual time, on a cloud that is not there", ArgsUsage: "[TRACE]",
-		Description: "TRACE is a file of JSON lines, a job each; - is standard input. Planner, managers and admission\n" +
-			"   are those of real jobs. --pool-memory is the memory of all hosts together (default: 2 GB each).\n\n" +
+		Name: "simulate", Usage: "simulate many jobs on a cluster, in virtual time", ArgsUsage: "[TRACE]",
+		Description: "TRACE is a file of JSON lines, one job each; - is standard input. Planner, manager and admission are\n" +
+			"those of real jobs. --pool-memory is the memory of all hosts together (default: 2 GB each).\n\n" +
 			"   disdel simulate --generate 100 --seed 7 --admission greedy\n" +
 			"   disdel simulate --generate 100 --seed 7 --print > trace.jsonl\n" +
 			"   disdel simulate trace.jsonl --hosts 4 --pool-memory 8GB -o json",

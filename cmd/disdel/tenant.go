@@ -14,7 +14,7 @@ import (
 
 func tenantCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "tenant", Usage: "say who may use a server",
+		Name: "tenant", Usage: "manage the users of a server",
 		Description: "   disdel tenant create ann --role submit --jobs 4 --memory 2GB\n   disdel tenant list",
 		Subcommands: []*cli.Command{tenantCreate(u), tenantList(u), tenantDelete(u)},
 		Action:      commandline.NeedSubcommand,
@@ -30,7 +30,7 @@ type madeTenant struct {
 
 func tenantCreate(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "create", Usage: "make a token for a tenant, which is shown once", ArgsUsage: "NAME",
+		Name: "create", Usage: "create a token for a tenant; it is shown only once", ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
 				Name: "role", Value: string(service.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin",
@@ -58,7 +58,7 @@ func tenantCreate(u *ui) *cli.Command {
 
 func tenantList(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "list tenants with their quotas",
+		Name: "list", Usage: "list tenants and their quotas",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
@@ -76,7 +76,7 @@ func tenantList(u *ui) *cli.Command {
 
 func tenantDelete(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "delete", Usage: "take all tokens of a tenant away; its jobs, models and data sets stay", ArgsUsage: "NAME",
+		Name: "delete", Usage: "revoke all tokens of a tenant; its jobs, models and data sets stay", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 1, 1); err != nil {
 				return err

@@ -73,7 +73,7 @@ func validate(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs, name
 
 func explainCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "explain", Usage: "explain a field of the job file, or find it by what it means",
+		Name: "explain", Usage: "explain a field of the job file, or find a field by words",
 		ArgsUsage: "[PATH | WORDS...]",
 		Description: "   disdel explain training.batchSize\n   disdel explain model.layers.conv\n   disdel explain " +
 			"federated averaging\n" +

@@ -15,7 +15,7 @@ func self() version.Document { return version.Of(release, revision) }
 
 func versionCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "version", Usage: "print the version, what it was built from, and what its engine computes with",
+		Name: "version", Usage: "print the version, the build and the kernels of the engine",
 		Action: func(c *cli.Context) error {
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err

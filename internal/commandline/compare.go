@@ -48,8 +48,8 @@ func recordsOf(ctx context.Context, from client.Records, names []string) ([]disd
 // CompareCommand shows jobs beside each other.
 func CompareCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "compare", Usage: "show jobs beside each other, and what is different about them", ArgsUsage: "JOB JOB...",
-		Description: "JOB is an id, the start of one, a job's name or @last.\n\n   disdel compare small large",
+		Name: "compare", Usage: "compare jobs side by side, and show their differences", ArgsUsage: "JOB JOB...",
+		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel compare small large",
 		Action: func(c *cli.Context) error {
 			return from.jobs(c, 2, func(list []disdel.Record) error {
 				compared := comparison.Of(list)
@@ -62,17 +62,17 @@ func CompareCommand(u *terminal.UI, from Reading) *cli.Command {
 // ExportCommand writes jobs as other programs read them.
 func ExportCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "export", Usage: "write jobs as other programs read them", ArgsUsage: "JOB...",
-		Description: "csv and parquet have a line for each round, jsonl for each job; " +
-			"tensorboard and mlflow are folders for\n" +
-			"tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
+		Name: "export", Usage: "export jobs to CSV, Parquet, TensorBoard or MLflow", ArgsUsage: "JOB...",
+		Description: "csv and parquet have a row for each round, jsonl a line for each job. " +
+			"tensorboard and mlflow write\n" +
+			"folders, for tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
 			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --output runs",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard or mlflow", Value: string(export.CSV),
 			},
 			&cli.StringFlag{
-				Name: "output", Usage: "`FOLDER` to make, of tensorboard and mlflow; of the others the file " +
+				Name: "output", Usage: "new `FOLDER` for tensorboard and mlflow, else the file " +
 					"(default: standard output)",
 			},
 		},

@@ -25,7 +25,7 @@ type Contexts struct {
 // Command is `disdel context`.
 func (x Contexts) Command() *cli.Command {
 	return &cli.Command{
-		Name: "context", Usage: "say which server or cluster commands go to",
+		Name: "context", Usage: "choose the server or cluster that commands go to",
 		Description: "   disdel context add lab --server https://train.example:7070 --token-file token\n" +
 			"   disdel context add prod --apihost https://whisk.example --redis rediss://redis.example:6379/0\n" +
 			"   disdel context import-wskprops\n" +
@@ -72,16 +72,16 @@ func (x Contexts) show(known client.Contexts) error {
 
 func (x Contexts) add() *cli.Command {
 	return &cli.Command{
-		Name: "add", Usage: "keep a server or a cluster under a name, with the secrets for it", ArgsUsage: "NAME",
-		Description: "A server's address is that of --server. Its token is read from --token-file, - being standard\n" +
-			"input, or from DISDEL_TOKEN. A cluster's addresses are those of --apihost, --redis, --couchdb,\n" +
-			"--storage and so on. Its key is read from --key-file or DISDEL_AUTH, passwords from\n" +
-			"DISDEL_REDIS_PASSWORD and DISDEL_COUCHDB_PASSWORD: no argument takes a secret. All is kept in the home\n" +
-			"folder for nobody else to read, or, with --keyring, secrets in the keyring of the session.",
+		Name: "add", Usage: "save a server or a cluster under a name, with its secrets", ArgsUsage: "NAME",
+		Description: "For a server, give --server; the token comes from --token-file (- is standard input) or DISDEL_TOKEN.\n" +
+			"For a cluster, give --apihost, --redis, --couchdb, --storage and so on; the key comes from --key-file or\n" +
+			"DISDEL_AUTH, passwords from DISDEL_REDIS_PASSWORD and DISDEL_COUCHDB_PASSWORD. No argument takes a secret.\n" +
+			"The home folder stores everything, readable only for you. With --keyring, the session's keyring stores\n" +
+			"the secrets.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "token-file", TakesFile: true, Usage: "`FILE` with the token"},
 			&cli.StringFlag{Name: "key-file", TakesFile: true, Usage: "`FILE` with the key of --apihost"},
-			&cli.BoolFlag{Name: "insecure", Usage: "send the token to another machine although nothing is encrypted"},
+			&cli.BoolFlag{Name: "insecure", Usage: "allow sending the token to another machine without encryption"},
 			keyringFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -109,7 +109,7 @@ func (x Contexts) add() *cli.Command {
 
 func keyringFlag() cli.Flag {
 	return &cli.BoolFlag{
-		Name: "keyring", Usage: "keep the secrets in the keyring of the session, and not in the home folder",
+		Name: "keyring", Usage: "store the secrets in the session's keyring instead of the home folder",
 	}
 }
 
@@ -155,11 +155,11 @@ func (x Contexts) secret(c *cli.Context, flag, variable string) (string, error) 
 
 func (x Contexts) importProperties() *cli.Command {
 	return &cli.Command{
-		Name: "import-wskprops", Usage: "keep the OpenWhisk that wsk is set up for, with its key", ArgsUsage: "[NAME]",
-		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, which stays as it is. NAME is wsk where none is\n" +
-			"given. What is said of --redis, --couchdb, --storage and --image is kept with it.",
+		Name: "import-wskprops", Usage: "import the OpenWhisk of wsk, with its key", ArgsUsage: "[NAME]",
+		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, and does not change it. Without NAME, the name is wsk.\n" +
+			"The context also stores --redis, --couchdb, --storage and --image.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "file", TakesFile: true, Usage: "`FILE` as wsk writes it"},
+			&cli.StringFlag{Name: "file", TakesFile: true, Usage: "wsk properties `FILE`"},
 			keyringFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -193,7 +193,7 @@ func (x Contexts) importProperties() *cli.Command {
 
 func (x Contexts) use() *cli.Command {
 	return &cli.Command{
-		Name: "use", Usage: "have commands go to a server or a cluster from now on", ArgsUsage: "NAME",
+		Name: "use", Usage: "make a context the current one", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {
 				return err
@@ -212,7 +212,7 @@ func (x Contexts) use() *cli.Command {
 
 func (x Contexts) list() *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "list the servers and clusters that this home knows",
+		Name: "list", Usage: "list the saved servers and clusters",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 0); err != nil {
 				return err
@@ -232,7 +232,7 @@ func (x Contexts) list() *cli.Command {
 
 func (x Contexts) remove() *cli.Command {
 	return &cli.Command{
-		Name: "remove", Aliases: []string{"delete"}, Usage: "forget a server or a cluster, and its secrets",
+		Name: "remove", Aliases: []string{"delete"}, Usage: "delete a server or a cluster, and its secrets",
 		ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {

@@ -12,12 +12,12 @@ import (
 // AddDescription says what `dataset add` takes.
 func AddDescription() string {
 	return "Known names: " + strings.Join(dataset.Known(), ", ") +
-		". Their files come from an installed package, else from their public\n" +
-		"address, and are checked against pinned checksums.\n\n" +
-		"--csv is a table: types, header, label and missing values are found out and said. --images is arrays, of\n" +
-		"NumPy or IDX, or a folder with a folder of PNG and JPEG files for each class. Bytes are kept as 0..1 from\n" +
-		"0..255, other numbers of arrays as they are: [rows features], [rows height width] or [rows channels height\n" +
-		"width]; --layout hwc reads [rows height width channels].\n\n" +
+		". Their files come from an installed package, or from their public\n" +
+		"address. disdel checks them against pinned checksums.\n\n" +
+		"--csv is a table: disdel detects types, header, label and missing values, and prints them. --images is NumPy\n" +
+		"or IDX arrays, or a folder with a folder of PNG and JPEG files for each class. Bytes 0..255 become 0..1;\n" +
+		"other numbers stay as they are. Arrays are [rows features], [rows height width] or [rows channels height\n" +
+		"width]; with --layout hwc, [rows height width channels].\n\n" +
 		"   disdel dataset add fashion-mnist\n" +
 		"   disdel dataset add flowers --csv iris.csv --label species\n" +
 		"   disdel dataset add pets --images pictures --size 32x32\n" +
@@ -29,22 +29,22 @@ func AddFlags() []cli.Flag {
 	return slices.Concat(SparseFlags(), []cli.Flag{
 		&cli.StringFlag{
 			Name: "format",
-			Usage: "`FORMAT` of --images: idx, npy, pictures, cifar10 or cifar100; without it what " +
-				"they are, idx or npy, or of a folder pictures", Value: "idx",
+			Usage: "`FORMAT` of --images: idx, npy, pictures, cifar10 or cifar100 (default: " +
+				"detect)", Value: "idx",
 		},
 		&cli.StringFlag{
 			Name: "images",
-			Usage: "`FILE` of training images or features, plain or gzip; the folder of pictures; of " +
-				"cifar10 and cifar100 the folder of all files",
+			Usage: "`FILE` of training images or features, plain or gzip, or the folder of pictures, " +
+				"cifar10 or cifar100",
 		},
 		&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
 		&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images, or the folder of held-out pictures"},
 		&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
 		&cli.StringFlag{
-			Name: "layout", Usage: "`LAYOUT` of images with several channels: chw or hwc",
+			Name: "layout", Usage: "channel `LAYOUT` of images: chw or hwc",
 			Value: string(dataset.CHW),
 		},
-		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in the order of their labels: cat,dog"},
+		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in label order: cat,dog"},
 		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
 	}, DenseFlags())
 }

@@ -19,32 +19,32 @@ import (
 // DenseFlags are the flags of `dataset add` for tables, arrays and pictures.
 func DenseFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "test-csv", Usage: "`FILE` of held-out rows of --csv"},
+		&cli.StringFlag{Name: "test-csv", Usage: "`FILE` of held-out rows for --csv"},
 		&cli.StringFlag{
 			Name: "label",
-			Usage: "name or number of the `COLUMN` of --csv that is to be learned; without it label, class, " +
-				"target or y, else the last one",
+			Usage: "label `COLUMN` of --csv, by name or number (default: label, class, target, y or " +
+				"the last one)",
 		},
 		&cli.BoolFlag{
 			Name:  "label-classes",
-			Usage: "each different number of the labels of --csv or arrays is a class, however many there are",
+			Usage: "treat each different number of the labels as a class, however many there are",
 		},
-		&cli.StringFlag{Name: "skip", Usage: "names or numbers of `COLUMNS` of --csv that are left out: id,name"},
+		&cli.StringFlag{Name: "skip", Usage: "`COLUMNS` of --csv to leave out, by name or number: id,name"},
 		&cli.StringFlag{
 			Name:  "header",
-			Usage: "whether the first line of --csv has names: yes or no; without it, it is found out",
+			Usage: "whether the first line of --csv is a header: yes or no (default: detect)",
 		},
-		&cli.StringFlag{Name: "separator", Usage: "`CHARACTER` between the columns of --csv; without it, it is found out"},
+		&cli.StringFlag{Name: "separator", Usage: "`CHARACTER` between the columns of --csv (default: detect)"},
 		&cli.StringFlag{
 			Name:  "missing",
-			Usage: "`TEXTS` of --csv that stand for no value, beside the usual ones: -1,unknown",
+			Usage: "additional `TEXTS` in --csv for missing values: -1,unknown",
 		},
-		&cli.StringFlag{Name: "scale", Usage: "how numbers of --csv are kept: standard, range or none"},
-		&cli.StringFlag{Name: "shape", Usage: "`CxHxW` of rows of --csv that are images: 1x28x28"},
+		&cli.StringFlag{Name: "scale", Usage: "scaling of the numbers of --csv: standard, range or none"},
+		&cli.StringFlag{Name: "shape", Usage: "image shape `CxHxW` of the rows of --csv: 1x28x28"},
 		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
-		&cli.StringFlag{Name: "safetensors", Usage: "`FILE` of tensors, named as those of --npz"},
-		&cli.StringFlag{Name: "size", Usage: "`HxW` that pictures of a folder are brought to: 32x32"},
-		&cli.BoolFlag{Name: "gray", Usage: "read pictures of a folder in gray"},
+		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},
+		&cli.StringFlag{Name: "size", Usage: "resize pictures to `HxW`: 32x32"},
+		&cli.BoolFlag{Name: "gray", Usage: "read pictures as grayscale"},
 	}
 }
 

@@ -25,21 +25,21 @@ type gpuFiles struct {
 // DeployGPU is `disdel deploy gpu`.
 func DeployGPU(u *terminal.UI) *cli.Command {
 	return &cli.Command{
-		Name: "gpu", ArgsUsage: " ", Usage: "write what an OpenWhisk needs whose machines have GPUs",
-		Description: "OpenWhisk knows no GPUs: its pool is made so large that as many train actions fit as share them.\n" +
-			"--gpus and --gpu-memory say what each machine has. It asks no cluster; none of it has been tried.\n\n" +
+		Name: "gpu", ArgsUsage: " ", Usage: "write the configuration of an OpenWhisk with GPUs",
+		Description: "OpenWhisk does not know GPUs: the pool gets the size at which as many train actions fit as share the GPUs.\n" +
+			"--gpus and --gpu-memory describe each machine. The command asks no cluster. It is untested.\n\n" +
 			"   disdel deploy gpu --gpus 1 --gpu-memory 16GB --share 4GB --train-memory 2GB --folder gpu",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "route", Value: string(gpu.RuntimeClass),
-				Usage: "`WAY` by which containers get to GPUs: runtime-class, limit-range or docker",
+				Usage: "`METHOD` to give containers a GPU: runtime-class, limit-range or docker",
 			},
 			&cli.IntFlag{Name: "machines", Value: 1, Usage: "`NUMBER` of machines with GPUs"},
 			&cli.StringFlag{
-				Name: "share", Usage: "`SIZE` of a GPU's memory that a train action takes; disdel estimate says it",
+				Name: "share", Usage: "GPU memory `SIZE` of a train action; disdel estimate shows it",
 			},
 			&cli.StringFlag{Name: "train-memory", Usage: "memory `SIZE` of a train action"},
-			&cli.StringFlag{Name: "folder", TakesFile: true, Usage: "`FOLDER` that the files go to; else they are printed"},
+			&cli.StringFlag{Name: "folder", TakesFile: true, Usage: "write the files to `FOLDER` (default: print them)"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 0); err != nil {

@@ -10,9 +10,9 @@ import (
 // DoctorGPU is `disdel doctor gpu`.
 func DoctorGPU(u *terminal.UI) *cli.Command {
 	return &cli.Command{
-		Name: "gpu", ArgsUsage: " ", Usage: "say what of GPUs this machine and this program have, and what is missing",
-		Description: "Looks at this machine alone: driver, devices, and the engine for GPUs, which programs have that\n" +
-			"`make cuda` has built.\n\n   disdel doctor gpu\n   disdel doctor gpu -o json",
+		Name: "gpu", ArgsUsage: " ", Usage: "check the GPU support of this machine and this program",
+		Description: "Looks only at this machine: the driver, the devices, and the GPU engine, which only programs built by\n" +
+			"`make cuda` have.\n\n   disdel doctor gpu\n   disdel doctor gpu -o json",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 0); err != nil {
 				return err

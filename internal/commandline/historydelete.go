@@ -20,9 +20,9 @@ type deletedDocument struct {
 // HistoryDeleteCommand deletes the record of one job, also one that this version cannot read.
 func HistoryDeleteCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "delete", Usage: "delete the record of a job that has ended", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name, or @last. The model stays. A record that cannot be " +
-			"read\n   is found by its whole id.\n\n   disdel history delete @last",
+		Name: "delete", Usage: "delete the record of an ended job", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of an id, a name or @last. The model stays. For an unreadable record, " +
+			"give\nthe whole id.\n\n   disdel history delete @last",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {
 				return err

@@ -23,28 +23,28 @@ import (
 func InferCommand(u *terminal.UI, from Reading, more ...cli.Flag) *cli.Command {
 	return &cli.Command{
 		Name: "infer", Usage: "classify inputs with a trained model, as actions", ArgsUsage: "MODEL",
-		Description: "MODEL is NAME, for its newest version that learned, NAME:vN or NAME:TAG. FILE is JSON\n" +
-			"({\"inputs\": [[...], ...]}, a list of rows, or one row, each a list or nested as the image), " +
-			"a NumPy .npy array\nor a .csv table of numbers, with values scaled as in training, or a PNG or JPEG picture; " +
-			"- is JSON on standard input.\n" +
-			"Labels beside the inputs are compared with the answers.\n\n" +
-			"With --dataset actions read the rows themselves, and their answers are gathered in --output, or stay beside\n" +
-			"the models. With --watch every file that comes into a folder is answered by a line of --output, until Ctrl-C.\n\n" +
+		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. FILE is one of:\n" +
+			"   JSON: {\"inputs\": [[...], ...]}, a list of rows or one row; - reads it from standard input\n" +
+			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +
+			"   a PNG or JPEG picture\n" +
+			"If the file has labels, disdel compares them with the answers.\n\n" +
+			"With --dataset, actions read the rows, and --output collects the answers; without --output they stay\n" +
+			"beside the models. With --watch, each new file in the folder adds a line to --output, until Ctrl-C.\n\n" +
 			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json\n" +
-			"   disdel infer digits-cnn --dataset digits --part test --output said.csv\n" +
-			"   disdel infer digits-cnn --watch incoming --output said.jsonl",
+			"   disdel infer digits-cnn --dataset digits --part test --output answers.csv\n" +
+			"   disdel infer digits-cnn --watch incoming --output answers.jsonl",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"},
 			&cli.StringFlag{
-				Name: "dataset", Usage: "`NAME` of a data set whose rows to answer for; NAME@CHECKSUM is one version of it",
+				Name: "dataset", Usage: "`NAME` of a data set to classify; NAME@CHECKSUM is one version of it",
 			},
 			&cli.StringFlag{
-				Name: "part", Value: string(disdel.PartAll), Usage: "`PART` of the data set: all, train, or test: what is held out",
+				Name: "part", Value: string(disdel.PartAll), Usage: "`PART` of the data set: all, train or test (held out)",
 			},
-			&cli.StringFlag{Name: "watch", Usage: "`FOLDER` whose files to answer for as they come"},
+			&cli.StringFlag{Name: "watch", Usage: "`FOLDER` to watch: files are classified as they arrive"},
 			&cli.StringFlag{
-				Name: "output", Usage: "`FILE` of answers: .csv, .jsonl or .npy, which must not exist, or - for lines of JSON; " +
-					"of --watch a .jsonl, which is gone on with",
+				Name: "output", Usage: "new `FILE` of answers: .csv, .jsonl or .npy, or - for lines of JSON; " +
+					"--watch appends to a .jsonl",
 			},
 		}, more...),
 		Action: func(c *cli.Context) error {

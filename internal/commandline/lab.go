@@ -22,17 +22,20 @@ func LabFlags() []cli.Flag {
 			Name: "policies", Value: "all", Usage: "`NAMES` of policies, with commas between: " +
 				strings.Join(scheduler.PolicyNames(), ","),
 		},
-		&cli.IntFlag{Name: "max-workers", Usage: "`NUMBER` of workers that policies may choose at most (default: 32)"},
+		&cli.IntFlag{
+			Name: "max-workers", Usage: "largest `NUMBER` of workers that policies may choose",
+			DefaultText: strconv.Itoa(defaultMost),
+		},
 		&cli.Float64Flag{
 			Name: "told", Value: 1,
-			Usage: "`FACTOR` by which policies are told wrong times of numbers of workers that a job did not begin with",
+			Usage: "scale the time estimates that policies see for other numbers of workers by `FACTOR`",
 		},
 		&cli.StringFlag{
-			Name: "errors", Usage: "`ERRORS` in what policies are told, whose regrets are shown: factors, and noise:DEVIATION " +
+			Name: "errors", Usage: "show the regret under these `ERRORS` of the estimates: factors, and noise:DEVIATION " +
 				"(.25,.5,2,4,noise:.2)",
 		},
-		&cli.BoolFlag{Name: "run", Usage: "run the jobs of FILE under each policy too, one after another"},
-		&cli.StringFlag{Name: "plot", Usage: "draw the first job's workers over its time to `FILE`.svg or FILE.png"},
+		&cli.BoolFlag{Name: "run", Usage: "also run the jobs of FILE under each policy, one after another"},
+		&cli.StringFlag{Name: "plot", Usage: "plot the first job's workers over time to `FILE`.svg or FILE.png"},
 	}
 }
 

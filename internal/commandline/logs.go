@@ -19,18 +19,18 @@ import (
 // LogsCommand shows what a job's actions did and printed, and with --follow what they do.
 func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "logs", Usage: "show what a job's actions did and printed", ArgsUsage: "JOB",
-		Description: "JOB is an id, the start of one, a job's name or @last. With --follow it goes on " +
-			"until the job's end;\n" +
-			"what an action prints is there once its activation has ended, and its heartbeats at once. -o json has what was\n" +
-			"printed alone, and with --follow a line for each thing that happens.\n\n" +
+		Name: "logs", Usage: "show the logs of a job's actions", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of an id, a name or @last. With --follow it continues " +
+			"until the job\n" +
+			"ends: heartbeats appear at once, the output of an action when its activation has ended. -o json has only the\n" +
+			"output; with --follow, one line for each event.\n\n" +
 			"   disdel job logs @last --worker 1 --round 3\n   disdel job logs small --follow",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job's end"},
-			&cli.StringFlag{Name: "task", Usage: "only of `TASK`: train, aggregate or evaluate"},
-			&cli.IntFlag{Name: "worker", Usage: "only of train `WORKER`, from 0"},
-			&cli.IntFlag{Name: "round", Usage: "only of `ROUND`, from 1"},
-			&cli.IntFlag{Name: "tail", Usage: "only the last `LINES`"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "continue until the job ends"},
+			&cli.StringFlag{Name: "task", Usage: "only logs of this `TASK`: train, aggregate or evaluate"},
+			&cli.IntFlag{Name: "worker", Usage: "only logs of this train `WORKER`, from 0"},
+			&cli.IntFlag{Name: "round", Usage: "only logs of this `ROUND`, from 1"},
+			&cli.IntFlag{Name: "tail", Usage: "only the last lines, a `NUMBER`"},
 		},
 		Action: func(c *cli.Context) error {
 			w, err := wantedLines(c)
@@ -56,10 +56,10 @@ func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
 // WatchCommand shows jobs on the whole terminal.
 func WatchCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "watch", Usage: "show jobs on the whole terminal while they run", ArgsUsage: "[JOB]",
-		Description: "JOB is an id, the start of one, a job's name or @last; without it, all jobs " +
-			"are listed. Keys: up and\n" +
-			"down choose, enter looks at a job, / filters, l shows its log, c cancels it, p pauses it, q goes back.\n\n" +
+		Name: "watch", Usage: "show running jobs on the whole terminal", ArgsUsage: "[JOB]",
+		Description: "JOB is an id, the start of an id, a name or @last; without it, the screen " +
+			"lists all\n" +
+			"jobs. Keys: up and down select, enter opens, / filters, l shows the log, c cancels, p pauses, q goes back.\n\n" +
 			"   disdel job watch\n   disdel job watch @last",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 1); err != nil {

@@ -30,9 +30,9 @@ const (
 // ModelExportCommand writes a model for other programs.
 func ModelExportCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "export", Usage: "write a trained model's weights as safetensors, or all of it as ONNX", ArgsUsage: "NAME",
-		Description: "NAME is a trained model: NAME for its newest version that learned, NAME:vN for one. Names and\n" +
-			"   layouts of weights are PyTorch's (docs/reference/weights.md).\n\n" +
+		Name: "export", Usage: "write a trained model as safetensors (weights) or ONNX", ArgsUsage: "NAME",
+		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
+			"layouts of the weights are PyTorch's (docs/reference/weights.md).\n\n" +
 			"   disdel model export digits-cnn --output digits.safetensors\n" +
 			"   disdel model export digits-cnn --to onnx --output digits.onnx",
 		Flags: []cli.Flag{

@@ -31,9 +31,9 @@ const mostModels = 100
 
 func modelPromoteCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "promote", ArgsUsage: "NAME:vN [TAG]", Usage: "have a tag, prod by default, mean one version of a model",
-		Description: "NAME:TAG is that version from now on, wherever a model is named, and output.keep never removes it. " +
-			"NAME:best\n   is always the best version.\n\n   disdel model promote digits-cnn:v3\n   disdel infer " +
+		Name: "promote", ArgsUsage: "NAME:vN [TAG]", Usage: "give a tag to a version of a model (default: prod)",
+		Description: "From now on, NAME:TAG means this version, and output.keep does not remove it. " +
+			"NAME:best always means\nthe best version.\n\n   disdel model promote digits-cnn:v3\n   disdel infer " +
 			"digits-cnn:prod --input digit.json",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 2); err != nil {
@@ -54,8 +54,8 @@ func modelPromoteCommand(u *terminal.UI, from Reading) *cli.Command {
 func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
-		Description: "A version that a tag means stays until another one has the tag. sha256:... is a file of weights that " +
-			"jobs have begun\n   with, and have copies of.\n\n" +
+		Description: "Versions with a tag are not deleted: give the tag to another version first. sha256:... is a file of " +
+			"weights\nthat jobs started with; they have copies of it.\n\n" +
 			"   disdel model remove digits-cnn:v1",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {
@@ -63,7 +63,7 @@ func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 			}
 			if name := c.Args().First(); !strings.Contains(name, ":") { // nobody deletes one by leaving something out
 				return &disdel.Error{
-					Kind: disdel.Invalid, Op: "remove model", Msg: "it takes a version, such as " + name + ":v1",
+					Kind: disdel.Invalid, Op: "remove model", Msg: "give a version, for example " + name + ":v1",
 					Hint: "disdel model compare " + name,
 				}
 			}
@@ -89,8 +89,8 @@ func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 
 func modelCompareCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "compare", Usage: "show trained models beside each other", ArgsUsage: "MODEL MODEL...",
-		Description: "MODEL is NAME, NAME:vN or NAME:TAG. A single NAME is all of its versions.\n\n" +
+		Name: "compare", Usage: "compare trained models", ArgsUsage: "MODEL MODEL...",
+		Description: "MODEL is NAME, NAME:vN or NAME:TAG. A single NAME compares all its versions.\n\n" +
 			"   disdel model compare digits-cnn\n   disdel model compare digits-cnn:prod digits-cnn",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, mostModels); err != nil {

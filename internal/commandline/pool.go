@@ -12,15 +12,15 @@ func PoolFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
 			Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"},
-			Usage: "`SIZE` of the container pool (default, embedded: three quarters of the free memory)",
+			Usage: "memory `SIZE` of the container pool (default on the embedded platform: 3/4 of the free memory)",
 		},
 		&cli.IntFlag{
 			Name: "gpus", EnvVars: []string{"DISDEL_GPUS"},
-			Usage: "`NUMBER` of GPUs that train actions may use (default, embedded: those that this machine's driver shows)",
+			Usage: "`NUMBER` of GPUs for train actions", DefaultText: "on the embedded platform, all of this machine",
 		},
 		&cli.StringFlag{
 			Name: "gpu-memory", EnvVars: []string{"DISDEL_GPU_MEMORY"},
-			Usage: "memory `SIZE` of each of --gpus that actions may take",
+			Usage: "memory `SIZE` of each GPU for actions",
 		},
 	}
 }

@@ -21,19 +21,19 @@ import (
 var QuestionFlags = []cli.Flag{
 	&cli.BoolFlag{
 		Name:  "explain",
-		Usage: "show where the memory goes, how the limit came about, and what fits a smaller one",
+		Usage: "explain the memory, the limit, and what fits a smaller limit",
 	},
-	&cli.BoolFlag{Name: "layers", Usage: "show every layer's share"},
-	&cli.StringFlag{Name: "max-memory", Usage: "find the largest batch and the fewest workers that fit actions of `SIZE`"},
+	&cli.BoolFlag{Name: "layers", Usage: "show the memory of every layer"},
+	&cli.StringFlag{Name: "max-memory", Usage: "find the largest batch and the fewest workers for actions of `SIZE`"},
 	&cli.StringSliceFlag{
 		Name:  "what-if",
-		Usage: "compare `GRID`: workers=1..8, batch=32,64 or both, with a comma between, or policy=all (repeatable)",
+		Usage: "compare a `GRID`: workers=1..8, batch=32,64, both with a comma between, or policy=all (repeatable)",
 	},
 	&cli.StringFlag{
 		Name: "against", Value: string(scheduler.AgainstCost),
-		Usage: "with --what-if: hold time against `WHAT`: cost or memory",
+		Usage: "with --what-if: plot time against `METRIC`: cost or memory",
 	},
-	&cli.StringFlag{Name: "plot", Usage: "with --what-if: draw it to `FILE`.svg or FILE.png"},
+	&cli.StringFlag{Name: "plot", Usage: "with --what-if: write the plot to `FILE`.svg or FILE.png"},
 }
 
 // Questions is what estimate is asked beyond the plan.

@@ -12,9 +12,9 @@ import (
 // QuotaFlags say what the jobs of a tenant may have together.
 var QuotaFlags = []cli.Flag{
 	&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of jobs that the tenant may run at once"},
-	&cli.StringFlag{Name: "memory", Usage: "`SIZE` that the tenant's jobs may hold at once"},
-	&cli.StringFlag{Name: "disk", Usage: "`SIZE` of the tenant's data sets, models, weights and checkpoints together"},
-	&cli.Float64Flag{Name: "cost", Usage: "`GB-S` that the tenant's jobs may come to, all together"},
+	&cli.StringFlag{Name: "memory", Usage: "memory `SIZE` of all running jobs of the tenant"},
+	&cli.StringFlag{Name: "disk", Usage: "disk `SIZE` of the tenant's data sets, models, weights and checkpoints"},
+	&cli.Float64Flag{Name: "cost", Usage: "total cost of the tenant's jobs, in `GB-S`"},
 }
 
 // Quota is what QuotaFlags say, nil where they say nothing.

@@ -28,10 +28,10 @@ type remarkDocument struct {
 func RemarkCommands(u *terminal.UI, from Reading) []*cli.Command {
 	return []*cli.Command{
 		{
-			Name: "tag", Usage: "give a job tags, for disdel history --tag", ArgsUsage: "JOB TAG...",
-			Description: "JOB is an id, the start of one, a job's name or @last. Tags may be given while it runs, too.\n\n" +
+			Name: "tag", Usage: "add tags to a job, for disdel history --tag", ArgsUsage: "JOB TAG...",
+			Description: "JOB is an id, the start of an id, a name or @last. You can tag running jobs.\n\n" +
 				"   disdel job tag @last paper baseline\n   disdel job tag @last --remove baseline",
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "remove", Usage: "take the tags away"}},
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "remove", Usage: "remove the tags"}},
 			Action: func(c *cli.Context) error {
 				if err := Operands(c, 2, mostJobs); err != nil {
 					return err
@@ -47,8 +47,8 @@ func RemarkCommands(u *terminal.UI, from Reading) []*cli.Command {
 			},
 		},
 		{
-			Name: "note", Usage: "note something down about a job", ArgsUsage: "JOB TEXT",
-			Description: "An empty TEXT takes the note away.\n\n   disdel job note @last 'dropout helps'",
+			Name: "note", Usage: "attach a note to a job", ArgsUsage: "JOB TEXT",
+			Description: "An empty TEXT removes the note.\n\n   disdel job note @last 'dropout helps'",
 			Action: func(c *cli.Context) error {
 				if err := Operands(c, 2, 2); err != nil {
 					return err
@@ -103,14 +103,14 @@ func PrintRemark(w io.Writer, r history.Remark) {
 func HistoryFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
-		&cli.StringFlag{Name: "model", Usage: "jobs of this network or output model `NAME`"},
-		&cli.StringFlag{Name: "dataset", Usage: "jobs on this data set `NAME`"},
+		&cli.StringFlag{Name: "model", Usage: "only jobs of this network or output model `NAME`"},
+		&cli.StringFlag{Name: "dataset", Usage: "only jobs on this data set `NAME`"},
 		&cli.StringFlag{
-			Name: "status", Usage: "jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled",
+			Name: "status", Usage: "only jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled",
 		},
-		&cli.StringFlag{Name: "before", Usage: "jobs older than that of this `ID`: the next page"},
-		&cli.StringFlag{Name: "since", Usage: "jobs of the last `TIME`, such as 90m, 12h, 7d or 2w"},
-		&cli.StringFlag{Name: "tag", Usage: "jobs with this `TAG` of disdel job tag"},
+		&cli.StringFlag{Name: "before", Usage: "only jobs older than job `ID`: the next page"},
+		&cli.StringFlag{Name: "since", Usage: "only jobs of the last `TIME`, for example 90m, 12h, 7d or 2w"},
+		&cli.StringFlag{Name: "tag", Usage: "only jobs with this `TAG`, see disdel job tag"},
 	}
 }
 
@@ -166,14 +166,13 @@ type prunedDocument struct {
 // HistoryPruneCommand deletes the records of jobs that nobody asks for any more.
 func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
-		Name: "prune", Usage: "delete the records of old jobs that have ended, and weights that were sent with jobs",
+		Name: "prune", Usage: "delete records of old jobs, and weights that were sent with jobs",
 		ArgsUsage: " ",
-		Description: "Jobs with tags and notes stay, and so do models. What is learned from earlier jobs for plans and " +
-			"forecasts is\n   learned from fewer. Files of weights (sha256:...) go that are as old, unless a job names them " +
-			"that has not succeeded.\n\n   disdel history prune --older 90d --dry-run",
+		Description: "Keeps jobs with tags or notes, and all models. Also deletes weights (sha256:...) of that age, unless " +
+			"a job\nthat has not succeeded names them. Plans and forecasts then learn from fewer jobs.\n\n   disdel history prune --older 90d --dry-run",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "older", Usage: "jobs that were submitted before `TIME`, such as 12h, 90d or 52w"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "only list them"},
+			&cli.StringFlag{Name: "older", Usage: "only jobs submitted more than `TIME` ago, for example 12h, 90d or 52w"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "list them without deleting"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 0); err != nil {

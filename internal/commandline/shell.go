@@ -12,7 +12,7 @@ import (
 // CompletionCommand prints what a shell completes words by.
 func CompletionCommand(u *terminal.UI) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print what makes a shell complete commands and flags",
+		Name: "completion", Usage: "print the completion script of a shell",
 		ArgsUsage: "bash|zsh|fish|powershell",
 		Description: "   source <(disdel completion bash)\n" +
 			"   disdel completion fish > ~/.config/fish/completions/disdel.fish",
@@ -32,7 +32,7 @@ func CompletionCommand(u *terminal.UI) *cli.Command {
 // CompleteCommand is what those scripts ask.
 func CompleteCommand(u *terminal.UI) *cli.Command {
 	return &cli.Command{
-		Name: Complete, Hidden: true, Usage: "print what a word may become",
+		Name: Complete, Hidden: true, Usage: "print the completions of a word",
 		Action: func(c *cli.Context) error {
 			for _, found := range Candidates(c.App, c.Args().Slice()) {
 				fmt.Fprintf(u.Out, "%s\t%s\n", found.Word, found.Meaning)
@@ -45,7 +45,7 @@ func CompleteCommand(u *terminal.UI) *cli.Command {
 // ManualCommand prints the page of man.
 func ManualCommand(u *terminal.UI) *cli.Command {
 	return &cli.Command{
-		Name: "man", Usage: "print every command as a page of man", Description: "   disdel man | man -l -",
+		Name: "man", Usage: "print the man page of all commands", Description: "   disdel man | man -l -",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 0); err != nil {
 				return err

@@ -15,18 +15,18 @@ import (
 var SimulationFlags = []cli.Flag{
 	&cli.StringFlag{
 		Name: "admission", Value: "gang",
-		Usage: "`HOW` jobs are admitted: gang, fifo, greedy (plain OpenWhisk) or ganglike (Coach)",
+		Usage: "queueing `ORDER`: gang, fifo, greedy (plain OpenWhisk) or ganglike (Coach)",
 	},
 	&cli.IntFlag{Name: "hosts", Value: 1, Usage: "`NUMBER` of hosts with containers"},
-	&cli.IntFlag{Name: "processors", Value: 2, Usage: "`NUMBER` of processors of each host; 0: as many as are wanted"},
-	&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of invocations of a namespace in flight; 0: any"},
-	&cli.IntFlag{Name: "per-minute", Usage: "`NUMBER` of invocations of a namespace in a minute; 0: any"},
-	&cli.DurationFlag{Name: "cold", Value: 500 * time.Millisecond, Usage: "`TIME` until a new container takes requests"},
-	&cli.DurationFlag{Name: "warm", Value: 10 * time.Millisecond, Usage: "the same `TIME` of one that is there"},
-	&cli.IntFlag{Name: "generate", Usage: "draw this `NUMBER` of jobs instead of reading a trace"},
-	&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`NUMBER` that the jobs are drawn from"},
-	&cli.DurationFlag{Name: "every", Value: 5 * time.Second, Usage: "mean `TIME` between arrivals; 0: all come at once"},
-	&cli.IntFlag{Name: "tenants", Value: 3, Usage: "`NUMBER` of tenants of the drawn jobs"},
+	&cli.IntFlag{Name: "processors", Value: 2, Usage: "`NUMBER` of processors of each host; 0: unlimited"},
+	&cli.IntFlag{Name: "concurrent", Usage: "`NUMBER` of concurrent invocations of a namespace; 0: unlimited"},
+	&cli.IntFlag{Name: "per-minute", Usage: "`NUMBER` of invocations of a namespace per minute; 0: unlimited"},
+	&cli.DurationFlag{Name: "cold", Value: 500 * time.Millisecond, Usage: "start `TIME` of a new container"},
+	&cli.DurationFlag{Name: "warm", Value: 10 * time.Millisecond, Usage: "start `TIME` of a warm container"},
+	&cli.IntFlag{Name: "generate", Usage: "generate `NUMBER` of jobs instead of reading a trace"},
+	&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`NUMBER` that seeds the generated jobs"},
+	&cli.DurationFlag{Name: "every", Value: 5 * time.Second, Usage: "mean `TIME` between arrivals; 0: all arrive at once"},
+	&cli.IntFlag{Name: "tenants", Value: 3, Usage: "`NUMBER` of tenants of the generated jobs"},
 	&cli.BoolFlag{Name: "print", Usage: "print the trace instead of running it"},
 }
 

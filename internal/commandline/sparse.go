@@ -22,30 +22,30 @@ func heldOutFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{
 			Name:  "held-out",
-			Usage: "`SHARE` of sparse rows that no job learns from; without it jobs draw their own",
+			Usage: "held-out `SHARE` of sparse rows (default: each job draws its own)",
 		},
 		&cli.StringFlag{
-			Name: "held-out-by", Usage: "hold out a share of all rows, or of each `WHOSE` ratings: row or user",
+			Name: "held-out-by", Usage: "hold out a share of all rows (row), or of the ratings of each user (user): `UNIT`",
 			Value: "row",
 		},
-		&cli.Int64Flag{Name: "seed", Usage: "`SEED` of what is drawn", Value: 1},
+		&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the random numbers", Value: 1},
 	}
 }
 
 // SparseFlags are the flags of `dataset add` for sparse rows.
 func SparseFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "libsvm", Usage: "`FILE` of sparse rows in LIBSVM's format, plain or gzip"},
+		&cli.StringFlag{Name: "libsvm", Usage: "LIBSVM `FILE` of sparse rows, plain or gzip"},
 		&cli.StringFlag{
 			Name:  "csv",
-			Usage: "`FILE` of rows with a label each, plain or gzip; of sparse rows, as --schema says",
+			Usage: "CSV `FILE` of labelled rows, plain or gzip; with --schema, of sparse rows",
 		},
-		&cli.StringFlag{Name: "schema", Usage: "`FILE` of JSON that says what the fields of --csv are"},
+		&cli.StringFlag{Name: "schema", Usage: "JSON `FILE` that describes the fields of --csv"},
 		&cli.StringFlag{
 			Name:  "ratings",
-			Usage: "`FILE` of user, item, rating and time, as MovieLens has them, plain or gzip",
+			Usage: "MovieLens `FILE` of user, item, rating and time, plain or gzip",
 		},
-		&cli.IntFlag{Name: "columns", Usage: "`NUMBER` of columns of --libsvm, where there are more than the file has"},
+		&cli.IntFlag{Name: "columns", Usage: "`NUMBER` of columns of --libsvm (default: as many as the file has)"},
 	}, heldOutFlags()...)
 }
 
@@ -116,13 +116,13 @@ func csvRows(c *cli.Context, from dataset.Source, held sparse.HeldOut, name stri
 func GenerateFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{
-			Name: "like", Usage: "ratings: as many as `SET` has: ml-100k, ml-1m, ml-10m or ml-20m",
+			Name: "like", Usage: "ratings: the size of `SET`: ml-100k, ml-1m, ml-10m or ml-20m",
 			Value: "ml-100k",
 		},
 		&cli.IntFlag{Name: "users", Usage: "ratings: `NUMBER` of users"},
 		&cli.IntFlag{Name: "items", Usage: "ratings: `NUMBER` of items"},
-		&cli.IntFlag{Name: "rows", Usage: "`NUMBER` of ratings or clicks; clicks: 100000 without it"},
-		&cli.IntFlag{Name: "features", Usage: "clicks: `NUMBER` of columns that categories are hashed to", Value: 100_000},
+		&cli.IntFlag{Name: "rows", Usage: "`NUMBER` of ratings or clicks (default for clicks: 100000)"},
+		&cli.IntFlag{Name: "features", Usage: "clicks: `NUMBER` of columns to hash categories to", Value: 100_000},
 		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
 	}, heldOutFlags()...)
 }
