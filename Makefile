@@ -63,6 +63,14 @@ robust: deps build ## faults and attacks on the built program, from SEED (docs/r
 lint: ## gofumpt, vet, go fix, staticcheck, tidy
 	scripts/lint.sh
 
+.PHONY: house
+house: ## figures of the size of the repository: lines, files, packages, words of the glossary
+	go -C tools run ./house -root ..
+
+.PHONY: words
+words: ## how plain the sentences of comments, help and docs are; fails above the limits of tools/house/limits.txt
+	go -C tools run ./house -root .. -words
+
 .PHONY: check
 check: ## what CI runs: lint, test, test-arm64, test-cuda, some of it beside each other
 	.ci/run

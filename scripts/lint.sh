@@ -18,5 +18,7 @@ if [ -e .cache/cuda/lib/libcuda.a ]; then
 else
   echo "left out: go vet -tags nvidia, for which scripts/cuda-deps.sh brings the headers (50 MB)"
 fi
+go -C tools run ./house -root .. -words -worst 5 || complain "the words are not plain enough: make words"
+go -C tools vet ./house && go -C tools test ./house || complain "the tools have something to say"
 go mod tidy -diff || complain "go.mod is not tidy"
 exit $fail
