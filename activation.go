@@ -138,7 +138,7 @@ const (
 	OutcomeInternalError // OpenWhisk's
 	OutcomeLost          // no record after the deadline
 	OutcomeCanceled
-	OutcomePaused       // stopped before its deadline with its state stored; the next leg goes on from there
+	OutcomePaused       // stopped before its deadline with its state stored; the next leg continues from there
 	OutcomeStartFailure // the image could not be pulled or the container not be started
 	OutcomeThrottled    // the platform's quota of invocations is used up
 	OutcomeTooLarge     // payload, result or code above the platform's bound

@@ -88,11 +88,11 @@ const (
 	CodeNoDevice Code = "noDevice"
 	// a store that the job needs did not answer, or refused it: it ended, and a resume goes on once the store is there
 	CodeStoreGone Code = "storeGone"
-	// the job's weights or a checkpoint could not be written: it ended, and a resume goes on at the newest checkpoint
+	// the job's weights or a checkpoint could not be written: it ended, and a resume continues at the newest checkpoint
 	CodeUnkept       Code = "unkept"
 	CodeNoJob        Code = "noJob"        // the history has no job by this name
 	CodeUnreadable   Code = "unreadable"   // the job's record is damaged, or of another version; it can be deleted
-	CodeSucceeded    Code = "succeeded"    // a job that has succeeded cannot be gone on with
+	CodeSucceeded    Code = "succeeded"    // a job that has succeeded cannot be continued
 	CodeNoCheckpoint Code = "noCheckpoint" // the storage has none of the checkpoints that a job's record tells of
 	CodeElsewhere    Code = "elsewhere"    // a job is to be resumed at another place than the one where it ran
 	CodeTooManyJobs  Code = "tooManyJobs"  // the tenant has as many unfinished jobs as it may have

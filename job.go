@@ -134,7 +134,7 @@ type StatePolicy string
 const (
 	StateAverage StatePolicy = "average" // over the workers, as weights are
 	StateReset   StatePolicy = "reset"   // as it was before the first step
-	StateKeep    StatePolicy = "keep"    // every worker goes on with its own
+	StateKeep    StatePolicy = "keep"    // every worker continues with its own
 )
 
 // Missing says what is done about a worker whose update does not come.
@@ -150,7 +150,7 @@ type MissingPolicy string
 const (
 	MissingRetry   MissingPolicy = "retry"   // invoke it again, as often as reliability.retries allows, then fail
 	MissingWait    MissingPolicy = "wait"    // invoke it again until it comes or the job's deadline passes
-	MissingProceed MissingPolicy = "proceed" // go on without it
+	MissingProceed MissingPolicy = "proceed" // continue without it
 )
 
 // Resources bounds what the job may use.

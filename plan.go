@@ -301,7 +301,7 @@ const (
 	BoundaryRound   Boundary = "round" // a round has ended in the middle of an epoch
 	BoundaryEpoch   Boundary = "epoch"
 	BoundaryFailure Boundary = "failure"
-	BoundaryResume  Boundary = "resume" // the job was taken up again; nobody is asked
+	BoundaryResume  Boundary = "resume" // the job was resumed; nobody is asked
 	BoundaryStep    Boundary = "step"   // workers that exchange updates were let go while a round ran
 )
 

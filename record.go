@@ -195,7 +195,7 @@ type Record struct {
 	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in
 	// CostGBs.
 	EvaluationGBs float64 `json:"evaluationGBs,omitempty"`
-	// UsedGBs is the cost by use: what all activations held, limits times durations, whatever became of them, GB-s. It
+	// UsedGBs is the cost by use: what all activations held, limits times durations, failed ones included, GB-s. It
 	// is what a platform bills, and what budgets go by. 0 in records of earlier versions.
 	UsedGBs     float64      `json:"usedGBs,omitempty"`
 	Stopped     string       `json:"stopped,omitempty"` // why training ended before its last epoch
@@ -203,7 +203,7 @@ type Record struct {
 	Losses      Losses       `json:"losses"`
 	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"` // the newest
 	Halfway     *Halfway     `json:"halfway,omitempty"`    // a round that its budget stopped the job in; nil: none
-	Resumes     int          `json:"resumes,omitempty"`    // times that the job was taken up again
+	Resumes     int          `json:"resumes,omitempty"`    // times that the job was resumed
 	Model       *ModelRef    `json:"model,omitempty"`
 	Failure     *Error       `json:"failure,omitempty"`
 	Origin      *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
@@ -314,7 +314,7 @@ type Transition struct {
 // Planning is what was asked of a job's plan beside the job itself, so that another process plans it the same way.
 type Planning struct {
 	Estimator string   `json:"estimator,omitempty"` // method that estimates memory
-	Risk      *float64 `json:"risk,omitempty"`      // accepted chance that an action is ended for memory
+	Risk      *float64 `json:"risk,omitempty"`      // accepted chance that an action runs out of memory
 	Probe     bool     `json:"probe,omitempty"`
 	Beside    int      `json:"beside,omitempty"` // jobs that were submitted with it, of a batch
 }
@@ -340,7 +340,7 @@ func (s Status) MayBecome(next Status) bool {
 	return slices.Contains(becomes[s], next)
 }
 
-// Unfinished tells whether a job in this state is somebody's to go on with: one that is queued, admitted or running.
+// Unfinished tells whether a job in this state is somebody's to continue with: one that is queued, admitted or running.
 func (s Status) Unfinished() bool {
 	return s == StatusQueued || s == StatusAdmitted || s == StatusRunning
 }

@@ -35,7 +35,7 @@ func (x *exchanging) state() []array {
 	return out
 }
 
-// recall goes on from a state that was stored, whose arrays it takes out of the trainer's.
+// recall continues from a state that was stored, whose arrays it takes out of the trainer's.
 func (x *exchanging) recall(ctx context.Context) (err error) {
 	if x == nil {
 		return nil

@@ -171,7 +171,7 @@ func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string
 		aggregator.StateSource{Tensors: shapes, Read: read})
 }
 
-// checkpointState writes the state that a worker goes on with beside the reference that it goes on from, array by
+// checkpointState writes the state that a worker continues with beside the reference that it continues from, array by
 // array.
 func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, text string, shapes disdel.Weights,
 	read func(i int) []float32,

@@ -16,7 +16,7 @@ import (
 // train learns from one shard for one round: it starts from the round's reference weights, runs the round's batches and
 // pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
 // Before its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a
-// failure, goes on from there and comes to the same bits.
+// failure, continues from there and comes to the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	setThreads(1)

@@ -20,7 +20,7 @@ var (
 	deltaScript = redis.NewScript(deltaLua)
 )
 
-// CommitDelta stores what the member that has the claim sends of a step (from 1), and tells who waits for it. Once
+// CommitDelta stores what the member that has the claim sends of a step (from 1), and tells the workers that wait for it. Once
 // there, a step's delta never changes: the same again changes nothing, as from a later attempt that comes to the same;
 // another one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
 func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte) error {
@@ -72,7 +72,7 @@ type sending struct {
 	data   []byte
 }
 
-// mostAlong is how large a delta is that goes into the news, so that who waits for it need not ask for it besides.
+// mostAlong is how large a delta is that goes into the news, so that waiting workers need no request.
 // Where there are several servers all of them serve all deltas, and none goes there.
 const mostAlong = 128 << 10
 
@@ -154,7 +154,7 @@ func (s *Store) sendParts(ctx context.Context, d *sending) error {
 	})
 }
 
-// commitOf is what the script is told of a delta.
+// commitOf is what the script gets about a delta.
 func (s *Store) commitOf(d *sending) (keys []string, args []any) {
 	id := d.claim.ID
 	table, log, news := s.keys.deltas(id.Job, id.Round), s.keys.log(id.Job, id.Round), s.keys.news(id.Job, id.Round)

@@ -76,7 +76,7 @@ func (k keys) log(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:log:%d:", k.job(job), round)
 }
 
-// news is the log with what was sent, of deltas that are small: who waits for a step is given all of it by one message.
+// news is the log with what was sent, of deltas that are small: one message gives all of it to every worker that waits.
 func (k keys) news(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:news:%d:", k.job(job), round)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // AddUser lets a user work with the keys of a prefix and nothing else, see ACL, on every server of the store; one that
-// is there gets the password and the rule anew, and goes on with what it does. It returns Denied where a server does
+// is there gets the password and the rule anew, and continues with what it does. It returns Denied where a server does
 // not let the store's own user make others, or knows none. What the server says of it is told to nobody: it repeats
 // the password.
 func (s *Store) AddUser(ctx context.Context, name, password, prefix string) error {

@@ -64,13 +64,13 @@ func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot)
 	return b.delivered(disdel.Slot{Task: disdel.TaskTrain, Member: worker})
 }
 
-// delivered goes on with what a slot has delivered. Nothing follows the top one.
+// delivered continues with what a slot has delivered. Nothing follows the top one.
 func (b *barrier) delivered(s disdel.Slot) (next []disdel.Slot) {
 	b.members[s.Level][s.Member] = delivered
 	return b.advance(s.Level, s.Member)
 }
 
-// without goes on without a member of a level.
+// without continues without a member of a level.
 func (b *barrier) without(level, member int) (next []disdel.Slot) {
 	b.members[level][member] = missing
 	return b.advance(level, member)

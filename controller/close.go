@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// close removes what the job put on the platform and into the store, and saves its record, whatever became of ctx. Each
+// close removes what the job put on the platform and into the store, and saves its record, even if ctx has ended. Each
 // step has its own time: a platform that does not answer is no reason to lose the record.
 func (r *run) close(ctx context.Context) error {
 	r.bestEffort(ctx, "the job's package stays on the platform", func(ctx context.Context) error {

@@ -41,7 +41,7 @@ type Board interface {
 	Cancel(ctx context.Context, job disdel.JobID) error
 	// Forget deletes what was delivered for a round, which is begun anew.
 	Forget(ctx context.Context, job disdel.JobID, round int) error
-	// EndMember has workers that exchange updates inside a round go on without one that will not come.
+	// EndMember has workers that exchange updates inside a round continue without one that will not come.
 	EndMember(ctx context.Context, job disdel.JobID, round, member int) error
 	// LetGo has a worker that takes batches from a queue send what it owes and leave the round.
 	LetGo(ctx context.Context, job disdel.JobID, round, member int) error
@@ -52,7 +52,7 @@ type Board interface {
 	Delivered(ctx context.Context, id disdel.UpdateID) (result json.RawMessage, there bool, err error)
 	// Keep marks what the job leaves as kept for a later run of it, which knows the mark.
 	Keep(ctx context.Context, job disdel.JobID, mark string) error
-	// TakeUp tells whether what was kept under a mark is there, and readies it for the job to go on with.
+	// TakeUp tells whether what was kept under a mark is there, and readies it for the job to continue with.
 	TakeUp(ctx context.Context, job disdel.JobID, mark string) (bool, error)
 }
 

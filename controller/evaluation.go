@@ -19,7 +19,7 @@ type evaluations struct {
 	unmeasured bool          // that of the last round
 }
 
-// newEvaluations is what a job that is taken up again knew before: its evaluations, and the best of them where its
+// newEvaluations is what a resumed job knew before: its evaluations, and the best of them where its
 // weights are still there.
 func newEvaluations(spec Spec) evaluations {
 	v := evaluations{patience: patience{best: math.Inf(1)}, bestValue: math.Inf(1)}
@@ -149,7 +149,7 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	return append(m.roundOrder(round, r.ByClass), m.write()...)
 }
 
-// unevaluated goes on without an evaluation that cannot be had. What was trained stays: of the last round the job says
+// unevaluated continues without an evaluation that cannot be had. What was trained stays: of the last round the job says
 // that it was not evaluated. A job that stops by its evaluations needs those before.
 func (m *Manager) unevaluated(err *disdel.Error) []Order {
 	if !m.last && m.spec.stopsByEvaluations() && !m.budget.used() {

@@ -45,7 +45,7 @@ func (m *Manager) startWorkers() []Order {
 	return []Order{GrantOrder{Round: m.round, Plan: m.spec.Plan, Waits: true}}
 }
 
-// granted goes on with the answer of the admission.
+// granted continues with the answer of the admission.
 func (m *Manager) granted(e GrantedEvent) []Order {
 	a := m.gang.asked
 	if a == nil {

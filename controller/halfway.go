@@ -38,7 +38,7 @@ func (s *Spec) digest(round int) string {
 }
 
 // halfway is what there is of the round that runs; nil: none of it was begun. What its workers stored and delivered can
-// be gone on with where the round's beginning is kept too, in the newest checkpoint, and the store outlives the job.
+// be continued where the round's beginning is kept too, in the newest checkpoint, and the store outlives the job.
 func (m *Manager) halfway() *disdel.Halfway {
 	spent := m.budget.spent - m.budget.began
 	if spent <= 0 || m.publish {
@@ -99,7 +99,7 @@ func trainedAnew(h disdel.Halfway) string {
 	return fmt.Sprintf("; a resume trains round %d anew, which took %.3g GB-s so far", h.Round+1, h.Spent)
 }
 
-// kept is what the store has of a round of a job's record, where the job goes on with the same work; nil: nothing that
+// kept is what the store has of a round of a job's record, where the job continues with the same work; nil: nothing that
 // would be of use.
 func kept(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
 	h := r.Halfway

@@ -42,7 +42,7 @@ type Manager struct {
 	ended     bool
 }
 
-// NewManager starts the state machine of one job; one that is taken up again starts where its checkpoint says.
+// NewManager starts the state machine of one job; a resumed one starts where its checkpoint says.
 func NewManager(spec Spec) *Manager {
 	if spec.Began == 0 {
 		spec.Began = spec.Plan.Workers

@@ -21,7 +21,7 @@ func (m *Manager) canProceed() bool {
 	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingProceed && m.barrier.canSpare()
 }
 
-// without goes on without a worker.
+// without continues without a worker.
 func (m *Manager) without(worker int) []Order {
 	next := m.barrier.without(0, worker)
 	m.attempts.close(disdel.Slot{Task: disdel.TaskTrain, Member: worker}) // what it still comes to is too late
@@ -44,7 +44,7 @@ func (m *Manager) alarm() []Order {
 	return []Order{AlarmOrder{Number: m.alarms, Round: m.round, After: time.Duration(p.After)}}
 }
 
-// overdue goes on without the workers of a round that have not delivered by now.
+// overdue continues without the workers of a round that have not delivered by now.
 func (m *Manager) overdue(alarm int) []Order {
 	if alarm != m.alarms || !m.alarmed {
 		return nil

@@ -42,7 +42,7 @@ type StageOrder struct {
 type GrantOrder struct {
 	Round int // the first that is to run with them
 	Plan  disdel.Plan
-	// Waits says that the job cannot go on without them: it gives back what it has and waits, in its place of the queue.
+	// Waits says that the job cannot continue without them: it gives back what it has and waits, in its place of the queue.
 	// Else it is answered at once, and does without.
 	Waits bool
 }
@@ -56,7 +56,7 @@ type CheckpointOrder struct {
 // ForgetOrder has the store forget what was delivered for a round.
 type ForgetOrder struct{ Round int }
 
-// EndOrder has the workers of a round that exchange updates inside it go on without one of them.
+// EndOrder has the workers of a round that exchange updates inside it continue without one of them.
 type EndOrder struct{ Round, Worker int }
 
 // LetGoOrder has one of the workers that take a round's batches from a queue leave it.

@@ -57,7 +57,7 @@ func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 }
 
 // unkept ends a job whose state cannot be written, since later rounds would be lost, too. Earlier checkpoints stay; a
-// resume goes on at the newest one.
+// resume continues at the newest one.
 func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
 	what := fmt.Sprintf("the checkpoint of round %d", m.round+1)
 	if m.publish || m.last && a.Task == disdel.TaskAggregate && a.Outcome.Failed() {
@@ -193,7 +193,7 @@ func (m *Manager) beginRoundAgain() []Order {
 	return append([]Order{ForgetOrder{m.round}}, m.startWorkers()...)
 }
 
-// rollBack goes on from the newest checkpoint, or from the start: the store has lost weights. What else it still has
+// rollBack continues from the newest checkpoint, or from the start: the store has lost weights. What else it still has
 // would have the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round
 // came to, only that is read again.
 func (m *Manager) rollBack(a disdel.Activation) []Order {

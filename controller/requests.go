@@ -41,7 +41,7 @@ type Spec struct {
 	// Keeps says that the store outlives the job, so that what a budget stops halfway is of use to a later run.
 	Keeps bool
 
-	// Of a job that is taken up again, or, From, that begins with weights it was given.
+	// Of a resumed job, or, From, that begins with weights it was given.
 	From    *disdel.Checkpoint // where it goes on; of round 0: what it begins with; nil: drawn weights
 	Done    []disdel.Round     // what was done before
 	Resumes int                // times that it was taken up, this one included
@@ -49,10 +49,10 @@ type Spec struct {
 	Stopped string             // why training had ended before its last epoch
 	Began   int                // workers that the job began with; 0: those of Plan
 
-	Stage     *disdel.Stage     // that it goes on with; nil: the whole plan is one
+	Stage     *disdel.Stage     // that it continues with; nil: the whole plan is one
 	Before    int               // stages that its record has already: Stage's number
 	Decisions []disdel.Decision // that were made of rounds to come, and hold: a policy is not asked again
-	Kept      *disdel.Halfway   // what the store has of the round that it goes on with; nil: nothing
+	Kept      *disdel.Halfway   // what the store has of the round that it continues with; nil: nothing
 }
 
 // optimizer is the job's optimizer for the workers of the round. Workers that average their updates after every step
@@ -81,7 +81,7 @@ type work struct {
 	hold                disdel.Millis // by the budget; 0: for as long as the timeout
 }
 
-// attemptsPerRun keeps the attempts of a job that was taken up again above those of the controller that died.
+// attemptsPerRun keeps the attempts of a resumed job above those of the controller that died.
 const attemptsPerRun = 1000
 
 // claim is the attempt as the store sees it: a later run of the job is above an earlier one.

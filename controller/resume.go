@@ -72,11 +72,11 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	return nil
 }
 
-// continuation is how a job that is taken up again goes on at a round.
+// continuation is how a resumed job continues at a round.
 type continuation struct {
 	in    disdel.Stage // that the round belongs to
 	whole bool         // the job had no other
-	stage disdel.Stage // that goes on with it
+	stage disdel.Stage // that continues with it
 	plan  disdel.Plan
 	job   disdel.Job
 }

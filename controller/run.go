@@ -142,9 +142,9 @@ func (r *run) execute(ctx context.Context) {
 	r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
-// ready makes the job's place on the platform. Of a job that is taken up again the store may be ahead of the
+// ready makes the job's place on the platform. Of a resumed job the store may be ahead of the
 // checkpoint, and have the rounds in between taken for done: it forgets all of it, but for what was kept of the round
-// that the job goes on with.
+// that the job continues with.
 func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
 		there, err := false, error(nil)
@@ -178,7 +178,7 @@ func (r *run) loop(ctx, work context.Context) {
 		select {
 		case e := <-r.events:
 			ended = r.obey(work, r.manager.Step(r.account(e)))
-			// a resume goes on from what is saved
+			// a resume continues from what is saved
 			r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.saver.save(r.rec)
 		case <-tick.C:
@@ -283,7 +283,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	return ended
 }
 
-// stageBegins keeps a stage, before anything runs in it: what a job goes on with after its controller died must be
+// stageBegins keeps a stage, before anything runs in it: what a job continues with after its controller died must be
 // known then.
 func (r *run) stageBegins(o StageOrder) {
 	r.rec.Plan, r.rec.Stages = o.Plan, append(r.rec.Stages, o.Stage)

@@ -103,7 +103,7 @@ func (r *run) waitsForStore() bool {
 	return r.spec.Job.Distribution.Missing.Policy == disdel.MissingWait
 }
 
-// outageOfStore is what onlookers are told of a store that is away.
+// outageOfStore is what observers see of a store that is away.
 func outageOfStore(c storeChecks, now time.Time) Outage {
 	e := disdel.AsError(c.err)
 	why := e.Hint

@@ -70,7 +70,7 @@ type Estimator struct {
 	past    []sample
 }
 
-// DefaultRisk is the accepted chance that an action is ended for memory.
+// DefaultRisk is the accepted chance that an action runs out of memory.
 const DefaultRisk = 0.001
 
 // highestRisk is the chance of a peak above Estimate.High: a limit below the interval would be none.

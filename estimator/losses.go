@@ -17,7 +17,7 @@ func LossesOf(activations []disdel.Activation) disdel.Losses {
 	return l
 }
 
-// Spent is the GB-s that activations held, whatever became of them.
+// Spent is the GB-s that activations held, failed ones included.
 func Spent(activations []disdel.Activation) (gbs float64) {
 	for _, a := range activations {
 		gbs += a.HeldGBs()

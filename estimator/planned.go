@@ -166,7 +166,7 @@ func (c calibration) moved(in Input) disdel.Bytes {
 	return max(fetch, push)
 }
 
-// kept is what storing the moments that a worker goes on with takes: the largest array, and a column as values and as
+// kept is what storing the moments that a worker continues with takes: the largest array, and a column as values and as
 // bytes, or where all is one column that and its message. Fitted footprints were fitted when their backends copied
 // their state as a whole, once more for a checkpoint's file, and still have room for that.
 func (in Input) kept(c calibration) disdel.Bytes {

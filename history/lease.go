@@ -76,7 +76,7 @@ func (d *leaseDocument) lease(job disdel.JobID) Lease {
 }
 
 // Take writes a lease: a new one where l was made by the caller, the next state of one that was read or taken before.
-// It returns Conflict where somebody else wrote meanwhile, and the lease to go on with.
+// It returns Conflict where somebody else wrote meanwhile, and the lease to continue with.
 func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	if err := checkLease(l.Job); err != nil {
 		return l, err

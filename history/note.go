@@ -70,7 +70,7 @@ func (s *Store) Note(ctx context.Context, kind, name string) (Note, error) {
 }
 
 // WriteNote writes the next state of a note: that of one that was read, or a new one. It returns Conflict where
-// somebody else wrote meanwhile, and the note to go on with.
+// somebody else wrote meanwhile, and the note to continue with.
 func (s *Store) WriteNote(ctx context.Context, n Note) (Note, error) {
 	id, err := n.id()
 	if err != nil {

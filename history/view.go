@@ -72,7 +72,7 @@ func (s *Store) viewRows(ctx context.Context, q search, before string, limit int
 	}
 }
 
-// askView asks for rows, and does not wait for a view that is being built: the server goes on with that by itself.
+// askView asks for rows, and does not wait for a view that is being built: the server continues with that by itself.
 func (s *Store) askView(ctx context.Context, q search, before string, limit int) (*kivik.ResultSet, func(), error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	late := time.AfterFunc(s.view.patience, func() { stop(errBuilding) })

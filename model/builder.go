@@ -110,7 +110,7 @@ func (b *Builder) add(n Node) int {
 	return b.last
 }
 
-// alias goes on from a node that is there already, under another name.
+// alias continues from a node that is there already, under another name.
 func (b *Builder) alias(name string, node int) {
 	if name == "" || b.names[name] {
 		b.fail(name, "the name is empty or taken")

@@ -370,7 +370,7 @@ func kerasBatchNorm(k *kerasReader, l *kerasLayer) kerasTensor {
 	return kerasTensor{from: k.emit(l.name, to, l.one()), image: in.image}
 }
 
-// activate adds an activation, or goes on from the input where there is none.
+// activate adds an activation, or continues from the input where there is none.
 func (k *kerasReader) activate(l *kerasLayer, kind string) kerasTensor {
 	out := l.in[0]
 	if kind != "" {

@@ -34,7 +34,7 @@ func endsEarly(data []byte) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// expected is what a document that is right so far goes on with.
+// expected is what a document that is right so far continues with.
 func expected(before []byte) string {
 	before = bytes.TrimRight(before, " \t\r\n")
 	if len(before) == 0 {

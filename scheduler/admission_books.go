@@ -15,7 +15,7 @@ type Books struct {
 	Spent map[string]float64 `json:"spentGBs,omitempty"` // by tenants whose jobs have ended
 }
 
-// OpenAdmission goes on with books that were kept: what jobs hold they go on to hold, and who waits does so in his old
+// OpenAdmission continues with books that were kept: what jobs hold they go on to hold, and who waits does so in his old
 // place. Who knows of a job that the books have lost enters it among theirs, with what it holds.
 func OpenAdmission(by Allocator, whole Capacity, kept Books) *Admission {
 	a := NewAdmission(by, whole)
@@ -55,7 +55,7 @@ func (a *Admission) number(k *asker) {
 	k.Demand.number = a.numbers[k.Tenant]
 }
 
-// Books is what has been entered so far, to go on with.
+// Books is what has been entered so far, to continue with.
 func (a *Admission) Books() Books {
 	b := Books{Jobs: append([]Demand{}, a.Demands()...)}
 	for i := range b.Jobs {

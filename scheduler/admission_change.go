@@ -6,7 +6,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Within is a job that goes on with another gang, for as long as to keeps one, in what it holds: nobody is asked for
+// Within is a job that continues with another gang, for as long as to keeps one, in what it holds: nobody is asked for
 // that, and what it needs no more is free. ok is false where it holds nothing, or too little.
 func (d Demand) Within(to Demand) (with Demand, ok bool) {
 	if d.Held == nil {

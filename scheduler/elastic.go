@@ -116,7 +116,7 @@ func (s *climb) found(workers int, t disdel.Millis) {
 	s.best, s.time, s.slow, s.variance = workers, t, 0, 1
 }
 
-// try goes on with another number, unless it is out of bounds or measured worse.
+// try continues with another number, unless it is out of bounds or measured worse.
 func (s *climb) try(workers int, why string, args ...any) {
 	workers = min(max(workers, s.bounds.Least), s.bounds.Most)
 	if s.worse[workers] || workers == s.best {

@@ -145,7 +145,7 @@ func (d *decider) smallerBatch(rows int, why string) Remedy {
 	return d.adjusted(r, disdel.FieldBatchSize, from, disdel.Quantity{Count: rows}, why)
 }
 
-// time retries with a longer timeout. At the ceiling, work that made progress goes on from its stored state. A stalled
+// time retries with a longer timeout. At the ceiling, work that made progress continues from its stored state. A stalled
 // action keeps its timeout.
 func (d *decider) time() Remedy {
 	if stall, stalled := d.a.Stalled(); stalled {

@@ -61,7 +61,7 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 	return out
 }
 
-// Killed is an action that was ended for memory, and what it would take.
+// Killed is an action that was killed for memory, and what it would take.
 type Killed struct {
 	Task    disdel.Task
 	Need    disdel.Bytes // that is likely to be enough with the batch and the workers that it had

@@ -31,7 +31,7 @@ func (s *Service) Attend(ctx context.Context) error {
 	return n.look(ctx)
 }
 
-// takeOver goes on with the job of a lease whose owner is no more. That it cannot is told to the log, and tried again.
+// takeOver continues with the job of a lease whose owner is no more. That it cannot is told to the log, and tried again.
 func (n *session) takeOver(ctx context.Context, l history.Lease) error {
 	if time.Now().Before(n.later[l.Job]) {
 		return nil
@@ -103,7 +103,7 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 	return err
 }
 
-// of is the Service of a tenant, the whole one for jobs that are nobody's.
+// of is the Service of a tenant, the whole one for jobs without a tenant.
 func (s *core) of(tenant string) *Service {
 	whole := serviceOf(s, nil)
 	if tenant == "" {

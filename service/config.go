@@ -81,7 +81,7 @@ type Config struct {
 	// keep it, except those of tenants. nil: unknown.
 	Place []disdel.Option
 
-	// TakeOver has the Service go on with jobs whose process is no more, or has given them back, for as long as it is
+	// TakeOver has the Service continue with jobs whose process is no more, or has given them back, for as long as it is
 	// open; its own jobs go back to the queue with Close. Without it a Service runs what it was asked to run.
 	TakeOver bool
 

@@ -40,13 +40,13 @@ type (
 	}
 	// Probed is what a look at how fast the job trains found.
 	Probed struct{ estimator.Rate }
-	// Resumed says where a job that is taken up again goes on.
+	// Resumed says where a resumed job goes on.
 	Resumed struct {
 		Round  int  `json:"round"`  // the first that is trained, 0-based
 		Rounds int  `json:"rounds"` // of how many; equal: all of them are trained
 		Fresh  bool `json:"fresh"`  // it has no checkpoint and begins anew
 
-		Halfway bool `json:"halfway,omitempty"` // it goes on with what the store kept of that round
+		Halfway bool `json:"halfway,omitempty"` // it continues with what the store kept of that round
 	}
 	// Planned is a job that is accepted: its record is durable, and nothing runs yet.
 	Planned struct{ disdel.Record }

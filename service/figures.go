@@ -14,7 +14,7 @@ import (
 
 // Figures is what a Service has done for one tenant since it was opened, and what it does now.
 type Figures struct {
-	Tenant    string                // "": jobs that are nobody's
+	Tenant    string                // "": jobs without a tenant
 	Submitted int                   // jobs that were acknowledged, resumed and taken over ones too
 	Queued    int                   // jobs of this process that wait
 	Running   int                   // jobs of this process that run

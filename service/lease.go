@@ -121,7 +121,7 @@ func (o *ownership) lose(to history.Owner) error {
 	return o.lost
 }
 
-// end gives the job and its room back, whatever became of ctx.
+// end gives the job and its room back, even if ctx has ended.
 func (o *ownership) end(ctx context.Context) { o.leave(ctx, (*ownership).giveBack) }
 
 // handOver leaves the job to whoever comes next, as that of a process that is no more.

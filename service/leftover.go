@@ -27,7 +27,7 @@ const (
 )
 
 // waits has others see that this Service waits for what lies beside the models under a question's name, and takes away
-// what those have left who are no more. It lasts until over is called, whatever became of ctx: with gone, nothing lies
+// what those have left who are no more. It lasts until over is called, even if ctx has ended: with gone, nothing lies
 // there any more; else the next question takes it away.
 func (s *Service) waits(ctx context.Context, q *question) (
 	over func(ctx context.Context, gone bool) error, err error,
@@ -94,7 +94,7 @@ func (s *Service) sweep(ctx context.Context, q *question, where string) {
 	}
 }
 
-// takeAway takes away what lies beside the models under a name, and last the note of who waits for it.
+// takeAway takes away what lies beside the models under a name, and last the note of the waiting process.
 func (q *question) takeAway(ctx context.Context, name string) error {
 	if err := q.shelf.DiscardAnswers(ctx, path.Join(answersFolder, name)); err != nil {
 		return err

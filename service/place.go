@@ -20,7 +20,7 @@ type place struct {
 	board *aggregator.Store
 }
 
-// ownPlace opens the place of the Service's tenant, that of all for jobs that are nobody's.
+// ownPlace opens the place of the Service's tenant, that of all for jobs without a tenant.
 func (s *Service) ownPlace(ctx context.Context) (place, error) {
 	store, err := s.sharedStore()
 	if err != nil {

@@ -47,7 +47,7 @@ type Source struct {
 // Options say how a job is planned.
 type Options struct {
 	Estimator string   // method that estimates memory, see package estimator; "": planned
-	Risk      *float64 // accepted chance that an action is ended for memory; nil: the job's, or the estimator's own
+	Risk      *float64 // accepted chance that an action runs out of memory; nil: the job's, or the estimator's own
 	Probe     bool     // where no earlier job tells how long this one takes, train for two seconds to find out
 	Beside    int      // jobs that are submitted with this one, of a batch: they share the platform's processors
 }

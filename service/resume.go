@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/history"
 )
 
-// ResumeRequest is a job to take up again.
+// ResumeRequest is a job to resume.
 type ResumeRequest struct {
 	Job  string                       // an id, the start of one, a job's name or @last
 	Sets []string                     // PATH=VALUE, of what the job's file said
@@ -220,7 +220,7 @@ func (s *Service) storageText() string {
 	return "the storage " + disdel.Redacted(s.cfg.Storage)
 }
 
-// resumed is the origin of a job that is taken up again: what is said now counts on.
+// resumed is the origin of a resumed job: what is said now counts on.
 func resumed(was, now *disdel.Origin) *disdel.Origin {
 	if was == nil || now == nil {
 		return was

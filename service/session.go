@@ -167,7 +167,7 @@ func (n *session) another(ctx context.Context, r *Run, id disdel.JobID) error {
 	return err
 }
 
-// close takes the note away: leases of this Service are nobody's from then on.
+// close takes the note away: nobody holds the leases of this Service from then on.
 func (n *session) close() {
 	ctx, stop := context.WithTimeout(context.Background(), releaseWithin)
 	defer stop()

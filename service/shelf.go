@@ -62,7 +62,7 @@ func (s *shelf) made(ctx context.Context, r *disdel.Record) int {
 	if r.Resumes == 0 {
 		return 0
 	}
-	list, _ := s.store.Versions(ctx, r.Job.Output.Model) // those that cannot be read are nobody's
+	list, _ := s.store.Versions(ctx, r.Job.Output.Model) // those that cannot be read are skipped
 	for i := range list {
 		if list[i].Job == r.ID {
 			return list[i].Version

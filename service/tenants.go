@@ -202,7 +202,7 @@ func (s *core) tenantNamed(ctx context.Context, name string) (t TenantInfo, err 
 	return t, err
 }
 
-// quota is what the jobs of this Service's tenant may have together; those that are nobody's have no bound.
+// quota is what the jobs of this Service's tenant may have together; those without a tenant have no bound.
 func (s *Service) quota(ctx context.Context) (scheduler.Quota, error) {
 	if s.whose() == "" {
 		return scheduler.Quota{}, nil

@@ -211,7 +211,7 @@ func (s *core) unsavedFiles() []string {
 	return files
 }
 
-// deliver gives the history what it could not take before. What cannot be delivered now stays, and is nobody's failure.
+// deliver gives the history what it could not take before. What cannot be delivered now stays, and is no failure.
 func (s *core) deliver(ctx context.Context, h *history.Store) {
 	for _, path := range s.unsavedFiles() {
 		if err := s.deliverOne(ctx, h, path); err != nil {
@@ -253,7 +253,7 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 
 var errNoRecord = errors.New("it names no job")
 
-// putAside gives a file that is no record another name, so that it is told of once.
+// putAside gives a file that is no record another name, so that it is reported once.
 func (s *core) putAside(path string, why error) error {
 	aside := path + ".damaged"
 	if err := os.Rename(path, aside); err != nil {

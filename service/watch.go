@@ -177,7 +177,7 @@ func endedAfter(rec *disdel.Record, first int) []disdel.Activation {
 	return rec.Activations[len(rec.Activations)-fresh:]
 }
 
-// over ends the look at a job that nobody is to go on with.
+// over ends the look at a job that nobody is to continue with.
 func (w *watcher) over(rec *disdel.Record) bool {
 	if rec.Status.Unfinished() {
 		return false

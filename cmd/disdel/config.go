@@ -24,7 +24,7 @@ const (
 	records
 	actions
 	updates
-	takingOver // the service goes on with jobs that nobody has
+	takingOver // the service continues with jobs that nobody has
 
 	wholeJob = storage | records | actions | updates
 )

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// load reads the file's one document. It returns nil where there is nothing to go on with.
+// load reads the file's one document. It returns nil where there is nothing to continue with.
 func (r *reader) load(data []byte) *yaml.Node {
 	documents := r.documents(data, 2)
 	if len(documents) == 0 {
@@ -23,7 +23,7 @@ func (r *reader) load(data []byte) *yaml.Node {
 	return r.flat(documents[0].Content[0])
 }
 
-// documents reads the first documents of a file, most at most. None are left where there is nothing to go on with.
+// documents reads the first documents of a file, most at most. None are left where there is nothing to continue with.
 func (r *reader) documents(data []byte, most int) []yaml.Node {
 	if len(data) > maxFile {
 		r.fault(place{1, 1}, "", "", "the file has %d bytes; a job file has at most %d", len(data), maxFile)

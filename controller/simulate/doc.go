@@ -3,6 +3,6 @@
 // that decides is written a second time; only activations are simulated.
 //
 // It knows no clock of the machine, no I/O and no goroutine: equal traces come to equal results. It refuses a job that
-// the planner or admission refuse, and goes on with the others. The service calls it for disdel simulate, and
+// the planner or admission refuse, and continues with the others. The service calls it for disdel simulate, and
 // bench/tenants for its figures.
 package simulate

@@ -93,7 +93,7 @@ func (j *job) rings(number int) {
 	}
 }
 
-// moment is what the manager is told of time and cost.
+// moment is what the manager gets about time and cost.
 func (j *job) moment() controller.Moment {
 	return controller.Moment{At: j.run.clock.Now() - j.Started, Spent: j.CostGBs}
 }

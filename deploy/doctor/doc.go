@@ -6,5 +6,5 @@
 // Each Finding says what it means for jobs and, where an admin can mend it, by which key and value. It never invokes an
 // action that might wait for ever: a memory is tried only where as much has run at once on one machine, since an action
 // larger than the pool of an invoker blocks that for everybody. Invariant: after the first check that leaves nothing to
-// go on with there are no further ones.
+// continue with there are no further ones.
 package doctor

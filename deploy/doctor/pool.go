@@ -13,7 +13,7 @@ import (
 )
 
 // pool finds out how many containers run at once, and how much memory they have together. It starts with the least
-// memory. Where all that were asked for ran, it goes on with as much as one machine is known to hold, which therefore
+// memory. Where all that were asked for ran, it continues with as much as one machine is known to hold, which therefore
 // does not wait for ever.
 func (d *doctor) pool(ctx context.Context) bool {
 	if f, _ := d.report.Find(CheckRedis); d.Board == nil || f.State == Problem {

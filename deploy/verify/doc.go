@@ -1,5 +1,5 @@
 // Package verify tries what jobs rely on against whatever cluster it is pointed at: the protocol, limits, how actions
-// are ended for memory and time, throttling, a container that is lost, a small job, and a job whose controller is
+// are ended for memory or time, throttling, a container that is lost, a small job, and a job whose controller is
 // killed.
 //
 // Cases are graded: what no job can do without is core, what makes jobs survive is full. One that cannot be tried on a

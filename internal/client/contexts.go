@@ -61,7 +61,7 @@ func ReadContexts(home string) (c Contexts, err error) {
 	return c, nil
 }
 
-// Write keeps them, for nobody else to read.
+// Write keeps them, readable only by their owner.
 func (c Contexts) Write(home string) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -24,7 +24,7 @@ type remoteRun struct {
 	id disdel.JobID
 }
 
-// How a client gets on with a server that does not answer, or is about to end: another one may go on with its jobs.
+// How a client gets on with a server that does not answer, or is about to end: another one may continue with its jobs.
 const (
 	againAfter  = 200 * time.Millisecond
 	mostAgain   = 5 * time.Second

@@ -55,7 +55,7 @@ type Line struct {
 	Text func(*Entry) string
 }
 
-// Lines is what is told of each job, from top to bottom.
+// Lines is the text of each job, from top to bottom.
 var Lines = []Line{
 	{"id", func(e *Entry) string { return string(e.ID) }},
 	{"status", func(e *Entry) string { return e.Status.String() }},

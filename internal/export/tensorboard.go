@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// claim makes a folder that is there for nobody else.
+// claim makes a folder that no other process has.
 func claim(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {

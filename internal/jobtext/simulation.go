@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// listedJobs is how many jobs are told of one by one at most.
+// listedJobs is how many jobs are listed one by one at most.
 const listedJobs = 40
 
 // PrintSimulation is what a simulation came to: each job while they are few, and all of them together.

@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// listedTrials is how many trials are told of one by one at most.
+// listedTrials is how many trials are listed one by one at most.
 const listedTrials = 60
 
 // Print is what jobs came to under several policies: each trial while they are few, and all of a policy together.

@@ -32,7 +32,7 @@ func (r *Report) advice() *Advice {
 	return out
 }
 
-// orphaned is for a job that runs by its record. Whoever ran it may have died; then it is there to be taken up again.
+// orphaned is for a job that runs by its record. Whoever ran it may have died; then it can be resumed.
 func (r *Report) orphaned() *Advice {
 	if !r.resumable(nil) {
 		return nil

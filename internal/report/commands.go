@@ -102,7 +102,7 @@ func (r *Report) own() []string {
 	return out
 }
 
-// resumable says whether the job can be taken up again with changes. What divides its work otherwise does not fit the
+// resumable says whether the job can be resumed with changes. What divides its work otherwise does not fit the
 // rounds that are done, and without a checkpoint it would begin anew.
 func (r *Report) resumable(sets []string) bool {
 	return r.Status != disdel.StatusSucceeded && r.record.Checkpoint != nil &&
@@ -112,7 +112,7 @@ func (r *Report) resumable(sets []string) bool {
 		})
 }
 
-// whence says where a job that is taken up again goes on.
+// whence says where a resumed job goes on.
 func (r *Report) whence() string {
 	return fmt.Sprintf("on from round %d of %d", r.record.Checkpoint.Round+1, r.record.Plan.Rounds)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Submission is a job file and what a submit says beside it; of a job that is taken up again, what is said anew.
+// Submission is a job file and what a submit says beside it; of a resumed job, what is said anew.
 type Submission struct {
 	File string `json:"file,omitempty"` // the job file's text
 	Name string `json:"name,omitempty"` // of the file, for what is wrong with it

@@ -10,7 +10,7 @@ import (
 
 // Table is the backends of a program, which its main function passes down.
 type Table struct {
-	Backends []Backend // the first computes what asks for none by name
+	Backends []Backend // the first computes networks that name no backend
 	Custom   string    // the name of the one that computes networks of a program's own, whatever is asked for
 	Sparse   string    // the name of the one that computes models of sparse rows where none is asked for
 }

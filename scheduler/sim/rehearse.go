@@ -35,7 +35,7 @@ type Rehearsal struct {
 }
 
 // Rehearse lets jobs come at their arrivals to a platform that has so much, which the allocator divides among them.
-// Each looks at what it was granted at once: no grant expires. See, if there is one, is told of every decision.
+// Each looks at what it was granted at once: no grant expires. See, if there is one, gets every decision.
 func Rehearse(by scheduler.Allocator, whole scheduler.Capacity, visits []Visit, see func(See)) Rehearsal {
 	r := rehearsal{books: scheduler.NewAdmission(by, whole), see: see, at: map[disdel.JobID]int{}}
 	r.out.Stays = make([]Stay, len(visits))

@@ -149,7 +149,7 @@ func logs(c *call) (int, any, error) {
 	return http.StatusOK, wire.LogList{Logs: jobtext.Logs(&rec)}, nil
 }
 
-// mostWait bounds one wait: who waits longer asks again.
+// mostWait bounds one wait: clients that wait longer ask again.
 const mostWait = 10 * time.Minute
 
 func wait(c *call) (int, any, error) {

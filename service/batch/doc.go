@@ -6,5 +6,5 @@
 // the context of Start cancels all jobs, and Start returns once all have ended, with what they came to until then.
 //
 // It owns no state beside the run of a batch: each job is an ordinary one, with a record of its own, and what was not
-// stopped goes on with `resume` like any other.
+// stopped continues with `resume` like any other.
 package batch

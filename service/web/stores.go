@@ -21,7 +21,7 @@ type stored[T any] struct {
 	Damaged string
 }
 
-// mostStored bounds a list, and mostDamaged what is told of those that cannot be read.
+// mostStored bounds a list, and mostDamaged how many unreadable ones are listed.
 const (
 	mostStored  = 10_000
 	mostDamaged = 10

@@ -262,7 +262,7 @@ func clipping(t *testing.T, b engine.Backend) {
 	}
 }
 
-// What State reads, another engine goes on from to the same bits.
+// What State reads, another engine continues from to the same bits.
 func state(t *testing.T, b engine.Backend) {
 	g := network(t)
 	for name, o := range map[string]disdel.Optimizer{

@@ -208,7 +208,7 @@ var sparseOptimizers = map[string]disdel.Optimizer{
 	"nesterov": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true}},
 }
 
-// What State reads, in parts, another engine goes on from to the same bits.
+// What State reads, in parts, another engine continues from to the same bits.
 func sparseState(t *testing.T, b engine.Backend, g *model.Graph) {
 	for name, o := range sparseOptimizers {
 		s := engine.Spec{Graph: g, Optimizer: o, Training: true}

@@ -23,7 +23,7 @@ type Rig struct {
 	Data    []string      // the command that adds the job's data set; nil: the digits
 	Pace    time.Duration // the longest wait from one fault to the next
 	PerJob  int           // most faults of one job
-	Log     io.Writer     // is told of jobs that were lost or changed
+	Log     io.Writer     // gets the jobs that were lost or changed
 	Differs bool          // two runs of the job differ: it is asked for a model alone, and none is Changed
 
 	rng   *rand.Rand

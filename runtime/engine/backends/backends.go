@@ -1,4 +1,4 @@
-// Package backends is the table of the backends that disdel brings: native, which computes what asks for none,
+// Package backends is the table of the backends that disdel brings: native, which computes networks that name no backend,
 // gorgonia, which also computes networks of a program's own, sparse, of models of sparse rows, and, in programs that
 // are built with an engine for GPUs (package gpu), that.
 //
