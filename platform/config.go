@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -135,7 +136,11 @@ func (c *Config) validate() error {
 	case c.Namespace == "" || c.AuthKey == "":
 		return bad("namespace and key must be set")
 	case c.PoolMemory < c.Limits.Memory.Min:
-		return bad("the pool is smaller than the smallest action")
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "configure platform",
+			Msg:  fmt.Sprintf("the pool has %v, and the smallest action takes %v", c.PoolMemory, c.Limits.Memory.Min),
+			Hint: fmt.Sprintf("--pool-memory %dMB or more", c.Limits.Memory.Min.MB()),
+		}
 	case !c.imagesHaveKinds():
 		return bad("an image is to be run by a kind that is not configured")
 	case c.Limits.Memory.Min > c.Limits.Memory.Max || c.Limits.Timeout.Min > c.Limits.Timeout.Max:
