@@ -73,7 +73,7 @@ quickstart: ## the main job on embedded defaults
 
 .PHONY: bench-spine
 bench-spine: deps build ## figures of one job end to end: quickstart and Fashion-MNIST
-	go run ./bench
+	go run ./bench/spine
 
 .PHONY: bench-engine
 bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX and ONNX Runtime (installs them under .cache)

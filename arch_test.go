@@ -183,7 +183,7 @@ var house = map[string][]string{
 	"deploy/doctor":     {"executor", "internal/clusterfacts", "service"},
 	"deploy/verify":     {"controller/jobfile", "executor", "service"},
 	"examples/embed":    {"controller/jobfile", "service"},
-	"bench":             {"..."},
+	"bench/spine":       {"..."},
 	"bench/aggregator":  {"..."},
 	"bench/engine":      {"..."},
 	"bench/faults":      {"..."},

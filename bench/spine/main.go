@@ -1,4 +1,4 @@
-// Command bench measures one job end to end with the built program, and prints lines of the form
+// Command spine measures one job end to end with the built program, and prints lines of the form
 //
 //	figure NAME VALUE UNIT
 //
