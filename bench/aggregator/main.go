@@ -47,7 +47,7 @@ func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }
 
-// lenet5 is the network of the figures of rounds and wire formats.
+// lenet5 is the network of the figures of rounds.
 var lenet5 = disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}
 
 // shapes is what an update of a network looks like, without its values.
@@ -136,6 +136,5 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(rounds(ctx, server.url, lenet), wireBytes(ctx, store, server, lenet),
-		storeBytes(ctx, store, server, like))
+	return rounds(ctx, server.url, lenet)
 }

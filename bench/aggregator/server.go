@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -70,28 +69,6 @@ func (r *redisServer) updateKeys(ctx context.Context) (keys []string, longest in
 		keys, longest = append(keys, it.Val()), max(longest, int(n))
 	}
 	return keys, longest, it.Err()
-}
-
-// updateBytes is what updates take on the server, envelopes included.
-func (r *redisServer) updateBytes(ctx context.Context) (total int, err error) {
-	keys, _, err := r.updateKeys(ctx)
-	for _, key := range keys {
-		n, err2 := r.client.StrLen(ctx, key).Result()
-		total, err = total+int(n), errors.Join(err, err2)
-	}
-	return total, err
-}
-
-// used is what the server says that it holds.
-func (r *redisServer) used(ctx context.Context) (int, error) {
-	text, err := r.client.Info(ctx, "memory").Result()
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(text, "used_memory:")
-	var n int
-	_, err = fmt.Sscan(rest, &n)
-	return n, err
 }
 
 func (r *redisServer) dropLayers(ctx context.Context) error {

@@ -44,8 +44,6 @@ type bench struct {
 	onnx    string // a Python interpreter with onnxruntime
 	debian  string // one with torch, which writes what onnxruntime reads
 	home    string // a folder of the bench's own
-	fashion string // Fashion-MNIST's four files
-	epochs  int    // that it is trained for
 }
 
 func compare(args []string) error {
@@ -58,8 +56,6 @@ func compare(args []string) error {
 	onnx := f.String("onnx", ".cache/bench/onnxruntime/bin/python", "a Python interpreter with onnxruntime")
 	program := f.String("program", "bin/disdel", "the built program")
 	rounds := f.Int("rounds", 3, "processes of each program, in turns; figures are of their medians")
-	fashion := f.String("fashion", "/usr/share/datasets/fashion-mnist", "the folder with Fashion-MNIST's four files")
-	epochs := f.Int("epochs", 5, "epochs that Fashion-MNIST is trained for")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -73,9 +69,7 @@ func compare(args []string) error {
 	}
 	defer os.RemoveAll(home)
 	debian, _, _ := strings.Cut(*torch, ",")
-	b := bench{
-		self: self, rounds: *rounds, onnx: *onnx, debian: debian, home: home, fashion: *fashion, epochs: *epochs,
-	}
+	b := bench{self: self, rounds: *rounds, onnx: *onnx, debian: debian, home: home}
 	if b.program, err = filepath.Abs(*program); err != nil {
 		return err
 	}
@@ -90,9 +84,6 @@ func compare(args []string) error {
 		{"threads2_speedup", b.threads},
 		{"plan_rss", b.plans},
 		{"first_step_ms", b.firstStep},
-		{"bf16_points", b.bf16Points},
-		{"bf16_memory", b.bf16Memory},
-		{"bf16_speed", b.bf16Speed},
 	}
 	var failed []error
 	for _, s := range steps {

@@ -95,7 +95,6 @@ func step(args []string) error {
 	warmup := f.Int("warmup", 2, "")
 	threads := f.Int("threads", 1, "")
 	exact := f.Bool("exact", false, "")
-	precision := f.String("precision", "", "")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -105,7 +104,6 @@ func step(args []string) error {
 	}
 	e, err := native.New(engine.Spec{
 		Graph: g, BatchSize: *batch, Threads: *threads, Training: true, Exact: *exact,
-		Precision: disdel.Precision(*precision),
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
 	})
 	if err != nil {

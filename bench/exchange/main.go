@@ -23,26 +23,16 @@ import (
 
 func main() {
 	var o options
-	parts := flag.String("parts", "speed,real,virtual,tuner,kills",
-		"what to measure, separated by commas; hsp, of functions that take batches from a queue, has to be named")
+	parts := flag.String("parts", "speed,real,virtual,tuner,kills", "what to measure, separated by commas")
 	flag.StringVar(&o.movielens, "movielens", ".cache/movielens/ml-100k.inter",
 		"file of MovieLens-100K; made ratings where it is not there")
 	flag.IntVar(&o.seeds, "seeds", 5, "seeds of figures that are means")
 	flag.IntVar(&o.tunerSeeds, "tuner-seeds", 20, "seeds of each job of the tuner's figures")
-	flag.IntVar(&o.hspSeeds, "hsp-seeds", 20, "seeds of the figures of functions that take batches from a queue")
 	flag.IntVar(&o.kills, "kills", 200, "kill -9 of workers of jobs in a fixed order; a quarter as many of eager ones")
 	flag.Uint64Var(&o.killSeed, "kill-seed", 1, "of the moments and the victims of kills")
 	pythons := flag.String("pythons", "", "interpreters that have PyTorch, scikit-learn or LightFM, separated by commas")
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program")
-	member := flag.String("floor", "", "a process of the figure step_ms_floor, which this program starts itself")
 	flag.Parse()
-	if *member != "" {
-		if err := floorMember(context.Background(), *member); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	o.pythons = strings.FieldsFunc(*pythons, func(r rune) bool { return r == ',' })
 	if err := run(context.Background(), o, strings.Split(*parts, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -54,7 +44,6 @@ type options struct {
 	movielens, program string
 	seeds, kills       int
 	tunerSeeds         int
-	hspSeeds           int
 	killSeed           uint64
 	pythons            []string
 }
@@ -79,8 +68,6 @@ func run(ctx context.Context, o options, parts []string) (err error) {
 			err = onThisMachine(o)
 		case "virtual":
 			err = virtual(films, ads, o.seeds)
-		case "hsp":
-			err = hsp(o.hspSeeds)
 		case "tuner":
 			err = tuner(films, ads, o.tunerSeeds)
 		case "kills":

@@ -189,9 +189,6 @@ func onThisMachine(o options) error {
 	for k, part := range bsp.times.Parts() {
 		figure("step_ms_"+disdel.StepParts[k], part, "ms")
 	}
-	if err := stepFloor(r.redis, int(bsp.bytes)); err != nil {
-		return err
-	}
 	best := math.Inf(1)
 	for _, loss := range bsp.heldOut {
 		best = min(best, loss)

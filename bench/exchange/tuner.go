@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator/exchange"
@@ -255,4 +257,29 @@ func (q *queueRun) priced(rate, target float64) (time, cost float64, ok bool) {
 		}
 	}
 	return time, cost, false
+}
+
+func mean(v []float64) (m float64) {
+	for _, x := range v {
+		m += x / float64(len(v))
+	}
+	return m
+}
+
+// inParallel does some things on all processors.
+func inParallel(count int, do func(i int)) {
+	var wait sync.WaitGroup
+	next := make(chan int)
+	for range runtime.NumCPU() {
+		wait.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range count {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
 }

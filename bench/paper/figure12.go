@@ -39,9 +39,6 @@ const batchShare = 2
 
 // figure12 sends eight jobs at once.
 func (b *bench) figure12(ctx context.Context, m *measured) error {
-	if err := b.alone(ctx, m); err != nil {
-		return err
-	}
 	return b.turns(func(n int) error {
 		for _, env := range b.crowds(n) {
 			err := b.eightAtOnce(ctx, m, env, n)
@@ -79,18 +76,6 @@ func slots(env string) int {
 // tensorFlowAgain is the time of the figure from which TensorFlow's batch, which takes longer than all others together,
 // runs in every turn.
 const tensorFlowAgain = 10 * time.Minute
-
-// alone runs the jobs of the batch one by one, which tells how fast they are: the simulator's check goes by that.
-func (b *bench) alone(ctx context.Context, m *measured) error {
-	return b.with(ctx, bounds{pool: batchPool}, func(r *rig) error {
-		for _, t := range b.eight() {
-			if err := b.each(ctx, r, m, t, 0, []string{envEnd}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
 
 // eightAtOnce sends the batch in an environment and waits for all of it.
 func (b *bench) eightAtOnce(ctx context.Context, m *measured, env string, turn int) error {

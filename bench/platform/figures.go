@@ -36,13 +36,9 @@ func bench(program, only string, activations int) error {
 		take func() error
 	}{
 		{"idle", func() error { return with(program, "", (*server).idle, (*server).cold) }},
-		{"paused", func() error { return with(program, self, (*server).paused) }},
 		{"crowd", func() error { return crowd(program, self) }},
 		{"replay", func() error { return replay(program, self) }},
-		{"floor", func() error { return floor(self) }},
-		{"speed", func() error {
-			return with(program, self, (*server).warm, (*server).throughput, (*server).systemCalls, list)
-		}},
+		{"speed", func() error { return with(program, self, (*server).warm, (*server).throughput, list) }},
 	} {
 		if only != "" && only != part.name {
 			continue

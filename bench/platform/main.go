@@ -4,8 +4,7 @@
 //	figure NAME VALUE UNIT
 //
 // It is also the action that it measures with: started as `platform runtime --listen ADDRESS` it answers /init and /run
-// and does nothing. As `platform echo FILE` and `platform relay FILE SOCKET...` it is what a platform is compared to.
-// It judges nothing.
+// and does nothing. It judges nothing.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
-	only := flag.String("only", "", "idle, paused, crowd, replay, floor or speed: those figures alone")
+	only := flag.String("only", "", "idle, crowd, replay or speed: those figures alone")
 	activations := flag.Int("activations", 100_000, "stored activations for list_ms")
 	flag.Parse()
 	err := errors.New("usage: platform runtime --listen ADDRESS")
@@ -31,8 +30,6 @@ func main() {
 		err = bench(*program, *only, *activations)
 	case len(args) == 3 && args[0] == "runtime":
 		err = noop(args[2])
-	case len(args) >= 2 && (args[0] == echoRole || args[0] == relayRole):
-		err = play(args[1], args[2:])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

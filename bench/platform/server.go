@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/apache/openwhisk-client-go/whisk"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/localplatform"
 )
 
 // server is a `disdel platform up` with a home of its own.
@@ -117,4 +119,33 @@ func (s *server) resident() (disdel.Bytes, error) {
 		}
 	}
 	return 0, errors.New("no VmRSS")
+}
+
+// pool is what the platform's container pool holds.
+func (s *server) pool() (localplatform.Pool, error) {
+	out, err := s.command("platform", "status", "-o", "json").Output()
+	if err != nil {
+		return localplatform.Pool{}, err
+	}
+	var status struct{ Pool localplatform.Pool }
+	err = json.Unmarshal(out, &status)
+	return status.Pool, err
+}
+
+// children are the processes that the platform started.
+func (s *server) children() (out []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		const state, parent = 0, 1
+		if len(fields) > parent && fields[parent] == strconv.Itoa(s.pid) && fields[state] != "Z" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			out = append(out, pid)
+		}
+	}
+	return out
 }

@@ -7,7 +7,7 @@
 // print the same. A median of five seeds or more has an interval beside it, as NAME_low and NAME_high, that holds it in
 // nine cases of ten (package medians).
 //
-// The parts auto, tta, momentum, speed and sim run jobs through the built program, on a quiet machine, for -within at
+// The parts auto, tta and momentum run jobs through the built program, on a quiet machine, for -within at
 // most; -jobs, -batches, -epochs and -real-seeds make them smaller, to try them.
 package main
 
@@ -47,18 +47,14 @@ func run(o options, seeds uint64, chosen []string) error {
 	}
 	parts := []part{
 		{"laws", false, func() error { laws(seeds); return nil }},
-		{"convergence", false, func() error { convergence(seeds); return nil }},
 		{"trained", false, trained},
 		{"tuner", false, func() error { return tuner(seeds) }},
 		{"siren", false, func() error { return sirens(seeds) }},
 		{"lab", false, lab},
-		{"budgets", false, budgets},
 		{"goals", false, goals},
 		{"auto", true, func() error { return autos(o) }},
 		{"tta", true, func() error { return timesToAccuracy(o) }},
 		{"momentum", true, func() error { return momentum(o) }},
-		{"speed", true, func() error { return speedError(o) }},
-		{"sim", true, func() error { return simulated(o) }},
 	}
 	for _, name := range chosen {
 		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {

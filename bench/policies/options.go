@@ -26,7 +26,7 @@ type options struct {
 func (o *options) flags() {
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program, of the real parts")
 	flag.IntVar(&o.seeds, "real-seeds", 5, "seeds or runs of the real parts")
-	flag.StringVar(&o.jobs, "jobs", "", "which of the six jobs the parts auto, speed and sim have, separated by commas: "+
+	flag.StringVar(&o.jobs, "jobs", "", "which of the six jobs the part auto has, separated by commas: "+
 		strings.Join(sixNames(), ",")+"; without it all")
 	flag.StringVar(&o.batches, "batches", "16,32,128", "batches of the part tta, separated by commas")
 	flag.IntVar(&o.epochs, "epochs", 0, "epochs of every job of the real parts, to try them; 0: as many as each has")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"time"
 
@@ -104,17 +103,6 @@ func (r *rig) seconds(t trial, runs int) (float64, error) {
 		all = append(all, whole(&rec))
 	}
 	return median(all), nil
-}
-
-// epochSeconds is what an epoch of a job with a fixed number of workers takes, s: the median of all rounds but those of
-// the first epoch, in which containers start, times how many rounds an epoch has, which need not be a whole number.
-func epochSeconds(rec *disdel.Record, epochs int) float64 {
-	each := float64(len(rec.Rounds)) / float64(epochs)
-	var all []float64
-	for _, round := range rec.Rounds[min(len(rec.Rounds)-1, int(math.Ceil(each))):] {
-		all = append(all, round.Duration.Seconds())
-	}
-	return each * median(all)
 }
 
 // evaluated is a held-out accuracy, and the time from the first round's start until its round was over.
