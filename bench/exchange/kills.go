@@ -40,12 +40,12 @@ func killed(program string, kills int, seed uint64) error {
 	}
 	var fixed, eager faults.Tally
 	for i, k := range killedJobs(kills) {
-		rig := faults.Seeded(program, filepath.Join(dir, fmt.Sprint(i)), k.job, 8*seed+uint64(i))
-		rig.Data, rig.Pace, rig.Differs = faults.ExchangeData(), 300*time.Millisecond, k.differ
-		if _, err := rig.Undisturbed(); err != nil {
+		faulty := faults.Seeded(program, filepath.Join(dir, fmt.Sprint(i)), k.job, 8*seed+uint64(i))
+		faulty.Data, faulty.Pace, faulty.Differs = faults.ExchangeData(), 300*time.Millisecond, k.differ
+		if _, err := faulty.Undisturbed(); err != nil {
 			return fmt.Errorf("undisturbed job %d (seed %d): %w", i, seed, err)
 		}
-		t, err := rig.KillActions(k.kills)
+		t, err := faulty.KillActions(k.kills)
 		if err != nil {
 			return err
 		}

@@ -13,22 +13,22 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/bench/program"
+	"github.com/disdel/disdel/bench/rig"
 )
 
-// rig runs jobs of four workers through the built program, each worker a process of its own, beside a redis-server.
-type rig struct {
-	program.Program
+// runner runs jobs of four workers through the built program, each worker a process of its own, beside a redis-server.
+type runner struct {
+	rig.Program
 	redis string
 	stop  func()
 }
 
-func newRig(path, movielens string) (*rig, error) {
+func newRunner(path, movielens string) (*runner, error) {
 	home, err := os.MkdirTemp("", "disdel-exchange-")
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{Program: program.Program{Path: path, Home: home}}
+	r := &runner{Program: rig.Program{Path: path, Home: home}}
 	r.redis, r.stop, err = startRedis(home)
 	if err != nil {
 		return r, err
@@ -41,7 +41,7 @@ func newRig(path, movielens string) (*rig, error) {
 	return r, err
 }
 
-func (r *rig) close() error {
+func (r *runner) close() error {
 	r.stop()
 	return os.RemoveAll(r.Home)
 }
@@ -75,7 +75,7 @@ func startRedis(dir string) (url string, stop func(), err error) {
 }
 
 // job is PMF with MLLess' optimiser on four workers, 250 rows a step each.
-func (r *rig) job(threshold float64, sync disdel.Sync, epochs int) (rec disdel.Record, err error) {
+func (r *runner) job(threshold float64, sync disdel.Sync, epochs int) (rec disdel.Record, err error) {
 	job := fmt.Sprintf(`apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: films}
@@ -159,7 +159,7 @@ func (s several) typical() measured {
 // long whatever it sends, and so long for a byte, both from the jobs that send most and least, and the jobs between
 // them are held against it. Medians count: a step in which the machine did something else says nothing of the clock.
 func onThisMachine(o options) error {
-	r, err := newRig(o.program, o.movielens)
+	r, err := newRunner(o.program, o.movielens)
 	if err != nil {
 		return errors.Join(err, r.close())
 	}
@@ -217,7 +217,7 @@ func onThisMachine(o options) error {
 
 // overPyTorch is the time that training takes to come to a held-out loss, in one round of so many epochs, processes
 // that start and all, under that of PyTorch in one process on the same two processors.
-func (r *rig) overPyTorch(o options, target float64, epochs int) error {
+func (r *runner) overPyTorch(o options, target float64, epochs int) error {
 	rec, err := r.job(0.7, disdel.SyncEnd, epochs)
 	if err != nil {
 		return err

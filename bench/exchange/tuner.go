@@ -12,7 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator/exchange"
-	"github.com/disdel/disdel/bench/medians"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/scheduler"
@@ -60,7 +60,7 @@ func tuner(films, ads *learning, seeds int) error {
 		figure("tuner_"+j.name+"_worst", least, "x")
 		medianFigure("tuner_"+j.name, gains)
 		figure("tuner_"+j.name+"_workers", mean(left), "in the end")
-		if worst = min(worst, least); best == nil || medians.Of(gains) > medians.Of(best) {
+		if worst = min(worst, least); best == nil || rig.Median(gains) > rig.Median(best) {
 			best = gains
 		}
 	}
@@ -71,8 +71,8 @@ func tuner(films, ads *learning, seeds int) error {
 
 // medianFigure prints a median of seeds, and an interval for it where there are enough of them.
 func medianFigure(name string, seeds []float64) {
-	figure(name, medians.Of(seeds), "x")
-	if low, high, ok := medians.Interval(seeds); ok {
+	figure(name, rig.Median(seeds), "x")
+	if low, high, ok := rig.Interval(seeds); ok {
 		figure(name+"_low", low, "x")
 		figure(name+"_high", high, "x")
 	}

@@ -54,18 +54,18 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	rig := faults.Seeded(program, dir, faults.Job(10, checkpointEvery), o.seed)
-	took, err := rig.Undisturbed()
+	faulty := faults.Seeded(program, dir, faults.Job(10, checkpointEvery), o.seed)
+	took, err := faulty.Undisturbed()
 	if err != nil {
 		return err
 	}
 	figure("faults_job_s", took.Seconds(), "s")
 	bad := 0
-	for _, p := range parts(rig, o) {
+	for _, p := range parts(faulty, o) {
 		if p.faults == 0 {
 			continue
 		}
-		rig.Pace, rig.PerJob = p.pace, p.perJob
+		faulty.Pace, faulty.PerJob = p.pace, p.perJob
 		t, err := p.run(p.faults)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)

@@ -37,7 +37,7 @@ type bareResult struct {
 
 // bare runs a job in one process of its own, on all processors: synchronous data parallelism, as TensorFlow mirrors a
 // network on the processors of one server.
-func (r *rig) bare(ctx context.Context, t task, turn int, seed int64) (outcome, error) {
+func (r *testbed) bare(ctx context.Context, t task, turn int, seed int64) (outcome, error) {
 	if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 		return outcome{}, err
 	}
@@ -69,7 +69,7 @@ func (r *rig) bare(ctx context.Context, t task, turn int, seed int64) (outcome, 
 }
 
 // call runs a program, whose memory the samples count, and reads what it prints.
-func (r *rig) call(ctx context.Context, into any, program string, args ...string) error {
+func (r *testbed) call(ctx context.Context, into any, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -81,7 +81,7 @@ const tensorFlowAgain = 10 * time.Minute
 func (b *bench) eightAtOnce(ctx context.Context, m *measured, env string, turn int) error {
 	var jobs []outcome
 	out := batch{Environment: env, Turn: turn}
-	err := b.with(ctx, bounds{pool: batchPool, slots: slots(env)}, func(r *rig) (err error) {
+	err := b.with(ctx, bounds{pool: batchPool, slots: slots(env)}, func(r *testbed) (err error) {
 		for _, t := range b.eight() { // the data is there before the jobs are
 			if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 				return err
@@ -117,7 +117,7 @@ func (b *bench) eightAtOnce(ctx context.Context, m *measured, env string, turn i
 }
 
 // all runs the batch's jobs at once.
-func (b *bench) all(ctx context.Context, r *rig, env string, turn int) ([]outcome, error) {
+func (b *bench) all(ctx context.Context, r *testbed, env string, turn int) ([]outcome, error) {
 	list := b.eight()
 	jobs, faults := make([]outcome, len(list)), make([]error, len(list))
 	var wait sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 
 // figure3 measures the memory of an action over batches, beside its estimate and the paper's.
 func (b *bench) figure3(ctx context.Context, m *measured) error {
-	return b.with(ctx, bounds{pool: doubledPool}, func(r *rig) error {
+	return b.with(ctx, bounds{pool: doubledPool}, func(r *testbed) error {
 		for _, batch := range []int{64, 128, 256, 512} {
 			t := mobile(batch, 1)
 			t.rows, t.workers = 1024, 1
@@ -35,7 +35,7 @@ func (b *bench) figure3(ctx context.Context, m *measured) error {
 }
 
 // estimates are the planner's and the paper's of a job's train action, and the limit that follows from the former.
-func (r *rig) estimates(ctx context.Context, t task, seed int64) (e expected, err error) {
+func (r *testbed) estimates(ctx context.Context, t task, seed int64) (e expected, err error) {
 	if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 		return e, err
 	}

@@ -59,7 +59,7 @@ func autos(o options) error {
 
 // bestFixed is the least time of a job with a fixed number of workers, s.
 func bestFixed(o options, t trial) (best float64, err error) {
-	r, err := newRig(o)
+	r, err := newRunner(o)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func bestFixed(o options, t trial) (best float64, err error) {
 
 // twice runs a job in a home that knows nothing, and again.
 func twice(o options, t trial) (first, second float64, err error) {
-	r, err := newRig(o)
+	r, err := newRunner(o)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -122,7 +122,7 @@ func timesToAccuracy(o options) error {
 
 // timeToAccuracy is the ratio for one seed. An arm that never comes to the target counts with all the time that it had.
 func timeToAccuracy(o options, batch, seed int) (float64, error) {
-	r, err := newRig(o)
+	r, err := newRunner(o)
 	if err != nil {
 		return 0, err
 	}
@@ -149,7 +149,7 @@ func timeToAccuracy(o options, batch, seed int) (float64, error) {
 }
 
 // timeTo is how long a trial takes to come to its target, s. It says so where it does not.
-func (r *rig) timeTo(t trial) (seconds float64, err error) {
+func (r *runner) timeTo(t trial) (seconds float64, err error) {
 	rec, err := r.job(t)
 	if err != nil {
 		return 0, err
@@ -193,7 +193,7 @@ const momentumEpochs = 10
 
 // accuracies are the final held-out ones of a seed, %, without momentum and with it. An error leaves all of them out.
 func accuracies(o options, seed int) (map[string]float64, error) {
-	r, err := newRig(o)
+	r, err := newRunner(o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package medians_test
+package rig_test
 
 import (
 	"fmt"
@@ -6,15 +6,15 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/disdel/disdel/bench/medians"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 func ExampleInterval() {
 	values := []float64{12, 3, 7, 1, 9, 5, 8, 2, 11, 4, 6, 10, 20, 13, 19, 14, 18, 15, 17, 16}
-	low, high, ok := medians.Interval(values)
-	fmt.Println(medians.Of(values), low, high, ok)
-	_, _, ok = medians.Interval(values[:4])
-	fmt.Println(medians.Of(values[:4]), ok)
+	low, high, ok := rig.Interval(values)
+	fmt.Println(rig.Median(values), low, high, ok)
+	_, _, ok = rig.Interval(values[:4])
+	fmt.Println(rig.Median(values[:4]), ok)
 	// Output:
 	// 10.5 6 15 true
 	// 5 false
@@ -31,7 +31,7 @@ func TestAnIntervalHoldsTheMedianInNineCasesOfTen(t *testing.T) {
 			for i := range values {
 				values[i] = math.Exp(lot.NormFloat64())
 			}
-			if low, high, ok := medians.Interval(values); ok && low <= 1 && 1 <= high {
+			if low, high, ok := rig.Interval(values); ok && low <= 1 && 1 <= high {
 				held++
 			}
 		}
@@ -42,13 +42,13 @@ func TestAnIntervalHoldsTheMedianInNineCasesOfTen(t *testing.T) {
 }
 
 func TestNothingHasNoMedian(t *testing.T) {
-	if m := medians.Of(nil); !math.IsNaN(m) {
+	if m := rig.Median(nil); !math.IsNaN(m) {
 		t.Errorf("nothing has the median %g", m)
 	}
-	if low, high, ok := medians.Interval(nil); ok || !math.IsNaN(low) || !math.IsNaN(high) {
+	if low, high, ok := rig.Interval(nil); ok || !math.IsNaN(low) || !math.IsNaN(high) {
 		t.Errorf("nothing has the interval %g to %g", low, high)
 	}
-	if m := medians.Of([]float64{1, math.Inf(1), 3}); m != 3 {
+	if m := rig.Median([]float64{1, math.Inf(1), 3}); m != 3 {
 		t.Errorf("the median of two numbers and one that never came is %g, want 3", m)
 	}
 }

@@ -1,5 +1,4 @@
-// Package medians sums up what benches measure with several seeds: by its median, and by an interval for it.
-package medians
+package rig
 
 import (
 	"math"
@@ -9,8 +8,8 @@ import (
 // sure is how often an interval may miss on each of its sides.
 const sure = 0.05
 
-// Of is the median of some values, whose order stays as it is; NaN of none.
-func Of(values []float64) float64 {
+// Median is the median of some values, whose order stays as it is; NaN of none.
+func Median(values []float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	if len(s) == 0 {
 		return math.NaN()

@@ -8,28 +8,28 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/bench/program"
+	"github.com/disdel/disdel/bench/rig"
 )
 
-// rig runs jobs through the built program, each worker a process of its own, in a home of its own.
-type rig struct{ program.Program }
+// runner runs jobs through the built program, each worker a process of its own, in a home of its own.
+type runner struct{ rig.Program }
 
-// newRig makes a home with the digits in it, which knows of no job.
-func newRig(o options) (*rig, error) {
+// newRunner makes a home with the digits in it, which knows of no job.
+func newRunner(o options) (*runner, error) {
 	home, err := os.MkdirTemp("", "disdel-policies-")
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{program.Program{Path: o.program, Home: home, Longest: o.left()}}
+	r := &runner{rig.Program{Path: o.program, Home: home, Longest: o.left()}}
 	if _, err := r.Run(nil, "dataset", "add", "digits", "-q"); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
 }
 
-func (r *rig) close() error { return os.RemoveAll(r.Home) }
+func (r *runner) close() error { return os.RemoveAll(r.Home) }
 
-// trial is a job of the rig's; what is zero is left out.
+// trial is a job of a runner's; what is zero is left out.
 type trial struct {
 	name, model string
 	epochs      int
@@ -44,7 +44,7 @@ type trial struct {
 	target      float64 // held-out accuracy that ends it; 0: none
 }
 
-func (r *rig) file(t trial) []byte {
+func (r *runner) file(t trial) []byte {
 	workers := "auto"
 	if t.workers > 0 {
 		workers = fmt.Sprint(t.workers)
@@ -84,7 +84,7 @@ distribution:
 }
 
 // job runs a trial and returns its record.
-func (r *rig) job(t trial) (rec disdel.Record, err error) {
+func (r *runner) job(t trial) (rec disdel.Record, err error) {
 	out, err := r.Run(r.file(t), "submit", "-", "-o", "json", "-q")
 	if err == nil {
 		err = json.Unmarshal(out, &rec)
@@ -93,7 +93,7 @@ func (r *rig) job(t trial) (rec disdel.Record, err error) {
 }
 
 // seconds is how long a trial's rounds take, the median of its runs.
-func (r *rig) seconds(t trial, runs int) (float64, error) {
+func (r *runner) seconds(t trial, runs int) (float64, error) {
 	var all []float64
 	for range runs {
 		rec, err := r.job(t)

@@ -1,5 +1,4 @@
-// Package program runs the built command line as a person would, for benches that measure real jobs.
-package program
+package rig
 
 import (
 	"bytes"

@@ -28,9 +28,9 @@ type bounds struct {
 	every   time.Duration // between looks at the pool; 0: sampleEvery
 }
 
-// rig is everything that the jobs of an experiment need: a platform in this process whose containers are this program,
+// testbed is everything that the jobs of an experiment need: a platform in this process whose containers are this program,
 // and a service that uses it as one of the user's. The pool is sampled all the time.
-type rig struct {
+type testbed struct {
 	home     string
 	bounds   bounds
 	platform *platform.Platform
@@ -52,13 +52,13 @@ type rig struct {
 // sampleEvery is the time between looks at the pool, where an experiment says no other.
 const sampleEvery = 50 * time.Millisecond
 
-// newRig starts a platform. It returns Unavailable where quotas are asked for that this machine cannot keep.
-func newRig(ctx context.Context, s *sources, b bounds, python string) (*rig, error) {
+// newTestbed starts a platform. It returns Unavailable where quotas are asked for that this machine cannot keep.
+func newTestbed(ctx context.Context, s *sources, b bounds, python string) (*testbed, error) {
 	home, err := os.MkdirTemp("", "disdel-bench-")
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{
+	r := &testbed{
 		home: home, bounds: b, sources: s, began: time.Now(), watched: map[int]bool{}, limits: map[string]disdel.Bytes{},
 	}
 	if err := r.open(ctx, python); err != nil {
@@ -67,7 +67,7 @@ func newRig(ctx context.Context, s *sources, b bounds, python string) (*rig, err
 	return r, nil
 }
 
-func (r *rig) open(ctx context.Context, python string) error {
+func (r *testbed) open(ctx context.Context, python string) error {
 	cfg, err := r.config(python)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *rig) open(ctx context.Context, python string) error {
 }
 
 // config is the platform's.
-func (r *rig) config(python string) (platform.Config, error) {
+func (r *testbed) config(python string) (platform.Config, error) {
 	cfg, err := localplatform.Config(localplatform.Settings{
 		Home: r.home, Pool: r.bounds.pool, ActionMemory: r.bounds.pool, ActionTimeout: cmp.Or(r.bounds.timeout, patient),
 		Log: quiet(),
@@ -137,7 +137,7 @@ func quiet() *logrus.Logger {
 }
 
 // sampled notes what the pool holds, and what processes beside it do.
-func (r *rig) sampled(at platform.Sample) {
+func (r *testbed) sampled(at platform.Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := sample{
@@ -151,7 +151,7 @@ func (r *rig) sampled(at platform.Sample) {
 }
 
 // since is the samples from a time on, whose times are after it.
-func (r *rig) since(from time.Time) (out []sample) {
+func (r *testbed) since(from time.Time) (out []sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	begin := from.Sub(r.began).Seconds()
@@ -165,7 +165,7 @@ func (r *rig) since(from time.Time) (out []sample) {
 }
 
 // watch has the samples count a process without a container, until the function that it returns is called.
-func (r *rig) watch(pid int) (end func()) {
+func (r *testbed) watch(pid int) (end func()) {
 	set := func(on bool) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -177,7 +177,7 @@ func (r *rig) watch(pid int) (end func()) {
 	return func() { set(false) }
 }
 
-func (r *rig) close() error {
+func (r *testbed) close() error {
 	var err error
 	if r.stop != nil {
 		r.stop()
@@ -193,12 +193,12 @@ func (r *rig) close() error {
 }
 
 // url is a folder of the home as a blob URL.
-func (r *rig) url(folder string) string {
+func (r *testbed) url(folder string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.Join(r.home, folder)}).String()
 }
 
 // next is an id of a job that no service gave.
-func (r *rig) next() disdel.JobID {
+func (r *testbed) next() disdel.JobID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.jobs++
