@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/history"
 )
 
@@ -59,7 +60,7 @@ func accessible(ctx context.Context, t *tools) error {
 				serious += n
 			}
 		}
-		figure("axe_serious", float64(serious), "findings")
+		rig.Figure("axe_serious", float64(serious), "findings")
 		return nil
 	})
 }

@@ -10,12 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
@@ -99,15 +99,6 @@ func compare(args []string) error {
 	return errors.Join(failed...)
 }
 
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
-}
-
 // run measures one process; cores is taskset's list.
 func run(cores string, command []string, w workload, more ...string) (m measurement, started time.Time, err error) {
 	args := append([]string{"-c", cores}, command...)
@@ -150,28 +141,28 @@ func (b *bench) ratios() error {
 				}
 			}
 		}
-		ours := median(rates["disdel "])
+		ours := rig.Median(rates["disdel "])
 		best, leanest := 0.0, 0.0
 		for key, r := range rates {
-			fmt.Printf("# %s %s: %.1f samples/s, %.0f MB\n", w.network, strings.TrimSpace(key), median(r),
-				median(memory[key])/(1<<20))
+			fmt.Printf("# %s %s: %.1f samples/s, %.0f MB\n", w.network, strings.TrimSpace(key), rig.Median(r),
+				rig.Median(memory[key])/(1<<20))
 			if key == "disdel " {
 				continue
 			}
-			best = max(best, median(r))
-			if strings.HasPrefix(key, "torch") && (leanest == 0 || median(memory[key]) < leanest) {
-				leanest = median(memory[key])
+			best = max(best, rig.Median(r))
+			if strings.HasPrefix(key, "torch") && (leanest == 0 || rig.Median(memory[key]) < leanest) {
+				leanest = rig.Median(memory[key])
 			}
 		}
-		figure(w.figure+"_samples_per_s", ours, "1/s")
+		rig.Figure(w.figure+"_samples_per_s", ours, "1/s")
 		if best > 0 {
-			figure(w.figure+"_ratio", ours/best, "x")
+			rig.Figure(w.figure+"_ratio", ours/best, "x")
 		}
 		if leanest > 0 {
-			figure(w.figure+"_rss_ratio", median(memory["disdel "])/leanest, "x")
+			rig.Figure(w.figure+"_rss_ratio", rig.Median(memory["disdel "])/leanest, "x")
 		}
 	}
-	figure("allocs_per_step", allocs, "allocations")
+	rig.Figure("allocs_per_step", allocs, "allocations")
 	return nil
 }
 
@@ -198,9 +189,9 @@ func (b *bench) gemm() error {
 			share, speed, peaks = append(share, got/peak), append(speed, got/1e9), append(peaks, peak/1e9)
 		}
 	})
-	figure("fma_peak", median(peaks), "GFLOP/s")
-	figure("gemm", median(speed), "GFLOP/s")
-	figure("gemm_share", median(share), "x")
+	rig.Figure("fma_peak", rig.Median(peaks), "GFLOP/s")
+	rig.Figure("gemm", rig.Median(speed), "GFLOP/s")
+	rig.Figure("gemm_share", rig.Median(share), "x")
 	return nil
 }
 
@@ -219,7 +210,7 @@ func (b *bench) threads() error {
 		}
 		speedup = append(speedup, two.PerSecond/one.PerSecond)
 	}
-	figure("threads2_speedup", median(speedup), "x")
+	rig.Figure("threads2_speedup", rig.Median(speedup), "x")
 	return nil
 }
 
@@ -252,8 +243,8 @@ func (b *bench) plans() error {
 			most = max(most, r)
 		}
 	}
-	figure("plan_rss_min", least, "x")
-	figure("plan_rss_max", most, "x")
+	rig.Figure("plan_rss_min", least, "x")
+	rig.Figure("plan_rss_max", most, "x")
 	return nil
 }
 
@@ -279,6 +270,6 @@ func (b *bench) firstStep() error {
 		}
 		ms = append(ms, float64(m.FirstStep-started.UnixNano())/1e6)
 	}
-	figure("first_step_ms", median(ms), "ms")
+	rig.Figure("first_step_ms", rig.Median(ms), "ms")
 	return nil
 }

@@ -15,10 +15,10 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 func main() {
@@ -34,10 +34,7 @@ func main() {
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program")
 	flag.Parse()
 	o.pythons = strings.FieldsFunc(*pythons, func(r rune) bool { return r == ',' })
-	if err := run(context.Background(), o, strings.Split(*parts, ",")); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	rig.Main(func() error { return run(context.Background(), o, *parts) })
 }
 
 type options struct {
@@ -48,7 +45,7 @@ type options struct {
 	pythons            []string
 }
 
-func run(ctx context.Context, o options, parts []string) (err error) {
+func run(ctx context.Context, o options, parts string) (err error) {
 	if o.program, err = filepath.Abs(o.program); err != nil {
 		return err
 	}
@@ -60,26 +57,13 @@ func run(ctx context.Context, o options, parts []string) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
-		switch part {
-		case "speed":
-			err = speed(films, ads, o.pythons)
-		case "real":
-			err = onThisMachine(o)
-		case "virtual":
-			err = virtual(films, ads, o.seeds)
-		case "tuner":
-			err = tuner(films, ads, o.tunerSeeds)
-		case "kills":
-			err = killed(o.program, o.kills, o.killSeed)
-		default:
-			err = fmt.Errorf("there is no part %q", part)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return rig.RunParts([]rig.Part{
+		{Name: "speed", Run: func() error { return speed(films, ads, o.pythons) }},
+		{Name: "real", Run: func() error { return onThisMachine(o) }},
+		{Name: "virtual", Run: func() error { return virtual(films, ads, o.seeds) }},
+		{Name: "tuner", Run: func() error { return tuner(films, ads, o.tunerSeeds) }},
+		{Name: "kills", Run: func() error { return killed(o.program, o.kills, o.killSeed) }},
+	}, parts)
 }
 
 // virtual is what is timed by the virtual clock, or needs no time.
@@ -95,8 +79,4 @@ func virtual(films, ads *learning, seeds int) error {
 		}
 	}
 	return nil
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }

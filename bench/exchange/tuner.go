@@ -57,27 +57,19 @@ func tuner(films, ads *learning, seeds int) error {
 			return err
 		}
 		least := slices.Min(gains)
-		figure("tuner_"+j.name+"_worst", least, "x")
-		medianFigure("tuner_"+j.name, gains)
-		figure("tuner_"+j.name+"_workers", mean(left), "in the end")
+		rig.Figure("tuner_"+j.name+"_worst", least, "x")
+		rig.MedianFigure("tuner_"+j.name, gains, "x")
+		rig.Figure("tuner_"+j.name+"_workers", rig.Mean(left), "in the end")
 		if worst = min(worst, least); best == nil || rig.Median(gains) > rig.Median(best) {
 			best = gains
 		}
 	}
-	medianFigure("tuner_best", best)
-	figure("tuner_worst", worst, "x")
+	rig.MedianFigure("tuner_best", best, "x")
+	rig.Figure("tuner_worst", worst, "x")
 	return nil
 }
 
 // medianFigure prints a median of seeds, and an interval for it where there are enough of them.
-func medianFigure(name string, seeds []float64) {
-	figure(name, rig.Median(seeds), "x")
-	if low, high, ok := rig.Interval(seeds); ok {
-		figure(name+"_low", low, "x")
-		figure(name+"_high", high, "x")
-	}
-}
-
 // gain is Perf/$ with the tuner over that without, and how many workers there are in the end.
 func (j tunedJob) gain(seed int64) (gain float64, workers int, err error) {
 	j.trial.seed = seed
@@ -257,13 +249,6 @@ func (q *queueRun) priced(rate, target float64) (time, cost float64, ok bool) {
 		}
 	}
 	return time, cost, false
-}
-
-func mean(v []float64) (m float64) {
-	for _, x := range v {
-		m += x / float64(len(v))
-	}
-	return m
 }
 
 // inParallel does some things on all processors.

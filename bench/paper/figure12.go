@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/internal/plot"
 )
 
@@ -178,7 +179,7 @@ func (p *page) figure12(m *measured) {
 	p.table(rows)
 	p.makespans(spans, tfFailures)
 	p.figure("fig12_failures", float64(failures), "activations")
-	p.figure("fig12_reserved_over_resident", median(shares[envEnd]), "x")
+	p.figure("fig12_reserved_over_resident", rig.Median(shares[envEnd]), "x")
 	p.claim(claim{"12: failures", "0", fmt.Sprint(failures), judged(float64(failures), 0), "of disdel, in both its forms"})
 	lines := map[string]*plot.Line{}
 	for _, env := range sorted(m.Pools) {

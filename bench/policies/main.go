@@ -12,13 +12,10 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
-	"os"
-	"slices"
 	"strings"
-	"time"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 func main() {
@@ -28,53 +25,35 @@ func main() {
 	var o options
 	o.flags()
 	flag.Parse()
-	if err := run(o, *seeds, strings.FieldsFunc(*only+","+*chosen, func(r rune) bool { return r == ',' })); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	rig.Main(func() error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		parts := simulated(*seeds)
+		if names := strings.Trim(*only+","+*chosen, ","); names != "" {
+			return rig.RunParts(append(parts, onThisMachine(o)...), names)
+		}
+		return rig.RunParts(parts, rig.Names(parts))
+	})
+}
+
+// simulated are the parts that are measured without -parts.
+func simulated(seeds uint64) []rig.Part {
+	return []rig.Part{
+		{Name: "laws", Run: func() error { laws(seeds); return nil }},
+		{Name: "trained", Run: trained},
+		{Name: "tuner", Run: func() error { return tuner(seeds) }},
+		{Name: "siren", Run: func() error { return sirens(seeds) }},
+		{Name: "lab", Run: lab},
+		{Name: "goals", Run: goals},
 	}
 }
 
-// part is some figures that belong together.
-type part struct {
-	name string
-	real bool // it runs jobs: it is measured only where it is named
-	run  func() error
-}
-
-func run(o options, seeds uint64, chosen []string) error {
-	if err := o.check(); err != nil {
-		return err
+// onThisMachine are the parts that run jobs.
+func onThisMachine(o options) []rig.Part {
+	return []rig.Part{
+		{Name: "auto", Run: func() error { return autos(o) }},
+		{Name: "tta", Run: func() error { return timesToAccuracy(o) }},
+		{Name: "momentum", Run: func() error { return momentum(o) }},
 	}
-	parts := []part{
-		{"laws", false, func() error { laws(seeds); return nil }},
-		{"trained", false, trained},
-		{"tuner", false, func() error { return tuner(seeds) }},
-		{"siren", false, func() error { return sirens(seeds) }},
-		{"lab", false, lab},
-		{"goals", false, goals},
-		{"auto", true, func() error { return autos(o) }},
-		{"tta", true, func() error { return timesToAccuracy(o) }},
-		{"momentum", true, func() error { return momentum(o) }},
-	}
-	for _, name := range chosen {
-		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
-			return fmt.Errorf("there is no part %q", name)
-		}
-	}
-	var failed []error
-	for _, p := range parts {
-		if len(chosen) == 0 && p.real || len(chosen) > 0 && !slices.Contains(chosen, p.name) {
-			continue
-		}
-		begun := time.Now()
-		if err := p.run(); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", p.name, err))
-		}
-		fmt.Fprintf(os.Stderr, "%s took %.0f s\n", p.name, time.Since(begun).Seconds())
-	}
-	return errors.Join(failed...)
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }

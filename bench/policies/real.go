@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // six are the jobs of the real parts: networks, batches and optimisers of different weights.
@@ -26,7 +28,7 @@ const mostFixed = 4
 // autos is the time of auto, whose first job of a kind knows nothing, and of the next one, over the best fixed number
 // of workers, each time being the median of some runs: in the median of the six jobs, and of the worst of them.
 func autos(o options) error {
-	var first, second several
+	var first, second []float64
 	err := o.eachJob("auto", func(t trial) error {
 		t.epochs = o.whole(t.epochs)
 		best, err := bestFixed(o, t)
@@ -34,7 +36,7 @@ func autos(o options) error {
 			return err
 		}
 		t.policy = "auto"
-		var ones, twos several
+		var ones, twos []float64
 		for range o.seeds {
 			one, two, err := twice(o, t)
 			if err != nil {
@@ -42,18 +44,18 @@ func autos(o options) error {
 			}
 			ones, twos = append(ones, one/best), append(twos, two/best)
 		}
-		first, second = append(first, median(ones)), append(second, median(twos))
-		ones.figure("auto_time_first_"+t.name, "x")
-		twos.figure("auto_time_"+t.name, "x")
+		first, second = append(first, rig.Median(ones)), append(second, rig.Median(twos))
+		rig.MedianFigure("auto_time_first_"+t.name, ones, "x")
+		rig.MedianFigure("auto_time_"+t.name, twos, "x")
 		return nil
 	})
 	if len(first) == 0 {
 		return err
 	}
-	figure("auto_time_first_worst", slices.Max(first), "x")
-	figure("auto_time_worst", slices.Max(second), "x")
-	first.figure("auto_time_first", "x")
-	second.figure("auto_time", "x")
+	rig.Figure("auto_time_first_worst", slices.Max(first), "x")
+	rig.Figure("auto_time_worst", slices.Max(second), "x")
+	rig.MedianFigure("auto_time_first", first, "x")
+	rig.MedianFigure("auto_time", second, "x")
 	return err
 }
 
@@ -105,7 +107,7 @@ func timesToAccuracy(o options) error {
 	batches, _ := o.ofTTA() // they were checked
 	var failed []error
 	for _, batch := range batches {
-		var ratios several
+		var ratios []float64
 		err := o.each(fmt.Sprintf("tta, batch %d", batch), o.seeds, func(seed int) error {
 			ratio, err := timeToAccuracy(o, batch, seed)
 			if err == nil {
@@ -114,7 +116,7 @@ func timesToAccuracy(o options) error {
 			return err
 		})
 		if failed = append(failed, err); len(ratios) > 0 {
-			ratios.figure(fmt.Sprintf("kubeml_tta_b%d", batch), "ratio")
+			rig.MedianFigure(fmt.Sprintf("kubeml_tta_b%d", batch), ratios, "ratio")
 		}
 	}
 	return errors.Join(failed...)
@@ -166,7 +168,7 @@ func (r *runner) timeTo(t trial) (seconds float64, err error) {
 // momentum is the final held-out accuracy with momentum whose velocities are averaged, less that without momentum, in
 // points: the mean of seeds. KubeML starts velocities anew, which makes momentum worse than none.
 func momentum(o options) error {
-	arms := map[string]several{}
+	arms := map[string][]float64{}
 	err := o.each("momentum", o.seeds, func(seed int) error {
 		points, err := accuracies(o, seed)
 		if err != nil {
@@ -181,10 +183,10 @@ func momentum(o options) error {
 	if len(arms["average"]) == 0 {
 		return err
 	}
-	figure("momentum_plain", mean(arms["accuracy"]), "%")
-	figure("momentum_reset_points", mean(arms["reset"]), "points")
-	figure("momentum_average_points", mean(arms["average"]), "points")
-	figure("momentum_average_points_worst", slices.Min(arms["average"]), "points")
+	rig.Figure("momentum_plain", rig.Mean(arms["accuracy"]), "%")
+	rig.Figure("momentum_reset_points", rig.Mean(arms["reset"]), "points")
+	rig.Figure("momentum_average_points", rig.Mean(arms["average"]), "points")
+	rig.Figure("momentum_average_points_worst", slices.Min(arms["average"]), "points")
 	return err
 }
 
@@ -214,11 +216,4 @@ func accuracies(o options, seed int) (map[string]float64, error) {
 		out[arm.name] = 100 * rec.Accuracy
 	}
 	return out, nil
-}
-
-func mean(v []float64) (sum float64) {
-	for _, x := range v {
-		sum += x / float64(len(v))
-	}
-	return sum
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -84,12 +83,8 @@ distribution:
 }
 
 // job runs a trial and returns its record.
-func (r *runner) job(t trial) (rec disdel.Record, err error) {
-	out, err := r.Run(r.file(t), "submit", "-", "-o", "json", "-q")
-	if err == nil {
-		err = json.Unmarshal(out, &rec)
-	}
-	return rec, err
+func (r *runner) job(t trial) (disdel.Record, error) {
+	return r.Job(r.file(t), "submit", "-")
 }
 
 // seconds is how long a trial's rounds take, the median of its runs.
@@ -102,7 +97,7 @@ func (r *runner) seconds(t trial, runs int) (float64, error) {
 		}
 		all = append(all, whole(&rec))
 	}
-	return median(all), nil
+	return rig.Median(all), nil
 }
 
 // evaluated is a held-out accuracy, and the time from the first round's start until its round was over.

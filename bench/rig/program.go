@@ -3,11 +3,14 @@ package rig
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/disdel/disdel"
 )
 
 // stopWithin is the time that a run has to end which was asked to.
@@ -44,4 +47,13 @@ func (p Program) Run(in []byte, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("%s %v: %w: %s", filepath.Base(p.Path), args, err, bytes.TrimSpace(said.Bytes()))
 	}
 	return out, nil
+}
+
+// Job runs a command that ends with a record, and returns the record.
+func (p Program) Job(in []byte, args ...string) (rec disdel.Record, err error) {
+	out, err := p.Run(in, append(args, "-o", "json", "-q")...)
+	if err == nil {
+		err = json.Unmarshal(out, &rec)
+	}
+	return rec, err
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/bench/histories"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // historySizes are how many records a history has when it is measured.
@@ -28,7 +28,7 @@ func (b *bencher) histories(like disdel.Record, most int) error {
 		if size.records > most {
 			continue
 		}
-		home := filepath.Join(b.home, "history-"+size.name)
+		home := filepath.Join(b.Home, "history-"+size.name)
 		if err := b.historyOf(home, size.name, size.records, like); err != nil {
 			return err
 		}
@@ -75,23 +75,16 @@ func (b *bencher) historyOf(home, name string, n int, like disdel.Record) error 
 		}},
 	}
 	for _, q := range questions {
-		var times []float64
-		for range historyRuns {
-			start := time.Now()
-			if err := q.ask(); err != nil {
-				return err
-			}
-			times = append(times, float64(time.Since(start).Microseconds())/1000)
+		times, err := rig.Times(historyRuns, q.ask)
+		if err != nil {
+			return err
 		}
-		figure(fmt.Sprintf("%s_%s_ms", q.what, name), median(times), "ms")
+		rig.Figure(fmt.Sprintf("%s_%s_ms", q.what, name), rig.Median(times), "ms")
 	}
 	return nil
 }
 
 func (b *bencher) ask(home string, args ...string) error {
-	cmd := exec.Command(b.program, append(args, "-q", "--home", home)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %w: %s", args, err, out)
-	}
-	return nil
+	_, err := rig.Program{Path: b.Path, Home: home}.Run(nil, append(args, "-q")...)
+	return err
 }

@@ -8,16 +8,15 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 func main() {
@@ -26,54 +25,32 @@ func main() {
 	runs := flag.Int("runs", 3, "runs of quickstart")
 	records := flag.Int("records", 100_000, "largest history that is measured, about 30 KB a record; 0: none")
 	flag.Parse()
-	if err := bench(*program, *example, *runs, *records); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	rig.Main(func() error {
+		path, err := filepath.Abs(*program)
+		if err != nil {
+			return err
+		}
+		return rig.Folder(func(home string) error {
+			b := &bencher{rig.Program{Path: path, Home: home}}
+			last, err := b.quickstart(*runs)
+			if err == nil {
+				err = b.histories(last, *records)
+			}
+			if err == nil {
+				err = b.fashion(*example)
+			}
+			return err
+		})
+	})
 }
 
-func bench(program, example string, runs, records int) error {
-	home, err := os.MkdirTemp("", "disdel-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(home)
-	if program, err = filepath.Abs(program); err != nil {
-		return err
-	}
-	b := &bencher{program: program, home: home}
-	last, err := b.quickstart(runs)
-	if err != nil {
-		return err
-	}
-	if err := b.histories(last, records); err != nil {
-		return err
-	}
-	return b.fashion(example)
-}
-
-type bencher struct{ program, home string }
+type bencher struct{ rig.Program }
 
 // job runs a command that ends with a record, and returns it with the wall time.
 func (b *bencher) job(args ...string) (r disdel.Record, seconds float64, err error) {
-	cmd := exec.Command(b.program, append(args, "-o", "json", "-q")...)
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+b.home)
-	cmd.Stderr = os.Stderr
 	start := time.Now()
-	out, err := cmd.Output()
-	if err != nil {
-		return r, 0, fmt.Errorf("%v: %w", args, err)
-	}
-	return r, time.Since(start).Seconds(), json.Unmarshal(out, &r)
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
+	r, err = b.Job(nil, args...)
+	return r, time.Since(start).Seconds(), err
 }
 
 func (b *bencher) quickstart(runs int) (last disdel.Record, err error) {
@@ -85,8 +62,8 @@ func (b *bencher) quickstart(runs int) (last disdel.Record, err error) {
 		}
 		last, times, accuracies = r, append(times, s), append(accuracies, r.Accuracy)
 	}
-	figure("quickstart_s", median(times), "s")
-	figure("quickstart_accuracy", median(accuracies), "share")
+	rig.Figure("quickstart_s", rig.Median(times), "s")
+	rig.Figure("quickstart_accuracy", rig.Median(accuracies), "share")
 	ratios("quickstart", last)
 	return last, nil
 }
@@ -99,43 +76,37 @@ func ratios(name string, r disdel.Record) {
 			over = append(over, float64(a.Estimate)/float64(a.Peak))
 		}
 	}
-	figure(name+"_estimate_over_peak_median", median(over), "ratio")
-	figure(name+"_estimate_over_peak_min", over[0], "ratio")
+	rig.Figure(name+"_estimate_over_peak_median", rig.Median(over), "ratio")
+	rig.Figure(name+"_estimate_over_peak_min", slices.Min(over), "ratio")
 }
 
 func (b *bencher) fashion(example string) error {
-	cmd := exec.Command(b.program, "dataset", "add", "fashion-mnist", "-q", "--home", b.home)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: no Fashion-MNIST: %s", out)
+	if _, err := b.Run(nil, "dataset", "add", "fashion-mnist", "-q"); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: no Fashion-MNIST:", err)
 		return nil
 	}
-	r, s, err := b.job("submit", example)
-	if err != nil {
+	if err := b.fashionOn("embedded", example); err != nil {
 		return err
 	}
-	figure("fashion_embedded_s", s, "s")
-	figure("fashion_embedded_accuracy", r.Accuracy, "share")
-	ratios("fashion", r)
-	socket := filepath.Join(b.home, "redis.sock")
-	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", b.home)
-	if err := server.Start(); err != nil {
+	redis, stop, err := rig.StartRedis(b.Home)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: no redis-server:", err)
 		return nil
 	}
-	defer func() {
-		server.Process.Kill()
-		server.Wait()
-	}()
-	for range 500 {
-		if _, err := os.Stat(socket); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if r, s, err = b.job("submit", example, "--redis", "unix://"+socket); err != nil {
+	defer stop()
+	return b.fashionOn("redis", example, "--redis", redis)
+}
+
+// fashionOn runs the Fashion-MNIST job on a store.
+func (b *bencher) fashionOn(store, example string, flags ...string) error {
+	r, s, err := b.job(append([]string{"submit", example}, flags...)...)
+	if err != nil {
 		return err
 	}
-	figure("fashion_redis_s", s, "s")
-	figure("fashion_redis_accuracy", r.Accuracy, "share")
+	rig.Figure("fashion_"+store+"_s", s, "s")
+	rig.Figure("fashion_"+store+"_accuracy", r.Accuracy, "share")
+	if store == "embedded" {
+		ratios("fashion", r)
+	}
 	return nil
 }
