@@ -184,6 +184,9 @@ var house = map[string][]string{
 	"deploy/verify":     {"controller/jobfile", "executor", "service"},
 	"examples/embed":    {"controller/jobfile", "service"},
 	"examples/policy":   {"scheduler", "scheduler/sim"},
+
+	// What only tests import.
+	"internal/test/jsonshape": {},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.
