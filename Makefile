@@ -156,6 +156,6 @@ bench-daily: deps build ## figures of daily use: pages, their readers, tables, p
 	bin/bench-daily $(if $(PARTS),-parts $(PARTS)) $(if $(CSV_MB),-csv-mb $(CSV_MB))
 
 .PHONY: bench-tenants
-bench-tenants: build ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=small,batches: those alone)
+bench-tenants: build ## figures of many jobs of many tenants: real batches, who stops whom, servers under load and attack (PARTS=small,batches: those alone)
 	$(BENCH)tenants ./tenants
 	bin/bench-tenants $(if $(PARTS),-parts $(PARTS))
