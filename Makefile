@@ -6,6 +6,8 @@ SHELL := bash
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
 BUILD := CGO_ENABLED=0 go build -ldflags "-s -w -X main.release=$(VERSION) -X main.revision=$(REVISION)"
+# The benches are a module of their own: $(BENCH)NAME ./NAME puts bench/NAME at bin/bench-NAME.
+BENCH := CGO_ENABLED=0 go build -C bench -ldflags "-s -w" -o ../bin/bench-
 
 .PHONY: help
 help: ## this list
@@ -25,7 +27,7 @@ cuda: ## bin/disdel-cuda: disdel with the engine for NVIDIA GPUs, which needs C 
 # A machine with a GPU may reach no registry: what `make cuda-tools` built elsewhere is taken as it is.
 .PHONY: cuda-tools
 cuda-tools: cuda ## what gpu-check and bench-gpu need, built beforehand: copy bin/ along to a machine that reaches no registry
-	scripts/cuda-env.sh go build -tags nvidia -o bin/bench-gpu ./bench/gpu
+	scripts/cuda-env.sh go build -C bench -tags nvidia -o ../bin/bench-gpu ./gpu
 	scripts/cuda-env.sh go test -c -tags nvidia -o bin/test-gpu ./runtime/engine/cuda/device
 
 .PHONY: test-cuda
@@ -81,27 +83,28 @@ quickstart: ## the main job on embedded defaults
 
 .PHONY: bench-spine
 bench-spine: deps build ## figures of one job end to end: quickstart and Fashion-MNIST
-	go run ./bench
+	$(BENCH)spine ./spine
+	bin/bench-spine
 
 .PHONY: bench-engine
 bench-engine: build ## figures of the engine, beside PyTorch, TensorFlow, JAX and ONNX Runtime (installs them under .cache)
 	scripts/bench-deps.sh
-	$(BUILD) -o bin/bench-engine ./bench/engine
+	$(BENCH)engine ./engine
 	bin/bench-engine -torch "$$(scripts/bench-deps.sh --interpreters)"
 
 .PHONY: bench-estimator
 bench-estimator: build ## figures of estimates beside measured peaks and durations: 60 jobs drawn from SEED=4 at exact limits and at defaults, and forecasts (PARTS=memory: the zoo; PARTS=advice: 60 failures)
-	$(BUILD) -o bin/bench-estimator ./bench/estimator
+	$(BENCH)estimator ./estimator
 	bin/bench-estimator $(if $(SEED),-seed $(SEED)) $(if $(PARTS),-parts $(PARTS))
 
 .PHONY: bench-headline
 bench-headline: build ## 20 jobs at OpenWhisk's default limits, with fixed-step retries, and with disdel
-	$(BUILD) -o bin/bench-estimator ./bench/estimator
+	$(BENCH)estimator ./estimator
 	bin/bench-estimator -parts headline
 
 .PHONY: bench-platform
 bench-platform: build ## figures of disdel platform up, as clients in another process see it
-	$(BUILD) -o bin/bench-platform ./bench/platform
+	$(BENCH)platform ./platform
 	bin/bench-platform
 
 .PHONY: serverless
@@ -114,15 +117,15 @@ suites: deps build ## what others test their clients of OpenWhisk with, on the e
 
 .PHONY: bench-aggregator
 bench-aggregator: deps build ## figures of aggregation against a redis-server on loopback, of whole jobs, and of jobs under faults
-	$(BUILD) -o bin/bench-aggregator ./bench/aggregator
-	$(BUILD) -o bin/bench-faults ./bench/faults
+	$(BENCH)aggregator ./aggregator
+	$(BENCH)faults ./faults
 	bin/bench-aggregator
 	bin/bench-faults
 
 .PHONY: bench-policies
-bench-policies: build ## figures of policies beside the best fixed number of workers, simulated (PARTS=auto,tta,momentum,speed,sim: real jobs)
-	$(BUILD) -o bin/bench-policies ./bench/policies
-	$(BUILD) -o bin/bench-exchange ./bench/exchange
+bench-policies: build ## figures of policies beside the best fixed number of workers, simulated
+	$(BENCH)policies ./policies
+	$(BENCH)exchange ./exchange
 	bin/bench-policies $(if $(PARTS),-parts $(PARTS))
 	$(if $(PARTS),,bin/bench-exchange -parts tuner)
 
@@ -130,36 +133,37 @@ bench-policies: build ## figures of policies beside the best fixed number of wor
 bench-exchange: build ## figures of sparse models and of exchange after every step (PARTS=speed,real,virtual,hsp,tuner,kills: those alone; SEED=2: other kills); MovieLens-100K where it can be fetched
 	-scripts/movielens.sh
 	scripts/bench-deps.sh --sparse
-	$(BUILD) -o bin/bench-exchange ./bench/exchange
+	$(BENCH)exchange ./exchange
 	bin/bench-exchange -pythons "$$(scripts/bench-deps.sh --interpreters --sparse)" $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-kill-seed $(SEED))
 
 .PHONY: bench-paper
 bench-paper: build ## the DiSDeL paper's experiments beside its printed numbers, in about 20 minutes (ONLY=fig2,fig8: those alone; SCALE=1 ENGINE=disdel|both REPEAT=3 BUDGET=20m CIFAR=folder)
 	scripts/paper-deps.sh "$(or $(ENGINE),both)"
-	$(BUILD) -o bin/bench-paper ./bench/paper
+	$(BENCH)paper ./paper
 	bin/bench-paper $(if $(ONLY),-only $(ONLY)) $(if $(SCALE),-scale $(SCALE)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(REPEAT),-repeat $(REPEAT)) $(if $(BUDGET),-budget $(BUDGET)) $(if $(CIFAR),-cifar $(CIFAR))
 
 .PHONY: bench-papers
 bench-papers: build ## headline figures of all papers' benches on one page, docs/bench-paper/papers.md (KEPT=1: bench-paper's as they were measured before)
-	$(BUILD) -o bin/bench-paper ./bench/paper
-	$(BUILD) -o bin/bench-policies ./bench/policies
-	$(BUILD) -o bin/bench-aggregator ./bench/aggregator
-	$(BUILD) -o bin/bench-exchange ./bench/exchange
-	$(BUILD) -o bin/bench-tenants ./bench/tenants
-	go run ./bench/papers $(if $(KEPT),-kept)
+	$(BENCH)paper ./paper
+	$(BENCH)policies ./policies
+	$(BENCH)aggregator ./aggregator
+	$(BENCH)exchange ./exchange
+	$(BENCH)tenants ./tenants
+	$(BENCH)papers ./papers
+	bin/bench-papers $(if $(KEPT),-kept)
 
 .PHONY: bench-deploy
 bench-deploy: deps build ## figures of the image, of a container's start, of a history of 100,000 records and of verify (PARTS=image,verify: those alone)
-	$(BUILD) -o bin/bench-deploy ./bench/deploy
+	$(BENCH)deploy ./deploy
 	bin/bench-deploy $(if $(PARTS),-parts $(PARTS))
 
 .PHONY: bench-daily
 bench-daily: deps build ## figures of daily use: pages, their readers, tables, pictures, exports (PARTS=page,csv: those alone; CSV_MB=2048)
 	scripts/daily-deps.sh
-	$(BUILD) -o bin/bench-daily ./bench/daily
+	$(BENCH)daily ./daily
 	bin/bench-daily $(if $(PARTS),-parts $(PARTS)) $(if $(CSV_MB),-csv-mb $(CSV_MB))
 
 .PHONY: bench-tenants
-bench-tenants: build ## figures of many jobs of many tenants: real batches, who stops whom, how fast 100,000 are simulated (PARTS=small,batches: those alone)
-	$(BUILD) -o bin/bench-tenants ./bench/tenants
+bench-tenants: build ## figures of many jobs of many tenants: real batches, who stops whom, servers under load and attack (PARTS=small,batches: those alone)
+	$(BENCH)tenants ./tenants
 	bin/bench-tenants $(if $(PARTS),-parts $(PARTS))

@@ -184,30 +184,14 @@ var house = map[string][]string{
 	"internal/test/historytest": {"history"},
 	"internal/test/onnxtest":    {"dataset", "internal/onnx", "model", "runtime/engine", "runtime/engine/native"},
 	"internal/test/transcripts": {},
-	"bench":                     {"..."},
-	"bench/aggregator":          {"..."},
-	"bench/engine":              {"..."},
-	"bench/faults":              {"..."},
-	"bench/histories":           {"..."},
-	"bench/estimator":           {"..."},
-	"bench/gpu":                 {"..."},
-	"bench/medians":             {},
-	"bench/paper":               {"..."},
-	"bench/papers":              {},
-	"bench/platform":            {"..."},
-	"bench/policies":            {"..."},
-	"bench/program":             {},
-	"bench/daily":               {"..."},
-	"bench/deploy":              {"..."},
-	"bench/exchange":            {"..."},
-	"bench/tenants":             {"..."},
+	"internal/test/jsonshape":   {},
 	"examples/policy":           {"scheduler", "scheduler/sim"},
 }
 
 // owners is where a third party's packages may be imported; those not listed are free.
 var owners = map[string][]string{
-	"github.com/apache/openwhisk-client-go":  {"executor", "bench/platform"},
-	"github.com/redis/go-redis":              {"aggregator", "bench/aggregator", "bench/exchange"},
+	"github.com/apache/openwhisk-client-go":  {"executor"},
+	"github.com/redis/go-redis":              {"aggregator"},
 	"github.com/alicebob/miniredis":          {"aggregator/embedded"},
 	"github.com/go-kivik/kivik":              {"history"},
 	"go.etcd.io/bbolt":                       {"history/couchlite", "platform"},
@@ -218,7 +202,7 @@ var owners = map[string][]string{
 	"gorgonia.org/tensor":                    {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"gorgonia.org/cu":                        {"runtime/engine/cuda/device"},
 	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
-	"github.com/chromedp":                    {"bench/daily"}, // and tests
+	"github.com/chromedp":                    {}, // tests alone
 	"github.com/cpuguy83/go-md2man":          {"internal/commandline"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},

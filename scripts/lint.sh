@@ -3,16 +3,23 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tool() { go tool -modfile=tools/go.mod "$@"; }
+root=$PWD
+tool() { go tool -modfile="$root/tools/go.mod" "$@"; }
 fail=0
 complain() { echo "$1" >&2; fail=1; }
 
 unformatted=$(git ls-files '*.go' | xargs -r go tool -modfile=tools/go.mod gofumpt -l)
 [ -z "$unformatted" ] || complain "not gofumpt-ed: $unformatted"
-go vet ./... && go vet -tags emulated ./runtime/engine/gpu || complain "go vet has something to say"
-fixes=$(go fix -diff ./... 2>&1) || true
-[ -z "$fixes" ] || complain "go fix would change: $fixes"
-tool staticcheck -checks all ./... || complain "staticcheck has something to say"
+for module in . bench; do
+  cd "$root/$module"
+  go vet ./... || complain "go vet has something to say"
+  fixes=$(go fix -diff ./... 2>&1) || true
+  [ -z "$fixes" ] || complain "go fix would change: $fixes"
+  tool staticcheck -checks all ./... || complain "staticcheck has something to say"
+  go mod tidy -diff || complain "$module/go.mod is not tidy"
+done
+cd "$root"
+go vet -tags emulated ./runtime/engine/gpu || complain "go vet -tags emulated has something to say"
 if [ -e .cache/cuda/lib/libcuda.a ]; then
   scripts/cuda-env.sh go vet -tags nvidia ./runtime/engine/cuda/... ./runtime/engine/gpu || complain "go vet -tags nvidia has something to say"
 else
@@ -20,5 +27,4 @@ else
 fi
 go -C tools run ./house -root .. -words -worst 5 || complain "the words are not plain enough: make words"
 go -C tools vet ./house && go -C tools test ./house || complain "the tools have something to say"
-go mod tidy -diff || complain "go.mod is not tidy"
 exit $fail

@@ -7,13 +7,20 @@ cd "$(dirname "$0")/.."
 
 make cuda-tools
 scripts/cuda-env.sh go build -tags nvidia -o bin/disdel-runtime-cuda ./cmd/disdel-runtime
-scripts/cuda-env.sh go vet -tags nvidia ./runtime/engine/cuda/... ./runtime/engine/gpu ./cmd/... ./bench/gpu
+scripts/cuda-env.sh go vet -tags nvidia ./runtime/engine/cuda/... ./runtime/engine/gpu ./cmd/...
+scripts/cuda-env.sh go vet -C bench -tags nvidia ./gpu
 
-tests=(./runtime/engine/cuda/... ./runtime/engine/gpu ./internal/gpus ./bench/gpu)
-if [ "${1:-}" = rest ]; then tests=(./runtime/engine/cuda/device ./runtime/engine/cuda/ptx ./internal/gpus); fi
+tests=(./runtime/engine/cuda/... ./runtime/engine/gpu ./internal/gpus)
+benches=(./gpu)
+if [ "${1:-}" = rest ]; then tests=(./runtime/engine/cuda/device ./runtime/engine/cuda/ptx ./internal/gpus) benches=(); fi
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
-if ! DISDEL_TEST_PTXAS="$PWD/.cache/cuda/bin/ptxas" scripts/cuda-env.sh go test -tags nvidia -vet=off -count=1 -v "${tests[@]}" >"$said" 2>&1
+export DISDEL_TEST_PTXAS="$PWD/.cache/cuda/bin/ptxas"
+# tested DIRECTORY PACKAGE... runs the tests of packages of the module in a directory, if there are any.
+tested() {
+  [ $# -lt 2 ] || scripts/cuda-env.sh go test -C "$1" -tags nvidia -vet=off -count=1 -v "${@:2}" >>"$said" 2>&1
+}
+if ! tested . "${tests[@]}" || ! tested bench "${benches[@]}"
 then
   grep -vE '^=== (RUN|PAUSE|CONT)' "$said"
   exit 1

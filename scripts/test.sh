@@ -19,11 +19,12 @@ export DISDEL_TEST_EXPORTS=""
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
-heavy='/(runtime/engine/(native|cuda)|bench/gpu|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
+heavy='/(runtime/engine/(native|cuda)|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
 '/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/onnx)$'
+slow_benches='/(gpu|estimator|deploy)$'
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.
-long=(platform cmd/disdel actions service history/couchlite dataset bench/gpu runtime/engine/gorgonia aggregator history deploy/doctor)
+long=(platform cmd/disdel actions service history/couchlite dataset runtime/engine/gorgonia aggregator history deploy/doctor)
 all=$(go list ./...)
 packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo "$all"; } | awk '!seen[$0]++')
 raced=$(grep -vE "$heavy" <<<"$packages")
@@ -48,8 +49,11 @@ set -m
 {
   failed=0
   tests -race -short ./runtime/engine/native || failed=1
+  # The benches are a module of their own.
+  (cd bench && tests -race $(go list ./... | grep -vE "$slow_benches")) || failed=1
   export CGO_ENABLED=0 # as the released program is built
   tests -run "^($apart)\$" ./platform || failed=1
+  (cd bench && tests $(go list ./... | grep -E "$slow_benches")) || failed=1
   scripts/test-python.sh || failed=1
   exit "$failed"
 } >"$beside" 2>&1 </dev/null &

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // way is one way to bring the updates' bytes in, measured beside the others.
@@ -74,13 +74,12 @@ func (r round) compare(ctx context.Context, runs int) error {
 	}
 	median := map[string]float64{}
 	for _, w := range ways {
-		slices.Sort(w.took)
-		median[w.name] = w.took[len(w.took)/2]
-		figure(w.name+"_mb_per_s", float64(members*size)/1e6/median[w.name], "MB/s")
+		median[w.name] = rig.Median(w.took)
+		rig.Figure(w.name+"_mb_per_s", float64(members*size)/1e6/median[w.name], "MB/s")
 	}
-	figure("get_ratio", median["get"]/median["reduce"], "x")
-	figure("get_into_buffer_ratio", median["get_into_buffer"]/median["reduce"], "x")
-	figure("vs_kubeml", median["kubeml"]/median["reduce"], "x")
+	rig.Figure("get_ratio", median["get"]/median["reduce"], "x")
+	rig.Figure("get_into_buffer_ratio", median["get_into_buffer"]/median["reduce"], "x")
+	rig.Figure("vs_kubeml", median["kubeml"]/median["reduce"], "x")
 	return nil
 }
 

@@ -1,22 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // trainer runs whole jobs through the built program, on embedded servers.
-type trainer struct {
-	program, home string
-}
+type trainer struct{ rig.Program }
 
 // job is what differs from one measured job to the next.
 type job struct {
@@ -47,26 +42,7 @@ func fashion(workers, epochs int, sync, more string) job {
 	}
 }
 
-func (t trainer) disdel(input []byte, args ...string) ([]byte, error) {
-	cmd := exec.Command(t.program, args...)
-	cmd.Env = append(os.Environ(), "DISDEL_HOME="+t.home)
-	cmd.Stdin = bytes.NewReader(input)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("disdel %v: %w: %s", args, err, errs.Bytes())
-	}
-	return out, nil
-}
-
-func (t trainer) run(j job) (rec disdel.Record, err error) {
-	out, err := t.disdel(j.text(), "submit", "-", "-o", "json", "-q")
-	if err != nil {
-		return rec, err
-	}
-	return rec, json.Unmarshal(out, &rec)
-}
+func (t trainer) run(j job) (disdel.Record, error) { return t.Job(j.text(), "submit", "-") }
 
 // The epochs of the comparisons: of wire formats, and of numbers of workers, which takes as many as one worker needs to
 // learn nothing more.
@@ -76,20 +52,14 @@ const (
 )
 
 // jobs measures what only whole jobs tell. Without Fashion-MNIST on the machine its part is left out, with a line.
-func jobs(program string) error {
-	home, err := os.MkdirTemp("", "disdel-bench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(home)
-	t := trainer{program, home}
-	if _, err := t.disdel(nil, "dataset", "add", "digits", "-q"); err != nil {
+func jobs(t trainer) error {
+	if _, err := t.Run(nil, "dataset", "add", "digits", "-q"); err != nil {
 		return err
 	}
 	if err := t.warmRounds(); err != nil {
 		return err
 	}
-	if _, err := t.disdel(nil, "dataset", "add", "fashion-mnist", "-q"); err != nil {
+	if _, err := t.Run(nil, "dataset", "add", "fashion-mnist", "-q"); err != nil {
 		fmt.Fprintf(os.Stderr, "skipped: accuracy on Fashion-MNIST (Debian's dataset-fashion-mnist is not installed): %v\n",
 			err)
 		return nil
@@ -108,8 +78,7 @@ func (t trainer) warmRounds() error {
 	for _, r := range rec.Rounds[min(5, len(rec.Rounds)-1):] { // the first ones are cold
 		took = append(took, 1000*time.Duration(r.Duration).Seconds())
 	}
-	slices.Sort(took)
-	figure("job_round_p50_ms", took[len(took)/2], "ms")
+	rig.Figure("job_round_p50_ms", rig.Median(took), "ms")
 	return nil
 }
 
@@ -121,12 +90,12 @@ func (t trainer) wires() error {
 		if err != nil {
 			return err
 		}
-		figure(string(wire)+"_accuracy", rec.Accuracy, "share")
+		rig.Figure(string(wire)+"_accuracy", rec.Accuracy, "share")
 		if wire == disdel.WireFloat32 {
 			plain = rec.Accuracy
 			continue
 		}
-		figure(string(wire)+"_accuracy_lost", 100*(plain-rec.Accuracy), "points")
+		rig.Figure(string(wire)+"_accuracy_lost", 100*(plain-rec.Accuracy), "points")
 	}
 	return nil
 }
@@ -139,26 +108,26 @@ func (t trainer) workers() error {
 		if err != nil {
 			return err
 		}
-		figure(fmt.Sprintf("workers_%d_accuracy", n), rec.Accuracy, "share")
+		rig.Figure(fmt.Sprintf("workers_%d_accuracy", n), rec.Accuracy, "share")
 		if n == 1 {
 			alone = rec.Accuracy
 			continue
 		}
-		figure(fmt.Sprintf("workers_%d_accuracy_lost", n), 100*(alone-rec.Accuracy), "points")
+		rig.Figure(fmt.Sprintf("workers_%d_accuracy_lost", n), 100*(alone-rec.Accuracy), "points")
 	}
 	for _, n := range []int{2, 4, 8} {
 		rec, err := t.run(fashion(n, workerEpochs, "end", ""))
 		if err != nil {
 			return err
 		}
-		figure(fmt.Sprintf("workers_%d_sync_end_accuracy", n), rec.Accuracy, "share")
+		rig.Figure(fmt.Sprintf("workers_%d_sync_end_accuracy", n), rec.Accuracy, "share")
 	}
 	for _, upkeep := range []disdel.StatePolicy{disdel.StateReset, disdel.StateAverage, disdel.StateKeep} {
 		rec, err := t.run(fashion(4, wireEpochs, "epoch", "optimizer: "+string(upkeep)))
 		if err != nil {
 			return err
 		}
-		figure("optimizer_"+string(upkeep)+"_accuracy", rec.Accuracy, "share")
+		rig.Figure("optimizer_"+string(upkeep)+"_accuracy", rec.Accuracy, "share")
 	}
 	return nil
 }

@@ -10,11 +10,10 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"os"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/model"
 )
 
@@ -28,26 +27,23 @@ func main() {
 	program := flag.String("program", "bin/disdel",
 		"the built program, for the figures of whole jobs; \"\" leaves them out")
 	flag.Parse()
-	like, err := shapes(disdel.Network{Name: *network, Input: []int{3, 224, 224}, Classes: 1000})
-	if err == nil && *reduce != "" {
-		err = child(*reduce, *members, like)
-	} else if err == nil {
-		err = bench(like, *network, *members, *wide, *runs)
-		if err == nil && *program != "" {
-			err = jobs(*program)
+	rig.Main(func() error {
+		ctx := context.Background()
+		like, err := shapes(disdel.Network{Name: *network, Input: []int{3, 224, 224}, Classes: 1000})
+		switch {
+		case err != nil:
+			return err
+		case *reduce != "":
+			return child(ctx, *reduce, *members, like)
 		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+		if err := bench(ctx, like, *network, *members, *wide, *runs); err != nil || *program == "" {
+			return err
+		}
+		return rig.Folder(func(home string) error { return jobs(trainer{rig.Program{Path: *program, Home: home}}) })
+	})
 }
 
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
-}
-
-// lenet5 is the network of the figures of rounds and wire formats.
+// lenet5 is the network of the figures of rounds.
 var lenet5 = disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}
 
 // shapes is what an update of a network looks like, without its values.
@@ -94,9 +90,8 @@ func ids(members int) []disdel.UpdateID {
 	return out
 }
 
-func bench(like disdel.Weights, network string, members, wide, runs int) error {
-	ctx := context.Background()
-	server, err := startRedis(ctx)
+func bench(ctx context.Context, like disdel.Weights, network string, members, wide, runs int) error {
+	server, err := startRedis()
 	if err != nil {
 		return err
 	}
@@ -107,7 +102,7 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 	}
 	defer store.Close()
 	size := 4 * fill(like, 0).Len()
-	figure("update_bytes", float64(size), "B")
+	rig.Figure("update_bytes", float64(size), "B")
 	for _, id := range ids(members) {
 		w := fill(like, uint64(id.Member))
 		if err := errors.Join(store.PushUpdate(ctx, disdel.Update{ID: id, Samples: float64(100 + id.Member), Weights: w}),
@@ -131,11 +126,10 @@ func bench(like disdel.Weights, network string, members, wide, runs int) error {
 	if err != nil {
 		return err
 	}
-	figure("aggregate_memory_ratio", held/float64(size), "x")
+	rig.Figure("aggregate_memory_ratio", held/float64(size), "x")
 	lenet, err := shapes(lenet5)
 	if err != nil {
 		return err
 	}
-	return errors.Join(rounds(ctx, server.url, lenet), wireBytes(ctx, store, server, lenet),
-		storeBytes(ctx, store, server, like))
+	return rounds(ctx, server.url, lenet)
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // What round_p50_ms is measured on.
@@ -44,12 +44,11 @@ func rounds(ctx context.Context, url string, like disdel.Weights) error {
 			return fmt.Errorf("round %d: %w", n, err)
 		}
 		if n >= warmUpRounds {
-			took = append(took, 1000*time.Since(start).Seconds())
+			took = append(took, rig.Since(start))
 		}
 	}
-	slices.Sort(took)
-	figure("round_p50_ms", took[len(took)/2], "ms")
-	figure("round_p95_ms", took[len(took)*95/100], "ms")
+	rig.Figure("round_p50_ms", rig.Median(took), "ms")
+	rig.Figure("round_p95_ms", rig.Percentile(took, 0.95), "ms")
 	_, err := stores[0].Sweep(ctx, job)
 	return err
 }

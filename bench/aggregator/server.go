@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // redisServer is a redis-server of the bench's own.
@@ -23,40 +21,26 @@ type redisServer struct {
 	stop   func()
 }
 
-func startRedis(ctx context.Context) (*redisServer, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func startRedis() (*redisServer, error) {
+	dir, err := os.MkdirTemp("", "disdel-bench-")
 	if err != nil {
 		return nil, err
 	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(address)
-	dir, err := os.MkdirTemp("", "disdel-bench")
+	url, stop, err := rig.StartRedis(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	options, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir)
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	r := &redisServer{
-		url:    "redis://" + address + "/0",
-		client: redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true}),
-	}
-	r.stop = func() {
-		r.client.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
+	options.DisableIdentity = true
+	client := redis.NewClient(options)
+	return &redisServer{url: url, client: client, stop: func() {
+		client.Close()
+		stop()
 		os.RemoveAll(dir)
-	}
-	for range 250 {
-		if err = r.client.Ping(ctx).Err(); err == nil {
-			return r, nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	r.stop()
-	return nil, err
+	}}, nil
 }
 
 // updateKeys is every key that holds bytes of an update, and the longest value.
@@ -72,28 +56,6 @@ func (r *redisServer) updateKeys(ctx context.Context) (keys []string, longest in
 	return keys, longest, it.Err()
 }
 
-// updateBytes is what updates take on the server, envelopes included.
-func (r *redisServer) updateBytes(ctx context.Context) (total int, err error) {
-	keys, _, err := r.updateKeys(ctx)
-	for _, key := range keys {
-		n, err2 := r.client.StrLen(ctx, key).Result()
-		total, err = total+int(n), errors.Join(err, err2)
-	}
-	return total, err
-}
-
-// used is what the server says that it holds.
-func (r *redisServer) used(ctx context.Context) (int, error) {
-	text, err := r.client.Info(ctx, "memory").Result()
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(text, "used_memory:")
-	var n int
-	_, err = fmt.Sscan(rest, &n)
-	return n, err
-}
-
 func (r *redisServer) dropLayers(ctx context.Context) error {
 	it := r.client.Scan(ctx, 0, "kubeml:*", 1000).Iterator()
 	for it.Next(ctx) {
@@ -106,9 +68,8 @@ func (r *redisServer) dropLayers(ctx context.Context) error {
 
 // child reduces what lies in a Redis, publishes the mean as an aggregate action does, and prints by how many bytes that
 // made the process larger than it was before.
-func child(url string, members int, like disdel.Weights) error {
-	ctx := context.Background()
-	before, err := memory("VmRSS:")
+func child(ctx context.Context, url string, members int, like disdel.Weights) error {
+	before, err := rig.Memory(0, "VmRSS")
 	if err != nil {
 		return err
 	}
@@ -124,21 +85,12 @@ func child(url string, members int, like disdel.Weights) error {
 	if err := store.PutReference(ctx, benchJob, 1, u.Weights); err != nil {
 		return err
 	}
-	after, err := memory("VmHWM:")
-	fmt.Println(after - before)
-	return err
-}
-
-// memory is a line of the process's own status, in bytes.
-func memory(name string) (int, error) {
-	text, err := os.ReadFile("/proc/self/status")
+	after, err := rig.Memory(0, "VmHWM")
 	if err != nil {
-		return 0, err
+		return err
 	}
-	_, rest, _ := strings.Cut(string(text), name)
-	var kib int
-	_, err = fmt.Sscan(rest, &kib)
-	return kib * 1024, err
+	fmt.Println(int64(after[0] - before[0]))
+	return nil
 }
 
 // measureChild runs child in a process of its own.

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/history"
 )
 
@@ -162,10 +163,10 @@ func (b *browser) shows(path, name string, times int) error {
 		}
 	}
 	kind, count, _ := strings.Cut(name, "_")
-	figure(kind+"_ms_"+count, median(took), "ms")
-	figure(kind+"_first_ms_"+count, first.Painted, "ms")
+	rig.Figure(kind+"_ms_"+count, rig.Median(took), "ms")
+	rig.Figure(kind+"_first_ms_"+count, first.Painted, "ms")
 	for i, part := range partNames {
-		figure(kind+"_"+part+"_ms_"+count, median(parts[i]), "ms")
+		rig.Figure(kind+"_"+part+"_ms_"+count, rig.Median(parts[i]), "ms")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
@@ -60,9 +61,9 @@ func events(ctx context.Context, t *tools) error {
 		if err != nil {
 			return err
 		}
-		figure("event_to_pixel_ms_p95", percentile(job, 0.95), "ms")
-		figure("event_to_pixel_ms_p50", median(job), "ms")
-		figure("event_to_list_ms_p95", percentile(list, 0.95), "ms")
+		rig.Figure("event_to_pixel_ms_p95", rig.Percentile(job, 0.95), "ms")
+		rig.Figure("event_to_pixel_ms_p50", rig.Median(job), "ms")
+		rig.Figure("event_to_list_ms_p95", rig.Percentile(list, 0.95), "ms")
 		return nil
 	})
 }

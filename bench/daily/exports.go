@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/internal/test/onnxtest"
 	"github.com/disdel/disdel/model"
 )
@@ -27,8 +28,8 @@ func exports(ctx context.Context, t *tools) error {
 			fmt.Fprintf(os.Stderr, "%s is off by %g\n", e.Name, off)
 		}
 	}
-	figure("onnx_mismatch", float64(mismatches), "networks")
-	figure("onnx_worst", worst, "of a probability")
+	rig.Figure("onnx_mismatch", float64(mismatches), "networks")
+	rig.Figure("onnx_worst", worst, "of a probability")
 	return nil
 }
 

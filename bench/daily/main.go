@@ -6,18 +6,14 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
-	"math"
-	"os"
-	"slices"
-	"strings"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // tools are the programs that are measured, or measured by.
 type tools struct {
 	disdel   string
 	chromium string
-	axe      string // axe-core's script
 	python   string // with onnxruntime and Pillow
 }
 
@@ -25,48 +21,20 @@ func main() {
 	var t tools
 	flag.StringVar(&t.disdel, "program", "bin/disdel", "the built program")
 	flag.StringVar(&t.chromium, "chromium", "chromium", "the browser")
-	flag.StringVar(&t.axe, "axe", ".cache/npm/node_modules/axe-core/axe.min.js", "axe-core's script")
 	flag.StringVar(&t.python, "python", ".cache/daily/bin/python", "a Python interpreter with onnxruntime and Pillow")
-	parts := flag.String("parts", "page,curves,events,axe,readers,csv,png,onnx", "what is measured")
+	parts := flag.String("parts", "page,curves,events,readers,csv,png,onnx", "what is measured")
 	csvMB := flag.Int("csv-mb", 2048, "how large the table is that is added")
 	flag.Parse()
 	ctx := context.Background()
-	measures := map[string]func() error{
-		"page":    func() error { return pages(ctx, &t) },
-		"curves":  func() error { return curves(ctx, &t) },
-		"events":  func() error { return events(ctx, &t) },
-		"axe":     func() error { return accessible(ctx, &t) },
-		"readers": func() error { return readers(ctx, &t) },
-		"csv":     func() error { return tables(ctx, &t, *csvMB) },
-		"png":     func() error { return pictures(ctx, &t) },
-		"onnx":    func() error { return exports(ctx, &t) },
-	}
-	failed := false
-	for part := range strings.SplitSeq(*parts, ",") {
-		measure, known := measures[part]
-		err := fmt.Errorf("there is no part %q", part)
-		if known {
-			err = measure()
-		}
-		if err != nil {
-			failed = true
-			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", part, err)
-		}
-	}
-	if failed {
-		os.Exit(1)
-	}
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
-}
-
-// median is the middle one of some values, which are sorted.
-func median(values []float64) float64 { return percentile(values, 0.5) }
-
-// percentile is the value that a share of all values is not above (nearest rank).
-func percentile(values []float64, share float64) float64 {
-	slices.Sort(values)
-	return values[max(0, int(math.Ceil(share*float64(len(values))))-1)]
+	rig.Main(func() error {
+		return rig.RunParts([]rig.Part{
+			{Name: "page", Run: func() error { return pages(ctx, &t) }},
+			{Name: "curves", Run: func() error { return curves(ctx, &t) }},
+			{Name: "events", Run: func() error { return events(ctx, &t) }},
+			{Name: "readers", Run: func() error { return readers(ctx, &t) }},
+			{Name: "csv", Run: func() error { return tables(ctx, &t, *csvMB) }},
+			{Name: "png", Run: func() error { return pictures(ctx, &t) }},
+			{Name: "onnx", Run: func() error { return exports(ctx, &t) }},
+		}, *parts)
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/dataset/dense"
 )
@@ -68,9 +69,9 @@ func beside(ctx context.Context, t *tools, folder string, side, count int) error
 	if side != 64 {
 		name = fmt.Sprintf("_%d", side)
 	}
-	figure("png_per_s"+name, ours, "pictures/s")
-	figure("png_per_s_pillow"+name, theirs, "pictures/s")
-	figure("png_over_pillow"+name, ours/theirs, "times")
+	rig.Figure("png_per_s"+name, ours, "pictures/s")
+	rig.Figure("png_per_s_pillow"+name, theirs, "pictures/s")
+	rig.Figure("png_over_pillow"+name, ours/theirs, "times")
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/history"
 )
 
@@ -61,8 +62,8 @@ func readers(ctx context.Context, t *tools) (err error) {
 		}
 	}
 	after, err := s.residentMB()
-	figure("sse_readers", crowd, "readers")
-	figure("sse_rss_mb", after-before, "MB")
+	rig.Figure("sse_readers", crowd, "readers")
+	rig.Figure("sse_rss_mb", after-before, "MB")
 	return err
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,13 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/service"
 )
@@ -114,13 +113,11 @@ func (s *server) signIn(ctx context.Context) (*http.Cookie, error) {
 
 // residentMB is what the server holds, in MB.
 func (s *server) residentMB() (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	memory, err := rig.Memory(s.cmd.Process.Pid, "VmRSS")
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := bytes.Cut(status, []byte("VmRSS:"))
-	kb, err := strconv.ParseFloat(string(bytes.Fields(rest)[0]), 64)
-	return kb * 1024 / 1e6, err
+	return float64(memory[0]) / 1e6, nil
 }
 
 var born = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)

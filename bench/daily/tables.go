@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // tables adds a large table as anybody would.
@@ -38,10 +40,10 @@ func tables(ctx context.Context, t *tools, megabytes int) (err error) {
 	if !ok {
 		return errors.New("the system does not say what a process used")
 	}
-	figure("csv_mb", float64(size)/1e6, "MB")
-	figure("csv_mb_per_s", float64(size)/1e6/took.Seconds(), "MB/s")
-	figure("csv_cpu_s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), "s")
-	figure("add_rss_mb", float64(use.Maxrss)*1024/1e6, "MB")
+	rig.Figure("csv_mb", float64(size)/1e6, "MB")
+	rig.Figure("csv_mb_per_s", float64(size)/1e6/took.Seconds(), "MB/s")
+	rig.Figure("csv_cpu_s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), "s")
+	rig.Figure("add_rss_mb", float64(use.Maxrss)*1024/1e6, "MB")
 	return nil
 }
 

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/bench/histories"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/history"
 )
 
@@ -31,20 +30,18 @@ func ask(ctx context.Context, n int, pouchdb string) error {
 			return histories.PouchDB(ctx, pouchdb, folder)
 		}})
 	}
+	if n == 0 {
+		return nil
+	}
 	for _, s := range servers {
-		if err := s.ask(ctx, n); err != nil {
+		if err := rig.Folder(func(folder string) error { return s.ask(ctx, n, folder) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s server) ask(ctx context.Context, n int) (err error) {
-	folder, err := os.MkdirTemp("", "bench-deploy-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
+func (s server) ask(ctx context.Context, n int, folder string) (err error) {
 	h, err := s.open(ctx, folder)
 	if err != nil {
 		return err
@@ -60,29 +57,15 @@ func (s server) ask(ctx context.Context, n int) (err error) {
 	if err := h.Settle(ctx); err != nil {
 		return err
 	}
-	figure(fmt.Sprintf("view_%s%dk_s", s.name, n/1000), time.Since(begun).Seconds(), "s")
+	rig.Figure(fmt.Sprintf("view_%s%dk_s", s.name, n/1000), time.Since(begun).Seconds(), "s")
 	for _, q := range questions(ctx, h) {
-		took, err := median(q.ask)
+		times, err := rig.Times(asked, q.ask)
 		if err != nil {
 			return fmt.Errorf("%s: %w", q.name, err)
 		}
-		figure(fmt.Sprintf("%s_%s%dk_ms", q.name, s.name, n/1000), took, "ms")
+		rig.Figure(fmt.Sprintf("%s_%s%dk_ms", q.name, s.name, n/1000), rig.Median(times), "ms")
 	}
 	return nil
-}
-
-// median is how long a question takes, ms.
-func median(ask func() error) (float64, error) {
-	var times []float64
-	for range asked {
-		begun := time.Now()
-		if err := ask(); err != nil {
-			return 0, err
-		}
-		times = append(times, time.Since(begun).Seconds()*1e3)
-	}
-	slices.Sort(times)
-	return times[asked/2], nil
 }
 
 type question struct {

@@ -4,22 +4,21 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/deploy/image"
 )
 
@@ -33,76 +32,54 @@ func main() {
 		"a server of CouchDB's protocol; empty: none")
 	parts := flag.String("parts", "image,cold,verify,history", "what is measured")
 	flag.Parse()
-	err := error(nil)
-	for part := range strings.SplitSeq(*parts, ",") {
-		switch {
-		case err != nil:
-		case part == "image":
-			err = measure(*program, *certificates, *runs)
-		case part == "history" && *records > 0:
-			err = ask(context.Background(), *records, *pouchdb)
-		case part == "cold":
-			err = cold(context.Background(), *whole, *program)
-		case part == "verify":
-			err = verified(context.Background(), *whole)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	rig.Main(func() error {
+		ctx := context.Background()
+		return rig.RunParts([]rig.Part{
+			{Name: "image", Run: func() error {
+				return rig.Folder(func(folder string) error { return measure(*program, *certificates, *runs, folder) })
+			}},
+			{Name: "cold", Run: func() error { return cold(ctx, *whole, *program) }},
+			{Name: "verify", Run: func() error { return verified(*whole) }},
+			{Name: "history", Run: func() error { return ask(ctx, *records, *pouchdb) }},
+		}, *parts)
+	})
 }
 
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
-}
-
-func measure(program, certificates string, runs int) error {
-	folder, err := os.MkdirTemp("", "bench-deploy-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
+// measure measures the image, and what a container of it takes to start and to wait.
+func measure(program, certificates string, runs int, folder string) error {
 	made, err := image.Make(context.Background(), image.Options{Program: program, Certificates: certificates},
 		image.Target{Layout: filepath.Join(folder, "layout")})
 	if err != nil {
 		return err
 	}
-	figure("image_mb", float64(made.Size)/1e6, "MB")
-	figure("image_pull_mb", float64(made.Compressed)/1e6, "MB")
+	rig.Figure("image_mb", float64(made.Size)/1e6, "MB")
+	rig.Figure("image_pull_mb", float64(made.Compressed)/1e6, "MB")
 	var starts, held, own []float64
 	for i := range runs {
-		took, rss, err := answers(program, filepath.Join(folder, strconv.Itoa(i)))
+		took, memory, err := answers(program, filepath.Join(folder, strconv.Itoa(i)))
 		if err != nil {
 			return err
 		}
-		starts, held, own = append(starts, took.Seconds()*1e3), append(held, rss.all), append(own, rss.own)
+		starts = append(starts, took.Seconds()*1e3)
+		held, own = append(held, float64(memory[0])/1e6), append(own, float64(memory[1])/1e6)
 	}
-	slices.Sort(starts)
-	slices.Sort(held)
-	slices.Sort(own)
-	figure("runtime_start_ms", starts[runs/2], "ms")
-	figure("runtime_idle_rss_mb", held[runs/2], "MB")
-	figure("runtime_idle_own_mb", own[runs/2], "MB")
+	rig.Figure("runtime_start_ms", rig.Median(starts), "ms")
+	rig.Figure("runtime_idle_rss_mb", rig.Median(held), "MB")
+	rig.Figure("runtime_idle_own_mb", rig.Median(own), "MB")
 	return nil
 }
 
-// resident is what a process holds, in MB: all that is mapped, and what is its own. The rest is pages of its program,
-// which the kernel shares among all containers of a machine and takes back when memory is short.
-type resident struct{ all, own float64 }
-
-// answers runs a container's process until /init is answered, and tells how long that took and what it then holds.
-func answers(program, socket string) (time.Duration, resident, error) {
+// answers runs a container's process until /init is answered, and tells how long that took and what it then holds: all
+// that is mapped, and what is its own. The rest is pages of its program, which the kernel shares among all containers of
+// a machine and takes back when memory is short.
+func answers(program, socket string) (time.Duration, []disdel.Bytes, error) {
 	begun := time.Now()
 	cmd := exec.Command(program, "--listen", "unix:"+socket)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
-		return 0, resident{}, err
+		return 0, nil, err
 	}
-	defer func() {
-		cmd.Process.Kill() //nolint:errcheck // it may have ended
-		cmd.Wait()         //nolint:errcheck // killed
-	}()
+	defer rig.Kill(cmd)
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -117,35 +94,15 @@ func answers(program, socket string) (time.Duration, resident, error) {
 			time.Sleep(200 * time.Microsecond) // another process, which has not opened its socket yet
 			continue
 		case err != nil:
-			return 0, resident{}, err
+			return 0, nil, err
 		}
 		took := time.Since(begun)
 		io.Copy(io.Discard, answer.Body) //nolint:errcheck // only its status counts
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
-			return 0, resident{}, errors.New("init: " + answer.Status)
+			return 0, nil, errors.New("init: " + answer.Status)
 		}
-		rss, err := residentMB(cmd.Process.Pid)
-		return took, rss, err
+		memory, err := rig.Memory(cmd.Process.Pid, "VmRSS", "RssAnon")
+		return took, memory, err
 	}
-}
-
-// residentMB reads what a process holds.
-func residentMB(pid int) (r resident, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return r, err
-	}
-	for name, into := range map[string]*float64{"VmRSS:": &r.all, "RssAnon:": &r.own} {
-		_, rest, there := bytes.Cut(status, []byte(name))
-		if !there {
-			return r, errors.New("no " + name)
-		}
-		kb, err := strconv.ParseFloat(string(bytes.Fields(rest)[0]), 64)
-		if err != nil {
-			return r, err
-		}
-		*into = kb * 1024 / 1e6
-	}
-	return r, nil
 }

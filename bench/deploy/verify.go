@@ -1,19 +1,20 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // verified runs `disdel verify` on a platform in a process of its own, and tells how long that took.
-func verified(ctx context.Context, program string) (err error) {
-	p, err := start(ctx, program, "--concurrent", "30", "--pool-memory", "1GB")
+func verified(program string) (err error) {
+	p, err := rig.StartPlatform(program, "--concurrent", "30", "--pool-memory", "1GB")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.end()) }()
-	out, err := p.run(ctx, "verify", "--apihost", p.host, "-o", "json")
+	defer func() { err = errors.Join(err, p.Close()) }()
+	out, err := p.Run(nil, "verify", "--apihost", p.Host, "-o", "json")
 	if err != nil {
 		return err
 	}
@@ -21,10 +22,10 @@ func verified(ctx context.Context, program string) (err error) {
 		TookMs float64 `json:"tookMs"`
 		Passed int     `json:"passed"`
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
+	if err := json.Unmarshal(out, &report); err != nil {
 		return err
 	}
-	figure("verify_s", report.TookMs/1e3, "s")
-	figure("verify_passed", float64(report.Passed), "cases")
+	rig.Figure("verify_s", report.TookMs/1e3, "s")
+	rig.Figure("verify_passed", float64(report.Passed), "cases")
 	return nil
 }

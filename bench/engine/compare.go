@@ -10,12 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
@@ -44,8 +44,6 @@ type bench struct {
 	onnx    string // a Python interpreter with onnxruntime
 	debian  string // one with torch, which writes what onnxruntime reads
 	home    string // a folder of the bench's own
-	fashion string // Fashion-MNIST's four files
-	epochs  int    // that it is trained for
 }
 
 func compare(args []string) error {
@@ -58,8 +56,6 @@ func compare(args []string) error {
 	onnx := f.String("onnx", ".cache/bench/onnxruntime/bin/python", "a Python interpreter with onnxruntime")
 	program := f.String("program", "bin/disdel", "the built program")
 	rounds := f.Int("rounds", 3, "processes of each program, in turns; figures are of their medians")
-	fashion := f.String("fashion", "/usr/share/datasets/fashion-mnist", "the folder with Fashion-MNIST's four files")
-	epochs := f.Int("epochs", 5, "epochs that Fashion-MNIST is trained for")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -73,9 +69,7 @@ func compare(args []string) error {
 	}
 	defer os.RemoveAll(home)
 	debian, _, _ := strings.Cut(*torch, ",")
-	b := bench{
-		self: self, rounds: *rounds, onnx: *onnx, debian: debian, home: home, fashion: *fashion, epochs: *epochs,
-	}
+	b := bench{self: self, rounds: *rounds, onnx: *onnx, debian: debian, home: home}
 	if b.program, err = filepath.Abs(*program); err != nil {
 		return err
 	}
@@ -90,9 +84,6 @@ func compare(args []string) error {
 		{"threads2_speedup", b.threads},
 		{"plan_rss", b.plans},
 		{"first_step_ms", b.firstStep},
-		{"bf16_points", b.bf16Points},
-		{"bf16_memory", b.bf16Memory},
-		{"bf16_speed", b.bf16Speed},
 	}
 	var failed []error
 	for _, s := range steps {
@@ -106,15 +97,6 @@ func compare(args []string) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
 }
 
 // run measures one process; cores is taskset's list.
@@ -159,28 +141,28 @@ func (b *bench) ratios() error {
 				}
 			}
 		}
-		ours := median(rates["disdel "])
+		ours := rig.Median(rates["disdel "])
 		best, leanest := 0.0, 0.0
 		for key, r := range rates {
-			fmt.Printf("# %s %s: %.1f samples/s, %.0f MB\n", w.network, strings.TrimSpace(key), median(r),
-				median(memory[key])/(1<<20))
+			fmt.Printf("# %s %s: %.1f samples/s, %.0f MB\n", w.network, strings.TrimSpace(key), rig.Median(r),
+				rig.Median(memory[key])/(1<<20))
 			if key == "disdel " {
 				continue
 			}
-			best = max(best, median(r))
-			if strings.HasPrefix(key, "torch") && (leanest == 0 || median(memory[key]) < leanest) {
-				leanest = median(memory[key])
+			best = max(best, rig.Median(r))
+			if strings.HasPrefix(key, "torch") && (leanest == 0 || rig.Median(memory[key]) < leanest) {
+				leanest = rig.Median(memory[key])
 			}
 		}
-		figure(w.figure+"_samples_per_s", ours, "1/s")
+		rig.Figure(w.figure+"_samples_per_s", ours, "1/s")
 		if best > 0 {
-			figure(w.figure+"_ratio", ours/best, "x")
+			rig.Figure(w.figure+"_ratio", ours/best, "x")
 		}
 		if leanest > 0 {
-			figure(w.figure+"_rss_ratio", median(memory["disdel "])/leanest, "x")
+			rig.Figure(w.figure+"_rss_ratio", rig.Median(memory["disdel "])/leanest, "x")
 		}
 	}
-	figure("allocs_per_step", allocs, "allocations")
+	rig.Figure("allocs_per_step", allocs, "allocations")
 	return nil
 }
 
@@ -207,9 +189,9 @@ func (b *bench) gemm() error {
 			share, speed, peaks = append(share, got/peak), append(speed, got/1e9), append(peaks, peak/1e9)
 		}
 	})
-	figure("fma_peak", median(peaks), "GFLOP/s")
-	figure("gemm", median(speed), "GFLOP/s")
-	figure("gemm_share", median(share), "x")
+	rig.Figure("fma_peak", rig.Median(peaks), "GFLOP/s")
+	rig.Figure("gemm", rig.Median(speed), "GFLOP/s")
+	rig.Figure("gemm_share", rig.Median(share), "x")
 	return nil
 }
 
@@ -228,7 +210,7 @@ func (b *bench) threads() error {
 		}
 		speedup = append(speedup, two.PerSecond/one.PerSecond)
 	}
-	figure("threads2_speedup", median(speedup), "x")
+	rig.Figure("threads2_speedup", rig.Median(speedup), "x")
 	return nil
 }
 
@@ -261,8 +243,8 @@ func (b *bench) plans() error {
 			most = max(most, r)
 		}
 	}
-	figure("plan_rss_min", least, "x")
-	figure("plan_rss_max", most, "x")
+	rig.Figure("plan_rss_min", least, "x")
+	rig.Figure("plan_rss_max", most, "x")
 	return nil
 }
 
@@ -288,6 +270,6 @@ func (b *bench) firstStep() error {
 		}
 		ms = append(ms, float64(m.FirstStep-started.UnixNano())/1e6)
 	}
-	figure("first_step_ms", median(ms), "ms")
+	rig.Figure("first_step_ms", rig.Median(ms), "ms")
 	return nil
 }

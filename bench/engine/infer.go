@@ -11,10 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sort"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
@@ -64,9 +64,8 @@ func inference(args []string) error {
 		rates, total = append(rates, float64(n**batch)/time.Since(start).Seconds()), total+n
 	}
 	runtime.ReadMemStats(&after)
-	sort.Float64s(rates)
 	m.Allocs = float64(after.Mallocs-before.Mallocs) / float64(total)
-	m.PerSecond, m.PeakRSS = rates[groups/2], peakRSS()
+	m.PerSecond, m.PeakRSS = rig.Median(rates), peakRSS()
 	return json.NewEncoder(os.Stdout).Encode(m)
 }
 
@@ -99,9 +98,9 @@ func (b *bench) infer() error {
 			}
 			ours, theirs = append(ours, mine.PerSecond), append(theirs, peer.PerSecond)
 		}
-		figure("infer_rows_per_s_"+w.figure, median(ours), "1/s")
-		figure("onnx_rows_per_s_"+w.figure, median(theirs), "1/s")
-		figure("infer_ratio_"+w.figure, median(ours)/median(theirs), "x")
+		rig.Figure("infer_rows_per_s_"+w.figure, rig.Median(ours), "1/s")
+		rig.Figure("onnx_rows_per_s_"+w.figure, rig.Median(theirs), "1/s")
+		rig.Figure("infer_ratio_"+w.figure, rig.Median(ours)/rig.Median(theirs), "x")
 	}
 	return b.commandLine()
 }
@@ -122,28 +121,19 @@ func (b *bench) commandLine() error {
 		return err
 	}
 	command := func(args ...string) error {
-		cmd := exec.Command(b.program, append(args, "-q")...)
-		cmd.Env = append(os.Environ(), "DISDEL_HOME="+b.home)
-		var errs bytes.Buffer
-		cmd.Stderr = &errs
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("disdel %v: %w\n%s", args, err, errs.String())
-		}
-		return nil
+		_, err := rig.Program{Path: b.program, Home: b.home}.Run(nil, append(args, "-q")...)
+		return err
 	}
 	if err := errors.Join(command("quickstart"), command("submit", job)); err != nil {
 		return err
 	}
-	var seconds []float64
-	for range b.rounds {
-		start := time.Now()
-		if err := command("infer", "infer-bench", "--input", rows, "-o", "json"); err != nil {
-			return err
-		}
-		seconds = append(seconds, time.Since(start).Seconds())
+	times, err := rig.Times(b.rounds, func() error {
+		return command("infer", "infer-bench", "--input", rows, "-o", "json")
+	})
+	if err == nil {
+		rig.Figure("infer_10k_s", rig.Median(times)/1000, "s")
 	}
-	figure("infer_10k_s", median(seconds), "s")
-	return nil
+	return err
 }
 
 // writeNPY writes an array of float32, [rows][columns], as NumPy stores it.

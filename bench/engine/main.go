@@ -11,15 +11,14 @@ package main
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"runtime"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
@@ -27,19 +26,16 @@ import (
 )
 
 func main() {
-	var err error
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == "step":
-		err = step(os.Args[2:])
-	case len(os.Args) > 1 && os.Args[1] == "infer":
-		err = inference(os.Args[2:])
-	default:
-		err = compare(os.Args[1:])
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "engine:", err)
-		os.Exit(1)
-	}
+	rig.Main(func() error {
+		switch {
+		case len(os.Args) > 1 && os.Args[1] == "step":
+			return step(os.Args[2:])
+		case len(os.Args) > 1 && os.Args[1] == "infer":
+			return inference(os.Args[2:])
+		default:
+			return compare(os.Args[1:])
+		}
+	})
 }
 
 // measurement is what one process reports.
@@ -95,7 +91,6 @@ func step(args []string) error {
 	warmup := f.Int("warmup", 2, "")
 	threads := f.Int("threads", 1, "")
 	exact := f.Bool("exact", false, "")
-	precision := f.String("precision", "", "")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -105,7 +100,6 @@ func step(args []string) error {
 	}
 	e, err := native.New(engine.Spec{
 		Graph: g, BatchSize: *batch, Threads: *threads, Training: true, Exact: *exact,
-		Precision: disdel.Precision(*precision),
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.01, Momentum: 0.9}},
 	})
 	if err != nil {
@@ -151,22 +145,15 @@ func step(args []string) error {
 	}
 	runtime.ReadMemStats(&after)
 	m.Allocs = float64(after.Mallocs-before.Mallocs) / float64(total)
-	sort.Float64s(rates)
-	m.PerSecond, m.PeakRSS = rates[groups/2], peakRSS()
+	m.PerSecond, m.PeakRSS = rig.Median(rates), peakRSS()
 	return json.NewEncoder(os.Stdout).Encode(m)
 }
 
-// peakRSS is the most resident memory this process had.
+// peakRSS is the most resident memory this process had, 0 where the system does not say.
 func peakRSS() int64 {
-	data, err := os.ReadFile("/proc/self/status")
+	peak, err := rig.Memory(0, "VmHWM")
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
+	return int64(peak[0])
 }

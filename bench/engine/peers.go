@@ -44,18 +44,16 @@ func peersOf(torches []string, tensorflow, jax string) (out []peer) {
 	return out
 }
 
-func (p peer) torch() bool { return strings.HasPrefix(p.name, "torch") }
-
 // tried measures peers, and leaves those out that failed on a workload: who runs the bench overnight wants the rest.
 type tried struct{ failed map[string]bool }
 
 // run measures a peer; ok is false for one that fails, or that failed before.
-func (t *tried) run(p peer, w workload, more ...string) (m measurement, ok bool) {
+func (t *tried) run(p peer, w workload) (m measurement, ok bool) {
 	key := strings.Join(append(p.command, w.network), " ")
 	if t.failed[key] {
 		return m, false
 	}
-	m, _, err := run("0", p.command, w, more...)
+	m, _, err := run("0", p.command, w)
 	if err != nil {
 		fmt.Printf("# %s on %s is left out: %v\n", w.network, p.name, err)
 		if t.failed == nil {

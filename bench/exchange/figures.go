@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/sparse"
@@ -37,7 +38,7 @@ func speed(films, ads *learning, pythons []string) error {
 			return err
 		}
 		own[fmt.Sprintf("%s_%d", c.name, c.batch)] = rows
-		figure(fmt.Sprintf("rows_per_s_%s_%d", c.name, c.batch), rows, "rows/s")
+		rig.Figure(fmt.Sprintf("rows_per_s_%s_%d", c.name, c.batch), rows, "rows/s")
 	}
 	ratios(own, peers(pythons))
 	return nil
@@ -96,9 +97,9 @@ func significance(films *learning) error {
 	target := near * bsp.best()
 	steps, _ := bsp.reaches(target)
 	server, slow := clock{rate: rateAt(&bsp, 8, 0.8), seed: 1}, clock{rate: rateAt(&bsp, 8, 0.9), seed: 1}
-	figure("bsp_heldout_loss", bsp.best(), "MSE")
-	figure("bsp_steps", float64(steps), "steps")
-	figure("bsp_bytes_per_step", bsp.sent(steps), "B")
+	rig.Figure("bsp_heldout_loss", bsp.best(), "MSE")
+	rig.Figure("bsp_steps", float64(steps), "steps")
+	rig.Figure("bsp_bytes_per_step", bsp.sent(steps), "B")
 	for _, c := range []struct {
 		name   string
 		v      float64
@@ -118,13 +119,13 @@ func significance(films *learning) error {
 		}
 		own, ok := isp.reaches(target)
 		if !ok {
-			figure("isp_heldout_loss"+name, isp.best(), "MSE")
+			rig.Figure("isp_heldout_loss"+name, isp.best(), "MSE")
 			continue
 		}
-		figure("isp_steps"+name, float64(own), "steps")
-		figure("virtual_bytes_ratio"+name, isp.sent(own)*float64(own)/(bsp.sent(steps)*float64(steps)), "ratio")
-		figure("isp_over_bsp"+name, server.time(&bsp, steps)/server.time(&isp, own), "ratio")
-		figure("isp_over_bsp"+name+"_at_90", slow.time(&bsp, steps)/slow.time(&isp, own), "ratio")
+		rig.Figure("isp_steps"+name, float64(own), "steps")
+		rig.Figure("virtual_bytes_ratio"+name, isp.sent(own)*float64(own)/(bsp.sent(steps)*float64(steps)), "ratio")
+		rig.Figure("isp_over_bsp"+name, server.time(&bsp, steps)/server.time(&isp, own), "ratio")
+		rig.Figure("isp_over_bsp"+name+"_at_90", slow.time(&bsp, steps)/slow.time(&isp, own), "ratio")
 	}
 	return nil
 }
@@ -152,11 +153,11 @@ func gap(films, ads *learning, seeds int) error {
 			ratio := filtered.best() / plain.best()
 			sum, worst = sum+ratio, max(worst, ratio)
 		}
-		figure("heldout_gap_"+c.l.name, sum/float64(seeds), "ratio")
-		figure("heldout_gap_worst_"+c.l.name, worst, "ratio")
+		rig.Figure("heldout_gap_"+c.l.name, sum/float64(seeds), "ratio")
+		rig.Figure("heldout_gap_worst_"+c.l.name, worst, "ratio")
 		all = max(all, sum/float64(seeds))
 	}
-	figure("heldout_gap", all, "ratio")
+	rig.Figure("heldout_gap", all, "ratio")
 	return nil
 }
 
@@ -172,6 +173,6 @@ func servers(films *learning) error {
 	one := clock{rate: rateAt(&c, t.workers, 0.8), seed: 1}
 	two := one
 	two.rate *= 2
-	figure("redis2", one.time(&c, t.steps)/two.time(&c, t.steps), "ratio")
+	rig.Figure("redis2", one.time(&c, t.steps)/two.time(&c, t.steps), "ratio")
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/internal/test/faults"
 )
 
@@ -40,12 +41,12 @@ func killed(program string, kills int, seed uint64) error {
 	}
 	var fixed, eager faults.Tally
 	for i, k := range killedJobs(kills) {
-		rig := faults.Seeded(program, filepath.Join(dir, fmt.Sprint(i)), k.job, 8*seed+uint64(i))
-		rig.Data, rig.Pace, rig.Differs = faults.ExchangeData(), 300*time.Millisecond, k.differ
-		if _, err := rig.Undisturbed(); err != nil {
+		faulty := faults.Seeded(program, filepath.Join(dir, fmt.Sprint(i)), k.job, 8*seed+uint64(i))
+		faulty.Data, faulty.Pace, faulty.Differs = faults.ExchangeData(), 300*time.Millisecond, k.differ
+		if _, err := faulty.Undisturbed(); err != nil {
 			return fmt.Errorf("undisturbed job %d (seed %d): %w", i, seed, err)
 		}
-		t, err := rig.KillActions(k.kills)
+		t, err := faulty.KillActions(k.kills)
 		if err != nil {
 			return err
 		}
@@ -56,13 +57,13 @@ func killed(program string, kills int, seed uint64) error {
 		sum.Faults, sum.Jobs = sum.Faults+t.Faults, sum.Jobs+t.Jobs
 		sum.Lost, sum.Changed = sum.Lost+t.Lost, sum.Changed+t.Changed
 	}
-	figure("kills", float64(fixed.Faults), "faults")
-	figure("killed_jobs", float64(fixed.Jobs), "jobs")
-	figure("lost_jobs", float64(fixed.Lost), "jobs")
-	figure("changed_bits", float64(fixed.Changed), "jobs")
-	figure("eager_kills", float64(eager.Faults), "faults")
-	figure("eager_killed_jobs", float64(eager.Jobs), "jobs")
-	figure("eager_lost_jobs", float64(eager.Lost), "jobs")
+	rig.Figure("kills", float64(fixed.Faults), "faults")
+	rig.Figure("killed_jobs", float64(fixed.Jobs), "jobs")
+	rig.Figure("lost_jobs", float64(fixed.Lost), "jobs")
+	rig.Figure("changed_bits", float64(fixed.Changed), "jobs")
+	rig.Figure("eager_kills", float64(eager.Faults), "faults")
+	rig.Figure("eager_killed_jobs", float64(eager.Jobs), "jobs")
+	rig.Figure("eager_lost_jobs", float64(eager.Lost), "jobs")
 	if lost := fixed.Lost + eager.Lost; lost+fixed.Changed > 0 {
 		return fmt.Errorf("%d jobs were lost and %d changed; their homes are below %s (seed %d)",
 			lost, fixed.Changed, dir, seed)

@@ -15,51 +15,37 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 func main() {
 	var o options
-	parts := flag.String("parts", "speed,real,virtual,tuner,kills",
-		"what to measure, separated by commas; hsp, of functions that take batches from a queue, has to be named")
+	parts := flag.String("parts", "speed,real,virtual,tuner,kills", "what to measure, separated by commas")
 	flag.StringVar(&o.movielens, "movielens", ".cache/movielens/ml-100k.inter",
 		"file of MovieLens-100K; made ratings where it is not there")
 	flag.IntVar(&o.seeds, "seeds", 5, "seeds of figures that are means")
 	flag.IntVar(&o.tunerSeeds, "tuner-seeds", 20, "seeds of each job of the tuner's figures")
-	flag.IntVar(&o.hspSeeds, "hsp-seeds", 20, "seeds of the figures of functions that take batches from a queue")
 	flag.IntVar(&o.kills, "kills", 200, "kill -9 of workers of jobs in a fixed order; a quarter as many of eager ones")
 	flag.Uint64Var(&o.killSeed, "kill-seed", 1, "of the moments and the victims of kills")
 	pythons := flag.String("pythons", "", "interpreters that have PyTorch, scikit-learn or LightFM, separated by commas")
 	flag.StringVar(&o.program, "program", "bin/disdel", "the built program")
-	member := flag.String("floor", "", "a process of the figure step_ms_floor, which this program starts itself")
 	flag.Parse()
-	if *member != "" {
-		if err := floorMember(context.Background(), *member); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	o.pythons = strings.FieldsFunc(*pythons, func(r rune) bool { return r == ',' })
-	if err := run(context.Background(), o, strings.Split(*parts, ",")); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	rig.Main(func() error { return run(context.Background(), o, *parts) })
 }
 
 type options struct {
 	movielens, program string
 	seeds, kills       int
 	tunerSeeds         int
-	hspSeeds           int
 	killSeed           uint64
 	pythons            []string
 }
 
-func run(ctx context.Context, o options, parts []string) (err error) {
+func run(ctx context.Context, o options, parts string) (err error) {
 	if o.program, err = filepath.Abs(o.program); err != nil {
 		return err
 	}
@@ -71,28 +57,13 @@ func run(ctx context.Context, o options, parts []string) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
-		switch part {
-		case "speed":
-			err = speed(films, ads, o.pythons)
-		case "real":
-			err = onThisMachine(o)
-		case "virtual":
-			err = virtual(films, ads, o.seeds)
-		case "hsp":
-			err = hsp(o.hspSeeds)
-		case "tuner":
-			err = tuner(films, ads, o.tunerSeeds)
-		case "kills":
-			err = killed(o.program, o.kills, o.killSeed)
-		default:
-			err = fmt.Errorf("there is no part %q", part)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return rig.RunParts([]rig.Part{
+		{Name: "speed", Run: func() error { return speed(films, ads, o.pythons) }},
+		{Name: "real", Run: func() error { return onThisMachine(o) }},
+		{Name: "virtual", Run: func() error { return virtual(films, ads, o.seeds) }},
+		{Name: "tuner", Run: func() error { return tuner(films, ads, o.tunerSeeds) }},
+		{Name: "kills", Run: func() error { return killed(o.program, o.kills, o.killSeed) }},
+	}, parts)
 }
 
 // virtual is what is timed by the virtual clock, or needs no time.
@@ -108,8 +79,4 @@ func virtual(films, ads *learning, seeds int) error {
 		}
 	}
 	return nil
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }

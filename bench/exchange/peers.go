@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // The names of a peer's times; the others are rates.
@@ -31,7 +33,7 @@ func peers(pythons []string, args ...string) map[string]float64 {
 			var name string
 			var value float64
 			if n, _ := fmt.Sscanf(lines.Text(), "peer %s %f", &name, &value); n == 2 {
-				figure("peer_"+name, value, "")
+				rig.Figure("peer_"+name, value, "")
 				if had, there := best[name]; !there || (value > had) != (name == toLoss || name == denseToLoss) {
 					best[name] = value
 				}
@@ -51,13 +53,13 @@ func ratios(own map[string]float64, peers map[string]float64) {
 			fmt.Printf("no peer of %s is installed\n", model)
 			continue
 		}
-		figure("rows_per_s_over_peers_"+model, ours/theirs, "ratio")
+		rig.Figure("rows_per_s_over_peers_"+model, ours/theirs, "ratio")
 		if r := ours / theirs; least == 0 || r < least {
 			least = r
 		}
 	}
 	if least > 0 {
-		figure("rows_per_s", least, "ratio")
+		rig.Figure("rows_per_s", least, "ratio")
 	}
 }
 

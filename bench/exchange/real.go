@@ -2,80 +2,49 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
-	"os/exec"
 	"slices"
-	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/bench/program"
+	"github.com/disdel/disdel/bench/rig"
 )
 
-// rig runs jobs of four workers through the built program, each worker a process of its own, beside a redis-server.
-type rig struct {
-	program.Program
+// runner runs jobs of four workers through the built program, each worker a process of its own, beside a redis-server.
+type runner struct {
+	rig.Program
 	redis string
 	stop  func()
 }
 
-func newRig(path, movielens string) (*rig, error) {
+func newRunner(path, movielens string) (*runner, error) {
 	home, err := os.MkdirTemp("", "disdel-exchange-")
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{Program: program.Program{Path: path, Home: home}}
-	r.redis, r.stop, err = startRedis(home)
-	if err != nil {
-		return r, err
+	r := &runner{Program: rig.Program{Path: path, Home: home}}
+	if r.redis, r.stop, err = rig.StartRedis(home); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(home))
 	}
 	add := []string{"dataset", "generate", "ratings", "films", "--held-out", "0.1"}
 	if _, missing := os.Stat(movielens); missing == nil {
 		add = []string{"dataset", "add", "films", "--ratings", movielens, "--held-out", "0.1"}
 	}
-	_, err = r.Run(nil, add...)
-	return r, err
+	if _, err = r.Run(nil, add...); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
 }
 
-func (r *rig) close() error {
+func (r *runner) close() error {
 	r.stop()
 	return os.RemoveAll(r.Home)
 }
 
-// startRedis starts a redis-server of the bench's own that keeps nothing on disk.
-func startRedis(dir string) (url string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", func() {}, err
-	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(address)
-	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir)
-	if err := cmd.Start(); err != nil {
-		return "", func() {}, err
-	}
-	stop = func() {
-		cmd.Process.Kill() //nolint:errcheck // it is of no use any more
-		cmd.Wait()         //nolint:errcheck // killed
-	}
-	for range 250 {
-		if c, dial := net.Dial("tcp", address); dial == nil {
-			c.Close()
-			return "redis://" + address + "/0", stop, nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	stop()
-	return "", func() {}, errors.New("redis-server does not answer")
-}
-
 // job is PMF with MLLess' optimiser on four workers, 250 rows a step each.
-func (r *rig) job(threshold float64, sync disdel.Sync, epochs int) (rec disdel.Record, err error) {
+func (r *runner) job(threshold float64, sync disdel.Sync, epochs int) (disdel.Record, error) {
 	job := fmt.Sprintf(`apiVersion: disdel/v1
 kind: TrainingJob
 metadata: {name: films}
@@ -91,11 +60,7 @@ distribution:
   aggregation: {optimizer: keep}
   exchange: {threshold: %g, combine: sum}
 `, epochs, sync, threshold)
-	out, err := r.Run([]byte(job), "submit", "-", "-o", "json", "-q", "--redis", r.redis)
-	if err == nil {
-		err = json.Unmarshal(out, &rec)
-	}
-	return rec, err
+	return r.Job([]byte(job), "submit", "-", "--redis", r.redis)
 }
 
 // measured is what a job's steps came to.
@@ -159,9 +124,9 @@ func (s several) typical() measured {
 // long whatever it sends, and so long for a byte, both from the jobs that send most and least, and the jobs between
 // them are held against it. Medians count: a step in which the machine did something else says nothing of the clock.
 func onThisMachine(o options) error {
-	r, err := newRig(o.program, o.movielens)
+	r, err := newRunner(o.program, o.movielens)
 	if err != nil {
-		return errors.Join(err, r.close())
+		return err
 	}
 	defer r.close() //nolint:errcheck // a folder of its own
 	runs := map[float64]several{}
@@ -183,14 +148,11 @@ func onThisMachine(o options) error {
 		}
 	}
 	bsp, isp, least := runs[0].typical(), runs[0.7].typical(), runs[5].typical()
-	figure("step_ms_p50", bsp.median, "ms")
-	figure("step_values", bsp.values, "values")
-	figure("step_ms_p50_isp", isp.median, "ms")
+	rig.Figure("step_ms_p50", bsp.median, "ms")
+	rig.Figure("step_values", bsp.values, "values")
+	rig.Figure("step_ms_p50_isp", isp.median, "ms")
 	for k, part := range bsp.times.Parts() {
-		figure("step_ms_"+disdel.StepParts[k], part, "ms")
-	}
-	if err := stepFloor(r.redis, int(bsp.bytes)); err != nil {
-		return err
+		rig.Figure("step_ms_"+disdel.StepParts[k], part, "ms")
 	}
 	best := math.Inf(1)
 	for _, loss := range bsp.heldOut {
@@ -199,7 +161,7 @@ func onThisMachine(o options) error {
 	target := near * best
 	whole, _ := bsp.until(target)
 	if own, ok := isp.until(target); ok {
-		figure("isp_bytes_ratio", isp.sent[own]/bsp.sent[whole], "ratio")
+		rig.Figure("isp_bytes_ratio", isp.sent[own]/bsp.sent[whole], "ratio")
 		if err := r.overPyTorch(o, target, own+1); err != nil {
 			return err
 		}
@@ -209,34 +171,34 @@ func onThisMachine(o options) error {
 	for _, v := range []float64{0.1, 0.7} {
 		m := runs[v].typical()
 		said := least.median + perByte*(m.bytes-least.bytes)
-		figure(fmt.Sprintf("clock_said_v%g", v), said/m.median, "ratio")
+		rig.Figure(fmt.Sprintf("clock_said_v%g", v), said/m.median, "ratio")
 		worst = max(worst, math.Abs(said/m.median-1))
 	}
-	figure("clock_ms_step", least.median-perByte*least.bytes, "ms")
-	figure("clock_us_per_kb", 1e6*perByte, "us/KB")
-	figure("clock_error", worst, "ratio")
+	rig.Figure("clock_ms_step", least.median-perByte*least.bytes, "ms")
+	rig.Figure("clock_us_per_kb", 1e6*perByte, "us/KB")
+	rig.Figure("clock_error", worst, "ratio")
 	return nil
 }
 
 // overPyTorch is the time that training takes to come to a held-out loss, in one round of so many epochs, processes
 // that start and all, under that of PyTorch in one process on the same two processors.
-func (r *rig) overPyTorch(o options, target float64, epochs int) error {
+func (r *runner) overPyTorch(o options, target float64, epochs int) error {
 	rec, err := r.job(0.7, disdel.SyncEnd, epochs)
 	if err != nil {
 		return err
 	}
 	ours := rec.Phases.Train.Seconds()
-	figure("s_to_loss", ours, "s")
-	figure("s_to_loss_heldout_over_target", rec.Loss/target, "ratio")
+	rig.Figure("s_to_loss", ours, "s")
+	rig.Figure("s_to_loss_heldout_over_target", rec.Loss/target, "ratio")
 	if _, missing := os.Stat(o.movielens); missing != nil {
 		return nil
 	}
 	theirs := peers(o.pythons, "--ratings", o.movielens, "--target", fmt.Sprint(target), "--threads", "2")
 	if s := theirs[toLoss]; s > 0 {
-		figure("over_pytorch", s/ours, "ratio")
+		rig.Figure("over_pytorch", s/ours, "ratio")
 	}
 	if s := theirs[denseToLoss]; s > 0 {
-		figure("over_pytorch_dense", s/ours, "ratio")
+		rig.Figure("over_pytorch_dense", s/ours, "ratio")
 	}
 	return nil
 }

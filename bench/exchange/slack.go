@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 // The situation in which workers wait for stragglers: as many of them, apart by so many steps, whose steps take longer
@@ -63,9 +65,9 @@ func slack(films *learning) error {
 	}
 	target := near * max(best["bsp1"], best["ssp1"], best["isp1"])
 	bsp := times["bsp1"](target)
-	figure("ssp_over_bsp_48", bsp/times["ssp1"](target), "ratio")
-	figure("ssp_eager_over_bsp_48", bsp/times["ssp_eager1"](target), "ratio")
-	figure("isp_over_ssp", times["ssp1"](target)/times["isp1"](target), "ratio")
+	rig.Figure("ssp_over_bsp_48", bsp/times["ssp1"](target), "ratio")
+	rig.Figure("ssp_eager_over_bsp_48", bsp/times["ssp_eager1"](target), "ratio")
+	rig.Figure("isp_over_ssp", times["ssp1"](target)/times["isp1"](target), "ratio")
 	quickest := func(name string) float64 {
 		least := math.Inf(1)
 		for _, rate := range slackRates {
@@ -73,8 +75,8 @@ func slack(films *learning) error {
 		}
 		return least
 	}
-	figure("ssp_over_bsp_48_own_rate", quickest("bsp")/quickest("ssp"), "ratio")
-	figure("ssp_eager_over_bsp_48_own_rate", quickest("bsp")/quickest("ssp_eager"), "ratio")
+	rig.Figure("ssp_over_bsp_48_own_rate", quickest("bsp")/quickest("ssp"), "ratio")
+	rig.Figure("ssp_eager_over_bsp_48_own_rate", quickest("bsp")/quickest("ssp_eager"), "ratio")
 	return nil
 }
 

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator/exchange"
-	"github.com/disdel/disdel/bench/medians"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/scheduler"
@@ -55,27 +57,19 @@ func tuner(films, ads *learning, seeds int) error {
 			return err
 		}
 		least := slices.Min(gains)
-		figure("tuner_"+j.name+"_worst", least, "x")
-		medianFigure("tuner_"+j.name, gains)
-		figure("tuner_"+j.name+"_workers", mean(left), "in the end")
-		if worst = min(worst, least); best == nil || medians.Of(gains) > medians.Of(best) {
+		rig.Figure("tuner_"+j.name+"_worst", least, "x")
+		rig.MedianFigure("tuner_"+j.name, gains, "x")
+		rig.Figure("tuner_"+j.name+"_workers", rig.Mean(left), "in the end")
+		if worst = min(worst, least); best == nil || rig.Median(gains) > rig.Median(best) {
 			best = gains
 		}
 	}
-	medianFigure("tuner_best", best)
-	figure("tuner_worst", worst, "x")
+	rig.MedianFigure("tuner_best", best, "x")
+	rig.Figure("tuner_worst", worst, "x")
 	return nil
 }
 
 // medianFigure prints a median of seeds, and an interval for it where there are enough of them.
-func medianFigure(name string, seeds []float64) {
-	figure(name, medians.Of(seeds), "x")
-	if low, high, ok := medians.Interval(seeds); ok {
-		figure(name+"_low", low, "x")
-		figure(name+"_high", high, "x")
-	}
-}
-
 // gain is Perf/$ with the tuner over that without, and how many workers there are in the end.
 func (j tunedJob) gain(seed int64) (gain float64, workers int, err error) {
 	j.trial.seed = seed
@@ -255,4 +249,22 @@ func (q *queueRun) priced(rate, target float64) (time, cost float64, ok bool) {
 		}
 	}
 	return time, cost, false
+}
+
+// inParallel does some things on all processors.
+func inParallel(count int, do func(i int)) {
+	var wait sync.WaitGroup
+	next := make(chan int)
+	for range runtime.NumCPU() {
+		wait.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range count {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
 }

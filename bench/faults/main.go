@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/internal/test/faults"
 )
 
@@ -30,10 +31,7 @@ func main() {
 	flag.IntVar(&o.duplicates, "duplicates", 400, "activations that are delivered twice")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the moments and the victims")
 	flag.Parse()
-	if err := run(o); err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		os.Exit(1)
-	}
+	rig.Main(func() error { return run(o) })
 }
 
 type options struct {
@@ -54,18 +52,18 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	rig := faults.Seeded(program, dir, faults.Job(10, checkpointEvery), o.seed)
-	took, err := rig.Undisturbed()
+	faulty := faults.Seeded(program, dir, faults.Job(10, checkpointEvery), o.seed)
+	took, err := faulty.Undisturbed()
 	if err != nil {
 		return err
 	}
-	figure("faults_job_s", took.Seconds(), "s")
+	rig.Figure("faults_job_s", took.Seconds(), "s")
 	bad := 0
-	for _, p := range parts(rig, o) {
+	for _, p := range parts(faulty, o) {
 		if p.faults == 0 {
 			continue
 		}
-		rig.Pace, rig.PerJob = p.pace, p.perJob
+		faulty.Pace, faulty.PerJob = p.pace, p.perJob
 		t, err := p.run(p.faults)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
@@ -107,15 +105,11 @@ func (p part) print(t faults.Tally) {
 	if lost == "" {
 		lost, changed = p.name+"_lost_jobs", p.name+"_changed_bits"
 	}
-	figure(p.name, float64(t.Faults), "faults")
-	figure(p.name+"_jobs", float64(t.Jobs), "jobs")
-	figure(p.name+"_dead_aggregates", float64(t.Aggregates), "activations")
-	figure(p.name+"_back", float64(t.Back), "rounds")
-	figure(p.name+"_again", float64(t.Duplicates), "deliveries")
-	figure(lost, float64(t.Lost), "jobs")
-	figure(changed, float64(t.Changed), "jobs")
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
+	rig.Figure(p.name, float64(t.Faults), "faults")
+	rig.Figure(p.name+"_jobs", float64(t.Jobs), "jobs")
+	rig.Figure(p.name+"_dead_aggregates", float64(t.Aggregates), "activations")
+	rig.Figure(p.name+"_back", float64(t.Back), "rounds")
+	rig.Figure(p.name+"_again", float64(t.Duplicates), "deliveries")
+	rig.Figure(lost, float64(t.Lost), "jobs")
+	rig.Figure(changed, float64(t.Changed), "jobs")
 }

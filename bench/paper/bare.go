@@ -5,14 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
@@ -37,7 +36,7 @@ type bareResult struct {
 
 // bare runs a job in one process of its own, on all processors: synchronous data parallelism, as TensorFlow mirrors a
 // network on the processors of one server.
-func (r *rig) bare(ctx context.Context, t task, turn int, seed int64) (outcome, error) {
+func (r *testbed) bare(ctx context.Context, t task, turn int, seed int64) (outcome, error) {
 	if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 		return outcome{}, err
 	}
@@ -69,7 +68,7 @@ func (r *rig) bare(ctx context.Context, t task, turn int, seed int64) (outcome, 
 }
 
 // call runs a program, whose memory the samples count, and reads what it prints.
-func (r *rig) call(ctx context.Context, into any, program string, args ...string) error {
+func (r *testbed) call(ctx context.Context, into any, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -189,17 +188,10 @@ func resident() (now, peak disdel.Bytes) { return residentOf(os.Getpid()) }
 
 // residentOf is that of a process, 0 of one that has ended.
 func residentOf(pid int) (now, peak disdel.Bytes) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	sizes, err := rig.Memory(pid, "RssAnon", "RssShmem", "VmHWM", "RssFile")
 	if err != nil {
 		return 0, 0
 	}
-	sizes := map[string]disdel.Bytes{}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(line, ":")
-		if kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64); err == nil {
-			sizes[name] = disdel.Bytes(kb) * disdel.KB
-		}
-	}
-	now = sizes["RssAnon"] + sizes["RssShmem"]
-	return now, max(now, sizes["VmHWM"]-sizes["RssFile"])
+	now = sizes[0] + sizes[1]
+	return now, max(now, sizes[2]-sizes[3])
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // with runs part of an experiment on a platform of its own.
-func (b *bench) with(ctx context.Context, at bounds, do func(r *rig) error) (err error) {
+func (b *bench) with(ctx context.Context, at bounds, do func(r *testbed) error) (err error) {
 	python := ""
 	if b.tensorflow {
 		python = b.python
 	}
-	r, err := newRig(ctx, b.sources(), at, python)
+	r, err := newTestbed(ctx, b.sources(), at, python)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (b *bench) keep(m *measured, o outcome) outcome {
 }
 
 // each is runs of one job in environments one after another, whose outcomes are kept, but not who ran when.
-func (b *bench) each(ctx context.Context, r *rig, m *measured, t task, turn int, envs []string) error {
+func (b *bench) each(ctx context.Context, r *testbed, m *measured, t task, turn int, envs []string) error {
 	for _, env := range envs {
 		o, err := b.once(ctx, r, env, t, turn)
 		if err != nil {
@@ -45,7 +45,7 @@ func (b *bench) each(ctx context.Context, r *rig, m *measured, t task, turn int,
 }
 
 // once runs a job in an environment.
-func (b *bench) once(ctx context.Context, r *rig, env string, t task, turn int) (outcome, error) {
+func (b *bench) once(ctx context.Context, r *testbed, env string, t task, turn int) (outcome, error) {
 	p := plainly{task: t, limits: r.atMost(largestAction), seed: b.seed}
 	switch env {
 	case envSlot:
@@ -84,7 +84,7 @@ func (b *bench) asLong(ctx context.Context, epochs int, want time.Duration) (tas
 	one := mobile(64, 1)
 	one.rows = triedRows
 	var o outcome
-	err := b.with(ctx, bounds{pool: doubledPool}, func(r *rig) (err error) {
+	err := b.with(ctx, bounds{pool: doubledPool}, func(r *testbed) (err error) {
 		o, err = r.plain(ctx, envDefault, plainly{task: one, limits: r.atMost(largestAction), seed: b.seed}, 0)
 		return err
 	})

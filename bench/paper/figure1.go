@@ -30,19 +30,19 @@ func (b *bench) figure1(ctx context.Context, m *measured) error {
 		return err
 	}
 	longest := b.size.time(platformLimits[len(platformLimits)-1].most)
-	err = b.with(ctx, bounds{pool: doubledPool, timeout: longest}, func(r *rig) error {
+	err = b.with(ctx, bounds{pool: doubledPool, timeout: longest}, func(r *testbed) error {
 		return b.motivations(ctx, r, m, like, envMax)
 	})
 	if err != nil {
 		return err
 	}
-	return b.with(ctx, bounds{pool: doubledPool, timeout: b.size.time(platformLimits[0].most)}, func(r *rig) error {
+	return b.with(ctx, bounds{pool: doubledPool, timeout: b.size.time(platformLimits[0].most)}, func(r *testbed) error {
 		return b.motivations(ctx, r, m, like, envEpoch)
 	})
 }
 
 // motivations are the jobs of Fig. 1 in an environment.
-func (b *bench) motivations(ctx context.Context, r *rig, m *measured, like task, env string) error {
+func (b *bench) motivations(ctx context.Context, r *testbed, m *measured, like task, env string) error {
 	for _, batch := range []int{64, 16} {
 		for _, epochs := range []int{1, 2, 4, 8} {
 			t := mobile(batch, epochs)

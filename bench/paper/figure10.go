@@ -11,7 +11,7 @@ import (
 
 // figure10 is accuracy by epoch, from the same seed in every environment.
 func (b *bench) figure10(ctx context.Context, m *measured) error {
-	return b.with(ctx, bounds{pool: doubledPool}, func(r *rig) error {
+	return b.with(ctx, bounds{pool: doubledPool}, func(r *testbed) error {
 		for _, t := range accurate() {
 			if t.data != "mnist" { // of which all rows are needed to come to the paper's accuracy
 				t = b.size.task(t)

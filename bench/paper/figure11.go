@@ -15,7 +15,7 @@ import (
 func (b *bench) figure11(ctx context.Context, m *measured) error {
 	return b.turns(func(n int) error {
 		for _, pool := range []disdel.Bytes{widePool, wideDoubled} {
-			err := b.with(ctx, bounds{pool: pool, slots: 1000 * threads() / 4}, func(r *rig) error {
+			err := b.with(ctx, bounds{pool: pool, slots: 1000 * threads() / 4}, func(r *testbed) error {
 				o, err := b.wideOnce(ctx, r, n)
 				if err != nil {
 					return err
@@ -36,7 +36,7 @@ func (b *bench) figure11(ctx context.Context, m *measured) error {
 func poolName(pool disdel.Bytes) string { return fmt.Sprintf("pool of %v", pool) }
 
 // wideOnce runs the job of Fig. 11, whose actions get 0.46 of the smaller pool.
-func (b *bench) wideOnce(ctx context.Context, r *rig, turn int) (outcome, error) {
+func (b *bench) wideOnce(ctx context.Context, r *testbed, turn int) (outcome, error) {
 	t := b.size.task(wide())
 	if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 		return outcome{}, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/internal/plot"
 )
 
@@ -39,9 +40,6 @@ const batchShare = 2
 
 // figure12 sends eight jobs at once.
 func (b *bench) figure12(ctx context.Context, m *measured) error {
-	if err := b.alone(ctx, m); err != nil {
-		return err
-	}
 	return b.turns(func(n int) error {
 		for _, env := range b.crowds(n) {
 			err := b.eightAtOnce(ctx, m, env, n)
@@ -80,23 +78,11 @@ func slots(env string) int {
 // runs in every turn.
 const tensorFlowAgain = 10 * time.Minute
 
-// alone runs the jobs of the batch one by one, which tells how fast they are: the simulator's check goes by that.
-func (b *bench) alone(ctx context.Context, m *measured) error {
-	return b.with(ctx, bounds{pool: batchPool}, func(r *rig) error {
-		for _, t := range b.eight() {
-			if err := b.each(ctx, r, m, t, 0, []string{envEnd}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // eightAtOnce sends the batch in an environment and waits for all of it.
 func (b *bench) eightAtOnce(ctx context.Context, m *measured, env string, turn int) error {
 	var jobs []outcome
 	out := batch{Environment: env, Turn: turn}
-	err := b.with(ctx, bounds{pool: batchPool, slots: slots(env)}, func(r *rig) (err error) {
+	err := b.with(ctx, bounds{pool: batchPool, slots: slots(env)}, func(r *testbed) (err error) {
 		for _, t := range b.eight() { // the data is there before the jobs are
 			if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 				return err
@@ -132,7 +118,7 @@ func (b *bench) eightAtOnce(ctx context.Context, m *measured, env string, turn i
 }
 
 // all runs the batch's jobs at once.
-func (b *bench) all(ctx context.Context, r *rig, env string, turn int) ([]outcome, error) {
+func (b *bench) all(ctx context.Context, r *testbed, env string, turn int) ([]outcome, error) {
 	list := b.eight()
 	jobs, faults := make([]outcome, len(list)), make([]error, len(list))
 	var wait sync.WaitGroup
@@ -193,7 +179,7 @@ func (p *page) figure12(m *measured) {
 	p.table(rows)
 	p.makespans(spans, tfFailures)
 	p.figure("fig12_failures", float64(failures), "activations")
-	p.figure("fig12_reserved_over_resident", median(shares[envEnd]), "x")
+	p.figure("fig12_reserved_over_resident", rig.Median(shares[envEnd]), "x")
 	p.claim(claim{"12: failures", "0", fmt.Sprint(failures), judged(float64(failures), 0), "of disdel, in both its forms"})
 	lines := map[string]*plot.Line{}
 	for _, env := range sorted(m.Pools) {

@@ -23,7 +23,7 @@ func (b *bench) figure2(ctx context.Context, m *measured) error {
 		return err
 	}
 	longest := b.size.time(120 * time.Minute)
-	return b.with(ctx, bounds{pool: doubledPool, timeout: longest}, func(r *rig) error {
+	return b.with(ctx, bounds{pool: doubledPool, timeout: longest}, func(r *testbed) error {
 		for _, batch := range []int{64, 128, 256, 512} {
 			t.batch, t.id = batch, fmt.Sprintf("J9-b%d-e15", batch)
 			if err := b.retried(ctx, r, m, t); err != nil {
@@ -40,7 +40,7 @@ func (b *bench) figure2(ctx context.Context, m *measured) error {
 }
 
 // retried is a job in one container, whose timeout grows until it passes. An attempt is a turn.
-func (b *bench) retried(ctx context.Context, r *rig, m *measured, t task) error {
+func (b *bench) retried(ctx context.Context, r *testbed, m *measured, t task) error {
 	by := b.size.steps()
 	for n := 0; ; n++ {
 		l := by.Attempt(n)

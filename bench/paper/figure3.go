@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/internal/plot"
@@ -15,7 +16,7 @@ import (
 
 // figure3 measures the memory of an action over batches, beside its estimate and the paper's.
 func (b *bench) figure3(ctx context.Context, m *measured) error {
-	return b.with(ctx, bounds{pool: doubledPool}, func(r *rig) error {
+	return b.with(ctx, bounds{pool: doubledPool}, func(r *testbed) error {
 		for _, batch := range []int{64, 128, 256, 512} {
 			t := mobile(batch, 1)
 			t.rows, t.workers = 1024, 1
@@ -35,7 +36,7 @@ func (b *bench) figure3(ctx context.Context, m *measured) error {
 }
 
 // estimates are the planner's and the paper's of a job's train action, and the limit that follows from the former.
-func (r *rig) estimates(ctx context.Context, t task, seed int64) (e expected, err error) {
+func (r *testbed) estimates(ctx context.Context, t task, seed int64) (e expected, err error) {
 	if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 		return e, err
 	}
@@ -98,13 +99,13 @@ func (p *page) figure3(m *measured) {
 	}
 	p.table(rows)
 	p.figure("fig3_inside", float64(inside)/float64(max(1, len(off))), "x")
-	p.figure("fig3_error_pct", median(off), "%")
-	p.figure("fig3_paper_error_pct", median(theirs), "%")
+	p.figure("fig3_error_pct", rig.Median(off), "%")
+	p.figure("fig3_paper_error_pct", rig.Median(theirs), "%")
 	p.claim(claim{
 		"3: memory grows with the batch", "a curve, without an error",
 		fmt.Sprintf("%d of %d peaks inside their limits, estimates off by %.1f %% in the median (the paper's equations: "+
-			"%.0f %%)", inside, len(off), median(off), median(theirs)),
-		judged(median(off)+1000*float64(len(off)-inside), 5), "our own engine; the bound of 5 % is ours",
+			"%.0f %%)", inside, len(off), rig.Median(off), rig.Median(theirs)),
+		judged(rig.Median(off)+1000*float64(len(off)-inside), 5), "our own engine; the bound of 5 % is ours",
 	})
 	p.chart("fig3.svg", plot.Chart{
 		Title: "Figure 3: memory of an action over batches", X: plot.Axis{Name: "rows of a batch", Whole: true},

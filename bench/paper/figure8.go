@@ -30,7 +30,7 @@ func (b *bench) environments(turn int) []string {
 
 // figure8 runs the eight pairs in every environment in turns. Figures 7 and 8 are made of the same runs.
 func (b *bench) figure8(ctx context.Context, m *measured) error {
-	return b.with(ctx, bounds{pool: doubledPool}, func(r *rig) (err error) {
+	return b.with(ctx, bounds{pool: doubledPool}, func(r *testbed) (err error) {
 		return b.turns(func(n int) error {
 			for _, t := range b.chosen() {
 				if err := b.each(ctx, r, m, t, n, b.environments(n)); err != nil {

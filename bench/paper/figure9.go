@@ -18,7 +18,7 @@ func (b *bench) figure9(ctx context.Context, m *measured) error {
 	}
 	t := b.size.task(pairs()[0])
 	var limit disdel.Bytes // of default's one container, by a try on another platform, which leaves nothing on the others
-	err := b.with(ctx, bounds{pool: doubledPool}, func(r *rig) (err error) {
+	err := b.with(ctx, bounds{pool: doubledPool}, func(r *testbed) (err error) {
 		limit, err = r.found(ctx, t, b.seed)
 		return err
 	})
@@ -27,7 +27,7 @@ func (b *bench) figure9(ctx context.Context, m *measured) error {
 	}
 	return b.turns(func(n int) error {
 		for _, env := range envs {
-			err := b.with(ctx, bounds{pool: doubledPool, every: 10 * time.Millisecond}, func(r *rig) error {
+			err := b.with(ctx, bounds{pool: doubledPool, every: 10 * time.Millisecond}, func(r *testbed) error {
 				r.limits[t.id] = limit
 				o, err := b.once(ctx, r, env, t, n)
 				if err != nil {
@@ -48,7 +48,7 @@ func (b *bench) figure9(ctx context.Context, m *measured) error {
 
 // inPhases fills in what an action of a job held when it began and when its data and its network were there, the mean
 // of all that ran at once, by what the pool held. A process without a container says so itself.
-func (r *rig) inPhases(o *outcome) {
+func (r *testbed) inPhases(o *outcome) {
 	if o.Environment != envDefault && o.Environment != envEnd || len(o.Activations) == 0 {
 		return
 	}

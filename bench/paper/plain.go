@@ -28,7 +28,7 @@ const rounding = 64 * disdel.MB
 
 // found is the limit that a try finds, which is not charged: of as many rows, but of two batches, whose peak is that of
 // all others. There is one try of a job.
-func (r *rig) found(ctx context.Context, t task, seed int64) (disdel.Bytes, error) {
+func (r *testbed) found(ctx context.Context, t task, seed int64) (disdel.Bytes, error) {
 	if limit, ok := r.limits[t.id]; ok {
 		return limit, nil
 	}
@@ -45,7 +45,7 @@ func (r *rig) found(ctx context.Context, t task, seed int64) (disdel.Bytes, erro
 }
 
 // tried is a run within the limit that tries find: one that is killed for memory is another try, and not charged.
-func (r *rig) tried(ctx context.Context, env string, p plainly, turn int) (o outcome, err error) {
+func (r *testbed) tried(ctx context.Context, env string, p plainly, turn int) (o outcome, err error) {
 	if p.limits.Memory, err = r.found(ctx, p.task, p.seed); err != nil {
 		return o, err
 	}
@@ -60,12 +60,12 @@ func (r *rig) tried(ctx context.Context, env string, p plainly, turn int) (o out
 }
 
 // atMost is so much memory, and as much time as the platform gives.
-func (r *rig) atMost(memory disdel.Bytes) disdel.Limits {
+func (r *testbed) atMost(memory disdel.Bytes) disdel.Limits {
 	return disdel.Limits{Memory: memory, Timeout: disdel.Millis(cmp.Or(r.bounds.timeout, patient))}
 }
 
 // plain runs a job on default serverless.
-func (r *rig) plain(ctx context.Context, env string, p plainly, turn int) (outcome, error) {
+func (r *testbed) plain(ctx context.Context, env string, p plainly, turn int) (outcome, error) {
 	inv, err := r.invocation(ctx, p)
 	if err != nil {
 		return outcome{}, err
@@ -74,7 +74,7 @@ func (r *rig) plain(ctx context.Context, env string, p plainly, turn int) (outco
 }
 
 // invoked makes a job's one action, invokes it and waits for its end.
-func (r *rig) invoked(ctx context.Context, env string, p plainly, turn int, inv disdel.Invocation) (outcome, error) {
+func (r *testbed) invoked(ctx context.Context, env string, p plainly, turn int, inv disdel.Invocation) (outcome, error) {
 	by := r.parts.Executor
 	pkg := scheduler.Package(inv.Job)
 	begun := time.Now()
@@ -96,7 +96,7 @@ func (r *rig) invoked(ctx context.Context, env string, p plainly, turn int, inv 
 }
 
 // ended is what the one activation came to. One that paused before its timeout would have been killed at it.
-func (r *rig) ended(env string, p plainly, turn int, a disdel.Activation, begun time.Time, wall time.Duration) outcome {
+func (r *testbed) ended(env string, p plainly, turn int, a disdel.Activation, begun time.Time, wall time.Duration) outcome {
 	o := p.task.outcome(env, turn, begun)
 	o.Passed, o.Wall, o.Limit = a.Outcome == disdel.OutcomeSuccess, wall.Seconds(), p.limits.Memory
 	o.Action, o.Sum = a.Peak, a.Peak
@@ -125,7 +125,7 @@ func (r *rig) ended(env string, p plainly, turn int, a disdel.Activation, begun 
 }
 
 // invocation is the one of a job.
-func (r *rig) invocation(ctx context.Context, p plainly) (inv disdel.Invocation, err error) {
+func (r *testbed) invocation(ctx context.Context, p plainly) (inv disdel.Invocation, err error) {
 	if err := r.sources.add(ctx, r.parts.Data, p.task); err != nil {
 		return inv, err
 	}
@@ -156,7 +156,7 @@ func (r *rig) invocation(ctx context.Context, p plainly) (inv disdel.Invocation,
 	}, err
 }
 
-func (r *rig) dataRef(data disdel.DataInfo, job disdel.Job) disdel.DataRef {
+func (r *testbed) dataRef(data disdel.DataInfo, job disdel.Job) disdel.DataRef {
 	return disdel.DataRef{
 		URL: r.url("datasets"), Name: data.Name, Checksum: data.Checksum, Split: job.Data.Split, Resize: data.Resize,
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // submit runs a job as the product does, in one of its variants.
-func (r *rig) submit(ctx context.Context, env string, t task, turn int, seed int64) (outcome, error) {
+func (r *testbed) submit(ctx context.Context, env string, t task, turn int, seed int64) (outcome, error) {
 	if err := r.sources.add(ctx, r.parts.Data, t); err != nil {
 		return outcome{}, err
 	}
@@ -29,7 +29,7 @@ func (r *rig) submit(ctx context.Context, env string, t task, turn int, seed int
 }
 
 // submitJob runs a job whose data is there.
-func (r *rig) submitJob(ctx context.Context, env string, t task, turn int, req service.Request) (outcome, error) {
+func (r *testbed) submitJob(ctx context.Context, env string, t task, turn int, req service.Request) (outcome, error) {
 	begun := time.Now()
 	run, err := r.service.Submit(ctx, req)
 	if err != nil {

@@ -26,9 +26,6 @@ func (p *page) simulated(*measured) {
 	} {
 		lines = append(lines, p.reading(r)...)
 	}
-	p.check()
-	p.checkWide()
-	p.plans()
 	p.chart("fig13.svg", plot.Chart{
 		Title: "Figure 13: eight jobs over servers, simulated", X: plot.Axis{Name: "servers", Whole: true},
 		Y: plot.Axis{Name: "time (s)"}, Lines: lines,

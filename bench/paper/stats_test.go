@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/disdel/disdel/bench/rig"
 )
 
 func TestARatioIsTheMeanOverJobsAndItsIntervalHoldsIt(t *testing.T) {
@@ -34,6 +36,6 @@ func TestARatioIsTheMeanOverJobsAndItsIntervalHoldsIt(t *testing.T) {
 
 func Example_spread() {
 	s := spreadOf([]float64{2, 4, 6})
-	fmt.Printf("%.0f +- %.0f of %d, median %.0f\n", s.Mean, s.Deviation, s.N, median([]float64{6, 2, 4}))
+	fmt.Printf("%.0f +- %.0f of %d, median %.0f\n", s.Mean, s.Deviation, s.N, rig.Median([]float64{6, 2, 4}))
 	// Output: 4 +- 2 of 3, median 4
 }

@@ -28,7 +28,7 @@ type tfResult struct {
 }
 
 // tfArguments are those of tf_action.py for a task, whose rows are in a file.
-func (r *rig) tfArguments(ctx context.Context, t task, seed int64, devices int) (map[string]any, error) {
+func (r *testbed) tfArguments(ctx context.Context, t task, seed int64, devices int) (map[string]any, error) {
 	in, err := r.sources.of(ctx, t.data, t.rows)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (r *rig) tfArguments(ctx context.Context, t task, seed int64, devices int) 
 }
 
 // tfDefault runs a job as a Python action with TensorFlow in one container of so much memory.
-func (r *rig) tfDefault(ctx context.Context, t task, turn int, seed int64, limits disdel.Limits) (outcome, error) {
+func (r *testbed) tfDefault(ctx context.Context, t task, turn int, seed int64, limits disdel.Limits) (outcome, error) {
 	code, err := os.ReadFile(filepath.Join(peerFolder, "tf_action.py"))
 	if err != nil {
 		return outcome{}, err
@@ -88,7 +88,7 @@ func (r *rig) tfDefault(ctx context.Context, t task, turn int, seed int64, limit
 }
 
 // tfBare runs a job with TensorFlow in one process, mirrored on as many devices as there are processors.
-func (r *rig) tfBare(ctx context.Context, python string, t task, turn int, seed int64) (outcome, error) {
+func (r *testbed) tfBare(ctx context.Context, python string, t task, turn int, seed int64) (outcome, error) {
 	args, err := r.tfArguments(ctx, t, seed, threads())
 	if err != nil {
 		return outcome{}, err

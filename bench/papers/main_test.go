@@ -101,7 +101,7 @@ func prints(call *ast.CallExpr) bool {
 	case *ast.SelectorExpr:
 		name = f.Sel.Name
 	}
-	return (name == "figure" || name == "ratio") && len(call.Args) > 1
+	return slices.Contains([]string{"Figure", "MedianFigure", "figure", "ratio"}, name) && len(call.Args) > 1
 }
 
 // anything stands for what is no fixed part of a name.

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 const (
@@ -21,37 +19,15 @@ const (
 	sustained = 5 * time.Second
 )
 
-func bench(program, only string, activations int) error {
-	program, err := filepath.Abs(program)
-	if err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
+// parts are what can be measured.
+func parts(program, self string, activations int) []rig.Part {
 	list := func(s *server) error { return s.list(activations) }
-	for _, part := range []struct {
-		name string
-		take func() error
-	}{
-		{"idle", func() error { return with(program, "", (*server).idle, (*server).cold) }},
-		{"paused", func() error { return with(program, self, (*server).paused) }},
-		{"crowd", func() error { return crowd(program, self) }},
-		{"replay", func() error { return replay(program, self) }},
-		{"floor", func() error { return floor(self) }},
-		{"speed", func() error {
-			return with(program, self, (*server).warm, (*server).throughput, (*server).systemCalls, list)
-		}},
-	} {
-		if only != "" && only != part.name {
-			continue
-		}
-		if err := part.take(); err != nil {
-			return err
-		}
+	return []rig.Part{
+		{Name: "idle", Run: func() error { return with(program, "", (*server).idle, (*server).cold) }},
+		{Name: "crowd", Run: func() error { return crowd(program, self) }},
+		{Name: "replay", Run: func() error { return replay(program, self) }},
+		{Name: "speed", Run: func() error { return with(program, self, (*server).warm, (*server).throughput, list) }},
 	}
-	return nil
 }
 
 // with takes figures of one platform.
@@ -60,7 +36,7 @@ func with(program, action string, figures ...func(*server) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.end()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	for _, f := range figures {
 		if err := f(s); err != nil {
 			return err
@@ -72,9 +48,9 @@ func with(program, action string, figures ...func(*server) error) (err error) {
 // idle is the memory of a platform that nobody has used.
 func (s *server) idle() error {
 	time.Sleep(2 * time.Second)
-	b, err := s.resident()
+	b, err := rig.Memory(s.PID, "VmRSS")
 	if err == nil {
-		figure("idle_rss_mb", float64(b)/float64(disdel.MB), "MB")
+		rig.Figure("idle_rss_mb", float64(b[0])/float64(disdel.MB), "MB")
 	}
 	return err
 }
@@ -97,13 +73,13 @@ func (s *server) cold() error {
 		if res == nil || res.StatusCode != http.StatusBadGateway {
 			return fmt.Errorf("cold start: %w", err)
 		}
-		times = append(times, ms(begin))
+		times = append(times, rig.Since(begin))
 	}
-	figure("cold_start_p50_ms", quantile(times, 0.5), "ms")
+	rig.Figure("cold_start_p50_ms", rig.Median(times), "ms")
 	return nil
 }
 
-// warm is one blocking invocation after the other.
+// warm is one blocking invocation after the other, the first hundred left out.
 func (s *server) warm() error {
 	c, err := s.client()
 	if err == nil {
@@ -112,44 +88,21 @@ func (s *server) warm() error {
 	if err != nil {
 		return err
 	}
-	times, err := s.times()
+	times, err := rig.Times(100+warmRuns, func() error {
+		_, _, err := c.Actions.Invoke("noop", map[string]any{}, true, true)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	figure("noop_warm_p50_ms", quantile(times, 0.5), "ms")
-	figure("noop_warm_p99_ms", quantile(times, 0.99), "ms")
+	rig.Figure("noop_warm_p50_ms", rig.Median(times[100:]), "ms")
+	rig.Figure("noop_warm_p99_ms", rig.Percentile(times[100:], 0.99), "ms")
 	return nil
 }
 
-// times are what invocations of the action noop take one after the other, a first hundred left out.
-func (s *server) times() (times []float64, err error) {
-	c, err := s.client()
-	if err != nil {
-		return nil, err
-	}
-	for i := range warmRuns + 100 {
-		begin := time.Now()
-		if _, _, err := c.Actions.Invoke("noop", map[string]any{}, true, true); err != nil {
-			return nil, err
-		}
-		if i >= 100 {
-			times = append(times, ms(begin))
-		}
-	}
-	return times, nil
-}
-
-// throughput is what several clients get through together.
+// throughput is how many invocations of the action noop several clients get through in a second, one of warm-up left
+// out.
 func (s *server) throughput() error {
-	rate, err := s.rate()
-	if err == nil {
-		figure("warm_per_s", rate, "1/s")
-	}
-	return err
-}
-
-// rate is how many invocations of the action noop several clients get through in a second, one of warm-up left out.
-func (s *server) rate() (float64, error) {
 	var done atomic.Int64
 	stop := time.Now().Add(time.Second + sustained)
 	measured := time.AfterFunc(time.Second, func() { done.Store(0) })
@@ -163,7 +116,10 @@ func (s *server) rate() (float64, error) {
 		}
 		return nil
 	})
-	return float64(done.Load()) / sustained.Seconds(), err
+	if err == nil {
+		rig.Figure("warm_per_s", float64(done.Load())/sustained.Seconds(), "1/s")
+	}
+	return err
 }
 
 // together runs f in several clients.
@@ -185,11 +141,4 @@ func (s *server) together(f func(invoke func() error) error) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-func ms(since time.Time) float64 { return float64(time.Since(since)) / float64(time.Millisecond) }
-
-func quantile(v []float64, q float64) float64 {
-	slices.Sort(v)
-	return v[int(q*float64(len(v)-1))]
 }

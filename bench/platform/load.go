@@ -15,6 +15,7 @@ import (
 	"github.com/apache/openwhisk-client-go/whisk"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 )
 
 const (
@@ -54,7 +55,7 @@ func crowd(program, action string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.crowded(), s.end())
+	return errors.Join(s.crowded(), s.Close())
 }
 
 // crowded is what many clients get of a pool that is too small for them: results, records and logs that are lost or
@@ -85,8 +86,8 @@ func (s *server) crowded() error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	figure("crowd_lost", float64(lost.Load()), "activations of 10000")
-	figure("crowd_wrong", float64(wrong.Load()), "activations of 10000")
+	rig.Figure("crowd_lost", float64(lost.Load()), "activations of 10000")
+	rig.Figure("crowd_wrong", float64(wrong.Load()), "activations of 10000")
 	return s.leaks()
 }
 
@@ -144,18 +145,19 @@ func isOf(record *whisk.Activation, n int) bool {
 // leaks counts what is left once nobody calls any more: activations that still run or wait, and folders, processes and
 // memory beside those of the containers that stay warm.
 func (s *server) leaks() error {
-	folders := filepath.Join(os.TempDir(), fmt.Sprintf("disdel-%d-*", s.pid), "c-*")
+	folders := filepath.Join(os.TempDir(), fmt.Sprintf("disdel-%d-*", s.PID), "c-*")
 	for end := time.Now().Add(settleWithin); ; time.Sleep(100 * time.Millisecond) {
-		pool, err := s.pool()
+		status, err := s.Status()
 		if err != nil {
 			return err
 		}
+		pool := status.Pool
 		warm := pool.Ready + pool.Paused
 		own, _ := filepath.Glob(folders) // the pattern is well-formed
 		left := pool.Running + pool.Queued + max(0, len(own)-warm) + max(0, len(s.children())-warm-guards) +
 			max(0, int(pool.UsedBytes/disdel.MB)/crowdMemory-warm)
 		if left == 0 || time.Now().After(end) {
-			figure("crowd_leaked", float64(left), "activations, processes, folders")
+			rig.Figure("crowd_leaked", float64(left), "activations, processes, folders")
 			return nil
 		}
 	}

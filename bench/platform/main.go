@@ -4,8 +4,7 @@
 //	figure NAME VALUE UNIT
 //
 // It is also the action that it measures with: started as `platform runtime --listen ADDRESS` it answers /init and /run
-// and does nothing. As `platform echo FILE` and `platform relay FILE SOCKET...` it is what a platform is compared to.
-// It judges nothing.
+// and does nothing. It judges nothing.
 package main
 
 import (
@@ -15,29 +14,35 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/runtime"
 )
 
 func main() {
 	program := flag.String("program", "bin/disdel", "the built program")
-	only := flag.String("only", "", "idle, paused, crowd, replay, floor or speed: those figures alone")
+	only := flag.String("only", "idle,crowd,replay,speed", "parts to measure")
 	activations := flag.Int("activations", 100_000, "stored activations for list_ms")
 	flag.Parse()
-	err := errors.New("usage: platform runtime --listen ADDRESS")
-	switch args := flag.Args(); {
-	case len(args) == 0:
-		err = bench(*program, *only, *activations)
-	case len(args) == 3 && args[0] == "runtime":
-		err = noop(args[2])
-	case len(args) >= 2 && (args[0] == echoRole || args[0] == relayRole):
-		err = play(args[1], args[2:])
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	rig.Main(func() error {
+		switch args := flag.Args(); {
+		case len(args) == 3 && args[0] == "runtime":
+			return noop(args[2])
+		case len(args) > 0:
+			return errors.New("usage: platform runtime --listen ADDRESS")
+		}
+		path, err := filepath.Abs(*program)
+		if err != nil {
+			return err
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return rig.RunParts(parts(path, self, *activations), *only)
+	})
 }
 
 // noop is an action that does nothing, or does as the crowd does, for as long as its platform lets it live.
@@ -68,8 +73,4 @@ func inACrowd(_ context.Context, params json.RawMessage) (any, error) {
 		os.Exit(1)
 	}
 	return map[string]int{"number": in.Number}, nil
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }

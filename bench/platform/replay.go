@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/internal/test/transcripts"
 	"github.com/disdel/disdel/platform"
 )
@@ -48,8 +49,8 @@ func replay(program, noop string) (err error) {
 			fmt.Fprintf(os.Stderr, "bench: %s\n%s\n", list[i].Name, diff)
 		}
 	}
-	figure("transcript_differences", float64(differ), "requests")
-	figure("transcript_unexplained", float64(unexplained), "requests")
+	rig.Figure("transcript_differences", float64(differ), "requests")
+	rig.Figure("transcript_unexplained", float64(unexplained), "requests")
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/backends"
@@ -45,10 +46,10 @@ func goals() error {
 			taken++
 		}
 	}
-	figure("goal_refused", float64(refused), fmt.Sprintf("of %d", wished))
-	figure("goal_refused_wrong", float64(wrong), fmt.Sprintf("of %d", wished))
-	figure("goal_refused_right", float64(hopeless), fmt.Sprintf("of %d", wished))
-	figure("goal_taken_in_vain", float64(taken), fmt.Sprintf("of %d", wished))
+	rig.Figure("goal_refused", float64(refused), fmt.Sprintf("of %d", wished))
+	rig.Figure("goal_refused_wrong", float64(wrong), fmt.Sprintf("of %d", wished))
+	rig.Figure("goal_refused_right", float64(hopeless), fmt.Sprintf("of %d", wished))
+	rig.Figure("goal_taken_in_vain", float64(taken), fmt.Sprintf("of %d", wished))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/scheduler/sim"
 )
@@ -25,21 +26,29 @@ func laws(seeds uint64) {
 		scheduler.Auto{},
 	}
 	for _, p := range policies {
-		var worstTime, worstCost several
+		var worstTime, worstCost []float64
 		reversals := 0.0
 		for _, l := range sim.Laws() {
-			var times, costs several
+			var times, costs []float64
 			for seed := range seeds {
 				r, best := l.Play(p, lawStart, lawMost, lawEpochs, seed), l.BestFixed(lawMost, lawEpochs, seed)
 				times, costs = append(times, r.Seconds/best.Seconds), append(costs, r.Cost/best.Cost)
 				reversals = max(reversals, float64(r.Reversals))
 			}
-			times.figure(fmt.Sprintf("%s_%s_time", p.Name(), l.Name), "x")
-			costs.figure(fmt.Sprintf("%s_%s_cost", p.Name(), l.Name), "x")
+			rig.MedianFigure(fmt.Sprintf("%s_%s_time", p.Name(), l.Name), times, "x")
+			rig.MedianFigure(fmt.Sprintf("%s_%s_cost", p.Name(), l.Name), costs, "x")
 			worstTime, worstCost = higher(worstTime, times), higher(worstCost, costs)
 		}
-		worstTime.figure(p.Name()+"_time", "x")
-		worstCost.figure(p.Name()+"_cost", "x")
-		figure(p.Name()+"_reversals", reversals, "times")
+		rig.MedianFigure(p.Name()+"_time", worstTime, "x")
+		rig.MedianFigure(p.Name()+"_cost", worstCost, "x")
+		rig.Figure(p.Name()+"_reversals", reversals, "times")
 	}
+}
+
+// higher is the one with the higher median.
+func higher(a, b []float64) []float64 {
+	if len(a) > 0 && rig.Median(a) >= rig.Median(b) {
+		return a
+	}
+	return b
 }

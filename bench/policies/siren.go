@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
@@ -52,7 +53,7 @@ func sirens(seeds uint64) error {
 		c := w.Run(w.Guard(schedule.Fixed(schedule.Choice{Workers: 500, Memory: 1792})), hopeless*cheapest.Cost, lot)
 		spent = max(spent, c.Cost)
 	}
-	figure("siren_hopeless", spent, "GB-s")
+	rig.Figure("siren_hopeless", spent, "GB-s")
 	return nil
 }
 
@@ -64,7 +65,7 @@ func sirenRow(w *schedule.World, name string, budget float64, seeds uint64) erro
 	arms := []struct {
 		name   string
 		by     func(seed uint64) schedule.Chooser
-		ratios several
+		ratios []float64
 		ended  int
 		falls  int
 	}{
@@ -90,11 +91,11 @@ func sirenRow(w *schedule.World, name string, budget float64, seeds uint64) erro
 			}
 			a.ratios = append(a.ratios, ratio)
 		}
-		a.ratios.figure(a.name+"_"+name, "x")
-		figure(a.name+"_"+name+"_ended", float64(a.ended)/float64(seeds), "of 1")
-		figure(a.name+"_"+name+"_falls", float64(a.falls)/float64(seeds), "of 1")
+		rig.MedianFigure(a.name+"_"+name, a.ratios, "x")
+		rig.Figure(a.name+"_"+name+"_ended", float64(a.ended)/float64(seeds), "of 1")
+		rig.Figure(a.name+"_"+name+"_falls", float64(a.falls)/float64(seeds), "of 1")
 	}
-	var as several
+	var as []float64
 	for seed := range seeds {
 		_, lesson, _ := w.Learn(schedule.Training{Budget: budget, Seed: seed, Scratch: true})
 		if lesson.AsFixed == 0 { // never
@@ -103,10 +104,10 @@ func sirenRow(w *schedule.World, name string, budget float64, seeds uint64) erro
 		}
 		as = append(as, float64(lesson.AsFixed))
 	}
-	as.figure("siren_scratch_"+name+"_iterations", "to the fixed choice")
-	figure("siren_fixed_"+name, base.Seconds, "s")
+	rig.MedianFigure("siren_scratch_"+name+"_iterations", as, "to the fixed choice")
+	rig.Figure("siren_fixed_"+name, base.Seconds, "s")
 	_, least, _ := w.Optimum(budget)
-	figure("siren_least_"+name, least/base.Seconds, "x")
+	rig.Figure("siren_least_"+name, least/base.Seconds, "x")
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/model"
@@ -50,17 +51,17 @@ func trained() error {
 		coach.off = append(coach.off, math.Abs(coachEpochs(losses[:half], target)-float64(truth))/float64(truth-half))
 		past[name] = append(past[name], all)
 	}
-	ours.off.figure("convergence_error_half", "of the epochs left")
-	fit.off.figure("convergence_error_half_fit", "of the epochs left")
-	coach.off.figure("convergence_error_half_coach", "of the epochs left")
-	figure("convergence_trained_within", ours.held/trainedJobs, "of 1")
-	figure("convergence_trained_silent", ours.silent/trainedJobs, "of 1")
+	rig.MedianFigure("convergence_error_half", ours.off, "of the epochs left")
+	rig.MedianFigure("convergence_error_half_fit", fit.off, "of the epochs left")
+	rig.MedianFigure("convergence_error_half_coach", coach.off, "of the epochs left")
+	rig.Figure("convergence_trained_within", ours.held/trainedJobs, "of 1")
+	rig.Figure("convergence_trained_silent", ours.silent/trainedJobs, "of 1")
 	return nil
 }
 
 // score is how estimates have come out.
 type score struct {
-	off          several // share of the epochs left
+	off          []float64 // share of the epochs left
 	held, silent float64
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/controller/simulate"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/scheduler/sim"
@@ -47,9 +48,9 @@ func tuned() []sim.Job {
 // so that there is little to gain; bench/exchange has the jobs that exchange after every step, which scale-in is for.
 func tuner(seeds uint64) error {
 	names := []string{"mlless", "mlless-published"}
-	best, worst := make([]several, len(names)), []float64{math.Inf(1), math.Inf(1)}
+	best, worst := make([][]float64, len(names)), []float64{math.Inf(1), math.Inf(1)}
 	for _, j := range tuned() {
-		ratios := make([]several, len(names))
+		ratios := make([][]float64, len(names))
 		for seed := range seeds {
 			line := j
 			line.ID = disdel.JobID(fmt.Sprintf("%s-%d", j.ID, seed))
@@ -66,13 +67,13 @@ func tuner(seeds uint64) error {
 			}
 		}
 		for i, name := range names {
-			ratios[i].figure("tuner_"+name+"_"+string(j.ID), "x")
+			rig.MedianFigure("tuner_"+name+"_"+string(j.ID), ratios[i], "x")
 			best[i], worst[i] = higher(best[i], ratios[i]), min(worst[i], slices.Min(ratios[i]))
 		}
 	}
 	for i, name := range []string{"tuner_rounds", "tuner_rounds_published"} {
-		best[i].figure(name+"_best", "x")
-		figure(name+"_worst", worst[i], "x")
+		rig.MedianFigure(name+"_best", best[i], "x")
+		rig.Figure(name+"_worst", worst[i], "x")
 	}
 	return nil
 }
@@ -107,9 +108,9 @@ func lab() error {
 		if s.Policy == simulate.Fixed {
 			continue
 		}
-		figure("lab_"+s.Policy+"_time", s.Time, "x")
-		figure("lab_"+s.Policy+"_cost", s.Cost, "x")
-		figure("lab_"+s.Policy+"_succeeded", float64(s.Succeeded), "of 6")
+		rig.Figure("lab_"+s.Policy+"_time", s.Time, "x")
+		rig.Figure("lab_"+s.Policy+"_cost", s.Cost, "x")
+		rig.Figure("lab_"+s.Policy+"_succeeded", float64(s.Succeeded), "of 6")
 	}
 	for _, told := range []float64{0.25, 0.5, 2, 4} {
 		wrong, err := service.Compare(service.Simulation{Cloud: cloud(), Told: told}, jobs, []string{"coach", "auto"})
@@ -118,7 +119,7 @@ func lab() error {
 		}
 		for _, s := range wrong.Policies[1:] {
 			i := slices.IndexFunc(r.Policies, func(t simulate.Standing) bool { return t.Policy == s.Policy })
-			figure(fmt.Sprintf("lab_%s_regret_%g", s.Policy, told), s.Time/r.Policies[i].Time, "x")
+			rig.Figure(fmt.Sprintf("lab_%s_regret_%g", s.Policy, told), s.Time/r.Policies[i].Time, "x")
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/dataset/sparse"
@@ -37,17 +38,17 @@ func attacks(ctx context.Context, program string) error {
 		if err != nil {
 			return err
 		}
-		figure("one_tenant_rss_mb_"+string(role), float64(found.peak)/(1<<20), "MB")
+		rig.Figure("one_tenant_rss_mb_"+string(role), float64(found.peak)/(1<<20), "MB")
 		most.peak = max(most.peak, found.peak)
 		most.sent += found.sent
 		most.failed += found.failed
 		most.took = append(most.took, found.took...)
 	}
-	figure("attack_requests", float64(most.sent), "requests of two tokens, 24 at once, 40 s each")
-	figure("one_tenant_rss_mb", float64(most.peak)/(1<<20), "MB")
-	figure("other_tenant_requests", float64(len(most.took)), "requests of another tenant meanwhile")
-	figure("other_tenant_failed", float64(most.failed), "of these requests, counted as 40 s each")
-	figure("other_tenant_p99_ms", percentile(most.took, 0.99), "ms")
+	rig.Figure("attack_requests", float64(most.sent), "requests of two tokens, 24 at once, 40 s each")
+	rig.Figure("one_tenant_rss_mb", float64(most.peak)/(1<<20), "MB")
+	rig.Figure("other_tenant_requests", float64(len(most.took)), "requests of another tenant meanwhile")
+	rig.Figure("other_tenant_failed", float64(most.failed), "of these requests, counted as 40 s each")
+	rig.Figure("other_tenant_p99_ms", percentile(most.took, 0.99), "ms")
 	return nil
 }
 
@@ -77,8 +78,8 @@ func attackAs(ctx context.Context, program string, role service.Role) (found att
 	if err := fillHistory(ctx, home, s.url, tokens[0]); err != nil {
 		return found, err
 	}
-	if filled, err := peakMemory(s.cmd.Process.Pid); err == nil {
-		fmt.Fprintf(os.Stderr, "bench: before the attacks the server has had %d MB\n", filled>>20)
+	if filled, err := rig.Memory(s.cmd.Process.Pid, "VmHWM"); err == nil {
+		fmt.Fprintf(os.Stderr, "bench: before the attacks the server has had %d MB\n", filled[0].MB())
 	}
 	limited, stop := context.WithTimeout(ctx, attackFor)
 	defer stop()
@@ -88,7 +89,10 @@ func attackAs(ctx context.Context, program string, role service.Role) (found att
 	found.took, found.failed = victim(limited, s.url, tokens[1])
 	done.Wait()
 	found.sent = a.report(role)
-	found.peak, err = peakMemory(s.cmd.Process.Pid)
+	peak, err := rig.Memory(s.cmd.Process.Pid, "VmHWM")
+	if err == nil {
+		found.peak = int64(peak[0])
+	}
 	return found, err
 }
 
@@ -241,18 +245,4 @@ func (s *server) stop() {
 	killed := time.AfterFunc(20*time.Second, func() { s.cmd.Process.Kill() })
 	defer killed.Stop()
 	s.cmd.Wait() //nolint:errcheck // it was told to end
-}
-
-// peakMemory is the most memory that a process has had, in bytes.
-func peakMemory(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	var kb int64
-	if _, err := fmt.Sscan(rest, &kb); err != nil {
-		return 0, fmt.Errorf("read VmHWM: %w", err)
-	}
-	return kb << 10, nil
 }

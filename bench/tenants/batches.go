@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/batch"
 )
@@ -48,14 +49,7 @@ func planned() way { return way{name: "disdel", admission: "gang", pool: pool} }
 // measured is what a batch came to.
 type measured struct {
 	*batch.Summary
-	parts []part        // of jobs that did not run all at once
-	cpu   time.Duration // of processors, by this process and all containers
-}
-
-// part is what the jobs that ran at a time came to.
-type part struct {
-	took []disdel.Millis // of each, from its gang to its end
-	cpu  time.Duration   // of all
+	cpu time.Duration // of processors, by this process and all containers
 }
 
 // run runs jobs in a way, in a home of their own.
@@ -113,23 +107,12 @@ func (w way) runOn(ctx context.Context, s *service.Service, list []task, out *me
 		jobs[i].Request.Beside = len(jobs) - 1 // planned as in the batch: the work is to be the same
 	}
 	for some := range slices.Chunk(jobs, w.apart) {
-		before := everybody()
-		sum, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: some})
-		if err != nil {
+		if _, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: some}); err != nil {
 			return err
 		}
-		time.Sleep(reaped)
-		one := part{cpu: everybody() - before}
-		for i := range sum.Jobs {
-			one.took = append(one.took, sum.Jobs[i].Ran(sum.Jobs[i].Ended))
-		}
-		out.parts = append(out.parts, one)
 	}
 	return nil
 }
-
-// reaped is how long it takes at most until the containers of a job that ended are counted among those that have.
-const reaped = 200 * time.Millisecond
 
 // everybody is the processors' time of this process and of the containers that have ended.
 func everybody() (sum time.Duration) {
@@ -158,7 +141,7 @@ func divisions() []division {
 
 // batches measures a real batch of eight mixed jobs in both ways, with processors divided and shared.
 func batches(ctx context.Context, shrink int) error {
-	figure("load_average_5m", load(), "before the batch of eight")
+	rig.Figure("load_average_5m", load(), "before the batch of eight")
 	for _, d := range divisions() {
 		if err := compare(ctx, mixed(shrink), d); err != nil && !errors.Is(err, errNoSlots) {
 			return err
@@ -184,24 +167,21 @@ func compare(ctx context.Context, list []task, d division) error {
 		tell(d.name+w.name, by[i])
 	}
 	greedy, gang := by[0], by[1]
-	figure(d.name+"ratio", gang.Makespan.Seconds()/greedy.Makespan.Seconds(), "of plain OpenWhisk's makespan")
-	figure(d.name+"failures", float64(troubles(gang.Summary)), "jobs and activations")
-	figure(strings.Replace(d.name, "batch8_", "greedy_", 1)+"failures", float64(troubles(greedy.Summary)),
+	rig.Figure(d.name+"ratio", gang.Makespan.Seconds()/greedy.Makespan.Seconds(), "of plain OpenWhisk's makespan")
+	rig.Figure(d.name+"failures", float64(troubles(gang.Summary)), "jobs and activations")
+	rig.Figure(strings.Replace(d.name, "batch8_", "greedy_", 1)+"failures", float64(troubles(greedy.Summary)),
 		"jobs and activations")
-	if d.slot > 0 {
-		return nil
-	}
-	return simulated(ctx, list, gang)
+	return nil
 }
 
 // tell prints what a batch came to.
 func tell(name string, o measured) {
-	figure(name+"_s", o.Makespan.Seconds(), "s")
-	figure(name+"_cpu_s", o.cpu.Seconds(), "s of processors")
-	figure(name+"_mean_s", (o.Waited + o.Ran).Seconds(), "s from submit to end")
-	figure(name+"_gbs", o.CostGBs+o.Evaluations, "GB-s")
-	figure(name+"_reserved_over_resident", o.Pool.ReservedGBs/max(1e-9, o.Pool.ResidentGBs), "over the whole time")
-	figure(name+"_cold", o.ColdShare(), "of activations")
+	rig.Figure(name+"_s", o.Makespan.Seconds(), "s")
+	rig.Figure(name+"_cpu_s", o.cpu.Seconds(), "s of processors")
+	rig.Figure(name+"_mean_s", (o.Waited + o.Ran).Seconds(), "s from submit to end")
+	rig.Figure(name+"_gbs", o.CostGBs+o.Evaluations, "GB-s")
+	rig.Figure(name+"_reserved_over_resident", o.Pool.ReservedGBs/max(1e-9, o.Pool.ResidentGBs), "over the whole time")
+	rig.Figure(name+"_cold", o.ColdShare(), "of activations")
 	for i := range o.Jobs {
 		r := &o.Jobs[i]
 		fmt.Fprintf(os.Stderr, "bench: %s: %-16s %v, %v from %6.2f to %6.2f s, %d of %d cold\n", name, r.Name, r.Status,
@@ -233,15 +213,15 @@ func small(ctx context.Context) error {
 		return err
 	}
 	tell("small", at)
-	figure("cold_share", at.ColdShare(), "of activations")
-	figure("cold_failures", float64(troubles(at.Summary)), "jobs and activations")
+	rig.Figure("cold_share", at.ColdShare(), "of activations")
+	rig.Figure("cold_failures", float64(troubles(at.Summary)), "jobs and activations")
 	w.apart = 1
 	alone, err := w.run(ctx, list)
 	if err != nil {
 		return err
 	}
-	figure("small_apart_cpu_s", alone.cpu.Seconds(), "s of processors")
-	figure("small_cpu_ratio", at.cpu.Seconds()/alone.cpu.Seconds(), "of one after another")
+	rig.Figure("small_apart_cpu_s", alone.cpu.Seconds(), "s of processors")
+	rig.Figure("small_cpu_ratio", at.cpu.Seconds()/alone.cpu.Seconds(), "of one after another")
 	return nil
 }
 

@@ -12,10 +12,10 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/service"
 )
 
@@ -34,9 +34,7 @@ func main() {
 		}
 		return
 	}
-	parts := flag.String("parts", "small,batches,stuck,makespan,large,served,attacks,takeover",
-		"what is measured; simulated: of the batches, how far the simulator is off")
-	jobs := flag.Int("jobs", 100_000, "jobs of the large trace; the small one has a hundredth of them")
+	parts := flag.String("parts", "small,batches,stuck,makespan,served,attacks,takeover", "what is measured")
 	shrink := flag.Int("shrink", 1, "divide the rows of the batches' jobs by this, to look whether all of it works")
 	seeds := flag.Int("seeds", 200, "seeds of the figures of jobs that stop each other")
 	submits := flag.Int("served", 1000, "small jobs that are submitted to a server")
@@ -44,42 +42,21 @@ func main() {
 	program := flag.String("program", "bin/disdel", "the built program, which the attacks attack")
 	flag.Parse()
 	debug.SetGCPercent(200) // memory is not what is measured
-	for part := range strings.SplitSeq(*parts, ",") {
-		var err error
-		switch part {
-		case "small":
-			err = small(ctx)
-		case "batches":
-			err = batches(ctx, *shrink)
-		case "simulated":
-			err = alone(ctx, *shrink)
-		case "stuck":
-			err = stuck(*seeds)
-		case "makespan":
-			err = makespans(*seeds)
-		case "large":
-			err = large(*jobs)
-		case "served":
-			err = served(ctx, *submits)
-		case "attacks":
-			err = attacks(ctx, *program)
-		case "takeover":
-			err = takeover(ctx, *kills)
-		default:
-			err = fmt.Errorf("there is no part %q", part)
-		}
-		if err != nil {
-			end(err)
-		}
-	}
+	rig.Main(func() error {
+		return rig.RunParts([]rig.Part{
+			{Name: "small", Run: func() error { return small(ctx) }},
+			{Name: "batches", Run: func() error { return batches(ctx, *shrink) }},
+			{Name: "stuck", Run: func() error { return stuck(*seeds) }},
+			{Name: "makespan", Run: func() error { return makespans(*seeds) }},
+			{Name: "served", Run: func() error { return served(ctx, *submits) }},
+			{Name: "attacks", Run: func() error { return attacks(ctx, *program) }},
+			{Name: "takeover", Run: func() error { return takeover(ctx, *kills) }},
+		}, *parts)
+	})
 }
 
 // end ends the program for an error.
 func end(err error) {
 	fmt.Fprintln(os.Stderr, "bench:", err)
 	os.Exit(1)
-}
-
-func figure(name string, value float64, unit string) {
-	fmt.Printf("figure %s %.6g %s\n", name, value, unit)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/bench/medians"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/controller/simulate"
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/runtime/engine/backends"
@@ -27,7 +27,7 @@ func makespans(seeds int) error {
 		}
 		worst = max(worst, ratio)
 	}
-	figure("gang_over_greedy_makespan", worst, "ratio")
+	rig.Figure("gang_over_greedy_makespan", worst, "ratio")
 	return nil
 }
 
@@ -53,12 +53,12 @@ func makespanRatio(seeds, gb int) (float64, error) {
 			ratios = append(ratios, gang/greedy)
 		}
 	}
-	figure("gang_over_greedy_makespan"+size, medians.Of(ratios), "ratio")
-	figure("gang_over_greedy_traces"+size, float64(len(ratios)), "that came to an end with both")
-	figure("makespan_stuck_gang"+size, float64(stuck[scheduler.AdmissionGang]),
+	rig.Figure("gang_over_greedy_makespan"+size, rig.Median(ratios), "ratio")
+	rig.Figure("gang_over_greedy_traces"+size, float64(len(ratios)), "that came to an end with both")
+	rig.Figure("makespan_stuck_gang"+size, float64(stuck[scheduler.AdmissionGang]),
 		"traces in which a job waits for ever or fails")
-	figure("makespan_stuck_greedy"+size, float64(stuck[scheduler.AdmissionGreedy]), "traces, which have no ratio")
-	return medians.Of(ratios), nil
+	rig.Figure("makespan_stuck_greedy"+size, float64(stuck[scheduler.AdmissionGreedy]), "traces, which have no ratio")
+	return rig.Median(ratios), nil
 }
 
 func makespanTrace(seed uint64) []sim.Job {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/process"
@@ -239,13 +240,13 @@ func served(ctx context.Context, jobs int) error {
 	if err != nil {
 		return err
 	}
-	figure("served_jobs", float64(len(all)), "jobs of ten tenants")
-	figure("lost", float64(lost), "jobs")
-	figure("doubled", float64(doubled), "jobs")
-	figure("submit_p50_ms", percentile(took, 0.5), "ms")
-	figure("submit_p99_ms", percentile(took, 0.99), "ms")
-	figure("serve_rss_mb", float64(most)/(1<<20), "MB")
-	figure("served_s", time.Since(began).Seconds(), "s")
+	rig.Figure("served_jobs", float64(len(all)), "jobs of ten tenants")
+	rig.Figure("lost", float64(lost), "jobs")
+	rig.Figure("doubled", float64(doubled), "jobs")
+	rig.Figure("submit_p50_ms", percentile(took, 0.5), "ms")
+	rig.Figure("submit_p99_ms", percentile(took, 0.99), "ms")
+	rig.Figure("serve_rss_mb", float64(most)/(1<<20), "MB")
+	rig.Figure("served_s", time.Since(began).Seconds(), "s")
 	return nil
 }
 
@@ -317,11 +318,11 @@ func takeover(ctx context.Context, kills int) error {
 	if err != nil {
 		return err
 	}
-	figure("takeover_kills", float64(kills), "servers")
-	figure("takeover_lost", float64(lost), "jobs")
-	figure("takeover_doubled", float64(doubled), "jobs")
-	figure("takeover_p50_s", percentile(took, 0.5)/1000, "s")
-	figure("takeover_s", percentile(took, 1)/1000, "s, the longest")
+	rig.Figure("takeover_kills", float64(kills), "servers")
+	rig.Figure("takeover_lost", float64(lost), "jobs")
+	rig.Figure("takeover_doubled", float64(doubled), "jobs")
+	rig.Figure("takeover_p50_s", percentile(took, 0.5)/1000, "s")
+	rig.Figure("takeover_s", percentile(took, 1)/1000, "s, the longest")
 	return nil
 }
 
@@ -337,4 +338,13 @@ func owned(rec disdel.Record, since time.Time) bool {
 		}
 	}
 	return last.At.After(since)
+}
+
+// percentile is that of times, in milliseconds.
+func percentile(took []time.Duration, share float64) float64 {
+	var all []float64
+	for _, t := range took {
+		all = append(all, t.Seconds()*1000)
+	}
+	return rig.Percentile(all, share)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/bench/rig"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/scheduler/sim"
 )
@@ -36,7 +37,7 @@ func stuck(seeds int) error {
 			if prefix != "" {
 				unit = fmt.Sprintf("of %d traces", len(crafted()))
 			}
-			figure("stuck_"+prefix+name, float64(count[prefix+name]), unit)
+			rig.Figure("stuck_"+prefix+name, float64(count[prefix+name]), unit)
 		}
 	}
 	return nil

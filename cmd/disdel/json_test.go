@@ -12,10 +12,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// oneDocument FILE fails unless a file, stdout or stderr holds one JSON document and nothing else.
+// oneDocument FILE [COMMAND...] fails unless a file, stdout or stderr holds one JSON document and nothing else. The
+// document has only fields of the shape that testdata/json.golden has for the command; on stderr it is an error's.
 func oneDocument(ts *testscript.TestScript, not bool, args []string) {
-	if not || len(args) != 1 {
-		ts.Fatalf("usage: document FILE")
+	if not || len(args) == 0 {
+		ts.Fatalf("usage: document FILE [COMMAND...]")
 	}
 	text := ts.ReadFile(args[0])
 	d := json.NewDecoder(strings.NewReader(text))
@@ -23,8 +24,15 @@ func oneDocument(ts *testscript.TestScript, not bool, args []string) {
 	if err := d.Decode(&v); err != nil {
 		ts.Fatalf("%s is no JSON: %v\n%s", args[0], err, text)
 	}
-	if err := d.Decode(&v); !errors.Is(err, io.EOF) {
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		ts.Fatalf("%s has more than one document\n%s", args[0], text)
+	}
+	command := strings.Join(args[1:], " ")
+	if args[0] == "stderr" {
+		command = "error"
+	}
+	if strange := strangeIn(ts, command, v); len(strange) > 0 {
+		ts.Fatalf("the document of %q has what its shape does not have:\n%s", command, strings.Join(strange, "\n"))
 	}
 }
 

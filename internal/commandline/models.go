@@ -51,6 +51,11 @@ func modelPromoteCommand(u *terminal.UI, from Reading) *cli.Command {
 	}
 }
 
+// removedWeights is what `model remove` says of a file of weights with -o json.
+type removedWeights struct {
+	Removed string `json:"removed"`
+}
+
 func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
@@ -69,9 +74,7 @@ func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 			}
 			return from(c, func(ctx context.Context, at client.Client) error {
 				if ref := c.Args().First(); strings.HasPrefix(ref, "sha256:") {
-					doc := struct {
-						Removed string `json:"removed"`
-					}{ref}
+					doc := removedWeights{ref}
 					if err := at.Models.RemoveWeights(ctx, ref); err != nil {
 						return err
 					}

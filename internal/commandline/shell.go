@@ -55,11 +55,14 @@ func ManualCommand(u *terminal.UI) *cli.Command {
 	}
 }
 
-// showText prints what is a text of its own, which documents hold as one.
+// textDocument is a text of its own with -o json.
+type textDocument struct {
+	Text string `json:"text"`
+}
+
+// showText prints a text of its own.
 func showText(u *terminal.UI, text string) error {
-	return u.Show(struct {
-		Text string `json:"text"`
-	}{text}, func(w io.Writer) {
+	return u.Show(textDocument{text}, func(w io.Writer) {
 		fmt.Fprint(w, text)
 	})
 }

@@ -170,8 +170,8 @@ var figureLine = regexp.MustCompile(`(?m)^figure (\S+) (\S+) `)
 func tenantsBench(t *testing.T, args ...string) map[string]float64 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bench-tenants")
-	build := exec.Command("go", "build", "-o", path, "./bench/tenants")
-	build.Dir = "../.."
+	build := exec.Command("go", "build", "-o", path, "./tenants")
+	build.Dir = "../../bench" // a module of its own
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

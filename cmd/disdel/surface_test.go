@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// testdata/help.golden is every command with its names, operands and flags, hidden ones too, and every exit code. It has
+// no sentences: docs/cli.md holds those. go test ./cmd/disdel -run TestTheSurfaceOfTheCommandLine -update
+func TestTheSurfaceOfTheCommandLine(t *testing.T) {
+	t.Setenv("DISDEL_HOME", "") // what a variable says is not the default
+	app := newApp(terminal.New(nil, nil, nil))
+	var out strings.Builder
+	fmt.Fprintln(&out, "disdel")
+	writeFlags(&out, app.Flags)
+	writeCommands(&out, "disdel", app.Commands)
+	writeExitCodes(&out)
+	sameAsGolden(t, "testdata/help.golden", out.String())
+}
+
+func writeCommands(out *strings.Builder, above string, list []*cli.Command) {
+	for _, c := range list {
+		path := above + " " + c.Name
+		fmt.Fprintln(out, strings.Join(terminal.NonEmpty(append([]string{path + hidden(c.Hidden), strings.TrimSpace(c.ArgsUsage)},
+			prefixed("alias ", c.Aliases)...)...), " | "))
+		writeFlags(out, c.Flags)
+		writeCommands(out, path, c.Subcommands)
+	}
+}
+
+func writeFlags(out *strings.Builder, flags []cli.Flag) {
+	for _, f := range flags {
+		d, documented := f.(cli.DocGenerationFlag)
+		if !documented {
+			fmt.Fprintf(out, "  %s %T\n", f.Names(), f)
+			continue
+		}
+		visible, _ := f.(cli.VisibleFlag)
+		fmt.Fprintf(out, "  --%s %s%s\n", strings.Join(f.Names(), ", "), strings.TrimPrefix(fmt.Sprintf("%T", f), "*cli."),
+			hidden(visible != nil && !visible.IsVisible()))
+		if d.TakesValue() && d.GetDefaultText() != "" {
+			fmt.Fprintf(out, "    default %s\n", d.GetDefaultText())
+		}
+		if names := d.GetEnvVars(); len(names) > 0 {
+			fmt.Fprintf(out, "    variable %s\n", strings.Join(names, ", "))
+		}
+	}
+}
+
+func hidden(is bool) string {
+	if is {
+		return " (hidden)"
+	}
+	return ""
+}
+
+func prefixed(prefix string, list []string) []string {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = prefix + out[i]
+	}
+	return out
+}
+
+// writeExitCodes writes the codes that are documented, and the code of every kind of error.
+func writeExitCodes(out *strings.Builder) {
+	out.WriteString("exit codes:")
+	for _, c := range terminal.ExitCodes {
+		fmt.Fprintf(out, " %d", c.Code)
+	}
+	out.WriteString("\n")
+	ctx := context.Background()
+	for k := disdel.UnknownKind; !strings.HasPrefix(k.String(), "kind("); k++ {
+		fmt.Fprintf(out, "  %s %d\n", k, terminal.ExitCode(ctx, &disdel.Error{Kind: k}))
+	}
+	interrupted, cancel := context.WithCancelCause(ctx)
+	cancel(terminal.ErrInterrupted)
+	fmt.Fprintf(out, "  a pipe that nobody reads %d\n  a paused job %d\n  a difference %d\n  an interrupt %d\n",
+		terminal.ExitCode(ctx, terminal.ErrPipe), terminal.ExitCode(ctx, terminal.ErrPaused),
+		terminal.ExitCode(ctx, terminal.ErrDiffers), terminal.ExitCode(interrupted, context.Canceled))
+}
+
+// sameAsGolden compares text with a file, which -update writes anew.
+func sameAsGolden(t *testing.T, file, text string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s is not what the program has (-file +program); run with -update\n%s", file, diff)
+	}
+}
