@@ -123,7 +123,7 @@ bench-aggregator: deps build ## figures of aggregation against a redis-server on
 	bin/bench-faults
 
 .PHONY: bench-policies
-bench-policies: build ## figures of policies beside the best fixed number of workers, simulated
+bench-policies: build ## figures of policies beside the best fixed number of workers, simulated (PARTS=auto,tta,momentum,speed,sim: real jobs)
 	$(BENCH)policies ./policies
 	$(BENCH)exchange ./exchange
 	bin/bench-policies $(if $(PARTS),-parts $(PARTS))

@@ -14,6 +14,7 @@ import (
 type tools struct {
 	disdel   string
 	chromium string
+	axe      string // axe-core's script
 	python   string // with onnxruntime and Pillow
 }
 
@@ -21,8 +22,9 @@ func main() {
 	var t tools
 	flag.StringVar(&t.disdel, "program", "bin/disdel", "the built program")
 	flag.StringVar(&t.chromium, "chromium", "chromium", "the browser")
+	flag.StringVar(&t.axe, "axe", ".cache/npm/node_modules/axe-core/axe.min.js", "axe-core's script")
 	flag.StringVar(&t.python, "python", ".cache/daily/bin/python", "a Python interpreter with onnxruntime and Pillow")
-	parts := flag.String("parts", "page,curves,events,readers,csv,png,onnx", "what is measured")
+	parts := flag.String("parts", "page,curves,events,axe,readers,csv,png,onnx", "what is measured")
 	csvMB := flag.Int("csv-mb", 2048, "how large the table is that is added")
 	flag.Parse()
 	ctx := context.Background()
@@ -31,6 +33,7 @@ func main() {
 			{Name: "page", Run: func() error { return pages(ctx, &t) }},
 			{Name: "curves", Run: func() error { return curves(ctx, &t) }},
 			{Name: "events", Run: func() error { return events(ctx, &t) }},
+			{Name: "axe", Run: func() error { return accessible(ctx, &t) }},
 			{Name: "readers", Run: func() error { return readers(ctx, &t) }},
 			{Name: "csv", Run: func() error { return tables(ctx, &t, *csvMB) }},
 			{Name: "png", Run: func() error { return pictures(ctx, &t) }},

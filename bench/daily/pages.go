@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/disdel/disdel/history"
 )
@@ -48,4 +49,13 @@ func curves(ctx context.Context, t *tools) error {
 		}
 		return b.has(fmt.Sprintf(`document.querySelectorAll("figure path.line").length >= %d`, 3*jobs))
 	})
+}
+
+// views are all kinds of pages.
+func views(ids []string) []string {
+	out := []string{"/ui/jobs", "/ui/models", "/ui/datasets", "/ui/pool", "/ui/compare?job=" + strings.Join(ids, "&job=")}
+	for _, id := range ids {
+		out = append(out, "/ui/jobs/"+id)
+	}
+	return out
 }

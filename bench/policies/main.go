@@ -2,14 +2,16 @@
 //
 //	figure NAME VALUE UNIT
 //
-// It judges nothing. Its figures are simulated, of laws of an epoch's time and of jobs on a cloud that
+// It judges nothing. Without -parts its figures are simulated, of laws of an epoch's time and of jobs on a cloud that
 // is not there; the losses of the part trained alone are of networks that it trains. Seeds are fixed, so that two runs
 // print the same. A median of five seeds or more has an interval beside it, as NAME_low and NAME_high, that holds it in
 // nine cases of ten (rig.Interval).
+//
+// The parts auto, tta and momentum run jobs through the built program, on a quiet machine, for -within at
+// most; -jobs, -batches, -epochs and -real-seeds make them smaller, to try them.
 package main
 
 import (
-	"cmp"
 	"flag"
 	"strings"
 
@@ -19,18 +21,39 @@ import (
 func main() {
 	seeds := flag.Uint64("seeds", 20, "seeds of each figure")
 	only := flag.String("only", "", "the same as -parts, for one part")
-	chosen := flag.String("parts", "", "parts to measure, separated by commas; without it all")
+	chosen := flag.String("parts", "", "parts to measure, separated by commas; without it all simulated ones")
+	var o options
+	o.flags()
 	flag.Parse()
-	parts := []rig.Part{
-		{Name: "laws", Run: func() error { laws(*seeds); return nil }},
+	rig.Main(func() error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		parts := simulated(*seeds)
+		if names := strings.Trim(*only+","+*chosen, ","); names != "" {
+			return rig.RunParts(append(parts, onThisMachine(o)...), names)
+		}
+		return rig.RunParts(parts, rig.Names(parts))
+	})
+}
+
+// simulated are the parts that are measured without -parts.
+func simulated(seeds uint64) []rig.Part {
+	return []rig.Part{
+		{Name: "laws", Run: func() error { laws(seeds); return nil }},
 		{Name: "trained", Run: trained},
-		{Name: "tuner", Run: func() error { return tuner(*seeds) }},
-		{Name: "siren", Run: func() error { return sirens(*seeds) }},
+		{Name: "tuner", Run: func() error { return tuner(seeds) }},
+		{Name: "siren", Run: func() error { return sirens(seeds) }},
 		{Name: "lab", Run: lab},
 		{Name: "goals", Run: goals},
 	}
-	rig.Main(func() error {
-		names := strings.Trim(*only+","+*chosen, ",")
-		return rig.RunParts(parts, cmp.Or(names, rig.Names(parts)))
-	})
+}
+
+// onThisMachine are the parts that run jobs.
+func onThisMachine(o options) []rig.Part {
+	return []rig.Part{
+		{Name: "auto", Run: func() error { return autos(o) }},
+		{Name: "tta", Run: func() error { return timesToAccuracy(o) }},
+		{Name: "momentum", Run: func() error { return momentum(o) }},
+	}
 }
