@@ -16,7 +16,7 @@ import (
 )
 
 // testdata/help.golden is every command with its names, operands and flags, hidden ones too, and every exit code. It has
-// no sentences: docs/cli.md holds those. go test ./cmd/disdel -run TestTheSurfaceOfTheCommandLine -update
+// no sentences: docs/reference/cli.md holds those. go test ./cmd/disdel -run TestTheSurfaceOfTheCommandLine -update
 func TestTheSurfaceOfTheCommandLine(t *testing.T) {
 	t.Setenv("DISDEL_HOME", "") // what a variable says is not the default
 	app := newApp(terminal.New(nil, nil, nil))

@@ -30,9 +30,9 @@ func TestAPlantedSentenceIsFound(t *testing.T) {
 		"a banned comment":    {"a.go", "package a\n\n// X waits for who waits.\nvar X = 1\n", "comments_banned"},
 		"long help":           {"a.go", "package a\n\nvar x = flag{Usage: \"" + long + "\"}\n", "help_long_pct"},
 		"banned help":         {"a.go", "package a\n\nvar x = flag{Usage: \"it \" + \"is who waits\"}\n", "help_banned"},
-		"a long page":         {"docs/a.md", "# A page\n\nShort. " + long + "\n", "docs_long_pct"},
-		"a banned word":       {"docs/a.md", "A job that is\ntaken up again.\n", "docs_banned"},
-		"nothing":             {"docs/a.md", "A job that is resumed. `who waits`\n\n```sh\nwho waits\n```\n", ""},
+		"a long page":         {"README.md", "# A page\n\nShort. " + long + "\n", "docs_long_pct"},
+		"a banned word":       {"README.md", "A job that is\ntaken up again.\n", "docs_banned"},
+		"nothing":             {"README.md", "A job that is resumed. `who waits`\n\n```sh\nwho waits\n```\n", ""},
 		"a table and heading": {"README.md", "# Who waits\n\n| who waits |\n|---|\n", ""},
 		"a test":              {"a_test.go", "package a\n\n// X waits for who waits.\nvar X = 1\n", ""},
 	} {
