@@ -54,12 +54,12 @@ func pageExamples() (jobs, scripts map[string]string, err error) {
 			}
 			jobs[m[1]] = m[2]
 		}
-		commands := ""
+		var commands strings.Builder
 		for _, m := range shBlock.FindAllStringSubmatch(string(text), -1) {
-			commands += m[1]
+			commands.WriteString(m[1])
 		}
-		if commands != "" {
-			scripts[strings.TrimSuffix(filepath.Base(path), ".md")+".sh"] = commands
+		if commands.String() != "" {
+			scripts[strings.TrimSuffix(filepath.Base(path), ".md")+".sh"] = commands.String()
 		}
 	}
 	return jobs, scripts, nil
@@ -110,15 +110,16 @@ func TestScriptsOfPagesTakeEveryExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	submitted := string(guide)
+	var submitted strings.Builder
+	submitted.WriteString(string(guide))
 	for name, commands := range scripts {
-		submitted += commands
+		submitted.WriteString(commands)
 		if !strings.Contains(string(pages), "exec sh -e "+name+"\n") {
 			t.Errorf("testdata/pages.txtar does not run %s", name)
 		}
 	}
 	for name := range jobs {
-		if !regexp.MustCompile(`submit ` + regexp.QuoteMeta(name) + `\s`).MatchString(submitted) {
+		if !regexp.MustCompile(`submit ` + regexp.QuoteMeta(name) + `\s`).MatchString(submitted.String()) {
 			t.Errorf("neither testdata/guide.txtar nor a page submits %s", name)
 		}
 	}

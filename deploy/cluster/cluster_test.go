@@ -274,13 +274,13 @@ func confined(t *testing.T, path string, template any, containers []any) {
 
 // The flags and variables of disdel serve are those that the program has.
 func TestServeIsCalledAsItIs(t *testing.T) {
-	reference := ""
+	var reference strings.Builder
 	for _, page := range []string{"cli.md", "cli-platforms.md"} {
 		text, err := os.ReadFile("../../docs/reference/" + page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		reference += string(text)
+		reference.WriteString(string(text))
 	}
 	container := at(documents(t, "serve.yaml")[0], "spec", "template", "spec", "containers", 0)
 	words := []string{}
@@ -293,7 +293,7 @@ func TestServeIsCalledAsItIs(t *testing.T) {
 		words = append(words, fmt.Sprint(at(e, "name")))
 	}
 	for _, word := range words {
-		if !strings.Contains(reference, "`"+word+"`") {
+		if !strings.Contains(reference.String(), "`"+word+"`") {
 			t.Errorf("disdel serve knows no %s", word)
 		}
 	}

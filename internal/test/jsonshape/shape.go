@@ -109,8 +109,7 @@ func (w *walker) walkPlain(path string, t reflect.Type) {
 
 // fields walks the fields that encoding/json writes. It does not resolve two fields of the same name.
 func (w *walker) fields(path string, t reflect.Type) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		inner := f.Type
 		if inner.Kind() == reflect.Pointer {
