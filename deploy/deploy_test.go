@@ -14,8 +14,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/deploy"
-	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/platform"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
-	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 

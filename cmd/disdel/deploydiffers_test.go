@@ -8,9 +8,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/deploy"
-	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/internal/test/deploytest"
 )
 
 // The commands that compare a package with its manifest exit with 8 while it differs, and with 0 once it does not. The

@@ -13,9 +13,9 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/aggregator/embedded"
-	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/deploy/doctor"
 	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/platform"
 )
 

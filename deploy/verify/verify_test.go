@@ -11,8 +11,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/deploy/verify"
+	"github.com/disdel/disdel/internal/test/deploytest"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/service"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/onnx"
-	"github.com/disdel/disdel/internal/test/onnxtest"
 	"github.com/disdel/disdel/internal/safetensors"
+	"github.com/disdel/disdel/internal/test/onnxtest"
 	"github.com/disdel/disdel/model"
 )
 

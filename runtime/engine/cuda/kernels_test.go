@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/internal/test/emulated"
+	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
 	native "github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"

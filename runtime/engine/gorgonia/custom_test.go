@@ -11,9 +11,9 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 // perceptron is a user's graph: a hidden layer of gorgonia's own operations, batch norm of ours.

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 

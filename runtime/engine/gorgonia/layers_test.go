@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 // odd are networks of one layer each between a convolution, so that its data gradient counts, and a dense layer. Sizes

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
-	"github.com/disdel/disdel/internal/test/emulated"
 )
 
 // Built tells that the program has an engine for GPUs.

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )

@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
-	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 func newEngine(t testing.TB, g *model.Graph, cfg engine.Spec) *Engine {

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/disdel/disdel/internal/test/enginetest"
 	"github.com/disdel/disdel/runtime/engine/cuda"
 	"github.com/disdel/disdel/runtime/engine/cuda/device"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
-	"github.com/disdel/disdel/internal/test/enginetest"
 )
 
 // onDevice skips a test where there is no GPU, with what is missing.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda"
 	"github.com/disdel/disdel/runtime/engine/cuda/device"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
-	"github.com/disdel/disdel/internal/test/emulated"
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
