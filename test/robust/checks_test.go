@@ -207,8 +207,8 @@ var checks = []check{
 		tests: []named{{"platform", "TestARequestsLine"}, {"service/api", "TestEveryChangeLeavesAnAuditLine"}},
 	},
 	{
-		id: "S17", what: "a tenant's flood", run: floods,
-		note: "all attacks of one token for 40 s: the server takes at most 512 MB, and another tenant waits at most 1 s",
+		id: "S17", what: "a tenant's flood", state: part, run: floods,
+		note: "the server stays below 512 MB; another tenant waited up to 1.2 s, with a goal of 1 s",
 		tests: []named{
 			{"service/api", "TestNoTenantPassesItsShare|TestAFullServerHasRoomForItsOperator|TestOnlySoManyAtOnce"},
 			{"service/api", "TestSubmissionsSayABoundedAmount|TestAListHasAPageOfBoundedSize"},
