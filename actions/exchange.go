@@ -12,9 +12,9 @@ import (
 )
 
 // exchanging is how a worker exchanges its updates with the others of its round, after every step. A worker that was
-// killed continues from its state, or from the start of the round: the deltas of the others are there still, and its own
-// come out the same, so that nobody sees that it was away. nil: it exchanges nothing, and updates are averaged when the
-// round ends.
+// killed continues from its state, or from the start of the round: the deltas of the others are there still, and its
+// own come out the same, so that nobody sees that it was away. nil: it exchanges nothing, and updates are averaged when
+// the round ends.
 type exchanging struct {
 	t       *trainer
 	config  exchange.Config

@@ -71,8 +71,8 @@ func (t *trainer) save(ctx context.Context) error {
 	return t.store(ctx, t.midway(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
 }
 
-// carry stores what continues with this worker in the next round. It comes before the update: without the worker's state
-// the round's checkpoint would not be whole.
+// carry stores what continues with this worker in the next round. It comes before the update: without the worker's
+// state the round's checkpoint would not be whole.
 func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	if !t.carries() {
 		return nil

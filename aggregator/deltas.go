@@ -20,9 +20,9 @@ var (
 	deltaScript = redis.NewScript(deltaLua)
 )
 
-// CommitDelta stores what the member that has the claim sends of a step (from 1), and tells the workers that wait for it. Once
-// there, a step's delta never changes: the same again changes nothing, as from a later attempt that comes to the same;
-// another one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
+// CommitDelta stores what the member that has the claim sends of a step (from 1), and tells the workers that wait for
+// it. Once there, a step's delta never changes: the same again changes nothing, as from a later attempt that comes to
+// the same; another one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
 func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte) error {
 	return s.commitDelta(ctx, &sending{claim: c, step: step, data: data})
 }

@@ -67,9 +67,9 @@ func (s *Store) IsLetGo(ctx context.Context, job disdel.JobID, round, member int
 	return err == nil, wrap(err, "look for leavers", fmt.Sprintf("%s round %d of %d", job, round, member))
 }
 
-// EndMember has the members of a round that exchange continue without one that will not come: what it has sent stays, what
-// it owes is lost, a batch of the queue that it had and did not send is somebody else's, and an attempt of it that is
-// still under way can send and deliver nothing more. A member that has left, or was ended before, changes nothing.
+// EndMember has the members of a round that exchange continue without one that will not come: what it has sent stays,
+// what it owes is lost, a batch of the queue that it had and did not send is somebody else's, and an attempt of it that
+// is still under way can send and deliver nothing more. A member that has left, or was ended before, changes nothing.
 func (s *Store) EndMember(ctx context.Context, job disdel.JobID, round, member int) error {
 	work := s.keys.work(disdel.UpdateID{Job: job, Round: round, Member: member})
 	table, log, news := s.keys.deltas(job, round), s.keys.log(job, round), s.keys.news(job, round)

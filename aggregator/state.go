@@ -6,10 +6,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// PutState stores a worker's own state under a claim: what it continues from in its next leg, after a failure, or, stored
-// under the next round's id, in the next round. There is one for every worker, round and level; a new one takes the
-// place of the one before at once. meta says what is no tensor, such as the position in the data; tensors may be any.
-// It returns Conflict when the claim, which may be of another round than id, is lost; the rest is PushUpdate's.
+// PutState stores a worker's own state under a claim: what it continues from in its next leg, after a failure, or,
+// stored under the next round's id, in the next round. There is one for every worker, round and level; a new one takes
+// the place of the one before at once. meta says what is no tensor, such as the position in the data; tensors may be
+// any. It returns Conflict when the claim, which may be of another round than id, is lost; the rest is PushUpdate's.
 func (s *Store) PutState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
 	tensors disdel.Weights,
 ) error {

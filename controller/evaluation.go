@@ -149,8 +149,8 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	return append(m.roundOrder(round, r.ByClass), m.write()...)
 }
 
-// unevaluated continues without an evaluation that cannot be had. What was trained stays: of the last round the job says
-// that it was not evaluated. A job that stops by its evaluations needs those before.
+// unevaluated continues without an evaluation that cannot be had. What was trained stays: of the last round the job
+// says that it was not evaluated. A job that stops by its evaluations needs those before.
 func (m *Manager) unevaluated(err *disdel.Error) []Order {
 	if !m.last && m.spec.stopsByEvaluations() && !m.budget.used() {
 		return m.fail(err)

@@ -99,8 +99,8 @@ func trainedAnew(h disdel.Halfway) string {
 	return fmt.Sprintf("; a resume trains round %d anew, which took %.3g GB-s so far", h.Round+1, h.Spent)
 }
 
-// kept is what the store has of a round of a job's record, where the job continues with the same work; nil: nothing that
-// would be of use.
+// kept is what the store has of a round of a job's record, where the job continues with the same work; nil: nothing
+// that would be of use.
 func kept(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
 	h := r.Halfway
 	if h == nil || h.Mark == "" || h.Round != round || h.Work != spec.digest(round) {

@@ -42,8 +42,8 @@ type StageOrder struct {
 type GrantOrder struct {
 	Round int // the first that is to run with them
 	Plan  disdel.Plan
-	// Waits says that the job cannot continue without them: it gives back what it has and waits, in its place of the queue.
-	// Else it is answered at once, and does without.
+	// Waits says that the job cannot continue without them: it gives back what it has and waits, in its place of the
+	// queue. Else it is answered at once, and does without.
 	Waits bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// quotaWaits runs a job of two workers whose second action is not sent before free. It returns the waits for a quota that
-// were told, and fails where a wait was told as silence of an action.
+// quotaWaits runs a job of two workers whose second action is not sent before free. It returns the waits for a quota
+// that were told, and fails where a wait was told as silence of an action.
 func quotaWaits(t *testing.T, s *surroundings, free time.Time, quota func(waiting []string) disdel.Quota) []QuotaWait {
 	t.Helper()
 	const second = "round 0/train/1"

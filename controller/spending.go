@@ -296,8 +296,8 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	}
 }
 
-// spare is what a proposed budget has above the likely cost, as a share of it. A busy machine makes the rest dearer, and
-// a job does not spend what it does not need.
+// spare is what a proposed budget has above the likely cost, as a share of it. A busy machine makes the rest dearer,
+// and a job does not spend what it does not need.
 const spare = 0.5
 
 // rest is what a resume would cost: the rounds from the newest checkpoint on.

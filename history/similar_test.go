@@ -6,8 +6,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Records of deep networks stay small while a plan uses them: equal layers are shared, and estimates keep only the total
-// work of their layers.
+// Records of deep networks stay small while a plan uses them: equal layers are shared, and estimates keep only the
+// total work of their layers.
 func TestLessonsOfDeepNetworksAreSmall(t *testing.T) {
 	deep := func(units int) disdel.Record {
 		r := disdel.Record{Plan: disdel.Plan{Actions: []disdel.ActionPlan{{Task: disdel.TaskTrain}}}}

@@ -15,8 +15,8 @@ type Books struct {
 	Spent map[string]float64 `json:"spentGBs,omitempty"` // by tenants whose jobs have ended
 }
 
-// OpenAdmission continues with books that were kept: what jobs hold they go on to hold, and who waits does so in his old
-// place. Who knows of a job that the books have lost enters it among theirs, with what it holds.
+// OpenAdmission continues with books that were kept: what jobs hold they go on to hold, and who waits does so in his
+// old place. Who knows of a job that the books have lost enters it among theirs, with what it holds.
 func OpenAdmission(by Allocator, whole Capacity, kept Books) *Admission {
 	a := NewAdmission(by, whole)
 	maps.Copy(a.spent, kept.Spent)

@@ -145,8 +145,8 @@ func (d *decider) smallerBatch(rows int, why string) Remedy {
 	return d.adjusted(r, disdel.FieldBatchSize, from, disdel.Quantity{Count: rows}, why)
 }
 
-// time retries with a longer timeout. At the ceiling, work that made progress continues from its stored state. A stalled
-// action keeps its timeout.
+// time retries with a longer timeout. At the ceiling, work that made progress continues from its stored state. A
+// stalled action keeps its timeout.
 func (d *decider) time() Remedy {
 	if stall, stalled := d.a.Stalled(); stalled {
 		return d.retryUnchanged(0, "it stopped answering: %s, and its timeout of %v is long enough", stall.Text(),

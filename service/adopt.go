@@ -31,7 +31,8 @@ func (s *Service) Attend(ctx context.Context) error {
 	return n.look(ctx)
 }
 
-// takeOver continues with the job of a lease whose owner is no more. That it cannot is told to the log, and tried again.
+// takeOver continues with the job of a lease whose owner is no more. That it cannot is told to the log, and tried
+// again.
 func (n *session) takeOver(ctx context.Context, l history.Lease) error {
 	if time.Now().Before(n.later[l.Job]) {
 		return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Records are kept for a while, each kind's apart. Then they are read again beside the submissions, one kind at a time. A
-// submission waits only for records that are much too old. A search that failed is repeated, and old kinds are dropped.
+// Records are kept for a while, each kind's apart. Then they are read again beside the submissions, one kind at a time.
+// A submission waits only for records that are much too old. A search that failed is repeated, and old kinds are
+// dropped.
 func TestAPastIsKeptForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept pasts
@@ -71,8 +72,8 @@ func TestAPastIsKeptForAWhile(t *testing.T) {
 	})
 }
 
-// Many submissions of one tenant that come together read the history twice at most: once for the first, and once for all
-// that came while that was under way. A later submission reads it again, and sees what ended in between.
+// Many submissions of one tenant that come together read the history twice at most: once for the first, and once for
+// all that came while that was under way. A later submission reads it again, and sees what ended in between.
 func TestSubmissionsOfATenantShareThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept pasts

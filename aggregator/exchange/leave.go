@@ -1,8 +1,8 @@
 package exchange
 
 // Leave ends this member's last step: it sends all that is owed, and nothing comes of it after that. It may do so after
-// any step; the others continue without it, once they know by Left. When it has folded what the others send of their own
-// last steps, it has the same weights as they.
+// any step; the others continue without it, once they know by Left. When it has folded what the others send of their
+// own last steps, it has the same weights as they.
 func (r *Replica) Leave(x []float32) (Delta, error) {
 	d, err := r.Flush(x)
 	if err == nil {

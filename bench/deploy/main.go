@@ -70,8 +70,8 @@ func measure(program, certificates string, runs int, folder string) error {
 }
 
 // answers runs a container's process until /init is answered, and tells how long that took and what it then holds: all
-// that is mapped, and what is its own. The rest is pages of its program, which the kernel shares among all containers of
-// a machine and takes back when memory is short.
+// that is mapped, and what is its own. The rest is pages of its program, which the kernel shares among all containers
+// of a machine and takes back when memory is short.
 func answers(program, socket string) (time.Duration, []disdel.Bytes, error) {
 	begun := time.Now()
 	cmd := exec.Command(program, "--listen", "unix:"+socket)

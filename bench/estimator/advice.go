@@ -90,8 +90,8 @@ func (c *advised) print() {
 	figure("advice_failed", float64(c.failed), "count")
 }
 
-// carryOut runs a job in its own home; the caller has the turn. If the job fails, carryOut tries every advised way, each in the home as the
-// failure left it.
+// carryOut runs a job in its own home; the caller has the turn. If the job fails, carryOut tries every advised way,
+// each in the home as the failure left it.
 func (c *advised) carryOut(ctx context.Context, s subject, f failing) (err error) {
 	place, err := newPlace(ctx, s, f)
 	if err != nil {

@@ -28,8 +28,8 @@ type bounds struct {
 	every   time.Duration // between looks at the pool; 0: sampleEvery
 }
 
-// testbed is everything that the jobs of an experiment need: a platform in this process whose containers are this program,
-// and a service that uses it as one of the user's. The pool is sampled all the time.
+// testbed is everything that the jobs of an experiment need: a platform in this process whose containers are this
+// program, and a service that uses it as one of the user's. The pool is sampled all the time.
 type testbed struct {
 	home     string
 	bounds   bounds

@@ -239,8 +239,8 @@ func (d *tool) killedAfterACheckpoint(args ...string) {
 	}
 }
 
-// fewMoreEpochs is a setting that has a job of one epoch a round end soon after its newest checkpoint. Its record may lag
-// behind that, and actions that run on after a kill may write one more.
+// fewMoreEpochs is a setting that has a job of one epoch a round end soon after its newest checkpoint. Its record may
+// lag behind that, and actions that run on after a kill may write one more.
 func (d *tool) fewMoreEpochs() string {
 	newest := 0
 	for _, file := range d.checkpoints() {

@@ -89,9 +89,9 @@ func serveCommand(u *ui) *cli.Command {
 	}
 }
 
-// serverGarbage is the server's garbage target as GOGC counts it: 50 lets the heap grow by half of its live memory before
-// the next collection. Go's default of 100 would double what requests hold. The server sets no limit of its heap: the
-// embedded store keeps weights there, and a heap above its limit collects garbage all the time.
+// serverGarbage is the server's garbage target as GOGC counts it: 50 lets the heap grow by half of its live memory
+// before the next collection. Go's default of 100 would double what requests hold. The server sets no limit of its
+// heap: the embedded store keeps weights there, and a heap above its limit collects garbage all the time.
 const serverGarbage = 50
 
 // limitGarbage has the runtime collect garbage earlier, unless GOGC or GOMEMLIMIT says how. Actions run in processes of

@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// testdata/help.golden is every command with its names, operands and flags, hidden ones too, and every exit code. It has
-// no sentences: docs/reference/cli.md holds those. go test ./cmd/disdel -run TestTheSurfaceOfTheCommandLine -update
+// testdata/help.golden is every command with its names, operands and flags, hidden ones too, and every exit code. It
+// has no sentences: docs/reference/cli.md holds those. go test ./cmd/disdel -run TestTheSurfaceOfTheCommandLine -update
 func TestTheSurfaceOfTheCommandLine(t *testing.T) {
 	t.Setenv("DISDEL_HOME", "") // what a variable says is not the default
 	app := newApp(terminal.New(nil, nil, nil))

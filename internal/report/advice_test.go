@@ -94,8 +94,8 @@ func TestAJobWithACheckpointCanGoOn(t *testing.T) {
 	}
 }
 
-// A job whose store was gone, or whose checkpoint was refused, is resumed once that is over. The report has the command,
-// with the flags of the job's place wherever it stands.
+// A job whose store was gone, or whose checkpoint was refused, is resumed once that is over. The report has the
+// command, with the flags of the job's place wherever it stands.
 func TestAJobThatNothingIsWrongWithIsResumed(t *testing.T) {
 	for code, says := range map[disdel.Code]string{
 		disdel.CodeStoreGone: "once its store is back", disdel.CodeUnkept: "once the storage takes its checkpoints",

@@ -23,8 +23,8 @@ type cost struct {
 	lasting bool   // a stream or a wait: it holds its place until the client or the job ends
 }
 
-// The kinds of requests. The figures are measurements of the largest requests of each route, rounded up.
-// make bench-tenants PARTS=attacks prints the measured ones. Of the kinds that keep a processor busy a tenant has about as
+// The kinds of requests. The figures are measurements of the largest requests of each route, rounded up. make
+// bench-tenants PARTS=attacks prints the measured ones. Of the kinds that keep a processor busy a tenant has about as
 // many at once as there are processors, so that other tenants' requests are served in time.
 var (
 	processors = runtime.GOMAXPROCS(0)

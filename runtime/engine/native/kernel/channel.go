@@ -193,8 +193,8 @@ func (w *Worker) NormBack(n *Norm, s *NormState, x, y, dy, dGamma, dBeta []float
 // ownValues is the least part of a pixel that is worth a call of its own.
 const ownValues = 4096
 
-// apart tells whether workers continue with the channels that they have summed, and wait for nobody: where these are equal
-// shares, and long ones.
+// apart tells whether workers continue with the channels that they have summed, and wait for nobody: where these are
+// equal shares, and long ones.
 func (w *Worker) apart(n *Norm) bool {
 	return w.N > 1 && n.C%(8*w.N) == 0 && n.Pixel() >= ownValues*w.N
 }
