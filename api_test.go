@@ -10,12 +10,11 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 var update = flag.Bool("update", false, "write the files of testdata/api anew")
@@ -43,19 +42,7 @@ func TestExportedNamesStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := filepath.Join("testdata", "api", name)
-		if *update {
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), text); diff != "" {
-			t.Errorf("%s is not what the package exports (-file +package); run with -update\n%s", file, diff)
-		}
+		golden.Same(t, filepath.Join("testdata", "api", name), text, *update)
 	}
 }
 

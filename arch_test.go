@@ -184,7 +184,8 @@ var house = map[string][]string{
 	"internal/test/historytest": {"history"},
 	"internal/test/onnxtest":    {"dataset", "internal/onnx", "model", "runtime/engine", "runtime/engine/native"},
 	"internal/test/transcripts": {},
-	"internal/test/jsonshape":   {},
+	"internal/test/golden":      {},
+	"internal/test/jsonshape":   {"internal/test/golden"},
 	"examples/policy":           {"scheduler", "scheduler/sim"},
 }
 

@@ -359,8 +359,8 @@ type Exchange struct {
 	Order     string  `json:"order"`   // of updates: OrderFixed or OrderEager
 	Combine   string  `json:"combine"` // CombineMean or CombineSum
 	Batches   string  `json:"batches"` // whose rows a worker takes: BatchesShard or BatchesQueue
-	// Values is the number format of what is sent: WireFloat32, also what "" means, WireBfloat16 or WireInt8. What
-	// rounding loses is sent later.
+	// Values is the number format of the updates that workers send: WireFloat32 (the default), WireBfloat16 or WireInt8.
+	// A worker adds the rounding error of an update to a later one.
 	Values Wire `json:"values,omitempty"`
 }
 

@@ -28,7 +28,7 @@ type PlatformLimits struct {
 	Devices    int    `json:"devices,omitempty"`         // accelerators; 0: one where MaxDevice tells of one
 	Pool       Bytes  `json:"poolBytes"`                 // memory of all containers together; 0: unknown
 	Processors int    `json:"processors,omitempty"`      // that all containers share; 0: unknown
-	Millicores int    `json:"millicores,omitempty"`      // most thousandths of one that an action may use; 0: no bound known
+	Millicores int    `json:"millicores,omitempty"`      // most thousandths of one processor for an action; 0: unknown
 	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
 	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
 	// paths of kernels that the job's engines took, separated by commas: the same one gives the same bits everywhere
@@ -150,7 +150,7 @@ const (
 	SourceJobFile  Source = "job file"
 )
 
-// Forecast is what a job is expected to take, before it starts or of what is left of it.
+// Forecast is the expected time and cost of a job before it starts, or of its rest while it runs.
 type Forecast struct {
 	Duration Interval[Millis]  `json:"durationMs"`
 	Cost     Interval[float64] `json:"costGBs"`          // DiSDeL's Eq. 6

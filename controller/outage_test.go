@@ -394,8 +394,8 @@ func TestAStallIsTheFailureOfItsJob(t *testing.T) {
 		if err != nil || rec.Failure == nil {
 			t.Fatalf("%v, %v", rec.Status, err)
 		}
-		const says = "it stopped answering: its heartbeats stopped after 3.0 s, at 10 % of its work, and OpenWhisk ended it " +
-			"after its timeout of 30s"
+		const says = "it stopped answering: its heartbeats stopped after 3.0 s, at 10 % of its work, and OpenWhisk " +
+			"ended it after its timeout of 30s"
 		f := rec.Failure
 		if f.Kind != disdel.Timeout || !strings.HasPrefix(f.Msg, says) ||
 			f.Hint != "look at the machine that it ran on, then submit the job as it is; a longer timeout is of no use" {

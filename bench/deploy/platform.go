@@ -44,11 +44,12 @@ func coldOf(ctx context.Context, name, program string, args ...string) (err erro
 		action := fmt.Sprintf("actions/cold%d", i)
 		body := fmt.Sprintf(`{"exec":{"kind":%q,"main":%q,"code":"bench"},"limits":{"memory":128}}`, disdel.RuntimeKind,
 			disdel.TaskEvaluate)
-		if status, err := p.Send(ctx, http.DefaultClient, http.MethodPut, action, body); err != nil || status != http.StatusOK {
+		status, err := p.Send(ctx, http.DefaultClient, http.MethodPut, action, body)
+		if err != nil || status != http.StatusOK {
 			return errors.Join(fmt.Errorf("create an action: status %d", status), err)
 		}
 		begun := time.Now()
-		status, err := p.Send(ctx, http.DefaultClient, http.MethodPost, action+"?blocking=true", "{}")
+		status, err = p.Send(ctx, http.DefaultClient, http.MethodPost, action+"?blocking=true", "{}")
 		if err != nil || status != http.StatusBadGateway {
 			return errors.Join(fmt.Errorf("a cold start: status %d", status), err)
 		}

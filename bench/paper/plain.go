@@ -74,7 +74,8 @@ func (r *testbed) plain(ctx context.Context, env string, p plainly, turn int) (o
 }
 
 // invoked makes a job's one action, invokes it and waits for its end.
-func (r *testbed) invoked(ctx context.Context, env string, p plainly, turn int, inv disdel.Invocation) (outcome, error) {
+func (r *testbed) invoked(ctx context.Context, env string, p plainly, turn int, inv disdel.Invocation,
+) (outcome, error) {
 	by := r.parts.Executor
 	pkg := scheduler.Package(inv.Job)
 	begun := time.Now()
@@ -96,7 +97,8 @@ func (r *testbed) invoked(ctx context.Context, env string, p plainly, turn int, 
 }
 
 // ended is what the one activation came to. One that paused before its timeout would have been killed at it.
-func (r *testbed) ended(env string, p plainly, turn int, a disdel.Activation, begun time.Time, wall time.Duration) outcome {
+func (r *testbed) ended(env string, p plainly, turn int, a disdel.Activation, begun time.Time, wall time.Duration,
+) outcome {
 	o := p.task.outcome(env, turn, begun)
 	o.Passed, o.Wall, o.Limit = a.Outcome == disdel.OutcomeSuccess, wall.Seconds(), p.limits.Memory
 	o.Action, o.Sum = a.Peak, a.Peak

@@ -52,7 +52,8 @@ func (s *server) fill(n int) error {
 		{http.MethodPut, "rules/filling", `{"trigger":"/_/fill","action":"/_/gone"}`},
 		{http.MethodDelete, "actions/gone", ""},
 	} {
-		if status, err := s.Send(context.Background(), http.DefaultClient, step[0], step[1], step[2]); err != nil || status != http.StatusOK {
+		status, err := s.Send(context.Background(), http.DefaultClient, step[0], step[1], step[2])
+		if err != nil || status != http.StatusOK {
 			return fmt.Errorf("%s %s: %d, %v", step[0], step[1], status, err)
 		}
 	}
@@ -68,7 +69,8 @@ func (s *server) fill(n int) error {
 func (s *server) fire(times int) error {
 	c := &http.Client{Transport: &http.Transport{}}
 	for range times {
-		if status, err := s.Send(context.Background(), c, http.MethodPost, "triggers/fill", "{}"); err != nil || status != http.StatusAccepted {
+		status, err := s.Send(context.Background(), c, http.MethodPost, "triggers/fill", "{}")
+		if err != nil || status != http.StatusAccepted {
 			return fmt.Errorf("fire: %d, %v", status, err)
 		}
 	}

@@ -1,10 +1,10 @@
-// Command spine measures one job end to end with the built program, and prints lines of the form
+// Command spine measures one job from end to end with the built program. It prints its figures as lines:
 //
 //	figure NAME VALUE UNIT
 //
-// It runs quickstart and, where the data is there, the Fashion-MNIST example on the embedded store and on a Redis that
-// it starts, and asks an embedded history of 10, 10,000 and 100,000 records. Figures are the median of -runs runs; it
-// judges nothing.
+// It runs quickstart. If the data set is there, it also runs the Fashion-MNIST example, on the embedded store and on a
+// Redis that it starts. Then it times an embedded history of 10, 10,000 and 100,000 records. A figure is the median of
+// -runs runs. The program does not compare figures with goals.
 package main
 
 import (

@@ -35,7 +35,8 @@ func doctorCommand(u *ui) *cli.Command {
 		},
 		Subcommands: []*cli.Command{commandline.DoctorGPU(u), {
 			Name: "engine", Usage: "measure the speed of the engine's kernels on this machine", ArgsUsage: " ",
-			Description: "Takes about two seconds of one core. Prints the block sizes chosen for this processor, whether other\n" +
+			Description: "Takes about two seconds of one core. " +
+				"Prints the block sizes chosen for this processor, whether other\n" +
 				"sizes are faster, and how to set them. Actions of the embedded platform use the DISDEL_BLOCKS and\n" +
 				"DISDEL_KERNELS of this environment; other actions use those of their image.\n\n" +
 				"   disdel doctor engine\n   DISDEL_BLOCKS=weights=98304,rows=8,depth=256 disdel doctor engine",

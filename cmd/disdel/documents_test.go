@@ -75,7 +75,8 @@ func TestDocumentsKeepTheirShape(t *testing.T) {
 func knownShapes() (map[string]jsonshape.Shape, error) {
 	var all strings.Builder
 	for _, file := range []string{
-		"testdata/json.golden", "../../internal/commandline/testdata/json.golden", "../../internal/terminal/testdata/json.golden",
+		"testdata/json.golden", "../../internal/commandline/testdata/json.golden",
+		"../../internal/terminal/testdata/json.golden",
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

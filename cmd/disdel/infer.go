@@ -18,7 +18,8 @@ func inferCommand(u *ui) *cli.Command {
 func evaluateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "evaluate", Usage: "measure a trained model's accuracy on a data set", ArgsUsage: "MODEL",
-		Description: "MODEL is as for infer. Prints accuracy, loss, precision and recall of every class, and the most frequent\n" +
+		Description: "MODEL is as for infer. " +
+			"Prints accuracy, loss, precision and recall of every class, and the most frequent\n" +
 			"confusions, on the held-out rows of the data set; on all rows if none are held out.\n\n" +
 			"   disdel evaluate digits-cnn --dataset digits",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag},

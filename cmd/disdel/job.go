@@ -219,7 +219,8 @@ var quickstartJob []byte
 func quickstartCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "quickstart", Usage: "train a small network on real data in under a minute",
-		Description: "Trains a convolutional network on 1,797 handwritten digits, with two train actions and an aggregation.\n" +
+		Description: "Trains a convolutional network on 1,797 handwritten digits, " +
+			"with two train actions and an aggregation.\n" +
 			"OpenWhisk, Redis and the history are embedded: it needs no set-up and no internet.",
 		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
@@ -263,7 +264,8 @@ func resumeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "resume", Aliases: []string{"retry"}, ArgsUsage: "JOB",
 		Usage: "continue a job from its newest checkpoint",
-		Description: "JOB is an id, the start of an id, a name or @last. A job that failed, was stopped or lost its controller\n" +
+		Description: "JOB is an id, the start of an id, a name or @last. " +
+			"A job that failed, was stopped or lost its controller\n" +
 			"continues from its newest complete checkpoint, with the limits that disdel learned from its failures.\n" +
 			"It ends with the same weights as without the interruption.\n\n" +
 			"   disdel resume @last\n" +

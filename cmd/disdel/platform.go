@@ -47,7 +47,9 @@ func platformUp(u *ui) *cli.Command {
 			},
 			&cli.BoolFlag{Name: "insecure", Usage: "allow other addresses than loopback without encryption"},
 			&cli.StringSliceFlag{Name: "allow-host", Usage: "additional host `NAME` to accept (repeatable)"},
-			&cli.StringSliceFlag{Name: "allow-origin", Usage: "allow requests from web pages of `http://HOST:PORT` (default: none)"},
+			&cli.StringSliceFlag{
+				Name: "allow-origin", Usage: "allow requests from web pages of `http://HOST:PORT` (default: none)",
+			},
 			&cli.BoolFlag{Name: "log-requests", Usage: "log every request"},
 			&cli.IntFlag{
 				Name: "per-minute", Value: localplatform.PerMinute,

@@ -2,16 +2,14 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 // referencePages divide the reference into pages that are not too long. What is on none of them is in cli.md.
@@ -76,18 +74,6 @@ func bare(title string) string {
 func TestTheReferenceIsCurrent(t *testing.T) {
 	t.Setenv("DISDEL_HOME", "") // what a variable says is not the default
 	for file, want := range reference() {
-		path := filepath.Join("..", "..", "docs", "reference", file)
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s is not what the program says (-program +page); run with -update\n%s", path, diff)
-		}
+		golden.Same(t, filepath.Join("..", "..", "docs", "reference", file), want, *update)
 	}
 }

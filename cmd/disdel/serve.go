@@ -52,7 +52,9 @@ func serveCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "tls-cert", TakesFile: true, Usage: "PEM `FILE` of the certificate"},
 			&cli.StringFlag{Name: "tls-key", TakesFile: true, Usage: "PEM `FILE` of the certificate's key"},
 			&cli.BoolFlag{Name: "insecure", Usage: "allow other machines without TLS"},
-			&cli.DurationFlag{Name: "drain", Value: 10 * time.Second, Usage: "`TIME` that running requests have to finish at shutdown"},
+			&cli.DurationFlag{
+				Name: "drain", Value: 10 * time.Second, Usage: "`TIME` that running requests have to finish at shutdown",
+			},
 			admissionFlag,
 		},
 		Action: func(c *cli.Context) error {

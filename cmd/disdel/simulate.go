@@ -14,7 +14,8 @@ import (
 func simulateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "simulate", Usage: "simulate many jobs on a cluster, in virtual time", ArgsUsage: "[TRACE]",
-		Description: "TRACE is a file of JSON lines, one job each; - is standard input. Planner, manager and admission are\n" +
+		Description: "TRACE is a file of JSON lines, one job each; - is standard input. " +
+			"Planner, manager and admission are\n" +
 			"those of real jobs. --pool-memory is the memory of all hosts together (default: 2 GB each).\n\n" +
 			"   disdel simulate --generate 100 --seed 7 --admission greedy\n" +
 			"   disdel simulate --generate 100 --seed 7 --print > trace.jsonl\n" +

@@ -3,16 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 // testdata/help.golden is every command with its names, operands and flags, hidden ones too, and every exit code. It
@@ -25,14 +24,14 @@ func TestTheSurfaceOfTheCommandLine(t *testing.T) {
 	writeFlags(&out, app.Flags)
 	writeCommands(&out, "disdel", app.Commands)
 	writeExitCodes(&out)
-	sameAsGolden(t, "testdata/help.golden", out.String())
+	golden.Same(t, "testdata/help.golden", out.String(), *update)
 }
 
 func writeCommands(out *strings.Builder, above string, list []*cli.Command) {
 	for _, c := range list {
 		path := above + " " + c.Name
-		fmt.Fprintln(out, strings.Join(terminal.NonEmpty(append([]string{path + hidden(c.Hidden), strings.TrimSpace(c.ArgsUsage)},
-			prefixed("alias ", c.Aliases)...)...), " | "))
+		parts := append([]string{path + hidden(c.Hidden), strings.TrimSpace(c.ArgsUsage)}, prefixed("alias ", c.Aliases)...)
+		fmt.Fprintln(out, strings.Join(terminal.NonEmpty(parts...), " | "))
 		writeFlags(out, c.Flags)
 		writeCommands(out, path, c.Subcommands)
 	}
@@ -88,21 +87,4 @@ func writeExitCodes(out *strings.Builder) {
 	fmt.Fprintf(out, "  a pipe that nobody reads %d\n  a paused job %d\n  a difference %d\n  an interrupt %d\n",
 		terminal.ExitCode(ctx, terminal.ErrPipe), terminal.ExitCode(ctx, terminal.ErrPaused),
 		terminal.ExitCode(ctx, terminal.ErrDiffers), terminal.ExitCode(interrupted, context.Canceled))
-}
-
-// sameAsGolden compares text with a file, which -update writes anew.
-func sameAsGolden(t *testing.T, file, text string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("%s is not what the program has (-file +program); run with -update\n%s", file, diff)
-	}
 }

@@ -73,7 +73,8 @@ func (x Contexts) show(known client.Contexts) error {
 func (x Contexts) add() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "save a server or a cluster under a name, with its secrets", ArgsUsage: "NAME",
-		Description: "For a server, give --server; the token comes from --token-file (- is standard input) or DISDEL_TOKEN.\n" +
+		Description: "For a server, give --server; " +
+			"the token comes from --token-file (- is standard input) or DISDEL_TOKEN.\n" +
 			"For a cluster, give --apihost, --redis, --couchdb, --storage and so on; the key comes from --key-file or\n" +
 			"DISDEL_AUTH, passwords from DISDEL_REDIS_PASSWORD and DISDEL_COUCHDB_PASSWORD. No argument takes a secret.\n" +
 			"The home folder stores everything, readable only for you. With --keyring, the session's keyring stores\n" +
@@ -156,7 +157,8 @@ func (x Contexts) secret(c *cli.Context, flag, variable string) (string, error) 
 func (x Contexts) importProperties() *cli.Command {
 	return &cli.Command{
 		Name: "import-wskprops", Usage: "import the OpenWhisk of wsk, with its key", ArgsUsage: "[NAME]",
-		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, and does not change it. Without NAME, the name is wsk.\n" +
+		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, and does not change it. " +
+			"Without NAME, the name is wsk.\n" +
 			"The context also stores --redis, --couchdb, --storage and --image.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "file", TakesFile: true, Usage: "wsk properties `FILE`"},

@@ -26,7 +26,8 @@ type gpuFiles struct {
 func DeployGPU(u *terminal.UI) *cli.Command {
 	return &cli.Command{
 		Name: "gpu", ArgsUsage: " ", Usage: "write the configuration of an OpenWhisk with GPUs",
-		Description: "OpenWhisk does not know GPUs: the pool gets the size at which as many train actions fit as share the GPUs.\n" +
+		Description: "OpenWhisk does not know GPUs: " +
+			"the pool gets the size at which as many train actions fit as share the GPUs.\n" +
 			"--gpus and --gpu-memory describe each machine. The command asks no cluster. It is untested.\n\n" +
 			"   disdel deploy gpu --gpus 1 --gpu-memory 16GB --share 4GB --train-memory 2GB --folder gpu",
 		Flags: []cli.Flag{

@@ -11,7 +11,8 @@ import (
 func DoctorGPU(u *terminal.UI) *cli.Command {
 	return &cli.Command{
 		Name: "gpu", ArgsUsage: " ", Usage: "check the GPU support of this machine and this program",
-		Description: "Looks only at this machine: the driver, the devices, and the GPU engine, which only programs built by\n" +
+		Description: "Looks only at this machine: " +
+			"the driver, the devices, and the GPU engine, which only programs built by\n" +
 			"`make cuda` have.\n\n   disdel doctor gpu\n   disdel doctor gpu -o json",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 0, 0); err != nil {

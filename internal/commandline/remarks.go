@@ -169,7 +169,8 @@ func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
 		Name: "prune", Usage: "delete records of old jobs, and weights that were sent with jobs",
 		ArgsUsage: " ",
 		Description: "Keeps jobs with tags or notes, and all models. Also deletes weights (sha256:...) of that age, unless " +
-			"a job\nthat has not succeeded names them. Plans and forecasts then learn from fewer jobs.\n\n   disdel history prune --older 90d --dry-run",
+			"a job\nthat has not succeeded names them. Plans and forecasts then learn from fewer jobs.\n\n" +
+			"   disdel history prune --older 90d --dry-run",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "older", Usage: "only jobs submitted more than `TIME` ago, for example 12h, 90d or 52w"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "list them without deleting"},

@@ -130,9 +130,15 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 			failed(disdel.OutcomeOutOfMemory),
 			adjusted("workers", "2", "3"), invoked(0, 2, 0),
 		},
-		"train 1 paused before its timeout of 3s, goes on in leg 2":            {failed(disdel.OutcomePaused), invoked(1, 1, 1)},
-		"train 1 paused: its part of the budget was used up, goes on in leg 2": {held(disdel.OutcomePaused), invoked(1, 1, 1)},
-		"train 1 did not end within its part of the budget, attempt 2":         {held(disdel.OutcomeTimeout), invoked(1, 2, 0)},
+		"train 1 paused before its timeout of 3s, goes on in leg 2": {
+			failed(disdel.OutcomePaused), invoked(1, 1, 1),
+		},
+		"train 1 paused: its part of the budget was used up, goes on in leg 2": {
+			held(disdel.OutcomePaused), invoked(1, 1, 1),
+		},
+		"train 1 did not end within its part of the budget, attempt 2": {
+			held(disdel.OutcomeTimeout), invoked(1, 2, 0),
+		},
 		"train 1 crashed after 0.0 s, attempt 2": {
 			failed(disdel.OutcomeDeveloperError),
 			invoked(1, 2, 0),

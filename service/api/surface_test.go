@@ -4,15 +4,14 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/golden"
 	"github.com/disdel/disdel/internal/test/jsonshape"
 	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/service"
@@ -34,19 +33,7 @@ func TestTheRoutesStay(t *testing.T) {
 			writeRoute(&out, method, path, operations[method])
 		}
 	}
-	file := "testdata/routes.golden"
-	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
-		t.Errorf("%s is not what openapi.json describes (-file +description); run with -update\n%s", file, diff)
-	}
+	golden.Same(t, "testdata/routes.golden", out.String(), *update)
 }
 
 func writeRoute(out *strings.Builder, method, path string, op *openapi3.Operation) {

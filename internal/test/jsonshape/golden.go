@@ -3,12 +3,11 @@ package jsonshape
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 const heading = "== "
@@ -25,19 +24,7 @@ func Golden(t *testing.T, file string, update bool, docs map[string][]any) {
 		}
 		shapes[name] = s
 	}
-	want := Print(shapes)
-	if update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(got), want); diff != "" {
-		t.Errorf("%s is not what the types are (-file +types); run with -update\n%s", file, diff)
-	}
+	golden.Same(t, file, Print(shapes), update)
 }
 
 // Print writes shapes as [Read] reads them, sorted by name. A part of a shape that is all of another shape is one line

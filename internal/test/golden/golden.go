@@ -1,0 +1,27 @@
+// Package golden compares texts with golden files: files of a repository that hold what a program printed when somebody
+// last read it.
+package golden
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Same fails a test if text differs from a file. update writes the file first.
+func Same(t *testing.T, file, text string, update bool) {
+	t.Helper()
+	if update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s differs (-file +program); read the difference, then run the test with -update\n%s", file, diff)
+	}
+}
