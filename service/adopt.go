@@ -31,7 +31,7 @@ func (s *Service) Attend(ctx context.Context) error {
 	return n.look(ctx)
 }
 
-// takeOver continues with the job of a lease whose owner is no more. That it cannot is told to the log, and tried
+// takeOver continues the job of a lease whose owner has died. If that fails, it writes to the log, and a later look tries
 // again.
 func (n *session) takeOver(ctx context.Context, l history.Lease) error {
 	if time.Now().Before(n.later[l.Job]) {
