@@ -289,14 +289,26 @@ func TestARoundInLegsComesToTheSameWeights(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
 	want, whole := d.weights("steady"), d.record()
+	// A machine that is busy for one run and not for the next may need fewer legs: then they get shorter.
 	train := last(whole, disdel.TaskTrain)
-	timeout := max(time.Duration(train.Duration)/3, time.Second).Round(100 * time.Millisecond).String()
-	_, errs, code := d.run("submit", job, "--set", "resources.timeout="+timeout)
-	r := d.record()
-	legs := 0
-	for _, a := range r.Activations {
-		if a.Outcome == disdel.OutcomePaused {
-			legs++
+	took := time.Duration(train.Duration)
+	var (
+		timeout, errs string
+		code, legs    int
+		r             disdel.Record
+	)
+	for tries := 0; tries < 4 && code == 0 && legs < 2; tries++ {
+		timeout = max(took/3, time.Second).Round(100 * time.Millisecond).String()
+		_, errs, code = d.run("submit", job, "--set", "resources.timeout="+timeout)
+		r = d.record()
+		took, legs = 0, 0
+		for _, a := range r.Activations {
+			if a.Task == disdel.TaskTrain {
+				took += time.Duration(a.Duration)
+			}
+			if a.Outcome == disdel.OutcomePaused {
+				legs++
+			}
 		}
 	}
 	if code != 0 || legs < 2 || d.weights("steady") != want {
