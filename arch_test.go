@@ -96,7 +96,7 @@ var house = map[string][]string{
 		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
 		"internal/client", "internal/comparison", "internal/export", "internal/fullscreen", "internal/gpus",
 		"internal/jobtext",
-		"internal/localplatform", "internal/modelstore", "internal/modeltext", "internal/onnx",
+		"platform/local", "internal/modelstore", "internal/modeltext", "internal/onnx",
 		"deploy/gpu",
 	},
 	"internal/clusterfacts": {"internal/files"},
@@ -118,7 +118,7 @@ var house = map[string][]string{
 	"internal/labtext": {
 		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
 	},
-	"internal/localplatform": {
+	"platform/local": {
 		"internal/addresses", "internal/files", "internal/process", "platform", "runtime/engine/native/kernel",
 	},
 	"scheduler":            {"estimator", "model", "scheduler/schedule"},
@@ -145,7 +145,7 @@ var house = map[string][]string{
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
 		"controller/simulate", "dataset", "dataset/dense", "estimator", "executor", "history", "history/couchlite",
-		"internal/...", "model", "platform", "runtime/engine/backends", "runtime/engine/gpu",
+		"internal/...", "model", "platform", "platform/local", "runtime/engine/backends", "runtime/engine/gpu",
 		"scheduler", "scheduler/sim",
 	},
 	// Many jobs as one experiment: a caller of service like any other.
@@ -160,7 +160,8 @@ var house = map[string][]string{
 		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
 		"actions/serve",
 		"aggregator", "dataset",
-		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/checkup", "scheduler",
+		"estimator", "history", "history/couchlite", "model", "platform", "platform/local", "runtime/engine/native/checkup",
+		"scheduler",
 		"scheduler/sim",
 	},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.

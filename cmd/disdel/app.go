@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 )
 
 func newApp(u *ui) *cli.App {
@@ -131,7 +131,7 @@ func globalFlags() []cli.Flag {
 		},
 		&cli.DurationFlag{
 			Name: "action-timeout", EnvVars: []string{"DISDEL_ACTION_TIMEOUT"},
-			Value: localplatform.DefaultActionTimeout, Usage: "longest timeout of an action on the embedded platform, a `TIME`",
+			Value: local.DefaultActionTimeout, Usage: "longest timeout of an action on the embedded platform, a `TIME`",
 		})...)
 }
 

@@ -20,10 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/disdel/disdel/platform/local"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
-
-	"github.com/disdel/disdel/internal/localplatform"
 )
 
 // On servers of their own, each with TLS or a password or both, everything of a guide's first day works: a context,
@@ -41,11 +40,11 @@ func TestEverythingAsOnACluster(t *testing.T) {
 		"AWS_SECRET_ACCESS_KEY")
 	t.Setenv("DISDEL_REDIS_PASSWORD", "served")
 	t.Setenv("DISDEL_COUCHDB_PASSWORD", "written")
-	out := succeed(d, "context", "import-wskprops", "prod", "--file", localplatform.PropertiesFile(cluster.home),
+	out := succeed(d, "context", "import-wskprops", "prod", "--file", local.PropertiesFile(cluster.home),
 		"--redis", redis, "--redis-ca", authority, "--couchdb", history, "--storage", storage)
 	os.Unsetenv("DISDEL_REDIS_PASSWORD")
 	os.Unsetenv("DISDEL_COUCHDB_PASSWORD")
-	key := localplatform.ReadProperties(localplatform.PropertiesFile(cluster.home))["AUTH"]
+	key := local.ReadProperties(local.PropertiesFile(cluster.home))["AUTH"]
 	for _, secret := range []string{"served", "written", key} {
 		if strings.Contains(out, secret) {
 			t.Errorf("a secret is shown:\n%s", out)

@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service"
 )
 
@@ -89,7 +89,7 @@ func readPlatform(c *cli.Context, cfg *service.Config) (err error) {
 		return err
 	}
 	cfg.OpenWhisk = service.OpenWhisk{Host: host, Image: c.String("image")}
-	cfg.OpenWhisk.Key, err = localplatform.Key(cfg.Home, localplatform.OwnAddress(cfg.Home, host))
+	cfg.OpenWhisk.Key, err = local.Key(cfg.Home, local.OwnAddress(cfg.Home, host))
 	return err
 }
 

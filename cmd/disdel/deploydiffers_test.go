@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/deploy"
 	"github.com/disdel/disdel/executor"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/test/deploytest"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // The commands that compare a package with its manifest exit with 8 while it differs, and with 0 once it does not. The
@@ -20,7 +20,7 @@ func TestADeploymentThatDiffersExitsWith8(t *testing.T) {
 	cluster := *d
 	cluster.home = filepath.Join(t.TempDir(), "cluster")
 	_, at := cluster.up()
-	key := localplatform.ReadProperties(localplatform.PropertiesFile(cluster.home))["AUTH"]
+	key := local.ReadProperties(local.PropertiesFile(cluster.home))["AUTH"]
 	t.Setenv("DISDEL_APIHOST", at.Address)
 	t.Setenv("DISDEL_AUTH", key)
 	check := func(when string, want, changed int) {

@@ -16,13 +16,13 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/lab"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/mlless"
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/internal/test/jsonshape"
 	"github.com/disdel/disdel/internal/version"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/runtime/engine/native/checkup"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/batch"
@@ -51,8 +51,8 @@ var documents = map[string][]any{
 	"evaluate": {client.Models.Judge},
 
 	"platform up": {platformDocument{}}, "platform status": {platformDocument{}}, "platform down": {platformDocument{}},
-	"platform user create": {localplatform.AddTenant}, "platform user list": {localplatform.Tenants},
-	"platform user delete": {localplatform.Tenant{}},
+	"platform user create": {local.AddTenant}, "platform user list": {local.Tenants},
+	"platform user delete": {local.Tenant{}},
 
 	"serve": {serving{}}, "ui": {serving{}},
 	"tenant create": {madeTenant{}}, "tenant delete": {madeTenant{}}, "tenant list": {(*service.Service).Tenants},

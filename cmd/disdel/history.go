@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/commandline"
 	"github.com/disdel/disdel/internal/jobtext"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 )
 
 func historyCommand(u *ui) *cli.Command {
@@ -99,7 +99,7 @@ func historyRepair(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			done, err := couchlite.Repair(localplatform.HistoryFile(dir), history.Database)
+			done, err := couchlite.Repair(local.HistoryFile(dir), history.Database)
 			if err != nil {
 				return err
 			}

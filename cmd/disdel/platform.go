@@ -4,7 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // defaultPort is that of OpenWhisk's standalone server.
@@ -52,11 +52,11 @@ func platformUp(u *ui) *cli.Command {
 			},
 			&cli.BoolFlag{Name: "log-requests", Usage: "log every request"},
 			&cli.IntFlag{
-				Name: "per-minute", Value: localplatform.PerMinute,
+				Name: "per-minute", Value: local.PerMinute,
 				Usage: "`NUMBER` of invocations, and of fired triggers, per minute (OpenWhisk: 60)",
 			},
 			&cli.IntFlag{
-				Name: "concurrent", Value: localplatform.Concurrent,
+				Name: "concurrent", Value: local.Concurrent,
 				Usage: "`NUMBER` of concurrent invocations (OpenWhisk: 30)",
 			},
 			&cli.IntFlag{

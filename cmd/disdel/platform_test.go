@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 	"net"
 	"net/http"
 	"os"
@@ -10,20 +12,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/disdel/disdel/internal/localplatform"
-	"github.com/disdel/disdel/internal/terminal"
 )
 
 // endLeftPlatform ends what a script that failed left running.
 func endLeftPlatform(home string) {
-	if s, running := localplatform.Find(home); running {
-		localplatform.Signal(home, s, syscall.SIGKILL)
+	if s, running := local.Find(home); running {
+		local.Signal(home, s, syscall.SIGKILL)
 	}
 }
 
 // up starts a platform in the foreground of another process and waits until it serves.
-func (d *tool) up(args ...string) (*exec.Cmd, localplatform.State) {
+func (d *tool) up(args ...string) (*exec.Cmd, local.State) {
 	d.t.Helper()
 	cmd, _, errs := d.command(append([]string{"platform", "up", "--port", "0"}, args...)...)
 	if err := cmd.Start(); err != nil {
@@ -31,7 +30,7 @@ func (d *tool) up(args ...string) (*exec.Cmd, localplatform.State) {
 	}
 	d.t.Cleanup(func() { cmd.Process.Kill() })
 	for range 1000 {
-		if s, running := localplatform.Find(d.home); running && s.Address != "" {
+		if s, running := local.Find(d.home); running && s.Address != "" {
 			return cmd, s
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -39,7 +38,7 @@ func (d *tool) up(args ...string) (*exec.Cmd, localplatform.State) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	d.t.Fatalf("no platform: %s", errs)
-	return nil, localplatform.State{}
+	return nil, local.State{}
 }
 
 // A job runs on the platform of another process with nothing but its address: its key comes from the home, and its
@@ -66,7 +65,7 @@ func TestAJobRunsOnAPlatformOfAnotherProcess(t *testing.T) {
 }
 
 // activationsOf asks a platform how many activations it has, with the key that it left for wsk.
-func activationsOf(t *testing.T, state localplatform.State) int {
+func activationsOf(t *testing.T, state local.State) int {
 	t.Helper()
 	properties, err := os.ReadFile(state.Properties)
 	if err != nil {
@@ -136,7 +135,7 @@ func (d *tool) ask(method, url, body string) int {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	user, key, _ := strings.Cut(localplatform.ReadProperties(localplatform.PropertiesFile(d.home))["AUTH"], ":")
+	user, key, _ := strings.Cut(local.ReadProperties(local.PropertiesFile(d.home))["AUTH"], ":")
 	req.SetBasicAuth(user, key)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/platform/local"
+	"golang.org/x/sys/unix"
 )
 
 // `platform down` in a container that has the home of a platform outside, or the other way round, ends nobody.
@@ -30,7 +29,7 @@ func TestDownInAnotherNamespaceEndsNobody(t *testing.T) {
 		strings.Contains(string(out), "KILL") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if s, running := localplatform.Find(d.home); !running || s.PID != state.PID {
+	if s, running := local.Find(d.home); !running || s.PID != state.PID {
 		t.Error("the platform is gone")
 	}
 	if _, errs, code := d.run("platform", "down"); code != 0 {
@@ -43,11 +42,11 @@ func TestTheBackgroundPrintsTheNewAddress(t *testing.T) {
 	d := build(t)
 	for range 2 {
 		out, errs, code := d.run("platform", "up", "--detach", "--port", "0")
-		s, running := localplatform.Find(d.home)
+		s, running := local.Find(d.home)
 		if code != 0 || !running || !strings.Contains(out, "export DISDEL_APIHOST="+s.Address+"\n") {
 			t.Fatalf("exit %d, running %v at %s\n%s%s", code, running, s.Address, out, errs)
 		}
-		if err := localplatform.Signal(d.home, s, unix.SIGKILL); err != nil {
+		if err := local.Signal(d.home, s, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		for process.StartTicks(s.PID) == s.StartTicks && !ended(s.PID) {

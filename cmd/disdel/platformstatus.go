@@ -15,28 +15,28 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // platformDocument is what `platform status` and `platform up` print with -o json.
 type platformDocument struct {
 	Running bool   `json:"running"`
 	Home    string `json:"home"`
-	*localplatform.State
-	*localplatform.Status
+	*local.State
+	*local.Status
 }
 
 // showPlatform is `disdel platform status`.
 func showPlatform(c *cli.Context, u *ui) error {
 	return inHome(c, func(dir string) error {
-		state, running := localplatform.Find(dir)
+		state, running := local.Find(dir)
 		if !running {
 			return notRunning(u, dir)
 		}
 		d := platformDocument{Running: true, Home: dir, State: &state}
 		var err error
-		if d.Status, err = localplatform.Ask(c.Context, state); err != nil {
+		if d.Status, err = local.Ask(c.Context, state); err != nil {
 			return err
 		}
 		return u.Show(d, func(w io.Writer) { printPlatform(w, d) })
@@ -89,16 +89,16 @@ func printPlatform(w io.Writer, d platformDocument) {
 }
 
 // usersOfActions says which user the actions of each family of kinds run as: "python: a user of its own each; ...".
-func usersOfActions(list []localplatform.User) string {
+func usersOfActions(list []local.User) string {
 	said, order := map[string][]string{}, []string{}
 	for _, user := range list {
 		text := "refused, " + user.Refused
 		switch {
-		case user.RunsAs == localplatform.RunsAsOwn:
+		case user.RunsAs == local.RunsAsOwn:
 			text = "each container has a user of its own"
-		case user.RunsAs == localplatform.RunsAsPlatform && user.UserID == 0:
+		case user.RunsAs == local.RunsAsPlatform && user.UserID == 0:
 			text = "root, the platform's user"
-		case user.RunsAs == localplatform.RunsAsPlatform:
+		case user.RunsAs == local.RunsAsPlatform:
 			text = fmt.Sprintf("the platform's user (%d)", user.UserID)
 		}
 		name, _, _ := strings.Cut(user.Kind, ":")
@@ -117,7 +117,7 @@ func usersOfActions(list []localplatform.User) string {
 }
 
 // announce prints what sets a shell up, on stdout, for eval, and the rest for the person.
-func announce(u *ui, dir string, s localplatform.State) error {
+func announce(u *ui, dir string, s local.State) error {
 	u.Say("OpenWhisk at %s", s.Address)
 	u.Say("a shell is set up for wsk and disdel by the lines on standard output, or by: eval \"$(%s platform up "+
 		"--detach)\"", terminal.Program())
@@ -136,16 +136,16 @@ func shellWord(s string) string {
 // endPlatform is `disdel platform down`.
 func endPlatform(c *cli.Context, u *ui) error {
 	return inHome(c, func(dir string) error {
-		state, running := localplatform.Find(dir)
+		state, running := local.Find(dir)
 		if !running {
 			u.Say("no platform runs in %s", dir)
 			forgetAddress(u, "")
 			return u.Show(platformDocument{Home: dir}, func(io.Writer) {})
 		}
-		if err := localplatform.Signal(dir, state, unix.SIGTERM); err != nil {
+		if err := local.Signal(dir, state, unix.SIGTERM); err != nil {
 			return err
 		}
-		if err := localplatform.AwaitEnd(c.Context, dir, state.PID); err != nil {
+		if err := local.AwaitEnd(c.Context, dir, state.PID); err != nil {
 			return err
 		}
 		u.Say("the platform has ended")
@@ -158,7 +158,7 @@ func endPlatform(c *cli.Context, u *ui) error {
 func forgetAddress(u *ui, ended string) {
 	address := os.Getenv("DISDEL_APIHOST")
 	at, err := url.Parse(address)
-	if err == nil && (localplatform.SameAddress(address, ended) || ended == "" && addresses.Loopback(at.Hostname())) {
+	if err == nil && (local.SameAddress(address, ended) || ended == "" && addresses.Loopback(at.Hostname())) {
 		u.Say("hint: unset DISDEL_APIHOST, WSK_CONFIG_FILE: this shell still sends what disdel and wsk do to %s",
 			terminal.Clean(address))
 	}

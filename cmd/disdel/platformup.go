@@ -15,9 +15,9 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service"
 )
 
@@ -30,7 +30,7 @@ func runPlatform(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("detach") && os.Getenv(localplatform.DetachedVariable) == "" {
+	if c.Bool("detach") && os.Getenv(local.DetachedVariable) == "" {
 		return detachPlatform(c, u, dir)
 	}
 	return servePlatform(c, u, dir)
@@ -78,7 +78,7 @@ func warnOfExposure(c *cli.Context, u *ui, address string) {
 func hosts(c *cli.Context) []string {
 	names := c.StringSlice("allow-host")
 	if host := c.String("host"); !addresses.Loopback(host) {
-		names = append(names, localplatform.OwnNames(host)...)
+		names = append(names, local.OwnNames(host)...)
 	}
 	out := []string{}
 	for _, name := range names {
@@ -95,7 +95,7 @@ func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	how := localplatform.Serving{
+	how := local.Serving{
 		Home: dir, Host: c.String("host"), Port: c.Int("port"), Properties: c.String("wskprops"), Platform: cfg,
 		Catalog: c.Bool("catalog"),
 	}
@@ -105,7 +105,7 @@ func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
 	if c.Bool("log-requests") {
 		how.Requests = requestLogger(u)
 	}
-	server, err := localplatform.Serve(how)
+	server, err := local.Serve(how)
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	if err := readEmbedded(c, &said); err != nil {
 		return cfg, err
 	}
-	pool := cmp.Or(said.Pool, localplatform.DefaultPool())
-	cfg, err = localplatform.Config(localplatform.Settings{
+	pool := cmp.Or(said.Pool, local.DefaultPool())
+	cfg, err = local.Config(local.Settings{
 		Home: dir, Program: said.Program, Pool: pool, ActionMemory: said.ActionMemory, ActionTimeout: said.ActionTimeout,
 		Log: newLog(c, u), CPUScaling: c.String("cpu-scaling"), Devices: service.Devices(said.GPUs),
 	})
@@ -152,7 +152,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	}
 	cfg.AuthKey, cfg.DataDir = "", c.String("data-dir") // the empty key is the platform's default, OpenWhisk's guest
 	if !c.Bool("guest-key") {
-		cfg.AuthKey = localplatform.LastingKey(dir)
+		cfg.AuthKey = local.LastingKey(dir)
 	}
 	if like := c.String("like"); like != "" {
 		if cfg.Likeness, err = platform.LikenessOf(like); err != nil {
@@ -179,7 +179,7 @@ func readContainers(c *cli.Context, cfg *platform.Config) error {
 			return err
 		}
 	}
-	localplatform.PassOn(cfg.Kinds, c.StringSlice("action-env"))
+	local.PassOn(cfg.Kinds, c.StringSlice("action-env"))
 	for _, text := range c.StringSlice("prewarm") {
 		w, err := platform.ParsePrewarm(text)
 		if err != nil {
@@ -199,10 +199,10 @@ func requestLogger(u *ui) *logrus.Logger {
 
 // detachPlatform starts this program again with the same arguments, in a session of its own, and waits until it serves.
 func detachPlatform(c *cli.Context, u *ui, dir string) error {
-	if _, running := localplatform.Find(dir); running {
+	if _, running := local.Find(dir); running {
 		return announceRunning(c.Context, u, dir)
 	}
-	state, ended, err := localplatform.Detach(c.Context, dir, os.Args[1:])
+	state, ended, err := local.Detach(c.Context, dir, os.Args[1:])
 	if err != nil {
 		return detachFailed(u, err, ended)
 	}
@@ -212,7 +212,7 @@ func detachPlatform(c *cli.Context, u *ui, dir string) error {
 
 // announceRunning sets a shell up for the platform that runs already, which may still be starting.
 func announceRunning(ctx context.Context, u *ui, dir string) error {
-	state, err := localplatform.AwaitAddress(ctx, dir)
+	state, err := local.AwaitAddress(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func announceRunning(ctx context.Context, u *ui, dir string) error {
 }
 
 // detachFailed relays what the process in the background said before it ended.
-func detachFailed(u *ui, err error, ended *localplatform.Ended) error {
+func detachFailed(u *ui, err error, ended *local.Ended) error {
 	if ended == nil || ended.Said == "" {
 		return err
 	}

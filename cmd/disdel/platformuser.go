@@ -10,8 +10,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/commandline"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // platformUser is `disdel platform user`: the namespaces of the platform that runs in a home.
@@ -46,12 +46,12 @@ func platformUser(u *ui) *cli.Command {
 }
 
 // onPlatform calls f with the platform that runs in the home.
-func onPlatform(c *cli.Context, u *ui, f func(ctx context.Context, home string, s localplatform.State) error) error {
+func onPlatform(c *cli.Context, u *ui, f func(ctx context.Context, home string, s local.State) error) error {
 	dir, err := home(c)
 	if err != nil {
 		return err
 	}
-	state, running := localplatform.Find(dir)
+	state, running := local.Find(dir)
 	if !running || state.Address == "" {
 		return notRunning(u, dir)
 	}
@@ -62,12 +62,12 @@ func createTenant(c *cli.Context, u *ui) error {
 	if err := commandline.Operands(c, 1, 1); err != nil {
 		return err
 	}
-	asked := localplatform.Tenant{
+	asked := local.Tenant{
 		Name: c.Args().First(), InvocationsPerMinute: c.Int("per-minute"),
 		ConcurrentInvocations: c.Int("concurrent"), FiresPerMinute: c.Int("fires"),
 	}
-	return onPlatform(c, u, func(ctx context.Context, home string, s localplatform.State) error {
-		made, err := localplatform.AddTenant(ctx, home, s, asked)
+	return onPlatform(c, u, func(ctx context.Context, home string, s local.State) error {
+		made, err := local.AddTenant(ctx, home, s, asked)
 		if err != nil {
 			return err
 		}
@@ -80,8 +80,8 @@ func listTenants(c *cli.Context, u *ui) error {
 	if err := commandline.Operands(c, 0, 0); err != nil {
 		return err
 	}
-	return onPlatform(c, u, func(ctx context.Context, home string, s localplatform.State) error {
-		list, err := localplatform.Tenants(ctx, home, s)
+	return onPlatform(c, u, func(ctx context.Context, home string, s local.State) error {
+		list, err := local.Tenants(ctx, home, s)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func listTenants(c *cli.Context, u *ui) error {
 	})
 }
 
-func printTenants(w io.Writer, list []localplatform.Tenant) {
+func printTenants(w io.Writer, list []local.Tenant) {
 	rows := [][]string{{"NAMESPACE", "PER MINUTE", "AT ONCE", "FIRES", "KEY"}}
 	for _, n := range list {
 		rows = append(rows, []string{
@@ -109,19 +109,19 @@ func deleteTenant(c *cli.Context, u *ui) error {
 		return err
 	}
 	name := c.Args().First()
-	return onPlatform(c, u, func(ctx context.Context, home string, s localplatform.State) error {
-		if err := localplatform.RemoveTenant(ctx, home, s, name); err != nil {
+	return onPlatform(c, u, func(ctx context.Context, home string, s local.State) error {
+		if err := local.RemoveTenant(ctx, home, s, name); err != nil {
 			return err
 		}
-		return u.Show(localplatform.Tenant{Name: name}, func(w io.Writer) {
+		return u.Show(local.Tenant{Name: name}, func(w io.Writer) {
 			fmt.Fprintf(w, "the key of %s is no longer known\n", terminal.OneLine(name))
 		})
 	})
 }
 
 // namespacesOf reads --namespace NAME[:UUID:SECRET].
-func namespacesOf(list []string) ([]localplatform.Tenant, error) {
-	var out []localplatform.Tenant
+func namespacesOf(list []string) ([]local.Tenant, error) {
+	var out []local.Tenant
 	for _, text := range list {
 		name, key, keyed := strings.Cut(text, ":")
 		if name == "" || keyed && !strings.Contains(key, ":") {
@@ -131,7 +131,7 @@ func namespacesOf(list []string) ([]localplatform.Tenant, error) {
 				Hint: "leave the key out: disdel platform user list --keys shows the one that is made",
 			}
 		}
-		out = append(out, localplatform.Tenant{Name: name, Key: key})
+		out = append(out, local.Tenant{Name: name, Key: key})
 	}
 	return out, nil
 }

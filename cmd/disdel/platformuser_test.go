@@ -2,13 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/disdel/disdel/internal/localplatform"
-	"github.com/disdel/disdel/internal/terminal"
 )
 
 // Namespaces are added to the platform that runs, by who has its home, and are there when it starts again.
@@ -37,7 +36,7 @@ func TestNamespacesFromTheCommandLine(t *testing.T) {
 	if out, _, _ := d.run("platform", "user", "list"); !strings.Contains(out, "carol") || strings.Contains(out, key) {
 		t.Errorf("list\n%s", out)
 	}
-	var list []localplatform.Tenant
+	var list []local.Tenant
 	out, _, _ = d.run("platform", "user", "list", "--keys", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 4 ||
 		list[2].Key != "bobs-uuid:a-long-enough-secret" ||
@@ -55,7 +54,7 @@ func TestNamespacesFromTheCommandLine(t *testing.T) {
 	cmd.Process.Signal(syscall.SIGTERM)
 	cmd.Wait()
 	cmd, _ = d.up("--namespace", "alice")
-	var again []localplatform.Tenant
+	var again []local.Tenant
 	out, _, _ = d.run("platform", "user", "list", "--keys", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &again); err != nil || len(again) != 4 || again[1] != list[1] ||
 		again[3] != list[3] {

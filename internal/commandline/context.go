@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/jobtext"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // Contexts is the command that keeps servers and clusters under names.
@@ -170,9 +170,9 @@ func (x Contexts) importProperties() *cli.Command {
 			}
 			file := c.String("file")
 			if file == "" {
-				file = localplatform.WskFile()
+				file = local.WskFile()
 			}
-			said := localplatform.ReadProperties(file)
+			said := local.ReadProperties(file)
 			if said["APIHOST"] == "" || said["AUTH"] == "" {
 				return &disdel.Error{
 					Kind: disdel.NotFound, Op: "import " + file, Msg: "it has no APIHOST with an AUTH",

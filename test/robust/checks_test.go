@@ -134,7 +134,7 @@ var checks = []check{
 	}},
 	{id: "S7", what: "passwords leak", tests: []named{
 		{"cmd/disdel", "TestNoPasswordIsSaidOfAnAddress|TestAJobLeavesNoPasswordAnywhere"},
-		{"internal/localplatform", "TestWsksKeyGoesToItsOwnServerAlone"},
+		{"platform/local", "TestWsksKeyGoesToItsOwnServerAlone"},
 		{"executor", "TestNoSecretIsToldOrSentElsewhere"},
 		{"history", "TestNoPasswordFollowsARedirect|TestErrorsHaveNoPassword"},
 		{"service/api", "TestNoSecretIsSaidAnywhere"},
@@ -191,7 +191,7 @@ var checks = []check{
 			{"history", "Fuzz"},
 			{"executor", "Fuzz"},
 			{"platform", "Fuzz"},
-			{"internal/localplatform", "Fuzz"},
+			{"platform/local", "Fuzz"},
 		},
 	},
 	{

@@ -1,4 +1,4 @@
-package localplatform
+package local
 
 import (
 	"bufio"
