@@ -89,16 +89,6 @@ var house = map[string][]string{
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/datasettext", "internal/files",
 		"internal/keyring", "internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
 	},
-	"internal/commandline": {
-		"controller/jobfile", "dataset", "dataset/dense", "dataset/sparse", "history", "internal/addresses", "internal/files",
-		"internal/nearest", "internal/plot",
-		"controller/simulate",
-		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
-		"internal/client", "internal/comparison", "internal/export", "internal/fullscreen", "internal/gpus",
-		"internal/jobtext",
-		"platform/local", "internal/modelstore", "internal/modeltext", "internal/onnx",
-		"deploy/gpu",
-	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
 	"internal/estimatetext": {
@@ -114,7 +104,6 @@ var house = map[string][]string{
 		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
 		"service", "service/batch",
 	},
-	"internal/lab": {"controller/simulate", "internal/client", "service"},
 	"internal/labtext": {
 		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
 	},
@@ -137,7 +126,6 @@ var house = map[string][]string{
 	"internal/sealed":      {},
 	"internal/secret":      {},
 	"internal/terminal":    {"controller/jobfile", "internal/files", "internal/report"},
-	"internal/version":     {"internal/terminal", "runtime/engine/native/kernel"},
 	"internal/wire": {
 		"history", "internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service",
 	},
@@ -154,16 +142,15 @@ var house = map[string][]string{
 	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/web"},
 	// The same for a browser, mounted by service/api.
 	"service/web": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
-	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
-	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
-	"cmd/disdel": {
-		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
-		"actions/serve",
-		"aggregator", "dataset",
-		"estimator", "history", "history/couchlite", "model", "platform", "platform/local", "runtime/engine/native/checkup",
-		"scheduler",
-		"scheduler/sim",
+	// Flags and printing over service. It lists data sets, networks and records by their own packages, serves the platform
+	// to others, and is the action runtime, whose kernels it names.
+	"internal/cli": {
+		"actions/serve", "aggregator", "controller/jobfile", "controller/simulate", "dataset", "dataset/dense",
+		"dataset/sparse", "deploy", "deploy/...", "estimator", "executor", "history", "history/couchlite",
+		"internal/...", "model", "platform", "platform/local", "runtime/engine/native/checkup",
+		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
 	},
+	"cmd/disdel": {"internal/cli"},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
 	"cmd/disdel-runtime": {
 		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/gpu", "runtime/engine/native",
@@ -203,13 +190,13 @@ var owners = map[string][]string{
 	"gorgonia.org/gorgonia":                  {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"gorgonia.org/tensor":                    {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"gorgonia.org/cu":                        {"runtime/engine/cuda/device"},
-	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
+	"github.com/urfave/cli":                  {"internal/cli"},
 	"github.com/chromedp":                    {}, // tests alone
-	"github.com/cpuguy83/go-md2man":          {"internal/commandline"},
+	"github.com/cpuguy83/go-md2man":          {"internal/cli"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
 	"golang.org/x/image":                     {"dataset/dense", "internal/plot"},
-	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "deploy", "internal/terminal"},
+	"go.yaml.in/yaml":                        {"controller/jobfile", "internal/cli", "deploy", "internal/terminal"},
 }
 
 type importEdge struct{ from, file, path string }

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/comparison"
+	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// Reading calls act with the service whose records a command reads.
+type Reading func(c *cli.Context, act func(ctx context.Context, at client.Client) error) error
+
+// mostJobs is how many jobs a command takes.
+const mostJobs = 1000
+
+// jobs calls act with the records of the jobs that a command names.
+func (r Reading) jobs(c *cli.Context, least int, act func(list []disdel.Record) error) error {
+	if err := Operands(c, least, mostJobs); err != nil {
+		return err
+	}
+	return r(c, func(ctx context.Context, at client.Client) error {
+		list, err := recordsOf(ctx, at.Records, c.Args().Slice())
+		if err != nil {
+			return err
+		}
+		return act(list)
+	})
+}
+
+// recordsOf are the records of jobs, in the order of their names.
+func recordsOf(ctx context.Context, from client.Records, names []string) ([]disdel.Record, error) {
+	var out []disdel.Record
+	for _, name := range names {
+		r, err := from.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// CompareCommand shows jobs beside each other.
+func CompareCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "compare", Usage: "compare jobs side by side, and show their differences", ArgsUsage: "JOB JOB...",
+		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel compare small large",
+		Action: func(c *cli.Context) error {
+			return from.jobs(c, 2, func(list []disdel.Record) error {
+				compared := comparison.Of(list)
+				return u.Show(compared, compared.Print)
+			})
+		},
+	}
+}
+
+// ExportCommand writes jobs as other programs read them.
+func ExportCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "export jobs to CSV, Parquet, TensorBoard or MLflow", ArgsUsage: "JOB...",
+		Description: "csv and parquet have a row for each round, jsonl a line for each job. " +
+			"tensorboard and mlflow write\n" +
+			"folders, for tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
+			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --output runs",
+		Flags: []cli.Flag{
+			&cli.StringFlag{
+				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard or mlflow", Value: string(export.CSV),
+			},
+			&cli.StringFlag{
+				Name: "output", Usage: "new `FOLDER` for tensorboard and mlflow, else the file " +
+					"(default: standard output)",
+			},
+		},
+		Action: func(c *cli.Context) error {
+			return from.jobs(c, 1, func(list []disdel.Record) error { return exportJobs(c, u, list) })
+		},
+	}
+}

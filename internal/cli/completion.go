@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+)
+
+// Complete is the name of the hidden command that shells ask for what a word may become.
+const Complete = "__complete"
+
+// Candidate is what a word may become, and what that means.
+type Candidate struct{ Word, Meaning string }
+
+// Candidates are what the last of the words behind the program's name may become. Without any the shell completes
+// files.
+func Candidates(app *cli.App, words []string) []Candidate {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	at, global := describeApp(app), describeApp(app).Flags
+	for i := 0; i < len(words)-1; i++ {
+		word := words[i]
+		if strings.HasPrefix(word, "-") {
+			if f := flagOf(word, at.Flags, global); f != nil && f.Value && !strings.Contains(word, "=") {
+				if i == len(words)-2 {
+					return nil // a flag's value, which is often a file
+				}
+				i++
+			}
+			continue
+		}
+		if sub, ok := below(at, word); ok {
+			at = sub
+		}
+	}
+	var out []Candidate
+	if strings.HasPrefix(last, "-") {
+		for _, f := range append(at.Flags, global...) {
+			for _, name := range f.Names {
+				out = with(out, Candidate{Dashed(name), f.Usage}, last)
+			}
+		}
+		return out
+	}
+	for _, c := range at.Commands {
+		out = with(out, Candidate{ownName(c), c.Usage}, last)
+	}
+	if strings.HasPrefix(at.Operands, "JOB") {
+		out = with(out, Candidate{"@last", "the newest job"}, last)
+	}
+	return out
+}
+
+// with adds a candidate that a word may become, once.
+func with(list []Candidate, c Candidate, word string) []Candidate {
+	if !strings.HasPrefix(c.Word, word) {
+		return list
+	}
+	for _, known := range list {
+		if known.Word == c.Word {
+			return list
+		}
+	}
+	return append(list, c)
+}
+
+// ownName is a command's name without those that it is below.
+func ownName(c document) string { return c.Name[strings.LastIndex(c.Name, " ")+1:] }
+
+func below(at document, name string) (document, bool) {
+	for _, c := range at.Commands {
+		if ownName(c) == name {
+			return c, true
+		}
+	}
+	return document{}, false
+}
+
+func flagOf(word string, lists ...[]flagDocument) *flagDocument {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, list := range lists {
+		for i := range list {
+			if slices.Contains(list[i].Names, name) {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Shells are those that Script knows.
+var Shells = []string{"bash", "zsh", "fish", "powershell"}
+
+var scripts = map[string]string{
+	"bash": `_disdel() {
+  local IFS=$'\n'
+  COMPREPLY=($(disdel __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+}
+complete -o default -F _disdel disdel
+`,
+	"zsh": `#compdef disdel
+_disdel() {
+  local -a found
+  found=("${(@f)$(disdel __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ -z "${found[1]}" ]]; then _files; return; fi
+  found=("${(@)found//:/\\:}")
+  found=("${(@)found/$'\t'/:}")
+  _describe disdel found
+}
+compdef _disdel disdel
+`,
+	"fish": `function __disdel_complete
+    set -l words (commandline -opc) (commandline -ct)
+    disdel __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c disdel -a '(__disdel_complete)'
+`,
+	"powershell": `Register-ArgumentCompleter -Native -CommandName disdel -ScriptBlock {
+    param($word, $line, $cursor)
+    $words = @($line.CommandElements | Select-Object -Skip 1 | ForEach-Object { $_.ToString() })
+    if ($word -eq '') { $words += '""' }
+    disdel __complete -- @words 2>$null | ForEach-Object {
+        $parts = $_ -split ` + "\"`t\"" + `, 2
+        [System.Management.Automation.CompletionResult]::new($parts[0], $parts[0], 'ParameterValue', $parts[-1])
+    }
+}
+`,
+}
+
+// Script is what a shell runs to complete the program's words. It returns Invalid for a shell that is not known.
+func Script(shell string) (string, error) {
+	text, ok := scripts[shell]
+	if !ok {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("no shell is known as %q", shell), Hint: "use " + strings.Join(Shells, ", "),
+		}
+	}
+	return text, nil
+}

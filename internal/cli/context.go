@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
+)
+
+// Contexts is the command that keeps servers and clusters under names.
+type Contexts struct {
+	UI   *terminal.UI
+	Home func(c *cli.Context) (string, error) // the folder of this user's, made if it is missing
+}
+
+// Command is `disdel context`.
+func (x Contexts) Command() *cli.Command {
+	return &cli.Command{
+		Name: "context", Usage: "choose the server or cluster that commands go to",
+		Description: "   disdel context add lab --server https://train.example:7070 --token-file token\n" +
+			"   disdel context add prod --apihost https://whisk.example --redis rediss://redis.example:6379/0\n" +
+			"   disdel context import-wskprops\n" +
+			"   disdel context use lab\n   disdel context use local    # none: in this process, on this machine",
+		Subcommands: []*cli.Command{x.add(), x.importProperties(), x.use(), x.list(), x.remove()},
+		Action:      NeedSubcommand,
+	}
+}
+
+// change runs f with what the home knows, keeps that, and shows what it came to.
+func (x Contexts) change(c *cli.Context, f func(home string, known *client.Contexts) error) error {
+	dir, err := x.Home(c)
+	if err != nil {
+		return err
+	}
+	known, err := client.ReadContexts(dir)
+	if err == nil {
+		err = f(dir, &known)
+	}
+	if err == nil {
+		err = known.Write(dir)
+	}
+	if err != nil {
+		return err
+	}
+	return x.show(known)
+}
+
+// show shows no secret.
+func (x Contexts) show(known client.Contexts) error {
+	doc := jobtext.Contexts{Current: known.Current, Contexts: []jobtext.Context{}}
+	for _, one := range known.List {
+		shown := jobtext.Context{
+			Name: one.Name, Server: one.Server, Token: one.Token != "" || one.Keyring && one.Server != "", Keyring: one.Keyring,
+		}
+		if at := one.Cluster; at != nil {
+			shown.APIHost, shown.Key, shown.Image, shown.Storage = at.APIHost, at.Key != "" || one.Keyring, at.Image, at.Storage
+			shown.Redis, shown.CouchDB = addresses.WithoutPasswords(at.Redis), addresses.WithoutPasswords(at.CouchDB)
+		}
+		doc.Contexts = append(doc.Contexts, shown)
+	}
+	return x.UI.Show(doc, func(w io.Writer) { jobtext.PrintContexts(w, doc) })
+}
+
+func (x Contexts) add() *cli.Command {
+	return &cli.Command{
+		Name: "add", Usage: "save a server or a cluster under a name, with its secrets", ArgsUsage: "NAME",
+		Description: "For a server, give --server; " +
+			"the token comes from --token-file (- is standard input) or DISDEL_TOKEN.\n" +
+			"For a cluster, give --apihost, --redis, --couchdb, --storage and so on; the key comes from --key-file or\n" +
+			"DISDEL_AUTH, passwords from DISDEL_REDIS_PASSWORD and DISDEL_COUCHDB_PASSWORD. No argument takes a secret.\n" +
+			"The home folder stores everything, readable only for you. With --keyring, the session's keyring stores\n" +
+			"the secrets.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "token-file", TakesFile: true, Usage: "`FILE` with the token"},
+			&cli.StringFlag{Name: "key-file", TakesFile: true, Usage: "`FILE` with the key of --apihost"},
+			&cli.BoolFlag{Name: "insecure", Usage: "allow sending the token to another machine without encryption"},
+			keyringFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			one := client.Context{Name: c.Args().First()}
+			var err error
+			switch {
+			case c.String("server") != "":
+				one.Server, one.Clear = c.String("server"), c.Bool("insecure")
+				one.Token, err = x.secret(c, "token-file", TokenVariable)
+			case c.String("apihost") != "":
+				one.Cluster, err = x.cluster(c)
+			default:
+				err = NeedsFlag(c, "--server URL or --apihost URL")
+			}
+			if err != nil {
+				return err
+			}
+			return x.change(c, adding(c, one))
+		},
+	}
+}
+
+func keyringFlag() cli.Flag {
+	return &cli.BoolFlag{
+		Name: "keyring", Usage: "store the secrets in the session's keyring instead of the home folder",
+	}
+}
+
+// adding keeps a context, and its secrets where the command line has them kept.
+func adding(c *cli.Context, one client.Context) func(home string, known *client.Contexts) error {
+	return func(home string, known *client.Contexts) error {
+		if c.Bool("keyring") {
+			return known.AddToKeyring(home, one)
+		}
+		return known.Add(one)
+	}
+}
+
+// cluster is what the command line and the environment say of one.
+func (x Contexts) cluster(c *cli.Context) (*client.Cluster, error) {
+	at := &client.Cluster{
+		APIHost: addresses.WithScheme(c.String("apihost")), Image: c.String("image"), Storage: c.String("storage"),
+		Redis: c.String("redis"), RedisPassword: os.Getenv("DISDEL_REDIS_PASSWORD"),
+		RedisPrefix: c.String("redis-prefix"), CouchDB: c.String("couchdb"),
+		CouchDBPassword: os.Getenv("DISDEL_COUCHDB_PASSWORD"),
+	}
+	if file := c.String("redis-ca"); file != "" {
+		at.RedisCA = wholePath(file)
+	}
+	var err error
+	at.Key, err = x.secret(c, "key-file", "DISDEL_AUTH")
+	return at, err
+}
+
+// secret is what a file or else a variable of the environment has.
+func (x Contexts) secret(c *cli.Context, flag, variable string) (string, error) {
+	file := c.String(flag)
+	if file == "" {
+		return os.Getenv(variable), nil
+	}
+	read := files.Read
+	if file == "-" {
+		read = func(name string) ([]byte, error) { return files.ReadAll(name, x.UI.In) }
+	}
+	text, err := read(file)
+	return strings.TrimSpace(string(text)), err
+}
+
+func (x Contexts) importProperties() *cli.Command {
+	return &cli.Command{
+		Name: "import-wskprops", Usage: "import the OpenWhisk of wsk, with its key", ArgsUsage: "[NAME]",
+		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, and does not change it. " +
+			"Without NAME, the name is wsk.\n" +
+			"The context also stores --redis, --couchdb, --storage and --image.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "file", TakesFile: true, Usage: "wsk properties `FILE`"},
+			keyringFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 0, 1); err != nil {
+				return err
+			}
+			file := c.String("file")
+			if file == "" {
+				file = local.WskFile()
+			}
+			said := local.ReadProperties(file)
+			if said["APIHOST"] == "" || said["AUTH"] == "" {
+				return &disdel.Error{
+					Kind: disdel.NotFound, Op: "import " + file, Msg: "it has no APIHOST with an AUTH",
+					Hint: "wsk property set --apihost HOST --auth KEY writes them; --file names another file",
+				}
+			}
+			at, err := x.cluster(c)
+			if err != nil {
+				return err
+			}
+			at.APIHost, at.Key = addresses.WithScheme(said["APIHOST"]), said["AUTH"]
+			name := c.Args().First()
+			if name == "" {
+				name = "wsk"
+			}
+			return x.change(c, adding(c, client.Context{Name: name, Cluster: at}))
+		},
+	}
+}
+
+func (x Contexts) use() *cli.Command {
+	return &cli.Command{
+		Name: "use", Usage: "make a context the current one", ArgsUsage: "NAME",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			return x.change(c, func(_ string, known *client.Contexts) error {
+				if known.Current = c.Args().First(); known.Current == client.InProcess {
+					known.Current = ""
+					return nil
+				}
+				_, err := known.Find(known.Current)
+				return err
+			})
+		},
+	}
+}
+
+func (x Contexts) list() *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "list the saved servers and clusters",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 0, 0); err != nil {
+				return err
+			}
+			dir, err := x.Home(c)
+			if err != nil {
+				return err
+			}
+			known, err := client.ReadContexts(dir)
+			if err != nil {
+				return err
+			}
+			return x.show(known)
+		},
+	}
+}
+
+func (x Contexts) remove() *cli.Command {
+	return &cli.Command{
+		Name: "remove", Aliases: []string{"delete"}, Usage: "delete a server or a cluster, and its secrets",
+		ArgsUsage: "NAME",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			return x.change(c, func(home string, known *client.Contexts) error {
+				return known.Remove(home, c.Args().First())
+			})
+		},
+	}
+}
+
+// TokenVariable holds the token for a server.
+const TokenVariable = "DISDEL_TOKEN"

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/report"
+)
+
+// PlaceOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
+// It leaves out values that the environment or a context gives anyway.
+// It is never nil: a report takes nil for the job's own place.
+func PlaceOf(c *cli.Context) report.Place {
+	out := report.Place{}
+	for _, o := range given(c) {
+		if report.LeadsAnywhere(o.Name) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// PlaceOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
+// where the job ran. A server knows that itself.
+func PlaceOfJob(c *cli.Context, r *disdel.Record) report.Place {
+	here := PlaceOf(c)
+	if at, err := Server(c); err == nil && at != nil {
+		return here
+	}
+	for _, o := range report.Recorded(r) {
+		f, known := repeatedFlagOf(o.Name)
+		if _, twice := here.Value(o.Name); twice || !known || f.finds() {
+			continue
+		}
+		if value, _ := f.shown(c); value != o.Value {
+			here = append(here, o)
+		}
+	}
+	return here
+}
+
+// finds says whether a flag leads to the records. A command that has read a record already has these flags.
+func (f repeatedFlag) finds() bool {
+	return slices.Contains([]string{"home", "server", "context", "couchdb"}, f.name)
+}
+
+func repeatedFlagOf(name string) (repeatedFlag, bool) {
+	i := slices.IndexFunc(repeated, func(f repeatedFlag) bool { return f.name == name })
+	if i < 0 {
+		return repeatedFlag{}, false
+	}
+	return repeated[i], true
+}
+
+// Server is the server that the command line and the home's contexts mean, nil for none.
+func Server(c *cli.Context) (*client.Server, error) {
+	folder, err := HomeFolder(c)
+	if err != nil {
+		return nil, err
+	}
+	return client.Choose(client.Chosen{
+		Home: folder, Server: c.String("server"), Context: c.String("context"), Token: os.Getenv(TokenVariable),
+	})
+}
+
+// RunsAt is where the jobs of this command run, whether flags, the environment or a context say it. It is for records,
+// and never nil.
+func RunsAt(c *cli.Context) []disdel.Option {
+	out := []disdel.Option{}
+	for _, f := range repeated {
+		value, ok := f.shown(c)
+		if ok && value != "" && report.LeadsAnywhere(f.name) && !f.finds() {
+			out = append(out, disdel.Option{Name: f.name, Value: value})
+		}
+	}
+	return out
+}
+
+// ReturnTo makes the command work where a job ran, unless the command line, the environment or the context say
+// otherwise. It returns Conflict if they lead to another OpenWhisk, storage or Redis, unless move is set.
+func ReturnTo(c *cli.Context, r *disdel.Record, move bool) error {
+	ran := report.Recorded(r)
+	if !move {
+		if err := samePlace(c, r, ran); err != nil {
+			return err
+		}
+	}
+	for _, o := range ran {
+		f, known := repeatedFlagOf(o.Name)
+		if !known || f.finds() || c.IsSet(o.Name) || leaves(c, ran, partOf[o.Name]) {
+			continue
+		}
+		if err := c.Set(o.Name, o.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partOf maps flags that describe a part to the flag of the part's address: at another address they mean nothing.
+var partOf = map[string]string{
+	"image": "apihost", "pool-memory": "apihost", "gpus": "apihost", "gpu-memory": "apihost",
+	"action-memory": "apihost", "action-timeout": "apihost",
+	"redis-ca": "redis",
+}
+
+// leaves says whether the command gives a flag another address than the job had.
+func leaves(c *cli.Context, ran report.Place, flag string) bool {
+	f, known := repeatedFlagOf(flag)
+	now, said := f.shown(c)
+	was, _ := ran.Value(flag)
+	return known && said && !addresses.Same(flag, was, now)
+}
+
+// samePlace returns Conflict if an address of the command differs from the record's.
+func samePlace(c *cli.Context, r *disdel.Record, ran report.Place) error {
+	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
+		f, _ := repeatedFlagOf(flag)
+		now, said := f.shown(c)
+		_, known := ran.Value(flag)
+		return now, said && (known || r.Place != nil)
+	})
+	if !differ {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Conflict, Code: disdel.CodeElsewhere, Op: "resume job", Job: r.ID,
+		Msg: fmt.Sprintf("job %s ran on %s (--%s); %s %s", r.ID, cmp.Or(d.Was, "the embedded one"), d.Flag,
+			sayer(c, d.Flag), cmp.Or(d.Now, "the embedded one")),
+		Hint: fmt.Sprintf("to go on there: %s; to go on at the new place: add --move",
+			back(c, ran).Command("disdel", "resume", string(r.ID))),
+	}
+}
+
+// sayer names who gives a flag its value.
+func sayer(c *cli.Context, flag string) string {
+	f, _ := repeatedFlagOf(flag)
+	if said := os.Getenv(f.variable); said != "" && said == fmt.Sprint(c.Value(flag)) {
+		return "the context or " + f.variable + " says"
+	}
+	return "you gave"
+}
+
+// back is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
+// has one: otherwise the environment, the context or the flags would give it again.
+func back(c *cli.Context, ran report.Place) report.Place {
+	out := slices.DeleteFunc(PlaceOf(c), func(o disdel.Option) bool {
+		flag := cmp.Or(partOf[o.Name], o.Name)
+		return slices.Contains(addresses.Places, o.Name) || leaves(c, ran, flag)
+	}).With(ran)
+	for _, flag := range addresses.Places {
+		f, _ := repeatedFlagOf(flag)
+		now, _ := f.shown(c)
+		if _, known := ran.Value(flag); !known && now != "" {
+			out = append(out, disdel.Option{Name: flag})
+		}
+	}
+	return out
+}
