@@ -11,7 +11,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -31,7 +31,7 @@ type answerLine struct {
 }
 
 // take enters an answer.
-func (l *answerLine) take(doc *modeltext.Inference) {
+func (l *answerLine) take(doc *render.Inference) {
 	l.Model, l.Classes, l.Names, l.Labels = doc.Model, doc.Classes, doc.Names, doc.Labels
 	l.Probabilities, l.Predictions, l.Targets = doc.Probabilities, doc.Predictions, doc.Targets
 	l.Recommendations, l.Warnings = doc.Recommendations, doc.Warnings

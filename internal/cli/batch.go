@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service/batch"
 )
@@ -50,21 +50,21 @@ func batchCommand(u *ui) *cli.Command {
 			}
 			jobs, faults := batch.Read(files, overrides(c), like)
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				if err := jobtext.FailAll(u, "run batch", batch.Check(ctx, at.Place(), jobs, faults...), files); err != nil {
+				if err := render.FailAll(u, "run batch", batch.Check(ctx, at.Place(), jobs, faults...), files); err != nil {
 					return err
 				}
-				table := jobtext.NewBatchTable(u)
+				table := render.NewBatchTable(u)
 				cfg.Jobs, cfg.Observe = jobs, table.Follow
 				sum, err := batch.Start(ctx, at.Place(), cfg)
 				table.Done()
 				if name := c.String("html"); name != "" {
-					if bad := CreatePage(name, jobtext.BatchPage(sum).HTML); bad == nil {
+					if bad := CreatePage(name, render.BatchPage(sum).HTML); bad == nil {
 						u.Say("page of the batch in %s", terminal.Clean(name))
 					} else {
 						err = cmp.Or(err, bad)
 					}
 				}
-				return cmp.Or(u.Show(sum, func(w io.Writer) { jobtext.PrintBatch(w, sum) }), err, sum.Err())
+				return cmp.Or(u.Show(sum, func(w io.Writer) { render.PrintBatch(w, sum) }), err, sum.Err())
 			})
 		},
 	}

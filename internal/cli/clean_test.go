@@ -13,9 +13,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -36,7 +35,7 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		Name: name, Title: name, License: name, ClassNames: []string{name}, Sample: []int{1, 2, 2},
 		DType: name,
 	}
-	doc := modeltext.Inference{
+	doc := render.Inference{
 		Model: name, Classes: []int{0}, Names: []string{name}, Probabilities: [][]float32{{1, 0}},
 		Labels: []int32{0}, Right: new(int),
 	}
@@ -44,21 +43,21 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		v     any
 		print func(w io.Writer)
 	}{
-		"model show": {m, func(w io.Writer) { modeltext.PrintTrained(w, modeltext.Trained{Model: m}, true) }},
+		"model show": {m, func(w io.Writer) { render.PrintTrained(w, render.Trained{Model: m}, true) }},
 		"model list": {
-			modeltext.List{Models: []modelstore.Model{m}},
-			func(w io.Writer) { modeltext.PrintList(w, modeltext.List{Models: []modelstore.Model{m}}) },
+			render.List{Models: []modelstore.Model{m}},
+			func(w io.Writer) { render.PrintList(w, render.List{Models: []modelstore.Model{m}}) },
 		},
-		"dataset list": {datasettext.Describe(set), func(w io.Writer) { datasettext.PrintSets(w, set) }},
+		"dataset list": {render.DescribeDataset(set), func(w io.Writer) { render.PrintSets(w, set) }},
 		"remove": {
 			dataset.Removed{Name: name},
-			func(w io.Writer) { datasettext.PrintRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) },
+			func(w io.Writer) { render.PrintRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) },
 		},
 		"network": {
-			modeltext.Network{Name: name, Title: name},
-			func(w io.Writer) { modeltext.PrintNetwork(w, modeltext.Network{Name: name, Title: name}) },
+			render.Network{Name: name, Title: name},
+			func(w io.Writer) { render.PrintNetwork(w, render.Network{Name: name, Title: name}) },
 		},
-		"infer":    {doc, func(w io.Writer) { modeltext.PrintInference(w, doc) }},
+		"infer":    {doc, func(w io.Writer) { render.PrintInference(w, doc) }},
 		"anything": {name, func(w io.Writer) { fmt.Fprint(w, hostile) }},
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {

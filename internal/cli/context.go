@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform/local"
 )
@@ -56,9 +56,9 @@ func (x Contexts) change(c *cli.Context, f func(home string, known *client.Conte
 
 // show shows no secret.
 func (x Contexts) show(known client.Contexts) error {
-	doc := jobtext.Contexts{Current: known.Current, Contexts: []jobtext.Context{}}
+	doc := render.Contexts{Current: known.Current, Contexts: []render.Context{}}
 	for _, one := range known.List {
-		shown := jobtext.Context{
+		shown := render.Context{
 			Name: one.Name, Server: one.Server, Token: one.Token != "" || one.Keyring && one.Server != "", Keyring: one.Keyring,
 		}
 		if at := one.Cluster; at != nil {
@@ -67,7 +67,7 @@ func (x Contexts) show(known client.Contexts) error {
 		}
 		doc.Contexts = append(doc.Contexts, shown)
 	}
-	return x.UI.Show(doc, func(w io.Writer) { jobtext.PrintContexts(w, doc) })
+	return x.UI.Show(doc, func(w io.Writer) { render.PrintContexts(w, doc) })
 }
 
 func (x Contexts) add() *cli.Command {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 func datasetCommand(u *ui) *cli.Command {
@@ -39,8 +39,8 @@ func datasetList(u *ui) *cli.Command {
 				for i := range list {
 					plain[i] = list[i].Manifest
 				}
-				return errors.Join(u.Show(append([]datasettext.Set{}, list...), func(w io.Writer) {
-					datasettext.PrintSets(w, plain...)
+				return errors.Join(u.Show(append([]render.Set{}, list...), func(w io.Writer) {
+					render.PrintSets(w, plain...)
 				}), faults)
 			})
 		},
@@ -59,7 +59,7 @@ func datasetShow(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(set, func(w io.Writer) { datasettext.PrintSet(w, set.Manifest) })
+				return u.Show(set, func(w io.Writer) { render.PrintSet(w, set.Manifest) })
 			})
 		},
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 func datasetAdd(u *ui) *cli.Command {
@@ -33,11 +33,11 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
 	}
-	return u.Show(doc, func(w io.Writer) { datasettext.PrintAdded(w, doc) })
+	return u.Show(doc, func(w io.Writer) { render.PrintAdded(w, doc) })
 }
 
 // added adds the data set that the command line names.
-func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set datasettext.Set, err error) {
+func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Set, err error) {
 	name := c.Args().First()
 	if in, named, err := DenseRows(c, name); named {
 		if err != nil {

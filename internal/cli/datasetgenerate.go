@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 func datasetGenerate(u *ui) *cli.Command {
@@ -28,7 +28,7 @@ func datasetGenerate(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(set, func(w io.Writer) { datasettext.PrintSet(w, set.Manifest) })
+				return u.Show(set, func(w io.Writer) { render.PrintSet(w, set.Manifest) })
 			})
 		},
 	}

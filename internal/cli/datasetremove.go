@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 func datasetRemove(u *ui) *cli.Command {
@@ -23,7 +23,7 @@ func datasetRemove(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(removed, func(w io.Writer) { datasettext.PrintRemoved(w, removed) })
+				return u.Show(removed, func(w io.Writer) { render.PrintRemoved(w, removed) })
 			})
 		},
 	}

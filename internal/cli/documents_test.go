@@ -17,9 +17,8 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/comparison"
 	"github.com/disdel/disdel/internal/gpus"
-	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/mlless"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/internal/test/jsonshape"
@@ -37,7 +36,7 @@ var documents = map[string][]any{
 	"job cancel": {askedDocument{}}, "job pause": {askedDocument{}},
 	"batch":    {batch.Start},
 	"estimate": {service.Estimation{}},
-	"validate": {[]jobtext.Problem{}}, "batch of invalid files": {[]jobtext.Problem{}},
+	"validate": {[]render.Problem{}}, "batch of invalid files": {[]render.Problem{}},
 	"explain": {jobfile.ExplainSchema},
 
 	"dataset add": {client.Data.AddKnown}, "dataset generate": {client.Data.AddSparse},
@@ -48,7 +47,7 @@ var documents = map[string][]any{
 	"history export": {mlless.Write},
 	"report":         {report.New}, "report --html": {pageDocument{}}, "report --spec": {new(any)},
 
-	"model list": {modeltext.List{}}, "model show": {modeltext.OfKeras, modeltext.Named, modeltext.Of},
+	"model list": {render.List{}}, "model show": {render.OfKeras, render.Named, render.Of},
 	"evaluate": {client.Models.Judge},
 
 	"platform up": {platformDocument{}}, "platform status": {platformDocument{}}, "platform down": {platformDocument{}},
@@ -73,17 +72,17 @@ var documents = map[string][]any{
 	"export":         {exported{}},
 	"history delete": {deletedDocument{}},
 	"history prune":  {prunedDocument{}},
-	"job logs":       {jobtext.Logs},
+	"job logs":       {render.Logs},
 	"job tag":        {remarkDocument{}},
 	"job note":       {remarkDocument{}},
 	"job watch":      nil, // the whole terminal
 	"model export":   {exportDocument{}},
 	"model promote":  {client.Models.Tag},
-	"model compare":  {modeltext.Comparison{}},
+	"model compare":  {render.Comparison{}},
 	"model remove":   {client.Models.Remove, removedWeights{}},
-	"infer":          {client.Models.Answer, modeltext.DataAnswers{}, watchDocument{}},
-	"context add":    {jobtext.Contexts{}}, "context list": {jobtext.Contexts{}}, "context use": {jobtext.Contexts{}},
-	"context remove": {jobtext.Contexts{}}, "context import-wskprops": {jobtext.Contexts{}},
+	"infer":          {client.Models.Answer, render.DataAnswers{}, watchDocument{}},
+	"context add":    {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},
+	"context remove": {render.Contexts{}}, "context import-wskprops": {render.Contexts{}},
 	"deploy gpu": {gpuFiles{}},
 	"doctor gpu": {gpus.Look},
 	// Lines of files.

@@ -8,8 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/estimatetext"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
@@ -37,7 +36,7 @@ func estimateCommand(u *ui) *cli.Command {
 			}
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
 				req := src.request(c)
-				req.Preparing = jobtext.NewFollower(u).Follow
+				req.Preparing = render.NewFollower(u).Follow
 				found, err := at.Jobs.Estimate(ctx, req, q.Questions)
 				if err != nil {
 					return src.told(u, err)
@@ -50,12 +49,12 @@ func estimateCommand(u *ui) *cli.Command {
 
 // answer shows an estimation. That nothing of a job fits is the error then.
 func answer(u *ui, found *service.Estimation, q Questions, file string) error {
-	how := estimatetext.Show{Plan: q.Plain(), Layers: q.Layers, File: file}
-	if err := u.Show(found, func(w io.Writer) { estimatetext.Print(w, found, how) }); err != nil {
+	how := render.Show{Plan: q.Plain(), Layers: q.Layers, File: file}
+	if err := u.Show(found, func(w io.Writer) { render.PrintEstimate(w, found, how) }); err != nil {
 		return err
 	}
 	if q.Plot != "" {
-		if err := estimatetext.WritePlot(found, q.Plot, q.Format); err != nil {
+		if err := render.WriteEstimatePlot(found, q.Plot, q.Format); err != nil {
 			return err
 		}
 		u.Say("wrote %s", terminal.Clean(q.Plot))

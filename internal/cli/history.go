@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform/local"
 )
@@ -40,7 +40,7 @@ func historyCommand(u *ui) *cli.Command {
 					return err
 				}
 				return u.Show(list, func(w io.Writer) {
-					jobtext.PrintHistory(w, list, Standing(ctx, c, at.Records))
+					render.PrintHistory(w, list, Standing(ctx, c, at.Records))
 				})
 			})
 		},
@@ -65,14 +65,14 @@ func historyShow(u *ui) *cli.Command {
 				said, _ := at.Records.Remarks(ctx)
 				place := PlaceOfJob(c, &r)
 				return u.Show(r, func(w io.Writer) {
-					jobtext.PrintPlan(w, &r)
+					render.PrintPlan(w, &r)
 					for _, round := range r.Rounds {
-						fmt.Fprintln(w, jobtext.RoundLine(round, r.Plan.Rounds))
+						fmt.Fprintln(w, render.RoundLine(round, r.Plan.Rounds))
 					}
-					jobtext.PrintRecord(w, &r)
+					render.PrintRecord(w, &r)
 					PrintRemark(w, said[r.ID])
-					jobtext.PrintFailure(w, &r, place, c.Bool("logs"))
-					jobtext.PrintNext(w, &r, place, who, runs)
+					render.PrintFailure(w, &r, place, c.Bool("logs"))
+					render.PrintNext(w, &r, place, who, runs)
 				})
 			})
 		},

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
 // What nobody measured is not listed as if it had been.
 func TestTheListSaysWhatNobodyMeasured(t *testing.T) {
 	var out bytes.Buffer
-	jobtext.PrintHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}},
+	render.PrintHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}},
 		func(r *disdel.Record) string { return r.Status.String() })
 	if text := out.String(); !strings.Contains(text, "succeeded, did not learn") || strings.Contains(text, "0.0000") {
 		t.Errorf("%s", text)
@@ -39,8 +39,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 	for _, columns := range []int{40, 60, 80, 200, 0} {
 		p := &terminal.Page{Buffer: &bytes.Buffer{}, Columns: columns}
-		jobtext.PrintHistory(p, []disdel.Record{r, other}, func(r *disdel.Record) string { return r.Status.String() })
-		jobtext.PrintRecord(p, &r)
+		render.PrintHistory(p, []disdel.Record{r, other}, func(r *disdel.Record) string { return r.Status.String() })
+		render.PrintRecord(p, &r)
 		text := p.String()
 		for line := range strings.Lines(text[:strings.Index(text, "\njob ")]) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > 0 && n > columns {

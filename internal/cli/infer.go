@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 func inferCommand(u *ui) *cli.Command {
@@ -37,7 +37,7 @@ func evaluateCommand(u *ui) *cli.Command {
 				for _, w := range j.Warnings {
 					u.Say("warning: %s", w)
 				}
-				return u.Show(j, func(w io.Writer) { modeltext.PrintJudgement(w, j) })
+				return u.Show(j, func(w io.Writer) { render.PrintJudgement(w, j) })
 			})
 		},
 	}

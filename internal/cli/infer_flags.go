@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
@@ -99,7 +99,7 @@ func inferFile(ctx context.Context, u *terminal.UI, models client.Models, model,
 	}
 	doc, m, err := models.Answer(ctx, model, file, text)
 	if doc.Model != "" {
-		u.Say("model  %s", modeltext.Measured(&m))
+		u.Say("model  %s", render.Measured(&m))
 	}
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
@@ -107,7 +107,7 @@ func inferFile(ctx context.Context, u *terminal.UI, models client.Models, model,
 	if err != nil {
 		return err
 	}
-	return u.Show(doc, func(w io.Writer) { modeltext.PrintInference(w, doc) })
+	return u.Show(doc, func(w io.Writer) { render.PrintInference(w, doc) })
 }
 
 // readFile is the content of a file, or of standard input.
@@ -143,7 +143,7 @@ func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, mo
 			return inferToOutput(ctx, u, models, model, ask)
 		}, nil
 	}
-	if _, err := modeltext.NewRows(filepath.Ext(output), io.Discard); err != nil {
+	if _, err := render.NewRows(filepath.Ext(output), io.Discard); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, models client.Models) error {
@@ -155,7 +155,7 @@ func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, mo
 func inferToOutput(ctx context.Context, u *terminal.UI, models client.Models, model string, ask service.DataQuestion,
 ) error {
 	w := bufio.NewWriterSize(u.Out, 1<<16)
-	rows, err := modeltext.NewRows(".jsonl", cleaned{w})
+	rows, err := render.NewRows(".jsonl", cleaned{w})
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func inferToFile(ctx context.Context, u *terminal.UI, models client.Models, mode
 	if err != nil {
 		return err
 	}
-	rows, err := modeltext.NewRows(filepath.Ext(file), draft)
+	rows, err := render.NewRows(filepath.Ext(file), draft)
 	if err != nil {
 		return errors.Join(err, draft.Abandon())
 	}
@@ -202,8 +202,8 @@ func told(u *terminal.UI, file string, out service.DataAnswers, err error) error
 	if err != nil {
 		return err
 	}
-	doc := modeltext.DataAnswers{File: file, DataAnswers: out}
-	return u.Show(doc, func(w io.Writer) { modeltext.PrintDataAnswers(w, doc) })
+	doc := render.DataAnswers{File: file, DataAnswers: out}
+	return u.Show(doc, func(w io.Writer) { render.PrintDataAnswers(w, doc) })
 }
 
 func warn(u *terminal.UI, out service.DataAnswers) {

@@ -17,7 +17,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -27,13 +27,13 @@ type fakeAnswers struct {
 	answer func(text string) error // nil: an answer
 }
 
-func (s fakeAnswers) Answer(_ context.Context, _, file string, text []byte) (modeltext.Inference, modelstore.Model, error) {
+func (s fakeAnswers) Answer(_ context.Context, _, file string, text []byte) (render.Inference, modelstore.Model, error) {
 	if s.answer != nil {
 		if err := s.answer(string(text)); err != nil {
-			return modeltext.Inference{}, modelstore.Model{}, err
+			return render.Inference{}, modelstore.Model{}, err
 		}
 	}
-	return modeltext.Inference{
+	return render.Inference{
 		Model: "m:v1", Classes: []int{len(text)}, Probabilities: [][]float32{make([]float32, len(text)+1)},
 	}, modelstore.Model{}, nil
 }

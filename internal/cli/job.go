@@ -16,7 +16,7 @@ import (
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
@@ -151,7 +151,7 @@ func (src source) told(u *ui, err error) error {
 // follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
 // exit code.
 func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
-	f, seen := jobtext.NewFollower(u), 0
+	f, seen := render.NewFollower(u), 0
 	run, err := begin(func(e service.Event) {
 		seen = e.Number
 		f.Follow(e)
@@ -170,7 +170,7 @@ func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.
 		return &rec, err
 	}
 	u.Place = PlaceOfJob(c, &rec)
-	return &rec, jobtext.ShowOutcome(u, &rec, f.Notes())
+	return &rec, render.ShowOutcome(u, &rec, f.Notes())
 }
 
 // submitted submits a job and follows it.
@@ -204,7 +204,7 @@ func submitCommand(u *ui) *cli.Command {
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
 				rec, err := submitted(ctx, c, u, at.Jobs, src)
 				if err == nil {
-					jobtext.SayModel(u, rec)
+					render.SayModel(u, rec)
 				}
 				return err
 			})
@@ -286,7 +286,7 @@ func resumeCommand(u *ui) *cli.Command {
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
 				rec, err := resumed(ctx, c, u, at.Jobs)
 				if err == nil {
-					jobtext.SayModel(u, rec)
+					render.SayModel(u, rec)
 				}
 				return err
 			})

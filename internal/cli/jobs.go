@@ -9,7 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 func jobCommand(u *ui) *cli.Command {
@@ -50,7 +50,7 @@ func jobFollow(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			f := jobtext.NewFollower(u)
+			f := render.NewFollower(u)
 			for e := range run.EventsAfter(ctx, 0) {
 				f.Follow(e)
 			}
@@ -77,7 +77,7 @@ func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 		return err
 	}
 	u.Place = PlaceOfJob(c, &rec)
-	return jobtext.ShowOutcome(u, &rec, nil)
+	return render.ShowOutcome(u, &rec, nil)
 }
 
 // askedDocument is what cancel and pause say with -o json.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/disdel/disdel/controller/simulate"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/labtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 )
 
@@ -20,7 +20,7 @@ func labCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "lab", Usage: "compare scaling policies with the best fixed number of workers, in virtual time",
 		ArgsUsage: "[TRACE | FILE...]", Flags: slices.Concat(LabFlags(), where, []cli.Flag{setFlag, probeFlag}),
-		Description: labtext.Description,
+		Description: render.LabDescription,
 		Action: func(c *cli.Context) error {
 			q, err := ReadLabQuestions(c)
 			if err != nil {
@@ -28,12 +28,12 @@ func labCommand(u *ui) *cli.Command {
 			}
 			found, err := labOf(c, u, q)
 			if err == nil && q.Plot != "" {
-				err = labtext.WritePlot(found, q.Plot, q.Format)
+				err = render.WriteLabPlot(found, q.Plot, q.Format)
 			}
 			if err != nil {
 				return err
 			}
-			return u.Show(found, func(w io.Writer) { labtext.Print(w, found) })
+			return u.Show(found, func(w io.Writer) { render.PrintLab(w, found) })
 		},
 	}
 }
@@ -63,7 +63,7 @@ func labOf(c *cli.Context, u *ui, q LabQuestions) (found simulate.Lab, err error
 		if found, err = simulatePolicies(ctx, at.Jobs, jobs, q.Policies); err != nil || !q.Run {
 			return err
 		}
-		trials, err := runUnderPolicies(ctx, at.Jobs, jobs, q.Policies, func(t simulate.Trial) { u.Say("%s", labtext.Ended(t)) })
+		trials, err := runUnderPolicies(ctx, at.Jobs, jobs, q.Policies, func(t simulate.Trial) { u.Say("%s", render.TrialLine(t)) })
 		found.Ran(trials)
 		return err
 	})

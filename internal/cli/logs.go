@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/fullscreen"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -45,8 +45,8 @@ func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(jobtext.Logs(&rec), func(out io.Writer) {
-					jobtext.PrintLogLines(out, &rec, jobtext.LogLines(&rec, w))
+				return u.Show(render.Logs(&rec), func(out io.Writer) {
+					render.PrintLogLines(out, &rec, render.LogLines(&rec, w))
 				})
 			})
 		},
@@ -73,13 +73,13 @@ func WatchCommand(u *terminal.UI, from Reading) *cli.Command {
 }
 
 // wantedLines is what the flags say of the lines that are wanted.
-func wantedLines(c *cli.Context) (w jobtext.Wanted, err error) {
+func wantedLines(c *cli.Context) (w render.Wanted, err error) {
 	if err := Operands(c, 1, 1); err != nil {
 		return w, err
 	}
 	bad := func(msg, hint string) error { return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint} }
 	tasks := []disdel.Task{"", disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate}
-	w = jobtext.Wanted{Task: disdel.Task(c.String("task")), Round: c.Int("round"), Tail: c.Int("tail")}
+	w = render.Wanted{Task: disdel.Task(c.String("task")), Round: c.Int("round"), Tail: c.Int("tail")}
 	switch {
 	case !slices.Contains(tasks, w.Task):
 		return w, bad(fmt.Sprintf("a job has no %q actions", w.Task), "--task train, aggregate or evaluate")
@@ -94,12 +94,12 @@ func wantedLines(c *cli.Context) (w jobtext.Wanted, err error) {
 }
 
 // followLogs prints lines as they come, until the job has ended.
-func followLogs(ctx context.Context, u *terminal.UI, at client.Client, job string, w jobtext.Wanted) error {
+func followLogs(ctx context.Context, u *terminal.UI, at client.Client, job string, w render.Wanted) error {
 	run, err := at.Jobs.Watch(ctx, job)
 	if err != nil {
 		return err
 	}
-	f, document := jobtext.NewLogFollower(w), json.NewEncoder(u.Out)
+	f, document := render.NewLogFollower(w), json.NewEncoder(u.Out)
 	for e := range run.EventsAfter(ctx, 0) {
 		for _, l := range f.Follow(e) {
 			if u.Format == "table" {

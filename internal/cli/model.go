@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 func modelCommand(u *ui) *cli.Command {
@@ -33,14 +33,14 @@ func modelList(u *ui) *cli.Command {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
-				networks, err := modeltext.Networks()
+				networks, err := render.Networks()
 				if err != nil {
 					return err
 				}
-				doc := modeltext.List{Networks: networks, Models: []modelstore.Model{}}
+				doc := render.List{Networks: networks, Models: []modelstore.Model{}}
 				trained, faults := at.Models.List(ctx)
 				doc.Models = append(doc.Models, trained...)
-				return errors.Join(u.Show(doc, func(w io.Writer) { modeltext.PrintList(w, doc) }), faults)
+				return errors.Join(u.Show(doc, func(w io.Writer) { render.PrintList(w, doc) }), faults)
 			})
 		},
 	}
@@ -92,11 +92,11 @@ func showKeras(c *cli.Context, u *ui, file string) error {
 	if err != nil {
 		return err
 	}
-	doc, err := modeltext.OfKeras(text, file)
+	doc, err := render.OfKeras(text, file)
 	if err != nil {
 		return err
 	}
-	return u.Show(doc, func(w io.Writer) { modeltext.PrintNetwork(w, doc) })
+	return u.Show(doc, func(w io.Writer) { render.PrintNetwork(w, doc) })
 }
 
 // showModel prefers a trained model where both exist, unless the flags ask for a network.
@@ -107,7 +107,7 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models)
 		classes = new(c.Int("classes"))
 	}
 	m, err := models.Get(ctx, name)
-	doc, unknown := modeltext.Named(name, c.String("input"), classes)
+	doc, unknown := render.Named(name, c.String("input"), classes)
 	isNetwork := disdel.KindOf(unknown) != disdel.NotFound
 	switch {
 	case err == nil && !(isNetwork && (c.IsSet("input") || c.IsSet("classes"))):
@@ -117,13 +117,13 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models)
 	case unknown != nil:
 		return unknown
 	}
-	return u.Show(doc, func(w io.Writer) { modeltext.PrintNetwork(w, doc) })
+	return u.Show(doc, func(w io.Writer) { render.PrintNetwork(w, doc) })
 }
 
 func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
-	doc, err := modeltext.Of(m)
+	doc, err := render.Of(m)
 	if err != nil {
 		return err
 	}
-	return u.Show(doc, func(w io.Writer) { modeltext.PrintTrained(w, doc, c.Bool("layers")) })
+	return u.Show(doc, func(w io.Writer) { render.PrintTrained(w, doc, c.Bool("layers")) })
 }

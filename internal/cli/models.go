@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -104,8 +104,8 @@ func modelCompareCommand(u *terminal.UI, from Reading) *cli.Command {
 				if err != nil {
 					return err
 				}
-				doc := modeltext.Comparison{Models: list}
-				return u.Show(doc, func(w io.Writer) { modeltext.PrintComparison(w, doc) })
+				doc := render.Comparison{Models: list}
+				return u.Show(doc, func(w io.Writer) { render.PrintComparison(w, doc) })
 			})
 		},
 	}

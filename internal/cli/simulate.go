@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"io"
-
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/scheduler/sim"
 	"github.com/disdel/disdel/service"
 	"github.com/urfave/cli/v2"
+	"io"
 )
 
 func simulateCommand(u *ui) *cli.Command {
@@ -35,7 +34,7 @@ func simulateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.Show(r, func(w io.Writer) { jobtext.PrintSimulation(w, r) })
+			return u.Show(r, func(w io.Writer) { render.PrintSimulation(w, r) })
 		},
 	}
 }

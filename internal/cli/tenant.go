@@ -3,11 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 	"github.com/urfave/cli/v2"
+	"io"
 )
 
 func tenantCommand(u *ui) *cli.Command {
@@ -66,7 +65,7 @@ func tenantList(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(all, func(w io.Writer) { jobtext.PrintTenants(w, all) })
+				return u.Show(all, func(w io.Writer) { render.PrintTenants(w, all) })
 			})
 		},
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -33,12 +33,12 @@ func validateCommand(u *ui) *cli.Command {
 
 // validateAll checks every file, whatever is wrong with one. Its error is of the first that is not valid.
 func validateAll(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs) error {
-	list, first := []jobtext.Problem{}, error(nil)
+	list, first := []render.Problem{}, error(nil)
 	for _, name := range c.Args().Slice() {
 		err := validate(ctx, u, c, jobs, name)
 		switch {
 		case u.Format != "table":
-			list = append(list, jobtext.Problems(name, err)...)
+			list = append(list, render.Problems(name, err)...)
 		case err == nil:
 			u.Say("%s: valid", terminal.Clean(name))
 		default:
@@ -66,7 +66,7 @@ func validate(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs, name
 		return err
 	}
 	req := src.request(c)
-	req.Preparing = jobtext.NewFollower(u).Follow
+	req.Preparing = render.NewFollower(u).Follow
 	return src.told(u, jobs.Check(ctx, req))
 }
 

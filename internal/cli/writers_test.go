@@ -20,8 +20,8 @@ var direct = []string{
 	"internal/cli/report.go showReport", "internal/cli/simulate.go simulateCommand",
 	"internal/cli/export.go exportJobs", "internal/cli/infer_flags.go inferToOutput",
 	"internal/cli/logs.go followLogs", "internal/cli/shell.go CompleteCommand",
-	"internal/fullscreen/watch.go Watch", "internal/jobtext/follower.go progress", "internal/jobtext/picture.go erase",
-	"internal/jobtext/picture.go show",
+	"internal/fullscreen/watch.go Watch", "internal/render/follower.go progress", "internal/render/picture.go erase",
+	"internal/render/picture.go show",
 }
 
 // Everything else that a person is shown goes through package terminal, so that no printed command lacks the flags of

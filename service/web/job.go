@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/internal/comparison"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 )
 
@@ -20,7 +20,7 @@ type oneJob struct {
 	ID      disdel.JobID
 	Running bool
 	Report  template.HTML
-	Logs    []jobtext.Log
+	Logs    []render.Log
 }
 
 func jobPage(v *visit) error {
@@ -34,7 +34,7 @@ func jobPage(v *visit) error {
 		return err
 	}
 	page := oneJob{
-		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: jobtext.Logs(&rec),
+		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: render.Logs(&rec),
 		Report: template.HTML(out.String()), //nolint:gosec // a template wrote it, which escapes
 	}
 	what := view{Title: rec.Job.Metadata.Name + ", " + rec.Status.String(), Here: "Jobs", Body: page}

@@ -1,0 +1,181 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service"
+)
+
+// whatIf is a job at every point of a grid, as it is printed.
+type whatIf struct{ *service.WhatIf }
+
+// timed tells whether any cell has a forecast.
+func (v whatIf) timed() bool {
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Forecast != nil })
+}
+
+// note is how much other programs slow the job down, "" where they do not.
+func (v whatIf) note() string {
+	for _, c := range v.Cells {
+		if c.Forecast != nil {
+			return c.Forecast.Note
+		}
+	}
+	return ""
+}
+
+// shared tells whether the workers of the cells share a batch.
+func (v whatIf) shared() bool {
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Each > 0 })
+}
+
+func (v whatIf) unit() Unit {
+	if !v.timed() {
+		return Unit{}
+	}
+	var longest disdel.Millis
+	for _, c := range v.Cells {
+		if c.Forecast != nil {
+			longest = max(longest, c.Forecast.Duration.High)
+		}
+	}
+	return TimeUnit(longest)
+}
+
+func printWhatIf(w io.Writer, v whatIf, name string) {
+	u := v.unit()
+	fmt.Fprintln(w)
+	rows := [][]string{{
+		"WORKERS", "BATCH", "MEMORY MB", "LIMIT", strings.TrimSpace("TIME " + u.Name), "COST GB-S", "",
+		"",
+	}}
+	if v.timed() {
+		rows[0][6] = "BASIS"
+	}
+	for _, c := range v.Cells {
+		rows = append(rows, row(c, u))
+	}
+	columns(w, rows)
+	v.printDevices(w)
+	paragraph(w, "note", "low/likely/high: nine of ten cases are between low and high; memory is the peak of one train "+
+		"action")
+	if v.shared() {
+		paragraph(w, "", "batch: rows of the job, and of each of its workers")
+	}
+	if v.timed() {
+		paragraph(w, "", "front: no other line is both faster and of less %s", v.Against)
+		paragraph(w, "", "basis: measured where a job of just these workers and batch ran; else extrapolated from others, "+
+			"or a probe's rate")
+		if note := v.note(); note != "" {
+			paragraph(w, "", "%s", note)
+		}
+		return
+	}
+	paragraph(w, "time", "-: nothing is known of this job's speed yet; run it once (%s submit %s), or measure it with "+
+		"--probe", terminal.Program(), name)
+}
+
+// printDevices writes what a train action takes of a GPU, by batch: the number of workers does not matter.
+func (v whatIf) printDevices(w io.Writer) {
+	var parts []string
+	last := ""
+	for _, c := range v.Cells {
+		rows := c.BatchSize
+		if c.Each > 0 {
+			rows = c.Each
+		}
+		if text := fmt.Sprintf("%d MB with batches of %d", c.Device.MB(), rows); c.Device > 0 && text != last {
+			parts, last = append(parts, text), text
+		}
+	}
+	if len(parts) > 0 {
+		paragraph(w, "gpu", "a train action takes of a GPU's memory: %s", strings.Join(parts, ", "))
+	}
+}
+
+// row is the cells of a line. One that cannot be planned ends in its note.
+func row(c scheduler.Cell, u Unit) []string {
+	out := []string{fmt.Sprint(c.Workers), batchText(c), megabytes(c.Memory)}
+	if c.Limit == 0 {
+		return append(out, strings.TrimPrefix(c.Note, "train ")+mark(c, "; "))
+	}
+	out = append(out, fmt.Sprint(c.Limit.MB()))
+	if f := c.Forecast; f == nil {
+		out = append(out, "-", "-", "")
+	} else {
+		out = append(out, between(u.Text(f.Duration.Low), u.Text(f.Duration.Likely), u.Text(f.Duration.High)),
+			between(Decimal(f.Cost.Low), Decimal(f.Cost.Likely), Decimal(f.Cost.High)), c.Basis())
+	}
+	return append(out, mark(c, ""))
+}
+
+// batchText is a cell's batch, with the share of a worker where they share it.
+func batchText(c scheduler.Cell) string {
+	if c.Each == 0 {
+		return fmt.Sprint(c.BatchSize)
+	}
+	return fmt.Sprintf("%d/%d", c.BatchSize, c.Each)
+}
+
+// mark tells what is special about a cell.
+func mark(c scheduler.Cell, before string) string {
+	var out []string
+	if c.Own {
+		out = append(out, "<- in file")
+	}
+	if c.Front {
+		out = append(out, "front")
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return before + strings.Join(out, ", ")
+}
+
+func megabytes(m disdel.Interval[disdel.Bytes]) string {
+	switch {
+	case m.Likely == 0:
+		return "-"
+	case m.High == 0:
+		return between("-", fmt.Sprint(m.Likely.MB()), "-")
+	default:
+		return between(fmt.Sprint(m.Low.MB()), fmt.Sprint(m.Likely.MB()), fmt.Sprint(m.High.MB()))
+	}
+}
+
+func between(low, likely, high string) string { return low + "/" + likely + "/" + high }
+
+// columns writes aligned columns as table does, except that the last cell of a short row goes over those it leaves out.
+func columns(w io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, c := range r[:len(r)-1] {
+			widths[i] = max(widths[i], len(c))
+		}
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for i, c := range r {
+			fmt.Fprintf(&line, "%-*s  ", widths[i], terminal.Clean(c))
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// setArguments is a list of --set, quoted for a shell where it must be.
+func setArguments(sets []string) string {
+	out := make([]string, len(sets))
+	for i, s := range sets {
+		if strings.ContainsAny(s, " {}*'\"$") {
+			s = "'" + s + "'"
+		}
+		out[i] = "--set " + s
+	}
+	return strings.Join(out, " ")
+}
