@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // ServeActions makes this process a container of the embedded platform, if that is what it was started as: it serves
@@ -79,7 +79,7 @@ func Describe(ctx context.Context, program string) (*disdel.CustomNetwork, error
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, time.Second
 	bad := func(err error) error {
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "describe " + program, Msg: report.Clean(strings.TrimSpace(errs.String())), Err: err,
+			Kind: disdel.Invalid, Op: "describe " + program, Msg: terminal.Clean(strings.TrimSpace(errs.String())), Err: err,
 			Hint: "an action with a network of its own is built with actions/custom; see examples/gorgonia",
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 func ExampleParse() {
@@ -27,7 +28,7 @@ training:
 	_, err := Parse("bad.yaml", source, nil)
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
-		Render(faults, source, os.Stdout)
+		terminal.PrintFaults(faults, source, os.Stdout)
 	}
 	// Output:
 	// bad.yaml:7:11: training.epochs: must be at least 1
@@ -528,7 +529,7 @@ func TestRenderShowsNoControlCharacters(t *testing.T) {
 		{Path: "s", Msg: "from the command line"},
 	}}
 	var out bytes.Buffer
-	Render(faults, []byte("a:\t\x1b[31m\u202e!\r\nü: \xff1\r\n"), &out)
+	terminal.PrintFaults(faults, []byte("a:\t\x1b[31m\u202e!\r\nü: \xff1\r\n"), &out)
 	want := `a\x1b.yaml:1:4: x\u202e: a b; c\a
    1 | a: \x1b[31m\u202e!
      |    ^^^^
@@ -545,9 +546,9 @@ a\x1b.yaml:9:1: z: below the end
 
 func TestRenderWithoutFileOrSource(t *testing.T) {
 	var out bytes.Buffer
-	Render(&disdel.Faults{Faults: []disdel.Fault{{Path: "p", Msg: "m"}}}, nil, &out)
-	Render(&disdel.Faults{File: "f", Faults: []disdel.Fault{{Line: 3, Column: 2, Msg: "m"}}}, nil, &out)
-	Render(&disdel.Faults{File: "f.csv", Faults: []disdel.Fault{{Path: "rows", Msg: "there are none"}}}, nil, &out)
+	terminal.PrintFaults(&disdel.Faults{Faults: []disdel.Fault{{Path: "p", Msg: "m"}}}, nil, &out)
+	terminal.PrintFaults(&disdel.Faults{File: "f", Faults: []disdel.Fault{{Line: 3, Column: 2, Msg: "m"}}}, nil, &out)
+	terminal.PrintFaults(&disdel.Faults{File: "f.csv", Faults: []disdel.Fault{{Path: "rows", Msg: "there are none"}}}, nil, &out)
 	want := "p: m\n1 problem\nf:3:2: m\n1 problem\nf.csv: rows: there are none\n1 problem\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)

@@ -14,7 +14,6 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/render"
-	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
@@ -171,7 +170,7 @@ func inferToOutput(ctx context.Context, u *terminal.UI, models client.Models, mo
 type cleaned struct{ to io.Writer }
 
 func (c cleaned) Write(document []byte) (int, error) {
-	if _, err := c.to.Write(report.CleanJSON(document)); err != nil {
+	if _, err := c.to.Write(terminal.CleanJSON(document)); err != nil {
 		return 0, err
 	}
 	return len(document), nil

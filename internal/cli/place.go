@@ -11,16 +11,15 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/report"
 )
 
 // PlaceOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
 // It leaves out values that the environment or a context gives anyway.
 // It is never nil: a report takes nil for the job's own place.
-func PlaceOf(c *cli.Context) report.Place {
-	out := report.Place{}
+func PlaceOf(c *cli.Context) addresses.Place {
+	out := addresses.Place{}
 	for _, o := range given(c) {
-		if report.LeadsAnywhere(o.Name) {
+		if addresses.LeadsAnywhere(o.Name) {
 			out = append(out, o)
 		}
 	}
@@ -29,12 +28,12 @@ func PlaceOf(c *cli.Context) report.Place {
 
 // PlaceOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
 // where the job ran. A server knows that itself.
-func PlaceOfJob(c *cli.Context, r *disdel.Record) report.Place {
+func PlaceOfJob(c *cli.Context, r *disdel.Record) addresses.Place {
 	here := PlaceOf(c)
 	if at, err := Server(c); err == nil && at != nil {
 		return here
 	}
-	for _, o := range report.Recorded(r) {
+	for _, o := range addresses.Recorded(r) {
 		f, known := repeatedFlagOf(o.Name)
 		if _, twice := here.Value(o.Name); twice || !known || f.finds() {
 			continue
@@ -76,7 +75,7 @@ func RunsAt(c *cli.Context) []disdel.Option {
 	out := []disdel.Option{}
 	for _, f := range repeated {
 		value, ok := f.shown(c)
-		if ok && value != "" && report.LeadsAnywhere(f.name) && !f.finds() {
+		if ok && value != "" && addresses.LeadsAnywhere(f.name) && !f.finds() {
 			out = append(out, disdel.Option{Name: f.name, Value: value})
 		}
 	}
@@ -86,7 +85,7 @@ func RunsAt(c *cli.Context) []disdel.Option {
 // ReturnTo makes the command work where a job ran, unless the command line, the environment or the context say
 // otherwise. It returns Conflict if they lead to another OpenWhisk, storage or Redis, unless move is set.
 func ReturnTo(c *cli.Context, r *disdel.Record, move bool) error {
-	ran := report.Recorded(r)
+	ran := addresses.Recorded(r)
 	if !move {
 		if err := samePlace(c, r, ran); err != nil {
 			return err
@@ -112,7 +111,7 @@ var partOf = map[string]string{
 }
 
 // leaves says whether the command gives a flag another address than the job had.
-func leaves(c *cli.Context, ran report.Place, flag string) bool {
+func leaves(c *cli.Context, ran addresses.Place, flag string) bool {
 	f, known := repeatedFlagOf(flag)
 	now, said := f.shown(c)
 	was, _ := ran.Value(flag)
@@ -120,7 +119,7 @@ func leaves(c *cli.Context, ran report.Place, flag string) bool {
 }
 
 // samePlace returns Conflict if an address of the command differs from the record's.
-func samePlace(c *cli.Context, r *disdel.Record, ran report.Place) error {
+func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
 	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
 		f, _ := repeatedFlagOf(flag)
 		now, said := f.shown(c)
@@ -150,7 +149,7 @@ func sayer(c *cli.Context, flag string) string {
 
 // back is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
 // has one: otherwise the environment, the context or the flags would give it again.
-func back(c *cli.Context, ran report.Place) report.Place {
+func back(c *cli.Context, ran addresses.Place) addresses.Place {
 	out := slices.DeleteFunc(PlaceOf(c), func(o disdel.Option) bool {
 		flag := cmp.Or(partOf[o.Name], o.Name)
 		return slices.Contains(addresses.Places, o.Name) || leaves(c, ran, flag)

@@ -30,7 +30,7 @@ var partsOf = map[string][]disdel.Option{
 	"redis": {{Name: "redis-ca", Value: "/old.pem"}},
 }
 
-var oldAddresses = report.Place{
+var oldAddresses = addresses.Place{
 	{Name: "apihost", Value: "https://old.example"},
 	{Name: "storage", Value: "file:///old"},
 	{Name: "redis", Value: "rediss://old.example:6379/0"},
@@ -44,8 +44,8 @@ type said struct {
 }
 
 // ranAt draws where a job ran.
-func ranAt(draw *rand.Rand) report.Place {
-	ran := report.Place{}
+func ranAt(draw *rand.Rand) addresses.Place {
+	ran := addresses.Place{}
 	for _, o := range oldAddresses {
 		if draw.IntN(2) == 0 {
 			ran = append(ran, o)
@@ -114,22 +114,22 @@ func TestReportsLeaveOutWhatTheEnvironmentOrAContextSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		variable, value string
 		context         client.Context
-		ran             report.Place
+		ran             addresses.Place
 	}{
 		"a server of the environment": {
 			variable: "DISDEL_SERVER", value: "http://127.0.0.1:9",
-			ran: report.Place{{Name: "redis", Value: "redis://servers.own:6379/0"}},
+			ran: addresses.Place{{Name: "redis", Value: "redis://servers.own:6379/0"}},
 		},
 		"a server of a context": {
 			context: client.Context{Server: "http://127.0.0.1:9", Token: "t"},
-			ran:     report.Place{{Name: "redis", Value: "redis://servers.own:6379/0"}},
+			ran:     addresses.Place{{Name: "redis", Value: "redis://servers.own:6379/0"}},
 		},
 		"Redis of the environment": {
-			variable: "DISDEL_REDIS", value: withPassword, ran: report.Place{{Name: "redis", Value: without}},
+			variable: "DISDEL_REDIS", value: withPassword, ran: addresses.Place{{Name: "redis", Value: without}},
 		},
 		"Redis of a context": {
 			context: client.Context{Cluster: cluster},
-			ran: report.Place{
+			ran: addresses.Place{
 				{Name: "apihost", Value: cluster.APIHost},
 				{Name: "redis", Value: without},
 				{Name: "storage", Value: cluster.Storage},
@@ -158,7 +158,7 @@ func TestReportsLeaveOutWhatTheEnvironmentOrAContextSays(t *testing.T) {
 }
 
 // printedWithoutFlags wants no flag of a place in the commands of a report on a job that ran at a place.
-func printedWithoutFlags(t *testing.T, ran report.Place) {
+func printedWithoutFlags(t *testing.T, ran addresses.Place) {
 	t.Helper()
 	rec := &disdel.Record{
 		ID: "job-x", Status: disdel.StatusCanceled, Place: ran, Failure: &disdel.Error{Kind: disdel.Canceled},
@@ -217,7 +217,7 @@ func TestMoveTakesWhatIsNotGivenFromTheRecord(t *testing.T) {
 	}
 }
 
-func moves(t *testing.T, ran report.Place, all []said) {
+func moves(t *testing.T, ran addresses.Place, all []said) {
 	t.Helper()
 	rec := &disdel.Record{ID: "job-x", Place: ran}
 	want, differs := map[string]string{"action-memory": "512MB"}, false
@@ -266,7 +266,7 @@ func leadsBack(t *testing.T, rec *disdel.Record, hint string) {
 		t.Fatalf("%s: %v", command, err)
 	}
 	for _, name := range addresses.Places {
-		if want, _ := report.Place(rec.Place).Value(name); got[name] != want {
+		if want, _ := addresses.Place(rec.Place).Value(name); got[name] != want {
 			t.Fatalf("%s: --%s %q, want %q", command, name, got[name], want)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -110,7 +110,7 @@ func printedCommands(t *testing.T, program, text string) [][]string {
 			}
 			words := append([]string{"disdel"}, shellWords(strings.TrimSpace(line[m[1]:end]))...)
 			dealt := Deal(newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)), words)
-			if len(dealt.Path) > 0 && slices.Contains(report.Commands, dealt.Path[0]) {
+			if len(dealt.Path) > 0 && slices.Contains(addresses.Commands, dealt.Path[0]) {
 				out = append(out, words)
 			}
 		}
@@ -172,8 +172,8 @@ func TestCommandsOfPlaces(t *testing.T) {
 		"context", "completion", "explain", "man", "platform", "runtime", "version", "help", Complete,
 	}
 	for _, c := range newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)).Commands {
-		if slices.Contains(report.Commands, c.Name) == slices.Contains(about, c.Name) {
-			t.Errorf("%s: at a place %v, about this program %v", c.Name, slices.Contains(report.Commands, c.Name),
+		if slices.Contains(addresses.Commands, c.Name) == slices.Contains(about, c.Name) {
+			t.Errorf("%s: at a place %v, about this program %v", c.Name, slices.Contains(addresses.Commands, c.Name),
 				slices.Contains(about, c.Name))
 		}
 	}
@@ -217,7 +217,7 @@ func TestAResumeReturnsToWhereTheJobRan(t *testing.T) {
 	if len(after.Rounds) == 0 || after.Resumes != 1 || activationsOf(t, state) == calls {
 		t.Errorf("%d rounds, %d resumes, %d activations before", len(after.Rounds), after.Resumes, calls)
 	}
-	if place := report.Place(after.Place); !slices.Equal(place, report.Place(before.Place)) {
+	if place := addresses.Place(after.Place); !slices.Equal(place, addresses.Place(before.Place)) {
 		t.Errorf("it ran at %v, and then at %v", before.Place, after.Place)
 	}
 }
@@ -272,7 +272,7 @@ func TestAResumeMovesWhereItIsAsked(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
 	rec := d.record()
-	at, _ := report.Place(rec.Place).Value("apihost")
+	at, _ := addresses.Place(rec.Place).Value("apihost")
 	if at != state.Address || activationsOf(t, state) == calls || len(rec.Rounds) == 0 || rec.Rounds[0].Round != 0 {
 		t.Errorf("it ran at %v, %d activations before, %d rounds", rec.Place, calls, len(rec.Rounds))
 	}

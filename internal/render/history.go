@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
@@ -53,7 +53,7 @@ func statusText(r *disdel.Record, status string) string {
 
 // PrintNext names the commands that help a job that did not succeed, or whose controller is gone. at is the place that
 // they need.
-func PrintNext(w io.Writer, r *disdel.Record, at report.Place, who service.Runner, runs bool) {
+func PrintNext(w io.Writer, r *disdel.Record, at addresses.Place, who service.Runner, runs bool) {
 	command := func(name string) string { return at.Command(terminal.Program(), name, string(r.ID)) }
 	switch {
 	case runs:
@@ -78,7 +78,7 @@ func standsText(s disdel.Status) string {
 
 // PrintFailure is why a job failed and the evidence of every activation that did, with their logs where those are asked
 // for. at is the place that commands in its hint need.
-func PrintFailure(w io.Writer, r *disdel.Record, at report.Place, logs bool) {
+func PrintFailure(w io.Writer, r *disdel.Record, at addresses.Place, logs bool) {
 	if r.Failure == nil {
 		return
 	}

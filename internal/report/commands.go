@@ -2,11 +2,11 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
 )
 
 // commands writes the ways to run a job with changes: on from where it stopped, anew as it was submitted, and anew from
@@ -96,7 +96,7 @@ func (r *Report) own() []string {
 			out = append(out, "--"+v.Name, v.Value)
 		}
 	}
-	if r.Job.Model.Custom != "" && !hasFlag(out, "action") {
+	if r.Job.Model.Custom != "" && !addresses.HasFlag(out, "action") {
 		out = append(out, "--action", "ACTION")
 	}
 	return out
@@ -115,14 +115,4 @@ func (r *Report) resumable(sets []string) bool {
 // whence says where a resumed job goes on.
 func (r *Report) whence() string {
 	return fmt.Sprintf("on from round %d of %d", r.record.Checkpoint.Round+1, r.record.Plan.Rounds)
-}
-
-var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// Quote makes one word of a POSIX shell of any text.
-func Quote(s string) string {
-	if shellSafe.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 //go:embed page.gohtml
@@ -88,7 +89,7 @@ func WriteFigure(w io.Writer, f Figure) error {
 	if err := page().ExecuteTemplate(&out, "figure", f); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write figure", Err: err}
 	}
-	_, err := io.WriteString(w, clean(out.String()))
+	_, err := io.WriteString(w, terminal.Clean(out.String()))
 	return err
 }
 
@@ -145,7 +146,7 @@ func (r *Report) write(w io.Writer, name string, v view) error {
 	if err := page().ExecuteTemplate(&out, name, v); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write report", Job: r.ID, Err: err}
 	}
-	_, err := io.WriteString(w, clean(out.String()))
+	_, err := io.WriteString(w, terminal.Clean(out.String()))
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 //go:embed sheet.gohtml
@@ -47,6 +48,6 @@ func (s Sheet) HTML(w io.Writer) error {
 	}{s, template.CSS(pageStyle)}); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write page", Err: err}
 	}
-	_, err := io.WriteString(w, clean(out.String()))
+	_, err := io.WriteString(w, terminal.Clean(out.String()))
 	return err
 }

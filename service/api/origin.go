@@ -8,6 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/addresses"
 )
 
 // sentOrigin checks how a client says that it submitted a job: disdel prints commands for other people from that. It
@@ -24,7 +25,7 @@ func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 	out := &disdel.Origin{Command: o.Command, File: o.File, Sets: o.Sets}
 	for _, v := range o.Options {
 		own := slices.Contains(report.OwnOptions, v.Name)
-		if !own && !report.LeadsAnywhere(v.Name) {
+		if !own && !addresses.LeadsAnywhere(v.Name) {
 			return nil, wrongOrigin("there is no flag %.40q", v.Name)
 		}
 		if !printable(v.Value) {

@@ -1,8 +1,9 @@
-package report
+package terminal
 
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -23,7 +24,7 @@ func Clean(s string) string {
 		switch {
 		case c == '\n' || c == '\t':
 			return c
-		case isActedOn(c):
+		case IsControl(c):
 			return '?'
 		default:
 			return c
@@ -41,7 +42,7 @@ func isClean(s string) bool {
 			return false
 		}
 		c, size := utf8.DecodeRuneInString(s[i:])
-		if c == utf8.RuneError || isActedOn(c) {
+		if c == utf8.RuneError || IsControl(c) {
 			return false
 		}
 		i += size - 1
@@ -49,15 +50,31 @@ func isClean(s string) bool {
 	return true
 }
 
-// isActedOn says whether a terminal may act on a character instead of showing it.
-func isActedOn(c rune) bool {
+// IsControl says whether a terminal or an editor may act on a character instead of showing it: control characters, line
+// separators, marks that turn the direction of text, and non-characters.
+func IsControl(c rune) bool {
 	switch {
-	case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f,
-		c == 0xfeff:
+	case c < ' ', c >= 0x7f && c < 0xa0, c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f:
 		return true
 	default:
-		return false
+		return c == 0xfeff || c == 0xfffe || c == 0xffff
 	}
+}
+
+// Escape makes control characters and broken UTF-8 visible, as \x1b.
+func Escape(s string) string {
+	var b strings.Builder
+	for i, c := range s {
+		switch {
+		case c == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case IsControl(c):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
 }
 
 // OneLine is Clean for text that must not start a line of its own.
@@ -70,7 +87,7 @@ func OneLine(s string) string {
 func CleanJSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	for _, c := range string(document) {
-		if c != '\n' && isActedOn(c) {
+		if c != '\n' && IsControl(c) {
 			out = fmt.Appendf(out, `\u%04x`, c)
 			continue
 		}
@@ -78,7 +95,3 @@ func CleanJSON(document []byte) []byte {
 	}
 	return out
 }
-
-func clean(s string) string { return Clean(s) }
-
-func oneLine(s string) string { return OneLine(s) }

@@ -1,6 +1,7 @@
-package report
+package addresses
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,14 +26,15 @@ func (p Place) Command(program string, words ...string) string {
 func (p Place) flags(words []string) string {
 	var out strings.Builder
 	for _, o := range p {
-		if !hasFlag(words, o.Name) {
+		if !HasFlag(words, o.Name) {
 			out.WriteString(" --" + o.Name + " " + Quote(o.Value))
 		}
 	}
 	return out.String()
 }
 
-func hasFlag(words []string, name string) bool {
+// HasFlag says whether a command line has a flag, given without dashes.
+func HasFlag(words []string, name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool {
 		return w == "--"+name || strings.HasPrefix(w, "--"+name+"=")
 	})
@@ -128,4 +130,14 @@ func LeadsAnywhere(name string) bool { return slices.Contains(placeFlags, name) 
 var placeFlags = []string{
 	"home", "server", "context", "storage", "redis", "redis-prefix", "redis-ca", "couchdb", "apihost", "image",
 	"pool-memory", "gpus", "gpu-memory", "action-memory", "action-timeout",
+}
+
+var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// Quote makes one word of a POSIX shell of any text.
+func Quote(s string) string {
+	if shellSafe.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -1,4 +1,4 @@
-package jobfile
+package terminal
 
 import (
 	"fmt"
@@ -11,32 +11,27 @@ import (
 
 // Shape of a printed source line: its width, and how much of it stands left of a place far to the right, in characters.
 const (
-	lineWidth = 120
-	lead      = 40
+	lineWidth   = 120
+	leftOfPlace = 40
 )
 
-// Render prints faults as a person reads them: FILE:LINE:COLUMN, path, message and hint, then the line of the source
-// with a caret under the offending key or value, and at the end how many problems there are. source is the job file's
-// text, nil where it is not at hand, or the file is no job's: then the lines are left out. A fault without a line, in a
-// job file that has a name, is one of a --set, and in any other file one of the file as a whole. Control characters of
-// the source are escaped. Errors of w are not reported: there is nobody to tell.
-func Render(faults *disdel.Faults, source []byte, w io.Writer) {
-	lines := splitLines(source)
+// PrintFaults prints faults for people: FILE:LINE:COLUMN, path, message and hint, then the line of the source with a
+// caret under the wrong key or value, and at the end the number of problems. source is the text of the job file; nil
+// leaves out its lines. A fault without a line belongs to a --set if source is given, and to the whole file otherwise.
+// Control characters of the source are escaped. PrintFaults ignores errors of w.
+func PrintFaults(faults *disdel.Faults, source []byte, w io.Writer) {
+	lines := SourceLines(source)
 	for _, f := range faults.Faults {
-		fmt.Fprintln(w, headline(faults.File, f, source != nil))
+		fmt.Fprintln(w, faultLine(faults.File, f, source != nil))
 		if f.Line > 0 && f.Line <= len(lines) {
 			fmt.Fprint(w, snippet(lines[f.Line-1], f.Line, f.Column))
 		}
 	}
-	if n := len(faults.Faults); n == 1 {
-		fmt.Fprintln(w, "1 problem")
-	} else {
-		fmt.Fprintf(w, "%d problems\n", n)
-	}
+	fmt.Fprintln(w, Counted(len(faults.Faults), "problem"))
 }
 
-// splitLines cuts text at every end of line that YAML knows.
-func splitLines(source []byte) []string {
+// SourceLines cuts a text at every end of line that YAML knows.
+func SourceLines(source []byte) []string {
 	text := strings.TrimPrefix(string(source), "\ufeff")
 	if text == "" {
 		return nil
@@ -44,8 +39,8 @@ func splitLines(source []byte) []string {
 	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 }
 
-// headline is the line that editors and people find the place by. Of a job file, what has no line is of a --set.
-func headline(file string, f disdel.Fault, job bool) string {
+// faultLine is the line by which editors and people find the place.
+func faultLine(file string, f disdel.Fault, job bool) string {
 	where := file
 	switch {
 	case f.Line > 0:
@@ -63,23 +58,23 @@ func headline(file string, f disdel.Fault, job bool) string {
 	if f.Hint != "" {
 		line += "; " + f.Hint
 	}
-	return escape(strings.ReplaceAll(line, "\n", " "))
+	return Escape(strings.ReplaceAll(line, "\n", " "))
 }
 
-// snippet prints one line of the source and the carets below. A place behind the line's end gets its caret there.
+// snippet is one line of the source with carets below. A place behind the end of the line gets its caret there.
 func snippet(line string, number, column int) string {
 	chars := []rune(strings.ToValidUTF8(line, "\ufffd"))
 	start := min(max(column-1, 0), len(chars))
 	end := start + tokenLength(chars[start:])
 	from, before := 0, ""
-	if start > lineWidth-lead {
-		from, before = start-lead, "..."
+	if start > lineWidth-leftOfPlace {
+		from, before = start-leftOfPlace, "..."
 	}
 	to, after := len(chars), ""
 	if to > from+lineWidth {
 		to, after = from+lineWidth, "..."
 	}
-	show := func(part []rune) string { return escape(strings.ReplaceAll(string(part), "\t", " ")) }
+	show := func(part []rune) string { return Escape(strings.ReplaceAll(string(part), "\t", " ")) }
 	left, middle := before+show(chars[from:start]), show(chars[start:min(end, to)])
 	gutter := fmt.Sprintf("%4d | ", number)
 	return gutter + left + middle + show(chars[min(end, to):to]) + after + "\n" +
