@@ -7,8 +7,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/comparison"
 	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -52,7 +52,7 @@ func CompareCommand(u *terminal.UI, from Reading) *cli.Command {
 		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel compare small large",
 		Action: func(c *cli.Context) error {
 			return from.jobs(c, 2, func(list []disdel.Record) error {
-				compared := comparison.Of(list)
+				compared := report.Compare(list)
 				return u.Show(compared, compared.Print)
 			})
 		},

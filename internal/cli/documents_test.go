@@ -15,7 +15,6 @@ import (
 	"github.com/disdel/disdel/deploy/image"
 	"github.com/disdel/disdel/deploy/verify"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/comparison"
 	"github.com/disdel/disdel/internal/gpus"
 	"github.com/disdel/disdel/internal/mlless"
 	"github.com/disdel/disdel/internal/render"
@@ -68,7 +67,7 @@ var documents = map[string][]any{
 	"help":           {document{}},
 	"completion":     {textDocument{}},
 	"man":            {textDocument{}},
-	"compare":        {comparison.Of},
+	"compare":        {report.Compare},
 	"export":         {exported{}},
 	"history delete": {deletedDocument{}},
 	"history prune":  {prunedDocument{}},

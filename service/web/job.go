@@ -10,7 +10,6 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/internal/comparison"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 )
@@ -65,7 +64,7 @@ func ServerOf(r *http.Request) []disdel.Option {
 
 // compared is the page of jobs beside each other.
 type compared struct {
-	comparison.Comparison
+	report.Comparison
 	Figures []report.Figure
 	Lines   []line
 }
@@ -105,9 +104,9 @@ func comparePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := compared{Comparison: comparison.From(list)}
+	page := compared{Comparison: report.CompareJobs(list)}
 	page.Figures = page.Comparison.Figures()
-	for _, l := range comparison.Lines {
+	for _, l := range report.ComparisonRows {
 		one := line{Name: l.Name}
 		for i := range page.Jobs {
 			one.Values = append(one.Values, l.Text(&page.Jobs[i]))

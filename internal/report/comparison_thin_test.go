@@ -1,4 +1,4 @@
-package comparison
+package report
 
 import (
 	"math"
@@ -49,12 +49,12 @@ func TestAThinPart(t *testing.T) {
 		}
 		r.Rounds = append(r.Rounds, round)
 	}
-	whole, thin := PartOf(&r), PartOf(&r).Thin()
-	if n := len(thin.Curve.Round); n > 3*mostPoints || n < mostPoints {
+	whole, thin := ComparedJobOf(&r), ComparedJobOf(&r).Thin()
+	if n := len(thin.Curve.Round); n > 3*mostCurvePoints || n < mostCurvePoints {
 		t.Errorf("%d rounds", n)
 	}
-	lines := func(p Part) int {
-		c := From([]Part{p, p})
+	lines := func(p ComparedJob) int {
+		c := CompareJobs([]ComparedJob{p, p})
 		n := 0
 		for _, f := range c.Figures() {
 			n += len(f.Legend)
@@ -64,10 +64,10 @@ func TestAThinPart(t *testing.T) {
 	if a, b := lines(whole), lines(thin); a != 4 || b != 4 {
 		t.Errorf("%d lines of the whole and %d of the thin one", a, b)
 	}
-	if evaluated := len(thin.Curve.points(thin.Curve.Loss)); evaluated < mostPoints {
+	if evaluated := len(thin.Curve.points(thin.Curve.Loss)); evaluated < mostCurvePoints {
 		t.Errorf("%d rounds with a held-out loss", evaluated)
 	}
-	if *thin.Entry.Loss != *whole.Entry.Loss {
+	if *thin.JobResult.Loss != *whole.JobResult.Loss {
 		t.Error("what came of it is another figure")
 	}
 }

@@ -1,25 +1,24 @@
-package comparison
+package report
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/disdel/disdel/internal/plot"
-	"github.com/disdel/disdel/internal/report"
 )
 
 // What a chart shows at most: more would make the page slow and the picture no clearer.
 const (
-	mostLines  = 100
-	mostPoints = 400    // of one line
-	mostPlaces = 10_000 // of all lines of a chart
-	colors     = 8      // that the style sheet has; further lines take them again
-	mostNamed  = 16     // lines that a legend tells apart
+	mostCurves      = 100
+	mostCurvePoints = 400    // of one line
+	mostPlaces      = 10_000 // of all lines of a chart
+	colors          = 8      // that the style sheet has; further lines take them again
+	mostNamed       = 16     // lines that a legend tells apart
 )
 
 // Figures are the curves of all jobs, one upon the other.
-func (c *Comparison) Figures() []report.Figure {
-	var out []report.Figure
+func (c *Comparison) Figures() []Figure {
+	var out []Figure
 	for _, f := range []struct {
 		title, unit string
 		most        float64 // 0: the highest of all
@@ -30,8 +29,8 @@ func (c *Comparison) Figures() []report.Figure {
 		{"Training loss by round", "loss", 0, func(k *Curve) []*float64 { return k.TrainLoss }},
 	} {
 		p := &plot.Lines{Title: f.title, XName: "round", YName: f.unit, From: 1, To: 2, Top: f.most, Whole: true}
-		curves := c.Curves[:min(len(c.Curves), mostLines)]
-		points := max(mostPlaces/mostLines, min(mostPoints, mostPlaces/max(1, len(curves))))
+		curves := c.Curves[:min(len(c.Curves), mostCurves)]
+		points := max(mostPlaces/mostCurves, min(mostCurvePoints, mostPlaces/max(1, len(curves))))
 		for i := range curves {
 			if s := series(&curves[i], i, points, f.of(&curves[i]), p, f.most == 0); !s.Empty() {
 				p.Series = append(p.Series, s)
@@ -42,11 +41,11 @@ func (c *Comparison) Figures() []report.Figure {
 		}
 		p.Alt = fmt.Sprintf("%d jobs; the table of jobs has where they ended", len(p.Series))
 		note := ""
-		if more := len(c.Curves) - mostLines; more > 0 {
-			note = fmt.Sprintf("The first %d jobs are shown, %d are not.", mostLines, more)
+		if more := len(c.Curves) - mostCurves; more > 0 {
+			note = fmt.Sprintf("The first %d jobs are shown, %d are not.", mostCurves, more)
 		}
 		p.Fine = len(p.Series) > mostNamed
-		one := report.FigureOf(p, note)
+		one := FigureOf(p, note)
 		if p.Fine {
 			one.Legend = nil
 			one.Note = strings.TrimSpace("A line's name is shown where it is pointed at. " + note)

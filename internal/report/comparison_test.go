@@ -1,4 +1,4 @@
-package comparison
+package report
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func job(name string, batch, rounds int) disdel.Record {
 func TestWhatIsDifferent(t *testing.T) {
 	a, b := job("a", 64, 4), job("b", 128, 2)
 	b.Rounds[1].Accuracy = nil
-	c := Of([]disdel.Record{a, b})
+	c := Compare([]disdel.Record{a, b})
 	want := map[string]string{"training.batchSize": "[64 128]", "metadata.name": "[a b]"}
 	for _, d := range c.Differs {
 		if want[d.Path] != fmt.Sprint(d.Values) {
@@ -61,7 +61,7 @@ func TestWhatIsDifferent(t *testing.T) {
 		}
 	}
 	out.Reset()
-	same := Of([]disdel.Record{a, a})
+	same := Compare([]disdel.Record{a, a})
 	if same.Print(&out); !strings.Contains(out.String(), "nothing is different") {
 		t.Error(out.String())
 	}
@@ -70,33 +70,33 @@ func TestWhatIsDifferent(t *testing.T) {
 // Plots have every job's line, up to a bound, and take figures that are none.
 func TestCurves(t *testing.T) {
 	var list []disdel.Record
-	for i := range mostLines + 3 {
+	for i := range mostCurves + 3 {
 		list = append(list, job(fmt.Sprint("j", i), 64, 10_000))
 	}
 	list[1].Rounds[5].TrainLoss = math.NaN()
 	list[2].Rounds = nil
-	c := Of(list)
+	c := Compare(list)
 	figures := c.Figures()
 	if len(figures) != 3 {
 		t.Fatalf("%d plots", len(figures))
 	}
 	for _, f := range figures {
 		svg := string(f.SVG)
-		if n := strings.Count(svg, "<path"); n != mostLines-1 {
+		if n := strings.Count(svg, "<path"); n != mostCurves-1 {
 			t.Errorf("%s: %d lines", f.Title, n)
 		}
 		if strings.Contains(svg, "NaN") || len(svg) > 2<<20 || !strings.Contains(f.Note, "3 are not") {
 			t.Errorf("%s: %d bytes, %s", f.Title, len(svg), f.Note)
 		}
 	}
-	none := Of([]disdel.Record{{ID: "job-x"}, {ID: "job-y"}})
+	none := Compare([]disdel.Record{{ID: "job-x"}, {ID: "job-y"}})
 	if len(none.Figures()) != 0 {
 		t.Error("plots of nothing")
 	}
 }
 
-func ExampleOf() {
-	c := Of([]disdel.Record{job("small", 64, 2), job("large", 128, 2)})
+func ExampleCompare() {
+	c := Compare([]disdel.Record{job("small", 64, 2), job("large", 128, 2)})
 	for _, d := range c.Differs {
 		fmt.Println(d.Path, d.Values)
 	}

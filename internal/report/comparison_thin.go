@@ -1,4 +1,4 @@
-package comparison
+package report
 
 import (
 	"math"
@@ -64,7 +64,7 @@ func largest(part []point, before point, x, y float64) point {
 func (k *Curve) thin() Curve {
 	var keep []int
 	for _, values := range [][]*float64{k.TrainLoss, k.Loss, k.Accuracy} {
-		for _, p := range thinned(k.points(values), mostPoints) {
+		for _, p := range thinned(k.points(values), mostCurvePoints) {
 			keep = append(keep, p.at)
 		}
 	}

@@ -1,4 +1,4 @@
-package comparison
+package report
 
 import (
 	"encoding/json"
@@ -13,13 +13,13 @@ import (
 // Comparison is several jobs side by side. It is the document of -o json.
 type Comparison struct {
 	APIVersion string       `json:"apiVersion"`
-	Jobs       []Entry      `json:"jobs"`
+	Jobs       []JobResult  `json:"jobs"`
 	Differs    []Difference `json:"differs"` // fields of the jobs that are not the same in all, by their paths
 	Curves     []Curve      `json:"curves"`  // of each job
 }
 
-// Entry is what came of a job.
-type Entry struct {
+// JobResult is what came of a job.
+type JobResult struct {
 	ID       disdel.JobID  `json:"id"`
 	Name     string        `json:"name"`
 	Status   disdel.Status `json:"status"`
@@ -54,45 +54,47 @@ type Curve struct {
 	Accuracy  []*float64   `json:"accuracy"`
 }
 
-// Part is what a comparison takes of one job.
-type Part struct {
-	Entry  Entry
-	Curve  Curve
-	fields map[string]string
+// ComparedJob is what a comparison takes of one job.
+type ComparedJob struct {
+	JobResult JobResult
+	Curve     Curve
+	fields    map[string]string
 }
 
-// PartOf takes it of a record, which is not changed.
-func PartOf(r *disdel.Record) Part { return Part{EntryOf(r), curve(r), settings(r)} }
+// ComparedJobOf takes it of a record, which is not changed.
+func ComparedJobOf(r *disdel.Record) ComparedJob {
+	return ComparedJob{JobResultOf(r), curve(r), jobSettings(r)}
+}
 
 // Thin is a part with as many points of its curves as a chart shows: who keeps parts for a while has no use for more.
-func (p Part) Thin() Part {
+func (p ComparedJob) Thin() ComparedJob {
 	p.Curve = p.Curve.thin()
 	return p
 }
 
-// Of compares jobs, in their order. The records are not changed.
-func Of(list []disdel.Record) Comparison {
-	parts := make([]Part, len(list))
+// Compare compares jobs, in their order. The records are not changed.
+func Compare(list []disdel.Record) Comparison {
+	parts := make([]ComparedJob, len(list))
 	for i := range list {
-		parts[i] = PartOf(&list[i])
+		parts[i] = ComparedJobOf(&list[i])
 	}
-	return From(parts)
+	return CompareJobs(parts)
 }
 
-// From compares the jobs that parts were taken of, in their order.
-func From(parts []Part) Comparison {
-	out := Comparison{APIVersion: disdel.APIVersion, Jobs: []Entry{}, Curves: []Curve{}}
+// CompareJobs compares the jobs that parts were taken of, in their order.
+func CompareJobs(parts []ComparedJob) Comparison {
+	out := Comparison{APIVersion: disdel.APIVersion, Jobs: []JobResult{}, Curves: []Curve{}}
 	fields := make([]map[string]string, len(parts))
 	for i, p := range parts {
-		out.Jobs, out.Curves, fields[i] = append(out.Jobs, p.Entry), append(out.Curves, p.Curve), p.fields
+		out.Jobs, out.Curves, fields[i] = append(out.Jobs, p.JobResult), append(out.Curves, p.Curve), p.fields
 	}
 	out.Differs = differences(fields)
 	return out
 }
 
-// EntryOf is what came of a job, as far as it is known.
-func EntryOf(r *disdel.Record) Entry {
-	e := Entry{
+// JobResultOf is what came of a job, as far as it is known.
+func JobResultOf(r *disdel.Record) JobResult {
+	e := JobResult{
 		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Rounds: len(r.Rounds), Workers: r.Plan.Workers,
 		CostGBs:  r.CostGBs,
 		Duration: r.Phases.Total,
@@ -149,8 +151,8 @@ func curve(r *disdel.Record) Curve {
 	return c
 }
 
-// settings is everything that was said of a job, by the paths of its fields, and what its data were.
-func settings(r *disdel.Record) map[string]string {
+// jobSettings is everything that was said of a job, by the paths of its fields, and what its data were.
+func jobSettings(r *disdel.Record) map[string]string {
 	out := map[string]string{"data.checksum": r.Data.Checksum, "plan.workers": fmt.Sprint(r.Plan.Workers)}
 	flatten("", r.Job.Tree(), out)
 	delete(out, "apiVersion")
