@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel/deploy/image"
 	"github.com/disdel/disdel/deploy/verify"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/gpus"
-	"github.com/disdel/disdel/internal/mlless"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
@@ -43,7 +43,7 @@ var documents = map[string][]any{
 	"dataset remove": {client.Data.Remove},
 
 	"history": {client.Records.List}, "history show": {client.Records.Get}, "history repair": {repairedDocument{}},
-	"history export": {mlless.Write},
+	"history export": {export.WriteMLLess},
 	"report":         {report.New}, "report --html": {pageDocument{}}, "report --spec": {new(any)},
 
 	"model list": {render.List{}}, "model show": {render.OfKeras, render.Named, render.Of},

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/mlless"
+	"github.com/disdel/disdel/internal/export"
 )
 
 func historyExport(u *ui) *cli.Command {
@@ -30,7 +30,7 @@ func historyExport(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				doc, err := mlless.Write(c.String("mlless"), &r)
+				doc, err := export.WriteMLLess(c.String("mlless"), &r)
 				if err != nil {
 					return err
 				}

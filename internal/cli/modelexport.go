@@ -16,8 +16,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/onnx"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -126,5 +126,5 @@ func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *models
 		}
 		notes["classes"] = string(labels)
 	}
-	return onnx.Convert(w, m.Network, weights.Bytes(), notes)
+	return export.ConvertONNX(w, m.Network, weights.Bytes(), notes)
 }

@@ -1,4 +1,4 @@
-package secret_test
+package secrets_test
 
 import (
 	"encoding/json"
@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/secret"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
 const params = `{"round":3,"store":{"url":"redis://alice:CANARY@host:6379/0","prefix":"disdel"}}`
 
 // Sealed parameters show nothing of the password, and are what they were to whoever has the key of the action.
 func TestSealedParametersAreOpenedByTheirAction(t *testing.T) {
-	key := secret.NewKey()
-	own, ok := secret.FromCode(key.Of("pkg/train").Code())
+	key := secrets.NewKey()
+	own, ok := secrets.FromCode(key.Of("pkg/train").Code())
 	if !ok {
 		t.Fatal("the code has no key")
 	}
@@ -39,7 +39,7 @@ func TestSealedParametersAreOpenedByTheirAction(t *testing.T) {
 
 // Another action's key, a changed text and a text that is cut short open nothing.
 func TestNobodyElseOpensThem(t *testing.T) {
-	key := secret.NewKey()
+	key := secrets.NewKey()
 	sealed, err := key.Of("pkg/train").Seal(json.RawMessage(params))
 	if err != nil {
 		t.Fatal(err)
@@ -60,11 +60,11 @@ func TestNobodyElseOpensThem(t *testing.T) {
 	bent := append([]byte(nil), whole...)
 	bent[len(bent)-1] ^= 1
 	for name, c := range map[string]struct {
-		key    secret.Key
+		key    secrets.Key
 		params json.RawMessage
 	}{
 		"another action":  {key.Of("pkg/aggregate"), sealed},
-		"another program": {secret.NewKey().Of("pkg/train"), sealed},
+		"another program": {secrets.NewKey().Of("pkg/train"), sealed},
 		"changed":         {key.Of("pkg/train"), with(bent)},
 		"cut short":       {key.Of("pkg/train"), with(whole[:5])},
 		"empty":           {key.Of("pkg/train"), with([]byte{})},
@@ -77,7 +77,7 @@ func TestNobodyElseOpensThem(t *testing.T) {
 
 // What is not sealed, or has no password, stays as it is.
 func TestWhatIsNotSealedStays(t *testing.T) {
-	key := secret.NewKey()
+	key := secrets.NewKey()
 	for _, text := range []string{params, `{"probe":true}`, `[1]`, `7`, ``} {
 		if got, err := key.Open(json.RawMessage(text)); err != nil {
 			t.Errorf("%s: %s, %v", text, got, err)
@@ -90,21 +90,21 @@ func TestWhatIsNotSealedStays(t *testing.T) {
 	}
 	other := "disdel:" + strings.Repeat("x", 64)
 	for _, code := range []string{"", "disdel", "disdel:", "disdel:00", key.Code() + "00", other} {
-		if _, ok := secret.FromCode(code); ok {
+		if _, ok := secrets.FromCode(code); ok {
 			t.Errorf("%q is a key", code)
 		}
 	}
 }
 
 func ExampleKey() {
-	key := secret.NewKey().Of("disdel-job-1/train")
+	key := secrets.NewKey().Of("disdel-job-1/train")
 	sealed, err := key.Seal(json.RawMessage(`{"store":{"url":"redis://:password@host:6379/0"}}`))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(strings.Contains(string(sealed), "password"))
-	own, _ := secret.FromCode(key.Code()) // in the action's container
+	own, _ := secrets.FromCode(key.Code()) // in the action's container
 	opened, err := own.Open(sealed)
 	fmt.Println(string(opened), err)
 	// Output:

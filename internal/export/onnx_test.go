@@ -1,4 +1,4 @@
-package onnx_test
+package export_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/onnx"
+	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/safetensors"
 	"github.com/disdel/disdel/internal/test/onnxtest"
 	"github.com/disdel/disdel/model"
@@ -121,11 +121,11 @@ func TestWhatIsRefused(t *testing.T) {
 		"another shape": {small, other, disdel.Corrupt},
 		"sparse rows":   {sparse, unused, disdel.Invalid},
 	} {
-		if err := onnx.Write(&bytes.Buffer{}, c.g, c.weights, nil); disdel.KindOf(err) != c.kind {
+		if err := export.WriteONNX(&bytes.Buffer{}, c.g, c.weights, nil); disdel.KindOf(err) != c.kind {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := onnx.Convert(&bytes.Buffer{}, disdel.Network{Name: "mlp", Input: []int{1, 2, 2}, Classes: 2}, []byte("no"),
+	if err := export.ConvertONNX(&bytes.Buffer{}, disdel.Network{Name: "mlp", Input: []int{1, 2, 2}, Classes: 2}, []byte("no"),
 		nil); !errors.Is(err, disdel.Corrupt) {
 		t.Error(err)
 	}
@@ -146,10 +146,10 @@ func TestWriting(t *testing.T) {
 		for _, p := range g.Params() {
 			weights = append(weights, disdel.Tensor{Name: p.Name, Shape: p.Shape, Data: make([]float32, p.Len())})
 		}
-		if err := onnx.Write(&files[i], g, weights, map[string]string{"b": "2", "a": "1"}); err != nil {
+		if err := export.WriteONNX(&files[i], g, weights, map[string]string{"b": "2", "a": "1"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := onnx.Write(full{}, g, weights, nil); !errors.Is(err, errFull) {
+		if err := export.WriteONNX(full{}, g, weights, nil); !errors.Is(err, errFull) {
 			t.Error(err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-func ExampleConvert() {
+func ExampleConvertONNX() {
 	network := disdel.Network{Name: "softmax-regression", Input: []int{1, 2, 2}, Classes: 2}
 	var weights, file bytes.Buffer
 	err := safetensors.Write(&weights, safetensors.FromWeights(disdel.Weights{
@@ -166,7 +166,7 @@ func ExampleConvert() {
 		{Name: "fc.bias", Shape: []int{2}, Data: make([]float32, 2)},
 	}, nil))
 	if err == nil {
-		err = onnx.Convert(&file, network, weights.Bytes(), map[string]string{"model": "small:v1"})
+		err = export.ConvertONNX(&file, network, weights.Bytes(), map[string]string{"model": "small:v1"})
 	}
 	fmt.Println(strings.Contains(file.String(), "Softmax"), err)
 	// Output: true <nil>

@@ -1,4 +1,4 @@
-package onnx
+package export
 
 import (
 	"fmt"
@@ -24,10 +24,10 @@ const (
 	largest   = math.MaxInt32 // bytes of a message of protobuf
 )
 
-// Convert writes a network with the weights of a safetensors file. Notes go into the file's metadata. It returns
+// ConvertONNX writes a network with the weights of a safetensors file. Notes go into the file's metadata. It returns
 // Invalid for a network that ONNX has no operators for, Corrupt for weights that are not its own, and OverLimit above
 // 2 GB.
-func Convert(w io.Writer, network disdel.Network, weights []byte, notes map[string]string) error {
+func ConvertONNX(w io.Writer, network disdel.Network, weights []byte, notes map[string]string) error {
 	g, err := model.Build(network)
 	if err != nil {
 		return err
@@ -40,12 +40,12 @@ func Convert(w io.Writer, network disdel.Network, weights []byte, notes map[stri
 	if err != nil {
 		return err
 	}
-	return Write(w, g, list, notes)
+	return WriteONNX(w, g, list, notes)
 }
 
-// Write writes a network with its weights, in the order and layout of g.Params(); they are not copied. Errors are
-// those of Convert.
-func Write(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[string]string) error {
+// WriteONNX writes a network with its weights, in the order and layout of g.Params(); they are not copied. Errors are
+// those of ConvertONNX.
+func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[string]string) error {
 	if err := fits(g, weights); err != nil {
 		return err
 	}

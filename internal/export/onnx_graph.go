@@ -1,4 +1,4 @@
-package onnx
+package export
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package keyring_test
+package secrets_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	library "github.com/zalando/go-keyring"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/keyring"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
 // insideSession has the test binary be the program of a session of its own.
@@ -32,19 +32,19 @@ func TestMain(m *testing.M) {
 func roundTrip() error {
 	const name = "test of disdel"
 	for _, text := range []string{"first", "second\nwith a line"} {
-		if err := keyring.Keep(name, text); err != nil {
+		if err := secrets.SaveToKeyring(name, text); err != nil {
 			return err
 		}
-		if got, err := keyring.Read(name); err != nil || got != text {
+		if got, err := secrets.ReadFromKeyring(name); err != nil || got != text {
 			return fmt.Errorf("got %q, %w", got, err)
 		}
 	}
 	for range 2 {
-		if err := keyring.Forget(name); err != nil {
+		if err := secrets.DeleteFromKeyring(name); err != nil {
 			return err
 		}
 	}
-	if _, err := keyring.Read(name); disdel.KindOf(err) != disdel.NotFound {
+	if _, err := secrets.ReadFromKeyring(name); disdel.KindOf(err) != disdel.NotFound {
 		return fmt.Errorf("after it was forgotten: %w", err)
 	}
 	return nil
@@ -76,8 +76,8 @@ func TestASecretServiceOfADesktop(t *testing.T) {
 // Where there is no keyring the user is told what to do without.
 func TestASessionWithoutAKeyring(t *testing.T) {
 	library.MockInitWithError(errors.New("dial unix /run/user/1000/bus: connect: no such file or directory"))
-	_, err := keyring.Read("prod")
-	for _, err := range []error{err, keyring.Keep("prod", "secret"), keyring.Forget("prod")} {
+	_, err := secrets.ReadFromKeyring("prod")
+	for _, err := range []error{err, secrets.SaveToKeyring("prod", "secret"), secrets.DeleteFromKeyring("prod")} {
 		if disdel.KindOf(err) != disdel.Unavailable || !strings.Contains(disdel.AsError(err).Hint, "leave --keyring out") ||
 			strings.Contains(err.Error(), "secret") && strings.Contains(err.Error(), `"secret"`) {
 			t.Errorf("%v", err)

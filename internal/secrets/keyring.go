@@ -1,4 +1,4 @@
-package keyring
+package secrets
 
 import (
 	"errors"
@@ -16,21 +16,21 @@ const service = "disdel"
 // somebody may be looking at, or nobody.
 const patience = 2 * time.Minute
 
-// Keep puts a text under a name, in place of what was there. It returns Unavailable where there is no keyring.
-func Keep(name, text string) error {
+// SaveToKeyring puts a text under a name, in place of what was there. It returns Unavailable where there is no keyring.
+func SaveToKeyring(name, text string) error {
 	_, err := answered(func() (string, error) { return "", keyring.Set(service, name, text) })
 	return wrap(err, "keep secrets", name)
 }
 
-// Read is the text under a name. It returns NotFound, and Unavailable where there is no keyring.
-func Read(name string) (string, error) {
+// ReadFromKeyring is the text under a name. It returns NotFound, and Unavailable where there is no keyring.
+func ReadFromKeyring(name string) (string, error) {
 	text, err := answered(func() (string, error) { return keyring.Get(service, name) })
 	return text, wrap(err, "read secrets", name)
 }
 
-// Forget takes away what is under a name. What is not there is forgotten; it returns Unavailable where there is no
+// DeleteFromKeyring takes away what is under a name. What is not there is forgotten; it returns Unavailable where there is no
 // keyring.
-func Forget(name string) error {
+func DeleteFromKeyring(name string) error {
 	_, err := answered(func() (string, error) { return "", keyring.Delete(service, name) })
 	if errors.Is(err, keyring.ErrNotFound) {
 		return nil

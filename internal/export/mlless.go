@@ -1,4 +1,4 @@
-package mlless
+package export
 
 import (
 	"bytes"
@@ -31,15 +31,18 @@ type summary struct {
 	All       float64 `json:"total_estimated_cost"`
 }
 
-// Written is what was written: a document of -o json.
-type Written struct {
+// MLLessFiles is what was written: a document of -o json.
+type MLLessFiles struct {
 	Job   disdel.JobID `json:"job"`
 	Files []string     `json:"files"`
 }
 
-// Write writes the files of a record and returns their names. It returns Invalid for a record without steps, and for a
+// WriteMLLess writes a record as the three files that MLLess writes of a training: PREFIX.json,
+// PREFIX_loss-time-history.csv and PREFIX_step-time-decomposition.csv, with the headers and units of MLLess. The values
+// differ in three points: MLLess counts reads of Redis as its broker's, leaves the fetching of batches out of the total,
+// and shows one worker. It returns the names of the files. It returns Invalid for a record without steps, and for a
 // file that is there or cannot be made.
-func Write(prefix string, r *disdel.Record) (w Written, err error) {
+func WriteMLLess(prefix string, r *disdel.Record) (w MLLessFiles, err error) {
 	if !stepped(r) {
 		return w, &disdel.Error{
 			Kind: disdel.Invalid, Op: "export record", Job: r.ID, Msg: "its workers exchanged nothing after steps",
@@ -112,8 +115,8 @@ func summarise(r *disdel.Record) summary {
 func tables(r *disdel.Record) (losses, parts []byte) {
 	var first, second bytes.Buffer
 	loss, part := csv.NewWriter(&first), csv.NewWriter(&second)
-	line(loss, "step", "loss", "time")
-	line(part, "step", "t_fetch_minibatch", "t_process", "t_generate_updates", "t_write_update", "t_read_updates",
+	writeRow(loss, "step", "loss", "time")
+	writeRow(part, "step", "t_fetch_minibatch", "t_process", "t_generate_updates", "t_write_update", "t_read_updates",
 		"t_redis_read_updates", "t_rabbit_read_updates", "t_process_updates", "step_total_time")
 	before := 0
 	for i := range r.Rounds {
@@ -125,9 +128,9 @@ func tables(r *disdel.Record) (losses, parts []byte) {
 			last = before + s.Last
 			step := strconv.Itoa(last)
 			if s.Rows > 0 {
-				line(loss, step, number(s.Loss), number(float64(s.End.Sub(r.Created))/float64(time.Second)))
+				writeRow(loss, step, mllessNumber(s.Loss), mllessNumber(float64(s.End.Sub(r.Created))/float64(time.Second)))
 			}
-			line(part, step, ms(s.Fetch), ms(s.Compute), ms(s.Select), ms(s.Write), ms(s.Wait+s.Read), ms(s.Read), ms(s.Wait),
+			writeRow(part, step, ms(s.Fetch), ms(s.Compute), ms(s.Select), ms(s.Write), ms(s.Wait+s.Read), ms(s.Read), ms(s.Wait),
 				ms(s.Apply), ms(s.Total()))
 		}
 		before = last
@@ -137,11 +140,11 @@ func tables(r *disdel.Record) (losses, parts []byte) {
 	return first.Bytes(), second.Bytes()
 }
 
-func line(w *csv.Writer, fields ...string) {
+func writeRow(w *csv.Writer, fields ...string) {
 	w.Write(fields) //nolint:errcheck // a buffer takes anything
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
+func mllessNumber(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
 
 // ms is so many ms in s.
-func ms(v float64) string { return number(v / 1000) }
+func ms(v float64) string { return mllessNumber(v / 1000) }

@@ -1,4 +1,4 @@
-package mlless_test
+package export_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/mlless"
+	"github.com/disdel/disdel/internal/export"
 )
 
 // record is of two rounds of four steps, in two stretches each.
@@ -39,7 +39,7 @@ func record() *disdel.Record {
 // The files have MLLess' names, headers and units; the parts of a step come to its total.
 func TestAJobIsWrittenAsMLLessWritesIt(t *testing.T) {
 	prefix := filepath.Join(t.TempDir(), "run")
-	w, err := mlless.Write(prefix, record())
+	w, err := export.WriteMLLess(prefix, record())
 	if err != nil || len(w.Files) != 3 {
 		t.Fatalf("%v, %v", w, err)
 	}
@@ -65,28 +65,28 @@ func TestAJobIsWrittenAsMLLessWritesIt(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, want)
 		}
 	}
-	if _, err := mlless.Write(prefix, record()); !errors.Is(err, disdel.Invalid) ||
+	if _, err := export.WriteMLLess(prefix, record()); !errors.Is(err, disdel.Invalid) ||
 		!strings.Contains(err.Error(), "run.json") {
 		t.Errorf("over files that are there: %v", err)
 	}
 }
 
 func TestAJobWithoutStepsIsRefused(t *testing.T) {
-	_, err := mlless.Write(filepath.Join(t.TempDir(), "run"), &disdel.Record{Rounds: []disdel.Round{{}}})
+	_, err := export.WriteMLLess(filepath.Join(t.TempDir(), "run"), &disdel.Record{Rounds: []disdel.Round{{}}})
 	if !errors.Is(err, disdel.Invalid) {
 		t.Error(err)
 	}
 }
 
 // A record's steps as a file that programs of MLLess read.
-func ExampleWrite() {
+func ExampleWriteMLLess() {
 	dir, err := os.MkdirTemp("", "mlless-")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
-	w, err := mlless.Write(filepath.Join(dir, "films"), record())
+	w, err := export.WriteMLLess(filepath.Join(dir, "films"), record())
 	if err != nil {
 		fmt.Println(err)
 		return
