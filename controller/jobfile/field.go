@@ -2,12 +2,11 @@ package jobfile
 
 import (
 	"cmp"
+	"github.com/disdel/disdel/internal/spelling"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/disdel/disdel/internal/nearest"
 )
 
 // form is what kind of value a field takes.
@@ -218,7 +217,7 @@ func closestKey(key string, names []string) string {
 	if len(key) > longestGuess {
 		return ""
 	}
-	return nearest.Word(key, names)
+	return spelling.Closest(key, names)
 }
 
 // suggest is the hint for a key that the object at pattern does not know; near is the closest key that it does know, or

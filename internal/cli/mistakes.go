@@ -12,7 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // What the parser of flags says of a mistake.
@@ -69,7 +69,7 @@ func meantFlag(flags []cli.Flag, text, value string) string {
 	}
 	path, example, exact := jobfile.FieldNamed(name)
 	sets := slices.Contains(names, "set") && path != ""
-	near := nearest.Word(name, names)
+	near := spelling.Closest(name, names)
 	switch {
 	case len(name) < 2:
 		return ""
@@ -163,7 +163,7 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 			return above + " " + word
 		}
 	}
-	if near := nearest.Word(name, names); near != "" {
+	if near := spelling.Closest(name, names); near != "" {
 		return above + " " + near
 	}
 	if above == "disdel" {

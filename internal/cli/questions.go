@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/internal/spelling"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
@@ -176,7 +176,7 @@ func (r *questionReader) policies(values []string) (others []string) {
 
 func (r *questionReader) noDimension(name string) {
 	hint := gridHint
-	if near := nearest.Word(name, []string{"workers", "batch"}); near != "" {
+	if near := spelling.Closest(name, []string{"workers", "batch"}); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.fault("what-if", hint, "there is no dimension %q", name)

@@ -1,4 +1,4 @@
-package sealed_test
+package boltcheck_test
 
 import (
 	"bytes"
@@ -14,30 +14,30 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 func TestWhatWasSealedIsReadOrRefused(t *testing.T) {
 	key, value := []byte("job-1"), []byte(`{"a":1}`)
-	data := sealed.Seal(key, value)
-	if got, was, err := sealed.Open(key, data); err != nil || !was || !bytes.Equal(got, value) {
+	data := boltcheck.Seal(key, value)
+	if got, was, err := boltcheck.Open(key, data); err != nil || !was || !bytes.Equal(got, value) {
 		t.Errorf("%s, %v, %v", got, was, err)
 	}
-	if got, was, err := sealed.Open(key, value); err != nil || was || !bytes.Equal(got, value) {
+	if got, was, err := boltcheck.Open(key, value); err != nil || was || !bytes.Equal(got, value) {
 		t.Errorf("without a seal: %s, %v, %v", got, was, err)
 	}
-	if _, _, err := sealed.Open([]byte("job-2"), data); !errors.Is(err, disdel.Corrupt) {
+	if _, _, err := boltcheck.Open([]byte("job-2"), data); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("under another key: %v", err)
 	}
 	for bit := range 8 * len(data) {
 		damaged := bytes.Clone(data)
 		damaged[bit/8] ^= 1 << (bit % 8)
-		if got, was, err := sealed.Open(key, damaged); err == nil && was {
+		if got, was, err := boltcheck.Open(key, damaged); err == nil && was {
 			t.Errorf("bit %d: %q passes", bit, got)
 		}
 	}
 	for n := 4; n < len(data); n++ {
-		if _, _, err := sealed.Open(key, data[:n]); !errors.Is(err, disdel.Corrupt) {
+		if _, _, err := boltcheck.Open(key, data[:n]); !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("cut to %d bytes: %v", n, err)
 		}
 	}
@@ -49,14 +49,14 @@ func TestAPanicNamesTheFile(t *testing.T) {
 		"lies":     func() error { return &disdel.Error{Kind: disdel.Corrupt, Msg: "the value lies"} },
 		"nil poin": func() error { var p *page; return p.err },
 	} {
-		err := sealed.Guard("/home/x.db", f)
+		err := boltcheck.Guard("/home/x.db", f)
 		if !errors.Is(err, disdel.Corrupt) || !strings.Contains(err.Error(), "/home/x.db is damaged") ||
 			!strings.Contains(err.Error(), text) {
 			t.Errorf("%v", err)
 		}
 	}
 	other := errors.New("other")
-	if err := sealed.Guard("x", func() error { return other }); err != other {
+	if err := boltcheck.Guard("x", func() error { return other }); err != other {
 		t.Errorf("an error of another kind became %v", err)
 	}
 }
@@ -102,14 +102,14 @@ func file(t *testing.T, values int) (string, []byte) {
 func TestWholeFilesPass(t *testing.T) {
 	for _, n := range []int{0, 50, 1000} {
 		path, _ := file(t, n)
-		if err := sealed.Check(path, time.Second); err != nil {
+		if err := boltcheck.Check(path, time.Second); err != nil {
 			t.Errorf("%d values: %v", n, err)
 		}
-		if err := sealed.CheckLeaves(path, time.Second); err != nil {
+		if err := boltcheck.CheckLeaves(path, time.Second); err != nil {
 			t.Errorf("%d values and their leaves: %v", n, err)
 		}
 	}
-	if err := sealed.Check(filepath.Join(t.TempDir(), "none"), time.Second); err != nil {
+	if err := boltcheck.Check(filepath.Join(t.TempDir(), "none"), time.Second); err != nil {
 		t.Error(err)
 	}
 }
@@ -122,7 +122,7 @@ func TestDamageIsNamed(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := sealed.Check(path, time.Second); !errors.Is(err, disdel.Corrupt) ||
+		if err := boltcheck.Check(path, time.Second); !errors.Is(err, disdel.Corrupt) ||
 			!strings.Contains(err.Error(), path+" is damaged") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -152,7 +152,7 @@ func TestNoDamagePanics(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := sealed.Check(path, time.Second); err != nil && !errors.Is(err, disdel.Corrupt) {
+		if err := boltcheck.Check(path, time.Second); err != nil && !errors.Is(err, disdel.Corrupt) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestWhoWritesIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := sealed.Check(path, 0); !errors.Is(err, sealed.ErrBusy) {
+	if err := boltcheck.Check(path, 0); !errors.Is(err, boltcheck.ErrBusy) {
 		t.Errorf("%v", err)
 	}
 }
@@ -190,10 +190,10 @@ func TestDamagedLeavesAreFound(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := sealed.CheckLeaves(path, time.Second); errors.Is(err, disdel.Corrupt) &&
+			if err := boltcheck.CheckLeaves(path, time.Second); errors.Is(err, disdel.Corrupt) &&
 				strings.Contains(err.Error(), path) {
 				found++
-			} else if sealed.Check(path, time.Second) == nil && used(t, path, whole, at) {
+			} else if boltcheck.Check(path, time.Second) == nil && used(t, path, whole, at) {
 				t.Errorf("%s on page %d: %v", name, at/page, err)
 			}
 		}
@@ -214,5 +214,5 @@ func used(t *testing.T, path string, whole []byte, at int) bool {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return sealed.CheckLeaves(path, time.Second) != nil
+	return boltcheck.CheckLeaves(path, time.Second) != nil
 }

@@ -1,15 +1,15 @@
-// Package nearest finds the word a person probably meant.
-package nearest
+// Package spelling finds the word a person probably meant.
+package spelling
 
 import "strings"
 
 // shortestStart is how many letters make a start: of fewer, too much begins with them by chance.
 const shortestStart = 3
 
-// Word returns the candidate with the fewest edits to word, or "" if none is close: at most a third of the word's
+// Closest returns the candidate with the fewest edits to word, or "" if none is close: at most a third of the word's
 // letters (and at least one) may differ. Of equally close ones the first wins. Where none is close, the only candidate
 // that begins with word is meant.
-func Word(word string, candidates []string) string {
+func Closest(word string, candidates []string) string {
 	best, limit := "", max(1, len(word)/3)
 	for _, c := range candidates {
 		if d := distance(fold(word), fold(c)); d <= limit {

@@ -1,4 +1,4 @@
-package nearest
+package spelling
 
 import "testing"
 
@@ -12,8 +12,8 @@ func TestWordFindsWhatWasMeant(t *testing.T) {
 		{"wibble", ""},
 		{"", ""},
 	} {
-		if got := Word(c.word, fields); got != c.want {
-			t.Errorf("Word(%q) = %q, want %q", c.word, got, c.want)
+		if got := Closest(c.word, fields); got != c.want {
+			t.Errorf("Closest(%q) = %q, want %q", c.word, got, c.want)
 		}
 	}
 }
@@ -25,8 +25,8 @@ func TestWordFindsTheOnlyOneThatBeginsSo(t *testing.T) {
 		"softmax": "softmax-regression", "Soft": "softmax-regression", "lenet": "lenet5", "res": "", "so": "",
 		"regression": "",
 	} {
-		if got := Word(word, networks); got != want {
-			t.Errorf("Word(%q) = %q, want %q", word, got, want)
+		if got := Closest(word, networks); got != want {
+			t.Errorf("Closest(%q) = %q, want %q", word, got, want)
 		}
 	}
 }
@@ -38,8 +38,8 @@ func TestWordsThatAreFarFromAllGetNoAnswer(t *testing.T) {
 		"report", "model", "infer", "platform", "help", "version",
 	}
 	for _, word := range []string{"delete", "ls", "stop", "cancel", "list", "train", "status", "logs", "rm"} {
-		if got := Word(word, commands); got != "" {
-			t.Errorf("Word(%q) = %q", word, got)
+		if got := Closest(word, commands); got != "" {
+			t.Errorf("Closest(%q) = %q", word, got)
 		}
 	}
 }
