@@ -95,11 +95,11 @@ var house = map[string][]string{
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/render", "internal/files",
 		"internal/secrets", "internal/modelstore", "internal/wire", "service", "service/batch",
 	},
-	"internal/clusterfacts": {"internal/files"},
-	"internal/promtext":     {},
-	"internal/files":        {},
-	"internal/fullscreen":   {"history", "internal/client", "internal/render", "internal/terminal", "service"},
-	"internal/gpus":         {"runtime/engine/gpu"},
+
+	"internal/promtext":   {},
+	"internal/files":      {},
+	"internal/fullscreen": {"history", "internal/client", "internal/render", "internal/terminal", "service"},
+	"internal/gpus":       {"runtime/engine/gpu"},
 	"platform/local": {
 		"internal/addresses", "internal/files", "internal/process", "platform", "runtime/engine/native/kernel",
 	},
@@ -145,12 +145,13 @@ var house = map[string][]string{
 	},
 
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.
-	"deploy":         {"executor"},
-	"deploy/gpu":     {},
-	"deploy/image":   {},
-	"deploy/doctor":  {"executor", "internal/clusterfacts", "service"},
-	"deploy/verify":  {"controller/jobfile", "executor", "service"},
-	"examples/embed": {"controller/jobfile", "service"},
+	"deploy":              {"executor"},
+	"deploy/gpu":          {},
+	"deploy/clusterfacts": {"internal/files"},
+	"deploy/image":        {},
+	"deploy/doctor":       {"executor", "deploy/clusterfacts", "service"},
+	"deploy/verify":       {"controller/jobfile", "executor", "service"},
+	"examples/embed":      {"controller/jobfile", "service"},
 	// Support of tests and benches: no part of the product imports it, only a build with the tag emulated.
 	"internal/test/deploytest":  {"actions/serve", "executor", "platform", "runtime/engine/backends"},
 	"internal/test/emulated":    {"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel"},

@@ -1,4 +1,5 @@
 package platform
+
 import "github.com/disdel/disdel/internal/boltcheck"
 
 // storedAction is an action without its code, and a number that no other state of any action has.

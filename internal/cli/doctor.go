@@ -9,10 +9,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/deploy/clusterfacts"
 	"github.com/disdel/disdel/deploy/doctor"
 	"github.com/disdel/disdel/deploy/verify"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/clusterfacts"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/runtime/engine/native/checkup"
 	"github.com/disdel/disdel/service"
