@@ -99,7 +99,6 @@ var house = map[string][]string{
 	"internal/promtext":   {},
 	"internal/files":      {},
 	"internal/fullscreen": {"history", "internal/client", "internal/render", "internal/terminal", "service"},
-	"internal/gpus":       {"runtime/engine/gpu"},
 	"platform/local": {
 		"internal/addresses", "internal/files", "internal/process", "platform", "runtime/engine/native/kernel",
 	},
@@ -134,7 +133,7 @@ var house = map[string][]string{
 	"internal/cli": {
 		"actions/serve", "aggregator", "controller/jobfile", "controller/simulate", "dataset", "dataset/dense",
 		"dataset/sparse", "deploy", "deploy/...", "estimator", "executor", "history", "history/couchlite",
-		"internal/...", "model", "platform", "platform/local", "runtime/engine/native/checkup",
+		"internal/...", "model", "platform", "platform/local", "runtime/engine/gpu", "runtime/engine/native/checkup",
 		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
 	},
 	"cmd/disdel": {"internal/cli"},

@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
 // ServeActions makes this process a container of the embedded platform, if that is what it was started as: it serves

@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"github.com/disdel/disdel/platform/local"
 	"io"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/disdel/disdel/platform/local"
 )
 
 // Platform is a `disdel platform up` with a home of its own.

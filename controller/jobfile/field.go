@@ -2,11 +2,12 @@ package jobfile
 
 import (
 	"cmp"
-	"github.com/disdel/disdel/internal/spelling"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // form is what kind of value a field takes.

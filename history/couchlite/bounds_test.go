@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/disdel/disdel/internal/boltcheck"
 	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 func packed(text string) *bytes.Buffer {

@@ -3,6 +3,7 @@ package couchlite
 import (
 	"encoding/binary"
 	"encoding/json"
+
 	"github.com/disdel/disdel/internal/boltcheck"
 )
 

@@ -20,9 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/disdel/disdel/platform/local"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/disdel/disdel/platform/local"
 )
 
 // On servers of their own, each with TLS or a password or both, everything of a guide's first day works: a context,

@@ -16,12 +16,12 @@ import (
 	"github.com/disdel/disdel/deploy/verify"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/export"
-	"github.com/disdel/disdel/internal/gpus"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/internal/test/jsonshape"
 	"github.com/disdel/disdel/platform/local"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/runtime/engine/native/checkup"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/batch"
@@ -83,7 +83,7 @@ var documents = map[string][]any{
 	"context add":    {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},
 	"context remove": {render.Contexts{}}, "context import-wskprops": {render.Contexts{}},
 	"deploy gpu": {gpuFiles{}},
-	"doctor gpu": {gpus.Look},
+	"doctor gpu": {gpu.Inspect},
 	// Lines of files.
 	"infer --output FILE.jsonl": {service.Answered{}}, "infer --watch --output FILE.jsonl": {answerLine{}},
 }

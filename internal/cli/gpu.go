@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/urfave/cli/v2"
 
-	"github.com/disdel/disdel/internal/gpus"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
 // DoctorGPU is `disdel doctor gpu`.
@@ -18,7 +18,7 @@ func DoctorGPU(u *terminal.UI) *cli.Command {
 			if err := Operands(c, 0, 0); err != nil {
 				return err
 			}
-			report := gpus.Look(gpus.Here())
+			report := gpu.Inspect(gpu.ThisMachine())
 			return u.Show(report, report.Print)
 		},
 	}

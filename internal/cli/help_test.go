@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/disdel/disdel/internal/terminal"
 	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // typed runs a command line in this process.

@@ -5,9 +5,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/api"
-	"github.com/urfave/cli/v2"
 )
 
 func pageCommand(u *ui) *cli.Command {

@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"github.com/disdel/disdel/platform/local"
 	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/platform/local"
 )
 
 // defaultPort is that of OpenWhisk's standalone server.

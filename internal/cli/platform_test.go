@@ -2,8 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/platform/local"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // endLeftPlatform ends what a script that failed left running.

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/disdel/disdel/internal/process"
 	"github.com/disdel/disdel/platform/local"
-	"golang.org/x/sys/unix"
 )
 
 // `platform down` in a container that has the home of a platform outside, or the other way round, ends nobody.

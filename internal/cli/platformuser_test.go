@@ -2,12 +2,13 @@ package cli
 
 import (
 	"encoding/json"
-	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/platform/local"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // Namespaces are added to the platform that runs, by who has its home, and are there when it starts again.

@@ -2,12 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/internal/test/golden"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/internal/test/golden"
 )
 
 // referencePages divide the reference into pages that are not too long. What is on none of them is in cli.md.

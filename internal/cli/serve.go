@@ -7,11 +7,12 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/api"
-	"github.com/sirupsen/logrus"
-	"github.com/urfave/cli/v2"
 )
 
 var admissionFlag = &cli.StringFlag{

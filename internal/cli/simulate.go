@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"io"
+
+	"github.com/urfave/cli/v2"
+
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/scheduler/sim"
 	"github.com/disdel/disdel/service"
-	"github.com/urfave/cli/v2"
-	"io"
 )
 
 func simulateCommand(u *ui) *cli.Command {

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
-	"github.com/urfave/cli/v2"
-	"io"
 )
 
 func tenantCommand(u *ui) *cli.Command {

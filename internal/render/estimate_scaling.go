@@ -2,9 +2,10 @@ package render
 
 import (
 	"fmt"
-	"github.com/disdel/disdel/scheduler"
 	"io"
 	"slices"
+
+	"github.com/disdel/disdel/scheduler"
 )
 
 // printScaling writes which number of workers pays, beside what the plan's number and the largest measured one take.

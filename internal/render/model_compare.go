@@ -2,10 +2,11 @@ package render
 
 import (
 	"fmt"
-	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/terminal"
 	"io"
 	"strings"
+
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // Comparison is trained models beside each other, as -o json shows them.

@@ -2,9 +2,6 @@ package api
 
 import (
 	"cmp"
-	"github.com/disdel/disdel/internal/process"
-	"github.com/disdel/disdel/internal/promtext"
-	"github.com/disdel/disdel/service"
 	"maps"
 	"net/http"
 	"os"
@@ -13,6 +10,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/internal/promtext"
+	"github.com/disdel/disdel/service"
 )
 
 // requests counts what a server has answered.

@@ -7,8 +7,8 @@ import (
 	"unicode"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/report"
 )
 
 // sentOrigin checks how a client says that it submitted a job: disdel prints commands for other people from that. It

@@ -1,30 +1,26 @@
-// Package gpus says what of GPUs a machine and this program have: the driver, its library, devices, and whether the
-// program has an engine for them; and what is missing. It reads what NVIDIA's driver shows of itself under /proc and
-// /dev, and so finds out on every machine, whatever the program was built with; only a program with such an engine
-// asks the devices themselves.
-//
-// `disdel doctor gpu` prints it. It changes nothing, and what it cannot read is not there. Invariant: Missing is empty
-// only where a job with resources.device: gpu could start on this machine.
-package gpus
+package gpu
 
 import (
+	"cmp"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"sort"
 	"strings"
-
-	"github.com/disdel/disdel/runtime/engine/gpu"
+	"text/tabwriter"
 )
 
-// Report is what was found.
-type Report struct {
-	Engine  bool         `json:"engine"`            // of this program
-	Driver  string       `json:"driver,omitempty"`  // its version; "" where there is none
-	Library string       `json:"library,omitempty"` // libcuda.so.1
-	Cards   []Card       `json:"cards"`             // as the driver lists them
-	Devices []gpu.Device `json:"devices"`           // that the engine sees
-	Missing []string     `json:"missing"`           // what keeps jobs from a GPU here
+// MachineReport says which GPUs a machine has, whether this program has an engine for them, and what is missing. Missing
+// is empty only if a job with resources.device: gpu can start on this machine.
+type MachineReport struct {
+	Engine  bool     `json:"engine"`            // of this program
+	Driver  string   `json:"driver,omitempty"`  // its version; "" where there is none
+	Library string   `json:"library,omitempty"` // libcuda.so.1
+	Cards   []Card   `json:"cards"`             // as the driver lists them
+	Devices []Device `json:"devices"`           // that the engine sees
+	Missing []string `json:"missing"`           // what keeps jobs from a GPU here
 	// what CUDA_VISIBLE_DEVICES leaves to programs; nil: it is not set, and leaves all
 	Visible *string `json:"visible,omitempty"`
 }
@@ -35,20 +31,20 @@ type Card struct {
 	Bus   string `json:"bus"` // where it is plugged in
 }
 
-// Config is where is looked, and what the program has.
-type Config struct {
-	Root      string                       // of the file system: "/"
-	Libraries []string                     // folders that are looked through beside the usual ones
-	Engine    bool                         // the program has one for GPUs
-	Devices   func() ([]gpu.Device, error) // that it sees
-	Visible   *string                      // CUDA_VISIBLE_DEVICES; nil: it is not set
+// MachineConfig says where Inspect looks, and what the program has.
+type MachineConfig struct {
+	Root      string                   // of the file system: "/"
+	Libraries []string                 // folders that are looked through beside the usual ones
+	Engine    bool                     // the program has one for GPUs
+	Devices   func() ([]Device, error) // that it sees
+	Visible   *string                  // CUDA_VISIBLE_DEVICES; nil: it is not set
 }
 
-// Here is the machine that the program runs on.
-func Here() Config {
-	c := Config{
-		Root: "/", Libraries: filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), Engine: gpu.Built,
-		Devices: gpu.Devices,
+// ThisMachine is the configuration of the machine that the program runs on.
+func ThisMachine() MachineConfig {
+	c := MachineConfig{
+		Root: "/", Libraries: filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), Engine: Built,
+		Devices: Devices,
 	}
 	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 		c.Visible = &list
@@ -62,10 +58,11 @@ var folders = []string{
 	"usr/local/nvidia/lib", "usr/local/cuda/compat", "usr/lib/wsl/lib", "run/opengl-driver/lib",
 }
 
-// Look finds out what is there.
-func Look(c Config) Report {
-	r := Report{
-		Engine: c.Engine, Cards: []Card{}, Devices: []gpu.Device{}, Missing: []string{}, Visible: c.Visible,
+// Inspect reads what NVIDIA's driver shows under /proc and /dev, so that it works in every program. Only a program with an
+// engine for GPUs asks the devices themselves.
+func Inspect(c MachineConfig) MachineReport {
+	r := MachineReport{
+		Engine: c.Engine, Cards: []Card{}, Devices: []Device{}, Missing: []string{}, Visible: c.Visible,
 	}
 	r.Driver = version(filepath.Join(c.Root, "proc/driver/nvidia/version"))
 	r.Library = library(c)
@@ -104,7 +101,7 @@ func version(file string) string {
 	return number.FindString(line)
 }
 
-func library(c Config) string {
+func library(c MachineConfig) string {
 	var places []string
 	for _, f := range folders {
 		places = append(places, filepath.Join(c.Root, f))
@@ -137,4 +134,35 @@ func cards(folder string) []Card {
 		out = append(out, card)
 	}
 	return out
+}
+
+// Print writes the report for people.
+func (r MachineReport) Print(w io.Writer) {
+	rows := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	engine := "none in this program"
+	if r.Engine {
+		engine = "cuda"
+	}
+	fmt.Fprintf(rows, "engine\t%s\n", engine)
+	fmt.Fprintf(rows, "driver\t%s\n", cmp.Or(r.Driver, "none"))
+	fmt.Fprintf(rows, "library\t%s\n", cmp.Or(r.Library, "none"))
+	if len(r.Cards) == 0 {
+		fmt.Fprintln(rows, "cards\tnone")
+	}
+	for _, c := range r.Cards {
+		fmt.Fprintf(rows, "card\t%s at %s\n", cmp.Or(c.Model, "unknown"), c.Bus)
+	}
+	if r.Visible != nil {
+		fmt.Fprintf(rows, "visible\tCUDA_VISIBLE_DEVICES=%s\n", *r.Visible)
+	}
+	for _, d := range r.Devices {
+		fmt.Fprintf(rows, "device %d\t%s, %v, compute capability %s\n", d.Index, d.Name, d.Memory, d.Capability)
+	}
+	for _, m := range r.Missing {
+		fmt.Fprintf(rows, "missing\t%s\n", m)
+	}
+	_ = rows.Flush() // what w refuses, whoever made it hears of
+	if len(r.Missing) == 0 {
+		fmt.Fprintln(w, "jobs with resources.device: gpu can run here")
+	}
 }

@@ -1,4 +1,4 @@
-package gpus_test
+package gpu_test
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/gpus"
 	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
@@ -63,7 +62,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		"hidden":     {whole, true, none, []string{"sees no device"}},
 		"whole":      {whole, true, seen, nil},
 	} {
-		r := gpus.Look(gpus.Config{Root: machine(t, c.files), Engine: c.engine, Devices: c.devices})
+		r := gpu.Inspect(gpu.MachineConfig{Root: machine(t, c.files), Engine: c.engine, Devices: c.devices})
 		if len(r.Missing) != len(c.missing) {
 			t.Errorf("%s: %q is missing, want %q", name, r.Missing, c.missing)
 			continue
@@ -82,7 +81,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 // What hides devices from programs is told, and where it hides all, that is what is missing.
 func TestHiddenDevicesAreTold(t *testing.T) {
 	for list, missing := range map[string]int{"": 1, "-1": 0, "0": 0} {
-		r := gpus.Look(gpus.Config{
+		r := gpu.Inspect(gpu.MachineConfig{
 			Root: machine(t, whole), Engine: true, Visible: &list,
 			Devices: func() ([]gpu.Device, error) { return nil, nil },
 		})
@@ -94,10 +93,10 @@ func TestHiddenDevicesAreTold(t *testing.T) {
 	}
 }
 
-func ExampleReport_Print() {
-	gpus.Report{
+func ExampleMachineReport_Print() {
+	gpu.MachineReport{
 		Engine: true, Driver: "580.95.05", Library: "/usr/lib64/libcuda.so.1",
-		Cards:   []gpus.Card{{Model: "NVIDIA H100 80GB HBM3", Bus: "0000:65:00.0"}},
+		Cards:   []gpu.Card{{Model: "NVIDIA H100 80GB HBM3", Bus: "0000:65:00.0"}},
 		Devices: []gpu.Device{{Name: "NVIDIA H100 80GB HBM3", Memory: 80 * disdel.GB, Capability: "9.0"}},
 	}.Print(os.Stdout)
 	// Output:
