@@ -3,7 +3,6 @@ package jobfile
 import (
 	"regexp"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
