@@ -2,7 +2,11 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
@@ -10,6 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service"
 )
@@ -147,3 +152,124 @@ func (h completing) Fire(e *logrus.Entry) error {
 
 // home is the folder that everything of this user lives in.
 func home(c *cli.Context) (string, error) { return Home(c) }
+
+// HomeFolder is where everything of this user lives, whether or not it is there.
+func HomeFolder(c *cli.Context) (string, error) {
+	dir := c.String("home")
+	if dir == "" {
+		if dir = os.Getenv("XDG_DATA_HOME"); dir != "" {
+			dir = filepath.Join(dir, "disdel")
+		}
+	}
+	if dir == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", &disdel.Error{
+				Kind: disdel.Invalid, Op: "find the home folder", Err: err,
+				Hint: "name a folder with --home",
+			}
+		}
+		dir = filepath.Join(user, ".local", "share", "disdel")
+	}
+	return filepath.Abs(dir)
+}
+
+// Home is the folder that everything of this user lives in. It is made if it is missing.
+func Home(c *cli.Context) (string, error) {
+	dir, err := HomeFolder(c)
+	var said *disdel.Error
+	if errors.As(err, &said) {
+		return "", err
+	}
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "make the home folder", Err: err,
+			Hint: "name a folder you can write to with --home",
+		}
+	}
+	return dir, nil
+}
+
+// PoolFlags say what the containers of a platform have together.
+func PoolFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{
+			Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"},
+			Usage: "memory `SIZE` of the container pool (default on the embedded platform: 3/4 of the free memory)",
+		},
+		&cli.IntFlag{
+			Name: "gpus", EnvVars: []string{"DISDEL_GPUS"},
+			Usage: "`NUMBER` of GPUs for train actions", DefaultText: "on the embedded platform, all of this machine",
+		},
+		&cli.StringFlag{
+			Name: "gpu-memory", EnvVars: []string{"DISDEL_GPU_MEMORY"},
+			Usage: "memory `SIZE` of each GPU for actions",
+		},
+	}
+}
+
+// ReadPool takes what PoolFlags say. It returns Invalid for GPUs without memory, and the other way round.
+func ReadPool(c *cli.Context, cfg *service.Config) (err error) {
+	if text := c.String("pool-memory"); text != "" {
+		if cfg.Pool, err = disdel.ParseBytes(text); err != nil {
+			return err
+		}
+	}
+	cfg.GPUs.Count = c.Int("gpus")
+	text := c.String("gpu-memory")
+	if cfg.GPUs.Count < 0 || (cfg.GPUs.Count == 0) != (text == "") {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--gpus and --gpu-memory go together, and at least one GPU is one",
+			Hint: "--gpus 2 --gpu-memory 16GB",
+		}
+	}
+	if text != "" {
+		cfg.GPUs.Memory, err = disdel.ParseBytes(text)
+	}
+	return err
+}
+
+// ReadRedis takes the addresses of --redis, each with the password of the environment where it has none of its own.
+func ReadRedis(c *cli.Context, cfg *service.Config) (err error) {
+	cfg.RedisPrefix = c.String("redis-prefix")
+	for address := range strings.SplitSeq(c.String("redis"), ",") {
+		address, err := addresses.WithPassword(strings.TrimSpace(address), "DISDEL_REDIS_PASSWORD")
+		if err != nil {
+			return err
+		}
+		if address != "" {
+			cfg.Redis = append(cfg.Redis, address)
+		}
+	}
+	cfg.RedisAuthority, err = readAuthority(c.String("redis-ca"), cfg.Redis)
+	return err
+}
+
+// readAuthority is the text of --redis-ca. It returns Invalid for a file that cannot be read or has no certificate, and
+// where no address would make use of it.
+func readAuthority(file string, servers []string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	if !strings.Contains(strings.Join(servers, ","), "rediss://") {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--redis-ca is for servers that speak TLS",
+			Hint: "name them with --redis rediss://HOST:PORT/0",
+		}
+	}
+	text, err := files.Read(file)
+	if err != nil {
+		return "", err
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + file, Msg: "it has no certificate in PEM",
+			Hint: "name the file of the authority that signed the server's certificate; it begins with -----BEGIN " +
+				"CERTIFICATE-----",
+		}
+	}
+	return string(text), nil
+}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -86,4 +88,140 @@ func datasetSample(u *ui) *cli.Command {
 			})
 		},
 	}
+}
+
+func datasetAdd(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "add", Usage: "add a data set by name, or from files", ArgsUsage: "NAME",
+		Description: AddDescription(), Flags: AddFlags(),
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			return withClient(c, u, storage,
+				func(ctx context.Context, at client.Client) error { return addDataset(ctx, c, u, at.Data) })
+		},
+	}
+}
+
+func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
+	doc, err := added(ctx, c, u, data)
+	if err != nil {
+		return err
+	}
+	for _, w := range doc.Warnings {
+		u.Say("warning: %s", w)
+	}
+	return u.Show(doc, func(w io.Writer) { render.PrintAdded(w, doc) })
+}
+
+// added adds the data set that the command line names.
+func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Set, err error) {
+	name := c.Args().First()
+	if in, named, err := DenseRows(c, name); named {
+		if err != nil {
+			return set, err
+		}
+		return data.AddDense(ctx, in, c.Bool("overwrite"))
+	}
+	if in, named, err := SparseRows(c, name); named {
+		if err != nil {
+			return set, err
+		}
+		return data.AddSparse(ctx, in, c.Bool("overwrite"))
+	}
+	if !NamesDataFiles(c) {
+		if r, ok := dataset.FindRecipe(name); ok {
+			u.Say("reading %s", r.Title)
+		}
+		return data.AddKnown(ctx, name, c.Bool("overwrite"))
+	}
+	files, err := DataFiles(c)
+	if err != nil {
+		return set, err
+	}
+	return data.AddFiles(ctx, name, files, c.Bool("overwrite"))
+}
+
+func datasetGenerate(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "generate", Usage: "generate ratings or clicks from a seed, as sparse rows", ArgsUsage: "ratings|clicks NAME",
+		Description: "   disdel dataset generate ratings films --like ml-1m\n   disdel dataset generate clicks ads --rows 200000",
+		Flags:       GenerateFlags(),
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 2, 2); err != nil {
+				return err
+			}
+			in, err := MadeRows(c)
+			if err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				set, err := at.Data.AddSparse(ctx, in, c.Bool("overwrite"))
+				if err != nil {
+					return err
+				}
+				return u.Show(set, func(w io.Writer) { render.PrintSet(w, set.Manifest) })
+			})
+		},
+	}
+}
+
+func datasetRemove(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "remove", Usage: "remove a data set", ArgsUsage: "NAME",
+		Description: "A data set that a job of this home reads is not removed.\n\n   disdel dataset remove letters",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			return withClient(c, u, storage|records, func(ctx context.Context, at client.Client) error {
+				removed, err := at.Data.Remove(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				return u.Show(removed, func(w io.Writer) { render.PrintRemoved(w, removed) })
+			})
+		},
+	}
+}
+
+// AddDescription says what `dataset add` takes.
+func AddDescription() string {
+	return "Known names: " + strings.Join(dataset.Known(), ", ") +
+		". Their files come from an installed package, or from their public\n" +
+		"address. disdel checks them against pinned checksums.\n\n" +
+		"--csv is a table: disdel detects types, header, label and missing values, and prints them. --images is NumPy\n" +
+		"or IDX arrays, or a folder with a folder of PNG and JPEG files for each class. Bytes 0..255 become 0..1;\n" +
+		"other numbers stay as they are. Arrays are [rows features], [rows height width] or [rows channels height\n" +
+		"width]; with --layout hwc, [rows height width channels].\n\n" +
+		"   disdel dataset add fashion-mnist\n" +
+		"   disdel dataset add flowers --csv iris.csv --label species\n" +
+		"   disdel dataset add pets --images pictures --size 32x32\n" +
+		"   disdel dataset add letters --images train-images.gz --labels train-labels.gz"
+}
+
+// AddFlags are the flags of `dataset add`.
+func AddFlags() []cli.Flag {
+	return slices.Concat(SparseFlags(), []cli.Flag{
+		&cli.StringFlag{
+			Name: "format",
+			Usage: "`FORMAT` of --images: idx, npy, pictures, cifar10 or cifar100 (default: " +
+				"detect)", Value: "idx",
+		},
+		&cli.StringFlag{
+			Name: "images",
+			Usage: "`FILE` of training images or features, plain or gzip, or the folder of pictures, " +
+				"cifar10 or cifar100",
+		},
+		&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
+		&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images, or the folder of held-out pictures"},
+		&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
+		&cli.StringFlag{
+			Name: "layout", Usage: "channel `LAYOUT` of images: chw or hwc",
+			Value: string(dataset.CHW),
+		},
+		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in label order: cat,dog"},
+		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
+	}, DenseFlags())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/deploy/verify"
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/runtime/engine/native/checkup"
 	"github.com/disdel/disdel/service"
 )
@@ -117,5 +118,22 @@ func verifyCommand(u *ui) *cli.Command {
 				return cmp.Or(u.Show(report, report.Print), report.Err())
 			})
 		}),
+	}
+}
+
+// DoctorGPU is `disdel doctor gpu`.
+func DoctorGPU(u *terminal.UI) *cli.Command {
+	return &cli.Command{
+		Name: "gpu", ArgsUsage: " ", Usage: "check the GPU support of this machine and this program",
+		Description: "Looks only at this machine: " +
+			"the driver, the devices, and the GPU engine, which only programs built by\n" +
+			"`make cuda` have.\n\n   disdel doctor gpu\n   disdel doctor gpu -o json",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 0, 0); err != nil {
+				return err
+			}
+			report := gpu.Inspect(gpu.ThisMachine())
+			return u.Show(report, report.Print)
+		},
 	}
 }

@@ -2,327 +2,287 @@ package cli
 
 import (
 	"context"
-	_ "embed"
-	"errors"
-	"path/filepath"
+	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/fullscreen"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
 )
 
-var setFlag = &cli.StringSliceFlag{
-	Name:  "set",
-	Usage: "set a field: `PATH=VALUE`, for example training.batchSize=32 (repeatable)",
-}
-
-var backendFlag = &cli.StringFlag{
-	Name:  "backend",
-	Usage: "training `ENGINE`: native or gorgonia; short for --set training.backend=ENGINE",
-}
-
-// overrides is what the command line says about fields of the job file, --backend last. Its value is quoted, so that it
-// is taken as the word it is, not as YAML.
-func overrides(c *cli.Context) []string {
-	sets := c.StringSlice("set")
-	if c.IsSet("backend") {
-		sets = append(sets, "training.backend="+strconv.Quote(c.String("backend")))
-	}
-	return sets
-}
-
-var probeFlag = &cli.BoolFlag{
-	Name:  "probe",
-	Usage: "measure the speed for two seconds if no earlier job shows it",
-}
-
-var actionFlag = &cli.StringFlag{
-	Name: "action", TakesFile: true,
-	Usage: "program `FILE` with its own network, to run as the job's actions (examples/gorgonia)",
-}
-
-// estimatorFlags choose how memory is estimated.
-var estimatorFlags = []cli.Flag{
-	&cli.StringFlag{
-		Name: "estimator", Value: estimator.MethodPlanned,
-		Usage: "`METHOD` of memory estimates: planned, learned (planned, corrected by earlier peaks) or paper (Eq. 1-5 " +
-			"of DiSDeL)",
-	},
-	&cli.Float64Flag{
-		Name:  "risk",
-		Usage: "accepted `CHANCE` that an action runs out of memory, at most 0.05 (default: 0.001)",
-	},
-}
-
-// options is what the command line says of how a job is planned.
-func options(c *cli.Context) service.Options {
-	o := service.Options{Estimator: c.String("estimator"), Probe: c.Bool("probe")}
-	if c.IsSet("risk") {
-		o.Risk = new(c.Float64("risk"))
-	}
-	return o
-}
-
-// describe asks the program of --action for its network, nil without one.
-func describe(c *cli.Context) (*disdel.CustomNetwork, error) {
-	name := c.String("action")
-	if name == "" {
-		return nil, nil
-	}
-	if c.String("apihost") != "" && c.String("image") == "" {
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Msg: "a cluster cannot run the program of --action",
-			Hint: "build an image whose entry point it is, and name it too: --image IMAGE",
-		}
-	}
-	return service.Describe(c.Context, name)
-}
-
-// source is a job file as it was read.
-type source struct {
-	text   []byte
-	file   jobfile.File
-	faults []disdel.Fault // that its own check found; the service adds those that it finds
-}
-
-// readJob reads and checks a job file, "-" being standard input.
-func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
-	if src.text, err = readInput(u, name); err != nil {
-		return src, err
-	}
-	src.file, err = jobfile.ParseWith(name, src.text, overrides(c), filesBeside(name))
-	var faults *disdel.Faults
-	if errors.As(err, &faults) {
-		src.faults, err = faults.Faults, nil
-	}
-	if err == nil {
-		src.file.Job.Model.Description, err = describe(c)
-	}
-	return src, err
-}
-
-// filesBeside reads the files that a job file names: those of a relative path from the job file's own folder, or from
-// the current one where the job comes from standard input.
-func filesBeside(job string) func(file string) ([]byte, error) {
-	return func(file string) ([]byte, error) {
-		if job != "-" && !filepath.IsAbs(file) {
-			file = filepath.Join(filepath.Dir(job), file)
-		}
-		return files.Read(file)
-	}
-}
-
-func readInput(u *ui, name string) ([]byte, error) {
-	if name == "-" {
-		return files.ReadAll(name, u.In)
-	}
-	return files.Read(name)
-}
-
-// request is a job file as a service takes it.
-func (src source) request(c *cli.Context) service.Request {
-	return service.Request{
-		Job: src.file.Job, Options: options(c), Origin: Origin(c, overrides(c)),
-		Priority: c.Int("priority"), Key: c.String("idempotency-key"),
-		Source: service.Source{Name: src.file.Name, Locate: src.file.Locate, Faults: src.faults},
-	}
-}
-
-// told shows every fault of a job file with its line.
-func (src source) told(u *ui, err error) error {
-	var all *disdel.Faults
-	if errors.As(err, &all) && u.Format == "table" {
-		u.Faults(all, src.text)
-		return terminal.Reported(err)
-	}
-	return err
-}
-
-// follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
-// exit code.
-func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
-	f, seen := render.NewFollower(u), 0
-	run, err := begin(func(e service.Event) {
-		seen = e.Number
-		f.Follow(e)
-	})
-	if err != nil {
-		return nil, err
-	}
-	ctx := context.WithoutCancel(c.Context)
-	defer context.AfterFunc(c.Context, func() { run.Cancel(context.Cause(c.Context)) })()
-	for e := range run.EventsAfter(ctx, seen) {
-		f.Follow(e)
-	}
-	f.Done()
-	rec, err := run.Wait(ctx)
-	if err != nil {
-		return &rec, err
-	}
-	u.Place = PlaceOfJob(c, &rec)
-	return &rec, render.ShowOutcome(u, &rec, f.Notes())
-}
-
-// submitted submits a job and follows it.
-func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
-	rec, err := follow(c, u, func(told func(service.Event)) (client.Run, error) {
-		req := src.request(c)
-		req.Preparing = told
-		return jobs.Submit(ctx, req)
-	})
-	return rec, src.told(u, err)
-}
-
-func submitCommand(u *ui) *cli.Command {
+func jobCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
-		Description: "FILE is a job file, or - for standard input. Ctrl-C stops the job cleanly.\n\n" +
-			"   disdel submit examples/lenet-fashion.yaml\n" +
-			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
-			"   disdel submit job.yaml --backend gorgonia\n" +
-			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag, admissionFlag}, queueFlags,
-			estimatorFlags),
+		Name: "job", Usage: "watch, wait for, pause or cancel a running job",
+		Description: "JOB is an id, the start of an id, a name or @last. The process that runs the job answers.\n\n" +
+			"   disdel job follow @last\n   disdel job cancel small",
+		Subcommands: append([]*cli.Command{
+			jobFollow(u), jobWait(u), LogsCommand(u, reading(u, records)),
+			WatchCommand(u, reading(u, records)),
+			jobAsk(u, "cancel", "cancel a job", disdel.StatusCanceled),
+			jobAsk(u, "pause", "pause a job; disdel resume continues it", disdel.StatusPaused),
+		}, RemarkCommands(u, reading(u, records))...),
+		Action: NeedSubcommand,
+	}
+}
+
+// ofJob is a command about one job.
+func ofJob(u *ui, name, usage string, act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
+) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, ArgsUsage: "JOB",
 		Action: func(c *cli.Context) error {
 			if err := Operands(c, 1, 1); err != nil {
 				return err
 			}
-			src, err := readJob(c, u, c.Args().First())
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+				return act(ctx, c, at, c.Args().First())
+			})
+		},
+	}
+}
+
+func jobFollow(u *ui) *cli.Command {
+	return ofJob(u, "follow", "show what happens to a job until its end; Ctrl-C only stops looking",
+		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
+			run, err := at.Jobs.Watch(ctx, job)
 			if err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				rec, err := submitted(ctx, c, u, at.Jobs, src)
-				if err == nil {
-					render.SayModel(u, rec)
-				}
-				return err
-			})
-		},
-	}
+			f := render.NewFollower(u)
+			for e := range run.EventsAfter(ctx, 0) {
+				f.Follow(e)
+			}
+			f.Done()
+			return outcome(ctx, c, u, run)
+		})
 }
 
-//go:embed quickstart.yaml
-var quickstartJob []byte
-
-func quickstartCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "quickstart", Usage: "train a small network on real data in under a minute",
-		Description: "Trains a convolutional network on 1,797 handwritten digits, " +
-			"with two train actions and an aggregation.\n" +
-			"OpenWhisk, Redis and the history are embedded: it needs no set-up and no internet.",
-		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
-		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+func jobWait(u *ui) *cli.Command {
+	return ofJob(u, "wait", "wait for a job's end, and show what came of it",
+		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
+			run, err := at.Jobs.Watch(ctx, job)
+			if err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				rec, err := quickstart(ctx, c, u, at)
-				if err == nil {
-					u.Say("%s", quickstartNext(u, rec))
-				}
-				return err
-			})
-		},
-	}
+			return outcome(ctx, c, u, run)
+		})
 }
 
-func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*disdel.Record, error) {
-	if _, err := at.Data.AddKnown(ctx, "digits", true); err != nil {
-		return nil, err
-	}
-	file, err := jobfile.ParseWith("quickstart.yaml", quickstartJob, overrides(c), filesBeside("-"))
+// outcome waits for a job's end and shows what came of it.
+func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
+	rec, err := run.Wait(ctx)
 	if err != nil {
-		return nil, err
-	}
-	return submitted(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
-}
-
-func quickstartNext(u *ui, r *disdel.Record) string {
-	const file = "digit.json"
-	return "next:  " + strings.Join([]string{
-		u.Command("dataset", "sample", "digits", "--row", "7") + " > " + file,
-		u.Command("infer", r.Model.Name, "--input", file),
-		u.Command("history", "show", string(r.ID)),
-		u.Command("dataset", "add", "fashion-mnist"),
-		u.Command("submit", "examples/lenet-fashion.yaml"),
-	}, "\n       ")
-}
-
-func resumeCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "resume", Aliases: []string{"retry"}, ArgsUsage: "JOB",
-		Usage: "continue a job from its newest checkpoint",
-		Description: "JOB is an id, the start of an id, a name or @last. " +
-			"A job that failed, was stopped or lost its controller\n" +
-			"continues from its newest complete checkpoint, with the limits that disdel learned from its failures.\n" +
-			"It ends with the same weights as without the interruption.\n\n" +
-			"   disdel resume @last\n" +
-			"   disdel resume @last --set resources.memory=512MB\n\n" +
-			"The job continues where it ran: disdel takes the addresses from its record. With --move, the addresses that\n" +
-			"you give replace those of the record; --apihost '' is the embedded platform.",
-		Flags: append([]cli.Flag{
-			setFlag, actionFlag, backendFlag, probeFlag,
-			&cli.BoolFlag{Name: "move", Usage: "continue at the given addresses, though the job ran at others"},
-			&cli.BoolFlag{Name: "from-start", Usage: "start over if no checkpoint of the job is found"},
-		}, estimatorFlags...),
-		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
-				return err
-			}
-			if err := whereItRan(c, u); err != nil {
-				return err
-			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				rec, err := resumed(ctx, c, u, at.Jobs)
-				if err == nil {
-					render.SayModel(u, rec)
-				}
-				return err
-			})
-		},
-	}
-}
-
-// whereItRan has the command work at the place where its job ran. A server is at its own place.
-func whereItRan(c *cli.Context, u *ui) error {
-	at, err := Server(c)
-	if err != nil || at != nil {
 		return err
 	}
-	return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-		rec, err := client.Local(s).Records.Get(ctx, c.Args().First())
+	u.Place = PlaceOfJob(c, &rec)
+	return render.ShowOutcome(u, &rec, nil)
+}
+
+// askedDocument is what cancel and pause say with -o json.
+type askedDocument struct {
+	Job   disdel.JobID `json:"job"`
+	Asked string       `json:"asked"`
+}
+
+func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
+	return ofJob(u, name, usage, func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
+		rec, err := at.Records.Get(ctx, job)
 		if err != nil {
 			return err
 		}
-		err = ReturnTo(c, &rec, c.Bool("move"))
-		if err != nil {
-			u.Place = nil // the hint leads to another place than this command's
+		if err := at.Jobs.Ask(ctx, string(rec.ID), to, "asked for with disdel job "+name); err != nil {
+			return err
 		}
-		return err
+		return u.Show(askedDocument{rec.ID, name}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s is asked to become %s: %s\n", rec.ID, to, u.Command("job", "wait", string(rec.ID)))
+		})
 	})
 }
 
-func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*disdel.Record, error) {
-	network, err := describe(c)
-	if err != nil {
-		return nil, err
+// LogsCommand shows what a job's actions did and printed, and with --follow what they do.
+func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "logs", Usage: "show the logs of a job's actions", ArgsUsage: "JOB",
+		Description: "JOB is an id, the start of an id, a name or @last. With --follow it continues " +
+			"until the job\n" +
+			"ends: heartbeats appear at once, the output of an action when its activation has ended. -o json has only the\n" +
+			"output; with --follow, one line for each event.\n\n" +
+			"   disdel job logs @last --worker 1 --round 3\n   disdel job logs small --follow",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "continue until the job ends"},
+			&cli.StringFlag{Name: "task", Usage: "only logs of this `TASK`: train, aggregate or evaluate"},
+			&cli.IntFlag{Name: "worker", Usage: "only logs of this train `WORKER`, from 0"},
+			&cli.IntFlag{Name: "round", Usage: "only logs of this `ROUND`, from 1"},
+			&cli.IntFlag{Name: "tail", Usage: "only the last lines, a `NUMBER`"},
+		},
+		Action: func(c *cli.Context) error {
+			w, err := wantedLines(c)
+			if err != nil {
+				return err
+			}
+			return from(c, func(ctx context.Context, at client.Client) error {
+				if c.Bool("follow") {
+					return followLogs(ctx, u, at, c.Args().First(), w)
+				}
+				rec, err := at.Records.Get(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				return u.Show(render.Logs(&rec), func(out io.Writer) {
+					render.PrintLogLines(out, &rec, render.LogLines(&rec, w))
+				})
+			})
+		},
 	}
-	return follow(c, u, func(told func(service.Event)) (client.Run, error) {
-		return jobs.Resume(ctx, service.ResumeRequest{
-			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
-			Origin: Origin(c, overrides(c)), Options: options(c), Preparing: told,
-			FromStart: c.Bool("from-start"), Move: c.Bool("move"),
-		})
+}
+
+// WatchCommand shows jobs on the whole terminal.
+func WatchCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "watch", Usage: "show running jobs on the whole terminal", ArgsUsage: "[JOB]",
+		Description: "JOB is an id, the start of an id, a name or @last; without it, the screen " +
+			"lists all\n" +
+			"jobs. Keys: up and down select, enter opens, / filters, l shows the log, c cancels, p pauses, q goes back.\n\n" +
+			"   disdel job watch\n   disdel job watch @last",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 0, 1); err != nil {
+				return err
+			}
+			return from(c, func(ctx context.Context, at client.Client) error {
+				return fullscreen.Watch(ctx, u, at, c.Args().First())
+			})
+		},
+	}
+}
+
+// wantedLines is what the flags say of the lines that are wanted.
+func wantedLines(c *cli.Context) (w render.Wanted, err error) {
+	if err := Operands(c, 1, 1); err != nil {
+		return w, err
+	}
+	bad := func(msg, hint string) error { return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint} }
+	tasks := []disdel.Task{"", disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate}
+	w = render.Wanted{Task: disdel.Task(c.String("task")), Round: c.Int("round"), Tail: c.Int("tail")}
+	switch {
+	case !slices.Contains(tasks, w.Task):
+		return w, bad(fmt.Sprintf("a job has no %q actions", w.Task), "--task train, aggregate or evaluate")
+	case c.IsSet("round") && w.Round < 1, c.IsSet("tail") && w.Tail < 1:
+		return w, bad("--round and --tail are at least 1", "")
+	case c.IsSet("tail") && c.Bool("follow"):
+		return w, bad("--tail is of what has happened, and --follow of what happens", "leave one of them out")
+	case c.IsSet("worker"):
+		w.Worker = new(c.Int("worker"))
+	}
+	return w, nil
+}
+
+// followLogs prints lines as they come, until the job has ended.
+func followLogs(ctx context.Context, u *terminal.UI, at client.Client, job string, w render.Wanted) error {
+	run, err := at.Jobs.Watch(ctx, job)
+	if err != nil {
+		return err
+	}
+	f, document := render.NewLogFollower(w), json.NewEncoder(u.Out)
+	for e := range run.EventsAfter(ctx, 0) {
+		for _, l := range f.Follow(e) {
+			if u.Format == "table" {
+				_, err = fmt.Fprintln(u.Out, terminal.Clean(l.String()))
+			} else {
+				err = document.Encode(l)
+			}
+			if err != nil {
+				return terminal.Unwritten(err)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// remarkDocument is what tag and note say with -o json.
+type remarkDocument struct {
+	Job disdel.JobID `json:"job"`
+	history.Remark
+}
+
+// RemarkCommands are the subcommands of job that say something of one.
+func RemarkCommands(u *terminal.UI, from Reading) []*cli.Command {
+	return []*cli.Command{
+		{
+			Name: "tag", Usage: "add tags to a job, for disdel history --tag", ArgsUsage: "JOB TAG...",
+			Description: "JOB is an id, the start of an id, a name or @last. You can tag running jobs.\n\n" +
+				"   disdel job tag @last paper baseline\n   disdel job tag @last --remove baseline",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "remove", Usage: "remove the tags"}},
+			Action: func(c *cli.Context) error {
+				if err := Operands(c, 2, mostJobs); err != nil {
+					return err
+				}
+				return remark(c, u, from, func(r *history.Remark) {
+					for _, tag := range c.Args().Tail() {
+						r.Tags = slices.DeleteFunc(r.Tags, func(t string) bool { return t == tag })
+						if !c.Bool("remove") {
+							r.Tags = append(r.Tags, tag)
+						}
+					}
+				})
+			},
+		},
+		{
+			Name: "note", Usage: "attach a note to a job", ArgsUsage: "JOB TEXT",
+			Description: "An empty TEXT removes the note.\n\n   disdel job note @last 'dropout helps'",
+			Action: func(c *cli.Context) error {
+				if err := Operands(c, 2, 2); err != nil {
+					return err
+				}
+				return remark(c, u, from, func(r *history.Remark) { r.Text = c.Args().Get(1) })
+			},
+		},
+	}
+}
+
+// remark changes what is said of the job that a command names.
+func remark(c *cli.Context, u *terminal.UI, from Reading, change func(r *history.Remark)) error {
+	return from(c, func(ctx context.Context, at client.Client) error {
+		rec, err := at.Records.Get(ctx, c.Args().First())
+		if err != nil {
+			return err
+		}
+		all, err := at.Records.Remarks(ctx)
+		if err != nil {
+			return err
+		}
+		doc := remarkDocument{rec.ID, all[rec.ID]}
+		change(&doc.Remark)
+		slices.Sort(doc.Tags)
+		if err := at.Records.SetRemark(ctx, rec.ID, doc.Remark); err != nil {
+			return err
+		}
+		return u.Show(doc, func(w io.Writer) { printRemark(w, rec.ID, doc.Remark) })
 	})
+}
+
+func printRemark(w io.Writer, id disdel.JobID, r history.Remark) {
+	if len(r.Tags) == 0 && r.Text == "" {
+		fmt.Fprintf(w, "%s has neither tags nor a note\n", id)
+		return
+	}
+	fmt.Fprintln(w, id)
+	PrintRemark(w, r)
+}
+
+// PrintRemark is what was said of a job, a line each.
+func PrintRemark(w io.Writer, r history.Remark) {
+	if len(r.Tags) > 0 {
+		fmt.Fprintf(w, "tags      %s\n", strings.Join(r.Tags, " "))
+	}
+	if r.Text != "" {
+		fmt.Fprintf(w, "note      %s\n", terminal.OneLine(r.Text))
+	}
 }

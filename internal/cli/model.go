@@ -1,10 +1,17 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,8 +20,10 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 func modelCommand(u *ui) *cli.Command {
@@ -126,4 +135,233 @@ func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
 		return err
 	}
 	return u.Show(doc, func(w io.Writer) { render.PrintTrained(w, doc, c.Bool("layers")) })
+}
+
+// ModelCommands are the commands about trained models.
+func ModelCommands(u *terminal.UI, from Reading) []*cli.Command {
+	return []*cli.Command{
+		ModelExportCommand(u, from), modelPromoteCommand(u, from), modelCompareCommand(u, from), modelRemoveCommand(u, from),
+	}
+}
+
+// usualTag is what a version in use is called by most people.
+const usualTag = "prod"
+
+// mostModels is how many models stand beside each other.
+const mostModels = 100
+
+func modelPromoteCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "promote", ArgsUsage: "NAME:vN [TAG]", Usage: "give a tag to a version of a model (default: prod)",
+		Description: "From now on, NAME:TAG means this version, and output.keep does not remove it. " +
+			"NAME:best always means\nthe best version.\n\n   disdel model promote digits-cnn:v3\n   disdel infer " +
+			"digits-cnn:prod --input digit.json",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 2); err != nil {
+				return err
+			}
+			tag := cmp.Or(c.Args().Get(1), usualTag)
+			return from(c, func(ctx context.Context, at client.Client) error {
+				m, err := at.Models.Tag(ctx, c.Args().First(), tag)
+				if err != nil {
+					return err
+				}
+				return u.Show(m, func(w io.Writer) { fmt.Fprintf(w, "%s:%s is %s\n", m.Name, tag, m.Ref()) })
+			})
+		},
+	}
+}
+
+// removedWeights is what `model remove` says of a file of weights with -o json.
+type removedWeights struct {
+	Removed string `json:"removed"`
+}
+
+func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
+		Description: "Versions with a tag are not deleted: give the tag to another version first. sha256:... is a file of " +
+			"weights\nthat jobs started with; they have copies of it.\n\n" +
+			"   disdel model remove digits-cnn:v1",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			if name := c.Args().First(); !strings.Contains(name, ":") { // nobody deletes one by leaving something out
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "remove model", Msg: "give a version, for example " + name + ":v1",
+					Hint: "disdel model compare " + name,
+				}
+			}
+			return from(c, func(ctx context.Context, at client.Client) error {
+				if ref := c.Args().First(); strings.HasPrefix(ref, "sha256:") {
+					doc := removedWeights{ref}
+					if err := at.Models.RemoveWeights(ctx, ref); err != nil {
+						return err
+					}
+					return u.Show(doc, func(w io.Writer) { fmt.Fprintf(w, "removed weights %s\n", ref) })
+				}
+				m, err := at.Models.Remove(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				return u.Show(m, func(w io.Writer) { fmt.Fprintf(w, "removed model %s: %v\n", m.Ref(), m.Size) })
+			})
+		},
+	}
+}
+
+func modelCompareCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "compare", Usage: "compare trained models", ArgsUsage: "MODEL MODEL...",
+		Description: "MODEL is NAME, NAME:vN or NAME:TAG. A single NAME compares all its versions.\n\n" +
+			"   disdel model compare digits-cnn\n   disdel model compare digits-cnn:prod digits-cnn",
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, mostModels); err != nil {
+				return err
+			}
+			return from(c, func(ctx context.Context, at client.Client) error {
+				list, err := compared(ctx, at.Models, c.Args().Slice())
+				if err != nil {
+					return err
+				}
+				doc := render.Comparison{Models: list}
+				return u.Show(doc, func(w io.Writer) { render.PrintComparison(w, doc) })
+			})
+		},
+	}
+}
+
+// compared is the models that were named, or all versions of a single name.
+func compared(ctx context.Context, models client.Models, refs []string) (out []modelstore.Model, err error) {
+	if len(refs) == 1 && !strings.Contains(refs[0], ":") {
+		list, err := models.List(ctx)
+		for i := range list {
+			if list[i].Name == refs[0] {
+				out = append(out, list[i])
+			}
+		}
+		if len(out) > 0 {
+			return out, nil // a damaged one of another name is none of these
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, ref := range refs {
+		m, err := models.Get(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// The formats of `model export`.
+const (
+	toSafetensors = "safetensors"
+	toONNX        = "onnx"
+)
+
+// ModelExportCommand writes a model for other programs.
+func ModelExportCommand(u *terminal.UI, from Reading) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write a trained model as safetensors (weights) or ONNX", ArgsUsage: "NAME",
+		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
+			"layouts of the weights are PyTorch's (docs/reference/weights.md).\n\n" +
+			"   disdel model export digits-cnn --output digits.safetensors\n" +
+			"   disdel model export digits-cnn --to onnx --output digits.onnx",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "to", Value: toSafetensors, Usage: "`FORMAT` of the file: safetensors or onnx"},
+			&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := Operands(c, 1, 1); err != nil {
+				return err
+			}
+			doc := exportDocument{Format: c.String("to"), File: c.String("output")}
+			switch {
+			case doc.Format != toSafetensors && doc.Format != toONNX:
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "export model", Msg: fmt.Sprintf("there is no format %q", doc.Format),
+					Hint: "use safetensors or onnx",
+				}
+			case doc.File == "":
+				return NeedsFlag(c, "--output FILE")
+			}
+			return from(c, func(ctx context.Context, at client.Client) error {
+				m, err := at.Models.Get(ctx, c.Args().First())
+				if err == nil {
+					err = doc.export(ctx, at.Models, &m)
+				}
+				if err != nil {
+					return err
+				}
+				return u.Show(doc, func(w io.Writer) { fmt.Fprintf(w, "%s: %v in %s\n", doc.Model, doc.Size, doc.File) })
+			})
+		},
+	}
+}
+
+// exportDocument is what `model export` says with -o json.
+type exportDocument struct {
+	Model    string       `json:"model"`
+	Format   string       `json:"format"`
+	File     string       `json:"file"`
+	Size     disdel.Bytes `json:"sizeBytes"`
+	Checksum string       `json:"checksum"`
+}
+
+// export writes the file, or nothing.
+func (d *exportDocument) export(ctx context.Context, models client.Models, m *modelstore.Model) error {
+	f, err := os.OpenFile(d.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export model", Msg: d.File, Err: err,
+			Hint: "name a file that does not exist yet, in a folder that does",
+		}
+	}
+	out := &measured{to: f, sum: sha256.New()}
+	if d.Format == toONNX {
+		err = writeONNX(ctx, out, models, m)
+	} else {
+		err = models.CopyWeights(ctx, out, m)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(d.File))
+	}
+	d.Model, d.Size, d.Checksum = m.Ref(), out.size, "sha256:"+hex.EncodeToString(out.sum.Sum(nil))
+	return nil
+}
+
+// measured counts what is written, and sums it up.
+type measured struct {
+	to   io.Writer
+	sum  hash.Hash
+	size disdel.Bytes
+}
+
+func (m *measured) Write(p []byte) (int, error) {
+	n, err := m.to.Write(p)
+	m.sum.Write(p[:n])
+	m.size += disdel.Bytes(n)
+	return n, err
+}
+
+// writeONNX writes the network and its weights, with what an answer needs to be understood.
+func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *modelstore.Model) error {
+	var weights bytes.Buffer
+	if err := models.CopyWeights(ctx, &weights, m); err != nil {
+		return err
+	}
+	notes := map[string]string{"model": m.Ref(), "data": m.Data.Name, "checksum": m.Checksum}
+	if len(m.Labels) > 0 {
+		labels, err := json.Marshal(m.Labels)
+		if err != nil {
+			return err
+		}
+		notes["classes"] = string(labels)
+	}
+	return export.ConvertONNX(w, m.Network, weights.Bytes(), notes)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
 )
@@ -148,4 +150,23 @@ func changedSpec(u *ui, r *report.Report) error {
 		}
 		w.Write(text) //nolint:errcheck // the page remembers
 	})
+}
+
+// CreatePage replaces the file: a page is made again as often as one likes.
+func CreatePage(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err == nil {
+		if err = write(f); err == nil {
+			err = f.Close()
+		} else {
+			f.Close() // the first error counts
+		}
+	}
+	if err != nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write report", Msg: name, Err: files.Plain(err),
+			Hint: "name a file in a folder that is there",
+		}
+	}
+	return nil
 }

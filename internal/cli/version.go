@@ -9,8 +9,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
+	"github.com/disdel/disdel/service"
 )
 
 // versionDocument says what the program was built from, and which kernels its engine uses on this machine.
@@ -100,4 +102,17 @@ func versionCommand(u *ui) *cli.Command {
 func showVersion(u *ui) error {
 	d := self()
 	return u.Show(d, d.Print)
+}
+
+func runtimeCommand(*ui) *cli.Command {
+	return &cli.Command{
+		Name: "runtime", Usage: "serve actions inside a container (the image's entry point)", Hidden: true,
+		Flags: []cli.Flag{&cli.StringFlag{
+			Name: "listen", Value: serve.DefaultAddress,
+			Usage: "`ADDRESS`: :PORT, tcp:HOST:PORT or unix:/PATH",
+		}},
+		Action: Alone(func(c *cli.Context) error {
+			return service.ServeAt(c.Context, c.String("listen"))
+		}),
+	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,54 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/dataset/sparse"
+	"github.com/disdel/disdel/internal/files"
 )
+
+// NamesDataFiles says whether the user names files, not one of the known data sets.
+func NamesDataFiles(c *cli.Context) bool {
+	return slices.ContainsFunc([]string{
+		"format", "images", "labels", "test-images", "test-labels", "layout", "classes",
+		"npz", "safetensors",
+	},
+		c.IsSet)
+}
+
+// DataFiles is the files that the flags of `dataset add` name. It returns Invalid.
+func DataFiles(c *cli.Context) (dataset.Files, error) {
+	bad := func(msg, hint string) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
+	}
+	layout := dataset.Layout(strings.ToLower(c.String("layout")))
+	format := dataset.Format(strings.ToLower(c.String("format")))
+	out := dataset.Files{
+		Format: format, Images: c.String("images"), Labels: c.String("labels"), TestImages: c.String("test-images"),
+		TestLabels: c.String("test-labels"),
+	}
+	if names := c.String("classes"); names != "" {
+		out.ClassNames = strings.Split(names, ",")
+	}
+	if c.IsSet("layout") {
+		out.Layout = layout
+	}
+	switch idx := format == dataset.FormatIDX; {
+	case !slices.Contains(dataset.Formats(), string(format)):
+		return out, bad(fmt.Sprintf("format %q is not supported", c.String("format")),
+			"the formats are idx, npy, pictures, cifar10 and cifar100")
+	case !idx && (out.Images == "" || out.Labels+out.TestImages+out.TestLabels != "" || c.IsSet("layout")):
+		return out, bad(fmt.Sprintf("format %s takes a folder and nothing else", format),
+			"--images FOLDER, that its binary version unpacks to")
+	case !idx:
+		return out, nil
+	case layout != dataset.CHW && layout != dataset.HWC:
+		return out, bad(fmt.Sprintf("there is no layout %q", layout), "--layout chw or --layout hwc")
+	case out.Images == "" || out.Labels == "":
+		return out, bad("it needs both --images and --labels", "--images FILE --labels FILE")
+	case (out.TestImages == "") != (out.TestLabels == ""):
+		return out, bad("--test-images and --test-labels go together", "give both, or neither")
+	}
+	return out, nil
+}
 
 // DenseFlags are the flags of `dataset add` for tables, arrays and pictures.
 func DenseFlags() []cli.Flag {
@@ -217,4 +265,152 @@ func sides(text string, n int) ([]int, error) {
 		}
 	}
 	return out, nil
+}
+
+// sparseFiles are the flags that name a file of sparse rows; one of them is given.
+var sparseFiles = []string{"libsvm", "csv", "ratings"}
+
+// heldOutFlags say which rows are held out for good.
+func heldOutFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{
+			Name:  "held-out",
+			Usage: "held-out `SHARE` of sparse rows (default: each job draws its own)",
+		},
+		&cli.StringFlag{
+			Name: "held-out-by", Usage: "hold out a share of all rows (row), or of the ratings of each user (user): `UNIT`",
+			Value: "row",
+		},
+		&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the random numbers", Value: 1},
+	}
+}
+
+// SparseFlags are the flags of `dataset add` for sparse rows.
+func SparseFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "libsvm", Usage: "LIBSVM `FILE` of sparse rows, plain or gzip"},
+		&cli.StringFlag{
+			Name:  "csv",
+			Usage: "CSV `FILE` of labelled rows, plain or gzip; with --schema, of sparse rows",
+		},
+		&cli.StringFlag{Name: "schema", Usage: "JSON `FILE` that describes the fields of --csv"},
+		&cli.StringFlag{
+			Name:  "ratings",
+			Usage: "MovieLens `FILE` of user, item, rating and time, plain or gzip",
+		},
+		&cli.IntFlag{Name: "columns", Usage: "`NUMBER` of columns of --libsvm (default: as many as the file has)"},
+	}, heldOutFlags()...)
+}
+
+func heldOut(c *cli.Context) (h sparse.HeldOut, err error) {
+	h = sparse.HeldOut{Share: c.Float64("held-out"), ByUser: c.String("held-out-by") == "user", Seed: c.Int64("seed")}
+	if by := c.String("held-out-by"); by != "row" && by != "user" {
+		return h, &disdel.Error{
+			Kind: disdel.Invalid, Op: "add data set", Msg: fmt.Sprintf("rows are not held out by %q", by),
+			Hint: "--held-out-by row or --held-out-by user",
+		}
+	}
+	return h, nil
+}
+
+// SparseRows is the data set of sparse rows that the flags of `dataset add` name; named tells whether they do. It
+// returns Invalid.
+func SparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool, err error) {
+	given := slices.DeleteFunc(slices.Clone(sparseFiles), func(f string) bool { return !c.IsSet(f) })
+	if len(given) == 0 {
+		return in, false, nil
+	}
+	bad := func(msg, hint string) (dataset.SparseInput, bool, error) {
+		return in, true, &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
+	}
+	held, err := heldOut(c)
+	if err != nil {
+		return in, true, err
+	}
+	switch {
+	case len(given) > 1 || NamesDataFiles(c):
+		return bad("it names files of several kinds", "give one of --libsvm, --csv and --ratings")
+	case c.IsSet("csv") != c.IsSet("schema"):
+		return bad("--csv and --schema go together", "--csv FILE --schema FILE")
+	case held.ByUser && !c.IsSet("ratings"):
+		return bad("only ratings have users", "--held-out-by row")
+	}
+	from := dataset.FileSource(c.String(given[0]))
+	switch given[0] {
+	case "libsvm":
+		in, err = sparse.Libsvm{Source: from, Columns: c.Int("columns"), HeldOut: held}.Input(name)
+	case "ratings":
+		in, err = sparse.Ratings{Source: from, HeldOut: held}.Input(name)
+	default:
+		in, err = csvRows(c, from, held, name)
+	}
+	return in, true, err
+}
+
+func csvRows(c *cli.Context, from dataset.Source, held sparse.HeldOut, name string) (
+	in dataset.SparseInput, err error,
+) {
+	file := c.String("schema")
+	f, err := os.Open(file)
+	if err != nil {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + file, Err: files.Plain(err), Hint: "check the file's name",
+		}
+	}
+	defer f.Close()
+	schema, err := sparse.ReadSchema(f, file)
+	if err != nil {
+		return in, err
+	}
+	return sparse.CSV{Source: from, Schema: schema, HeldOut: held}.Input(name)
+}
+
+// GenerateFlags are the flags of `dataset generate`.
+func GenerateFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{
+			Name: "like", Usage: "ratings: the size of `SET`: ml-100k, ml-1m, ml-10m or ml-20m",
+			Value: "ml-100k",
+		},
+		&cli.IntFlag{Name: "users", Usage: "ratings: `NUMBER` of users"},
+		&cli.IntFlag{Name: "items", Usage: "ratings: `NUMBER` of items"},
+		&cli.IntFlag{Name: "rows", Usage: "`NUMBER` of ratings or clicks (default for clicks: 100000)"},
+		&cli.IntFlag{Name: "features", Usage: "clicks: `NUMBER` of columns to hash categories to", Value: 100_000},
+		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
+	}, heldOutFlags()...)
+}
+
+// defaultClicks is how many clicks are made.
+const defaultClicks = 100_000
+
+// MadeRows is the data set that the operands and flags of `dataset generate` describe. It returns Invalid.
+func MadeRows(c *cli.Context) (in dataset.SparseInput, err error) {
+	held, err := heldOut(c)
+	if err != nil {
+		return in, err
+	}
+	bad := func(msg, hint string) (dataset.SparseInput, error) {
+		return in, &disdel.Error{Kind: disdel.Invalid, Op: "generate data set", Msg: msg, Hint: hint}
+	}
+	what, name := c.Args().Get(0), c.Args().Get(1)
+	switch what {
+	case "clicks":
+		if held.ByUser {
+			return bad("only ratings have users", "--held-out-by row")
+		}
+		return sparse.MadeClicks{
+			Rows: cmp.Or(c.Int("rows"), defaultClicks), Features: c.Int("features"), Seed: c.Int64("seed"), HeldOut: held,
+		}.Input(name)
+	case "ratings":
+		users, items, ratings, ok := sparse.Like(c.String("like"))
+		if !ok {
+			return bad(fmt.Sprintf("no size is known as %q", c.String("like")), "ml-100k, ml-1m, ml-10m or ml-20m")
+		}
+		return sparse.MadeRatings{
+			Users: cmp.Or(c.Int("users"), users), Items: cmp.Or(c.Int("items"), items), Ratings: cmp.Or(c.Int("rows"), ratings),
+			Seed: c.Int64("seed"), HeldOut: held,
+		}.Input(name)
+	default:
+		return bad(fmt.Sprintf("%q cannot be made", what), "disdel dataset generate ratings NAME, or clicks NAME")
+	}
 }
