@@ -15,7 +15,6 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
-	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform/local"
 )
@@ -43,17 +42,17 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // carryOut does what one command line says.
 func carryOut(ctx context.Context, u *ui, args []string) error {
 	app := newApp(u)
-	asked := Deal(app, args)
+	asked := splitArgs(app, args)
 	u.Args = args
 	u.Expect(asked.Globals)
 	switch {
 	case asked.Help:
-		return showHelp(u, app, asked.HelpWanted(app))
+		return showHelp(u, app, asked.helpPath(app))
 	case asked.Version:
 		return showVersion(u)
 	}
-	err := app.RunContext(ctx, Normalize(app, args))
-	if errors.Is(err, ErrWantsHelp) {
+	err := app.RunContext(ctx, flagsFirst(app, args))
+	if errors.Is(err, errWantsHelp) {
 		return showHelp(u, app, asked.Path)
 	}
 	return err
@@ -73,7 +72,7 @@ func helpCommand(u *ui) *cli.Command {
 }
 
 func showHelp(u *ui, app *cli.App, names []string) error {
-	shown, print, err := Help(app, names)
+	shown, print, err := helpFor(app, names)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func showHelp(u *ui, app *cli.App, names []string) error {
 }
 
 func newApp(u *ui) *cli.App {
-	mistaken := func(c *cli.Context, err error, _ bool) error { return Mistake(c, err, u.Args) }
+	mistaken := func(c *cli.Context, err error, _ bool) error { return flagMistake(c, err, u.Args) }
 	app := &cli.App{
 		Name:                      "disdel",
 		Usage:                     "train deep-learning models as serverless actions on Apache OpenWhisk",
@@ -104,19 +103,19 @@ func newApp(u *ui) *cli.App {
 		explainCommand, datasetCommand, historyCommand, reportCommand, compareCommand, exportCommand, modelCommand,
 		inferCommand, evaluateCommand,
 		platformCommand, serveCommand, pageCommand, tenantCommand, contextCommand, deployCommand, doctorCommand,
-		verifyCommand, simulateCommand, labCommand, CompletionCommand, ManualCommand,
-		versionCommand, runtimeCommand, helpCommand, CompleteCommand,
+		verifyCommand, simulateCommand, labCommand, completionCommand, manualCommand,
+		versionCommand, runtimeCommand, helpCommand, completeCommand,
 	} {
 		app.Commands = append(app.Commands, build(u))
 	}
 	app.Action = func(c *cli.Context) error {
 		if c.NArg() == 0 {
-			return ErrWantsHelp
+			return errWantsHelp
 		}
-		return UnknownCommand(app.Commands, "disdel", c.Args().First())
+		return unknownCommand(app.Commands, "disdel", c.Args().First())
 	}
 	app.Setup() // before the names for help are set, which it would set otherwise
-	EachCommand("disdel", app.Commands, func(c *cli.Command) {
+	eachCommand("disdel", app.Commands, func(c *cli.Command) {
 		c.OnUsageError = mistaken
 		c.HideHelpCommand = true
 		showNoFalse(c.Flags)
@@ -133,10 +132,6 @@ func showNoFalse(flags []cli.Flag) {
 		}
 	}
 }
-
-func compareCommand(u *ui) *cli.Command { return CompareCommand(u, reading(u, records)) }
-
-func exportCommand(u *ui) *cli.Command { return ExportCommand(u, reading(u, records)) }
 
 func globalFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -191,7 +186,7 @@ func globalFlags() []cli.Flag {
 			Name: "image", EnvVars: []string{"DISDEL_IMAGE"},
 			Usage: "container `IMAGE` of the action runtime on --apihost",
 		},
-	}, append(PoolFlags(),
+	}, append(poolFlags(),
 		&cli.StringFlag{
 			Name: "action-memory", EnvVars: []string{"DISDEL_ACTION_MEMORY"}, Value: "512MB",
 			Usage: "largest memory limit of an action on the embedded platform, a `SIZE`",
@@ -212,20 +207,11 @@ func configure(u *ui, c *cli.Context) error {
 	}
 	u.Quiet = c.Bool("quiet")
 	u.Live = u.Live && !c.Bool("plain") && !u.Quiet && os.Getenv("TERM") != "dumb"
-	folder, err := HomeFolder(c)
+	folder, err := homeFolder(c)
 	if err != nil {
 		return nil // a command that needs one says so
 	}
-	err = EnterContext(c, u, folder)
-	u.Place = PlaceOf(c)
+	err = enterContext(c, u, folder)
+	u.Place = placeOf(c)
 	return err
 }
-
-// reading is how a command reads from a client.
-func reading(u *ui, what need) Reading {
-	return func(c *cli.Context, act func(context.Context, client.Client) error) error {
-		return withClient(c, u, what, act)
-	}
-}
-
-func contextCommand(u *ui) *cli.Command { return Contexts{UI: u, Home: home}.Command() }

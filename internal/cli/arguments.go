@@ -7,14 +7,14 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Normalize moves flags ahead of operands. urfave/cli stops looking for flags at the first operand and takes the rest
+// flagsFirst moves flags ahead of operands. urfave/cli stops looking for flags at the first operand and takes the rest
 // as operands without a word, so that `submit job.yaml -o json` would lose its -o. Global flags move in front of the
 // command, the command's own flags behind it; what follows "--" stays as it is.
-func Normalize(app *cli.App, args []string) []string {
+func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) == 0 {
 		return args
 	}
-	s := Deal(app, args)
+	s := splitArgs(app, args)
 	out := append([]string{args[0]}, s.Globals...)
 	out = append(out, s.Path...)
 	out = append(out, s.own...)
@@ -24,22 +24,22 @@ func Normalize(app *cli.App, args []string) []string {
 	return append(out, s.Operands...)
 }
 
-// Deal sorts the arguments of a command line, the first of which is the program.
-func Deal(app *cli.App, args []string) *Line {
-	s := &Line{global: flagTable(app.Flags)}
+// splitArgs sorts the arguments of a command line, the first of which is the program.
+func splitArgs(app *cli.App, args []string) *commandLine {
+	s := &commandLine{global: flagTable(app.Flags)}
 	s.split(app.Commands, args[1:])
 	return s
 }
 
-// Line is a command line, dealt out.
-type Line struct {
+// commandLine is a command line, dealt out.
+type commandLine struct {
 	global, local                map[string]bool // flag name -> takes a value
 	Globals, Path, own, Operands []string
 	dashes                       bool
 	Help, Version                bool // asked for anywhere, of the command at the end of path
 }
 
-func (s *Line) split(commands []*cli.Command, args []string) {
+func (s *commandLine) split(commands []*cli.Command, args []string) {
 	for len(args) > 0 {
 		arg := args[0]
 		switch {
@@ -63,7 +63,7 @@ func (s *Line) split(commands []*cli.Command, args []string) {
 }
 
 // command finds a command by name while no operand has come: `history show` is one, a job named show is not.
-func (s *Line) command(commands []*cli.Command, name string) *cli.Command {
+func (s *commandLine) command(commands []*cli.Command, name string) *cli.Command {
 	if len(s.Operands) > 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func commandOf(commands []*cli.Command, name string) *cli.Command {
 }
 
 // letters takes flags of one letter that were written together apart: -qo json is -q -o json.
-func (s *Line) letters(arg string) []string {
+func (s *commandLine) letters(arg string) []string {
 	if _, known := s.takes(strings.TrimLeft(arg, "-")); known || strings.HasPrefix(arg, "--") ||
 		strings.Contains(arg, "=") {
 		return []string{arg}
@@ -97,7 +97,7 @@ func (s *Line) letters(arg string) []string {
 }
 
 // takes says whether a flag takes a value, and whether there is such a flag here.
-func (s *Line) takes(name string) (value, known bool) {
+func (s *commandLine) takes(name string) (value, known bool) {
 	if value, known = s.local[name]; !known {
 		value, known = s.global[name]
 	}
@@ -105,7 +105,7 @@ func (s *Line) takes(name string) (value, known bool) {
 }
 
 // flag takes one flag, and its value if it has one, off args.
-func (s *Line) flag(args []string) []string {
+func (s *commandLine) flag(args []string) []string {
 	name, _, inline := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
 	to, takes := &s.own, s.local[name]
 	if _, own := s.local[name]; !own {
@@ -125,7 +125,7 @@ func (s *Line) flag(args []string) []string {
 }
 
 // asks notes a wish for help or the version. Of which command help is wanted is known when all arguments are dealt out.
-func (s *Line) asks(name string, inline bool) bool {
+func (s *commandLine) asks(name string, inline bool) bool {
 	switch {
 	case inline:
 		return false

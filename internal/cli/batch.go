@@ -35,7 +35,7 @@ func batchCommand(u *ui) *cli.Command {
 		}, estimatorFlags),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
-				return Operands(c, 1, 1)
+				return checkOperands(c, 1, 1)
 			}
 			cfg, err := batch.ParseConfig(c.String("by"), c.Int("halving"), c.Int("halving-from"))
 			network, bad := describe(c)
@@ -58,7 +58,7 @@ func batchCommand(u *ui) *cli.Command {
 				sum, err := batch.Start(ctx, at.Place(), cfg)
 				table.Done()
 				if name := c.String("html"); name != "" {
-					if bad := CreatePage(name, render.BatchPage(sum).HTML); bad == nil {
+					if bad := replaceFile(name, render.BatchPage(sum).HTML); bad == nil {
 						u.Say("page of the batch in %s", terminal.Clean(name))
 					} else {
 						err = cmp.Or(err, bad)

@@ -16,18 +16,15 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// Reading calls act with the service whose records a command reads.
-type Reading func(c *cli.Context, act func(ctx context.Context, at client.Client) error) error
-
 // mostJobs is how many jobs a command takes.
 const mostJobs = 1000
 
-// jobs calls act with the records of the jobs that a command names.
-func (r Reading) jobs(c *cli.Context, least int, act func(list []disdel.Record) error) error {
-	if err := Operands(c, least, mostJobs); err != nil {
+// withJobs calls act with the records of the jobs that a command names.
+func withJobs(c *cli.Context, u *ui, least int, act func(list []disdel.Record) error) error {
+	if err := checkOperands(c, least, mostJobs); err != nil {
 		return err
 	}
-	return r(c, func(ctx context.Context, at client.Client) error {
+	return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 		list, err := recordsOf(ctx, at.Records, c.Args().Slice())
 		if err != nil {
 			return err
@@ -49,13 +46,13 @@ func recordsOf(ctx context.Context, from client.Records, names []string) ([]disd
 	return out, nil
 }
 
-// CompareCommand shows jobs beside each other.
-func CompareCommand(u *terminal.UI, from Reading) *cli.Command {
+// compareCommand compares jobs side by side.
+func compareCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "compare", Usage: "compare jobs side by side, and show their differences", ArgsUsage: "JOB JOB...",
 		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel compare small large",
 		Action: func(c *cli.Context) error {
-			return from.jobs(c, 2, func(list []disdel.Record) error {
+			return withJobs(c, u, 2, func(list []disdel.Record) error {
 				compared := report.Compare(list)
 				return u.Show(compared, compared.Print)
 			})
@@ -63,8 +60,8 @@ func CompareCommand(u *terminal.UI, from Reading) *cli.Command {
 	}
 }
 
-// ExportCommand writes jobs as other programs read them.
-func ExportCommand(u *terminal.UI, from Reading) *cli.Command {
+// exportCommand writes jobs as other programs read them.
+func exportCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "export jobs to CSV, Parquet, TensorBoard or MLflow", ArgsUsage: "JOB...",
 		Description: "csv and parquet have a row for each round, jsonl a line for each job. " +
@@ -81,7 +78,7 @@ func ExportCommand(u *terminal.UI, from Reading) *cli.Command {
 			},
 		},
 		Action: func(c *cli.Context) error {
-			return from.jobs(c, 1, func(list []disdel.Record) error { return exportJobs(c, u, list) })
+			return withJobs(c, u, 1, func(list []disdel.Record) error { return exportJobs(c, u, list) })
 		},
 	}
 }
@@ -94,7 +91,7 @@ type exported struct {
 }
 
 // exportJobs writes jobs as the flags of `export` say.
-func exportJobs(c *cli.Context, u *terminal.UI, list []disdel.Record) error {
+func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 	format, output := export.Format(c.String("to")), c.String("output")
 	switch {
 	case !format.Known():
@@ -103,7 +100,7 @@ func exportJobs(c *cli.Context, u *terminal.UI, list []disdel.Record) error {
 			Hint: "use csv, jsonl, parquet, tensorboard or mlflow",
 		}
 	case format.Folder() && output == "":
-		return NeedsFlag(c, "--output FOLDER")
+		return missingFlag(c, "--output FOLDER")
 	case output == "" && u.Format != "table":
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "export jobs",

@@ -9,18 +9,17 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/terminal"
 )
 
-// Complete is the name of the hidden command that shells ask for what a word may become.
-const Complete = "__complete"
+// completeName is the name of the hidden command that shells ask for what a word may become.
+const completeName = "__complete"
 
-// Candidate is what a word may become, and what that means.
-type Candidate struct{ Word, Meaning string }
+// candidate is what a word may become, and what that means.
+type candidate struct{ Word, Meaning string }
 
-// Candidates are what the last of the words behind the program's name may become. Without any the shell completes
+// candidatesFor are what the last of the words behind the program's name may become. Without any the shell completes
 // files.
-func Candidates(app *cli.App, words []string) []Candidate {
+func candidatesFor(app *cli.App, words []string) []candidate {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -41,26 +40,26 @@ func Candidates(app *cli.App, words []string) []Candidate {
 			at = sub
 		}
 	}
-	var out []Candidate
+	var out []candidate
 	if strings.HasPrefix(last, "-") {
 		for _, f := range append(at.Flags, global...) {
 			for _, name := range f.Names {
-				out = with(out, Candidate{Dashed(name), f.Usage}, last)
+				out = with(out, candidate{dashed(name), f.Usage}, last)
 			}
 		}
 		return out
 	}
 	for _, c := range at.Commands {
-		out = with(out, Candidate{ownName(c), c.Usage}, last)
+		out = with(out, candidate{ownName(c), c.Usage}, last)
 	}
 	if strings.HasPrefix(at.Operands, "JOB") {
-		out = with(out, Candidate{"@last", "the newest job"}, last)
+		out = with(out, candidate{"@last", "the newest job"}, last)
 	}
 	return out
 }
 
 // with adds a candidate that a word may become, once.
-func with(list []Candidate, c Candidate, word string) []Candidate {
+func with(list []candidate, c candidate, word string) []candidate {
 	if !strings.HasPrefix(c.Word, word) {
 		return list
 	}
@@ -96,8 +95,8 @@ func flagOf(word string, lists ...[]flagDocument) *flagDocument {
 	return nil
 }
 
-// Shells are those that Script knows.
-var Shells = []string{"bash", "zsh", "fish", "powershell"}
+// shells are those that Script knows.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 var scripts = map[string]string{
 	"bash": `_disdel() {
@@ -135,29 +134,29 @@ complete -c disdel -a '(__disdel_complete)'
 `,
 }
 
-// Script is what a shell runs to complete the program's words. It returns Invalid for a shell that is not known.
-func Script(shell string) (string, error) {
+// completionScript is what a shell runs to complete the program's words. It returns Invalid for a shell that is not known.
+func completionScript(shell string) (string, error) {
 	text, ok := scripts[shell]
 	if !ok {
 		return "", &disdel.Error{
-			Kind: disdel.Invalid, Msg: fmt.Sprintf("no shell is known as %q", shell), Hint: "use " + strings.Join(Shells, ", "),
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("no shell is known as %q", shell), Hint: "use " + strings.Join(shells, ", "),
 		}
 	}
 	return text, nil
 }
 
-// CompletionCommand prints what a shell completes words by.
-func CompletionCommand(u *terminal.UI) *cli.Command {
+// completionCommand prints what a shell completes words by.
+func completionCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print the completion script of a shell",
 		ArgsUsage: "bash|zsh|fish|powershell",
 		Description: "   source <(disdel completion bash)\n" +
 			"   disdel completion fish > ~/.config/fish/completions/disdel.fish",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			text, err := Script(c.Args().First())
+			text, err := completionScript(c.Args().First())
 			if err != nil {
 				return err
 			}
@@ -166,12 +165,12 @@ func CompletionCommand(u *terminal.UI) *cli.Command {
 	}
 }
 
-// CompleteCommand is what those scripts ask.
-func CompleteCommand(u *terminal.UI) *cli.Command {
+// completeCommand is what those scripts ask.
+func completeCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: Complete, Hidden: true, Usage: "print the completions of a word",
+		Name: completeName, Hidden: true, Usage: "print the completions of a word",
 		Action: func(c *cli.Context) error {
-			for _, found := range Candidates(c.App, c.Args().Slice()) {
+			for _, found := range candidatesFor(c.App, c.Args().Slice()) {
 				fmt.Fprintf(u.Out, "%s\t%s\n", found.Word, found.Meaning)
 			}
 			return nil
@@ -179,15 +178,15 @@ func CompleteCommand(u *terminal.UI) *cli.Command {
 	}
 }
 
-// ManualCommand prints the page of man.
-func ManualCommand(u *terminal.UI) *cli.Command {
+// manualCommand prints the page of man.
+func manualCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print the man page of all commands", Description: "   disdel man | man -l -",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			return showText(u, string(Manual(c.App)))
+			return showText(u, string(manualPage(c.App)))
 		},
 	}
 }
@@ -198,7 +197,7 @@ type textDocument struct {
 }
 
 // showText prints a text of its own.
-func showText(u *terminal.UI, text string) error {
+func showText(u *ui, text string) error {
 	return u.Show(textDocument{text}, func(w io.Writer) {
 		fmt.Fprint(w, text)
 	})

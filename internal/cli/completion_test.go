@@ -26,7 +26,7 @@ func someApp() *cli.App {
 		},
 	}
 	app.Setup()
-	EachCommand("disdel", app.Commands, func(c *cli.Command) { c.HideHelpCommand = true })
+	eachCommand("disdel", app.Commands, func(c *cli.Command) { c.HideHelpCommand = true })
 	return app
 }
 
@@ -47,7 +47,7 @@ func TestCandidates(t *testing.T) {
 		"--home ":                      "",
 	} {
 		var got []string
-		for _, c := range Candidates(someApp(), strings.Split(line, " ")) {
+		for _, c := range candidatesFor(someApp(), strings.Split(line, " ")) {
 			got = append(got, c.Word)
 		}
 		if slices.Sort(got); strings.Join(got, " ") != want {
@@ -58,19 +58,19 @@ func TestCandidates(t *testing.T) {
 
 // Every shell has a script that asks the program; others are refused.
 func TestCompletionScripts(t *testing.T) {
-	for _, shell := range Shells {
-		if text, err := Script(shell); err != nil || !strings.Contains(text, "disdel "+Complete) {
+	for _, shell := range shells {
+		if text, err := completionScript(shell); err != nil || !strings.Contains(text, "disdel "+completeName) {
 			t.Errorf("%s: %v", shell, err)
 		}
 	}
-	if _, err := Script("csh"); err == nil {
+	if _, err := completionScript("csh"); err == nil {
 		t.Error("csh has a script")
 	}
 }
 
 // The page of man has every command with its flags.
 func TestTheManual(t *testing.T) {
-	text := string(Manual(someApp()))
+	text := string(manualPage(someApp()))
 	for _, want := range []string{".TH", "disdel", "dataset add", "images"} {
 		if !strings.Contains(strings.ReplaceAll(text, "\\-", "-"), want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -79,7 +79,7 @@ func TestTheManual(t *testing.T) {
 }
 
 func ExampleCandidates() {
-	for _, c := range Candidates(someApp(), []string{"dataset", "a"}) {
+	for _, c := range candidatesFor(someApp(), []string{"dataset", "a"}) {
 		fmt.Println(c.Word, c.Meaning)
 	}
 	// Output: add adds

@@ -53,7 +53,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 		return cfg, err
 	}
 	cfg.Log, cfg.Admission = newLog(c, u), c.String("admission")
-	cfg.Place = RunsAt(c)
+	cfg.Place = runsAt(c)
 	cfg.TakeOver = needs&takingOver != 0
 	for _, part := range []struct {
 		need need
@@ -67,7 +67,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 			cfg.CouchDB, err = addresses.WithPassword(c.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
 			return err
 		}},
-		{updates, func() error { return ReadRedis(c, &cfg) }},
+		{updates, func() error { return readRedis(c, &cfg) }},
 		{actions, func() error { return readPlatform(c, &cfg) }},
 	} {
 		if needs&part.need == 0 {
@@ -82,7 +82,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 
 // readPlatform takes what is said of OpenWhisk, or of the embedded one.
 func readPlatform(c *cli.Context, cfg *service.Config) (err error) {
-	if err := ReadPool(c, cfg); err != nil {
+	if err := readPool(c, cfg); err != nil {
 		return err
 	}
 	host := c.String("apihost")
@@ -111,7 +111,7 @@ func readEmbedded(c *cli.Context, cfg *service.Config) (err error) {
 
 // withClient runs f with what the command line says that commands are carried out by.
 func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, at client.Client) error) error {
-	at, err := Server(c)
+	at, err := serverOf(c)
 	if err != nil {
 		return err
 	}
@@ -150,11 +150,8 @@ func (h completing) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// home is the folder that everything of this user lives in.
-func home(c *cli.Context) (string, error) { return Home(c) }
-
-// HomeFolder is where everything of this user lives, whether or not it is there.
-func HomeFolder(c *cli.Context) (string, error) {
+// homeFolder is where everything of this user lives, whether or not it is there.
+func homeFolder(c *cli.Context) (string, error) {
 	dir := c.String("home")
 	if dir == "" {
 		if dir = os.Getenv("XDG_DATA_HOME"); dir != "" {
@@ -174,9 +171,9 @@ func HomeFolder(c *cli.Context) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// Home is the folder that everything of this user lives in. It is made if it is missing.
-func Home(c *cli.Context) (string, error) {
-	dir, err := HomeFolder(c)
+// home is the folder that everything of this user lives in. It is made if it is missing.
+func home(c *cli.Context) (string, error) {
+	dir, err := homeFolder(c)
 	var said *disdel.Error
 	if errors.As(err, &said) {
 		return "", err
@@ -193,8 +190,8 @@ func Home(c *cli.Context) (string, error) {
 	return dir, nil
 }
 
-// PoolFlags say what the containers of a platform have together.
-func PoolFlags() []cli.Flag {
+// poolFlags say what the containers of a platform have together.
+func poolFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
 			Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"},
@@ -211,8 +208,8 @@ func PoolFlags() []cli.Flag {
 	}
 }
 
-// ReadPool takes what PoolFlags say. It returns Invalid for GPUs without memory, and the other way round.
-func ReadPool(c *cli.Context, cfg *service.Config) (err error) {
+// readPool takes what poolFlags say. It returns Invalid for GPUs without memory, and the other way round.
+func readPool(c *cli.Context, cfg *service.Config) (err error) {
 	if text := c.String("pool-memory"); text != "" {
 		if cfg.Pool, err = disdel.ParseBytes(text); err != nil {
 			return err
@@ -232,8 +229,8 @@ func ReadPool(c *cli.Context, cfg *service.Config) (err error) {
 	return err
 }
 
-// ReadRedis takes the addresses of --redis, each with the password of the environment where it has none of its own.
-func ReadRedis(c *cli.Context, cfg *service.Config) (err error) {
+// readRedis takes the addresses of --redis, each with the password of the environment where it has none of its own.
+func readRedis(c *cli.Context, cfg *service.Config) (err error) {
 	cfg.RedisPrefix = c.String("redis-prefix")
 	for address := range strings.SplitSeq(c.String("redis"), ",") {
 		address, err := addresses.WithPassword(strings.TrimSpace(address), "DISDEL_REDIS_PASSWORD")

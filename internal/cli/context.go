@@ -13,18 +13,14 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/render"
-	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform/local"
 )
 
-// Contexts is the command that keeps servers and clusters under names.
-type Contexts struct {
-	UI   *terminal.UI
-	Home func(c *cli.Context) (string, error) // the folder of this user's, made if it is missing
-}
+// contextCommands are the commands that keep servers and clusters under names.
+type contextCommands struct{ ui *ui }
 
-// Command is `disdel context`.
-func (x Contexts) Command() *cli.Command {
+func contextCommand(u *ui) *cli.Command {
+	x := contextCommands{u}
 	return &cli.Command{
 		Name: "context", Usage: "choose the server or cluster that commands go to",
 		Description: "   disdel context add lab --server https://train.example:7070 --token-file token\n" +
@@ -32,13 +28,13 @@ func (x Contexts) Command() *cli.Command {
 			"   disdel context import-wskprops\n" +
 			"   disdel context use lab\n   disdel context use local    # none: in this process, on this machine",
 		Subcommands: []*cli.Command{x.add(), x.importProperties(), x.use(), x.list(), x.remove()},
-		Action:      NeedSubcommand,
+		Action:      needSubcommand,
 	}
 }
 
 // change runs f with what the home knows, keeps that, and shows what it came to.
-func (x Contexts) change(c *cli.Context, f func(home string, known *client.Contexts) error) error {
-	dir, err := x.Home(c)
+func (x contextCommands) change(c *cli.Context, f func(home string, known *client.Contexts) error) error {
+	dir, err := home(c)
 	if err != nil {
 		return err
 	}
@@ -56,7 +52,7 @@ func (x Contexts) change(c *cli.Context, f func(home string, known *client.Conte
 }
 
 // show shows no secret.
-func (x Contexts) show(known client.Contexts) error {
+func (x contextCommands) show(known client.Contexts) error {
 	doc := render.Contexts{Current: known.Current, Contexts: []render.Context{}}
 	for _, one := range known.List {
 		shown := render.Context{
@@ -68,10 +64,10 @@ func (x Contexts) show(known client.Contexts) error {
 		}
 		doc.Contexts = append(doc.Contexts, shown)
 	}
-	return x.UI.Show(doc, func(w io.Writer) { render.PrintContexts(w, doc) })
+	return x.ui.Show(doc, func(w io.Writer) { render.PrintContexts(w, doc) })
 }
 
-func (x Contexts) add() *cli.Command {
+func (x contextCommands) add() *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "save a server or a cluster under a name, with its secrets", ArgsUsage: "NAME",
 		Description: "For a server, give --server; " +
@@ -87,7 +83,7 @@ func (x Contexts) add() *cli.Command {
 			keyringFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			one := client.Context{Name: c.Args().First()}
@@ -95,11 +91,11 @@ func (x Contexts) add() *cli.Command {
 			switch {
 			case c.String("server") != "":
 				one.Server, one.Clear = c.String("server"), c.Bool("insecure")
-				one.Token, err = x.secret(c, "token-file", TokenVariable)
+				one.Token, err = x.secret(c, "token-file", tokenVariable)
 			case c.String("apihost") != "":
 				one.Cluster, err = x.cluster(c)
 			default:
-				err = NeedsFlag(c, "--server URL or --apihost URL")
+				err = missingFlag(c, "--server URL or --apihost URL")
 			}
 			if err != nil {
 				return err
@@ -126,7 +122,7 @@ func adding(c *cli.Context, one client.Context) func(home string, known *client.
 }
 
 // cluster is what the command line and the environment say of one.
-func (x Contexts) cluster(c *cli.Context) (*client.Cluster, error) {
+func (x contextCommands) cluster(c *cli.Context) (*client.Cluster, error) {
 	at := &client.Cluster{
 		APIHost: addresses.WithScheme(c.String("apihost")), Image: c.String("image"), Storage: c.String("storage"),
 		Redis: c.String("redis"), RedisPassword: os.Getenv("DISDEL_REDIS_PASSWORD"),
@@ -142,20 +138,20 @@ func (x Contexts) cluster(c *cli.Context) (*client.Cluster, error) {
 }
 
 // secret is what a file or else a variable of the environment has.
-func (x Contexts) secret(c *cli.Context, flag, variable string) (string, error) {
+func (x contextCommands) secret(c *cli.Context, flag, variable string) (string, error) {
 	file := c.String(flag)
 	if file == "" {
 		return os.Getenv(variable), nil
 	}
 	read := files.Read
 	if file == "-" {
-		read = func(name string) ([]byte, error) { return files.ReadAll(name, x.UI.In) }
+		read = func(name string) ([]byte, error) { return files.ReadAll(name, x.ui.In) }
 	}
 	text, err := read(file)
 	return strings.TrimSpace(string(text)), err
 }
 
-func (x Contexts) importProperties() *cli.Command {
+func (x contextCommands) importProperties() *cli.Command {
 	return &cli.Command{
 		Name: "import-wskprops", Usage: "import the OpenWhisk of wsk, with its key", ArgsUsage: "[NAME]",
 		Description: "Reads --file, WSK_CONFIG_FILE or ~/.wskprops, and does not change it. " +
@@ -166,7 +162,7 @@ func (x Contexts) importProperties() *cli.Command {
 			keyringFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 1); err != nil {
+			if err := checkOperands(c, 0, 1); err != nil {
 				return err
 			}
 			file := c.String("file")
@@ -194,11 +190,11 @@ func (x Contexts) importProperties() *cli.Command {
 	}
 }
 
-func (x Contexts) use() *cli.Command {
+func (x contextCommands) use() *cli.Command {
 	return &cli.Command{
 		Name: "use", Usage: "make a context the current one", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return x.change(c, func(_ string, known *client.Contexts) error {
@@ -213,14 +209,14 @@ func (x Contexts) use() *cli.Command {
 	}
 }
 
-func (x Contexts) list() *cli.Command {
+func (x contextCommands) list() *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the saved servers and clusters",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			dir, err := x.Home(c)
+			dir, err := home(c)
 			if err != nil {
 				return err
 			}
@@ -233,12 +229,12 @@ func (x Contexts) list() *cli.Command {
 	}
 }
 
-func (x Contexts) remove() *cli.Command {
+func (x contextCommands) remove() *cli.Command {
 	return &cli.Command{
 		Name: "remove", Aliases: []string{"delete"}, Usage: "delete a server or a cluster, and its secrets",
 		ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return x.change(c, func(home string, known *client.Contexts) error {
@@ -248,8 +244,8 @@ func (x Contexts) remove() *cli.Command {
 	}
 }
 
-// TokenVariable holds the token for a server.
-const TokenVariable = "DISDEL_TOKEN"
+// tokenVariable holds the token for a server.
+const tokenVariable = "DISDEL_TOKEN"
 
 // aside is the commands that are about this machine or this program alone, whatever context is the current one.
 var aside = []string{
@@ -265,10 +261,10 @@ var changing = map[string][]string{
 	"deploy": {"up", "down"}, "history": {"repair"},
 }
 
-// EnterContext has a command work with the cluster of the context that was chosen: what neither a flag nor a variable
+// enterContext has a command work with the cluster of the context that was chosen: what neither a flag nor a variable
 // of the environment says is taken from it. A command that changes something says which context that is in. folder is
 // the home folder, which need not be there.
-func EnterContext(c *cli.Context, u *terminal.UI, folder string) error {
+func enterContext(c *cli.Context, u *ui, folder string) error {
 	if slices.Contains(aside, c.Args().First()) {
 		return nil
 	}

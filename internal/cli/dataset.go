@@ -21,7 +21,7 @@ func datasetCommand(u *ui) *cli.Command {
 		Subcommands: []*cli.Command{
 			datasetAdd(u), datasetGenerate(u), datasetList(u), datasetShow(u), datasetSample(u), datasetRemove(u),
 		},
-		Action: NeedSubcommand,
+		Action: needSubcommand,
 	}
 }
 
@@ -29,7 +29,7 @@ func datasetList(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list data sets",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
@@ -53,7 +53,7 @@ func datasetShow(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a data set", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
@@ -76,7 +76,7 @@ func datasetSample(u *ui) *cli.Command {
 			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the split, for a data set without held-out rows", Value: 1},
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
@@ -93,9 +93,9 @@ func datasetSample(u *ui) *cli.Command {
 func datasetAdd(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "add", Usage: "add a data set by name, or from files", ArgsUsage: "NAME",
-		Description: AddDescription(), Flags: AddFlags(),
+		Description: datasetAddDescription(), Flags: datasetAddFlags(),
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, storage,
@@ -118,25 +118,25 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 // added adds the data set that the command line names.
 func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Set, err error) {
 	name := c.Args().First()
-	if in, named, err := DenseRows(c, name); named {
+	if in, named, err := denseRows(c, name); named {
 		if err != nil {
 			return set, err
 		}
 		return data.AddDense(ctx, in, c.Bool("overwrite"))
 	}
-	if in, named, err := SparseRows(c, name); named {
+	if in, named, err := sparseRows(c, name); named {
 		if err != nil {
 			return set, err
 		}
 		return data.AddSparse(ctx, in, c.Bool("overwrite"))
 	}
-	if !NamesDataFiles(c) {
+	if !namesArrayFiles(c) {
 		if r, ok := dataset.FindRecipe(name); ok {
 			u.Say("reading %s", r.Title)
 		}
 		return data.AddKnown(ctx, name, c.Bool("overwrite"))
 	}
-	files, err := DataFiles(c)
+	files, err := arrayFiles(c)
 	if err != nil {
 		return set, err
 	}
@@ -147,12 +147,12 @@ func datasetGenerate(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "generate", Usage: "generate ratings or clicks from a seed, as sparse rows", ArgsUsage: "ratings|clicks NAME",
 		Description: "   disdel dataset generate ratings films --like ml-1m\n   disdel dataset generate clicks ads --rows 200000",
-		Flags:       GenerateFlags(),
+		Flags:       generateFlags(),
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 2, 2); err != nil {
+			if err := checkOperands(c, 2, 2); err != nil {
 				return err
 			}
-			in, err := MadeRows(c)
+			in, err := generatedRows(c)
 			if err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func datasetRemove(u *ui) *cli.Command {
 		Name: "remove", Usage: "remove a data set", ArgsUsage: "NAME",
 		Description: "A data set that a job of this home reads is not removed.\n\n   disdel dataset remove letters",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, storage|records, func(ctx context.Context, at client.Client) error {
@@ -186,8 +186,8 @@ func datasetRemove(u *ui) *cli.Command {
 	}
 }
 
-// AddDescription says what `dataset add` takes.
-func AddDescription() string {
+// datasetAddDescription says what `dataset add` takes.
+func datasetAddDescription() string {
 	return "Known names: " + strings.Join(dataset.Known(), ", ") +
 		". Their files come from an installed package, or from their public\n" +
 		"address. disdel checks them against pinned checksums.\n\n" +
@@ -201,9 +201,9 @@ func AddDescription() string {
 		"   disdel dataset add letters --images train-images.gz --labels train-labels.gz"
 }
 
-// AddFlags are the flags of `dataset add`.
-func AddFlags() []cli.Flag {
-	return slices.Concat(SparseFlags(), []cli.Flag{
+// datasetAddFlags are the flags of `dataset add`.
+func datasetAddFlags() []cli.Flag {
+	return slices.Concat(sparseFlags(), []cli.Flag{
 		&cli.StringFlag{
 			Name: "format",
 			Usage: "`FORMAT` of --images: idx, npy, pictures, cifar10 or cifar100 (default: " +
@@ -223,5 +223,5 @@ func AddFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in label order: cat,dog"},
 		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
-	}, DenseFlags())
+	}, denseFlags())
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// NamesDataFiles says whether the user names files, not one of the known data sets.
-func NamesDataFiles(c *cli.Context) bool {
+// namesArrayFiles says whether the user names files, not one of the known data sets.
+func namesArrayFiles(c *cli.Context) bool {
 	return slices.ContainsFunc([]string{
 		"format", "images", "labels", "test-images", "test-labels", "layout", "classes",
 		"npz", "safetensors",
@@ -28,8 +28,8 @@ func NamesDataFiles(c *cli.Context) bool {
 		c.IsSet)
 }
 
-// DataFiles is the files that the flags of `dataset add` name. It returns Invalid.
-func DataFiles(c *cli.Context) (dataset.Files, error) {
+// arrayFiles is the files that the flags of `dataset add` name. It returns Invalid.
+func arrayFiles(c *cli.Context) (dataset.Files, error) {
 	bad := func(msg, hint string) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
 	}
@@ -64,8 +64,8 @@ func DataFiles(c *cli.Context) (dataset.Files, error) {
 	return out, nil
 }
 
-// DenseFlags are the flags of `dataset add` for tables, arrays and pictures.
-func DenseFlags() []cli.Flag {
+// denseFlags are the flags of `dataset add` for tables, arrays and pictures.
+func denseFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "test-csv", Usage: "`FILE` of held-out rows for --csv"},
 		&cli.StringFlag{
@@ -96,9 +96,9 @@ func DenseFlags() []cli.Flag {
 	}
 }
 
-// DenseRows is the data set of a table, of arrays or of pictures that the flags of `dataset add` name; named tells
+// denseRows is the data set of a table, of arrays or of pictures that the flags of `dataset add` name; named tells
 // whether they do. It returns Invalid, and *disdel.Faults for what is wrong with the files.
-func DenseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, err error) {
+func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, err error) {
 	images := kindOf(c)
 	switch {
 	case c.IsSet("csv") && !c.IsSet("schema"):
@@ -285,8 +285,8 @@ func heldOutFlags() []cli.Flag {
 	}
 }
 
-// SparseFlags are the flags of `dataset add` for sparse rows.
-func SparseFlags() []cli.Flag {
+// sparseFlags are the flags of `dataset add` for sparse rows.
+func sparseFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "libsvm", Usage: "LIBSVM `FILE` of sparse rows, plain or gzip"},
 		&cli.StringFlag{
@@ -313,9 +313,9 @@ func heldOut(c *cli.Context) (h sparse.HeldOut, err error) {
 	return h, nil
 }
 
-// SparseRows is the data set of sparse rows that the flags of `dataset add` name; named tells whether they do. It
+// sparseRows is the data set of sparse rows that the flags of `dataset add` name; named tells whether they do. It
 // returns Invalid.
-func SparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool, err error) {
+func sparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool, err error) {
 	given := slices.DeleteFunc(slices.Clone(sparseFiles), func(f string) bool { return !c.IsSet(f) })
 	if len(given) == 0 {
 		return in, false, nil
@@ -328,7 +328,7 @@ func SparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool
 		return in, true, err
 	}
 	switch {
-	case len(given) > 1 || NamesDataFiles(c):
+	case len(given) > 1 || namesArrayFiles(c):
 		return bad("it names files of several kinds", "give one of --libsvm, --csv and --ratings")
 	case c.IsSet("csv") != c.IsSet("schema"):
 		return bad("--csv and --schema go together", "--csv FILE --schema FILE")
@@ -365,8 +365,8 @@ func csvRows(c *cli.Context, from dataset.Source, held sparse.HeldOut, name stri
 	return sparse.CSV{Source: from, Schema: schema, HeldOut: held}.Input(name)
 }
 
-// GenerateFlags are the flags of `dataset generate`.
-func GenerateFlags() []cli.Flag {
+// generateFlags are the flags of `dataset generate`.
+func generateFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{
 			Name: "like", Usage: "ratings: the size of `SET`: ml-100k, ml-1m, ml-10m or ml-20m",
@@ -383,8 +383,8 @@ func GenerateFlags() []cli.Flag {
 // defaultClicks is how many clicks are made.
 const defaultClicks = 100_000
 
-// MadeRows is the data set that the operands and flags of `dataset generate` describe. It returns Invalid.
-func MadeRows(c *cli.Context) (in dataset.SparseInput, err error) {
+// generatedRows is the data set that the operands and flags of `dataset generate` describe. It returns Invalid.
+func generatedRows(c *cli.Context) (in dataset.SparseInput, err error) {
 	held, err := heldOut(c)
 	if err != nil {
 		return in, err

@@ -31,9 +31,9 @@ func deployCommand(u *ui) *cli.Command {
 			deployPackage(u, "status", "say how the package differs from the manifest; exits with 8 if it does",
 				false, deploy.Cluster.Preview),
 			deployPackage(u, "down", "remove the package's actions, and the package", true, deploy.Cluster.Down),
-			DeployGPU(u),
+			deployGPU(u),
 		},
-		Action: NeedSubcommand,
+		Action: needSubcommand,
 	}
 }
 
@@ -52,7 +52,7 @@ func deployPackage(u *ui, name, usage string, done bool,
 			&cli.StringFlag{Name: "package", Usage: "`NAME` of the package (default: the manifest's, disdel)"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			text, err := deploy.Standard(), error(nil)
@@ -88,7 +88,7 @@ func deployPackage(u *ui, name, usage string, done bool,
 // onCluster is withService for what is about a cluster alone.
 func onCluster(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) error {
 	if c.String("apihost") == "" {
-		return NeedsFlag(c, "--apihost URL or --context NAME")
+		return missingFlag(c, "--apihost URL or --context NAME")
 	}
 	return withService(c, u, needs, f)
 }
@@ -112,7 +112,7 @@ func deployImage(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "tar", Usage: "write a `FILE` that docker load reads"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 1); err != nil {
+			if err := checkOperands(c, 0, 1); err != nil {
 				return err
 			}
 			program, err := image.FindProgram(c.String("program"), os.Executable)
@@ -141,8 +141,8 @@ type gpuFiles struct {
 	Files      []gpu.File `json:"files"`
 }
 
-// DeployGPU is `disdel deploy gpu`.
-func DeployGPU(u *terminal.UI) *cli.Command {
+// deployGPU is `disdel deploy gpu`.
+func deployGPU(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "gpu", ArgsUsage: " ", Usage: "write the configuration of an OpenWhisk with GPUs",
 		Description: "OpenWhisk does not know GPUs: " +
@@ -162,7 +162,7 @@ func DeployGPU(u *terminal.UI) *cli.Command {
 			&cli.StringFlag{Name: "folder", TakesFile: true, Usage: "write the files to `FOLDER` (default: print them)"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			m, err := machinesOf(c)
@@ -193,7 +193,7 @@ func machinesOf(c *cli.Context) (m gpu.Machines, err error) {
 		}
 	}
 	var said service.Config
-	if err := ReadPool(c, &said); err != nil {
+	if err := readPool(c, &said); err != nil {
 		return m, err
 	}
 	m = gpu.Machines{
@@ -207,7 +207,7 @@ func machinesOf(c *cli.Context) (m gpu.Machines, err error) {
 }
 
 // writeFiles puts files into a folder, which is made if it is missing.
-func writeFiles(u *terminal.UI, folder string, files []gpu.File) error {
+func writeFiles(u *ui, folder string, files []gpu.File) error {
 	err := os.MkdirAll(folder, 0o755)
 	for _, f := range files {
 		if err == nil {

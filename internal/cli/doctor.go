@@ -33,14 +33,14 @@ func doctorCommand(u *ui) *cli.Command {
 			&cli.IntFlag{Name: "containers", Value: 16, Usage: "largest `NUMBER` of containers to start at once"},
 			&cli.DurationFlag{Name: "settle", Value: 5 * time.Second, Usage: "`TIME` to wait for one more container"},
 		},
-		Subcommands: []*cli.Command{DoctorGPU(u), {
+		Subcommands: []*cli.Command{doctorGPU(u), {
 			Name: "engine", Usage: "measure the speed of the engine's kernels on this machine", ArgsUsage: " ",
 			Description: "Takes about two seconds of one core. " +
 				"Prints the block sizes chosen for this processor, whether other\n" +
 				"sizes are faster, and how to set them. Actions of the embedded platform use the DISDEL_BLOCKS and\n" +
 				"DISDEL_KERNELS of this environment; other actions use those of their image.\n\n" +
 				"   disdel doctor engine\n   DISDEL_BLOCKS=weights=98304,rows=8,depth=256 disdel doctor engine",
-			Action: Alone(func(c *cli.Context) error {
+			Action: withoutOperands(func(c *cli.Context) error {
 				r, err := checkup.Examine()
 				if err != nil {
 					return err
@@ -48,7 +48,7 @@ func doctorCommand(u *ui) *cli.Command {
 				return u.Show(r, r.Print)
 			}),
 		}},
-		Action: Alone(func(c *cli.Context) error {
+		Action: withoutOperands(func(c *cli.Context) error {
 			memory, err := disdel.ParseBytes(c.String("need-memory"))
 			if err != nil {
 				return err
@@ -97,7 +97,7 @@ func verifyCommand(u *ui) *cli.Command {
 		Description: "Trains two small jobs, and kills the controller of one of them. Their records, the data set\n" +
 			"digits and the model disdel-verify remain.\n\n" +
 			"   disdel verify --context prod\n   disdel verify --context prod -o json > verify.json",
-		Action: Alone(func(c *cli.Context) error {
+		Action: withoutOperands(func(c *cli.Context) error {
 			dir, err := home(c)
 			if err != nil {
 				return err
@@ -109,7 +109,7 @@ func verifyCommand(u *ui) *cli.Command {
 			return onCluster(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
 				report, err := verify.Run(ctx, verify.Config{
 					Service: s, Host: disdel.Redacted(c.String("apihost")), Version: self().Version, Image: c.String("image"),
-					Program: program, Environment: Environment(c, dir),
+					Program: program, Environment: environmentFor(c, dir),
 					Begin: func(name string) { u.Say("%s ...", name) },
 				})
 				if err != nil {
@@ -121,15 +121,15 @@ func verifyCommand(u *ui) *cli.Command {
 	}
 }
 
-// DoctorGPU is `disdel doctor gpu`.
-func DoctorGPU(u *terminal.UI) *cli.Command {
+// doctorGPU is `disdel doctor gpu`.
+func doctorGPU(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "gpu", ArgsUsage: " ", Usage: "check the GPU support of this machine and this program",
 		Description: "Looks only at this machine: " +
 			"the driver, the devices, and the GPU engine, which only programs built by\n" +
 			"`make cuda` have.\n\n   disdel doctor gpu\n   disdel doctor gpu -o json",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			report := gpu.Inspect(gpu.ThisMachine())

@@ -29,13 +29,13 @@ func estimateCommand(u *ui) *cli.Command {
 			"   disdel estimate job.yaml --max-memory 256MB\n" +
 			"   disdel estimate job.yaml --what-if workers=1..8,batch=32,64,128 --plot job.svg",
 		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag}, estimatorFlags,
-			QuestionFlags),
+			questionFlags),
 		Action: func(c *cli.Context) error {
-			q, err := ReadQuestions(c)
+			q, err := readEstimateQuestions(c)
 			if err != nil {
 				return err
 			}
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			src, err := readJob(c, u, c.Args().First())
@@ -47,7 +47,7 @@ func estimateCommand(u *ui) *cli.Command {
 				req.Preparing = render.NewFollower(u).Follow
 				found, err := at.Jobs.Estimate(ctx, req, q.Questions)
 				if err != nil {
-					return src.told(u, err)
+					return src.showFaults(u, err)
 				}
 				return answer(u, found, q, src.file.Name)
 			})
@@ -56,7 +56,7 @@ func estimateCommand(u *ui) *cli.Command {
 }
 
 // answer shows an estimation. That nothing of a job fits is the error then.
-func answer(u *ui, found *service.Estimation, q Questions, file string) error {
+func answer(u *ui, found *service.Estimation, q estimateQuestions, file string) error {
 	how := render.Show{Plan: q.Plain(), Layers: q.Layers, File: file}
 	if err := u.Show(found, func(w io.Writer) { render.PrintEstimate(w, found, how) }); err != nil {
 		return err
@@ -70,8 +70,8 @@ func answer(u *ui, found *service.Estimation, q Questions, file string) error {
 	return found.Err()
 }
 
-// QuestionFlags are those of estimate.
-var QuestionFlags = []cli.Flag{
+// questionFlags are those of estimate.
+var questionFlags = []cli.Flag{
 	&cli.BoolFlag{
 		Name:  "explain",
 		Usage: "explain the memory, the limit, and what fits a smaller limit",
@@ -89,8 +89,8 @@ var QuestionFlags = []cli.Flag{
 	&cli.StringFlag{Name: "plot", Usage: "with --what-if: write the plot to `FILE`.svg or FILE.png"},
 }
 
-// Questions is what estimate is asked beyond the plan.
-type Questions struct {
+// estimateQuestions is what estimate is asked beyond the plan.
+type estimateQuestions struct {
 	service.Questions
 	Layers bool        // every layer's share is shown
 	Plot   string      // file of the picture; "": none
@@ -98,12 +98,12 @@ type Questions struct {
 }
 
 // Plain tells whether the plan itself is to be shown.
-func (q Questions) Plain() bool {
+func (q estimateQuestions) Plain() bool {
 	return q.Explain || q.Layers || q.MaxMemory == 0 && q.Grid == nil && len(q.Policies) == 0
 }
 
-// ReadQuestions reads the flags. Everything that is wrong with them comes back at once, as *disdel.Faults.
-func ReadQuestions(c *cli.Context) (Questions, error) {
+// readEstimateQuestions reads the flags. Everything that is wrong with them comes back at once, as *disdel.Faults.
+func readEstimateQuestions(c *cli.Context) (estimateQuestions, error) {
 	var r questionReader
 	r.Explain, r.Layers = c.Bool("explain"), c.Bool("layers")
 	if c.IsSet("max-memory") {
@@ -117,13 +117,13 @@ func ReadQuestions(c *cli.Context) (Questions, error) {
 		r.picture(c.String("plot"), r.Grid != nil)
 	}
 	if len(r.faults) > 0 {
-		return r.Questions, &disdel.Faults{Faults: r.faults}
+		return r.estimateQuestions, &disdel.Faults{Faults: r.faults}
 	}
-	return r.Questions, nil
+	return r.estimateQuestions, nil
 }
 
 type questionReader struct {
-	Questions
+	estimateQuestions
 	faults []disdel.Fault
 }
 

@@ -10,20 +10,20 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// ErrWantsHelp is returned by a command that was given nothing to do; run prints its help then.
-var ErrWantsHelp = errors.New("wants help")
+// errWantsHelp is returned by a command that was given nothing to do; run prints its help then.
+var errWantsHelp = errors.New("wants help")
 
-// NeedSubcommand answers a command that only groups others.
-func NeedSubcommand(c *cli.Context) error {
+// needSubcommand answers a command that only groups others.
+func needSubcommand(c *cli.Context) error {
 	if c.NArg() == 0 {
-		return ErrWantsHelp
+		return errWantsHelp
 	}
-	return UnknownCommand(c.Command.Subcommands, c.Command.HelpName, c.Args().First())
+	return unknownCommand(c.Command.Subcommands, c.Command.HelpName, c.Args().First())
 }
 
-// Help finds the command that names lead to, and returns what to show of it: for programs, and for people. No names:
+// helpFor finds the command that names lead to, and returns what to show of it: for programs, and for people. No names:
 // the whole program.
-func Help(app *cli.App, names []string) (shown any, print func(w io.Writer), err error) {
+func helpFor(app *cli.App, names []string) (shown any, print func(w io.Writer), err error) {
 	if len(names) == 0 {
 		return describeApp(app), func(w io.Writer) { cli.HelpPrinter(w, appHelp, app) }, nil
 	}
@@ -32,16 +32,16 @@ func Help(app *cli.App, names []string) (shown any, print func(w io.Writer), err
 	for _, name := range names {
 		c := commandOf(commands, name)
 		if c == nil {
-			return nil, nil, UnknownCommand(commands, above, name)
+			return nil, nil, unknownCommand(commands, above, name)
 		}
 		found, commands, above = c, c.Subcommands, c.HelpName
 	}
 	return describeCommand(found), func(w io.Writer) { cli.HelpPrinter(w, commandHelp, found) }, nil
 }
 
-// HelpWanted is the path whose help a command line asks for with --help. An operand is no command of its own, but
+// helpPath is the path whose help a command line asks for with --help. An operand is no command of its own, but
 // behind a command that only groups others, or behind none, it was meant as one.
-func (s *Line) HelpWanted(app *cli.App) []string {
+func (s *commandLine) helpPath(app *cli.App) []string {
 	commands := app.Commands
 	for _, name := range s.Path {
 		commands = commandOf(commands, name).Subcommands
@@ -140,8 +140,8 @@ OPTIONS:
 Global options (-o json, --home, --redis ...): disdel --help
 `
 
-// Reference is every command of a program with its flags, as Markdown. It is made of what --help says.
-func Reference(app *cli.App) string {
+// referencePage is every command of a program with its flags, as Markdown. It is made of what --help says.
+func referencePage(app *cli.App) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# Commands\n\nMade of what `%s --help` says; a test holds it to that. Flags may stand before or after operands.\n",
 		app.Name)
@@ -193,7 +193,7 @@ func writeFlags(out *strings.Builder, flags []flagDocument) {
 	for _, f := range flags {
 		var names []string
 		for _, name := range f.Names {
-			names = append(names, "`"+Dashed(name)+"`")
+			names = append(names, "`"+dashed(name)+"`")
 		}
 		var variables []string
 		for _, name := range f.Variables {
@@ -208,9 +208,9 @@ func writeFlags(out *strings.Builder, flags []flagDocument) {
 // cell is a text that a column of a table can hold.
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-// Manual is every command of a program as a page of man, made of what --help says.
-func Manual(app *cli.App) []byte {
-	_, text, _ := strings.Cut(Reference(app), "\n\n")
+// manualPage is every command of a program as a page of man, made of what --help says.
+func manualPage(app *cli.App) []byte {
+	_, text, _ := strings.Cut(referencePage(app), "\n\n")
 	head := fmt.Sprintf("%% %s(1)\n\n# NAME\n\n%s - %s\n\n# COMMANDS\n\n", app.Name, app.Name, app.Usage)
 	return md2man.Render([]byte(head + text))
 }

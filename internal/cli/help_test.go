@@ -22,12 +22,12 @@ func typed(t *testing.T, line ...string) (stdout, stderr string, code int) {
 // allCommands is every command of the tree with the words that lead to it.
 func allCommands() map[string]*cli.Command {
 	out := map[string]*cli.Command{}
-	EachCommand("disdel", newApp(terminal.New(nil, nil, nil)).Commands,
+	eachCommand("disdel", newApp(terminal.New(nil, nil, nil)).Commands,
 		func(c *cli.Command) { out[strings.TrimPrefix(c.HelpName, "disdel ")] = c })
 	return out
 }
 
-// Help is that of the command it was asked of, with its flags and examples, wherever --help stands and however it is
+// helpFor is that of the command it was asked of, with its flags and examples, wherever --help stands and however it is
 // asked.
 func TestHelpIsThatOfTheCommandItIsAskedOf(t *testing.T) {
 	t.Setenv("DISDEL_HOME", t.TempDir())
@@ -47,7 +47,7 @@ func TestHelpIsThatOfTheCommandItIsAskedOf(t *testing.T) {
 				t.Errorf("%v: exit %d\n%s%s", way, code, out, errs)
 			}
 			for _, f := range c.Flags {
-				if name := Dashed(f.Names()[0]); !strings.Contains(out, name) {
+				if name := dashed(f.Names()[0]); !strings.Contains(out, name) {
 					t.Errorf("%v: no word of %s", way, name)
 				}
 			}

@@ -27,27 +27,26 @@ func historyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "history", Usage: "list, show and delete jobs that have ended",
 		Description: "   disdel history --model lenet5 --limit 5\n   disdel history show @last",
-		Flags:       HistoryFlags(),
+		Flags:       historyFlags(),
 		Subcommands: []*cli.Command{
 			historyShow(u), historyExport(u), historyRepair(u),
-			HistoryDeleteCommand(u, reading(u, records)),
-			HistoryPruneCommand(u, reading(u, records|storage)),
+			historyDelete(u), historyPrune(u),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return NeedSubcommand(c)
+				return needSubcommand(c)
 			}
-			q, err := HistoryQuery(c)
+			q, err := historyQuery(c)
 			if err != nil {
 				return err
 			}
 			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
-				list, err := History(ctx, c, at.Records, q)
+				list, err := listHistory(ctx, c, at.Records, q)
 				if err != nil {
 					return err
 				}
 				return u.Show(list, func(w io.Writer) {
-					render.PrintHistory(w, list, Standing(ctx, c, at.Records))
+					render.PrintHistory(w, list, statusText(ctx, c, at.Records))
 				})
 			})
 		},
@@ -60,7 +59,7 @@ func historyShow(u *ui) *cli.Command {
 		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel history show @last -o json",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "logs", Usage: "also show the logs of failed activations"}},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
@@ -70,14 +69,14 @@ func historyShow(u *ui) *cli.Command {
 				}
 				who, runs, _ := at.Records.Runner(ctx, r.ID) // where nobody can tell, the record has to do
 				said, _ := at.Records.Remarks(ctx)
-				place := PlaceOfJob(c, &r)
+				place := placeOfJob(c, &r)
 				return u.Show(r, func(w io.Writer) {
 					render.PrintPlan(w, &r)
 					for _, round := range r.Rounds {
 						fmt.Fprintln(w, render.RoundLine(round, r.Plan.Rounds))
 					}
 					render.PrintRecord(w, &r)
-					PrintRemark(w, said[r.ID])
+					printRemarkLines(w, said[r.ID])
 					render.PrintFailure(w, &r, place, c.Bool("logs"))
 					render.PrintNext(w, &r, place, who, runs)
 				})
@@ -92,7 +91,7 @@ func historyRepair(u *ui) *cli.Command {
 		Description: "Keeps the newest readable state of every record of the history in --home. The damaged file stays " +
 			"beside the new one.",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			if c.String("couchdb") != "" {
@@ -122,11 +121,11 @@ type repairedDocument struct {
 	Aside string `json:"aside"` // the file as it was
 }
 
-// HistoryQuery is what the flags of history ask for.
-func HistoryQuery(c *cli.Context) (history.Query, error) {
+// historyQuery is what the flags of history ask for.
+func historyQuery(c *cli.Context) (history.Query, error) {
 	q := history.Query{Limit: c.Int("limit"), Model: c.String("model"), Dataset: c.String("dataset")}
 	if text := c.String("since"); text != "" {
-		d, err := ParseAgo(text)
+		d, err := parseAgo(text)
 		if err != nil {
 			return q, err
 		}
@@ -152,9 +151,9 @@ func HistoryQuery(c *cli.Context) (history.Query, error) {
 	return q, nil
 }
 
-// Standing says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
+// statusText says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
 // share there may be jobs of versions before leases.
-func Standing(ctx context.Context, c *cli.Context, records client.Records) func(*disdel.Record) string {
+func statusText(ctx context.Context, c *cli.Context, records client.Records) func(*disdel.Record) string {
 	return func(r *disdel.Record) string {
 		if !r.Status.Unfinished() {
 			return r.Status.String()
@@ -172,17 +171,17 @@ type deletedDocument struct {
 	Job disdel.JobID `json:"job"`
 }
 
-// HistoryDeleteCommand deletes the record of one job, also one that this version cannot read.
-func HistoryDeleteCommand(u *terminal.UI, from Reading) *cli.Command {
+// historyDelete deletes the record of one job, also one that this version cannot read.
+func historyDelete(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Usage: "delete the record of an ended job", ArgsUsage: "JOB",
 		Description: "JOB is an id, the start of an id, a name or @last. The model stays. For an unreadable record, " +
 			"give\nthe whole id.\n\n   disdel history delete @last",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 				id, err := deleteRecord(ctx, at.Records, c.Args().First())
 				if err != nil {
 					return err
@@ -212,11 +211,11 @@ func historyExport(u *ui) *cli.Command {
 			"   disdel history export @last --mlless films",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "mlless", Usage: "write MLLess files, with this file name `PREFIX`"}},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if c.String("mlless") == "" {
-				return NeedsFlag(c, "--mlless PREFIX")
+				return missingFlag(c, "--mlless PREFIX")
 			}
 			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 				r, err := at.Records.Get(ctx, c.Args().First())
@@ -239,8 +238,8 @@ var longest = map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.H
 // mostUnits of the past are more than there is a history of, and fit a duration.
 const mostUnits = 10_000
 
-// ParseAgo reads a time that has passed: Go's syntax, or days and weeks.
-func ParseAgo(text string) (time.Duration, error) {
+// parseAgo reads a time that has passed: Go's syntax, or days and weeks.
+func parseAgo(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	for unit, length := range longest {
 		if number, ok := strings.CutSuffix(text, unit); ok {
@@ -258,8 +257,8 @@ func ParseAgo(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// HistoryFlags are those of history.
-func HistoryFlags() []cli.Flag {
+// historyFlags are those of history.
+func historyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
 		&cli.StringFlag{Name: "model", Usage: "only jobs of this network or output model `NAME`"},
@@ -273,8 +272,8 @@ func HistoryFlags() []cli.Flag {
 	}
 }
 
-// History is the jobs that the flags of history ask for.
-func History(ctx context.Context, c *cli.Context, records client.Records, q history.Query) ([]disdel.Record, error) {
+// listHistory is the jobs that the flags of history ask for.
+func listHistory(ctx context.Context, c *cli.Context, records client.Records, q history.Query) ([]disdel.Record, error) {
 	tag := c.String("tag")
 	if tag == "" {
 		return records.List(ctx, q)
@@ -322,8 +321,8 @@ type prunedDocument struct {
 	needed map[string]bool // weights that jobs name which have not succeeded
 }
 
-// HistoryPruneCommand deletes the records of jobs that nobody asks for any more.
-func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
+// historyPrune deletes the records of jobs that nobody asks for any more.
+func historyPrune(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "prune", Usage: "delete records of old jobs, and weights that were sent with jobs",
 		ArgsUsage: " ",
@@ -335,17 +334,17 @@ func HistoryPruneCommand(u *terminal.UI, from Reading) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "list them without deleting"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			if c.String("older") == "" {
-				return NeedsFlag(c, "--older TIME")
+				return missingFlag(c, "--older TIME")
 			}
-			ago, err := ParseAgo(c.String("older"))
+			ago, err := parseAgo(c.String("older"))
 			if err != nil {
 				return err
 			}
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, records|storage, func(ctx context.Context, at client.Client) error {
 				doc := prunedDocument{Jobs: []disdel.JobID{}, DryRun: c.Bool("dry-run"), needed: map[string]bool{}}
 				before := time.Now().Add(-ago)
 				err := doc.prune(ctx, at.Records, before)

@@ -18,10 +18,6 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-func inferCommand(u *ui) *cli.Command {
-	return InferCommand(u, reading(u, storage|records|actions), actionFlag)
-}
-
 func evaluateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "evaluate", Usage: "measure a trained model's accuracy on a data set", ArgsUsage: "MODEL",
@@ -31,11 +27,11 @@ func evaluateCommand(u *ui) *cli.Command {
 			"   disdel evaluate digits-cnn --dataset digits",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if c.String("dataset") == "" {
-				return NeedsFlag(c, "--dataset NAME")
+				return missingFlag(c, "--dataset NAME")
 			}
 			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
 				j, err := at.Models.Judge(ctx, c.Args().First(), c.String("dataset"))
@@ -51,8 +47,8 @@ func evaluateCommand(u *ui) *cli.Command {
 	}
 }
 
-// InferCommand asks a trained model: about the rows of a file, those of a data set, or files as they come.
-func InferCommand(u *terminal.UI, from Reading, more ...cli.Flag) *cli.Command {
+// inferCommand asks a trained model: about the rows of a file, those of a data set, or files as they come.
+func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "infer", Usage: "classify inputs with a trained model, as actions", ArgsUsage: "MODEL",
 		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. FILE is one of:\n" +
@@ -65,7 +61,7 @@ func InferCommand(u *terminal.UI, from Reading, more ...cli.Flag) *cli.Command {
 			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json\n" +
 			"   disdel infer digits-cnn --dataset digits --part test --output answers.csv\n" +
 			"   disdel infer digits-cnn --watch incoming --output answers.jsonl",
-		Flags: append([]cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"},
 			&cli.StringFlag{
 				Name: "dataset", Usage: "`NAME` of a data set to classify; NAME@CHECKSUM is one version of it",
@@ -78,22 +74,23 @@ func InferCommand(u *terminal.UI, from Reading, more ...cli.Flag) *cli.Command {
 				Name: "output", Usage: "new `FILE` of answers: .csv, .jsonl or .npy, or - for lines of JSON; " +
 					"--watch appends to a .jsonl",
 			},
-		}, more...),
+			actionFlag,
+		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			act, err := inference(c, u)
 			if err != nil {
 				return err
 			}
-			return from(c, func(ctx context.Context, at client.Client) error { return act(ctx, at.Models) })
+			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error { return act(ctx, at.Models) })
 		},
 	}
 }
 
 // inference is what the flags of infer ask for.
-func inference(c *cli.Context, u *terminal.UI) (func(ctx context.Context, models client.Models) error, error) {
+func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
 	input, dataset, watch := c.String("input"), c.String("dataset"), c.String("watch")
 	asked := len(terminal.NonEmpty(input, dataset, watch))
 	conflict := func(msg, hint string) error {
@@ -101,7 +98,7 @@ func inference(c *cli.Context, u *terminal.UI) (func(ctx context.Context, models
 	}
 	switch {
 	case asked == 0:
-		return nil, NeedsFlag(c, "--input FILE")
+		return nil, missingFlag(c, "--input FILE")
 	case asked > 1:
 		return nil, conflict("--input, --dataset and --watch are three questions", "give one of them")
 	case dataset == "" && c.IsSet("part"):
@@ -124,7 +121,7 @@ func inference(c *cli.Context, u *terminal.UI) (func(ctx context.Context, models
 }
 
 // inferFile answers for the rows of a file.
-func inferFile(ctx context.Context, u *terminal.UI, models client.Models, model, file string) error {
+func inferFile(ctx context.Context, u *ui, models client.Models, model, file string) error {
 	text, err := readFile(u, file)
 	if err != nil {
 		return err
@@ -143,7 +140,7 @@ func inferFile(ctx context.Context, u *terminal.UI, models client.Models, model,
 }
 
 // readFile is the content of a file, or of standard input.
-func readFile(u *terminal.UI, name string) ([]byte, error) {
+func readFile(u *ui, name string) ([]byte, error) {
 	if name == "-" {
 		return files.ReadAll(name, u.In)
 	}
@@ -154,14 +151,14 @@ func readFile(u *terminal.UI, name string) ([]byte, error) {
 const standardOutput = "-"
 
 // inferringData answers for the rows of a data set.
-func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, models client.Models) error, error) {
+func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
 	model, output := c.Args().First(), c.String("output")
 	ask := service.DataQuestion{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
 	switch output {
 	case "":
 		return func(ctx context.Context, models client.Models) error {
 			out, err := models.AnswerData(ctx, model, ask, nil)
-			return told(u, "", out, err)
+			return showDataAnswers(u, "", out, err)
 		}, nil
 	case standardOutput:
 		if u.Format != "table" {
@@ -184,7 +181,7 @@ func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, mo
 }
 
 // inferToOutput writes a line of JSON for each row to standard output.
-func inferToOutput(ctx context.Context, u *terminal.UI, models client.Models, model string, ask service.DataQuestion,
+func inferToOutput(ctx context.Context, u *ui, models client.Models, model string, ask service.DataQuestion,
 ) error {
 	w := bufio.NewWriterSize(u.Out, 1<<16)
 	rows, err := render.NewRows(".jsonl", cleaned{w})
@@ -210,7 +207,7 @@ func (c cleaned) Write(document []byte) (int, error) {
 }
 
 // inferToFile writes answers to a file, which is there once it is whole.
-func inferToFile(ctx context.Context, u *terminal.UI, models client.Models, model string, ask service.DataQuestion,
+func inferToFile(ctx context.Context, u *ui, models client.Models, model string, ask service.DataQuestion,
 	file string,
 ) error {
 	draft, err := files.NewDraft(file)
@@ -225,11 +222,11 @@ func inferToFile(ctx context.Context, u *terminal.UI, models client.Models, mode
 	if err != nil {
 		return errors.Join(err, draft.Abandon())
 	}
-	return told(u, file, out, draft.Finish())
+	return showDataAnswers(u, file, out, draft.Finish())
 }
 
-// told says how a data set was answered for.
-func told(u *terminal.UI, file string, out service.DataAnswers, err error) error {
+// showDataAnswers says how many rows of a data set were classified, and where the answers are.
+func showDataAnswers(u *ui, file string, out service.DataAnswers, err error) error {
 	warn(u, out)
 	if err != nil {
 		return err
@@ -238,7 +235,7 @@ func told(u *terminal.UI, file string, out service.DataAnswers, err error) error
 	return u.Show(doc, func(w io.Writer) { render.PrintDataAnswers(w, doc) })
 }
 
-func warn(u *terminal.UI, out service.DataAnswers) {
+func warn(u *ui, out service.DataAnswers) {
 	for _, w := range out.Warnings {
 		u.Say("warning: %s", w)
 	}

@@ -39,7 +39,7 @@ var watchedEndings = []string{".json", ".npy", ".csv", ".png", ".jpg", ".jpeg"}
 // watching answers for the files of a folder as they come. A file is one of a name, a size and a time: one that changes
 // is another, and is answered once it has stayed as it is. What was answered stands in the output, and nowhere else.
 type watching struct {
-	ui                    *terminal.UI
+	ui                    *ui
 	model, folder, output string
 	every, settled        time.Duration
 
@@ -71,13 +71,13 @@ type watchDocument struct {
 }
 
 // newWatching reads the flags of infer.
-func newWatching(c *cli.Context, u *terminal.UI) (*watching, error) {
+func newWatching(c *cli.Context, u *ui) (*watching, error) {
 	w := &watching{
 		ui: u, model: c.Args().First(), folder: c.String("watch"), output: c.String("output"), every: watchEvery,
 		settled: settledAfter,
 	}
 	if w.output == "" {
-		return nil, NeedsFlag(c, "--watch "+w.folder+" --output FILE.jsonl")
+		return nil, missingFlag(c, "--watch "+w.folder+" --output FILE.jsonl")
 	}
 	if !strings.EqualFold(filepath.Ext(w.output), ".jsonl") {
 		return nil, &disdel.Error{

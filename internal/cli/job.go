@@ -24,12 +24,12 @@ func jobCommand(u *ui) *cli.Command {
 		Description: "JOB is an id, the start of an id, a name or @last. The process that runs the job answers.\n\n" +
 			"   disdel job follow @last\n   disdel job cancel small",
 		Subcommands: append([]*cli.Command{
-			jobFollow(u), jobWait(u), LogsCommand(u, reading(u, records)),
-			WatchCommand(u, reading(u, records)),
+			jobFollow(u), jobWait(u), jobLogs(u),
+			jobWatch(u),
 			jobAsk(u, "cancel", "cancel a job", disdel.StatusCanceled),
 			jobAsk(u, "pause", "pause a job; disdel resume continues it", disdel.StatusPaused),
-		}, RemarkCommands(u, reading(u, records))...),
-		Action: NeedSubcommand,
+		}, remarkCommands(u)...),
+		Action: needSubcommand,
 	}
 }
 
@@ -39,7 +39,7 @@ func ofJob(u *ui, name, usage string, act func(ctx context.Context, c *cli.Conte
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "JOB",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
@@ -82,7 +82,7 @@ func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 	if err != nil {
 		return err
 	}
-	u.Place = PlaceOfJob(c, &rec)
+	u.Place = placeOfJob(c, &rec)
 	return render.ShowOutcome(u, &rec, nil)
 }
 
@@ -107,8 +107,8 @@ func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
 	})
 }
 
-// LogsCommand shows what a job's actions did and printed, and with --follow what they do.
-func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
+// jobLogs shows what a job's actions did and printed, and with --follow what they do.
+func jobLogs(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "show the logs of a job's actions", ArgsUsage: "JOB",
 		Description: "JOB is an id, the start of an id, a name or @last. With --follow it continues " +
@@ -128,7 +128,7 @@ func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 				if c.Bool("follow") {
 					return followLogs(ctx, u, at, c.Args().First(), w)
 				}
@@ -144,8 +144,8 @@ func LogsCommand(u *terminal.UI, from Reading) *cli.Command {
 	}
 }
 
-// WatchCommand shows jobs on the whole terminal.
-func WatchCommand(u *terminal.UI, from Reading) *cli.Command {
+// jobWatch shows jobs on the whole terminal.
+func jobWatch(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "watch", Usage: "show running jobs on the whole terminal", ArgsUsage: "[JOB]",
 		Description: "JOB is an id, the start of an id, a name or @last; without it, the screen " +
@@ -153,10 +153,10 @@ func WatchCommand(u *terminal.UI, from Reading) *cli.Command {
 			"jobs. Keys: up and down select, enter opens, / filters, l shows the log, c cancels, p pauses, q goes back.\n\n" +
 			"   disdel job watch\n   disdel job watch @last",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 1); err != nil {
+			if err := checkOperands(c, 0, 1); err != nil {
 				return err
 			}
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 				return fullscreen.Watch(ctx, u, at, c.Args().First())
 			})
 		},
@@ -165,7 +165,7 @@ func WatchCommand(u *terminal.UI, from Reading) *cli.Command {
 
 // wantedLines is what the flags say of the lines that are wanted.
 func wantedLines(c *cli.Context) (w render.Wanted, err error) {
-	if err := Operands(c, 1, 1); err != nil {
+	if err := checkOperands(c, 1, 1); err != nil {
 		return w, err
 	}
 	bad := func(msg, hint string) error { return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint} }
@@ -185,7 +185,7 @@ func wantedLines(c *cli.Context) (w render.Wanted, err error) {
 }
 
 // followLogs prints lines as they come, until the job has ended.
-func followLogs(ctx context.Context, u *terminal.UI, at client.Client, job string, w render.Wanted) error {
+func followLogs(ctx context.Context, u *ui, at client.Client, job string, w render.Wanted) error {
 	run, err := at.Jobs.Watch(ctx, job)
 	if err != nil {
 		return err
@@ -212,8 +212,8 @@ type remarkDocument struct {
 	history.Remark
 }
 
-// RemarkCommands are the subcommands of job that say something of one.
-func RemarkCommands(u *terminal.UI, from Reading) []*cli.Command {
+// remarkCommands are the subcommands of job that say something of one.
+func remarkCommands(u *ui) []*cli.Command {
 	return []*cli.Command{
 		{
 			Name: "tag", Usage: "add tags to a job, for disdel history --tag", ArgsUsage: "JOB TAG...",
@@ -221,10 +221,10 @@ func RemarkCommands(u *terminal.UI, from Reading) []*cli.Command {
 				"   disdel job tag @last paper baseline\n   disdel job tag @last --remove baseline",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "remove", Usage: "remove the tags"}},
 			Action: func(c *cli.Context) error {
-				if err := Operands(c, 2, mostJobs); err != nil {
+				if err := checkOperands(c, 2, mostJobs); err != nil {
 					return err
 				}
-				return remark(c, u, from, func(r *history.Remark) {
+				return remark(c, u, func(r *history.Remark) {
 					for _, tag := range c.Args().Tail() {
 						r.Tags = slices.DeleteFunc(r.Tags, func(t string) bool { return t == tag })
 						if !c.Bool("remove") {
@@ -238,18 +238,18 @@ func RemarkCommands(u *terminal.UI, from Reading) []*cli.Command {
 			Name: "note", Usage: "attach a note to a job", ArgsUsage: "JOB TEXT",
 			Description: "An empty TEXT removes the note.\n\n   disdel job note @last 'dropout helps'",
 			Action: func(c *cli.Context) error {
-				if err := Operands(c, 2, 2); err != nil {
+				if err := checkOperands(c, 2, 2); err != nil {
 					return err
 				}
-				return remark(c, u, from, func(r *history.Remark) { r.Text = c.Args().Get(1) })
+				return remark(c, u, func(r *history.Remark) { r.Text = c.Args().Get(1) })
 			},
 		},
 	}
 }
 
 // remark changes what is said of the job that a command names.
-func remark(c *cli.Context, u *terminal.UI, from Reading, change func(r *history.Remark)) error {
-	return from(c, func(ctx context.Context, at client.Client) error {
+func remark(c *cli.Context, u *ui, change func(r *history.Remark)) error {
+	return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 		rec, err := at.Records.Get(ctx, c.Args().First())
 		if err != nil {
 			return err
@@ -274,11 +274,11 @@ func printRemark(w io.Writer, id disdel.JobID, r history.Remark) {
 		return
 	}
 	fmt.Fprintln(w, id)
-	PrintRemark(w, r)
+	printRemarkLines(w, r)
 }
 
-// PrintRemark is what was said of a job, a line each.
-func PrintRemark(w io.Writer, r history.Remark) {
+// printRemarkLines is what was said of a job, a line each.
+func printRemarkLines(w io.Writer, r history.Remark) {
 	if len(r.Tags) > 0 {
 		fmt.Fprintf(w, "tags      %s\n", strings.Join(r.Tags, " "))
 	}

@@ -22,15 +22,15 @@ import (
 )
 
 func labCommand(u *ui) *cli.Command {
-	where := slices.DeleteFunc(slices.Clone(SimulationFlags), func(f cli.Flag) bool {
+	where := slices.DeleteFunc(slices.Clone(simulationFlags), func(f cli.Flag) bool {
 		return slices.Contains([]string{"admission", "print"}, f.Names()[0])
 	})
 	return &cli.Command{
 		Name: "lab", Usage: "compare scaling policies with the best fixed number of workers, in virtual time",
-		ArgsUsage: "[TRACE | FILE...]", Flags: slices.Concat(LabFlags(), where, []cli.Flag{setFlag, probeFlag}),
+		ArgsUsage: "[TRACE | FILE...]", Flags: slices.Concat(labFlags(), where, []cli.Flag{setFlag, probeFlag}),
 		Description: render.LabDescription,
 		Action: func(c *cli.Context) error {
-			q, err := ReadLabQuestions(c)
+			q, err := readLabQuestions(c)
 			if err != nil {
 				return err
 			}
@@ -47,13 +47,13 @@ func labCommand(u *ui) *cli.Command {
 }
 
 // labOf runs the jobs of a trace, or those of job files.
-func labOf(c *cli.Context, u *ui, q LabQuestions) (found simulate.Lab, err error) {
+func labOf(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error) {
 	if len(q.Files) == 0 {
-		jobs, err := Trace(c, u.In, LabEpochs)
+		jobs, err := readTrace(c, u.In, labEpochs)
 		if err != nil {
 			return found, err
 		}
-		cloud, err := Cloud(c)
+		cloud, err := simulatedCloud(c)
 		if err != nil {
 			return found, err
 		}
@@ -78,8 +78,8 @@ func labOf(c *cli.Context, u *ui, q LabQuestions) (found simulate.Lab, err error
 	return found, err
 }
 
-// LabFlags are those of disdel lab, beside the ones that say where jobs come from and what they run on.
-func LabFlags() []cli.Flag {
+// labFlags are those of disdel lab, beside the ones that say where jobs come from and what they run on.
+func labFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
 			Name: "policies", Value: "all", Usage: "`NAMES` of policies, with commas between: " +
@@ -102,8 +102,8 @@ func LabFlags() []cli.Flag {
 	}
 }
 
-// LabQuestions is what disdel lab is asked.
-type LabQuestions struct {
+// labQuestions is what disdel lab is asked.
+type labQuestions struct {
 	Policies []string
 	Most     int         // workers
 	Told     float64     // factor of the times that policies are told
@@ -115,7 +115,7 @@ type LabQuestions struct {
 }
 
 // Bounded are jobs whose policies choose no more workers than that.
-func (q LabQuestions) Bounded(jobs []sim.Job) []sim.Job {
+func (q labQuestions) Bounded(jobs []sim.Job) []sim.Job {
 	for i := range jobs {
 		if n := &jobs[i].MaxWorkers; *n == 0 || *n > q.Most {
 			*n = q.Most
@@ -124,9 +124,9 @@ func (q LabQuestions) Bounded(jobs []sim.Job) []sim.Job {
 	return jobs
 }
 
-// ReadLabQuestions reads the flags. It returns Invalid for a policy and for a kind of picture that there is not.
-func ReadLabQuestions(c *cli.Context) (LabQuestions, error) {
-	q := LabQuestions{
+// readLabQuestions reads the flags. It returns Invalid for a policy and for a kind of picture that there is not.
+func readLabQuestions(c *cli.Context) (labQuestions, error) {
+	q := labQuestions{
 		Policies: scheduler.PolicyNames(), Most: c.Int("max-workers"), Plot: c.String("plot"), Told: c.Float64("told"),
 	}
 	if !c.IsSet("max-workers") {
@@ -161,7 +161,7 @@ func ReadLabQuestions(c *cli.Context) (LabQuestions, error) {
 }
 
 // jobs reads which jobs are asked about: files that end in .yaml or .yml are job files.
-func (q *LabQuestions) jobs(c *cli.Context) error {
+func (q *labQuestions) jobs(c *cli.Context) error {
 	for _, name := range c.Args().Slice() {
 		if end := strings.ToLower(filepath.Ext(name)); end == ".yaml" || end == ".yml" {
 			q.Files = append(q.Files, name)
@@ -180,7 +180,7 @@ func (q *LabQuestions) jobs(c *cli.Context) error {
 }
 
 // errors reads those whose regrets are asked for.
-func (q *LabQuestions) errors(text string) error {
+func (q *labQuestions) errors(text string) error {
 	if text == "" {
 		return nil
 	}

@@ -577,7 +577,7 @@ func TestNormalizeMovesFlagsAhead(t *testing.T) {
 		"submit job.yaml --unknown":             "submit --unknown job.yaml",
 		"model show lenet5 --input 1x28x28 -q":  "-q model show --input 1x28x28 lenet5",
 	} {
-		got := Normalize(app, append([]string{"disdel"}, strings.Fields(in)...))
+		got := flagsFirst(app, append([]string{"disdel"}, strings.Fields(in)...))
 		if diff := cmp.Diff(strings.Fields("disdel "+want), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", in, diff)
 		}

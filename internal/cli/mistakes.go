@@ -22,36 +22,36 @@ var (
 	noValue     = regexp.MustCompile(`^flag needs an argument: -(.*)$`)
 )
 
-// Mistake is what is said of flags that a command does not take, or not so.
-func Mistake(c *cli.Context, err error, args []string) error {
+// flagMistake is what is said of flags that a command does not take, or not so.
+func flagMistake(c *cli.Context, err error, args []string) error {
 	name, flags := "disdel", c.App.Flags
 	if c.Command != nil && c.Command.HelpName != "" && c.Command.Name != "disdel" {
 		name, flags = c.Command.HelpName, append(slices.Clone(c.Command.Flags), flags...)
 	}
 	out := &disdel.Error{Kind: disdel.Invalid, Msg: err.Error(), Hint: name + " --help"}
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
-		out.Msg = fmt.Sprintf("%s has no flag %s", name, Dashed(m[1]))
+		out.Msg = fmt.Sprintf("%s has no flag %s", name, dashed(m[1]))
 		out.Hint = cmp.Or(meantFlag(flags, m[1], valueIn(args, m[1])), out.Hint)
 	} else if m := badValue.FindStringSubmatch(err.Error()); m != nil {
-		out.Msg = fmt.Sprintf("%s takes no %s", Dashed(m[2]), m[1])
+		out.Msg = fmt.Sprintf("%s takes no %s", dashed(m[2]), m[1])
 		out.Hint = cmp.Or(wantedValue(flags, m[2]), out.Hint)
 	} else if m := noValue.FindStringSubmatch(err.Error()); m != nil {
-		out.Msg = fmt.Sprintf("%s needs a value", Dashed(m[1]))
+		out.Msg = fmt.Sprintf("%s needs a value", dashed(m[1]))
 		out.Hint = cmp.Or(wantedValue(flags, m[1]), out.Hint)
 	}
 	return out
 }
 
-// NeedsFlag is what is said where a flag is missing that a command cannot do without.
-func NeedsFlag(c *cli.Context, flag string) error {
+// missingFlag is what is said where a flag is missing that a command cannot do without.
+func missingFlag(c *cli.Context, flag string) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Msg: fmt.Sprintf("%s needs %s", c.Command.HelpName, flag),
 		Hint: fmt.Sprintf("%s %s %s", c.Command.HelpName, c.Command.ArgsUsage, flag),
 	}
 }
 
-// Dashed is a flag as it is typed.
-func Dashed(name string) string {
+// dashed is a flag as it is typed.
+func dashed(name string) string {
 	name = strings.TrimLeft(name, "-")
 	if len(name) == 1 {
 		return "-" + name
@@ -76,7 +76,7 @@ func meantFlag(flags []cli.Flag, text, value string) string {
 	case sets && (exact || near == ""):
 		return fmt.Sprintf("--set %s=%s", path, cmp.Or(value, example))
 	case near != "":
-		return "did you mean " + Dashed(near) + "?"
+		return "did you mean " + dashed(near) + "?"
 	default:
 		return ""
 	}
@@ -109,10 +109,10 @@ func wantedValue(flags []cli.Flag, name string) string {
 		case *cli.IntFlag, *cli.Int64Flag, *cli.IntSliceFlag:
 			return "write a whole number"
 		case *cli.BoolFlag:
-			return "write " + Dashed(name) + " alone"
+			return "write " + dashed(name) + " alone"
 		}
 		if of, ok := f.(cli.DocGenerationFlag); ok {
-			return Dashed(name) + ": " + strings.ReplaceAll(of.GetUsage(), "`", "")
+			return dashed(name) + ": " + strings.ReplaceAll(of.GetUsage(), "`", "")
 		}
 	}
 	return ""
@@ -139,8 +139,8 @@ var elsewhere = map[string]string{
 	"logs": "disdel job logs JOB", "jobs": "disdel history", "predict": "disdel infer MODEL --input FILE",
 }
 
-// UnknownCommand is what is said of a word that is no command of those that there are below above.
-func UnknownCommand(commands []*cli.Command, above, name string) error {
+// unknownCommand is what is said of a word that is no command of those that there are below above.
+func unknownCommand(commands []*cli.Command, above, name string) error {
 	what := fmt.Sprintf("there is no command %q", name)
 	if above != "disdel" {
 		what = fmt.Sprintf("%s has no command %q", above, name)
@@ -172,8 +172,8 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 	return ""
 }
 
-// Operands checks how many operands a command got.
-func Operands(c *cli.Context, least, most int) error {
+// checkOperands checks how many operands a command got.
+func checkOperands(c *cli.Context, least, most int) error {
 	if n := c.NArg(); n < least || n > most {
 		return &disdel.Error{
 			Kind: disdel.Invalid,
@@ -184,10 +184,10 @@ func Operands(c *cli.Context, least, most int) error {
 	return nil
 }
 
-// Alone is what a command does that takes no operand.
-func Alone(do cli.ActionFunc) cli.ActionFunc {
+// withoutOperands is what a command does that takes no operand.
+func withoutOperands(do cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		if err := Operands(c, 0, 0); err != nil {
+		if err := checkOperands(c, 0, 0); err != nil {
 			return err
 		}
 		return do(c)
@@ -207,11 +207,11 @@ func count(least, most int) string {
 	}
 }
 
-// EachCommand calls f with every command of the tree, whose names for help are whole by then.
-func EachCommand(above string, list []*cli.Command, f func(*cli.Command)) {
+// eachCommand calls f with every command of the tree, whose names for help are whole by then.
+func eachCommand(above string, list []*cli.Command, f func(*cli.Command)) {
 	for _, c := range list {
 		c.HelpName = above + " " + c.Name
 		f(c)
-		EachCommand(c.HelpName, c.Subcommands, f)
+		eachCommand(c.HelpName, c.Subcommands, f)
 	}
 }

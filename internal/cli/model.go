@@ -23,14 +23,15 @@ import (
 	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
-	"github.com/disdel/disdel/internal/terminal"
 )
 
 func modelCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "model", Usage: "list, show, compare and export networks and trained models",
-		Subcommands: append([]*cli.Command{modelList(u), modelShow(u)}, ModelCommands(u, reading(u, storage))...),
-		Action:      NeedSubcommand,
+		Subcommands: []*cli.Command{
+			modelList(u), modelShow(u), modelExport(u), modelPromote(u), modelCompare(u), modelRemove(u),
+		},
+		Action: needSubcommand,
 	}
 }
 
@@ -38,7 +39,7 @@ func modelList(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the built-in networks and the trained models",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
@@ -70,12 +71,12 @@ func modelShow(u *ui) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.IsSet("keras") {
-				if err := Operands(c, 0, 0); err != nil {
+				if err := checkOperands(c, 0, 0); err != nil {
 					return err
 				}
 				return showKeras(c, u, c.String("keras"))
 			}
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if slices.Contains([]string{".json", ".keras", ".h5", ".hdf5"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
@@ -137,31 +138,24 @@ func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
 	return u.Show(doc, func(w io.Writer) { render.PrintTrained(w, doc, c.Bool("layers")) })
 }
 
-// ModelCommands are the commands about trained models.
-func ModelCommands(u *terminal.UI, from Reading) []*cli.Command {
-	return []*cli.Command{
-		ModelExportCommand(u, from), modelPromoteCommand(u, from), modelCompareCommand(u, from), modelRemoveCommand(u, from),
-	}
-}
-
 // usualTag is what a version in use is called by most people.
 const usualTag = "prod"
 
 // mostModels is how many models stand beside each other.
 const mostModels = 100
 
-func modelPromoteCommand(u *terminal.UI, from Reading) *cli.Command {
+func modelPromote(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "promote", ArgsUsage: "NAME:vN [TAG]", Usage: "give a tag to a version of a model (default: prod)",
 		Description: "From now on, NAME:TAG means this version, and output.keep does not remove it. " +
 			"NAME:best always means\nthe best version.\n\n   disdel model promote digits-cnn:v3\n   disdel infer " +
 			"digits-cnn:prod --input digit.json",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 2); err != nil {
+			if err := checkOperands(c, 1, 2); err != nil {
 				return err
 			}
 			tag := cmp.Or(c.Args().Get(1), usualTag)
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				m, err := at.Models.Tag(ctx, c.Args().First(), tag)
 				if err != nil {
 					return err
@@ -177,14 +171,14 @@ type removedWeights struct {
 	Removed string `json:"removed"`
 }
 
-func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
+func modelRemove(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
 		Description: "Versions with a tag are not deleted: give the tag to another version first. sha256:... is a file of " +
 			"weights\nthat jobs started with; they have copies of it.\n\n" +
 			"   disdel model remove digits-cnn:v1",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if name := c.Args().First(); !strings.Contains(name, ":") { // nobody deletes one by leaving something out
@@ -193,7 +187,7 @@ func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 					Hint: "disdel model compare " + name,
 				}
 			}
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				if ref := c.Args().First(); strings.HasPrefix(ref, "sha256:") {
 					doc := removedWeights{ref}
 					if err := at.Models.RemoveWeights(ctx, ref); err != nil {
@@ -211,16 +205,16 @@ func modelRemoveCommand(u *terminal.UI, from Reading) *cli.Command {
 	}
 }
 
-func modelCompareCommand(u *terminal.UI, from Reading) *cli.Command {
+func modelCompare(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "compare", Usage: "compare trained models", ArgsUsage: "MODEL MODEL...",
 		Description: "MODEL is NAME, NAME:vN or NAME:TAG. A single NAME compares all its versions.\n\n" +
 			"   disdel model compare digits-cnn\n   disdel model compare digits-cnn:prod digits-cnn",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, mostModels); err != nil {
+			if err := checkOperands(c, 1, mostModels); err != nil {
 				return err
 			}
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				list, err := compared(ctx, at.Models, c.Args().Slice())
 				if err != nil {
 					return err
@@ -264,8 +258,8 @@ const (
 	toONNX        = "onnx"
 )
 
-// ModelExportCommand writes a model for other programs.
-func ModelExportCommand(u *terminal.UI, from Reading) *cli.Command {
+// modelExport writes a model for other programs.
+func modelExport(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write a trained model as safetensors (weights) or ONNX", ArgsUsage: "NAME",
 		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
@@ -277,7 +271,7 @@ func ModelExportCommand(u *terminal.UI, from Reading) *cli.Command {
 			&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			doc := exportDocument{Format: c.String("to"), File: c.String("output")}
@@ -288,9 +282,9 @@ func ModelExportCommand(u *terminal.UI, from Reading) *cli.Command {
 					Hint: "use safetensors or onnx",
 				}
 			case doc.File == "":
-				return NeedsFlag(c, "--output FILE")
+				return missingFlag(c, "--output FILE")
 			}
-			return from(c, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				m, err := at.Models.Get(ctx, c.Args().First())
 				if err == nil {
 					err = doc.export(ctx, at.Models, &m)

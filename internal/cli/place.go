@@ -14,10 +14,10 @@ import (
 	"github.com/disdel/disdel/internal/client"
 )
 
-// PlaceOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
+// placeOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
 // It leaves out values that the environment or a context gives anyway.
 // It is never nil: a report takes nil for the job's own place.
-func PlaceOf(c *cli.Context) addresses.Place {
+func placeOf(c *cli.Context) addresses.Place {
 	out := addresses.Place{}
 	for _, o := range given(c) {
 		if addresses.LeadsAnywhere(o.Name) {
@@ -27,11 +27,11 @@ func PlaceOf(c *cli.Context) addresses.Place {
 	return out
 }
 
-// PlaceOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
+// placeOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
 // where the job ran. A server knows that itself.
-func PlaceOfJob(c *cli.Context, r *disdel.Record) addresses.Place {
-	here := PlaceOf(c)
-	if at, err := Server(c); err == nil && at != nil {
+func placeOfJob(c *cli.Context, r *disdel.Record) addresses.Place {
+	here := placeOf(c)
+	if at, err := serverOf(c); err == nil && at != nil {
 		return here
 	}
 	for _, o := range addresses.Recorded(r) {
@@ -59,20 +59,20 @@ func repeatedFlagOf(name string) (repeatedFlag, bool) {
 	return repeated[i], true
 }
 
-// Server is the server that the command line and the home's contexts mean, nil for none.
-func Server(c *cli.Context) (*client.Server, error) {
-	folder, err := HomeFolder(c)
+// serverOf is the server that the command line and the home's contexts mean, nil for none.
+func serverOf(c *cli.Context) (*client.Server, error) {
+	folder, err := homeFolder(c)
 	if err != nil {
 		return nil, err
 	}
 	return client.Choose(client.Chosen{
-		Home: folder, Server: c.String("server"), Context: c.String("context"), Token: os.Getenv(TokenVariable),
+		Home: folder, Server: c.String("server"), Context: c.String("context"), Token: os.Getenv(tokenVariable),
 	})
 }
 
-// RunsAt is where the jobs of this command run, whether flags, the environment or a context say it. It is for records,
+// runsAt is where the jobs of this command run, whether flags, the environment or a context say it. It is for records,
 // and never nil.
-func RunsAt(c *cli.Context) []disdel.Option {
+func runsAt(c *cli.Context) []disdel.Option {
 	out := []disdel.Option{}
 	for _, f := range repeated {
 		value, ok := f.shown(c)
@@ -83,9 +83,9 @@ func RunsAt(c *cli.Context) []disdel.Option {
 	return out
 }
 
-// ReturnTo makes the command work where a job ran, unless the command line, the environment or the context say
+// returnTo makes the command work where a job ran, unless the command line, the environment or the context say
 // otherwise. It returns Conflict if they lead to another OpenWhisk, storage or Redis, unless move is set.
-func ReturnTo(c *cli.Context, r *disdel.Record, move bool) error {
+func returnTo(c *cli.Context, r *disdel.Record, move bool) error {
 	ran := addresses.Recorded(r)
 	if !move {
 		if err := samePlace(c, r, ran); err != nil {
@@ -151,7 +151,7 @@ func sayer(c *cli.Context, flag string) string {
 // back is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
 // has one: otherwise the environment, the context or the flags would give it again.
 func back(c *cli.Context, ran addresses.Place) addresses.Place {
-	out := slices.DeleteFunc(PlaceOf(c), func(o disdel.Option) bool {
+	out := slices.DeleteFunc(placeOf(c), func(o disdel.Option) bool {
 		flag := cmp.Or(partOf[o.Name], o.Name)
 		return slices.Contains(addresses.Places, o.Name) || leaves(c, ran, flag)
 	}).With(ran)
@@ -194,9 +194,9 @@ var repeated = []repeatedFlag{
 	{name: "risk"},
 }
 
-// Origin is how the command line submits a job with some fields of its file set, for its record. What comes from the
+// originOf is how the command line submits a job with some fields of its file set, for its record. What comes from the
 // environment is left there.
-func Origin(c *cli.Context, sets []string) *disdel.Origin {
+func originOf(c *cli.Context, sets []string) *disdel.Origin {
 	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: given(c)}
 	if file := c.Args().First(); file != "" && file != "-" {
 		o.File = wholePath(file)
@@ -244,8 +244,8 @@ func wholePath(name string) string {
 	return path
 }
 
-// Shortened names the job's file as it is seen from the current folder, where it lies below that.
-func Shortened(r *disdel.Record) {
+// shortenFile names the job's file as it is seen from the current folder, where it lies below that.
+func shortenFile(r *disdel.Record) {
 	if r.Origin == nil || r.Origin.File == "" {
 		return
 	}
@@ -260,9 +260,9 @@ func Shortened(r *disdel.Record) {
 	}
 }
 
-// Environment is the environment of another process of this program that is to work where this command does, whatever
+// environmentFor is the environment of another process of this program that is to work where this command does, whatever
 // was said by flags, by variables or by a context. Its secrets are those of this process's own environment.
-func Environment(c *cli.Context, home string) []string {
+func environmentFor(c *cli.Context, home string) []string {
 	env := append(os.Environ(), "DISDEL_HOME="+home, "DISDEL_CONTEXT=local")
 	for _, f := range repeated {
 		if f.variable == "" || f.name == "home" || f.name == "context" {

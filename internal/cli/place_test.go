@@ -85,7 +85,7 @@ func act(t *testing.T, do func(c *cli.Context, u *ui) error, args ...string) err
 			}
 		}
 	}
-	return app.RunContext(t.Context(), Normalize(app, args))
+	return app.RunContext(t.Context(), flagsFirst(app, args))
 }
 
 // resumeAt runs resume as far as the choice of the place, and returns the value of every flag of a place.
@@ -93,7 +93,7 @@ func resumeAt(t *testing.T, rec *disdel.Record, args []string) (map[string]strin
 	t.Helper()
 	got := map[string]string{}
 	err := act(t, func(c *cli.Context, _ *ui) error {
-		err := ReturnTo(c, rec, c.Bool("move"))
+		err := returnTo(c, rec, c.Bool("move"))
 		parts := []string{"image", "pool-memory", "action-memory", "redis-ca"}
 		for _, name := range slices.Concat(addresses.Places, parts) {
 			got[name] = c.String(name)
@@ -166,7 +166,7 @@ func printedWithoutFlags(t *testing.T, ran addresses.Place) {
 	}
 	var out strings.Builder
 	err := act(t, func(c *cli.Context, _ *ui) error {
-		return report.New(rec, time.Now(), PlaceOfJob(c, rec)...).Text(&out)
+		return report.New(rec, time.Now(), placeOfJob(c, rec)...).Text(&out)
 	}, "disdel", "report", "job-x")
 	if err != nil || !strings.Contains(out.String(), "disdel submit") {
 		t.Fatalf("%v, no command in\n%s", err, out.String())

@@ -27,7 +27,7 @@ func platformCommand(u *ui) *cli.Command {
 		Description: "   disdel platform up --pool-memory 2GB\n   eval \"$(disdel platform up --detach)\"; wsk action " +
 			"list\n   disdel platform status\n   disdel platform down",
 		Subcommands: []*cli.Command{platformUp(u), platformStatus(u), platformDown(u), platformUser(u)},
-		Action:      NeedSubcommand,
+		Action:      needSubcommand,
 	}
 }
 
@@ -150,7 +150,7 @@ func showPlatform(c *cli.Context, u *ui) error {
 }
 
 func inHome(c *cli.Context, f func(dir string) error) error {
-	if err := Operands(c, 0, 0); err != nil {
+	if err := checkOperands(c, 0, 0); err != nil {
 		return err
 	}
 	dir, err := home(c)

@@ -39,7 +39,7 @@ func checkPlatform(c *cli.Context) error {
 	bad := func(msg, hint string) error {
 		return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint}
 	}
-	if err := Operands(c, 0, 0); err != nil {
+	if err := checkOperands(c, 0, 0); err != nil {
 		return err
 	}
 	host := c.String("host")
@@ -125,7 +125,7 @@ func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
 // platformConfig is the embedded platform as several processes use it, with what it keeps.
 func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err error) {
 	said := service.Config{Home: dir}
-	if err := ReadPool(c, &said); err != nil {
+	if err := readPool(c, &said); err != nil {
 		return cfg, err
 	}
 	if err := readEmbedded(c, &said); err != nil {

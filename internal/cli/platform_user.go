@@ -19,7 +19,7 @@ func platformUser(u *ui) *cli.Command {
 		Name: "user", Usage: "add, list and remove namespaces of the running platform",
 		Description: "   disdel platform user create alice\n   disdel platform user list --keys\n   disdel platform user " +
 			"delete alice",
-		Action: NeedSubcommand,
+		Action: needSubcommand,
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "add a namespace, and print its key", ArgsUsage: "NAME",
@@ -58,7 +58,7 @@ func onPlatform(c *cli.Context, u *ui, f func(ctx context.Context, home string, 
 }
 
 func createTenant(c *cli.Context, u *ui) error {
-	if err := Operands(c, 1, 1); err != nil {
+	if err := checkOperands(c, 1, 1); err != nil {
 		return err
 	}
 	asked := local.Tenant{
@@ -76,7 +76,7 @@ func createTenant(c *cli.Context, u *ui) error {
 }
 
 func listTenants(c *cli.Context, u *ui) error {
-	if err := Operands(c, 0, 0); err != nil {
+	if err := checkOperands(c, 0, 0); err != nil {
 		return err
 	}
 	return onPlatform(c, u, func(ctx context.Context, home string, s local.State) error {
@@ -104,7 +104,7 @@ func printTenants(w io.Writer, list []local.Tenant) {
 }
 
 func deleteTenant(c *cli.Context, u *ui) error {
-	if err := Operands(c, 1, 1); err != nil {
+	if err := checkOperands(c, 1, 1); err != nil {
 		return err
 	}
 	name := c.Args().First()

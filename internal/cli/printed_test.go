@@ -82,7 +82,7 @@ var tags = regexp.MustCompile(`</?(p|pre|code|section|li)>`)
 // leadsTo has the program's own parser find every flag of a place in a command, once.
 func leadsTo(t *testing.T, words []string, place [][2]string) {
 	t.Helper()
-	line := Deal(newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)), words)
+	line := splitArgs(newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)), words)
 	for _, f := range place {
 		n := 0
 		for i, word := range line.Globals {
@@ -109,7 +109,7 @@ func printedCommands(t *testing.T, program, text string) [][]string {
 				end = at[i+1][0]
 			}
 			words := append([]string{"disdel"}, shellWords(strings.TrimSpace(line[m[1]:end]))...)
-			dealt := Deal(newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)), words)
+			dealt := splitArgs(newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)), words)
 			if len(dealt.Path) > 0 && slices.Contains(addresses.Commands, dealt.Path[0]) {
 				out = append(out, words)
 			}
@@ -169,7 +169,7 @@ func wskKey(t *testing.T, file string) string {
 // Every command is either one that works at a place, or one about this machine or this program.
 func TestCommandsOfPlaces(t *testing.T) {
 	about := []string{
-		"context", "completion", "explain", "man", "platform", "runtime", "version", "help", Complete,
+		"context", "completion", "explain", "man", "platform", "runtime", "version", "help", completeName,
 	}
 	for _, c := range newApp(terminal.New(strings.NewReader(""), io.Discard, io.Discard)).Commands {
 		if slices.Contains(addresses.Commands, c.Name) == slices.Contains(about, c.Name) {

@@ -27,7 +27,7 @@ var referencePages = []struct {
 
 // reference returns the pages of docs/reference that describe the commands.
 func reference() map[string]string {
-	head, rest, _ := strings.Cut(Reference(newApp(terminal.New(nil, nil, nil))), "\n## ")
+	head, rest, _ := strings.Cut(referencePage(newApp(terminal.New(nil, nil, nil))), "\n## ")
 	pages := map[string]string{}
 	for _, p := range referencePages {
 		pages[p.file] = "# " + p.title + "\n\nMade from the program's help. Global options and all other commands are in " +

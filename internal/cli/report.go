@@ -33,7 +33,7 @@ func reportCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "spec", Usage: "print the job file, changed so that a failed job passes"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if err := reportFlags(c, u); err != nil {
@@ -44,8 +44,8 @@ func reportCommand(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				Shortened(&rec)
-				return showReport(u, c, report.New(&rec, time.Now(), PlaceOfJob(c, &rec)...))
+				shortenFile(&rec)
+				return showReport(u, c, report.New(&rec, time.Now(), placeOfJob(c, &rec)...))
 			})
 		},
 	}
@@ -104,7 +104,7 @@ func showReport(u *ui, c *cli.Context, r *report.Report) error {
 
 // writePage writes a report's page.
 func writePage(u *ui, name string, r *report.Report, spec []byte) error {
-	if err := CreatePage(name, func(w io.Writer) error { return r.HTML(w, spec) }); err != nil {
+	if err := replaceFile(name, func(w io.Writer) error { return r.HTML(w, spec) }); err != nil {
 		return err
 	}
 	u.Say("report of %s in %s", r.ID, terminal.Clean(name))
@@ -152,8 +152,8 @@ func changedSpec(u *ui, r *report.Report) error {
 	})
 }
 
-// CreatePage replaces the file: a page is made again as often as one likes.
-func CreatePage(name string, write func(io.Writer) error) error {
+// replaceFile replaces the file: a page is made again as often as one likes.
+func replaceFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err == nil {
 		if err = write(f); err == nil {

@@ -57,7 +57,7 @@ func serveCommand(u *ui) *cli.Command {
 			admissionFlag,
 		},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			l, err := api.Listen(c.String("listen"), c.String("tls-cert"), c.String("tls-key"), c.Bool("insecure"))
@@ -110,7 +110,7 @@ func pageCommand(u *ui) *cli.Command {
 			"you in once.",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "`ADDRESS` to listen on"}},
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			l, err := api.Listen(c.String("listen"), "", "", false)

@@ -22,16 +22,16 @@ func simulateCommand(u *ui) *cli.Command {
 			"   disdel simulate --generate 100 --seed 7 --admission greedy\n" +
 			"   disdel simulate --generate 100 --seed 7 --print > trace.jsonl\n" +
 			"   disdel simulate trace.jsonl --hosts 4 --pool-memory 8GB -o json",
-		Flags: SimulationFlags,
+		Flags: simulationFlags,
 		Action: func(c *cli.Context) error {
-			jobs, err := Trace(c, u.In, 0)
+			jobs, err := readTrace(c, u.In, 0)
 			if err != nil {
 				return err
 			}
 			if c.Bool("print") {
 				return sim.Write(u.Out, jobs)
 			}
-			cloud, err := Cloud(c)
+			cloud, err := simulatedCloud(c)
 			if err != nil {
 				return err
 			}
@@ -44,8 +44,8 @@ func simulateCommand(u *ui) *cli.Command {
 	}
 }
 
-// SimulationFlags are those of simulate.
-var SimulationFlags = []cli.Flag{
+// simulationFlags are those of simulate.
+var simulationFlags = []cli.Flag{
 	&cli.StringFlag{
 		Name: "admission", Value: "gang",
 		Usage: "queueing `ORDER`: gang, fifo, greedy (plain OpenWhisk) or ganglike (Coach)",
@@ -63,15 +63,15 @@ var SimulationFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "print", Usage: "print the trace instead of running it"},
 }
 
-// LabEpochs is how many more epochs the drawn jobs of disdel lab have than those of disdel simulate. A policy needs
+// labEpochs is how many more epochs the drawn jobs of disdel lab have than those of disdel simulate. A policy needs
 // some epochs to measure, and as many again to gain by that.
-const LabEpochs = 20
+const labEpochs = 20
 
-// Trace is the jobs that are asked for: those of a file, or drawn ones, with so many epochs more.
-func Trace(c *cli.Context, in io.Reader, longer int) ([]sim.Job, error) {
+// readTrace is the jobs that are asked for: those of a file, or drawn ones, with so many epochs more.
+func readTrace(c *cli.Context, in io.Reader, longer int) ([]sim.Job, error) {
 	n := c.Int("generate")
 	if n > 0 {
-		if err := Operands(c, 0, 0); err != nil {
+		if err := checkOperands(c, 0, 0); err != nil {
 			return nil, err
 		}
 		return sim.Generate(sim.Draw{
@@ -82,7 +82,7 @@ func Trace(c *cli.Context, in io.Reader, longer int) ([]sim.Job, error) {
 	if c.IsSet("generate") {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Msg: "--generate must be at least 1"}
 	}
-	if err := Operands(c, 1, 1); err != nil {
+	if err := checkOperands(c, 1, 1); err != nil {
 		return nil, err
 	}
 	name := c.Args().First()
@@ -100,8 +100,8 @@ func Trace(c *cli.Context, in io.Reader, longer int) ([]sim.Job, error) {
 	return sim.Read(f)
 }
 
-// Cloud is the cloud that the flags describe.
-func Cloud(c *cli.Context) (sim.Config, error) {
+// simulatedCloud is the cloud that the flags describe.
+func simulatedCloud(c *cli.Context) (sim.Config, error) {
 	cfg := sim.Config{
 		Invokers: c.Int("hosts"), Memory: 2 * disdel.GB, Processors: c.Int("processors"), Concurrent: c.Int("concurrent"),
 		PerMinute: c.Int("per-minute"), Cold: disdel.Millis(c.Duration("cold")), Warm: disdel.Millis(c.Duration("warm")),

@@ -132,14 +132,14 @@ func readInput(u *ui, name string) ([]byte, error) {
 // request is a job file as a service takes it.
 func (src source) request(c *cli.Context) service.Request {
 	return service.Request{
-		Job: src.file.Job, Options: options(c), Origin: Origin(c, overrides(c)),
+		Job: src.file.Job, Options: options(c), Origin: originOf(c, overrides(c)),
 		Priority: c.Int("priority"), Key: c.String("idempotency-key"),
 		Source: service.Source{Name: src.file.Name, Locate: src.file.Locate, Faults: src.faults},
 	}
 }
 
-// told shows every fault of a job file with its line.
-func (src source) told(u *ui, err error) error {
+// showFaults shows every fault of a job file with its line.
+func (src source) showFaults(u *ui, err error) error {
 	var all *disdel.Faults
 	if errors.As(err, &all) && u.Format == "table" {
 		u.Faults(all, src.text)
@@ -150,7 +150,7 @@ func (src source) told(u *ui, err error) error {
 
 // follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
 // exit code.
-func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
+func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
 	f, seen := render.NewFollower(u), 0
 	run, err := begin(func(e service.Event) {
 		seen = e.Number
@@ -169,18 +169,18 @@ func follow(c *cli.Context, u *ui, begin func(told func(service.Event)) (client.
 	if err != nil {
 		return &rec, err
 	}
-	u.Place = PlaceOfJob(c, &rec)
+	u.Place = placeOfJob(c, &rec)
 	return &rec, render.ShowOutcome(u, &rec, f.Notes())
 }
 
 // submitted submits a job and follows it.
 func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
-	rec, err := follow(c, u, func(told func(service.Event)) (client.Run, error) {
+	rec, err := follow(c, u, func(observe func(service.Event)) (client.Run, error) {
 		req := src.request(c)
-		req.Preparing = told
+		req.Preparing = observe
 		return jobs.Submit(ctx, req)
 	})
-	return rec, src.told(u, err)
+	return rec, src.showFaults(u, err)
 }
 
 func submitCommand(u *ui) *cli.Command {
@@ -194,7 +194,7 @@ func submitCommand(u *ui) *cli.Command {
 		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag, admissionFlag}, queueFlags,
 			estimatorFlags),
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			src, err := readJob(c, u, c.Args().First())
@@ -223,7 +223,7 @@ func quickstartCommand(u *ui) *cli.Command {
 			"OpenWhisk, Redis and the history are embedded: it needs no set-up and no internet.",
 		Flags: append([]cli.Flag{setFlag, backendFlag}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
@@ -277,7 +277,7 @@ func resumeCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "from-start", Usage: "start over if no checkpoint of the job is found"},
 		}, estimatorFlags...),
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			if err := whereItRan(c, u); err != nil {
@@ -296,7 +296,7 @@ func resumeCommand(u *ui) *cli.Command {
 
 // whereItRan has the command work at the place where its job ran. A server is at its own place.
 func whereItRan(c *cli.Context, u *ui) error {
-	at, err := Server(c)
+	at, err := serverOf(c)
 	if err != nil || at != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func whereItRan(c *cli.Context, u *ui) error {
 		if err != nil {
 			return err
 		}
-		err = ReturnTo(c, &rec, c.Bool("move"))
+		err = returnTo(c, &rec, c.Bool("move"))
 		if err != nil {
 			u.Place = nil // the hint leads to another place than this command's
 		}
@@ -318,10 +318,10 @@ func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*dis
 	if err != nil {
 		return nil, err
 	}
-	return follow(c, u, func(told func(service.Event)) (client.Run, error) {
+	return follow(c, u, func(observe func(service.Event)) (client.Run, error) {
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
-			Origin: Origin(c, overrides(c)), Options: options(c), Preparing: told,
+			Origin: originOf(c, overrides(c)), Options: options(c), Preparing: observe,
 			FromStart: c.Bool("from-start"), Move: c.Bool("move"),
 		})
 	})

@@ -18,7 +18,7 @@ func tenantCommand(u *ui) *cli.Command {
 		Name: "tenant", Usage: "manage the users of a server",
 		Description: "   disdel tenant create ann --role submit --jobs 4 --memory 2GB\n   disdel tenant list",
 		Subcommands: []*cli.Command{tenantCreate(u), tenantList(u), tenantDelete(u)},
-		Action:      NeedSubcommand,
+		Action:      needSubcommand,
 	}
 }
 
@@ -36,12 +36,12 @@ func tenantCreate(u *ui) *cli.Command {
 			&cli.StringFlag{
 				Name: "role", Value: string(service.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin",
 			},
-		}, QuotaFlags...),
+		}, quotaFlags...),
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			quota, err := Quota(c)
+			quota, err := readQuota(c)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func tenantList(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list tenants and their quotas",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
@@ -79,7 +79,7 @@ func tenantDelete(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Usage: "revoke all tokens of a tenant; its jobs, models and data sets stay", ArgsUsage: "NAME",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 1, 1); err != nil {
+			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			name := c.Args().First()
@@ -96,16 +96,16 @@ func tenantDelete(u *ui) *cli.Command {
 	}
 }
 
-// QuotaFlags say what the jobs of a tenant may have together.
-var QuotaFlags = []cli.Flag{
+// quotaFlags say what the jobs of a tenant may have together.
+var quotaFlags = []cli.Flag{
 	&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of jobs that the tenant may run at once"},
 	&cli.StringFlag{Name: "memory", Usage: "memory `SIZE` of all running jobs of the tenant"},
 	&cli.StringFlag{Name: "disk", Usage: "disk `SIZE` of the tenant's data sets, models, weights and checkpoints"},
 	&cli.Float64Flag{Name: "cost", Usage: "total cost of the tenant's jobs, in `GB-S`"},
 }
 
-// Quota is what QuotaFlags say, nil where they say nothing.
-func Quota(c *cli.Context) (*scheduler.Quota, error) {
+// readQuota is what quotaFlags say, nil where they say nothing.
+func readQuota(c *cli.Context) (*scheduler.Quota, error) {
 	if !c.IsSet("jobs") && !c.IsSet("memory") && !c.IsSet("disk") && !c.IsSet("cost") {
 		return nil, nil
 	}

@@ -23,7 +23,7 @@ func validateCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{setFlag, actionFlag},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
-				return Operands(c, 1, 1)
+				return checkOperands(c, 1, 1)
 			}
 			return withClient(c, u, storage,
 				func(ctx context.Context, at client.Client) error { return validateAll(ctx, u, c, at.Jobs) })
@@ -67,7 +67,7 @@ func validate(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs, name
 	}
 	req := src.request(c)
 	req.Preparing = render.NewFollower(u).Follow
-	return src.told(u, jobs.Check(ctx, req))
+	return src.showFaults(u, jobs.Check(ctx, req))
 }
 
 func explainCommand(u *ui) *cli.Command {

@@ -91,7 +91,7 @@ func versionCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version, the build and the kernels of the engine",
 		Action: func(c *cli.Context) error {
-			if err := Operands(c, 0, 0); err != nil {
+			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
 			return showVersion(u)
@@ -111,7 +111,7 @@ func runtimeCommand(*ui) *cli.Command {
 			Name: "listen", Value: serve.DefaultAddress,
 			Usage: "`ADDRESS`: :PORT, tcp:HOST:PORT or unix:/PATH",
 		}},
-		Action: Alone(func(c *cli.Context) error {
+		Action: withoutOperands(func(c *cli.Context) error {
 			return service.ServeAt(c.Context, c.String("listen"))
 		}),
 	}

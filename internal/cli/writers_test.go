@@ -16,10 +16,10 @@ import (
 // commands. What they write is data for programs, or lines of progress and of other programs.
 var direct = []string{
 	"internal/cli/app.go newApp", "internal/cli/config.go newLog", "internal/cli/dataset.go datasetSample",
-	"internal/cli/platformup.go detachFailed", "internal/cli/platformup.go requestLogger",
+	"internal/cli/platform_up.go detachFailed", "internal/cli/platform_up.go requestLogger",
 	"internal/cli/report.go showReport", "internal/cli/simulate.go simulateCommand",
-	"internal/cli/export.go exportJobs", "internal/cli/infer_flags.go inferToOutput",
-	"internal/cli/logs.go followLogs", "internal/cli/shell.go CompleteCommand",
+	"internal/cli/compare.go exportJobs", "internal/cli/infer.go inferToOutput",
+	"internal/cli/job.go followLogs", "internal/cli/completion.go completeCommand",
 	"internal/fullscreen/watch.go Watch", "internal/render/follower.go progress", "internal/render/picture.go erase",
 	"internal/render/picture.go show",
 }
