@@ -13,47 +13,27 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// usedBy is everything one action of a plan came to: one line of the result table.
-type usedBy struct {
-	name            string
-	runs            int
-	attempts, legs  int // most of one round
-	estimate, limit disdel.Bytes
-	peak            disdel.Bytes
-	timeout         disdel.Millis
-	longest, total  disdel.Millis
-	cold            int
-	failed          int
-	outcome         disdel.Outcome // of the newest
+// actionRow is one line of the table of actions: the sums of the report, and how often one round took the action.
+type actionRow struct {
+	report.Action
+	attempts, legs int // the most of one round
 }
 
-// byAction gathers the activations of each action in the order of a round, then by level and member.
-func byAction(list []disdel.Activation) []usedBy {
-	var out []usedBy
-	for _, of := range disdel.BySlot(list) {
-		u := usedBy{name: of[0].Slot().Name()}
-		for _, a := range of {
-			u.add(a)
+// actionRows sums the activations of each action, in the order of a round, then by level and member.
+func actionRows(list []disdel.Activation) []actionRow {
+	slots := disdel.BySlot(list)
+	rows := make([]actionRow, len(slots))
+	for i, sums := range report.ActionsOf(list) {
+		row := actionRow{Action: sums}
+		for _, a := range slots[i] {
+			if !strings.HasSuffix(a.Invocation.ID, controller.Written) { // publishing again is no other attempt
+				row.attempts = max(row.attempts, a.Attempt)
+			}
+			row.legs = max(row.legs, a.Leg+1)
 		}
-		out = append(out, u)
+		rows[i] = row
 	}
-	return out
-}
-
-func (u *usedBy) add(a *disdel.Activation) {
-	u.runs++
-	if !strings.HasSuffix(a.Invocation.ID, controller.Written) { // the same work once more, not another try
-		u.attempts = max(u.attempts, a.Attempt)
-	}
-	u.legs = max(u.legs, a.Leg+1)
-	u.estimate, u.limit, u.timeout = a.Expected(), a.Limits.Memory, a.Limits.Timeout
-	u.peak, u.longest, u.total = max(u.peak, a.Peak), max(u.longest, a.Duration), u.total+a.Duration
-	if a.Cold {
-		u.cold++
-	}
-	if u.outcome = a.Outcome; a.Outcome.Failed() {
-		u.failed++
-	}
+	return rows
 }
 
 // PrintRecord writes what came of a job.
@@ -85,15 +65,15 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 			l.Cost)
 	}
 	fmt.Fprintln(w)
-	terminal.Table(w, terminal.Fitted(w, actionTable(byAction(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS",
+	terminal.Table(w, terminal.Fitted(w, actionTable(actionRows(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS",
 		"LONGEST", "ESTIMATE")...)
 }
 
 // actionTable has columns for failures, attempts and legs only where there was more than one.
-func actionTable(list []usedBy) [][]string {
-	attempts := slices.ContainsFunc(list, func(u usedBy) bool { return u.attempts > 1 })
-	legs := slices.ContainsFunc(list, func(u usedBy) bool { return u.legs > 1 })
-	failures := slices.ContainsFunc(list, func(u usedBy) bool { return u.failed > 0 })
+func actionTable(list []actionRow) [][]string {
+	attempts := slices.ContainsFunc(list, func(u actionRow) bool { return u.attempts > 1 })
+	legs := slices.ContainsFunc(list, func(u actionRow) bool { return u.legs > 1 })
+	failures := slices.ContainsFunc(list, func(u actionRow) bool { return u.Failed > 0 })
 	cells := func(name, runs, failed, attempt, leg string, rest ...string) []string {
 		out := []string{name, runs}
 		if failures {
@@ -110,9 +90,9 @@ func actionTable(list []usedBy) [][]string {
 	rows := [][]string{cells("ACTION", "RUNS", "FAILED", "ATTEMPTS", "LEGS", "COLD", "ESTIMATE", "LIMIT", "PEAK",
 		"TIMEOUT", "LONGEST", "TOTAL", "OUTCOME")}
 	for _, u := range list {
-		rows = append(rows, cells(u.name, fmt.Sprint(u.runs), fmt.Sprint(u.failed), fmt.Sprint(max(1, u.attempts)),
-			fmt.Sprint(u.legs), fmt.Sprint(u.cold), u.estimate.String(),
-			u.limit.String(), known(u.peak), u.timeout.String(), Seconds(u.longest), Seconds(u.total), u.outcome.String()))
+		rows = append(rows, cells(u.Name, fmt.Sprint(u.Runs), fmt.Sprint(u.Failed), fmt.Sprint(max(1, u.attempts)),
+			fmt.Sprint(u.legs), fmt.Sprint(u.Cold), u.Estimate.String(),
+			u.Limit.String(), known(u.Peak), u.Timeout.String(), Seconds(u.Longest), Seconds(u.Total), u.Outcome.String()))
 	}
 	return rows
 }

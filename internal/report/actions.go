@@ -6,7 +6,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Action is everything that one worker's, cluster's or task's activations came to.
+// Action sums the activations of one worker, cluster or task.
 type Action struct {
 	Name     string       `json:"name"`
 	Task     disdel.Task  `json:"task"`
@@ -45,8 +45,9 @@ func place(i *disdel.Invocation) string {
 	}
 }
 
-// actions gathers the activations by worker, cluster or task, in the order of a round.
-func actions(list []disdel.Activation) []Action {
+// ActionsOf sums the activations of each worker, cluster and task, in the order of a round. Every table of actions is
+// made of it, so that all of them show the same estimates.
+func ActionsOf(list []disdel.Activation) []Action {
 	out := []Action{}
 	for _, of := range disdel.BySlot(list) {
 		slot := of[0].Slot()

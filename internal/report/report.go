@@ -81,7 +81,7 @@ func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	out := &Report{
 		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created,
 		CostGBs: r.CostGBs,
-		Rounds:  r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
+		Rounds:  r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: ActionsOf(r.Activations),
 		Troubles: troubles(r), record: r, now: now, at: at,
 		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
 		ByClass: countedByClass(r.ByClass),
