@@ -21,6 +21,15 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
+// labDescription is the help of disdel lab.
+const labDescription = "TRACE is as disdel simulate has it; each job runs alone. FILE is a job file: its times are " +
+	"the law of its\n   forecasts, so that it has to have run before, or --probe; " +
+	"with --run it runs under each policy.\n\n" +
+	"   disdel lab --generate 5 --policies elastic,coach,auto\n" +
+	"   disdel lab trace.jsonl --hosts 2 --processors 16 --plot workers.svg\n" +
+	"   disdel lab trace.jsonl --policies coach,auto --errors .25,.5,2,4,noise:.2\n" +
+	"   disdel lab job.yaml --policies static,auto --run"
+
 func labCommand(u *ui) *cli.Command {
 	where := slices.DeleteFunc(slices.Clone(simulationFlags), func(f cli.Flag) bool {
 		return slices.Contains([]string{"admission", "print"}, f.Names()[0])
@@ -28,7 +37,7 @@ func labCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "lab", Usage: "compare scaling policies with the best fixed number of workers, in virtual time",
 		ArgsUsage: "[TRACE | FILE...]", Flags: slices.Concat(labFlags(), where, []cli.Flag{setFlag, probeFlag}),
-		Description: render.LabDescription,
+		Description: labDescription,
 		Action: func(c *cli.Context) error {
 			q, err := readLabQuestions(c)
 			if err != nil {

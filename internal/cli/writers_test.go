@@ -20,8 +20,8 @@ var direct = []string{
 	"internal/cli/report.go showReport", "internal/cli/simulate.go simulateCommand",
 	"internal/cli/compare.go exportJobs", "internal/cli/infer.go inferToOutput",
 	"internal/cli/job.go followLogs", "internal/cli/completion.go completeCommand",
-	"internal/fullscreen/watch.go Watch", "internal/render/follower.go progress", "internal/render/picture.go erase",
-	"internal/render/picture.go show",
+	"internal/fullscreen/watch.go Watch", "internal/render/follower.go progress", "internal/render/follower.go erase",
+	"internal/render/follower.go show",
 }
 
 // Everything else that a person is shown goes through package terminal, so that no printed command lacks the flags of

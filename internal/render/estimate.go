@@ -3,12 +3,15 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/simulate"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 )
 
@@ -175,4 +178,111 @@ func printLayers(w io.Writer, layers []disdel.LayerEstimate) {
 	}
 	fmt.Fprintln(w)
 	terminal.Table(w, rows...)
+}
+
+// printDevice writes what each action takes of a GPU's memory, by category, and how many fit one.
+func printDevice(w io.Writer, p disdel.Plan) {
+	label := "gpu"
+	for _, a := range p.Actions {
+		if a.Limits.Device == 0 {
+			continue
+		}
+		var parts []string
+		for _, part := range a.Estimate.DeviceParts {
+			parts = append(parts, fmt.Sprintf("%s %v", part.Name, part.Bytes))
+		}
+		text := fmt.Sprintf("%s: %v of a GPU's memory", a.Task, a.Estimate.Device)
+		if len(parts) > 0 {
+			text += fmt.Sprintf(" (%s)", strings.Join(parts, ", "))
+		}
+		if whole := p.Platform.MaxDevice; whole > 0 {
+			text += fmt.Sprintf("; limit %v, which counts as %v of %d x %v", a.Limits.Device,
+				scheduler.DeviceShare(whole, a.Limits.Device), p.Platform.Accelerators(), whole)
+		}
+		paragraph(w, label, "%s", text)
+		label = ""
+	}
+}
+
+// printPolicies writes what a job would take under each policy.
+func printPolicies(w io.Writer, l *simulate.Lab, price disdel.Resources) {
+	fmt.Fprintln(w)
+	rows := [][]string{{"POLICY", "TIME", "BY USE", "TIMES BEST", "COSTS BEST", "WORKERS"}}
+	if price.Price > 0 {
+		rows[0] = append(rows[0][:3:3], append([]string{"MONEY"}, rows[0][3:]...)...)
+	}
+	for i := range l.Trials {
+		t := &l.Trials[i]
+		if t.Status != disdel.StatusSucceeded {
+			rows = append(rows, []string{t.Policy, t.Why})
+			continue
+		}
+		row := []string{t.Policy, Seconds(t.Took), fmt.Sprintf("%.4g GB-s", t.CostGBs)}
+		if money, ok := price.Money(t.CostGBs); ok {
+			row = append(row, fmt.Sprintf("%.3g", money))
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.2f", t.Time), fmt.Sprintf("%.2f", t.Cost), CrewsText(t.Course)))
+	}
+	terminal.Table(w, rows...)
+	paragraph(w, "note", "simulated: all epochs, by the law of this job's forecasts for several numbers of workers; best "+
+		"fixed is the number that takes the least time, which nobody knows beforehand")
+}
+
+// CrewsText is the numbers of workers of a job in their order: "2 3 6 3".
+func CrewsText(course []simulate.Crew) string {
+	const most = 12
+	text := ""
+	for i, c := range course {
+		if i == most {
+			return text + " ..."
+		}
+		if i > 0 {
+			text += " "
+		}
+		text += fmt.Sprint(c.Workers)
+	}
+	return text
+}
+
+// printScaling writes which number of workers pays, beside what the plan's number and the largest measured one take.
+func printScaling(w io.Writer, s *scheduler.Scaling, planned int) {
+	if s == nil {
+		return
+	}
+	verb := "pay"
+	if s.Workers == 1 {
+		verb = "pays"
+	}
+	paragraph(w, "pays", "%s %s: times of single epochs vary by %.0f %%", crew(s.Workers), verb, 100*s.Deviation)
+	show := []int{s.Workers, planned}
+	for _, e := range slices.Backward(s.Epochs) {
+		if e.Measured && e.Workers != s.Workers {
+			show = append(show, e.Workers)
+			break
+		}
+	}
+	slices.Sort(show)
+	for _, workers := range slices.Compact(show) {
+		if i := slices.IndexFunc(s.Epochs, func(e scheduler.ScaledEpoch) bool { return e.Workers == workers }); i >= 0 {
+			paragraph(w, "", "%s", scaledText(s.Epochs[i]))
+		}
+	}
+}
+
+// scaledText is what an epoch takes with a number of workers, and what it is made of.
+func scaledText(e scheduler.ScaledEpoch) string {
+	basis := "measured"
+	if !e.Measured {
+		basis = "from the law of the measured times"
+	}
+	unit := TimeUnit(e.Duration)
+	return fmt.Sprintf("%s: %s %s an epoch, of which %s %s is exchange and %s %s is fixed (%s)", crew(e.Workers),
+		unit.Text(e.Duration), unit.Name, unit.Text(e.Exchange), unit.Name, unit.Text(e.Fixed), unit.Name, basis)
+}
+
+func crew(workers int) string {
+	if workers == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", workers)
 }

@@ -1,13 +1,16 @@
 package render
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/batch"
 )
 
 // trouble tells of activations that did not succeed, a line each. What the controller makes of one comes after it, so
@@ -168,4 +171,69 @@ func short(text string) string {
 		line = append(line[:most], []rune("...")...)
 	}
 	return string(line)
+}
+
+// FailAll tells all that is wrong with several files at once, with the lines of their texts, and returns what the
+// program ends with: nil where nothing is wrong. With -o json and yaml the problems are a list on standard output.
+func FailAll(u *terminal.UI, op string, wrong []error, files []batch.File) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	var list []Problem
+	texts := map[string][]byte{}
+	for _, f := range files {
+		texts[f.Name] = f.Text
+	}
+	for _, err := range wrong {
+		var faults *disdel.Faults
+		name := ""
+		if errors.As(err, &faults) {
+			name = faults.File
+		}
+		switch {
+		case u.Format != "table":
+			list = append(list, Problems(name, err)...)
+		case faults != nil:
+			u.Faults(faults, texts[name])
+		default:
+			u.Fail(err)
+		}
+	}
+	kind := disdel.KindOf(wrong[0])
+	if u.Format != "table" {
+		return errors.Join(u.Show(list, func(io.Writer) {}),
+			&disdel.Error{Kind: kind, Op: op, Msg: terminal.Counted(len(list), "problem")})
+	}
+	return terminal.Reported(&disdel.Error{Kind: kind, Op: op, Msg: "nothing was run"})
+}
+
+// Problem is one thing wrong with one file. Line and column are 0 where it has no place in the file.
+type Problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Problems lists what is wrong with a file.
+func Problems(name string, err error) []Problem {
+	var faults *disdel.Faults
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &faults):
+		e := disdel.AsError(err)
+		message := terminal.Headline(e)
+		if e.Err != nil {
+			message = fmt.Sprintf("%s: %v", message, e.Err)
+		}
+		return []Problem{{File: name, Message: terminal.Clean(message), Hint: terminal.Clean(e.Hint)}}
+	}
+	out := make([]Problem, len(faults.Faults))
+	for i, f := range faults.Faults {
+		out[i] = Problem{name, f.Line, f.Column, f.Path, f.Msg, f.Hint}
+	}
+	return out
 }

@@ -2,8 +2,14 @@ package render
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
@@ -112,5 +118,170 @@ func PrintInference(w io.Writer, doc Inference) {
 	terminal.Table(w, rows...)
 	if doc.Right != nil {
 		fmt.Fprintf(w, "\n%d of %d right\n", *doc.Right, len(doc.Classes))
+	}
+}
+
+// rowFormats are the endings of files that NewRows writes.
+var rowFormats = []string{".csv", ".jsonl", ".npy"}
+
+// NewRows writes answers for the rows of a data set as they come, in the format of a file's ending: .csv, .jsonl or
+// .npy. It returns Invalid for another ending.
+//
+// A line of .csv has row, class, name where the classes have names, label and the probability of each class (p0, p1
+// ...), or of sparse rows row, prediction and target; a line of .jsonl the same as an object. A .npy file is the
+// probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the
+// same bits.
+func NewRows(ending string, w io.Writer) (service.DataSink, error) {
+	switch strings.ToLower(ending) {
+	case ".csv":
+		return &csvRows{w: csv.NewWriter(w)}, nil
+	case ".jsonl":
+		return jsonRows{json.NewEncoder(w)}, nil
+	case ".npy":
+		return &npyRows{w: w}, nil
+	default:
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "write answers", Msg: fmt.Sprintf("there is no format %q for rows", ending),
+			Hint: "end the file's name in " + strings.Join(rowFormats, ", "),
+		}
+	}
+}
+
+// jsonRows writes an object a line.
+type jsonRows struct{ w *json.Encoder }
+
+func (r jsonRows) Begin(service.DataHead) error { return nil }
+
+func (r jsonRows) Take(row service.Answered) error {
+	err := r.w.Encode(row)
+	if _, odd := err.(*json.UnsupportedValueError); odd { //nolint:errorlint // it is never wrapped
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: "write answers", Msg: fmt.Sprintf("the model says no number of row %d", row.Row),
+			Hint: "write a .csv or .npy file, or ask a model whose training did not diverge",
+		}
+	}
+	return err
+}
+
+// csvRows writes a table with a head.
+type csvRows struct {
+	w      *csv.Writer
+	named  bool
+	record []string
+}
+
+func (r *csvRows) Begin(head service.DataHead) error {
+	record := []string{"row", "prediction", "target"}
+	if head.Classes > 0 {
+		record = []string{"row", "class"}
+		if r.named = len(head.Names) > 0; r.named {
+			record = append(record, "name")
+		}
+		record = append(record, "label")
+		for k := range head.Classes {
+			record = append(record, fmt.Sprintf("p%d", k))
+		}
+	}
+	return r.write(record)
+}
+
+func (r *csvRows) Take(row service.Answered) error {
+	record := append(r.record[:0], strconv.Itoa(row.Row))
+	if row.Predicted != nil {
+		record = append(record, decimal(row.Prediction), decimal(row.Target))
+	} else {
+		record = append(record, strconv.Itoa(row.Class))
+		if r.named {
+			record = append(record, row.Name)
+		}
+		record = append(record, strconv.Itoa(int(row.Label)))
+		for _, p := range row.Probabilities {
+			record = append(record, decimal(p))
+		}
+	}
+	return r.write(record)
+}
+
+// write hands a line over at once: who gathers them in a buffer decides when they go out.
+func (r *csvRows) write(record []string) error {
+	r.record = record
+	if err := r.w.Write(record); err != nil {
+		return err
+	}
+	r.w.Flush()
+	return r.w.Error()
+}
+
+// decimal is the shortest text that is read to the same bits.
+func decimal(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
+
+// npyRows writes a NumPy array.
+type npyRows struct {
+	w      io.Writer
+	buffer []byte
+}
+
+// npyBlock is what the head of a NumPy file is a multiple of.
+const npyBlock = 64
+
+func (r *npyRows) Begin(head service.DataHead) error {
+	shape := fmt.Sprintf("(%d,)", head.Rows)
+	if head.Classes > 0 {
+		shape = fmt.Sprintf("(%d, %d)", head.Rows, head.Classes)
+	}
+	text := "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }"
+	const before = len("\x93NUMPY\x01\x00") + 2
+	text += strings.Repeat(" ", (npyBlock-(before+len(text)+1)%npyBlock)%npyBlock) + "\n"
+	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(text)))
+	_, err := r.w.Write(append(out, text...))
+	return err
+}
+
+func (r *npyRows) Take(row service.Answered) error {
+	r.buffer = r.buffer[:0]
+	if p := row.Predicted; p != nil {
+		r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(p.Prediction))
+	} else {
+		for _, v := range row.Probabilities {
+			r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(v))
+		}
+	}
+	_, err := r.w.Write(r.buffer)
+	return err
+}
+
+// DataAnswers is how a data set was answered for, as -o json shows it.
+type DataAnswers struct {
+	File string `json:"file,omitempty"` // that the answers are in
+	service.DataAnswers
+}
+
+// AnswerData has a model of a service answer for the rows of a data set.
+func AnswerData(ctx context.Context, s *service.Service, m *service.Trained, ask service.DataQuestion,
+	to service.DataSink,
+) (service.DataAnswers, error) {
+	out, err := s.InferData(ctx, m, ask, to)
+	out.Warnings = append(out.Warnings, terminal.NonEmpty(better(m))...)
+	return out, err
+}
+
+// PrintDataAnswers says how a data set was answered for, and where the answers are.
+func PrintDataAnswers(w io.Writer, d DataAnswers) {
+	fmt.Fprintf(w, "%s on %s, part %s: %d rows", d.Model, d.Dataset, d.Part, d.Rows)
+	if d.Classes > 0 {
+		fmt.Fprintf(w, ", %d as their labels say", d.Right)
+	}
+	if d.File != "" {
+		fmt.Fprintf(w, ", in %s", d.File)
+	}
+	fmt.Fprintln(w)
+	if len(d.Answers) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nanswers in %s, until you delete them:\n", d.Address)
+	row := 0
+	for _, a := range d.Answers {
+		fmt.Fprintf(w, "%s  rows %d to %d, %v\n", a.Key, row, row+a.Rows-1, a.Size)
+		row += a.Rows
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/service"
 )
 
 // PrintList is two tables, the narrower the terminal the fewer their columns.
@@ -138,4 +139,82 @@ func learnedText(learned *bool) string {
 	default:
 		return "no"
 	}
+}
+
+// Comparison is trained models beside each other, as -o json shows them.
+type Comparison struct {
+	Models []modelstore.Model `json:"models"`
+}
+
+// PrintComparison is a column for each model, and a line for each of their figures.
+func PrintComparison(w io.Writer, c Comparison) {
+	var rows [][]string
+	for _, line := range []struct {
+		name string
+		text func(m *modelstore.Model) string
+	}{
+		{"MODEL", func(m *modelstore.Model) string { return m.Ref() }},
+		{"tags", func(m *modelstore.Model) string { return strings.Join(m.Tags, " ") }},
+		{"network", func(m *modelstore.Model) string { return networkName(m.Network) }},
+		{"data", func(m *modelstore.Model) string { return m.Data.Name }},
+		{"accuracy", func(m *modelstore.Model) string {
+			return Decimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1)
+		}},
+		{"loss", func(m *modelstore.Model) string { return Decimals(m.Loss, evaluated(m)) }},
+		{"learned", func(m *modelstore.Model) string { return learnedText(m.Learned) }},
+		{"epochs", func(m *modelstore.Model) string { return fmt.Sprint(m.Epochs) }},
+		{"workers", func(m *modelstore.Model) string { return fmt.Sprint(m.Workers) }},
+		{"size", func(m *modelstore.Model) string { return m.Size.String() }},
+		{"created", func(m *modelstore.Model) string { return m.Created.Local().Format("2006-01-02 15:04") }},
+		{"job", func(m *modelstore.Model) string { return string(m.Job) }},
+	} {
+		row := []string{line.name}
+		for i := range c.Models {
+			text := terminal.OneLine(line.text(&c.Models[i]))
+			if text == "" {
+				text = "-"
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
+	}
+	terminal.Table(w, rows...)
+}
+
+// mostConfused is how many classes have a table of which was taken for which.
+const mostConfused = 20
+
+// PrintJudgement is how a model does on the rows of a data set, by class, and which class it takes for which.
+func PrintJudgement(w io.Writer, j service.Judgement) {
+	which := "held out of"
+	if !j.HeldOut {
+		which = "all of"
+	}
+	fmt.Fprintf(w, "%s on %d rows, %s %s: accuracy %.4f, loss %.4f\n\n", j.Model, j.Rows, which, j.Dataset, j.Accuracy,
+		j.Loss)
+	rows := [][]string{{"CLASS", "NAME", "ROWS", "PRECISION", "RECALL", "F1"}}
+	for _, c := range j.Classes {
+		rows = append(rows, []string{
+			fmt.Sprint(c.Class), c.Name, fmt.Sprint(c.Rows), fmt.Sprintf("%.4f", c.Precision),
+			fmt.Sprintf("%.4f", c.Recall), fmt.Sprintf("%.4f", c.F1),
+		})
+	}
+	terminal.Table(w, rows...)
+	if len(j.Confusion) > mostConfused {
+		return
+	}
+	head := []string{"LABEL / CLASS"}
+	for k := range j.Confusion {
+		head = append(head, fmt.Sprint(k))
+	}
+	table := [][]string{head}
+	for k, counts := range j.Confusion {
+		row := []string{fmt.Sprint(k)}
+		for _, n := range counts {
+			row = append(row, fmt.Sprint(n))
+		}
+		table = append(table, row)
+	}
+	fmt.Fprintln(w)
+	terminal.Table(w, table...)
 }

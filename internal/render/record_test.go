@@ -27,7 +27,7 @@ func activation(task disdel.Task, member, attempt, leg int, o disdel.Outcome) di
 func TestTheTableShowsHowItEnded(t *testing.T) {
 	got := map[string]string{}
 	var order []string
-	for _, u := range byAction([]disdel.Activation{
+	for _, u := range actionRows([]disdel.Activation{
 		activation(disdel.TaskEvaluate, 0, 1, 0, disdel.OutcomeSuccess),
 		activation(disdel.TaskTrain, 3, 1, 0, disdel.OutcomePaused),
 		activation(disdel.TaskTrain, 3, 1, 1, disdel.OutcomeSuccess),
@@ -35,8 +35,8 @@ func TestTheTableShowsHowItEnded(t *testing.T) {
 		activation(disdel.TaskTrain, 0, 2, 0, disdel.OutcomePaused),
 		activation(disdel.TaskTrain, 0, 2, 1, disdel.OutcomeSuccess),
 	}) {
-		got[u.name] = fmt.Sprintf("%v after %d failed", u.outcome, u.failed)
-		order = append(order, u.name)
+		got[u.Name] = fmt.Sprintf("%v after %d failed", u.Outcome, u.Failed)
+		order = append(order, u.Name)
 	}
 	if diff := cmp.Diff(map[string]string{
 		"train 0": "success after 1 failed", "train 3": "success after 0 failed",
