@@ -43,15 +43,15 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		v     any
 		print func(w io.Writer)
 	}{
-		"model show": {m, func(w io.Writer) { render.PrintTrained(w, render.Trained{Model: m}, true) }},
+		"model show": {m, func(w io.Writer) { render.PrintTrainedModel(w, render.TrainedModel{Model: m}, true) }},
 		"model list": {
-			render.List{Models: []modelstore.Model{m}},
-			func(w io.Writer) { render.PrintList(w, render.List{Models: []modelstore.Model{m}}) },
+			render.ModelList{Models: []modelstore.Model{m}},
+			func(w io.Writer) { render.PrintModels(w, render.ModelList{Models: []modelstore.Model{m}}) },
 		},
-		"dataset list": {render.DescribeDataset(set), func(w io.Writer) { render.PrintSets(w, set) }},
+		"dataset list": {render.DescribeDataset(set), func(w io.Writer) { render.PrintDatasets(w, set) }},
 		"remove": {
 			dataset.Removed{Name: name},
-			func(w io.Writer) { render.PrintRemoved(w, dataset.Removed{Name: terminal.OneLine(name)}) },
+			func(w io.Writer) { render.PrintRemovedDataset(w, dataset.Removed{Name: terminal.OneLine(name)}) },
 		},
 		"network": {
 			render.Network{Name: name, Title: name},

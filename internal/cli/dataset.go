@@ -41,8 +41,8 @@ func datasetList(u *ui) *cli.Command {
 				for i := range list {
 					plain[i] = list[i].Manifest
 				}
-				return errors.Join(u.Show(append([]render.Set{}, list...), func(w io.Writer) {
-					render.PrintSets(w, plain...)
+				return errors.Join(u.Show(append([]render.Dataset{}, list...), func(w io.Writer) {
+					render.PrintDatasets(w, plain...)
 				}), faults)
 			})
 		},
@@ -61,7 +61,7 @@ func datasetShow(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(set, func(w io.Writer) { render.PrintSet(w, set.Manifest) })
+				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set.Manifest) })
 			})
 		},
 	}
@@ -112,11 +112,11 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
 	}
-	return u.Show(doc, func(w io.Writer) { render.PrintAdded(w, doc) })
+	return u.Show(doc, func(w io.Writer) { render.PrintAddedDataset(w, doc) })
 }
 
 // added adds the data set that the command line names.
-func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Set, err error) {
+func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Dataset, err error) {
 	name := c.Args().First()
 	if in, named, err := denseRows(c, name); named {
 		if err != nil {
@@ -161,7 +161,7 @@ func datasetGenerate(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(set, func(w io.Writer) { render.PrintSet(w, set.Manifest) })
+				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set.Manifest) })
 			})
 		},
 	}
@@ -180,7 +180,7 @@ func datasetRemove(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(removed, func(w io.Writer) { render.PrintRemoved(w, removed) })
+				return u.Show(removed, func(w io.Writer) { render.PrintRemovedDataset(w, removed) })
 			})
 		},
 	}

@@ -46,7 +46,7 @@ var documents = map[string][]any{
 	"history export": {export.WriteMLLess},
 	"report":         {report.New}, "report --html": {pageDocument{}}, "report --spec": {new(any)},
 
-	"model list": {render.List{}}, "model show": {render.OfKeras, render.Named, render.Of},
+	"model list": {render.ModelList{}}, "model show": {render.KerasNetwork, render.NamedNetwork, render.DescribeModel},
 	"evaluate": {client.Models.Judge},
 
 	"platform up": {platformDocument{}}, "platform status": {platformDocument{}}, "platform down": {platformDocument{}},
@@ -71,13 +71,13 @@ var documents = map[string][]any{
 	"export":         {exported{}},
 	"history delete": {deletedDocument{}},
 	"history prune":  {prunedDocument{}},
-	"job logs":       {render.Logs},
+	"job logs":       {render.ActivationLogs},
 	"job tag":        {remarkDocument{}},
 	"job note":       {remarkDocument{}},
 	"job watch":      nil, // the whole terminal
 	"model export":   {exportDocument{}},
 	"model promote":  {client.Models.Tag},
-	"model compare":  {render.Comparison{}},
+	"model compare":  {render.ModelComparison{}},
 	"model remove":   {client.Models.Remove, removedWeights{}},
 	"infer":          {client.Models.Answer, render.DataAnswers{}, watchDocument{}},
 	"context add":    {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},

@@ -57,7 +57,7 @@ func estimateCommand(u *ui) *cli.Command {
 
 // answer shows an estimation. That nothing of a job fits is the error then.
 func answer(u *ui, found *service.Estimation, q estimateQuestions, file string) error {
-	how := render.Show{Plan: q.Plain(), Layers: q.Layers, File: file}
+	how := render.EstimateSections{Plan: q.Plain(), Layers: q.Layers, File: file}
 	if err := u.Show(found, func(w io.Writer) { render.PrintEstimate(w, found, how) }); err != nil {
 		return err
 	}

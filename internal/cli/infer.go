@@ -128,7 +128,7 @@ func inferFile(ctx context.Context, u *ui, models client.Models, model, file str
 	}
 	doc, m, err := models.Answer(ctx, model, file, text)
 	if doc.Model != "" {
-		u.Say("model  %s", render.Measured(&m))
+		u.Say("model  %s", render.QualityText(&m))
 	}
 	for _, w := range doc.Warnings {
 		u.Say("warning: %s", w)
@@ -172,7 +172,7 @@ func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models clie
 			return inferToOutput(ctx, u, models, model, ask)
 		}, nil
 	}
-	if _, err := render.NewRows(filepath.Ext(output), io.Discard); err != nil {
+	if _, err := render.NewAnswerWriter(filepath.Ext(output), io.Discard); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, models client.Models) error {
@@ -184,7 +184,7 @@ func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models clie
 func inferToOutput(ctx context.Context, u *ui, models client.Models, model string, ask service.DataQuestion,
 ) error {
 	w := bufio.NewWriterSize(u.Out, 1<<16)
-	rows, err := render.NewRows(".jsonl", cleaned{w})
+	rows, err := render.NewAnswerWriter(".jsonl", cleaned{w})
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func inferToFile(ctx context.Context, u *ui, models client.Models, model string,
 	if err != nil {
 		return err
 	}
-	rows, err := render.NewRows(filepath.Ext(file), draft)
+	rows, err := render.NewAnswerWriter(filepath.Ext(file), draft)
 	if err != nil {
 		return errors.Join(err, draft.Abandon())
 	}

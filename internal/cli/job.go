@@ -136,7 +136,7 @@ func jobLogs(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return u.Show(render.Logs(&rec), func(out io.Writer) {
+				return u.Show(render.ActivationLogs(&rec), func(out io.Writer) {
 					render.PrintLogLines(out, &rec, render.LogLines(&rec, w))
 				})
 			})
@@ -164,13 +164,13 @@ func jobWatch(u *ui) *cli.Command {
 }
 
 // wantedLines is what the flags say of the lines that are wanted.
-func wantedLines(c *cli.Context) (w render.Wanted, err error) {
+func wantedLines(c *cli.Context) (w render.LogFilter, err error) {
 	if err := checkOperands(c, 1, 1); err != nil {
 		return w, err
 	}
 	bad := func(msg, hint string) error { return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint} }
 	tasks := []disdel.Task{"", disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate}
-	w = render.Wanted{Task: disdel.Task(c.String("task")), Round: c.Int("round"), Tail: c.Int("tail")}
+	w = render.LogFilter{Task: disdel.Task(c.String("task")), Round: c.Int("round"), Tail: c.Int("tail")}
 	switch {
 	case !slices.Contains(tasks, w.Task):
 		return w, bad(fmt.Sprintf("a job has no %q actions", w.Task), "--task train, aggregate or evaluate")
@@ -185,7 +185,7 @@ func wantedLines(c *cli.Context) (w render.Wanted, err error) {
 }
 
 // followLogs prints lines as they come, until the job has ended.
-func followLogs(ctx context.Context, u *ui, at client.Client, job string, w render.Wanted) error {
+func followLogs(ctx context.Context, u *ui, at client.Client, job string, w render.LogFilter) error {
 	run, err := at.Jobs.Watch(ctx, job)
 	if err != nil {
 		return err

@@ -47,10 +47,10 @@ func modelList(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				doc := render.List{Networks: networks, Models: []modelstore.Model{}}
+				doc := render.ModelList{Networks: networks, Models: []modelstore.Model{}}
 				trained, faults := at.Models.List(ctx)
 				doc.Models = append(doc.Models, trained...)
-				return errors.Join(u.Show(doc, func(w io.Writer) { render.PrintList(w, doc) }), faults)
+				return errors.Join(u.Show(doc, func(w io.Writer) { render.PrintModels(w, doc) }), faults)
 			})
 		},
 	}
@@ -102,7 +102,7 @@ func showKeras(c *cli.Context, u *ui, file string) error {
 	if err != nil {
 		return err
 	}
-	doc, err := render.OfKeras(text, file)
+	doc, err := render.KerasNetwork(text, file)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models)
 		classes = new(c.Int("classes"))
 	}
 	m, err := models.Get(ctx, name)
-	doc, unknown := render.Named(name, c.String("input"), classes)
+	doc, unknown := render.NamedNetwork(name, c.String("input"), classes)
 	isNetwork := disdel.KindOf(unknown) != disdel.NotFound
 	switch {
 	case err == nil && !(isNetwork && (c.IsSet("input") || c.IsSet("classes"))):
@@ -131,11 +131,11 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models)
 }
 
 func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
-	doc, err := render.Of(m)
+	doc, err := render.DescribeModel(m)
 	if err != nil {
 		return err
 	}
-	return u.Show(doc, func(w io.Writer) { render.PrintTrained(w, doc, c.Bool("layers")) })
+	return u.Show(doc, func(w io.Writer) { render.PrintTrainedModel(w, doc, c.Bool("layers")) })
 }
 
 // usualTag is what a version in use is called by most people.
@@ -219,8 +219,8 @@ func modelCompare(u *ui) *cli.Command {
 				if err != nil {
 					return err
 				}
-				doc := render.Comparison{Models: list}
-				return u.Show(doc, func(w io.Writer) { render.PrintComparison(w, doc) })
+				doc := render.ModelComparison{Models: list}
+				return u.Show(doc, func(w io.Writer) { render.PrintModelComparison(w, doc) })
 			})
 		},
 	}

@@ -89,17 +89,17 @@ type Models interface {
 // Data is data sets.
 type Data interface {
 	// List may have data sets beside an error: those that are not damaged.
-	List(ctx context.Context) ([]render.Set, error)
-	Get(ctx context.Context, name string) (render.Set, error)
+	List(ctx context.Context) ([]render.Dataset, error)
+	Get(ctx context.Context, name string) (render.Dataset, error)
 	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error)
 	// AddKnown adds a public data set by its name.
-	AddKnown(ctx context.Context, name string, overwrite bool) (render.Set, error)
+	AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error)
 	// AddFiles adds a data set of files, and says what is probably not meant.
-	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Set, error)
+	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset, error)
 	// AddDense adds a data set of a table, of arrays or of pictures, which are read here.
-	AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Set, error)
+	AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Dataset, error)
 	// AddSparse adds a data set of sparse rows, which are read here.
-	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Set, error)
+	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error)
 	// Remove takes a data set away that no running job reads.
 	Remove(ctx context.Context, name string) (dataset.Removed, error)
 }

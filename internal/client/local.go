@@ -187,7 +187,7 @@ func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) 
 	if err != nil {
 		return doc, m, err
 	}
-	doc, err = render.Answer(ctx, l.s, t, file, text)
+	doc, err = render.AnswerFile(ctx, l.s, t, file, text)
 	return doc, t.Model, err
 }
 
@@ -211,7 +211,7 @@ func (l localModels) Judge(ctx context.Context, ref, dataset string) (j service.
 
 type localData struct{ s *service.Service }
 
-func (l localData) List(ctx context.Context) (out []render.Set, err error) {
+func (l localData) List(ctx context.Context) (out []render.Dataset, err error) {
 	store, err := l.s.Datasets(ctx)
 	if err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (l localData) List(ctx context.Context) (out []render.Set, err error) {
 	return out, err
 }
 
-func (l localData) Get(ctx context.Context, name string) (set render.Set, err error) {
+func (l localData) Get(ctx context.Context, name string) (set render.Dataset, err error) {
 	store, err := l.s.Datasets(ctx)
 	if err != nil {
 		return set, err
@@ -243,7 +243,7 @@ func (l localData) Sample(ctx context.Context, name string, rows []int, seed int
 	return store.Sample(ctx, name, rows, seed)
 }
 
-func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Set, err error) {
+func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Dataset, err error) {
 	m, err := l.s.AddKnown(ctx, name, overwrite)
 	if err != nil {
 		return set, err
@@ -251,13 +251,13 @@ func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (s
 	return render.DescribeDataset(m), nil
 }
 
-func (l localData) AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Set,
+func (l localData) AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset,
 	error,
 ) {
 	return AddFiles(ctx, l.s, name, files, overwrite)
 }
 
-func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set render.Set,
+func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set render.Dataset,
 	err error,
 ) {
 	store, err := l.s.Datasets(ctx)
@@ -273,7 +273,7 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 	return set, nil
 }
 
-func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set render.Set,
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set render.Dataset,
 	err error,
 ) {
 	store, err := l.s.Datasets(ctx)
@@ -289,7 +289,7 @@ func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwr
 
 // AddFiles adds a data set of files to a service, and says what is probably not meant.
 func AddFiles(ctx context.Context, s *service.Service, name string, files dataset.Files, overwrite bool) (
-	set render.Set, err error,
+	set render.Dataset, err error,
 ) {
 	in, err := files.Input(name)
 	if err != nil {

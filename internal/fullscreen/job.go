@@ -33,7 +33,7 @@ type Job struct {
 
 // NewJob is a job of which nothing is known yet.
 func NewJob(id disdel.JobID) *Job {
-	return &Job{ID: id, limits: map[disdel.Task]disdel.Bytes{}, follow: render.NewLogFollower(render.Wanted{})}
+	return &Job{ID: id, limits: map[disdel.Task]disdel.Bytes{}, follow: render.NewLogFollower(render.LogFilter{})}
 }
 
 // Happened takes what happened next.

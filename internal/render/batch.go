@@ -46,7 +46,7 @@ func batchRows(s *batch.Summary) [][]string {
 		r := &s.Jobs[i]
 		p, _ := r.Result()
 		out = append(out, append(append([]string{r.Name}, choiceValues(s.Jobs, r)...), batchStatus(r), optional(p.Accuracy),
-			optional(p.Loss), fmt.Sprint(p.Epochs), Seconds(r.Waited(r.Ended)), Seconds(r.Ran(r.Ended)), known(r.Peak),
+			optional(p.Loss), fmt.Sprint(p.Epochs), secondsText(r.Waited(r.Ended)), secondsText(r.Ran(r.Ended)), known(r.Peak),
 			fmt.Sprintf("%d/%d", r.Cold, r.Activations), fmt.Sprintf("%.2f", r.CostGBs+r.Evaluations), cmp.Or(r.Model, "-"),
 			cmp.Or(string(r.Job), "-")))
 	}
@@ -214,7 +214,7 @@ func (t *BatchTable) lines(v *batch.View) []string {
 			room = r.Room.String()
 		}
 		cells = append(cells, append(append([]string{r.Name}, choiceValues(rows, r)...), batchStatus(r), roundText(r),
-			Decimals(p.TrainLoss, ok), optional(p.Accuracy), seconds(time.Duration(r.Waited(v.Now.At))),
+			fourDecimals(p.TrainLoss, ok), optional(p.Accuracy), seconds(time.Duration(r.Waited(v.Now.At))),
 			seconds(time.Duration(r.Ran(v.Now.At))), room))
 	}
 	page := &terminal.Page{Buffer: &bytes.Buffer{}, Columns: columns}
@@ -295,7 +295,7 @@ func optional(v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	return Decimals(*v, true)
+	return fourDecimals(*v, true)
 }
 
 // choicePaths is every field that a matrix gave to some of the jobs, in the order of the jobs.
@@ -428,7 +428,7 @@ func batchFigures(s *batch.Summary) []report.Figure {
 
 // poolFigure is the pool over time, in steps.
 func poolFigure(s *batch.Summary) report.Figure {
-	unit := TimeUnit(s.Makespan)
+	unit := unitFor(s.Makespan)
 	p := &plot.Lines{
 		Title: "Pool over time", XName: unit.Name + " since the batch began", YName: "MB", To: unit.Value(s.Makespan),
 		Alt: fmt.Sprintf("At most %v were reserved and %v resident", s.Pool.MostReserved, s.Pool.MostResident),
@@ -458,7 +458,7 @@ func poolFigure(s *batch.Summary) report.Figure {
 
 // ganttFigure is when each job waited and ran.
 func ganttFigure(s *batch.Summary, jobs []batch.Row) report.Figure {
-	unit, note := TimeUnit(s.Makespan), ""
+	unit, note := unitFor(s.Makespan), ""
 	if len(jobs) > mostGantt {
 		note = fmt.Sprintf("The first %d of %d jobs are shown.", mostGantt, len(jobs))
 		jobs = jobs[:mostGantt]

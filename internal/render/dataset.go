@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Set is a data set as -o json shows it.
-type Set struct {
+// Dataset is a data set as -o json shows it.
+type Dataset struct {
 	dataset.Manifest
 	Checksum string   `json:"checksum"`
 	Warnings []string `json:"warnings,omitempty"` // of dataset add
@@ -21,12 +21,12 @@ type Set struct {
 }
 
 // DescribeDataset describes a data set.
-func DescribeDataset(m dataset.Manifest) Set {
-	return Set{Manifest: m, Checksum: m.Checksum()}
+func DescribeDataset(m dataset.Manifest) Dataset {
+	return Dataset{Manifest: m, Checksum: m.Checksum()}
 }
 
-// PrintSets is a table of data sets.
-func PrintSets(w io.Writer, list ...dataset.Manifest) {
+// PrintDatasets is a table of data sets.
+func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
 	rows := [][]string{{"NAME", "TRAIN", "HELD OUT", "SAMPLE", "CLASSES", "SIZE", "TITLE"}}
 	for _, m := range list {
 		held := "by split"
@@ -41,17 +41,17 @@ func PrintSets(w io.Writer, list ...dataset.Manifest) {
 	terminal.Table(w, rows...)
 }
 
-// PrintSet is a data set with its licence, its checksum and its classes.
-func PrintSet(w io.Writer, m dataset.Manifest) {
-	PrintSets(w, m)
+// PrintDataset is a data set with its licence, its checksum and its classes.
+func PrintDataset(w io.Writer, m dataset.Manifest) {
+	PrintDatasets(w, m)
 	printColumns(w, m.Columns)
 	printSparseSet(w, m)
 	fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(),
 		terminal.OneLine(strings.Join(m.ClassNames, ", ")))
 }
 
-// PrintRemoved says what is gone.
-func PrintRemoved(w io.Writer, r dataset.Removed) {
+// PrintRemovedDataset says what is gone.
+func PrintRemovedDataset(w io.Writer, r dataset.Removed) {
 	fmt.Fprintf(w, "removed data set %s: %s, %v\n", terminal.OneLine(r.Name), terminal.Counted(r.Files, "file"), r.Size)
 }
 
@@ -83,9 +83,9 @@ const (
 	mostTexts   = 6 // of a category
 )
 
-// PrintAdded is a data set that was added, and what its files were taken for.
-func PrintAdded(w io.Writer, s Set) {
-	PrintSets(w, s.Manifest)
+// PrintAddedDataset is a data set that was added, and what its files were taken for.
+func PrintAddedDataset(w io.Writer, s Dataset) {
+	PrintDatasets(w, s.Manifest)
 	if s.Understood == nil {
 		return
 	}

@@ -32,14 +32,14 @@ func paragraph(w io.Writer, label, format string, args ...any) {
 	fmt.Fprintln(w, line)
 }
 
-// Show is what is printed beside the answers.
-type Show struct {
+// EstimateSections is what is printed beside the answers.
+type EstimateSections struct {
 	Plan, Layers bool   // the plan itself; every layer's share
 	File         string // the job's, for commands
 }
 
 // PrintEstimate writes what was asked for, the plan itself first.
-func PrintEstimate(w io.Writer, e *service.Estimation, show Show) {
+func PrintEstimate(w io.Writer, e *service.Estimation, show EstimateSections) {
 	fmt.Fprintf(w, "job    %s\n", terminal.Clean(e.Job.Metadata.Name))
 	switch {
 	case e.Plan == nil:
@@ -68,8 +68,8 @@ func PrintEstimate(w io.Writer, e *service.Estimation, show Show) {
 
 // printActions writes the actions of a plan and what each gets.
 func printActions(w io.Writer, p disdel.Plan) {
-	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, RoundsText(p),
-		LevelsText(p.Levels))
+	paragraph(w, "plan", "%d train actions, %d at once, %s, %s", p.Workers, p.Parallel, roundsText(p),
+		levelsText(p.Levels))
 	fmt.Fprintln(w)
 	rows := [][]string{{"ACTION", "FIT", "PKG", "DTA", "MOD", "ESTIMATE", "SAF", "LIMIT", "TIMEOUT"}}
 	for _, a := range p.Actions {
@@ -131,14 +131,14 @@ func printForecast(w io.Writer, f *disdel.Forecast, price disdel.Resources) {
 	if f == nil {
 		return
 	}
-	unit := TimeUnit(f.Duration.High)
+	unit := unitFor(f.Duration.High)
 	paragraph(w, "time", "likely %s %s, in nine of ten cases %s to %s; cost %s GB-s, %s to %s (%s, %d activations)",
 		unit.Text(f.Duration.Likely), unit.Name,
-		unit.Text(f.Duration.Low), unit.Text(f.Duration.High), Decimal(f.Cost.Likely), Decimal(f.Cost.Low),
-		Decimal(f.Cost.High), Basis(f), f.Samples)
+		unit.Text(f.Duration.Low), unit.Text(f.Duration.High), twoDigits(f.Cost.Likely), twoDigits(f.Cost.Low),
+		twoDigits(f.Cost.High), basisText(f), f.Samples)
 	if u := f.Used; u.Likely > 0 {
-		paragraph(w, "", "by use %s GB-s, %s to %s%s", Decimal(u.Likely), Decimal(u.Low),
-			Decimal(u.High), priceText(u, price))
+		paragraph(w, "", "by use %s GB-s, %s to %s%s", twoDigits(u.Likely), twoDigits(u.Low),
+			twoDigits(u.High), priceText(u, price))
 	}
 	if f.Note != "" {
 		paragraph(w, "", "%s", f.Note)
@@ -155,9 +155,9 @@ func printForecast(w io.Writer, f *disdel.Forecast, price disdel.Resources) {
 func goalText(g *disdel.GoalForecast) string {
 	text := g.String()
 	if g.Epochs.Likely > 0 {
-		unit := TimeUnit(g.Duration.Likely)
+		unit := unitFor(g.Duration.Likely)
 		text += fmt.Sprintf(": likely in %s %s, for %s GB-s", unit.Text(g.Duration.Likely), unit.Name,
-			Decimal(g.ByUse().Likely))
+			twoDigits(g.ByUse().Likely))
 	}
 	if g.Jobs > 0 {
 		text += fmt.Sprintf(" (%d of %d earlier jobs came to it)", g.Reached, g.Jobs)
@@ -217,19 +217,19 @@ func printPolicies(w io.Writer, l *simulate.Lab, price disdel.Resources) {
 			rows = append(rows, []string{t.Policy, t.Why})
 			continue
 		}
-		row := []string{t.Policy, Seconds(t.Took), fmt.Sprintf("%.4g GB-s", t.CostGBs)}
+		row := []string{t.Policy, secondsText(t.Took), fmt.Sprintf("%.4g GB-s", t.CostGBs)}
 		if money, ok := price.Money(t.CostGBs); ok {
 			row = append(row, fmt.Sprintf("%.3g", money))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.2f", t.Time), fmt.Sprintf("%.2f", t.Cost), CrewsText(t.Course)))
+		rows = append(rows, append(row, fmt.Sprintf("%.2f", t.Time), fmt.Sprintf("%.2f", t.Cost), workersOverTime(t.Course)))
 	}
 	terminal.Table(w, rows...)
 	paragraph(w, "note", "simulated: all epochs, by the law of this job's forecasts for several numbers of workers; best "+
 		"fixed is the number that takes the least time, which nobody knows beforehand")
 }
 
-// CrewsText is the numbers of workers of a job in their order: "2 3 6 3".
-func CrewsText(course []simulate.Crew) string {
+// workersOverTime is the numbers of workers of a job in their order: "2 3 6 3".
+func workersOverTime(course []simulate.Crew) string {
 	const most = 12
 	text := ""
 	for i, c := range course {
@@ -275,7 +275,7 @@ func scaledText(e scheduler.ScaledEpoch) string {
 	if !e.Measured {
 		basis = "from the law of the measured times"
 	}
-	unit := TimeUnit(e.Duration)
+	unit := unitFor(e.Duration)
 	return fmt.Sprintf("%s: %s %s an epoch, of which %s %s is exchange and %s %s is fixed (%s)", crew(e.Workers),
 		unit.Text(e.Duration), unit.Name, unit.Text(e.Exchange), unit.Name, unit.Text(e.Fixed), unit.Name, basis)
 }

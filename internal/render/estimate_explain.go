@@ -164,9 +164,9 @@ func forecastText(f *disdel.Forecast) string {
 	if f == nil {
 		return ""
 	}
-	unit := TimeUnit(f.Duration.High)
+	unit := unitFor(f.Duration.High)
 	return fmt.Sprintf(", time %s %s, cost %s GB-s", unit.Text(f.Duration.Likely), unit.Name,
-		Decimal(f.Cost.Likely))
+		twoDigits(f.Cost.Likely))
 }
 
 // printFit writes what of a job fits the memory that was asked for, and the plan of the largest batch.

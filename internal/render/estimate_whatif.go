@@ -39,9 +39,9 @@ func (v whatIf) shared() bool {
 	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Each > 0 })
 }
 
-func (v whatIf) unit() Unit {
+func (v whatIf) unit() timeUnit {
 	if !v.timed() {
-		return Unit{}
+		return timeUnit{}
 	}
 	var longest disdel.Millis
 	for _, c := range v.Cells {
@@ -49,7 +49,7 @@ func (v whatIf) unit() Unit {
 			longest = max(longest, c.Forecast.Duration.High)
 		}
 	}
-	return TimeUnit(longest)
+	return unitFor(longest)
 }
 
 func printWhatIf(w io.Writer, v whatIf, name string) {
@@ -104,7 +104,7 @@ func (v whatIf) printDevices(w io.Writer) {
 }
 
 // row is the cells of a line. One that cannot be planned ends in its note.
-func row(c scheduler.Cell, u Unit) []string {
+func row(c scheduler.Cell, u timeUnit) []string {
 	out := []string{fmt.Sprint(c.Workers), batchText(c), megabytes(c.Memory)}
 	if c.Limit == 0 {
 		return append(out, strings.TrimPrefix(c.Note, "train ")+mark(c, "; "))
@@ -114,7 +114,7 @@ func row(c scheduler.Cell, u Unit) []string {
 		out = append(out, "-", "-", "")
 	} else {
 		out = append(out, between(u.Text(f.Duration.Low), u.Text(f.Duration.Likely), u.Text(f.Duration.High)),
-			between(Decimal(f.Cost.Low), Decimal(f.Cost.Likely), Decimal(f.Cost.High)), c.Basis())
+			between(twoDigits(f.Cost.Low), twoDigits(f.Cost.Likely), twoDigits(f.Cost.High)), c.Basis())
 	}
 	return append(out, mark(c, ""))
 }
@@ -190,11 +190,11 @@ func WriteEstimatePlot(e *service.Estimation, name string, format plot.Format) e
 	if (whatIf{e.WhatIf}).timed() {
 		chart = timeChart(e)
 	}
-	return WriteChart(chart, name, format)
+	return writeChart(chart, name, format)
 }
 
-// WriteChart draws a chart to a file. It returns Invalid where that cannot be written.
-func WriteChart(c plot.Chart, name string, format plot.Format) error {
+// writeChart draws a chart to a file. It returns Invalid where that cannot be written.
+func writeChart(c plot.Chart, name string, format plot.Format) error {
 	var b bytes.Buffer
 	if err := c.Write(&b, format); err != nil {
 		return err

@@ -246,7 +246,7 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 		network, terminal.Clean(r.Data.Name), r.Data.Train, r.Data.HeldOut, p.BatchText(&r.Job),
 		terminal.Counted(r.Job.Training.Epochs, "epoch"), r.Job.Training.Optimizer.Name())
 	fmt.Fprintf(w, "plan   %s, %d at once, %s, %s\n", terminal.Counted(p.Workers, "train action"), p.Parallel,
-		RoundsText(p), LevelsText(p.Levels))
+		roundsText(p), levelsText(p.Levels))
 	if wire := r.Job.Distribution.Aggregation.Wire; wire != "" && wire != disdel.WireFloat32 {
 		fmt.Fprintf(w, "       wire      %s: %d x %s a round; float32 would be %s each\n", wire, p.Workers, p.Update(wire),
 			p.Update(disdel.WireFloat32))
@@ -260,7 +260,7 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 			"the one before stopped\n", p.Legs)
 	}
 	if f := p.Forecast; f != nil {
-		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), Basis(f),
+		fmt.Fprintf(w, "expect %s; %s (%s, %s)\n", timeText(f.Duration), costText(f.Cost), basisText(f),
 			terminal.Counted(f.Samples, "activation"))
 		if f.Note != "" {
 			fmt.Fprintf(w, "       %s\n", f.Note)
@@ -268,8 +268,8 @@ func PrintPlan(w io.Writer, r *disdel.Record) {
 	}
 }
 
-// RoundsText says how the epochs are divided.
-func RoundsText(p disdel.Plan) string {
+// roundsText says how the epochs are divided.
+func roundsText(p disdel.Plan) string {
 	if p.Batches > 0 {
 		return terminal.Counted(p.Rounds, "round") + fmt.Sprintf(" of %d batches", p.Batches)
 	}
@@ -278,16 +278,16 @@ func RoundsText(p disdel.Plan) string {
 
 // timeText is the time of a forecast: "41 to 58 s, likely 50 s".
 func timeText(d disdel.Interval[disdel.Millis]) string {
-	u := TimeUnit(d.High)
+	u := unitFor(d.High)
 	return fmt.Sprintf("%s to %s %s, likely %s %s", u.Text(d.Low), u.Text(d.High), u.Name, u.Text(d.Likely), u.Name)
 }
 
 func costText(c disdel.Interval[float64]) string {
-	return fmt.Sprintf("%s to %s GB-s, likely %s GB-s", Decimal(c.Low), Decimal(c.High), Decimal(c.Likely))
+	return fmt.Sprintf("%s to %s GB-s, likely %s GB-s", twoDigits(c.Low), twoDigits(c.High), twoDigits(c.Likely))
 }
 
-// LevelsText says how updates are aggregated.
-func LevelsText(levels []disdel.Level) string {
+// levelsText says how updates are aggregated.
+func levelsText(levels []disdel.Level) string {
 	parts := make([]string, len(levels))
 	for i, l := range levels {
 		parts[i] = fmt.Sprintf("%d at level %d", len(l.Clusters), l.Height)

@@ -25,11 +25,11 @@ func PrintHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Recor
 				peak, limit = a.Peak, a.Limits.Memory
 			}
 		}
-		accuracy, loss, ok := HeldOut(r)
+		accuracy, loss, ok := heldOutScores(r)
 		rows = append(rows, []string{
 			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"),
-			Seconds(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), Decimals(accuracy, ok), Decimals(loss, ok),
+			secondsText(r.Phases.Total),
+			fmt.Sprint(len(r.Rounds)), fourDecimals(accuracy, ok), fourDecimals(loss, ok),
 			fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
 		})
 	}

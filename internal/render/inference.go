@@ -35,8 +35,8 @@ type Inference struct {
 	Recommendations []disdel.Recommended `json:"recommendations,omitempty"`
 }
 
-// Answer has a model of a service answer for the rows of a file.
-func Answer(ctx context.Context, s *service.Service, m *service.Trained, file string, text []byte) (Inference, error) {
+// AnswerFile has a model of a service answer for the rows of a file.
+func AnswerFile(ctx context.Context, s *service.Service, m *service.Trained, file string, text []byte) (Inference, error) {
 	if m.Network.Sparse != nil {
 		return answerSparse(ctx, s, m, file, text)
 	}
@@ -54,8 +54,8 @@ func Answer(ctx context.Context, s *service.Service, m *service.Trained, file st
 	return doc, err
 }
 
-// Measured is a model with its accuracy.
-func Measured(m *modelstore.Model) string {
+// QualityText is a model with its accuracy.
+func QualityText(m *modelstore.Model) string {
 	if m.Data.HeldOut == 0 {
 		return m.Ref() + ", accuracy unknown: nothing was held out"
 	}
@@ -71,7 +71,7 @@ func better(m *service.Trained) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is the newest version, and an older one is better: %s; disdel infer %s", m.Ref(),
-		Measured(m.Better), m.Better.Ref())
+		QualityText(m.Better), m.Better.Ref())
 }
 
 // compare names the classes and holds them against the labels that the input came with.
@@ -121,17 +121,17 @@ func PrintInference(w io.Writer, doc Inference) {
 	}
 }
 
-// rowFormats are the endings of files that NewRows writes.
+// rowFormats are the endings of files that NewAnswerWriter writes.
 var rowFormats = []string{".csv", ".jsonl", ".npy"}
 
-// NewRows writes answers for the rows of a data set as they come, in the format of a file's ending: .csv, .jsonl or
+// NewAnswerWriter writes answers for the rows of a data set as they come, in the format of a file's ending: .csv, .jsonl or
 // .npy. It returns Invalid for another ending.
 //
 // A line of .csv has row, class, name where the classes have names, label and the probability of each class (p0, p1
 // ...), or of sparse rows row, prediction and target; a line of .jsonl the same as an object. A .npy file is the
 // probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the
 // same bits.
-func NewRows(ending string, w io.Writer) (service.DataSink, error) {
+func NewAnswerWriter(ending string, w io.Writer) (service.DataSink, error) {
 	switch strings.ToLower(ending) {
 	case ".csv":
 		return &csvRows{w: csv.NewWriter(w)}, nil

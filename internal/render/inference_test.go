@@ -18,7 +18,7 @@ import (
 func written(t *testing.T, ending string, head service.DataHead, rows ...service.Answered) string {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := NewRows(ending, &out)
+	w, err := NewAnswerWriter(ending, &out)
 	if err == nil {
 		err = w.Begin(head)
 	}
@@ -74,7 +74,7 @@ func TestRowsAreWritten(t *testing.T) {
 
 // What is no number has no line of JSON, and a format that there is not is told with those that there are.
 func TestRowsThatCannotBeWritten(t *testing.T) {
-	w, err := NewRows(".jsonl", &bytes.Buffer{})
+	w, err := NewAnswerWriter(".jsonl", &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestRowsThatCannotBeWritten(t *testing.T) {
 	if err := w.Take(nan); !errors.Is(err, disdel.Diverged) {
 		t.Errorf("%v", err)
 	}
-	if _, err := NewRows(".parquet", &bytes.Buffer{}); !errors.Is(err, disdel.Invalid) ||
+	if _, err := NewAnswerWriter(".parquet", &bytes.Buffer{}); !errors.Is(err, disdel.Invalid) ||
 		!strings.Contains(disdel.AsError(err).Hint, ".npy") {
 		t.Errorf("%v", err)
 	}

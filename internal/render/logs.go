@@ -13,35 +13,35 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Log is the last lines that an activation printed.
-type Log struct {
+// ActivationLog is the last lines that an activation printed.
+type ActivationLog struct {
 	Invocation string   `json:"invocation"`
 	Outcome    string   `json:"outcome"`
 	Lines      []string `json:"lines"`
 	Printed    int      `json:"printed,omitempty"` // lines in all, where Lines has not all of them
 }
 
-// Logs is what a record has of what a job's activations printed: our own actions print nothing unless something is
+// ActivationLogs is what a record has of what a job's activations printed: our own actions print nothing unless something is
 // wrong.
-func Logs(r *disdel.Record) []Log {
-	out := []Log{}
+func ActivationLogs(r *disdel.Record) []ActivationLog {
+	out := []ActivationLog{}
 	for _, a := range r.Activations {
 		if len(a.Logs) > 0 {
-			out = append(out, Log{a.Invocation.ID, a.Outcome.String(), a.Logs, a.LogLines})
+			out = append(out, ActivationLog{a.Invocation.ID, a.Outcome.String(), a.Logs, a.LogLines})
 		}
 	}
 	return out
 }
 
-// Wanted is which lines of a job's log somebody wants. Zero values want all.
-type Wanted struct {
+// LogFilter is which lines of a job's log somebody wants. Zero values want all.
+type LogFilter struct {
 	Task   disdel.Task
 	Worker *int // of train actions
 	Round  int  // from 1
 	Tail   int  // that many of the last lines
 }
 
-func (w *Wanted) has(s disdel.Slot, round int) bool {
+func (w *LogFilter) has(s disdel.Slot, round int) bool {
 	return (w.Task == "" || w.Task == s.Task) && (w.Round == 0 || w.Round == round+1) &&
 		(w.Worker == nil || s.Task == disdel.TaskTrain && *w.Worker == s.Member)
 }
@@ -61,7 +61,7 @@ func (l LogLine) String() string {
 
 // LogLines is a job's log as its record has it, in the order in which things happened: of each activation its start,
 // its heartbeats, what it printed and its end.
-func LogLines(r *disdel.Record, w Wanted) []LogLine {
+func LogLines(r *disdel.Record, w LogFilter) []LogLine {
 	out := []LogLine{}
 	for i := range r.Activations {
 		if a := &r.Activations[i]; w.has(a.Slot(), a.Round) {
@@ -189,13 +189,13 @@ func endText(a *disdel.Activation) string {
 
 // LogFollower makes lines of what happens to a job, as it happens.
 type LogFollower struct {
-	Wanted
+	LogFilter
 	seen map[string]position // by action and round
 	now  func() time.Time
 }
 
 // NewLogFollower is one that has seen nothing.
-func NewLogFollower(w Wanted) *LogFollower {
+func NewLogFollower(w LogFilter) *LogFollower {
 	return &LogFollower{Wanted: w, seen: map[string]position{}, now: time.Now}
 }
 

@@ -64,23 +64,23 @@ func TestTheLogOfAJob(t *testing.T) {
 		"train 0 2 begins, attempt 2: limit 128 MB and 30s, waited 1.0 s",
 		"train 0 2 needed more than 30s, peak 60 MB: too slow",
 	}
-	if got := texts(LogLines(r, Wanted{})); !slices.Equal(got, want) {
+	if got := texts(LogLines(r, LogFilter{})); !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
 	one := 1
 	for name, c := range map[string]struct {
-		wanted Wanted
+		wanted LogFilter
 		lines  int
 	}{
-		"a worker": {Wanted{Worker: &one}, 7}, "a round": {Wanted{Round: 2}, 2}, "the last": {Wanted{Tail: 3}, 3},
-		"a task": {Wanted{Task: disdel.TaskEvaluate}, 0},
+		"a worker": {LogFilter{Worker: &one}, 7}, "a round": {LogFilter{Round: 2}, 2}, "the last": {LogFilter{Tail: 3}, 3},
+		"a task": {LogFilter{Task: disdel.TaskEvaluate}, 0},
 	} {
 		if got := LogLines(r, c.wanted); len(got) != c.lines {
 			t.Errorf("%s: %d lines", name, len(got))
 		}
 	}
 	var out bytes.Buffer
-	PrintLogLines(&out, r, LogLines(r, Wanted{Worker: &one}))
+	PrintLogLines(&out, r, LogLines(r, LogFilter{Worker: &one}))
 	if text := out.String(); strings.Contains(text, "\x1b") ||
 		!strings.Contains(text, "left out 3 activations that passed") {
 		t.Errorf("%q", text)
@@ -89,7 +89,7 @@ func TestTheLogOfAJob(t *testing.T) {
 
 // Who follows is told each heartbeat once, whether it comes by itself or with the end, and again of another attempt.
 func TestALogIsFollowed(t *testing.T) {
-	f := NewLogFollower(Wanted{})
+	f := NewLogFollower(LogFilter{})
 	f.now = func() time.Time { return dawn }
 	beat := disdel.Progress{
 		Task: disdel.TaskTrain, Epoch: 1, Batch: 3, Batches: 9, Loss: 0.5, Resident: 50 * disdel.MB, UnixMs: 1,

@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// PrintList is two tables, the narrower the terminal the fewer their columns.
-func PrintList(w io.Writer, doc List) {
+// PrintModels is two tables, the narrower the terminal the fewer their columns.
+func PrintModels(w io.Writer, doc ModelList) {
 	rows := [][]string{{"NETWORK", "INPUT", "PARAMETERS", "MACS", "TITLE"}}
 	for _, n := range doc.Networks {
 		rows = append(rows, []string{
@@ -32,8 +32,8 @@ func PrintList(w io.Writer, doc List) {
 		m := &doc.Models[i]
 		rows = append(rows, []string{
 			strings.Join(append([]string{m.Ref()}, m.Tags...), " "), networkName(m.Network), m.Data.Name,
-			Decimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1),
-			Decimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
+			fourDecimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1),
+			fourDecimals(m.Loss, evaluated(m)), learnedText(m.Learned), fmt.Sprint(m.Epochs),
 			m.Size.String(), m.Created.Local().Format("2006-01-02 15:04"), string(m.Job),
 		})
 	}
@@ -78,8 +78,8 @@ func printTensors(w io.Writer, list []Tensor) {
 	terminal.Table(w, rows...)
 }
 
-// PrintTrained is a trained model, with its layers and tensors where they are asked for.
-func PrintTrained(w io.Writer, t Trained, layers bool) {
+// PrintTrainedModel is a trained model, with its layers and tensors where they are asked for.
+func PrintTrainedModel(w io.Writer, t TrainedModel, layers bool) {
 	printModel(w, &t.Model)
 	if layers {
 		fmt.Fprintln(w)
@@ -141,13 +141,13 @@ func learnedText(learned *bool) string {
 	}
 }
 
-// Comparison is trained models beside each other, as -o json shows them.
-type Comparison struct {
+// ModelComparison is trained models beside each other, as -o json shows them.
+type ModelComparison struct {
 	Models []modelstore.Model `json:"models"`
 }
 
-// PrintComparison is a column for each model, and a line for each of their figures.
-func PrintComparison(w io.Writer, c Comparison) {
+// PrintModelComparison is a column for each model, and a line for each of their figures.
+func PrintModelComparison(w io.Writer, c ModelComparison) {
 	var rows [][]string
 	for _, line := range []struct {
 		name string
@@ -158,9 +158,9 @@ func PrintComparison(w io.Writer, c Comparison) {
 		{"network", func(m *modelstore.Model) string { return networkName(m.Network) }},
 		{"data", func(m *modelstore.Model) string { return m.Data.Name }},
 		{"accuracy", func(m *modelstore.Model) string {
-			return Decimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1)
+			return fourDecimals(m.Accuracy, evaluated(m) && m.Network.Classes > 1)
 		}},
-		{"loss", func(m *modelstore.Model) string { return Decimals(m.Loss, evaluated(m)) }},
+		{"loss", func(m *modelstore.Model) string { return fourDecimals(m.Loss, evaluated(m)) }},
 		{"learned", func(m *modelstore.Model) string { return learnedText(m.Learned) }},
 		{"epochs", func(m *modelstore.Model) string { return fmt.Sprint(m.Epochs) }},
 		{"workers", func(m *modelstore.Model) string { return fmt.Sprint(m.Workers) }},

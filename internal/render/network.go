@@ -27,31 +27,31 @@ type Network struct {
 	Layers              []model.LayerCount `json:"layers,omitempty"`
 }
 
-// List is the networks of the zoo, and the models trained so far.
-type List struct {
+// ModelList is the networks of the zoo, and the models trained so far.
+type ModelList struct {
 	Networks []Network          `json:"networks"`
 	Models   []modelstore.Model `json:"models"`
 }
 
-// Build describes a network. It returns what model.Build returns.
-func Build(n disdel.Network, title string) (Network, error) {
+// buildNetwork describes a network. It returns what model.Build returns.
+func buildNetwork(n disdel.Network, title string) (Network, error) {
 	g, err := model.Build(n)
 	if err != nil {
 		return Network{}, err
 	}
-	return DescribeNetwork(g, n.Name, title), nil
+	return describeNetwork(g, n.Name, title), nil
 }
 
 // Networks describes the zoo and the models of sparse rows, without their layers.
 func Networks() (list []Network, err error) {
 	for _, e := range model.Zoo() {
-		n, err := Build(disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes}, e.Title)
+		n, err := buildNetwork(disdel.Network{Name: e.Name, Input: e.Input, Classes: e.Classes}, e.Title)
 		if err != nil {
 			return list, err
 		}
 		list = append(list, n)
 	}
-	sparse, err := SparseNetworks()
+	sparse, err := sparseNetworks()
 	list = append(list, sparse...)
 	for i := range list {
 		list[i].Layers = nil
@@ -59,8 +59,8 @@ func Networks() (list []Network, err error) {
 	return list, err
 }
 
-// OfKeras describes the network of a file that Keras wrote. It returns *disdel.Faults for what it cannot read.
-func OfKeras(text []byte, file string) (Network, error) {
+// KerasNetwork describes the network of a file that Keras wrote. It returns *disdel.Faults for what it cannot read.
+func KerasNetwork(text []byte, file string) (Network, error) {
 	g, err := model.FromKeras(text)
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
@@ -71,11 +71,11 @@ func OfKeras(text []byte, file string) (Network, error) {
 	if err != nil {
 		return Network{}, err
 	}
-	return DescribeNetwork(g, file, "Network of Keras"), nil
+	return describeNetwork(g, file, "Network of Keras"), nil
 }
 
-// DescribeNetwork describes a graph.
-func DescribeNetwork(g *model.Graph, name, title string) Network {
+// describeNetwork describes a graph.
+func describeNetwork(g *model.Graph, name, title string) Network {
 	c := g.Count()
 	return Network{
 		Name: name, Title: title, Input: g.Input(), Classes: g.Output().Len(), Parameters: c.Trainable + c.NonTrainable,
@@ -91,32 +91,32 @@ type Tensor struct {
 	Trainable bool   `json:"trainable"`
 }
 
-// Trained is a trained model as -o json shows it.
-type Trained struct {
+// TrainedModel is a trained model as -o json shows it.
+type TrainedModel struct {
 	modelstore.Model
 	Layers  []model.LayerCount `json:"layers"`
 	Tensors []Tensor           `json:"tensors"`
 }
 
-// Of describes a trained model. It builds its network: the names of its layers are those of its weights. It returns
+// DescribeModel describes a trained model. It builds its network: the names of its layers are those of its weights. It returns
 // what model.Build returns.
-func Of(m *modelstore.Model) (Trained, error) {
+func DescribeModel(m *modelstore.Model) (TrainedModel, error) {
 	g, err := model.Build(m.Network)
 	if err != nil {
-		return Trained{}, err
+		return TrainedModel{}, err
 	}
-	doc := Trained{Model: *m, Layers: g.Count().Layers}
+	doc := TrainedModel{Model: *m, Layers: g.Count().Layers}
 	for _, p := range g.Params() {
 		doc.Tensors = append(doc.Tensors, Tensor{Name: p.Name, Shape: p.Shape, Values: p.Len(), Trainable: p.Trainable})
 	}
 	return doc, nil
 }
 
-// Named describes the network of a name: one of the zoo, at an input of channels x height x width ("1x28x28", "" for
+// NamedNetwork describes the network of a name: one of the zoo, at an input of channels x height x width ("1x28x28", "" for
 // its own) and with so many outputs (nil for its own), or a model of sparse rows. It returns NotFound for a name that
 // no network has, with the nearest one, and Invalid for what is no shape, or one that the network cannot have.
-func Named(name, input string, classes *int) (Network, error) {
-	if n, ok := SparseNetwork(name); ok {
+func NamedNetwork(name, input string, classes *int) (Network, error) {
+	if n, ok := sparseNetwork(name); ok {
 		return n, nil
 	}
 	e, ok := model.Find(name)
@@ -133,7 +133,7 @@ func Named(name, input string, classes *int) (Network, error) {
 	if classes != nil {
 		n.Classes = *classes
 	}
-	return Build(n, e.Title)
+	return buildNetwork(n, e.Title)
 }
 
 func unknown(name string) error {
@@ -217,9 +217,9 @@ const (
 	shownEntries           = 39
 )
 
-// SparseNetworks describes the models of sparse rows, all of whose sizes come from a job's data set, at sizes such as
+// sparseNetworks describes the models of sparse rows, all of whose sizes come from a job's data set, at sizes such as
 // are usual.
-func SparseNetworks() (list []Network, err error) {
+func sparseNetworks() (list []Network, err error) {
 	for _, m := range model.SparseModels() {
 		d := disdel.DataInfo{
 			Sample: []int{shownColumns}, Classes: m.Classes, Train: 1,
@@ -229,7 +229,7 @@ func SparseNetworks() (list []Network, err error) {
 			d.Sample = []int{shownUsers + shownItems}
 			d.Sparse = &disdel.SparseData{Entries: 2, Most: 2, Ones: true, Users: shownUsers, Items: shownItems}
 		}
-		n, err := Build(m.Describe(d, 0, disdel.Init{}), m.Title+"; sizes come from the data set")
+		n, err := buildNetwork(m.Describe(d, 0, disdel.Init{}), m.Title+"; sizes come from the data set")
 		if err != nil {
 			return list, err
 		}
@@ -238,9 +238,9 @@ func SparseNetworks() (list []Network, err error) {
 	return list, nil
 }
 
-// SparseNetwork describes one of them; ok is false for other names.
-func SparseNetwork(name string) (n Network, ok bool) {
-	list, err := SparseNetworks()
+// sparseNetwork describes one of them; ok is false for other names.
+func sparseNetwork(name string) (n Network, ok bool) {
+	list, err := sparseNetworks()
 	for _, n := range list {
 		if n.Name == name && err == nil {
 			return n, true

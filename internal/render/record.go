@@ -51,8 +51,8 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "model     %s:v%d  %s\n", terminal.Clean(r.Model.Name), r.Model.Version, r.Model.Size)
 	}
 	p := r.Phases
-	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", Seconds(p.Total), Seconds(p.Prepare),
-		Seconds(p.Train), Seconds(p.Aggregate), Seconds(p.Evaluate))
+	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", secondsText(p.Total), secondsText(p.Prepare),
+		secondsText(p.Train), secondsText(p.Aggregate), secondsText(p.Evaluate))
 	fmt.Fprintf(w, "cost      %.2f GB-s%s\n", r.CostGBs, evaluationText(r))
 	fmt.Fprintf(w, "          by use %.2f GB-s%s\n", r.ByUse(), moneyText(r))
 	if f := r.Plan.Forecast; f != nil {
@@ -62,7 +62,7 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "gpu       %s\n", text)
 	}
 	if l := r.Losses; l.Attempts > 0 {
-		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"), Seconds(l.Duration),
+		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"), secondsText(l.Duration),
 			l.Cost)
 	}
 	fmt.Fprintln(w)
@@ -93,14 +93,14 @@ func actionTable(list []actionRow) [][]string {
 	for _, u := range list {
 		rows = append(rows, cells(u.Name, fmt.Sprint(u.Runs), fmt.Sprint(u.Failed), fmt.Sprint(max(1, u.attempts)),
 			fmt.Sprint(u.legs), fmt.Sprint(u.Cold), u.Estimate.String(),
-			u.Limit.String(), known(u.Peak), u.Timeout.String(), Seconds(u.Longest), Seconds(u.Total), u.Outcome.String()))
+			u.Limit.String(), known(u.Peak), u.Timeout.String(), secondsText(u.Longest), secondsText(u.Total), u.Outcome.String()))
 	}
 	return rows
 }
 
 // accuracyText is what held-out rows said of a job's model, or why they said nothing.
 func accuracyText(r *disdel.Record) string {
-	accuracy, loss, ok := HeldOut(r)
+	accuracy, loss, ok := heldOutScores(r)
 	if ok && r.Data.Sparse != nil {
 		return sparseText(r, accuracy, loss)
 	}
@@ -129,9 +129,9 @@ func sparseText(r *disdel.Record, accuracy, loss float64) string {
 	return text
 }
 
-// HeldOut is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was
+// heldOutScores is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was
 // none.
-func HeldOut(r *disdel.Record) (accuracy, loss float64, ok bool) {
+func heldOutScores(r *disdel.Record) (accuracy, loss float64, ok bool) {
 	for i := range r.Rounds {
 		a, l := r.Rounds[i].Accuracy, r.Rounds[i].Loss
 		if l != nil {
@@ -165,8 +165,8 @@ func moneyText(r *disdel.Record) string {
 	return fmt.Sprintf(", %.3g at %.3g a GB-s", money, r.Job.Resources.Price)
 }
 
-// Decimals is a value of a table, "-" where there is none.
-func Decimals(v float64, ok bool) string {
+// fourDecimals is a value of a table, "-" where there is none.
+func fourDecimals(v float64, ok bool) string {
 	if !ok {
 		return "-"
 	}
@@ -187,8 +187,8 @@ func known(b disdel.Bytes) string {
 	return b.String()
 }
 
-// Seconds is a time in a table.
-func Seconds(m disdel.Millis) string { return fmt.Sprintf("%.2f s", time.Duration(m).Seconds()) }
+// secondsText is a time in a table.
+func secondsText(m disdel.Millis) string { return fmt.Sprintf("%.2f s", time.Duration(m).Seconds()) }
 
 // ShowOutcome prints the result of a job. It returns the job's failure, which it has reported, or terminal.ErrPaused.
 // The commands that it prints have the flags of u's place.
@@ -246,41 +246,41 @@ func SayModel(u *terminal.UI, rec *disdel.Record) {
 	}
 }
 
-// Unit is what times are shown in.
-type Unit struct {
+// timeUnit is what times are shown in.
+type timeUnit struct {
 	Name string
 	of   time.Duration
 }
 
-// TimeUnit is the unit in which the longest of some times reads well.
-func TimeUnit(longest disdel.Millis) Unit {
+// unitFor is the unit in which the longest of some times reads well.
+func unitFor(longest disdel.Millis) timeUnit {
 	switch d := time.Duration(longest); {
 	case d < 10*time.Minute:
-		return Unit{"s", time.Second}
+		return timeUnit{"s", time.Second}
 	case d < 10*time.Hour:
-		return Unit{"min", time.Minute}
+		return timeUnit{"min", time.Minute}
 	default:
-		return Unit{"h", time.Hour}
+		return timeUnit{"h", time.Hour}
 	}
 }
 
 // Value is a time as a number of units.
-func (u Unit) Value(m disdel.Millis) float64 { return float64(m) / float64(u.of) }
+func (u timeUnit) Value(m disdel.Millis) float64 { return float64(m) / float64(u.of) }
 
 // Text is a time with two digits, without the unit.
-func (u Unit) Text(m disdel.Millis) string { return Decimal(u.Value(m)) }
+func (u timeUnit) Text(m disdel.Millis) string { return twoDigits(u.Value(m)) }
 
-// Decimal is a number with two digits, or with all of those before the point.
-func Decimal(v float64) string {
+// twoDigits is a number with two digits, or with all of those before the point.
+func twoDigits(v float64) string {
 	if v < 9.95 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// Basis says what a forecast rests on: "history", or where no job of just this shape ran, "extrapolated from similar
+// basisText says what a forecast rests on: "history", or where no job of just this shape ran, "extrapolated from similar
 // jobs".
-func Basis(f *disdel.Forecast) string {
+func basisText(f *disdel.Forecast) string {
 	if f.Jobs > 0 && !f.Measured {
 		return "extrapolated from " + string(f.Source)
 	}

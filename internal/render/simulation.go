@@ -54,8 +54,8 @@ func simulatedRow(o *simulate.Outcome) []string {
 		status += ": " + o.Failure.Msg
 	}
 	return []string{
-		string(o.ID), o.Tenant, status, fmt.Sprint(o.Workers), Seconds(o.Arrived),
-		Seconds(o.Started - o.Arrived), Seconds(o.Ended - o.Started),
+		string(o.ID), o.Tenant, status, fmt.Sprint(o.Workers), secondsText(o.Arrived),
+		secondsText(o.Started - o.Arrived), secondsText(o.Ended - o.Started),
 		fmt.Sprintf("%d/%d", o.Cold, o.Activations), o.Keep,
 	}
 }
@@ -161,7 +161,7 @@ func TrialLine(t simulate.Trial) string {
 	if t.Status != disdel.StatusSucceeded {
 		return fmt.Sprintf("%s under %s: %v: %s", t.Job, t.Policy, t.Status, terminal.Clean(t.Why))
 	}
-	return fmt.Sprintf("%s under %s: %s, %.4g GB-s by use", t.Job, t.Policy, Seconds(t.Took), t.CostGBs)
+	return fmt.Sprintf("%s under %s: %s, %.4g GB-s by use", t.Job, t.Policy, secondsText(t.Took), t.CostGBs)
 }
 
 func trialRow(t *simulate.Trial) []string {
@@ -169,8 +169,8 @@ func trialRow(t *simulate.Trial) []string {
 		return []string{string(t.Job), t.Policy, "-", "-", "-", "-", "-", t.Why}
 	}
 	return []string{
-		string(t.Job), t.Policy, Seconds(t.Took), fmt.Sprintf("%.4g GB-s", t.CostGBs), fmt.Sprintf("%.2f", t.Time),
-		fmt.Sprintf("%.2f", t.Cost), fmt.Sprintf("%.4f", t.Loss), CrewsText(t.Course),
+		string(t.Job), t.Policy, secondsText(t.Took), fmt.Sprintf("%.4g GB-s", t.CostGBs), fmt.Sprintf("%.2f", t.Time),
+		fmt.Sprintf("%.2f", t.Cost), fmt.Sprintf("%.4f", t.Loss), workersOverTime(t.Course),
 	}
 }
 
@@ -204,5 +204,5 @@ func WriteLabPlot(l simulate.Lab, name string, format plot.Format) error {
 		}
 		c.Lines = append(c.Lines, line)
 	}
-	return WriteChart(c, name, format)
+	return writeChart(c, name, format)
 }

@@ -94,7 +94,7 @@ type RemarkList struct {
 
 // LogList is the logs of a job's activations that failed.
 type LogList struct {
-	Logs []render.Log `json:"logs"`
+	Logs []render.ActivationLog `json:"logs"`
 }
 
 // Source is a public data set to add.
@@ -105,7 +105,7 @@ type Source struct {
 
 // DatasetList is the data sets there are.
 type DatasetList struct {
-	Datasets []render.Set `json:"datasets"`
+	Datasets []render.Dataset `json:"datasets"`
 }
 
 // Weights are what jobs may begin with, once they were sent.

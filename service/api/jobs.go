@@ -146,7 +146,7 @@ func logs(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	rec := body.(disdel.Record)
-	return http.StatusOK, wire.LogList{Logs: render.Logs(&rec)}, nil
+	return http.StatusOK, wire.LogList{Logs: render.ActivationLogs(&rec)}, nil
 }
 
 // mostWait bounds one wait: clients that wait longer ask again.

@@ -125,7 +125,7 @@ func infer(c *call) (int, any, error) {
 	if said := c.URL.Query().Get("name"); said != "" { // whose ending tells of a table
 		name = path.Base(said)
 	}
-	doc, err := render.Answer(c.Context(), c.Service, m, name, body)
+	doc, err := render.AnswerFile(c.Context(), c.Service, m, name, body)
 	return http.StatusOK, doc, err
 }
 

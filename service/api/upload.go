@@ -105,7 +105,7 @@ func uploadRows(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	overwrite, at := c.URL.Query().Get("overwrite") == "true", client.Local(c.Service).Data
-	var set render.Set
+	var set render.Dataset
 	if dense != nil {
 		set, err = at.AddDense(c.Context(), *dense, overwrite)
 	} else {

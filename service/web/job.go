@@ -19,7 +19,7 @@ type oneJob struct {
 	ID      disdel.JobID
 	Running bool
 	Report  template.HTML
-	Logs    []render.Log
+	Logs    []render.ActivationLog
 }
 
 func jobPage(v *visit) error {
@@ -33,7 +33,7 @@ func jobPage(v *visit) error {
 		return err
 	}
 	page := oneJob{
-		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: render.Logs(&rec),
+		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: render.ActivationLogs(&rec),
 		Report: template.HTML(out.String()), //nolint:gosec // a template wrote it, which escapes
 	}
 	what := view{Title: rec.Job.Metadata.Name + ", " + rec.Status.String(), Here: "Jobs", Body: page}
