@@ -196,7 +196,7 @@ type LogFollower struct {
 
 // NewLogFollower is one that has seen nothing.
 func NewLogFollower(w LogFilter) *LogFollower {
-	return &LogFollower{Wanted: w, seen: map[string]position{}, now: time.Now}
+	return &LogFollower{LogFilter: w, seen: map[string]position{}, now: time.Now}
 }
 
 // Follow is the lines of what happened next. A heartbeat is told once, whether it came by itself or with its
