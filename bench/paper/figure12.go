@@ -152,9 +152,9 @@ func held(samples []sample) (share, most float64) {
 
 func (p *page) figure12(m *measured) {
 	p.section("Figure 12: eight jobs at once", fmt.Sprintf("Six of the pairs, the InceptionV3 of figure 9 and "+
-		"MobileNetV1, with 1/%d of their rows, in one pool of %v. *default-max* gives each its container of "+
-		"%v, so that two run at a time, with all processors; bare metal is eight processes; *-slots* have a quota of a "+
-		"quarter of the processors for each container.", batchShare, batchPool, largestAction))
+		"MobileNetV1, with 1/%d of their rows, in one pool of %v. *default-max* gives each job a container of "+
+		"%v, so that two run at a time, with all processors. Bare metal is eight processes. In *-slots* each container has "+
+		"a quota of a quarter of the processors.", batchShare, batchPool, largestAction))
 	rows := [][]string{{
 		"environment", "turn", "s until all had ended", "mean job, s", "95th percentile, s", "failures",
 		"most held at once, MB", "reserved over resident",

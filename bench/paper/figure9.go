@@ -74,9 +74,9 @@ func (r *testbed) inPhases(o *outcome) {
 
 func (p *page) figure9(m *measured) {
 	all := arranged(m.Outcomes)
-	p.section("Figure 9: memory of InceptionV3 on MNIST in phases", "MB of one action or process, the mean of those at "+
-		"once: when it began, when its data was read and its network built, and at its most. At the begin the paper's "+
-		"containers have TensorFlow loaded, ours a runtime that serves.")
+	p.section("Figure 9: memory of InceptionV3 on MNIST in phases", "MB of one action or process: when it began, when "+
+		"its data was read and its network built, and at its peak. The figure is the mean of those that ran at once. At the "+
+		"beginning the paper's containers have loaded TensorFlow, and ours a runtime that serves requests.")
 	rows := [][]string{{"environment", "at submission", "data prepared", "fitted (peak)", "s of preparing"}}
 	lines := map[string]*plot.Line{}
 	for _, env := range all.environments() {
