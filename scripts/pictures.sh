@@ -10,7 +10,7 @@ server=
 trap '[ -z "$server" ] || kill "$server"; wait; rm -rf "$home"' EXIT
 export DISDEL_HOME="$home/home"
 
-"$program" quickstart --no-color >"$home/terminal.txt" 2>&1
+"$program" quickstart >"$home/terminal.txt" 2>&1
 {
   echo '$ disdel quickstart'
   echo ...

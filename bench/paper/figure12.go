@@ -135,8 +135,8 @@ func (b *bench) all(ctx context.Context, r *testbed, env string, turn int) ([]ou
 	return jobs, errors.Join(faults...)
 }
 
-// held is what the pool had reserved over what its containers held, over the time in which there were any, and the most
-// that containers and processes held at once, in MB.
+// held returns the pool's reserved memory divided by that of its containers, over the time in which there were any. It
+// also returns the most that containers and processes held at once, in MB.
 func held(samples []sample) (share, most float64) {
 	var reserved, resident float64
 	for _, s := range samples {

@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/internal/plot"
 )
 
-// figure9 runs InceptionV3 on MNIST in each environment on a platform of its own, so that the pool holds its containers
-// and no other's, and is looked at often.
+// figure9 runs InceptionV3 on MNIST in each environment on its own platform. So the pool holds only its containers, and
+// is sampled often.
 func (b *bench) figure9(ctx context.Context, m *measured) error {
 	envs := []string{envDefault, envBare, envEnd}
 	if b.tensorflow {
@@ -46,8 +46,8 @@ func (b *bench) figure9(ctx context.Context, m *measured) error {
 	})
 }
 
-// inPhases fills in what an action of a job held when it began and when its data and its network were there, the mean
-// of all that ran at once, by what the pool held. A process without a container says so itself.
+// inPhases fills in an action's memory at its beginning and when its data and its network were ready. It is the mean of
+// all actions that ran at once, from the pool's samples. A process without a container says so itself.
 func (r *testbed) inPhases(o *outcome) {
 	if o.Environment != envDefault && o.Environment != envEnd || len(o.Activations) == 0 {
 		return
