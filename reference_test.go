@@ -3,8 +3,14 @@ package disdel_test
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -107,4 +113,63 @@ func TestTheReferenceOfTheAPIIsCurrent(t *testing.T) {
 		}
 	}
 	golden.Same(t, "docs/reference/api.md", page.String(), *update)
+}
+
+// sentenceEnd ends the part of a package comment that the list of packages has.
+var sentenceEnd = regexp.MustCompile(`[.:;]\s`)
+
+// docs/explanation/packages.md has the beginning of every package comment: go test . -run TestTheListOfPackages -update
+func TestTheListOfPackagesIsCurrent(t *testing.T) {
+	comments := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			_, other := os.Stat(filepath.Join(path, "go.mod"))
+			if path != "." && (other == nil || name == "bin" || name == "testdata" || strings.HasPrefix(name, ".")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		folder := filepath.ToSlash(filepath.Dir(path))
+		comments[folder] = max(comments[folder], packageComment(file))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := "# Packages: what lives where\n\n[Architecture](architecture.md) follows a job through these packages. " +
+		"`arch_test.go` says which package may import\nwhich. Other folders: `bench` (programs that measure, a module of its " +
+		"own), `clients/python` (the client for notebooks), `docs`,\n`examples`, `scripts` (what `make` runs), `tools`.\n\n" +
+		"This page is made from the package comments; `go doc ./FOLDER` prints the rest of each.\n\n" +
+		"| folder | the package or command |\n|---|---|\n"
+	for _, folder := range slices.Sorted(maps.Keys(comments)) {
+		if comments[folder] == "" {
+			t.Errorf("%s has no package comment", folder)
+		}
+		page += fmt.Sprintf("| `%s` | %s |\n", folder, cell(comments[folder]))
+	}
+	golden.Same(t, "docs/explanation/packages.md", page, *update)
+}
+
+// packageComment is the beginning of a package comment without the words "Package NAME" or "Command NAME".
+func packageComment(file *ast.File) string {
+	text := strings.Join(strings.Fields(file.Doc.Text()), " ")
+	if end := sentenceEnd.FindStringIndex(text + " "); end != nil {
+		text = text[:end[0]]
+	}
+	words := strings.SplitN(text, " ", 3)
+	if len(words) < 3 || words[0] != "Package" && words[0] != "Command" {
+		return ""
+	}
+	return words[2]
 }
