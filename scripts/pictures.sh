@@ -4,13 +4,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-program="$PWD/bin/disdel"
+export PATH="$PWD/bin:$PATH"
 home=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; wait; rm -rf "$home"' EXIT
 export DISDEL_HOME="$home/home"
 
-"$program" quickstart >"$home/terminal.txt" 2>&1
+disdel quickstart >"$home/terminal.txt" 2>&1
 {
   echo '$ disdel quickstart'
   echo ...
@@ -26,13 +26,13 @@ export DISDEL_HOME="$home/home"
     print "</g>\n</svg>"
   }' >docs/pictures/terminal.svg
 
-"$program" ui --listen 127.0.0.1:0 >"$home/ui.txt" 2>&1 &
+disdel ui --listen 127.0.0.1:0 >"$home/ui.txt" 2>&1 &
 server=$!
 for _ in $(seq 100); do
   address=$(grep -o 'http://[^ ]*' "$home/ui.txt" | head -1) && [ -n "$address" ] && break
   sleep 0.1
 done
-job=$("$program" history -o json | grep -o 'job-[0-9a-z]*' | head -1)
+job=$(disdel history -o json | grep -o 'job-[0-9a-z]*' | head -1)
 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$home/browser" \
   --window-size=1000,900 --virtual-time-budget=3000 --screenshot="$home/page.png" "$address" 2>/dev/null
 cp "$home/page.png" docs/pictures/page.png
