@@ -32,9 +32,11 @@ for _ in $(seq 100); do
   address=$(grep -o 'http://[^ ]*' "$home/ui.txt" | head -1) && [ -n "$address" ] && break
   sleep 0.1
 done
+# The page without its script, which would keep the browser waiting for events.
 job=$(disdel history -o json | grep -o 'job-[0-9a-z]*' | head -1)
-chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$home/browser" \
-  --window-size=1000,900 --virtual-time-budget=3000 --screenshot="$home/page.png" "$address" 2>/dev/null
-cp "$home/page.png" docs/pictures/page.png
-echo "$job"
+curl -sfL -c "$home/cookies" -b "$home/cookies" -o "$home/list.html" "$address"
+curl -sf -b "$home/cookies" "${address%/ui/*}/ui/jobs/$job" |
+  sed "s|<head>|<head><base href='${address%/ui/*}/'>|; s|<script[^>]*></script>||g" >"$home/page.html"
+timeout 60 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$home/browser" \
+  --window-size=1000,730 --timeout=5000 --screenshot=docs/pictures/page.png "file://$home/page.html" 2>/dev/null
 ls -l docs/pictures
