@@ -87,7 +87,8 @@ var house = map[string][]string{
 	"internal/export":     {},
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/datasettext", "internal/files",
-		"internal/keyring", "internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
+		"internal/keyring", "internal/modelstore", "internal/modeltext", "internal/apitypes", "service", "service/batch",
+		"service/infer",
 	},
 	"internal/commandline": {
 		"controller/jobfile", "dataset", "dataset/dense", "dataset/sparse", "history", "internal/addresses", "internal/files",
@@ -97,7 +98,7 @@ var house = map[string][]string{
 		"internal/client", "internal/comparison", "internal/export", "internal/fullscreen", "internal/gpus",
 		"internal/jobtext",
 		"internal/localplatform", "internal/modelstore", "internal/modeltext", "internal/onnx",
-		"deploy/gpu",
+		"deploy/gpu", "service/infer",
 	},
 	"internal/clusterfacts": {"internal/files"},
 	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
@@ -112,7 +113,7 @@ var house = map[string][]string{
 	"internal/gpus":       {"runtime/engine/gpu"},
 	"internal/jobtext": {
 		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
-		"service", "service/batch",
+		"service", "service/batch", "service/tenant",
 	},
 	"internal/lab": {"controller/simulate", "internal/client", "service"},
 	"internal/labtext": {
@@ -124,7 +125,7 @@ var house = map[string][]string{
 	"scheduler":            {"estimator", "model", "scheduler/schedule"},
 	"scheduler/schedule":   {},
 	"scheduler/sim":        {"scheduler"},
-	"internal/modeltext":   {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
+	"internal/modeltext":   {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service/infer"},
 	"internal/mlless":      {"internal/files"},
 	"internal/modelstore":  {"internal/blobs", "internal/safetensors"},
 	"internal/keyring":     {},
@@ -138,26 +139,41 @@ var house = map[string][]string{
 	"internal/secret":      {},
 	"internal/terminal":    {"controller/jobfile", "internal/files", "internal/report"},
 	"internal/version":     {"internal/terminal", "runtime/engine/native/kernel"},
-	"internal/wire": {
+	"internal/apitypes": {
 		"history", "internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service",
+		"service/infer",
 	},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
 		"controller/simulate", "dataset", "dataset/dense", "estimator", "executor", "history", "history/couchlite",
 		"internal/...", "model", "platform", "runtime/engine/backends", "runtime/engine/gpu",
-		"scheduler", "scheduler/sim",
+		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/queue", "service/tenant",
+	},
+	// Parts of a service, each of which knows only those above it in this list.
+	"service/tenant": {"aggregator", "history", "scheduler"},
+	"service/lease":  {"history", "internal/files", "internal/process"},
+	"service/queue":  {"controller", "history", "scheduler", "service/lease"},
+	"service/infer": {
+		"dataset", "dataset/dense", "estimator", "executor", "history", "internal/modelstore", "model",
+		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
-	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/web"},
+	"service/api": {
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/infer", "service/tenant",
+		"service/web",
+	},
 	// The same for a browser, mounted by service/api.
-	"service/web": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
+	"service/web": {
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/queue", "service/tenant",
+	},
 	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
 	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
 	"cmd/disdel": {
-		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
+		"service", "service/api", "service/batch", "service/tenant", "deploy", "deploy/...", "executor", "controller/jobfile",
+		"internal/...",
 		"actions/serve",
 		"aggregator", "dataset",
 		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/checkup", "scheduler",

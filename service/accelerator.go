@@ -12,10 +12,10 @@ import (
 	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
-// accelerated is a platform's limits with its GPUs: those that Config tells of, else those that this machine's engine
+// withGPUs is a platform's limits with its GPUs: those that Config tells of, else those that this machine's engine
 // sees where the platform is embedded, else those that a platform of disdel tells of. The smallest one's memory counts.
 // No API tells of a cluster's.
-func (s *core) accelerated(ctx context.Context, l disdel.PlatformLimits) disdel.PlatformLimits {
+func (s *core) withGPUs(ctx context.Context, l disdel.PlatformLimits) disdel.PlatformLimits {
 	count := func(memory disdel.Bytes) {
 		l.Devices++
 		if l.MaxDevice == 0 || memory < l.MaxDevice {
@@ -32,7 +32,7 @@ func (s *core) accelerated(ctx context.Context, l disdel.PlatformLimits) disdel.
 		l.Devices, l.MaxDevice = said.Count, said.Memory
 		return l
 	}
-	if told := s.told(ctx); told != nil {
+	if told := s.platformStatus(ctx); told != nil {
 		for _, g := range told.GPUs {
 			count(g.Bytes)
 		}
@@ -44,33 +44,33 @@ func (s *core) accelerated(ctx context.Context, l disdel.PlatformLimits) disdel.
 // as CUDA numbers them, or those that the engine sees, by their own names.
 func (s *core) devices() []platform.Device {
 	if said := s.cfg.GPUs; said.Count > 0 || s.gpuEngine == nil {
-		return numbered(said)
+		return configuredDevices(said)
 	}
 	found, err := s.gpus()
 	if err != nil {
 		s.log.WithError(err).Debug("no GPU is planned with")
 	}
-	return handed(found)
+	return foundDevices(found)
 }
 
 // Devices are the GPUs of this machine that a platform hands to containers: as many as are said, numbered as CUDA
 // numbers them, or, where nothing is said, those that the program's engine for GPUs sees, by their own names.
 func Devices(said GPUs) []platform.Device {
 	if said.Count > 0 {
-		return numbered(said)
+		return configuredDevices(said)
 	}
 	found, _ := gpu.Devices() // none where there is no engine, no driver or no device: doctor gpu says which
-	return handed(found)
+	return foundDevices(found)
 }
 
-func numbered(said GPUs) (out []platform.Device) {
+func configuredDevices(said GPUs) (out []platform.Device) {
 	for i := range said.Count {
 		out = append(out, platform.Device{ID: strconv.Itoa(i), Memory: said.Memory})
 	}
 	return out
 }
 
-func handed(found []gpu.Device) (out []platform.Device) {
+func foundDevices(found []gpu.Device) (out []platform.Device) {
 	for _, g := range found {
 		id := g.ID
 		if id == "" {
@@ -81,9 +81,9 @@ func handed(found []gpu.Device) (out []platform.Device) {
 	return out
 }
 
-// onGPU returns Invalid for a job that asks for a GPU where the program has no engine for one, and Unavailable where
+// checkGPU returns Invalid for a job that asks for a GPU where the program has no engine for one, and Unavailable where
 // the platform has none.
-func (s *core) onGPU(job disdel.Job, l disdel.PlatformLimits) error {
+func (s *core) checkGPU(job disdel.Job, l disdel.PlatformLimits) error {
 	if job.Resources.Device != disdel.DeviceGPU {
 		return nil
 	}
@@ -123,10 +123,10 @@ func supportsGPUs() func(g *model.Graph) error {
 	}
 }
 
-// chosen is a job whose device is auto with the one that trains it: a GPU where the program has an engine for it, the
+// chooseDevice is a job whose device is auto with the one that trains it: a GPU where the program has an engine for it, the
 // platform a GPU, and the engine the network's layers; else the processor, with a note that says why. In a program
 // without such an engine auto is the processor, and nobody waits for a GPU: it stays auto, and nothing is noted.
-func (p *preparation) chosen(ctx context.Context, r controller.Resolved) controller.Resolved {
+func (p *planner) chooseDevice(ctx context.Context, r controller.Resolved) controller.Resolved {
 	device, why := p.deviceOf(ctx, r.Job, r.Graph)
 	if device == "" {
 		return r
@@ -145,7 +145,7 @@ func (s *core) deviceOf(ctx context.Context, job disdel.Job, g *model.Graph) (de
 		g.Sparse() != nil || g.Custom() != nil {
 		return "", ""
 	}
-	if s.accelerated(ctx, disdel.PlatformLimits{}).Accelerators() == 0 {
+	if s.withGPUs(ctx, disdel.PlatformLimits{}).Accelerators() == 0 {
 		return disdel.DeviceCPU, "there is no GPU, and disdel doctor gpu says what is missing"
 	}
 	if err := s.gpuEngine(g); err != nil {

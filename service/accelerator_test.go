@@ -43,7 +43,7 @@ func TestLimitsHaveTheSmallestGPU(t *testing.T) {
 			s.gpuEngine = nil
 		}
 		s.cfg.OpenWhisk.Host, s.cfg.GPUs = c.host, c.said
-		l := s.accelerated(t.Context(), disdel.PlatformLimits{})
+		l := s.withGPUs(t.Context(), disdel.PlatformLimits{})
 		if l.Accelerators() != c.count || l.MaxDevice != c.want {
 			t.Errorf("%s: %d of %v, want %d of %v", name, l.Accelerators(), l.MaxDevice, c.count, c.want)
 		}
@@ -74,7 +74,7 @@ func TestAJobOnAGPUNeedsOne(t *testing.T) {
 		"auto":            {here, "", none, 0, ""},
 		"the processor's": {here, disdel.DeviceCPU, none, 0, ""},
 	} {
-		err := c.s.onGPU(on(c.device), c.l)
+		err := c.s.checkGPU(on(c.device), c.l)
 		if c.want == 0 && err != nil || c.want != 0 && (!errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -18,7 +18,7 @@ func (s *Service) Executor(ctx context.Context) (*executor.Executor, error) {
 // Board is the store that actions share, and its address as they are given it. It lives as long as the Service. It
 // returns what the servers answer: Denied, Unavailable.
 func (s *Service) Board(ctx context.Context) (*aggregator.Store, disdel.Store, error) {
-	own, err := s.ownPlace(ctx)
+	own, err := s.ownStore(ctx)
 	return own.board, own.store, err
 }
 

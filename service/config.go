@@ -20,6 +20,8 @@ import (
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/runtime/engine/gpu"
+	"github.com/disdel/disdel/service/lease"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Config says which servers a Service works with. Only Home is required; each field left out means the embedded part.
@@ -130,20 +132,20 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		quiet.SetOutput(io.Discard)
 		cfg.Log = quiet
 	}
-	by, err := admission(cfg.Admission)
-	if err != nil {
-		return nil, err
-	}
 	aggregator.Quiet()
 	c := &core{
-		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
-		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, tenants: map[string]*Service{},
-		asking: map[string]bool{}, claims: map[string]*diskClaims{}, planners: make(chan struct{}, plannersAtOnce),
-		tally: newTally(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
+		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: lease.DefaultTime,
+		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, views: map[string]*Service{},
+		planSlots: make(chan struct{}, plannersAtOnce),
+		counters:  newCounters(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
 	}
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.open, c.closing = context.WithCancel(c.ctx)
-	c.queue = newQueue(c, by)
+	if c.queue, err = c.newQueue(); err != nil {
+		c.stop(err)
+		return nil, err
+	}
+	c.registry = tenant.NewRegistry(c.historyOfAll, c.log)
 	return serviceOf(c, nil), nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/service/lease"
 )
 
 // digits is the data set that this program carries.
@@ -58,4 +61,46 @@ func known(ctx context.Context, name string) (dataset.Input, error) {
 		}
 	}
 	return r.Fetch(ctx, &http.Client{Timeout: downloadTimeout})
+}
+
+// InputBytes is how many bytes the rows of a data set that was read from files have.
+func InputBytes(in *dataset.Input) disdel.Bytes {
+	size := func(s *dataset.Samples) int {
+		return len(s.U8) + 4*len(s.F32) + 4*len(s.Labels)
+	}
+	all := size(&in.Train)
+	if in.Test != nil {
+		all += size(in.Test)
+	}
+	return disdel.Bytes(all)
+}
+
+// Reader returns a running job that reads a data set, "" if none is known.
+func (s *Service) Reader(ctx context.Context, name string) disdel.JobID {
+	_, none := os.Stat(localplatform.HistoryFile(s.cfg.Home))
+	if s.cfg.CouchDB == "" && none != nil {
+		return ""
+	}
+	h, err := s.History(ctx)
+	if err != nil {
+		return ""
+	}
+	running := lease.MarkedJobs(s.cfg.Home)
+	leases, _ := h.Leases(ctx) // what cannot be read is not known
+	host, _ := os.Hostname()
+	for _, l := range leases {
+		onlyThere := strings.HasPrefix(l.Data, "file:") && l.Owner.Host != host
+		if l.Data != s.storage("datasets") || onlyThere {
+			continue
+		}
+		if lives, err := lease.Alive(ctx, h, l); lives || err != nil {
+			running = append(running, l.Job)
+		}
+	}
+	for _, id := range running {
+		if r, err := h.Get(ctx, id); err == nil && r.Data.Name == name {
+			return id
+		}
+	}
+	return ""
 }

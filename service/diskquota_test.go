@@ -10,6 +10,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // TestATenantStaysWithinItsDiskQuota draws claims and releases. Stored and claimed bytes never pass the quota. A
@@ -22,7 +23,7 @@ func TestATenantStaysWithinItsDiskQuota(t *testing.T) {
 	defer s.Close()
 	const quota = 10 * disdel.MB
 	for _, name := range []string{"ann", "bob"} {
-		if _, err := s.CreateTenant(t.Context(), name, RoleSubmit, &scheduler.Quota{Disk: quota}); err != nil {
+		if _, err := s.Tenants().Create(t.Context(), name, tenant.RoleSubmit, &scheduler.Quota{Disk: quota}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +79,7 @@ func TestParallelClaimsStayWithinTheDiskQuota(t *testing.T) {
 	}
 	defer s.Close()
 	const quota, each = 4 * disdel.MB, 100 * disdel.KB
-	if _, err := s.CreateTenant(t.Context(), "ann", RoleSubmit, &scheduler.Quota{Disk: quota}); err != nil {
+	if _, err := s.Tenants().Create(t.Context(), "ann", tenant.RoleSubmit, &scheduler.Quota{Disk: quota}); err != nil {
 		t.Fatal(err)
 	}
 	ann := s.Tenant("ann")

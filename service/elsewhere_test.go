@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/service/lease"
 )
 
 // unfinishedAt has a home with a job that ran at a place and whose process is no more. The place stands in the record,
@@ -21,7 +22,7 @@ import (
 func unfinishedAt(t *testing.T, home, tenant string, place []disdel.Option) disdel.Record {
 	t.Helper()
 	s := opened(t, home)
-	of := s.of(tenant)
+	of := s.view(tenant)
 	if err := of.AddDigits(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -39,16 +40,16 @@ func unfinishedAt(t *testing.T, home, tenant string, place []disdel.Option) disd
 		t.Fatal(err)
 	}
 	rec.Status, rec.Failure, rec.Ended = disdel.StatusRunning, nil, time.Time{}
-	lease := history.Lease{Job: rec.ID, Owner: history.Owner{Token: nobody}}
+	theirs := history.Lease{Job: rec.ID, Owner: history.Owner{Token: lease.Nobody}}
 	if tenant == "" {
 		rec.Place = place
 	} else {
-		lease.Place = place
+		theirs.Place = place
 	}
 	if err := h.Save(t.Context(), &rec); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Take(t.Context(), lease); err != nil {
+	if _, err := h.Take(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -83,7 +84,7 @@ func TestAServerDoesNotMoveAJobUnasked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, runs := s.has(rec.ID); runs {
+		if _, runs := s.findRun(rec.ID); runs {
 			t.Errorf("%v: the server runs it", place)
 		}
 		warned := 0
@@ -106,7 +107,7 @@ func TestAServerDoesNotMoveAJobUnasked(t *testing.T) {
 		if kept, err := h.Get(t.Context(), rec.ID); err != nil || kept.Status != disdel.StatusRunning || kept.Resumes != 0 {
 			t.Errorf("%v: the record says %v, %v", place, kept.Status, err)
 		}
-		of := s.of(tenant)
+		of := s.view(tenant)
 		if _, err := of.Resume(t.Context(), ResumeRequest{Job: string(rec.ID)}); err == nil ||
 			disdel.AsError(err).Code != disdel.CodeElsewhere || !strings.Contains(disdel.AsError(err).Hint, "--move") {
 			t.Errorf("%v: resumed: %v", place, err)

@@ -59,15 +59,15 @@ type WhatIf struct {
 // wrong; where nothing but the plan is asked for, OverLimit for a job that does not fit; and with Questions.Admit what
 // a submit would be refused with.
 func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Estimation, error) {
-	p, err := s.preparing(ctx, newJobID(), req.Options, req.Preparing)
+	p, err := s.newPlanner(ctx, newJobID(), req.Options, req.Preparing)
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.submitted(ctx, req)
+	r, err := p.resolveRequest(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	r = p.chosen(ctx, r)
+	r = p.chooseDevice(ctx, r)
 	in, err := p.input(ctx, r)
 	if err != nil {
 		return nil, err
@@ -80,12 +80,12 @@ func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Esti
 }
 
 // wouldTake returns what a submit of a job with a plan would be refused with.
-func (p *preparation) wouldTake(ctx context.Context, r controller.Resolved, in scheduler.PlanInput) error {
+func (p *planner) wouldTake(ctx context.Context, r controller.Resolved, in scheduler.PlanInput) error {
 	spec, err := p.planned(r, in)
 	if err != nil {
 		return err
 	}
-	return p.fits(ctx, &spec, r)
+	return p.checkRoom(ctx, &spec, r)
 }
 
 func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
@@ -121,7 +121,7 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 		if err := checkPolicies(q.Policies); err != nil {
 			return nil, err
 		}
-		if out.Policies, err = underPolicies(in, p, q.Policies); err != nil {
+		if out.Policies, err = comparePolicies(in, p, q.Policies); err != nil {
 			return nil, err
 		}
 	}

@@ -47,24 +47,24 @@ type JobFigures struct {
 	perEpoch  float64 // rounds of an epoch
 }
 
-// tally counts what happens to the jobs of a Service.
-type tally struct {
+// counters counts what happens to the jobs of a Service.
+type counters struct {
 	mu      sync.Mutex
-	tenants map[string]*tenantTally // guarded by mu
+	tenants map[string]*tenantCounters // guarded by mu
 }
 
-type tenantTally struct {
+type tenantCounters struct {
 	Figures
 	jobs map[disdel.JobID]*JobFigures
 }
 
-func newTally() *tally { return &tally{tenants: map[string]*tenantTally{}} }
+func newCounters() *counters { return &counters{tenants: map[string]*tenantCounters{}} }
 
 // of is a tenant's; the caller holds the lock.
-func (t *tally) of(tenant string) *tenantTally {
+func (t *counters) of(tenant string) *tenantCounters {
 	f := t.tenants[tenant]
 	if f == nil {
-		f = &tenantTally{jobs: map[disdel.JobID]*JobFigures{}}
+		f = &tenantCounters{jobs: map[disdel.JobID]*JobFigures{}}
 		f.Figures = Figures{
 			Tenant: tenant, Ended: map[disdel.Status]int{}, Ends: map[ActivationEnd]int{}, Cold: map[disdel.Task]int{},
 			Waited: exposition.NewHistogram(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
@@ -75,7 +75,7 @@ func (t *tally) of(tenant string) *tenantTally {
 }
 
 // inferring counts a request to a model until the function that it returns is called.
-func (t *tally) inferring(tenant string) (over func()) {
+func (t *counters) inferring(tenant string) (over func()) {
 	add := func(n int) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -86,13 +86,13 @@ func (t *tally) inferring(tenant string) (over func()) {
 }
 
 // take counts an event of a tenant's job.
-func (t *tally) take(tenant string, e Event) {
+func (t *counters) take(tenant string, e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of(tenant).take(e)
 }
 
-func (f *tenantTally) take(e Event) {
+func (f *tenantCounters) take(e Event) {
 	j := f.jobs[e.Job]
 	if j == nil {
 		j = &JobFigures{Job: e.Job}
@@ -135,9 +135,9 @@ func (j *JobFigures) round(r RoundEnded) {
 
 // Figures is what the Service has done for each of its tenants; one tenant's own where it is that one's.
 func (s *Service) Figures() (out []Figures) {
-	s.tally.mu.Lock()
-	defer s.tally.mu.Unlock()
-	for _, f := range s.tally.tenants {
+	s.counters.mu.Lock()
+	defer s.counters.mu.Unlock()
+	for _, f := range s.counters.tenants {
 		if s.tenant == nil || *s.tenant == f.Tenant {
 			out = append(out, f.now())
 		}
@@ -147,7 +147,7 @@ func (s *Service) Figures() (out []Figures) {
 }
 
 // now is a copy of what is counted so far.
-func (f *tenantTally) now() Figures {
+func (f *tenantCounters) now() Figures {
 	out := f.Figures
 	out.Ended, out.Ends, out.Cold = maps.Clone(f.Ended), maps.Clone(f.Ends), maps.Clone(f.Cold)
 	out.Waited = f.Waited.Clone()

@@ -12,15 +12,15 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
-// submitted is a job of a request, resolved, with everything that is wrong with it, the weights that it begins with
+// resolveRequest is a job of a request, resolved, with everything that is wrong with it, the weights that it begins with
 // included. Their name becomes that of a version, which means the same whenever the job is looked at.
-func (p *preparation) submitted(ctx context.Context, req Request) (controller.Resolved, error) {
+func (p *planner) resolveRequest(ctx context.Context, req Request) (controller.Resolved, error) {
 	r, err := p.resolve(ctx, req.Job, req.Source)
 	var all *disdel.Faults
 	if req.Job.Model.Init.Weights == "" || err != nil && !errors.As(err, &all) {
 		return r, err
 	}
-	faults, failed := p.initial(ctx, &r)
+	faults, failed := p.checkInitial(ctx, &r)
 	if failed != nil {
 		return r, failed
 	}
@@ -39,10 +39,10 @@ func (p *preparation) submitted(ctx context.Context, req Request) (controller.Re
 	return r, &disdel.Faults{File: req.Source.Name, Faults: faults}
 }
 
-// initial finds the weights that a job begins with and holds them against its network, where that could be built.
-func (p *preparation) initial(ctx context.Context, r *controller.Resolved) ([]disdel.Fault, error) {
+// checkInitial finds the weights that a job begins with and holds them against its network, where that could be built.
+func (p *planner) checkInitial(ctx context.Context, r *controller.Resolved) ([]disdel.Fault, error) {
 	init := &r.Job.Model.Init
-	given, err := p.given(ctx, init.Weights)
+	given, err := p.initialWeights(ctx, init.Weights)
 	switch disdel.KindOf(err) {
 	case disdel.UnknownKind:
 	case disdel.NotFound, disdel.Invalid, disdel.Corrupt:
@@ -59,8 +59,8 @@ func (p *preparation) initial(ctx context.Context, r *controller.Resolved) ([]di
 	return controller.CheckInitial(r.Graph, *init, given.Arrays), nil
 }
 
-// given is the weights of a name. Files are not read here: whoever has them puts them beside the models first.
-func (s *Service) given(ctx context.Context, name string) (g modelstore.Given, err error) {
+// initialWeights is the weights of a name. Files are not read here: whoever has them puts them beside the models first.
+func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore.Given, err error) {
 	if strings.HasSuffix(name, ".safetensors") {
 		return g, &disdel.Error{
 			Kind: disdel.Invalid, Op: "find weights", Msg: "files of weights are not read here",
@@ -80,14 +80,14 @@ func (s *Service) given(ctx context.Context, name string) (g modelstore.Given, e
 	return g, err
 }
 
-// beginsWith gives a job that names weights a copy of its own of what it takes of them, as the checkpoint that its
+// copyInitial gives a job that names weights a copy of its own of what it takes of them, as the checkpoint that its
 // first round starts from: what becomes of a model or a file afterwards is nothing to it. nil: it names none.
-func (p *preparation) beginsWith(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
+func (p *planner) copyInitial(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
 	init := r.Job.Model.Init
 	if init.Weights == "" {
 		return nil, nil
 	}
-	given, err := p.given(ctx, init.Weights)
+	given, err := p.initialWeights(ctx, init.Weights)
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +100,20 @@ func (p *preparation) beginsWith(ctx context.Context, r controller.Resolved) (*d
 	return &c, err
 }
 
-// beginning is beginsWith of a job that may have been accepted before, by a process that is no more.
-func (p *preparation) beginning(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
+// initialCheckpoint is beginsWith of a job that may have been accepted before, by a process that is no more.
+func (p *planner) initialCheckpoint(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
 	if r.Job.Model.Init.Weights == "" {
 		return nil, nil
 	}
 	c, _, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(p.id))
 	if disdel.KindOf(err) == disdel.NotFound {
-		return p.beginsWith(ctx, r)
+		return p.copyInitial(ctx, r)
 	}
 	return &c, err
 }
 
-// noBeginning takes away what beginsWith made, of a job that was not accepted.
-func (p *preparation) noBeginning(ctx context.Context) {
+// discardInitial takes away what beginsWith made, of a job that was not accepted.
+func (p *planner) discardInitial(ctx context.Context) {
 	if err := p.parts.Models.Discard(context.WithoutCancel(ctx), controller.CheckpointFolder(p.id)); err != nil {
 		p.log.WithError(err).Warn("the weights of a job that was refused stay")
 	}

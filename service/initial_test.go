@@ -197,23 +197,23 @@ func TestABeginningIsFoundAgain(t *testing.T) {
 	s := opened(t, t.TempDir())
 	passed(t, submit(t, s, small(t)))
 	ctx := context.Background()
-	p, err := s.preparing(ctx, newJobID(), Options{}, nil)
+	p, err := s.newPlanner(ctx, newJobID(), Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := p.submitted(ctx, Request{Job: small(t, "model.init.weights=small")})
+	r, err := p.resolveRequest(ctx, Request{Job: small(t, "model.init.weights=small")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := p.beginsWith(ctx, r)
+	first, err := p.copyInitial(ctx, r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		again, err := p.beginning(ctx, r)
+		again, err := p.initialCheckpoint(ctx, r)
 		if err != nil || again.Path != first.Path || again.Checksum != first.Checksum {
 			t.Errorf("%+v, %v instead of %+v", again, err, first)
 		}
-		p.noBeginning(ctx)
+		p.discardInitial(ctx)
 	}
 }

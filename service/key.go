@@ -20,10 +20,10 @@ type keyNote struct {
 // mostKey bounds the length of a key.
 const mostKey = 200
 
-// meant is the job that a request's key means where it was submitted before, or else the id that it is to be submitted
+// jobOfKey is the job that a request's key means where it was submitted before, or else the id that it is to be submitted
 // with. Who submits first gives the key its job before anything else is done; a try that died before its job was
 // acknowledged left an id that the next try takes. It returns Conflict for a key that means another job.
-func (s *Service) meant(ctx context.Context, req Request) (disdel.JobID, *Run, error) {
+func (s *Service) jobOfKey(ctx context.Context, req Request) (disdel.JobID, *Run, error) {
 	id := newJobID()
 	if req.Key == "" {
 		return id, nil, nil
@@ -41,7 +41,7 @@ func (s *Service) meant(ctx context.Context, req Request) (disdel.JobID, *Run, e
 	if err != nil {
 		return "", nil, err
 	}
-	known, err := s.first(ctx, h, req.Key, keyNote{id, digest})
+	known, err := s.claimKey(ctx, h, req.Key, keyNote{id, digest})
 	switch {
 	case err != nil:
 		return "", nil, err
@@ -61,8 +61,8 @@ func (s *Service) meant(ctx context.Context, req Request) (disdel.JobID, *Run, e
 	return known.Job, run, err
 }
 
-// first writes what a key means, and returns what it means already where somebody was faster.
-func (s *Service) first(ctx context.Context, h *history.Store, key string, means keyNote) (keyNote, error) {
+// claimKey writes what a key means, and returns what it means already where somebody was faster.
+func (s *Service) claimKey(ctx context.Context, h *history.Store, key string, means keyNote) (keyNote, error) {
 	sum := sha256.Sum256([]byte(s.whose() + "\x00" + key))
 	n, err := h.Note(ctx, history.NoteKey, hex.EncodeToString(sum[:]))
 	if disdel.KindOf(err) == disdel.NotFound {

@@ -8,15 +8,14 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// NameOf is the name of a kind of event, as servers send it: that of its type, with a small letter.
-func NameOf(what Happening) string {
+// EventKind returns the name of an event's kind, as servers send it: its type with a small first letter.
+func EventKind(what EventData) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", what), "service.")
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// kinds reads each kind of event, by its name. Nothing is worked out for it when a program begins: each container is
-// one.
-var kinds = map[string]func(data []byte) (Happening, error){
+// kinds reads the data of each kind of event.
+var kinds = map[string]func(data []byte) (EventData, error){
 	"noted":      read[Noted],
 	"probed":     read[Probed],
 	"resumed":    read[Resumed],
@@ -37,15 +36,15 @@ var kinds = map[string]func(data []byte) (Happening, error){
 	"finished":   read[Finished],
 }
 
-func read[T Happening](data []byte) (Happening, error) {
+func read[T EventData](data []byte) (EventData, error) {
 	var v T
 	err := json.Unmarshal(data, &v)
 	return v, err
 }
 
-// ReadHappening reads what an event tells from the JSON that it was written as. It returns Invalid for a kind that
-// nobody knows, such as one of a later version.
-func ReadHappening(kind string, data []byte) (Happening, error) {
+// ReadEventData reads the data of an event from JSON. It returns Invalid for an unknown kind, such as one of a later
+// version.
+func ReadEventData(kind string, data []byte) (EventData, error) {
 	r, known := kinds[kind]
 	if !known {
 		return nil, &disdel.Error{

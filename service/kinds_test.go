@@ -27,7 +27,7 @@ func TestEventsAreReadAsTheyWere(t *testing.T) {
 		ID: "job-x", Status: disdel.StatusRunning, Created: at, Plan: disdel.Plan{Workers: 2, Rounds: 3},
 		Transitions: []disdel.Transition{{To: disdel.StatusQueued, At: at, Cause: "submitted"}},
 	}
-	for _, what := range []Happening{
+	for _, what := range []EventData{
 		Noted{"text"},
 		Probed{estimator.Rate{RowsPerSecond: 5}},
 		Resumed{Round: 1, Rounds: 2},
@@ -54,16 +54,16 @@ func TestEventsAreReadAsTheyWere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadHappening(NameOf(what), text)
+		got, err := ReadEventData(EventKind(what), text)
 		if diff := cmp.Diff(what, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-was +read):\n%s", text, err, diff)
 		}
-		delete(unread, NameOf(what))
+		delete(unread, EventKind(what))
 	}
 	for name := range unread {
 		t.Errorf("%s is not tried", name)
 	}
-	if _, err := ReadHappening("later", nil); disdel.KindOf(err) != disdel.Invalid {
+	if _, err := ReadEventData("later", nil); disdel.KindOf(err) != disdel.Invalid {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }

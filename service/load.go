@@ -8,9 +8,9 @@ import (
 	"github.com/disdel/disdel/platform"
 )
 
-// load is what other programs want of this machine's processors. To look at it takes a moment, which many submits that
+// machineLoad is what other programs want of this machine's processors. To look at it takes a moment, which many submits that
 // come together need not each wait for.
-type load struct {
+type machineLoad struct {
 	mu    sync.Mutex
 	at    time.Time // guarded by mu: of the newest look; zero: there was none
 	value float64   // guarded by mu
@@ -19,7 +19,7 @@ type load struct {
 // loadFor is for how long a look at the load is good.
 const loadFor = 2 * time.Second
 
-func (l *load) now(ctx context.Context) float64 {
+func (l *machineLoad) now(ctx context.Context) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) > loadFor {

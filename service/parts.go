@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Datasets is where data sets are. It lives as long as the Service.
@@ -43,15 +44,15 @@ func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 // History is where the records of jobs are. It lives as long as the Service. What it could not take before is delivered
 // first.
 func (s *Service) History(ctx context.Context) (*history.Store, error) {
-	h, err := s.everything(ctx)
+	h, err := s.historyOfAll(ctx)
 	if err == nil && s.tenant != nil {
 		h = h.Of(*s.tenant)
 	}
 	return h, err
 }
 
-// everything is the history of all tenants.
-func (s *core) everything(ctx context.Context) (*history.Store, error) {
+// historyOfAll is the history of all tenants.
+func (s *core) historyOfAll(ctx context.Context) (*history.Store, error) {
 	return s.records.get(s.ctx, func() (*history.Store, error) {
 		address, closeServer, err := s.historyAddress()
 		if err != nil {
@@ -84,8 +85,8 @@ func (s *core) historyAddress() (address string, closeServer func() error, err e
 	return server.URL(), server.Close, nil
 }
 
-// sharedStore is the address that actions share: the Redis of Config, one or several, or the embedded one.
-func (s *core) sharedStore() (disdel.Store, error) {
+// storeOfAll is the store of all tenants: the Redis of Config, one server or several, or the embedded one.
+func (s *core) storeOfAll() (disdel.Store, error) {
 	return s.store.get(s.ctx, func() (disdel.Store, error) {
 		out := disdel.Store{Prefix: s.cfg.RedisPrefix, CA: s.cfg.RedisAuthority}
 		if r := s.cfg.Redis; len(r) > 0 {
@@ -103,8 +104,8 @@ func (s *core) sharedStore() (disdel.Store, error) {
 }
 
 func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
-	return s.board.get(s.ctx, func() (*aggregator.Store, error) {
-		at, err := s.sharedStore()
+	return s.allBoard.get(s.ctx, func() (*aggregator.Store, error) {
+		at, err := s.storeOfAll()
 		if err != nil {
 			return nil, err
 		}
@@ -116,12 +117,44 @@ func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
 	})
 }
 
+// sharedStore is the store that the actions of a tenant's jobs share.
+type sharedStore struct {
+	store disdel.Store // its address, as actions are given it
+	board *aggregator.Store
+}
+
+// ownStore opens the store of the Service's tenant, or the store of all for jobs without a tenant.
+func (s *Service) ownStore(ctx context.Context) (sharedStore, error) {
+	store, err := s.storeOfAll()
+	if err != nil {
+		return sharedStore{}, err
+	}
+	board, err := s.openBoard(ctx)
+	if err != nil || s.whose() == "" {
+		return sharedStore{store, board}, err
+	}
+	return s.board.get(s.ctx, func() (sharedStore, error) {
+		own, err := tenant.SharedStore(s.whose(), store), error(nil)
+		if len(s.cfg.Redis) > 0 { // nobody else reaches an embedded one
+			own, err = tenant.OwnStore(ctx, s.whose(), store, board, s.log)
+		}
+		if err != nil {
+			return sharedStore{}, err
+		}
+		b, err := aggregator.Open(ctx, own)
+		if err == nil {
+			s.atEnd(b.Close)
+		}
+		return sharedStore{own, b}, err
+	})
+}
+
 // lookOften is the longest time between looks at an activation on a platform of this process, which cost little: what
 // comes after it waits for that.
 const lookOften = 100 * time.Millisecond
 
 // openWhisk is the OpenWhisk of Config, or an embedded one.
-func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
+func (s *core) openWhisk(ctx context.Context) (whisk, error) {
 	w, err := s.startedOpenWhisk()
 	if err == nil && !s.embedded() {
 		w.pool = s.poolOf(ctx) // a job may have contradicted what was known when it was opened
@@ -129,8 +162,8 @@ func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
 	return w, err
 }
 
-func (s *core) startedOpenWhisk() (worksOn, error) {
-	return s.invoker.get(s.ctx, func() (w worksOn, err error) {
+func (s *core) startedOpenWhisk() (whisk, error) {
+	return s.invoker.get(s.ctx, func() (w whisk, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
@@ -173,7 +206,7 @@ func (s *core) poolOf(ctx context.Context) knownPool {
 	if s.cfg.Pool > 0 {
 		return knownPool{memory: s.cfg.Pool, from: disdel.PoolGiven}
 	}
-	if told := s.told(ctx); told != nil {
+	if told := s.platformStatus(ctx); told != nil {
 		return knownPool{memory: told.Pool.Bytes, from: disdel.PoolTold}
 	}
 	f := s.facts().Trusted()
@@ -183,8 +216,8 @@ func (s *core) poolOf(ctx context.Context) knownPool {
 	return knownPool{f.Pool, disdel.PoolFound, f.PoolFoundAt()}
 }
 
-// told is what the platform of Config tells of itself, nil where it is none of disdel's.
-func (s *core) told(ctx context.Context) *localplatform.Status {
+// platformStatus is what the platform of Config tells of itself, nil where it is none of disdel's.
+func (s *core) platformStatus(ctx context.Context) *localplatform.Status {
 	live, _ := s.live.get(s.ctx, func() (*localplatform.Status, error) {
 		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
 		if live, err := localplatform.Ask(ctx, state); err == nil && live.Pool.Bytes > 0 {
@@ -207,11 +240,11 @@ func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.P
 	}
 	ctx, stop := context.WithTimeout(ctx, beatsWait)
 	defer stop()
-	tenant := ""
-	if r, ok := s.has(inv.Job); ok {
-		tenant = r.tenant
+	owner := ""
+	if r, ok := s.findRun(inv.Job); ok {
+		owner = r.tenant
 	}
-	own, err := s.of(tenant).ownPlace(ctx)
+	own, err := s.view(owner).ownStore(ctx)
 	if err != nil {
 		return nil
 	}

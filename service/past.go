@@ -12,17 +12,17 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// past is the earlier jobs that a plan looks at, newest first.
-type past struct {
+// earlier is the earlier jobs that a plan looks at, newest first.
+type earlier struct {
 	similar []disdel.Record // of the same kind
 	all     []disdel.Record // of any kind, those among them
 }
 
-// pasts keeps the records that plans read, because jobs that are submitted together learn the same from them. Plans of
+// recordCache keeps the records that plans read, because jobs that are submitted together learn the same from them. Plans of
 // one tenant read one after another and share what was read after they asked, so that a tenant with many requests takes
 // no more memory and processor for it than one with a single request. A Service with many jobs also uses records that
 // were read before, for a while: reading them takes longer than everything else of a submission.
-type pasts struct {
+type recordCache struct {
 	mu         sync.Mutex
 	kept       map[string]readRecords // guarded by mu: by tenant, and by kind
 	refreshing bool                   // guarded by mu: one of them is read again while its older version is used
@@ -49,8 +49,8 @@ type lookUp struct {
 	read func(context.Context) ([]disdel.Record, error)
 }
 
-// pastOf returns the earlier jobs that a plan of a job looks at.
-func (p *preparation) pastOf(ctx context.Context, job disdel.Job) (past, error) {
+// earlierJobs returns the earlier jobs that a plan of a job looks at.
+func (p *planner) earlierJobs(ctx context.Context, job disdel.Job) (earlier, error) {
 	p.mu.Lock()
 	many := len(p.runs) >= manyJobs
 	p.mu.Unlock()
@@ -59,18 +59,18 @@ func (p *preparation) pastOf(ctx context.Context, job disdel.Job) (past, error) 
 		if err != nil {
 			return nil, err
 		}
-		return p.pasts.get(ctx, lookUp{string(key), p.reading, many, read}, p.beside)
+		return p.recordCache.get(ctx, lookUp{string(key), p.reading, many, read}, p.background)
 	}
 	similar, err := look(func(ctx context.Context) ([]disdel.Record, error) { return p.parts.History.Similar(ctx, job) },
 		job.Data.Source, job.Data.Resize, job.Data.Augment, job.Training.JobBatch(), job.Training.Shared(),
 		job.Training.Backend, job.Model)
 	if err != nil {
-		return past{}, err
+		return earlier{}, err
 	}
 	recent, err := look(func(ctx context.Context) ([]disdel.Record, error) {
 		return p.parts.History.Recent(ctx, pastRecords)
 	})
-	out := past{slices.Clone(similar), together(recent, similar)}
+	out := earlier{slices.Clone(similar), together(recent, similar)}
 	shareLayers(job.Model.Layers, out.similar)
 	shareLayers(job.Model.Layers, out.all)
 	return out, err
@@ -87,7 +87,7 @@ func shareLayers(layers []disdel.Layer, records []disdel.Record) {
 }
 
 // get returns the records of a search. beside runs a function that the caller does not wait for.
-func (k *pasts) get(ctx context.Context, l lookUp, beside func(func(context.Context))) ([]disdel.Record, error) {
+func (k *recordCache) get(ctx context.Context, l lookUp, beside func(func(context.Context))) ([]disdel.Record, error) {
 	asked := time.Now()
 	if list, ok := k.earlier(l, asked, beside); ok {
 		return list, nil
@@ -108,7 +108,7 @@ func (k *pasts) get(ctx context.Context, l lookUp, beside func(func(context.Cont
 }
 
 // earlier returns records that were read before, if they will do, and has them read again if they are no longer new.
-func (k *pasts) earlier(l lookUp, now time.Time, beside func(func(context.Context))) ([]disdel.Record, bool) {
+func (k *recordCache) earlier(l lookUp, now time.Time, beside func(func(context.Context))) ([]disdel.Record, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out, ok := k.kept[l.key]
@@ -128,7 +128,7 @@ func (k *pasts) earlier(l lookUp, now time.Time, beside func(func(context.Contex
 	return out.list, true
 }
 
-func (k *pasts) stored(key string) (readRecords, bool) {
+func (k *recordCache) stored(key string) (readRecords, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out, ok := k.kept[key]
@@ -136,7 +136,7 @@ func (k *pasts) stored(key string) (readRecords, bool) {
 }
 
 // read searches the history and keeps what it finds.
-func (k *pasts) read(ctx context.Context, l lookUp) ([]disdel.Record, error) {
+func (k *recordCache) read(ctx context.Context, l lookUp) ([]disdel.Record, error) {
 	began := time.Now()
 	list, err := l.read(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // dropped.
 func TestAPastIsKeptForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var kept pasts
+		var kept recordCache
 		turn := make(chan struct{}, 1)
 		reads := 0
 		read := func(context.Context) ([]disdel.Record, error) {
@@ -76,7 +76,7 @@ func TestAPastIsKeptForAWhile(t *testing.T) {
 // all that came while that was under way. A later submission reads it again, and sees what ended in between.
 func TestSubmissionsOfATenantShareThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var kept pasts
+		var kept recordCache
 		turn := make(chan struct{}, 1)
 		var reads, atOnce atomic.Int32
 		look := lookUp{"a", turn, false, func(context.Context) ([]disdel.Record, error) {

@@ -15,9 +15,9 @@ import (
 // roomyHost is the memory of a simulated host where nobody knows the platform's.
 const roomyHost = 1024 * disdel.GB
 
-// underPolicies runs a job in virtual time under each of the policies, by the law of its forecasts for several numbers
+// comparePolicies runs a job in virtual time under each of the policies, by the law of its forecasts for several numbers
 // of workers. It returns NotFound where nothing is known of its speed.
-func underPolicies(in scheduler.PlanInput, plan disdel.Plan, policies []string) (*simulate.Lab, error) {
+func comparePolicies(in scheduler.PlanInput, plan disdel.Plan, policies []string) (*simulate.Lab, error) {
 	if plan.Rounds > mostRounds {
 		return nil, &disdel.Error{
 			Kind: disdel.OverLimit, Op: "compare policies", Job: in.ID,
@@ -25,7 +25,7 @@ func underPolicies(in scheduler.PlanInput, plan disdel.Plan, policies []string) 
 			Hint: "--set training.epochs=20 tells nearly as much",
 		}
 	}
-	line, ok := lineOf(in, plan)
+	line, ok := traceJob(in, plan)
 	if !ok {
 		return nil, &disdel.Error{
 			Kind: disdel.NotFound, Op: "compare policies", Job: in.ID, Msg: "nothing is known of this job's speed yet",
@@ -51,9 +51,9 @@ const mostRounds = 2000
 // mostRehearsed is the most workers that a job is looked at with, where it has no bound of its own.
 const mostRehearsed = 32
 
-// lineOf is a job as a trace has it: what an epoch takes with so many workers by the law of its forecasts, and how its
+// traceJob is a job as a trace has it: what an epoch takes with so many workers by the law of its forecasts, and how its
 // loss falls by the newest earlier job that says so. ok is false where no time is known.
-func lineOf(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) {
+func traceJob(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) {
 	t, d := in.Job.Training, in.Job.Distribution
 	most := min(cmp.Or(d.MaxWorkers, mostRehearsed), max(1, t.MostWorkers(in.Data.Train)))
 	grid := scheduler.Grid{}

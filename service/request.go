@@ -49,7 +49,7 @@ type Options struct {
 	Estimator string   // method that estimates memory, see package estimator; "": planned
 	Risk      *float64 // accepted chance that an action runs out of memory; nil: the job's, or the estimator's own
 	Probe     bool     // where no earlier job tells how long this one takes, train for two seconds to find out
-	Beside    int      // jobs that are submitted with this one, of a batch: they share the platform's processors
+	Siblings  int      // jobs that are submitted with this one, of a batch: they share the platform's processors
 }
 
 // MaxPriority bounds a request's priority, so that no sum or product of priorities passes an int.
@@ -66,8 +66,8 @@ func checkPriority(priority int) error {
 	}
 }
 
-// preparation is a job on its way to a run.
-type preparation struct {
+// planner is a job on its way to a run.
+type planner struct {
 	*Service
 	Options
 	parts   Parts
@@ -88,8 +88,8 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 	if err != nil {
 		return controller.Resolved{}, err
 	}
-	p := &preparation{Service: s, parts: Parts{Data: data}, journal: newJournal("", req.Preparing)}
-	return p.submitted(ctx, req)
+	p := &planner{Service: s, parts: Parts{Data: data}, journal: newJournal("", req.Preparing)}
+	return p.resolveRequest(ctx, req)
 }
 
 // Submit plans a job and runs it, as soon as its gang has room. It returns once the job is acknowledged, its record
@@ -100,30 +100,30 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err := checkPriority(req.Priority); err != nil {
 		return nil, err
 	}
-	id, there, err := s.meant(ctx, req)
+	id, there, err := s.jobOfKey(ctx, req)
 	if err != nil || there != nil {
 		return there, err
 	}
 	if err := s.mayRunMore(); err != nil { // before it costs anything
 		return nil, err
 	}
-	p, err := s.preparing(ctx, id, req.Options, req.Preparing)
+	p, err := s.newPlanner(ctx, id, req.Options, req.Preparing)
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.submitted(ctx, req)
+	r, err := p.resolveRequest(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	r = p.chosen(ctx, r)
-	spec, err := p.fitting(ctx, r)
+	r = p.chooseDevice(ctx, r)
+	spec, err := p.planThatFits(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if p.release, err = p.claimDisk(ctx, spec, r.Graph); err != nil {
+	if p.release, err = p.ClaimDisk(ctx, diskNeed(spec, r.Graph)); err != nil {
 		return nil, err
 	}
-	own, err := s.own(ctx, p.parts.History, p.id)
+	own, err := s.own(ctx, p.id)
 	if err != nil {
 		p.release()
 		return nil, err
@@ -133,45 +133,45 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 		APIVersion: disdel.APIVersion, ID: p.id, Created: time.Now(), Job: spec.Job, Data: r.Data, Plan: spec.Plan,
 		Origin: req.Origin, Tenant: s.whose(), Priority: req.Priority, Key: req.Key, Planning: req.planning(),
 	}
-	if spec.From, err = p.beginsWith(ctx, r); err != nil {
+	if spec.From, err = p.copyInitial(ctx, r); err != nil {
 		p.release()
-		own.end(ctx)
+		own.End(ctx)
 		return nil, err
 	}
-	run, err := s.begin(ctx, p, own, rec, "submitted", func(context.Context) (work, error) { return p.anew(spec, r), nil })
+	run, err := s.begin(ctx, p, own, rec, "submitted", func(context.Context) (readyJob, error) { return p.startNew(spec, r), nil })
 	if err != nil && spec.From != nil {
-		p.noBeginning(ctx)
+		p.discardInitial(ctx)
 	}
 	return run, err
 }
 
-// anew is a job that runs from its start.
-func (p *preparation) anew(spec controller.Spec, r controller.Resolved) work {
-	return work{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
+// startNew is a job that runs from its start.
+func (p *planner) startNew(spec controller.Spec, r controller.Resolved) readyJob {
+	return readyJob{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
 		return c.Run(ctx, spec, r.Data)
 	}}
 }
 
-// fitting is the plan of a resolved job that has room in the store, on the disk and in the pool.
-func (p *preparation) fitting(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
+// planThatFits is the plan of a resolved job that has room in the store, on the disk and in the pool.
+func (p *planner) planThatFits(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
 	spec, err := p.plan(ctx, r)
 	if err != nil {
 		return spec, err
 	}
-	return spec, p.fits(ctx, &spec, r)
+	return spec, p.checkRoom(ctx, &spec, r)
 }
 
-// fits returns what a job with a plan is refused with for want of room.
-func (p *preparation) fits(ctx context.Context, spec *controller.Spec, r controller.Resolved) error {
-	if err := p.room(ctx, *spec, r.Graph); err != nil {
+// checkRoom returns what a job with a plan is refused with for want of room.
+func (p *planner) checkRoom(ctx context.Context, spec *controller.Spec, r controller.Resolved) error {
+	if err := p.checkStorage(ctx, *spec, r.Graph); err != nil {
 		return err
 	}
-	return p.everFits(ctx, spec)
+	return p.fitsPool(ctx, spec)
 }
 
 // planning is what another process has to know of the options, nil where they say nothing.
 func (o Options) planning() *disdel.Planning {
-	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe, Beside: o.Beside}
+	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe, Beside: o.Siblings}
 	if p == (disdel.Planning{}) {
 		return nil
 	}
@@ -183,13 +183,13 @@ func optionsOf(p *disdel.Planning) Options {
 	if p == nil {
 		return Options{}
 	}
-	return Options{Estimator: p.Estimator, Risk: p.Risk, Probe: p.Probe, Beside: p.Beside}
+	return Options{Estimator: p.Estimator, Risk: p.Risk, Probe: p.Probe, Siblings: p.Beside}
 }
 
-// preparing opens what a job needs.
-func (s *Service) preparing(ctx context.Context, id disdel.JobID, o Options, first func(Event)) (*preparation, error) {
+// newPlanner opens what a job needs.
+func (s *Service) newPlanner(ctx context.Context, id disdel.JobID, o Options, first func(Event)) (*planner, error) {
 	parts, err := s.Parts(ctx)
-	p := &preparation{Service: s, parts: parts, Options: o, id: id, journal: newJournal(id, first)}
+	p := &planner{Service: s, parts: parts, Options: o, id: id, journal: newJournal(id, first)}
 	if err == nil {
 		p.quota, err = s.quota(ctx)
 	}
@@ -201,7 +201,7 @@ func newJobID() disdel.JobID { return disdel.JobID("job-" + strings.ToLower(ulid
 // nowhere is the place of every field of a job that no file has.
 func nowhere(string) (line, column int) { return 0, 0 }
 
-func (p *preparation) resolve(ctx context.Context, job disdel.Job, from Source) (controller.Resolved, error) {
+func (p *planner) resolve(ctx context.Context, job disdel.Job, from Source) (controller.Resolved, error) {
 	if from.Locate == nil {
 		from.Locate = nowhere
 	}
@@ -213,7 +213,7 @@ func (p *preparation) resolve(ctx context.Context, job disdel.Job, from Source) 
 }
 
 // plan makes the plan of a resolved job, and all that a controller needs to run it.
-func (p *preparation) plan(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
+func (p *planner) plan(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
 	in, err := p.input(ctx, r)
 	if err != nil {
 		return controller.Spec{}, err
@@ -222,7 +222,7 @@ func (p *preparation) plan(ctx context.Context, r controller.Resolved) (controll
 }
 
 // planned is a job with the plan that an input leads to.
-func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (controller.Spec, error) {
+func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (controller.Spec, error) {
 	asked := in
 	asked.Suggest = true
 	planned := in
@@ -247,7 +247,7 @@ func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (co
 }
 
 // input is planInput after a look at how fast the job trains, if one is allowed and no earlier job tells.
-func (p *preparation) input(ctx context.Context, r controller.Resolved) (scheduler.PlanInput, error) {
+func (p *planner) input(ctx context.Context, r controller.Resolved) (scheduler.PlanInput, error) {
 	in, err := p.planInput(ctx, r)
 	if err != nil {
 		return in, err
@@ -278,7 +278,7 @@ func (p *preparation) input(ctx context.Context, r controller.Resolved) (schedul
 const pastRecords = 200
 
 // planInput is what a resolved job's plan is made of on the platform at hand.
-func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in scheduler.PlanInput, err error) {
+func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in scheduler.PlanInput, err error) {
 	limits, err := p.parts.Executor.Limits(ctx)
 	// its API does not tell
 	limits.Pool, limits.Host, limits.Millicores = p.parts.Pool, p.cfg.OpenWhisk.Host, p.cfg.ActionMillicores
@@ -293,14 +293,14 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 		f = f.Trusted()
 		limits.PerMinute, limits.Concurrent = cmp.Or(f.PerMinute, limits.PerMinute), cmp.Or(f.Concurrent, limits.Concurrent)
 	}
-	limits = p.accelerated(ctx, limits)
-	if err := p.onGPU(r.Job, limits); err != nil {
+	limits = p.withGPUs(ctx, limits)
+	if err := p.checkGPU(r.Job, limits); err != nil {
 		return in, err
 	}
 	if err := controller.CheckPlatform(r.Job, limits); err != nil {
 		return in, err
 	}
-	past, err := p.pastOf(ctx, r.Job)
+	past, err := p.earlierJobs(ctx, r.Job)
 	if err != nil {
 		return in, err
 	}
@@ -311,7 +311,7 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 	processors := p.processors(ctx, past.all)
 	in = scheduler.PlanInput{
 		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
-		Estimator: by, Processors: processors, Beside: p.Beside,
+		Estimator: by, Processors: processors, Beside: p.Siblings,
 		Known:   known,
 		Threads: func(parallel int) int { return threads(processors, parallel) },
 	}
@@ -322,7 +322,7 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 }
 
 // estimator is the one that is asked for, at the risk that is accepted: the option's, else the job's.
-func (p *preparation) estimator(job disdel.Job, past []disdel.Record) (estimator.Estimator, error) {
+func (p *planner) estimator(job disdel.Job, past []disdel.Record) (estimator.Estimator, error) {
 	risk := job.Resources.Risk
 	if p.Risk != nil {
 		if risk = *p.Risk; risk == 0 {
@@ -352,7 +352,7 @@ func (s *core) ownProcessors(ctx context.Context) int {
 	if s.embedded() {
 		return localplatform.Processors()
 	}
-	if told := s.told(ctx); told != nil {
+	if told := s.platformStatus(ctx); told != nil {
 		return told.Processors
 	}
 	return 0
@@ -366,7 +366,7 @@ const (
 )
 
 // unknown says what is taken for granted of a platform that does not tell of itself, a sentence each.
-func (p *preparation) unknown(in scheduler.PlanInput) (notes []string) {
+func (p *planner) unknown(in scheduler.PlanInput) (notes []string) {
 	if p.embedded() {
 		return nil
 	}

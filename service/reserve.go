@@ -12,6 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/service/lease"
 )
 
 // A job sets aside the room for its record when it begins: a disk that is full by its end has that much room for it.
@@ -78,9 +79,9 @@ func (s *core) tidyDue() bool {
 // tidy removes what processes that were killed left behind: reserves that nobody has locked, and the marks of running
 // jobs that versions before leases had.
 func (s *core) tidy() {
-	list, _ := os.ReadDir(markFolder(s.cfg.Home)) // there is nothing to tidy
+	list, _ := os.ReadDir(lease.MarkFolder(s.cfg.Home)) // there is nothing to tidy
 	for _, e := range list {
-		removeUnlocked(filepath.Join(markFolder(s.cfg.Home), e.Name()))
+		removeUnlocked(filepath.Join(lease.MarkFolder(s.cfg.Home), e.Name()))
 	}
 	list, _ = os.ReadDir(s.unsavedFolder())
 	for _, e := range list {
@@ -92,7 +93,7 @@ func (s *core) tidy() {
 		if err != nil {
 			continue
 		}
-		if _, runs := marked(s.cfg.Home, disdel.JobID(id)); !runs {
+		if _, runs := lease.Marked(s.cfg.Home, disdel.JobID(id)); !runs {
 			removeUnlocked(filepath.Join(s.unsavedFolder(), e.Name()))
 		}
 	}

@@ -38,59 +38,59 @@ type ResumeRequest struct {
 // runs, that was changed so that it cannot go on, that ran at another place (CodeElsewhere), or whose checkpoints are
 // missing.
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
-	p, err := s.preparing(ctx, "", req.Options, req.Preparing)
+	p, err := s.newPlanner(ctx, "", req.Options, req.Preparing)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := p.named(ctx, req.Job)
+	rec, err := p.findRecord(ctx, req.Job)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.mayResume(ctx, p.parts.History, &rec, req.Move); err != nil {
 		return nil, err
 	}
-	rec, r, err := p.unfinishedOf(ctx, rec, req)
+	rec, r, err := p.resolveAgain(ctx, rec, req)
 	if err != nil {
 		return nil, err
 	}
 	p.id, p.journal.job = rec.ID, rec.ID
-	own, err := s.own(ctx, p.parts.History, rec.ID)
+	own, err := s.own(ctx, rec.ID)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := p.takenUp(ctx, rec, r, req.FromStart)
+	spec, err := p.planResume(ctx, rec, r, req.FromStart)
 	if err != nil {
-		own.end(ctx)
+		own.End(ctx)
 		return nil, err
 	}
-	spec.Origin = resumed(rec.Origin, req.Origin)
-	if p.release, err = p.claimDisk(ctx, spec, r.Graph); err != nil {
-		own.end(ctx)
+	spec.Origin = mergeOrigin(rec.Origin, req.Origin)
+	if p.release, err = p.ClaimDisk(ctx, diskNeed(spec, r.Graph)); err != nil {
+		own.End(ctx)
 		return nil, err
 	}
-	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (work, error) { return p.goesOn(spec, rec), nil })
+	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (readyJob, error) { return p.continueOld(spec, rec), nil })
 }
 
-// goesOn is a job that runs from its newest checkpoint on.
-func (p *preparation) goesOn(spec controller.Spec, rec disdel.Record) work {
-	return work{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
+// continueOld is a job that runs from its newest checkpoint on.
+func (p *planner) continueOld(spec controller.Spec, rec disdel.Record) readyJob {
+	return readyJob{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
 		return c.Resume(ctx, spec, rec)
 	}}
 }
 
-// takenUp is the plan of a job that goes on.
-func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controller.Resolved, fromStart bool,
+// planResume is the plan of a job that goes on.
+func (p *planner) planResume(ctx context.Context, rec disdel.Record, r controller.Resolved, fromStart bool,
 ) (controller.Spec, error) {
-	spec, err := p.fitting(ctx, r)
+	spec, err := p.planThatFits(ctx, r)
 	if err != nil {
 		return spec, err
 	}
-	return spec, p.goOn(ctx, &spec, rec, r, fromStart)
+	return spec, p.continueAt(ctx, &spec, rec, r, fromStart)
 }
 
-// named reads the record of the job that is meant. An end of the job that waits beside the history is delivered first:
+// findRecord reads the record of the job that is meant. An end of the job that waits beside the history is delivered first:
 // a job that has ended is not to be trained again.
-func (p *preparation) named(ctx context.Context, job string) (disdel.Record, error) {
+func (p *planner) findRecord(ctx context.Context, job string) (disdel.Record, error) {
 	id, err := p.parts.History.Resolve(ctx, job)
 	if err == nil {
 		err = p.deliverOne(ctx, p.parts.History, p.unsavedFile(id))
@@ -113,9 +113,9 @@ func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.R
 	return s.samePlace(rec, l)
 }
 
-// unfinishedOf resolves the job of a record again. The number of workers stays, unless the request changes it, so that
+// resolveAgain resolves the job of a record again. The number of workers stays, unless the request changes it, so that
 // the weights come out the same.
-func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
+func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
 	controller.Resolved, error,
 ) {
 	var r controller.Resolved
@@ -128,7 +128,7 @@ func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req R
 		}
 	}
 	was := controller.Adjusted(rec)
-	job, err := changed(was, req)
+	job, err := withSets(was, req)
 	if err != nil {
 		return rec, r, err
 	}
@@ -150,9 +150,9 @@ func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req R
 	return rec, r, nil
 }
 
-// changed is the job with what the request says instead. It is checked as a job file is: the history may hold what no
+// withSets is the job with what the request says instead. It is checked as a job file is: the history may hold what no
 // submit let in, and its names become paths.
-func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
+func withSets(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 	text, err := jobfile.Print(job)
 	if err != nil {
 		return job, err
@@ -164,9 +164,9 @@ func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 	return file.Job, nil
 }
 
-// goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
+// continueAt says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
 // It returns Conflict where the record names a checkpoint, the storage has none, and fromStart is false.
-func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved,
+func (p *planner) continueAt(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved,
 	fromStart bool,
 ) error {
 	spec.Resumes = rec.Resumes + 1
@@ -177,9 +177,9 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	}
 	if disdel.KindOf(err) == disdel.NotFound {
 		if rec.Checkpoint != nil && len(passed) == 0 && !fromStart {
-			return p.noCheckpoints(&rec)
+			return p.checkpointsMissing(&rec)
 		}
-		if spec.From, err = p.beginsWith(ctx, r); err != nil {
+		if spec.From, err = p.copyInitial(ctx, r); err != nil {
 			return err
 		}
 		err = controller.StartOver(rec, spec)
@@ -201,8 +201,8 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	return nil
 }
 
-// noCheckpoints refuses to train a job from its start because its checkpoints are somewhere else.
-func (p *preparation) noCheckpoints(rec *disdel.Record) error {
+// checkpointsMissing refuses to train a job from its start because its checkpoints are somewhere else.
+func (p *planner) checkpointsMissing(rec *disdel.Record) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Code: disdel.CodeNoCheckpoint, Op: "resume job", Job: rec.ID,
 		Msg: fmt.Sprintf("job %s has a checkpoint of round %d, but %s has none of its checkpoints", rec.ID,
@@ -220,8 +220,8 @@ func (s *Service) storageText() string {
 	return "the storage " + disdel.Redacted(s.cfg.Storage)
 }
 
-// resumed is the origin of a resumed job: what is said now counts on.
-func resumed(was, now *disdel.Origin) *disdel.Origin {
+// mergeOrigin is the origin of a resumed job: what is said now counts on.
+func mergeOrigin(was, now *disdel.Origin) *disdel.Origin {
 	if was == nil || now == nil {
 		return was
 	}

@@ -20,68 +20,88 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/gpu"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/infer"
+	"github.com/disdel/disdel/service/lease"
+	"github.com/disdel/disdel/service/queue"
+	"github.com/disdel/disdel/service/tenant"
 )
 
-// Service runs jobs. It is safe for concurrent use. Everything that it opened ends with Close.
+// Service runs jobs, and asks trained models with the methods of its Predictor. It is safe for concurrent use. Close
+// ends everything that it opened.
 type Service struct {
 	*core
-	tenant *string // whose jobs, models and data sets are seen; nil: everybody's jobs, and the home's own data
+	*infer.Predictor
+	tenant *string // the owner of the jobs, models and data sets that it shows; nil: all jobs, and the home's own data
 
-	data   part[*dataset.Store]
-	models part[*modelstore.Store]
-	place  part[place]
+	data   lazy[*dataset.Store]
+	models lazy[*modelstore.Store]
+	board  lazy[sharedStore]
+	disk   tenant.DiskClaims
 
-	large    sync.Mutex    // held by whoever reads a large picture
-	sweeping sync.Mutex    // held by whoever takes away what killed processes left beside the models
-	reading  chan struct{} // holds a token while the history is read for a plan
+	reading chan struct{} // has an element while the history is read for a plan
 }
 
-// serviceOf returns a Service of a tenant, or of the home itself if tenant is nil.
-func serviceOf(c *core, tenant *string) *Service {
-	return &Service{core: c, tenant: tenant, reading: make(chan struct{}, 1)}
+// serviceOf returns the Service of a tenant, or of the home if owner is nil.
+func serviceOf(c *core, owner *string) *Service {
+	s := &Service{core: c, tenant: owner, reading: make(chan struct{}, 1)}
+	s.Predictor = infer.New(infer.Config{
+		Tenant: s.whose(), DatasetsURL: s.storage("datasets"), ModelsURL: s.storage("models"), Log: c.log,
+		Owner: lease.OwnerOf(c.token), Queue: c.queue, UnderWay: &c.underWay,
+		Datasets: s.Datasets, Models: s.Models, History: s.History, Executor: s.Executor, Quota: s.quota,
+		Session: func(ctx context.Context) (string, error) {
+			n, err := s.present(ctx)
+			if err != nil {
+				return "", err
+			}
+			return n.Identity(), nil
+		},
+		Count: func() func() { return c.counters.inferring(s.whose()) },
+	})
+	return s
 }
 
 // core is what a Service and its tenants have in common.
 type core struct {
-	cfg      Config
-	log      logrus.FieldLogger
-	token    string        // of this Service, see history.Owner
-	leaseFor time.Duration // how long a session is to be believed
-	queue    *queue
-	tally    *tally
-	load     load
-	crowd    crowd
-	pasts    pasts
-	unread   sync.Once // of the file with what is known of clusters: told once
-	gpus     func() ([]gpu.Device, error)
+	cfg         Config
+	log         logrus.FieldLogger
+	token       string        // of this Service, see history.Owner
+	leaseFor    time.Duration // how long a session is to be believed
+	queue       *queue.Queue
+	registry    *tenant.Registry
+	underWay    infer.UnderWay
+	counters    *counters
+	load        machineLoad
+	poolLoad    poolLoad
+	recordCache recordCache
+	unread      sync.Once // of the file with what is known of clusters: told once
+	gpus        func() ([]gpu.Device, error)
 	// whether the engine for GPUs computes a network; nil: the program has none
 	gpuEngine func(g *model.Graph) error
-	planners  chan struct{}   // whoever plans a job that was taken over puts something in meanwhile
+	planSlots chan struct{}   // has an element for each job that was taken over and is planned now
 	open      context.Context // ends when Close begins
 	closing   context.CancelFunc
 	ctx       context.Context // ends once all jobs have
 	stop      context.CancelCauseFunc
 
-	records part[*history.Store]
-	store   part[disdel.Store]
-	board   part[*aggregator.Store]
-	invoker part[worksOn]
-	live    part[*localplatform.Status]
-	session part[*session]
+	records  lazy[*history.Store]
+	store    lazy[disdel.Store]
+	allBoard lazy[*aggregator.Store] // of all tenants
+	invoker  lazy[whisk]
+	live     lazy[*localplatform.Status]
+	session  lazy[*session]
 
-	mu      sync.Mutex
-	closed  bool                  // guarded by mu
-	ends    []func() error        // guarded by mu: of what was opened, the newest last
-	runs    map[disdel.JobID]*Run // guarded by mu: those that have not ended
-	tenants map[string]*Service   // guarded by mu
+	mu     sync.Mutex
+	closed bool                  // guarded by mu
+	ends   []func() error        // guarded by mu: of what was opened, the newest last
+	runs   map[disdel.JobID]*Run // guarded by mu: those that have not ended
+	views  map[string]*Service   // guarded by mu: by tenant
 	// guarded by mu: how many of runs are each tenant's
 	unfinished map[string]int
-	claims     map[string]*diskClaims // guarded by mu: of the disk quotas, by tenant
 	// guarded by mu: ends of jobs that wait for the history
 	undelivered undelivered
-	tidied      time.Time       // guarded by mu: when what others left behind was looked for last
-	asking      map[string]bool // guarded by mu: questions, by name, that something lies beside the models for
-	flying      sync.WaitGroup  // of runs, and of what is done beside them
+	tidied      time.Time      // guarded by mu: when what others left behind was looked for last
+	running     sync.WaitGroup // of runs, and of what is done beside them
 }
 
 // errClosed is the cause of the end of jobs whose Service was closed.
@@ -102,7 +122,7 @@ func (s *core) Close() error {
 		}
 	}
 	s.mu.Unlock()
-	s.flying.Wait()
+	s.running.Wait()
 	s.mu.Lock()
 	s.stop(errClosed)
 	ends := s.ends
@@ -115,15 +135,15 @@ func (s *core) Close() error {
 	return err
 }
 
-// beside runs f for as long as it may take to look something up. A Service that is being closed waits for it, and
+// background runs f for as long as it may take to look something up. A Service that is being closed waits for it, and
 // begins no other.
-func (s *core) beside(f func(ctx context.Context)) {
+func (s *core) background(f func(ctx context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	s.flying.Go(func() {
+	s.running.Go(func() {
 		ctx, stop := context.WithTimeout(s.ctx, releaseWithin)
 		defer stop()
 		f(ctx)
@@ -178,15 +198,18 @@ func (s *Service) Run(id disdel.JobID) (*Run, bool) {
 	return r, true
 }
 
-// Tenant is the Service as one tenant has it: with jobs, records, models and data sets of its own, and nothing of
-// others; the platform, the queue and the pool are those of all. It ends with the Service that it is of.
+// Tenants returns the list of the tenants that may use this Service.
+func (s *core) Tenants() *tenant.Registry { return s.registry }
+
+// Tenant returns the view that one tenant has of the Service: only its own jobs, records, models and data sets. All
+// tenants share the platform, the queue and the pool. The view ends with the Service.
 func (s *Service) Tenant(name string) *Service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tenants[name]
+	t := s.views[name]
 	if t == nil {
 		t = serviceOf(s.core, &name)
-		s.tenants[name] = t
+		s.views[name] = t
 	}
 	return t
 }
@@ -199,8 +222,13 @@ func (s *Service) whose() string {
 	return *s.tenant
 }
 
-// part is something that a Service opens when it first needs it. After a failure, the next use tries again.
-type part[T any] struct {
+// quota is what the jobs of this Service's tenant may use together.
+func (s *Service) quota(ctx context.Context) (scheduler.Quota, error) {
+	return s.registry.Quota(ctx, s.whose())
+}
+
+// lazy is something that a Service opens when it first needs it. After a failure, the next use tries again.
+type lazy[T any] struct {
 	mu    sync.Mutex
 	there bool // guarded by mu
 	value T    // guarded by mu
@@ -208,7 +236,7 @@ type part[T any] struct {
 
 // get opens the part if it is not open yet. It returns Canceled if life, the Service's context, has ended before:
 // nobody would close the part then.
-func (p *part[T]) get(life context.Context, open func() (T, error)) (T, error) {
+func (p *lazy[T]) get(life context.Context, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.there {
@@ -225,8 +253,8 @@ func (p *part[T]) get(life context.Context, open func() (T, error)) (T, error) {
 	return value, err
 }
 
-// worksOn is the side of OpenWhisk.
-type worksOn struct {
+// whisk is the side of OpenWhisk.
+type whisk struct {
 	executor *executor.Executor
 	pool     knownPool
 	enforces string // how the embedded platform keeps limits of memory
@@ -262,7 +290,7 @@ func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
 		func() (err error) { p.Models, err = s.Models(ctx); return err },
 		func() (err error) { p.History, err = s.History(ctx); return err },
 		func() error {
-			own, err := s.ownPlace(ctx)
+			own, err := s.ownStore(ctx)
 			p.Store, p.Board = own.store, own.board
 			return err
 		},

@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
-// shelf keeps the models of jobs that succeeded.
-type shelf struct {
+// modelSink keeps the models of jobs that succeeded.
+type modelSink struct {
 	log     logrus.FieldLogger
 	journal *journal
 	store   *modelstore.Store
@@ -21,7 +21,7 @@ type shelf struct {
 
 // Commit keeps a model with what its data set knows of it, and takes away what output.keep leaves no room for. What was
 // taken away is an event of the job; that something could not be is no reason to fail the job.
-func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
+func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
 	weights disdel.ModelRef,
 ) (disdel.ModelRef, error) {
 	if r.Model != nil {
@@ -58,7 +58,7 @@ func (s *shelf) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
 
 // made is the version that a job has made already, 0 where it has none: a process may end between a model and the
 // record that names it, and whoever takes the job over writes the weights again, to the same place.
-func (s *shelf) made(ctx context.Context, r *disdel.Record) int {
+func (s *modelSink) made(ctx context.Context, r *disdel.Record) int {
 	if r.Resumes == 0 {
 		return 0
 	}
@@ -73,7 +73,7 @@ func (s *shelf) made(ctx context.Context, r *disdel.Record) int {
 
 // revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same
 // bits.
-func (s *shelf) revise(ctx context.Context, r *disdel.Record) error {
+func (s *modelSink) revise(ctx context.Context, r *disdel.Record) error {
 	m, err := s.store.Get(ctx, fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version))
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *shelf) revise(ctx context.Context, r *disdel.Record) error {
 
 // seen is what the data set says of the classes and of the inputs that a network has learned from. A data set that is
 // another one by now says nothing.
-func (s *shelf) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
+func (s *modelSink) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
 	m, err := s.data.Manifest(ctx, data.Name)
 	if err != nil || m.Checksum() != data.Checksum {
 		return nil, nil
@@ -99,7 +99,7 @@ func (s *shelf) seen(ctx context.Context, data disdel.DataInfo) ([]string, *mode
 }
 
 // Discard deletes everything below a folder of the model store.
-func (s *shelf) Discard(ctx context.Context, folder string) error {
+func (s *modelSink) Discard(ctx context.Context, folder string) error {
 	return s.store.Discard(ctx, folder)
 }
 

@@ -23,7 +23,7 @@ func TestAJobMakesOneVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer data.Close()
-	s := &shelf{store: models, data: data}
+	s := &modelSink{store: models, data: data}
 	commit := func(id disdel.JobID, resumes int, checksum string) int {
 		t.Helper()
 		r := &disdel.Record{ID: id, Resumes: resumes}

@@ -2,79 +2,83 @@ package service
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/service/lease"
 )
 
-// story is what the service knows of a job beside what its controller writes into the record: whose it is, and what it
-// has been, when and why. Every record of the job that is saved or shown has it.
-type story struct {
-	mu     sync.Mutex
-	head   disdel.Record // guarded by mu: the record as it was queued; its transitions grow
-	wanted *wish         // guarded by mu: what the job is to become instead of what it was about; nil: nobody asked
+// jobStatus tracks the status of one job: its owner and all its status changes. The controller's records know only the
+// running job; jobStatus adds the rest before a record is saved or shown.
+type jobStatus struct {
+	mu      sync.Mutex
+	record  disdel.Record // guarded by mu: as it was queued; Transitions grows with each change
+	request *stopRequest  // guarded by mu: the first request to pause or cancel the job; nil: there is none
 }
 
-// wish is what somebody wants a job to become.
-type wish struct {
+// stopRequest is a request to pause or cancel a job.
+type stopRequest struct {
 	to    disdel.Status
 	cause error
 }
 
-// become tells the story on, from now.
-func (s *story) become(to disdel.Status, cause string) {
+// set records a status change that happens now.
+func (s *jobStatus) set(to disdel.Status, cause string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.to(to, cause)
+	s.add(to, cause)
 }
 
-// to adds a transition; the caller holds the lock.
-func (s *story) to(next disdel.Status, cause string) {
-	s.head.Transitions = append(slices.Clip(s.head.Transitions),
+// add records a status change; the caller holds the lock.
+func (s *jobStatus) add(next disdel.Status, cause string) {
+	s.record.Transitions = append(slices.Clip(s.record.Transitions),
 		disdel.Transition{To: next, At: time.Now().UTC().Round(time.Millisecond), Cause: cause})
-	s.head.Status = next
+	s.record.Status = next
 }
 
-// want keeps the first wish alone.
-func (s *story) want(w wish) {
+// requestStop keeps the first request to stop the job; later requests are ignored.
+func (s *jobStatus) requestStop(w stopRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wanted == nil {
-		s.wanted = &w
+	if s.request == nil {
+		s.request = &w
 	}
 }
 
-// of is a record that the controller wrote, with the story so far. What the controller calls canceled is what was asked
-// for.
-func (s *story) of(rec disdel.Record) disdel.Record {
+// merge returns a copy of the controller's record with the owner and the status changes of the job. The controller
+// reports every stopped job as canceled; merge replaces that by the requested status.
+func (s *jobStatus) merge(rec disdel.Record) disdel.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w := s.wanted; w != nil && rec.Status == disdel.StatusCanceled && w.to != disdel.StatusCanceled {
+	if w := s.request; w != nil && rec.Status == disdel.StatusCanceled && w.to != disdel.StatusCanceled {
 		rec.Status, rec.Failure, rec.Ended = w.to, nil, time.Time{}
 	}
-	if rec.Status != s.head.Status && s.head.Status.MayBecome(rec.Status) {
-		s.to(rec.Status, s.why(&rec))
+	if rec.Status != s.record.Status && s.record.Status.MayBecome(rec.Status) {
+		s.add(rec.Status, s.why(&rec))
 	}
-	rec.Created, rec.Transitions = s.head.Created, s.head.Transitions
-	rec.Tenant, rec.Priority, rec.Key, rec.Planning = s.head.Tenant, s.head.Priority, s.head.Key, s.head.Planning
-	rec.Place = s.head.Place
+	rec.Created, rec.Transitions = s.record.Created, s.record.Transitions
+	rec.Tenant, rec.Priority, rec.Key, rec.Planning = s.record.Tenant, s.record.Priority, s.record.Key, s.record.Planning
+	rec.Place = s.record.Place
 	return rec
 }
 
-// queued is the record of a job that has not begun.
-func (s *story) queued() disdel.Record {
+// submitted returns the record as it was queued, with the status changes so far.
+func (s *jobStatus) submitted() disdel.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.head
+	return s.record
 }
 
-// why says in a few words why a job became what it is; the caller holds the lock.
-func (s *story) why(rec *disdel.Record) string {
+// why says in a few words why the status changed; the caller holds the lock.
+func (s *jobStatus) why(rec *disdel.Record) string {
 	switch {
-	case s.wanted != nil && s.wanted.cause != nil && rec.Status == s.wanted.to:
-		return s.wanted.cause.Error()
+	case s.request != nil && s.request.cause != nil && rec.Status == s.request.to:
+		return s.request.cause.Error()
 	case rec.Failure != nil:
 		return rec.Failure.Error()
 	case rec.Status == disdel.StatusRunning:
@@ -84,4 +88,28 @@ func (s *story) why(rec *disdel.Record) string {
 	default:
 		return "it was stopped"
 	}
+}
+
+// recorder saves the records of a job while this Service holds its lease: another owner has newer records.
+type recorder struct {
+	own    *lease.Held
+	to     *history.Store
+	status *jobStatus
+
+	// queued is true until the first save of a job whose record is durable already, as queued. That save may fail: a job
+	// begins although the history is away. nil: every save has to succeed.
+	queued *atomic.Bool
+}
+
+// Save writes a record with the status changes of the job.
+func (r recorder) Save(ctx context.Context, rec *disdel.Record) error {
+	if err := r.own.Lost(); err != nil {
+		return err
+	}
+	merged := r.status.merge(*rec)
+	err := r.to.Save(ctx, &merged)
+	if first := r.queued != nil && r.queued.Swap(false); first && disdel.KindOf(err) == disdel.Unavailable {
+		return nil
+	}
+	return err
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// unsaved is the record of a job whose end the history did not take. It waits in the home folder for the next command
+// unsavedRecord is the record of a job whose end the history did not take. It waits in the home folder for the next command
 // that reaches that history.
-type unsaved struct {
+type unsavedRecord struct {
 	History string        `json:"history"` // the address without its user; "": the home's own
 	Record  disdel.Record `json:"record"`
 }
@@ -45,7 +45,7 @@ func (s *core) whichHistory() string {
 // code as well. Where even that fails, what the history said is returned.
 func (s *core) keep(rec *disdel.Record, failed error) error {
 	path := s.unsavedFile(rec.ID)
-	left := unsaved{s.whichHistory(), *rec}
+	left := unsavedRecord{s.whichHistory(), *rec}
 	data, err := json.Marshal(left)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
@@ -67,7 +67,7 @@ func (s *core) keep(rec *disdel.Record, failed error) error {
 
 // spend writes a record into the room that was set aside for it. One that is too long leaves out first the logs, then
 // what passed.
-func (s *core) spend(left unsaved, data []byte) (err error) {
+func (s *core) spend(left unsavedRecord, data []byte) (err error) {
 	for _, shorten := range []func(*disdel.Record){func(*disdel.Record) {}, withoutLogs, withoutPassed} {
 		shorten(&left.Record)
 		if data, err = json.Marshal(left); err != nil {
@@ -128,7 +128,7 @@ func (s *core) deliverLater(id disdel.JobID) {
 		return
 	}
 	s.undelivered.tries = true
-	s.flying.Go(s.deliverUntilTaken)
+	s.running.Go(s.deliverUntilTaken)
 }
 
 func (s *core) deliverUntilTaken() {
@@ -140,7 +140,7 @@ func (s *core) deliverUntilTaken() {
 		case <-s.open.Done():
 			return
 		}
-		h, err := s.everything(s.open)
+		h, err := s.historyOfAll(s.open)
 		if err != nil {
 			continue
 		}
@@ -228,7 +228,7 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 	if err != nil {
 		return err
 	}
-	var left unsaved
+	var left unsavedRecord
 	if err := json.Unmarshal(data, &left); err != nil || !left.Record.ID.Valid() {
 		return s.putAside(path, cmp.Or(err, errNoRecord))
 	}

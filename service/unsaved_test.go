@@ -84,7 +84,7 @@ func TestTheRoomSetAsideIsEnough(t *testing.T) {
 		}
 		free()
 		data, err := os.ReadFile(s.unsavedFile(someJob))
-		var left unsaved
+		var left unsavedRecord
 		if err == nil {
 			err = json.Unmarshal(data, &left)
 		}

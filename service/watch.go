@@ -8,6 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/service/lease"
 )
 
 // watchEvery is how often the record of a job that another process has is looked at.
@@ -36,13 +37,13 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 		return nil, err
 	}
 	r := &Run{
-		id: id, stored: size, tenant: rec.Tenant, journal: newJournal(id, nil), story: &story{head: rec},
+		id: id, stored: size, tenant: rec.Tenant, journal: newJournal(id, nil), status: &jobStatus{record: rec},
 		done: make(chan struct{}),
 	}
 	// Of the same state of a job every look tells the same, so that who has seen some of it may go on.
 	r.journal.series = fmt.Sprintf("record-%d", rec.Resumes)
 	w := watcher{s: s, history: h, run: r}
-	r.ask = func(to disdel.Status, cause error) error { return s.Ask(s.ctx, string(id), to, cause.Error()) }
+	r.ask = func(to disdel.Status, cause error) error { return s.RequestStop(s.ctx, string(id), to, cause.Error()) }
 	w.tell(&rec)
 	if w.over(&rec) {
 		return r, nil
@@ -54,7 +55,7 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	unlink := context.AfterFunc(s.open, stop)
-	s.flying.Go(func() {
+	s.running.Go(func() {
 		defer unlink()
 		defer stop()
 		w.follow(ctx)
@@ -67,7 +68,7 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 // It returns NotFound.
 func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	id := disdel.JobID(job)
-	if rec, ok := s.flies(id); ok {
+	if rec, ok := s.latestRecord(id); ok {
 		return rec, nil
 	}
 	h, err := s.History(ctx)
@@ -77,15 +78,15 @@ func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	if id, err = h.Resolve(ctx, job); err != nil {
 		return disdel.Record{}, err
 	}
-	if rec, ok := s.flies(id); ok {
+	if rec, ok := s.latestRecord(id); ok {
 		return rec, nil
 	}
 	return h.Get(ctx, id)
 }
 
-// flies returns the record of a job that this Service runs, once its controller has begun. It also returns the record
+// latestRecord returns the record of a job that this Service runs, once its controller has begun. It also returns the record
 // of a job whose end the history did not take yet.
-func (s *Service) flies(id disdel.JobID) (rec disdel.Record, ok bool) {
+func (s *Service) latestRecord(id disdel.JobID) (rec disdel.Record, ok bool) {
 	if rec, ok := s.Undelivered(id); ok {
 		return rec, true
 	}
@@ -97,7 +98,7 @@ func (s *Service) flies(id disdel.JobID) (rec disdel.Record, ok bool) {
 	if latest == nil {
 		return rec, false
 	}
-	return r.story.of(*latest), true
+	return r.status.merge(*latest), true
 }
 
 // watcher makes events of what changes in a record.
@@ -189,7 +190,7 @@ func (w *watcher) over(rec *disdel.Record) bool {
 
 func (w *watcher) end(rec *disdel.Record, err error) {
 	if rec == nil {
-		head := w.run.story.queued()
+		head := w.run.status.submitted()
 		rec = &head
 	}
 	w.run.rec, w.run.err = rec, err
@@ -197,10 +198,10 @@ func (w *watcher) end(rec *disdel.Record, err error) {
 	close(w.run.done)
 }
 
-// Ask has a job become paused or canceled, whoever runs it: a job of this Service is told at once, one of another
+// RequestStop has a job become paused or canceled, whoever runs it: a job of this Service is told at once, one of another
 // process within seconds, and one that nobody runs becomes it here and now. It returns NotFound, and Conflict for a job
 // that has ended.
-func (s *Service) Ask(ctx context.Context, job string, to disdel.Status, cause string) error {
+func (s *Service) RequestStop(ctx context.Context, job string, to disdel.Status, cause string) error {
 	h, err := s.History(ctx)
 	if err != nil {
 		return err
@@ -217,7 +218,7 @@ func (s *Service) Ask(ctx context.Context, job string, to disdel.Status, cause s
 		return err
 	}
 	for range mostWrites {
-		if err = s.askOnce(ctx, h, id, history.Wish{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
+		if err = s.requestStopOnce(ctx, h, id, history.Wish{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
 			errors.Is(err, errEnded) {
 			return err
 		}
@@ -225,10 +226,13 @@ func (s *Service) Ask(ctx context.Context, job string, to disdel.Status, cause s
 	return err
 }
 
+// mostWrites is how often a request to stop is tried again because another process was faster.
+const mostWrites = 50
+
 var errEnded = errors.New("the job has ended")
 
-// askOnce is one try, Conflict where somebody else wrote meanwhile.
-func (s *Service) askOnce(ctx context.Context, h *history.Store, id disdel.JobID, w history.Wish) error {
+// requestStopOnce is one try, Conflict where somebody else wrote meanwhile.
+func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disdel.JobID, w history.Wish) error {
 	rec, err := h.Get(ctx, id)
 	if err != nil {
 		return err
@@ -242,7 +246,7 @@ func (s *Service) askOnce(ctx context.Context, h *history.Store, id disdel.JobID
 	l, err := h.Lease(ctx, id)
 	lives := false
 	if err == nil {
-		lives, err = s.alive(ctx, h, l)
+		lives, err = lease.Alive(ctx, h, l)
 	} else if disdel.KindOf(err) == disdel.NotFound {
 		err = nil
 	}
@@ -254,16 +258,47 @@ func (s *Service) askOnce(ctx context.Context, h *history.Store, id disdel.JobID
 		_, err = h.Take(ctx, l)
 		return err
 	}
-	own, err := s.own(ctx, h, id)
+	own, err := s.own(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer own.end(ctx)
-	told := &story{head: rec}
-	told.become(w.To, w.Cause)
+	defer own.End(ctx)
+	status := &jobStatus{record: rec}
+	status.set(w.To, w.Cause)
 	rec.Status = w.To
 	if w.To == disdel.StatusCanceled {
 		rec.Ended, rec.Failure = time.Now(), &disdel.Error{Kind: disdel.Canceled, Op: "run job", Msg: w.Cause, Job: id}
 	}
-	return recorder{own: own, to: h, story: told}.Save(ctx, &rec)
+	return recorder{own: own, to: h, status: status}.Save(ctx, &rec)
+}
+
+// Runner says which process runs a job.
+type Runner struct {
+	PID   int    // 0: unknown, or of another machine
+	Text  string // for a person, as "process 12" or "another process"
+	Known bool   // it is known from the job's lease
+}
+
+// Runner reports whether a job is run, and by which process.
+func (s *Service) Runner(ctx context.Context, id disdel.JobID) (who Runner, runs bool, err error) {
+	if pid, runs := lease.Marked(s.cfg.Home, id); runs {
+		return Runner{PID: pid, Text: lease.ProcessText(pid)}, true, nil
+	}
+	h, err := s.History(ctx)
+	if err != nil {
+		return who, false, err
+	}
+	l, err := h.Lease(ctx, id)
+	if err != nil {
+		if disdel.KindOf(err) == disdel.NotFound {
+			err = nil
+		}
+		return who, false, err
+	}
+	who = Runner{Text: lease.OwnerText(l.Owner), Known: true}
+	if lease.Here(l.Owner) {
+		who.PID = l.Owner.PID
+	}
+	lives, err := lease.Alive(ctx, h, l)
+	return who, lives, err
 }

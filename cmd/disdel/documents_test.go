@@ -48,7 +48,7 @@ var documents = map[string][]any{
 	"report":         {report.New}, "report --html": {pageDocument{}}, "report --spec": {new(any)},
 
 	"model list": {modeltext.List{}}, "model show": {modeltext.OfKeras, modeltext.Named, modeltext.Of},
-	"evaluate": {client.Models.Judge},
+	"evaluate": {client.Models.Evaluate},
 
 	"platform up": {platformDocument{}}, "platform status": {platformDocument{}}, "platform down": {platformDocument{}},
 	"platform user create": {localplatform.AddTenant}, "platform user list": {localplatform.Tenants},

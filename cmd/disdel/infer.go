@@ -31,14 +31,14 @@ func evaluateCommand(u *ui) *cli.Command {
 				return commandline.NeedsFlag(c, "--dataset NAME")
 			}
 			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
-				j, err := at.Models.Judge(ctx, c.Args().First(), c.String("dataset"))
+				j, err := at.Models.Evaluate(ctx, c.Args().First(), c.String("dataset"))
 				if err != nil {
 					return err
 				}
 				for _, w := range j.Warnings {
 					u.Say("warning: %s", w)
 				}
-				return u.Show(j, func(w io.Writer) { modeltext.PrintJudgement(w, j) })
+				return u.Show(j, func(w io.Writer) { modeltext.PrintEvaluation(w, j) })
 			})
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // Client is a service, wherever it is.
@@ -28,8 +29,8 @@ type Jobs interface {
 	Resume(ctx context.Context, req service.ResumeRequest) (Run, error)
 	// Watch looks at a job, whoever runs it.
 	Watch(ctx context.Context, job string) (Run, error)
-	// Ask has a job become paused or canceled.
-	Ask(ctx context.Context, job string, to disdel.Status, cause string) error
+	// RequestStop asks for a job to be paused or canceled.
+	RequestStop(ctx context.Context, job string, to disdel.Status, cause string) error
 	Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation, error)
 	// Check returns everything that is wrong with a job, as *disdel.Faults.
 	Check(ctx context.Context, req service.Request) error
@@ -76,15 +77,15 @@ type Models interface {
 	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
 	// AnswerData answers for the rows of a data set. A nil sink takes none, and the answers are kept, which a server does
 	// not do.
-	AnswerData(ctx context.Context, ref string, ask service.DataQuestion, to service.DataSink) (service.DataAnswers, error)
+	AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (infer.DataAnswers, error)
 	// PutWeights keeps a file of weights for jobs to begin with, and returns what they name it by.
 	PutWeights(ctx context.Context, file string) (ref string, err error)
 	// KeptWeights are such files.
 	KeptWeights(ctx context.Context) ([]modelstore.Kept, error)
 	// RemoveWeights deletes such a file.
 	RemoveWeights(ctx context.Context, ref string) error
-	// Judge holds what a model says of a data set's rows against their labels.
-	Judge(ctx context.Context, ref, dataset string) (service.Judgement, error)
+	// Evaluate compares the predictions of a model for a data set with its labels.
+	Evaluate(ctx context.Context, ref, dataset string) (infer.Evaluation, error)
 }
 
 // Data is data sets.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 )
 
 // Server is a server as a client has it.
@@ -128,7 +128,7 @@ const mostFailure = 4 << 20
 // failure is what a server failed with.
 func (r *remote) failure(res *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, mostFailure))
-	var f wire.Failure
+	var f apitypes.Failure
 	if err != nil || json.Unmarshal(text, &f) != nil || f.Error == nil {
 		return &disdel.Error{
 			Kind: disdel.Unavailable, Op: "ask server", Msg: fmt.Sprintf("%s answers %s, and is no disdel", r.base, res.Status),

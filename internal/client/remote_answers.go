@@ -9,13 +9,13 @@ import (
 	"net/url"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/internal/apitypes"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // AnswerData reads answers while they come, and holds none of them.
-func (r remoteModels) AnswerData(ctx context.Context, ref string, ask service.DataQuestion, to service.DataSink) (
-	out service.DataAnswers, err error,
+func (r remoteModels) AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (
+	out infer.DataAnswers, err error,
 ) {
 	if ask.Keep || to == nil {
 		return out, &disdel.Error{
@@ -33,7 +33,7 @@ func (r remoteModels) AnswerData(ctx context.Context, ref string, ask service.Da
 	defer res.Body.Close()
 	lines := json.NewDecoder(res.Body)
 	for {
-		var line wire.AnswerLine
+		var line apitypes.AnswerLine
 		switch err := lines.Decode(&line); {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return out, &disdel.Error{

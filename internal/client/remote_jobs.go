@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
 )
 
@@ -20,23 +20,23 @@ type remoteJobs struct{ *remote }
 
 // submission is a job as the server reads it: its whole file, with what the command line and other files say in it. A
 // file of weights is sent before it.
-func (r remoteJobs) submission(ctx context.Context, req service.Request) (wire.Submission, error) {
+func (r remoteJobs) submission(ctx context.Context, req service.Request) (apitypes.Submission, error) {
 	if len(req.Source.Faults) > 0 {
-		return wire.Submission{}, &disdel.Faults{File: req.Source.Name, Faults: req.Source.Faults}
+		return apitypes.Submission{}, &disdel.Faults{File: req.Source.Name, Faults: req.Source.Faults}
 	}
-	if err := initial(ctx, remoteModels(r), &req); err != nil {
-		return wire.Submission{}, err
+	if err := sendInitialWeights(ctx, remoteModels(r), &req); err != nil {
+		return apitypes.Submission{}, err
 	}
 	if req.Job.Model.Custom != "" || req.Job.Model.Description != nil {
-		return wire.Submission{}, &disdel.Error{
+		return apitypes.Submission{}, &disdel.Error{
 			Kind: disdel.Denied, Op: "submit job", Msg: "a server runs no programs of its clients",
 			Hint: "name a network or layers in the job file, or leave out --server",
 		}
 	}
 	text, err := jobfile.Print(req.Job)
-	return wire.Submission{
+	return apitypes.Submission{
 		File: string(text), Name: req.Source.Name, Priority: req.Priority, Estimator: req.Estimator, Risk: req.Risk,
-		Probe: req.Probe, Beside: req.Beside, Origin: req.Origin,
+		Probe: req.Probe, Siblings: req.Siblings, Origin: req.Origin,
 	}, err
 }
 
@@ -68,7 +68,7 @@ func (r remoteJobs) Submit(ctx context.Context, req service.Request) (Run, error
 }
 
 func (r remoteJobs) Resume(ctx context.Context, req service.ResumeRequest) (Run, error) {
-	return r.begun(ctx, request{method: http.MethodPost, path: []string{"jobs", req.Job, "resume"}, body: wire.Submission{
+	return r.begun(ctx, request{method: http.MethodPost, path: []string{"jobs", req.Job, "resume"}, body: apitypes.Submission{
 		Sets: req.Sets, Estimator: req.Estimator, Risk: req.Risk, Probe: req.Probe, Origin: req.Origin,
 		FromStart: req.FromStart, Move: req.Move,
 	}}, service.Source{})
@@ -90,10 +90,10 @@ func (r remoteJobs) Watch(ctx context.Context, job string) (Run, error) {
 	return &remoteRun{remote: r.remote, id: rec.ID}, nil
 }
 
-func (r remoteJobs) Ask(ctx context.Context, job string, to disdel.Status, cause string) error {
+func (r remoteJobs) RequestStop(ctx context.Context, job string, to disdel.Status, cause string) error {
 	what := map[disdel.Status]string{disdel.StatusCanceled: "cancel", disdel.StatusPaused: "pause"}[to]
 	return r.ask(ctx, request{
-		method: http.MethodPost, path: []string{"jobs", job, what}, body: wire.Ask{Cause: cause},
+		method: http.MethodPost, path: []string{"jobs", job, what}, body: apitypes.StopRequest{Cause: cause},
 	}, nil)
 }
 
@@ -105,7 +105,7 @@ func (r remoteJobs) Estimate(ctx context.Context, req service.Request, q service
 		return nil, err
 	}
 	s.Explain, s.Admit = q.Explain, q.Admit
-	s.Questions = &wire.Questions{MaxMemory: q.MaxMemory, Grid: q.Grid, Against: q.Against, Policies: q.Policies}
+	s.Questions = &apitypes.Questions{MaxMemory: q.MaxMemory, Grid: q.Grid, Against: q.Against, Policies: q.Policies}
 	var text []byte
 	if err := r.ask(ctx, request{method: http.MethodPost, path: []string{"estimates"}, body: s}, &text); err != nil {
 		return nil, placed(err, req.Source)
@@ -140,7 +140,7 @@ func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel
 	limit := cmp.Or(q.Limit, history.UsualLimit)
 	for {
 		v.Set("limit", strconv.Itoa(limit-len(list)))
-		var out wire.JobList
+		var out apitypes.JobList
 		if err := r.ask(ctx, request{method: http.MethodGet, path: []string{"history"}, query: v}, &out); err != nil {
 			return nil, err
 		}
@@ -158,13 +158,13 @@ func (r remoteRecords) Get(ctx context.Context, job string) (rec disdel.Record, 
 }
 
 func (r remoteRecords) Runner(ctx context.Context, id disdel.JobID) (service.Runner, bool, error) {
-	var out wire.Runner
+	var out apitypes.Runner
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"jobs", string(id), "runner"}}, &out)
 	return service.Runner{Text: out.By, Known: out.Known}, out.Runs, err
 }
 
 func (r remoteRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
-	var out wire.RemarkList
+	var out apitypes.RemarkList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"remarks"}}, &out)
 	return out.Remarks, err
 }
@@ -175,6 +175,6 @@ func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, said hist
 }
 
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
-	var out wire.State
+	var out apitypes.State
 	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"jobs", string(id)}}, &out)
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
 )
 
@@ -40,7 +40,7 @@ func (r *remoteRun) ID() disdel.JobID { return r.id }
 func (r *remoteRun) Cancel(cause error) {
 	ctx, stop := context.WithTimeout(context.Background(), cancelAfter)
 	defer stop()
-	remoteJobs{r.remote}.Ask(ctx, string(r.id), disdel.StatusCanceled, cause.Error()) //nolint:errcheck // its events tell
+	remoteJobs{r.remote}.RequestStop(ctx, string(r.id), disdel.StatusCanceled, cause.Error()) //nolint:errcheck // its events tell
 }
 
 // Wait asks until the job has ended.
@@ -167,14 +167,14 @@ func next(in *bufio.Reader) (id, kind string, data []byte, err error) {
 
 // take passes an event on, unless it was told by another server.
 func (s *stream) take(id, kind string, data []byte, yield func(service.Event) bool) error {
-	if kind == wire.Reset {
+	if kind == apitypes.Reset {
 		return nil
 	}
-	var e wire.Event
+	var e apitypes.Event
 	if err := json.Unmarshal(data, &e); err != nil {
 		return &disdel.Error{Kind: disdel.Corrupt, Op: "read event", Msg: kind, Err: err}
 	}
-	what, err := service.ReadHappening(e.Kind, e.What)
+	what, err := service.ReadEventData(e.Kind, e.What)
 	s.number, s.last = e.Number, id
 	if err != nil {
 		return nil //nolint:nilerr // of a later version: who looks on can do without

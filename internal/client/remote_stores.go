@@ -15,18 +15,18 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
-	"github.com/disdel/disdel/internal/wire"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 type remoteModels struct{ *remote }
 
 func (r remoteModels) List(ctx context.Context) ([]modelstore.Model, error) {
-	var out wire.ModelList
+	var out apitypes.ModelList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"models"}}, &out)
 	return out.Models, err
 }
@@ -60,7 +60,7 @@ func (r remoteModels) Remove(ctx context.Context, ref string) (m modelstore.Mode
 }
 
 func (r remoteModels) PutWeights(ctx context.Context, file string) (string, error) {
-	return sent(file, func(sum string, size int64, body io.Reader) error {
+	return readTwice(file, func(sum string, size int64, body io.Reader) error {
 		return r.ask(ctx, request{
 			method: http.MethodPut, path: []string{"weights", sum}, raw: body, size: size,
 			header: http.Header{"Content-Type": {"application/octet-stream"}},
@@ -69,7 +69,7 @@ func (r remoteModels) PutWeights(ctx context.Context, file string) (string, erro
 }
 
 func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
-	var out wire.WeightsList
+	var out apitypes.WeightsList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"weights"}}, &out)
 	return out.Weights, err
 }
@@ -92,7 +92,7 @@ func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte)
 	return doc, m, err
 }
 
-func (r remoteModels) Judge(ctx context.Context, ref, dataset string) (j service.Judgement, err error) {
+func (r remoteModels) Evaluate(ctx context.Context, ref, dataset string) (j infer.Evaluation, err error) {
 	return j, r.ask(ctx, request{
 		method: http.MethodPost, path: []string{"models", ref, "evaluate"}, query: url.Values{"dataset": {dataset}},
 	}, &j)
@@ -101,7 +101,7 @@ func (r remoteModels) Judge(ctx context.Context, ref, dataset string) (j service
 type remoteData struct{ *remote }
 
 func (r remoteData) List(ctx context.Context) ([]datasettext.Set, error) {
-	var out wire.DatasetList
+	var out apitypes.DatasetList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets"}}, &out)
 	return out.Datasets, err
 }
@@ -122,7 +122,7 @@ func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed in
 
 func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (set datasettext.Set, err error) {
 	err = r.ask(ctx, request{
-		method: http.MethodPost, path: []string{"datasets"}, body: wire.Source{Source: name, Overwrite: overwrite},
+		method: http.MethodPost, path: []string{"datasets"}, body: apitypes.Source{Source: name, Overwrite: overwrite},
 	}, &set)
 	return set, err
 }

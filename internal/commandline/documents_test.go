@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/internal/test/jsonshape"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 var update = flag.Bool("update", false, "write testdata/json.golden anew")
@@ -38,7 +38,7 @@ var documents = map[string][]any{
 	"deploy gpu": {gpuFiles{}},
 	"doctor gpu": {gpus.Look},
 	// Lines of files.
-	"infer --output FILE.jsonl": {service.Answered{}}, "infer --watch --output FILE.jsonl": {answerLine{}},
+	"infer --output FILE.jsonl": {infer.DataRow{}}, "infer --watch --output FILE.jsonl": {answerLine{}},
 }
 
 // go test ./internal/commandline -run TestDocumentsKeepTheirShape -update

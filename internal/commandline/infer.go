@@ -16,7 +16,7 @@ import (
 	"github.com/disdel/disdel/internal/modeltext"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // InferCommand asks a trained model: about the rows of a file, those of a data set, or files as they come.
@@ -124,7 +124,7 @@ const standardOutput = "-"
 // inferringData answers for the rows of a data set.
 func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, models client.Models) error, error) {
 	model, output := c.Args().First(), c.String("output")
-	ask := service.DataQuestion{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
+	ask := infer.DataRequest{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
 	switch output {
 	case "":
 		return func(ctx context.Context, models client.Models) error {
@@ -152,7 +152,7 @@ func inferringData(c *cli.Context, u *terminal.UI) (func(ctx context.Context, mo
 }
 
 // inferToOutput writes a line of JSON for each row to standard output.
-func inferToOutput(ctx context.Context, u *terminal.UI, models client.Models, model string, ask service.DataQuestion,
+func inferToOutput(ctx context.Context, u *terminal.UI, models client.Models, model string, ask infer.DataRequest,
 ) error {
 	w := bufio.NewWriterSize(u.Out, 1<<16)
 	rows, err := modeltext.NewRows(".jsonl", cleaned{w})
@@ -178,7 +178,7 @@ func (c cleaned) Write(document []byte) (int, error) {
 }
 
 // inferToFile writes answers to a file, which is there once it is whole.
-func inferToFile(ctx context.Context, u *terminal.UI, models client.Models, model string, ask service.DataQuestion,
+func inferToFile(ctx context.Context, u *terminal.UI, models client.Models, model string, ask infer.DataRequest,
 	file string,
 ) error {
 	draft, err := files.NewDraft(file)
@@ -197,7 +197,7 @@ func inferToFile(ctx context.Context, u *terminal.UI, models client.Models, mode
 }
 
 // told says how a data set was answered for.
-func told(u *terminal.UI, file string, out service.DataAnswers, err error) error {
+func told(u *terminal.UI, file string, out infer.DataAnswers, err error) error {
 	warn(u, out)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func told(u *terminal.UI, file string, out service.DataAnswers, err error) error
 	return u.Show(doc, func(w io.Writer) { modeltext.PrintDataAnswers(w, doc) })
 }
 
-func warn(u *terminal.UI, out service.DataAnswers) {
+func warn(u *terminal.UI, out infer.DataAnswers) {
 	for _, w := range out.Warnings {
 		u.Say("warning: %s", w)
 	}

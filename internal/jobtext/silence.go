@@ -12,7 +12,7 @@ import (
 )
 
 // silence says that OpenWhisk, the store, or an action gives no sign; "" for anything else.
-func silence(what service.Happening) string {
+func silence(what service.EventData) string {
 	switch n := what.(type) {
 	case service.Outage:
 		name, since := terminal.Clean(n.Name()), n.For.Round(time.Second)

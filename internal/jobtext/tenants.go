@@ -6,11 +6,11 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // PrintTenants is a table of tenants with their quotas.
-func PrintTenants(w io.Writer, all []service.TenantInfo) {
+func PrintTenants(w io.Writer, all []tenant.Info) {
 	if len(all) == 0 {
 		fmt.Fprintln(w, "no tenants yet: disdel tenant create NAME")
 		return

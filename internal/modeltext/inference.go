@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // Inference is what a model said, as -o json shows it.
@@ -30,7 +30,7 @@ type Inference struct {
 }
 
 // Answer has a model of a service answer for the rows of a file.
-func Answer(ctx context.Context, s *service.Service, m *service.Trained, file string, text []byte) (Inference, error) {
+func Answer(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte) (Inference, error) {
 	if m.Network.Sparse != nil {
 		return answerSparse(ctx, s, m, file, text)
 	}
@@ -38,7 +38,7 @@ func Answer(ctx context.Context, s *service.Service, m *service.Trained, file st
 	if err != nil {
 		return Inference{}, err
 	}
-	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(m.Doubt(inputs.Rows), better(m))}
+	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(m.Warning(inputs.Rows), better(m))}
 	if m.Data.HeldOut > 0 {
 		doc.Accuracy = &m.Accuracy
 	}
@@ -60,7 +60,7 @@ func Measured(m *modelstore.Model) string {
 }
 
 // better says that an older version of a model is better by much.
-func better(m *service.Trained) string {
+func better(m *infer.Model) string {
 	if m.Better == nil {
 		return ""
 	}

@@ -5,14 +5,14 @@ import (
 	"io"
 
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // mostConfused is how many classes have a table of which was taken for which.
 const mostConfused = 20
 
-// PrintJudgement is how a model does on the rows of a data set, by class, and which class it takes for which.
-func PrintJudgement(w io.Writer, j service.Judgement) {
+// PrintEvaluation is how a model does on the rows of a data set, by class, and which class it takes for which.
+func PrintEvaluation(w io.Writer, j infer.Evaluation) {
 	which := "held out of"
 	if !j.HeldOut {
 		which = "all of"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // rowFormats are the endings of files that NewRows writes.
@@ -26,7 +26,7 @@ var rowFormats = []string{".csv", ".jsonl", ".npy"}
 // ...), or of sparse rows row, prediction and target; a line of .jsonl the same as an object. A .npy file is the
 // probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the
 // same bits.
-func NewRows(ending string, w io.Writer) (service.DataSink, error) {
+func NewRows(ending string, w io.Writer) (infer.DataSink, error) {
 	switch strings.ToLower(ending) {
 	case ".csv":
 		return &csvRows{w: csv.NewWriter(w)}, nil
@@ -45,9 +45,9 @@ func NewRows(ending string, w io.Writer) (service.DataSink, error) {
 // jsonRows writes an object a line.
 type jsonRows struct{ w *json.Encoder }
 
-func (r jsonRows) Begin(service.DataHead) error { return nil }
+func (r jsonRows) Begin(infer.DataHead) error { return nil }
 
-func (r jsonRows) Take(row service.Answered) error {
+func (r jsonRows) Take(row infer.DataRow) error {
 	err := r.w.Encode(row)
 	if _, odd := err.(*json.UnsupportedValueError); odd { //nolint:errorlint // it is never wrapped
 		return &disdel.Error{
@@ -65,7 +65,7 @@ type csvRows struct {
 	record []string
 }
 
-func (r *csvRows) Begin(head service.DataHead) error {
+func (r *csvRows) Begin(head infer.DataHead) error {
 	record := []string{"row", "prediction", "target"}
 	if head.Classes > 0 {
 		record = []string{"row", "class"}
@@ -80,7 +80,7 @@ func (r *csvRows) Begin(head service.DataHead) error {
 	return r.write(record)
 }
 
-func (r *csvRows) Take(row service.Answered) error {
+func (r *csvRows) Take(row infer.DataRow) error {
 	record := append(r.record[:0], strconv.Itoa(row.Row))
 	if row.Predicted != nil {
 		record = append(record, decimal(row.Prediction), decimal(row.Target))
@@ -119,7 +119,7 @@ type npyRows struct {
 // npyBlock is what the head of a NumPy file is a multiple of.
 const npyBlock = 64
 
-func (r *npyRows) Begin(head service.DataHead) error {
+func (r *npyRows) Begin(head infer.DataHead) error {
 	shape := fmt.Sprintf("(%d,)", head.Rows)
 	if head.Classes > 0 {
 		shape = fmt.Sprintf("(%d, %d)", head.Rows, head.Classes)
@@ -132,7 +132,7 @@ func (r *npyRows) Begin(head service.DataHead) error {
 	return err
 }
 
-func (r *npyRows) Take(row service.Answered) error {
+func (r *npyRows) Take(row infer.DataRow) error {
 	r.buffer = r.buffer[:0]
 	if p := row.Predicted; p != nil {
 		r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(p.Prediction))
@@ -148,13 +148,13 @@ func (r *npyRows) Take(row service.Answered) error {
 // DataAnswers is how a data set was answered for, as -o json shows it.
 type DataAnswers struct {
 	File string `json:"file,omitempty"` // that the answers are in
-	service.DataAnswers
+	infer.DataAnswers
 }
 
 // AnswerData has a model of a service answer for the rows of a data set.
-func AnswerData(ctx context.Context, s *service.Service, m *service.Trained, ask service.DataQuestion,
-	to service.DataSink,
-) (service.DataAnswers, error) {
+func AnswerData(ctx context.Context, s *infer.Predictor, m *infer.Model, ask infer.DataRequest,
+	to infer.DataSink,
+) (infer.DataAnswers, error) {
 	out, err := s.InferData(ctx, m, ask, to)
 	out.Warnings = append(out.Warnings, terminal.NonEmpty(better(m))...)
 	return out, err

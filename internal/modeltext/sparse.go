@@ -9,11 +9,11 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // answerSparse has a model of sparse rows answer what a file asks.
-func answerSparse(ctx context.Context, s *service.Service, m *service.Trained, file string, text []byte) (Inference,
+func answerSparse(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte) (Inference,
 	error,
 ) {
 	in, err := m.ReadSparse(file, text)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 )
 
 // statuses are the kinds of errors as HTTP has them.
@@ -29,7 +29,7 @@ func fail(w http.ResponseWriter, err error) {
 }
 
 func failAs(w http.ResponseWriter, status int, err error) {
-	out := wire.Failure{Error: disdel.AsError(err)}
+	out := apitypes.Failure{Error: disdel.AsError(err)}
 	var faults *disdel.Faults
 	if errors.As(err, &faults) {
 		out.Error = &disdel.Error{Kind: disdel.Invalid, Op: "read job", Msg: err.Error()}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/modeltext"
-	"github.com/disdel/disdel/internal/wire"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // inferData answers for the rows of a data set, line by line as the answers come.
@@ -22,7 +22,7 @@ func inferData(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	q := c.URL.Query()
-	ask := service.DataQuestion{Dataset: q.Get("dataset"), Part: disdel.DataPart(q.Get("part"))}
+	ask := infer.DataRequest{Dataset: q.Get("dataset"), Part: disdel.DataPart(q.Get("part"))}
 	out := &lines{w: c.w, to: json.NewEncoder(c.w), control: http.NewResponseController(c.w)}
 	ctx, stop := c.lasting()
 	defer stop()
@@ -30,16 +30,16 @@ func inferData(c *call) (int, any, error) {
 	var beats sync.WaitGroup
 	beating, still := context.WithCancel(ctx)
 	beats.Go(func() { out.beat(beating) })
-	end, err := modeltext.AnswerData(ctx, c.Service, m, ask, out)
+	end, err := modeltext.AnswerData(ctx, c.Service.Predictor, m, ask, out)
 	still()
 	beats.Wait()
 	switch {
 	case !out.begun:
 		return 0, nil, err
 	case err != nil: // the status is gone already; a client that went away does not read this one
-		out.write(wire.AnswerLine{Error: disdel.AsError(err)}) //nolint:errcheck // see above
+		out.write(apitypes.AnswerLine{Error: disdel.AsError(err)}) //nolint:errcheck // see above
 	default:
-		out.write(wire.AnswerLine{End: &end}) //nolint:errcheck // who reads on finds that it is missing
+		out.write(apitypes.AnswerLine{End: &end}) //nolint:errcheck // who reads on finds that it is missing
 	}
 	out.control.Flush()                       //nolint:errcheck // the same
 	out.control.SetWriteDeadline(time.Time{}) //nolint:errcheck // the connection may serve another request
@@ -88,27 +88,27 @@ func (l *lines) quiet() {
 	l.control.Flush() //nolint:errcheck // the same
 }
 
-func (l *lines) Begin(head service.DataHead) error {
+func (l *lines) Begin(head infer.DataHead) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun = true
-	l.w.Header().Set("Content-Type", wire.AnswersType)
+	l.w.Header().Set("Content-Type", apitypes.AnswersType)
 	l.w.WriteHeader(http.StatusOK)
-	err := l.line(wire.AnswerLine{Head: &head})
+	err := l.line(apitypes.AnswerLine{Head: &head})
 	l.control.Flush() //nolint:errcheck // answers may be minutes away, and who writes the next one finds out
 	return err
 }
 
-func (l *lines) Take(row service.Answered) error { return l.write(wire.AnswerLine{Row: &row}) }
+func (l *lines) Take(row infer.DataRow) error { return l.write(apitypes.AnswerLine{Row: &row}) }
 
-func (l *lines) write(line wire.AnswerLine) error {
+func (l *lines) write(line apitypes.AnswerLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.line(line)
 }
 
 // line gives a client a while to read, counted anew from time to time; the caller holds the lock.
-func (l *lines) line(line wire.AnswerLine) error {
+func (l *lines) line(line apitypes.AnswerLine) error {
 	l.told = true
 	if now := time.Now(); now.Sub(l.lately) > time.Second {
 		l.control.SetWriteDeadline(now.Add(slow)) //nolint:errcheck // there is none then

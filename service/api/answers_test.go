@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/internal/apitypes"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // answersForData asks for answers for the rows of digits: what is known of them comes first, then each in its place,
@@ -29,7 +29,7 @@ func (h *house) answersForData(model string) {
 		h.t.Fatalf("%d, %d lines: %.300s", status, len(lines), data)
 	}
 	for i, text := range lines {
-		var line wire.AnswerLine
+		var line apitypes.AnswerLine
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			h.t.Fatalf("line %d: %v", i, err)
 		}
@@ -60,11 +60,11 @@ func (h *house) answersForData(model string) {
 func TestARowWithoutNumbersIsTold(t *testing.T) {
 	w := httptest.NewRecorder()
 	out := &lines{w: w, to: json.NewEncoder(w), control: http.NewResponseController(w)}
-	if err := out.Begin(service.DataHead{Rows: 1}); err != nil || !w.Flushed {
+	if err := out.Begin(infer.DataHead{Rows: 1}); err != nil || !w.Flushed {
 		t.Errorf("%v, and its head is on its way: %v", err, w.Flushed)
 	}
 	was := w.Body.Len()
-	row := service.Answered{Classified: &service.Classified{Probabilities: []float32{float32(math.NaN())}}}
+	row := infer.DataRow{Classified: &infer.Classified{Probabilities: []float32{float32(math.NaN())}}}
 	if err := out.Take(row); !errors.Is(err, disdel.Diverged) || w.Body.Len() != was {
 		t.Errorf("%v, and %q", err, w.Body.String()[was:])
 	}
@@ -83,11 +83,11 @@ func TestQuietAnswersAreKeptAlive(t *testing.T) {
 		if w.Body.Len() > 0 {
 			t.Errorf("before the head: %q", w.Body)
 		}
-		if err := out.Begin(service.DataHead{Model: "m:v1", Rows: 2}); err != nil {
+		if err := out.Begin(infer.DataHead{Model: "m:v1", Rows: 2}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * heartbeat) // one beat finds the head, two nothing
-		if err := out.Take(service.Answered{Row: 1}); err != nil {
+		if err := out.Take(infer.DataRow{Row: 1}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(heartbeat)
@@ -98,7 +98,7 @@ func TestQuietAnswersAreKeptAlive(t *testing.T) {
 			t.Errorf("%q", text)
 		}
 		for dec := json.NewDecoder(w.Body); ; {
-			var line wire.AnswerLine
+			var line apitypes.AnswerLine
 			if err := dec.Decode(&line); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil || line.Head == nil && line.Row == nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 )
 
 // Bounds of a submission, except its job file, which the parser bounds. The job's record keeps all of a submission.
@@ -21,13 +21,13 @@ const (
 )
 
 // checkSubmission returns Invalid for a submission that says more than a record may hold.
-func checkSubmission(s *wire.Submission) error {
+func checkSubmission(s *apitypes.Submission) error {
 	sizes := []sized{
 		{"name", len(s.Name), mostName, "bytes"},
 		{"estimator", len(s.Estimator), mostName, "bytes"},
 		{"sets", len(s.Sets), mostSets, "values"},
 		{"files", len(s.Files), mostFiles, "files"},
-		{"beside", max(s.Beside, -s.Beside), mostBeside, "jobs"},
+		{"beside", max(s.Siblings, -s.Siblings), mostBeside, "jobs"},
 	}
 	for i, set := range s.Sets {
 		sizes = append(sizes, sized{fmt.Sprintf("sets[%d]", i), len(set), mostText, "bytes"})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // TestNoTenantPassesItsShare has drawn tenants send drawn requests. The requests of one tenant never hold more than its
@@ -156,7 +157,7 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		gone := map[string]error{}
-		tokens := newTokens(func(_ context.Context, token string) (string, service.Role, error) {
+		tokens := newTokens(func(_ context.Context, token string) (string, tenant.Role, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			return "", "", gone[token]

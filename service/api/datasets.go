@@ -8,9 +8,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/datasettext"
-	"github.com/disdel/disdel/internal/wire"
 )
 
 // What is shown of a data set at once: rows, and bytes of their values.
@@ -29,7 +29,7 @@ func listData(c *call) (int, any, error) {
 
 // addData adds a public data set by its name.
 func addData(c *call) (int, any, error) {
-	var in wire.Source
+	var in apitypes.Source
 	if err := c.read(&in); err != nil {
 		return 0, nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
 )
 
@@ -55,7 +55,7 @@ func events(c *call) (int, any, error) {
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.WriteHeader(http.StatusOK)
 	if lost {
-		if _, rec, err := c.record(http.StatusOK, string(run.ID())); err == nil && send("", wire.Reset, rec) != nil {
+		if _, rec, err := c.record(http.StatusOK, string(run.ID())); err == nil && send("", apitypes.Reset, rec) != nil {
 			return 0, nil, nil
 		}
 	}
@@ -102,8 +102,8 @@ func tell(series string, e service.Event, send func(id, kind string, data any) e
 	if err != nil {
 		return err
 	}
-	kind := service.NameOf(e.What)
-	return send(fmt.Sprintf("%s.%d", series, e.Number), kind, wire.Event{
+	kind := service.EventKind(e.What)
+	return send(fmt.Sprintf("%s.%d", series, e.Number), kind, apitypes.Event{
 		Number: e.Number, Job: e.Job, Kind: kind, Text: e.What.String(), What: what,
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/report"
-	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/web"
@@ -61,7 +61,7 @@ func listJobs(c *call) (int, any, error) {
 			list[i] = rec
 		}
 	}
-	out := wire.JobList{Jobs: list}
+	out := apitypes.JobList{Jobs: list}
 	if cut {
 		out.Next = list[len(list)-1].ID
 	}
@@ -74,11 +74,11 @@ func runner(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	who, runs, err := c.Service.Runner(c.Context(), body.(disdel.Record).ID)
-	return http.StatusOK, wire.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
+	return http.StatusOK, apitypes.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
 }
 
 // request is a submission as a service takes it. Files that a job file names are the client's: they come with it.
-func (c *call) request() (req service.Request, s wire.Submission, err error) {
+func (c *call) request() (req service.Request, s apitypes.Submission, err error) {
 	if err := c.readSubmission(&s); err != nil {
 		return req, s, err
 	}
@@ -110,7 +110,7 @@ func (c *call) request() (req service.Request, s wire.Submission, err error) {
 }
 
 // readSubmission reads a submission and checks how much it says.
-func (c *call) readSubmission(s *wire.Submission) error {
+func (c *call) readSubmission(s *apitypes.Submission) error {
 	if err := c.read(s); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func logs(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	rec := body.(disdel.Record)
-	return http.StatusOK, wire.LogList{Logs: jobtext.Logs(&rec)}, nil
+	return http.StatusOK, apitypes.LogList{Logs: jobtext.Logs(&rec)}, nil
 }
 
 // mostWait bounds one wait: clients that wait longer ask again.
@@ -211,17 +211,17 @@ const mostCause = 500
 
 func stopAs(to disdel.Status) func(*call) (int, any, error) {
 	return func(c *call) (int, any, error) {
-		var said wire.Ask
+		var said apitypes.StopRequest
 		if err := c.read(&said); err != nil {
 			return 0, nil, err
 		}
 		if len(said.Cause) > mostCause {
 			return 0, nil, invalid("the cause is too long", nil)
 		}
-		if err := c.Service.Ask(c.Context(), c.PathValue("job"), to, cmp.Or(said.Cause, "asked for over HTTP")); err != nil {
+		if err := c.Service.RequestStop(c.Context(), c.PathValue("job"), to, cmp.Or(said.Cause, "asked for over HTTP")); err != nil {
 			return 0, nil, err
 		}
-		return http.StatusAccepted, wire.State{Status: "asked"}, nil
+		return http.StatusAccepted, apitypes.State{Status: "asked"}, nil
 	}
 }
 
@@ -229,7 +229,7 @@ func resume(c *call) (int, any, error) {
 	if err := c.draining(); err != nil {
 		return 0, nil, err
 	}
-	var s wire.Submission
+	var s apitypes.Submission
 	if err := c.readSubmission(&s); err != nil {
 		return 0, nil, err
 	}
@@ -287,5 +287,5 @@ func check(c *call) (int, any, error) {
 	if _, err := c.Service.Check(c.Context(), req); err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, wire.State{Status: "valid"}, nil
+	return http.StatusOK, apitypes.State{Status: "valid"}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/modeltext"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 func listModels(c *call) (int, any, error) {
@@ -100,8 +100,8 @@ const (
 // mostPixels bounds a picture in an inference request.
 const mostPixels = 1 << 24
 
-// infer answers for rows that come as JSON, .npy, .csv or a picture, or for those of a data set that the query names.
-func infer(c *call) (int, any, error) {
+// inferRows answers for rows that come as JSON, .npy, .csv or a picture, or for those of a data set that the query names.
+func inferRows(c *call) (int, any, error) {
 	if c.URL.Query().Has("dataset") {
 		return inferData(c)
 	}
@@ -118,14 +118,14 @@ func infer(c *call) (int, any, error) {
 		each += bytesPerClass * m.Graph.Output().Len()
 	}
 	m.MostRows, m.MostPixels = max(1, mostAnswers/each), mostPixels
-	if err := c.hold(int64(service.PictureBytes(body))); err != nil {
+	if err := c.hold(int64(infer.PictureBytes(body))); err != nil {
 		return 0, nil, err
 	}
 	name := "inputs"
 	if said := c.URL.Query().Get("name"); said != "" { // whose ending tells of a table
 		name = path.Base(said)
 	}
-	doc, err := modeltext.Answer(c.Context(), c.Service, m, name, body)
+	doc, err := modeltext.Answer(c.Context(), c.Service.Predictor, m, name, body)
 	return http.StatusOK, doc, err
 }
 
@@ -135,7 +135,7 @@ func evaluate(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	j, err := c.Service.Judge(c.Context(), m, c.URL.Query().Get("dataset"))
+	j, err := c.Service.Evaluate(c.Context(), m, c.URL.Query().Get("dataset"))
 	return http.StatusOK, j, err
 }
 

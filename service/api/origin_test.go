@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 )
 
 // The server keeps nothing of a stranger's origin that is no command of disdel, cannot be printed, or names a place.
@@ -29,7 +29,7 @@ func TestOriginsOfClients(t *testing.T) {
 		"many settings":  {Command: "submit", Sets: make([]string, mostSets+1)},
 		"many flags":     {Command: "submit", Options: make([]disdel.Option, 100)},
 	} {
-		if err := checkSubmission(&wire.Submission{Origin: &o}); disdel.KindOf(err) != disdel.Invalid {
+		if err := checkSubmission(&apitypes.Submission{Origin: &o}); disdel.KindOf(err) != disdel.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 )
 
 // remarks is what people have said of the tenant's jobs.
@@ -18,7 +18,7 @@ func remarks(c *call) (int, any, error) {
 	if all == nil {
 		all = map[disdel.JobID]history.Remark{}
 	}
-	return http.StatusOK, wire.RemarkList{Remarks: all}, err
+	return http.StatusOK, apitypes.RemarkList{Remarks: all}, err
 }
 
 // remark says anew what there is to say of a job.
@@ -41,5 +41,5 @@ func remark(c *call) (int, any, error) {
 // forget deletes the record of a job that has ended.
 func forget(c *call) (int, any, error) {
 	_, err := c.Service.Forget(c.Context(), c.PathValue("job"))
-	return http.StatusOK, wire.State{Status: "deleted"}, err
+	return http.StatusOK, apitypes.State{Status: "deleted"}, err
 }

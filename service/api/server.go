@@ -19,6 +19,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/exposition"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 	"github.com/disdel/disdel/service/web"
 )
 
@@ -86,7 +87,7 @@ func newServer(ctx context.Context, cfg Config) *server {
 	cfg.PerMinute, cfg.MaxBody = cmp.Or(cfg.PerMinute, defaultPerMinute), cmp.Or(cfg.MaxBody, defaultBody)
 	cfg.MaxUpload = cmp.Or(cfg.MaxUpload, defaultUpload)
 	return &server{
-		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Identify),
+		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Tenants().Identify),
 		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
 		requests: requests{seen: map[answered]int{}, took: map[string]*exposition.Histogram{}},
 	}
@@ -266,7 +267,7 @@ func (p pieces) Write(data []byte) (int, error) {
 }
 
 // admit finds out who asks, and refuses who may not.
-func (s *server) admit(c *call, asked service.Role) error {
+func (s *server) admit(c *call, asked tenant.Role) error {
 	tenant, role, err := s.whose(c.Context(), c.Request)
 	switch {
 	case disdel.KindOf(err) == disdel.Denied:
@@ -299,7 +300,7 @@ func (s *server) admit(c *call, asked service.Role) error {
 }
 
 // whose is the tenant that a request comes from, "" for the operator.
-func (s *server) whose(ctx context.Context, r *http.Request) (string, service.Role, error) {
+func (s *server) whose(ctx context.Context, r *http.Request) (string, tenant.Role, error) {
 	token := bearer(r)
 	if token == "" {
 		return "", "", &disdel.Error{
@@ -317,12 +318,12 @@ func bearer(r *http.Request) string {
 }
 
 // owner is the tenant that a token is of, "" for the operator.
-func (s *server) owner(ctx context.Context, token string) (string, service.Role, error) {
-	if service.SameToken(token, s.Operator) {
-		noteSender(ctx, "operator", service.RoleAdmin)
-		return "", service.RoleAdmin, nil
+func (s *server) owner(ctx context.Context, token string) (string, tenant.Role, error) {
+	if tenant.SameToken(token, s.Operator) {
+		noteSender(ctx, "operator", tenant.RoleAdmin)
+		return "", tenant.RoleAdmin, nil
 	}
-	tenant, role, err := s.Service.Identify(ctx, token)
+	tenant, role, err := s.Service.Tenants().Identify(ctx, token)
 	if err == nil {
 		noteSender(ctx, tenant, role)
 	}
@@ -330,7 +331,7 @@ func (s *server) owner(ctx context.Context, token string) (string, service.Role,
 }
 
 // sign is the service that a token opens on the page.
-func (s *server) sign(ctx context.Context, token string) (*service.Service, service.Role, error) {
+func (s *server) sign(ctx context.Context, token string) (*service.Service, tenant.Role, error) {
 	tenant, role, err := s.owner(ctx, token)
 	switch {
 	case err != nil:

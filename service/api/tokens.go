@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // lookAtTokens is how often the tokens of open streams are looked up again.
@@ -15,7 +15,7 @@ const lookAtTokens = time.Second
 // tokens ends the streams of tokens that were taken away. It looks up each token once a second, however many streams
 // the token has.
 type tokens struct {
-	identify func(ctx context.Context, token string) (string, service.Role, error)
+	identify func(ctx context.Context, token string) (string, tenant.Role, error)
 
 	mu   sync.Mutex
 	open map[string]*opened // guarded by mu: by token
@@ -29,7 +29,7 @@ type opened struct {
 	stopped <-chan struct{}
 }
 
-func newTokens(identify func(context.Context, string) (string, service.Role, error)) *tokens {
+func newTokens(identify func(context.Context, string) (string, tenant.Role, error)) *tokens {
 	return &tokens{identify: identify, open: map[string]*opened{}}
 }
 

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/wire"
 )
 
 // putWeights keeps a file of weights for jobs to begin with, under the checksum that its sender has worked out.
@@ -23,7 +23,7 @@ func putWeights(c *call) (int, any, error) {
 	}
 	defer release()
 	g, err := store.PutWeights(c.Context(), c.PathValue("weights"), c.ContentLength, c.Body)
-	return http.StatusCreated, wire.Weights{Weights: g.Ref, Bytes: g.Size, Arrays: len(g.Arrays)}, err
+	return http.StatusCreated, apitypes.Weights{Weights: g.Ref, Bytes: g.Size, Arrays: len(g.Arrays)}, err
 }
 
 func listWeights(c *call) (int, any, error) {
@@ -32,7 +32,7 @@ func listWeights(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	list, err := store.KeptWeights(c.Context())
-	return http.StatusOK, wire.WeightsList{Weights: append([]modelstore.Kept{}, list...)}, err
+	return http.StatusOK, apitypes.WeightsList{Weights: append([]modelstore.Kept{}, list...)}, err
 }
 
 func removeWeights(c *call) (int, any, error) {
@@ -41,5 +41,5 @@ func removeWeights(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	err = store.RemoveWeights(c.Context(), c.PathValue("weights"))
-	return http.StatusOK, wire.State{Status: "removed"}, err
+	return http.StatusOK, apitypes.State{Status: "removed"}, err
 }

@@ -20,7 +20,7 @@ type Job struct {
 // beside is the request of one that is submitted with others, unless it says itself how many these are.
 func (j *Job) beside(others int) service.Request {
 	req := j.Request
-	req.Beside = cmp.Or(req.Beside, others)
+	req.Siblings = cmp.Or(req.Siblings, others)
 	return req
 }
 

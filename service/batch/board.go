@@ -69,7 +69,7 @@ func (b *board) unsaved(i int, err error) {
 }
 
 // see takes what happened to a job, and stops those that fall behind by it.
-func (b *board) see(i int, what service.Happening) {
+func (b *board) see(i int, what service.EventData) {
 	b.change(func(now disdel.Millis) {
 		e := b.entries[i]
 		e.see(what, now)

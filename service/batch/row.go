@@ -97,7 +97,7 @@ type entry struct {
 }
 
 // see takes what happened to the job.
-func (e *entry) see(what service.Happening, now disdel.Millis) {
+func (e *entry) see(what service.EventData, now disdel.Millis) {
 	switch what := what.(type) {
 	case service.Planned:
 		e.Tenant, e.Workers, e.Of = what.Tenant, what.Plan.Workers, what.Plan.Rounds

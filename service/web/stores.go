@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/scheduler"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/queue"
 )
 
 // stored is the page of models, or of data sets. Those that are damaged hide no other one.
@@ -103,7 +103,7 @@ func datasetsPage(v *visit) error {
 
 // pool is the page of the platform's pool.
 type pool struct {
-	service.Pool
+	queue.Pool
 	Held  disdel.Bytes // by the jobs that are shown
 	Known bool         // how large the pool is
 	Share float64      // of it that is held, 0 to 1

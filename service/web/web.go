@@ -10,13 +10,14 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/comparison"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Config is what the pages work with.
 type Config struct {
 	// Sign is the Service that a token opens, and what it allows. It returns Denied for one that is none. It is called
 	// for every request of a session, also for the one that signs out.
-	Sign func(ctx context.Context, token string) (*service.Service, service.Role, error)
+	Sign func(ctx context.Context, token string) (*service.Service, tenant.Role, error)
 
 	// Hold is room for a page of whoever a Service is of, until free is called. Of a page that lasts, which is told what
 	// happens, end is called once the token opens nothing any more; end is nil for others. Hold returns Unavailable where
@@ -61,18 +62,18 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET "+Enter, s.enter)
 	mux.HandleFunc("POST /ui/logout", s.logout)
 	for pattern, p := range map[string]page{
-		"GET /ui/{$}":                   {role: service.RoleRead, show: toJobs},
-		"GET /ui/jobs":                  {role: service.RoleRead, show: jobsPage},
-		"GET /ui/jobs/{job}":            {role: service.RoleRead, show: jobPage},
-		"POST /ui/jobs/{job}/cancel":    {role: service.RoleSubmit, show: ask(disdel.StatusCanceled)},
-		"POST /ui/jobs/{job}/pause":     {role: service.RoleSubmit, show: ask(disdel.StatusPaused)},
-		"GET /ui/compare":               {role: service.RoleRead, show: comparePage},
-		"GET /ui/models":                {role: service.RoleRead, show: modelsPage},
-		"GET /ui/datasets":              {role: service.RoleRead, show: datasetsPage},
-		"GET /ui/pool":                  {role: service.RoleRead, show: poolPage},
-		"GET /ui/live/jobs":             {role: service.RoleRead, show: liveJobs, lasts: true},
-		"GET /ui/live/jobs/{job}":       {role: service.RoleRead, show: liveJob, lasts: true},
-		"GET " + Root + "{anything...}": {role: service.RoleRead, show: nowhere},
+		"GET /ui/{$}":                   {role: tenant.RoleRead, show: toJobs},
+		"GET /ui/jobs":                  {role: tenant.RoleRead, show: jobsPage},
+		"GET /ui/jobs/{job}":            {role: tenant.RoleRead, show: jobPage},
+		"POST /ui/jobs/{job}/cancel":    {role: tenant.RoleSubmit, show: ask(disdel.StatusCanceled)},
+		"POST /ui/jobs/{job}/pause":     {role: tenant.RoleSubmit, show: ask(disdel.StatusPaused)},
+		"GET /ui/compare":               {role: tenant.RoleRead, show: comparePage},
+		"GET /ui/models":                {role: tenant.RoleRead, show: modelsPage},
+		"GET /ui/datasets":              {role: tenant.RoleRead, show: datasetsPage},
+		"GET /ui/pool":                  {role: tenant.RoleRead, show: poolPage},
+		"GET /ui/live/jobs":             {role: tenant.RoleRead, show: liveJobs, lasts: true},
+		"GET /ui/live/jobs/{job}":       {role: tenant.RoleRead, show: liveJob, lasts: true},
+		"GET " + Root + "{anything...}": {role: tenant.RoleRead, show: nowhere},
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
 	}
@@ -89,7 +90,7 @@ func Handler(cfg Config) http.Handler {
 
 // page is what the site does for a role.
 type page struct {
-	role  service.Role
+	role  tenant.Role
 	show  func(v *visit) error
 	lasts bool // it is told what happens, until it is closed
 }
@@ -130,7 +131,7 @@ type visit struct {
 	w    http.ResponseWriter
 	site *site
 	s    *service.Service
-	role service.Role
+	role tenant.Role
 }
 
 // serve answers a request of somebody who is signed in, and sends others to where they can.
@@ -212,7 +213,7 @@ const mostForm = 64 << 10
 func ask(to disdel.Status) func(v *visit) error {
 	return func(v *visit) error {
 		job := v.PathValue("job")
-		if err := v.s.Ask(v.Context(), job, to, "asked for on the page"); err != nil {
+		if err := v.s.RequestStop(v.Context(), job, to, "asked for on the page"); err != nil {
 			return err
 		}
 		http.Redirect(v.w, v.Request, jobAddress(disdel.JobID(job)), http.StatusSeeOther)
