@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -18,6 +19,109 @@ import (
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/service/tenant"
 )
+
+// lazy is something that a Service opens when it first needs it. After a failure, the next use tries again.
+type lazy[T any] struct {
+	mu    sync.Mutex
+	there bool // guarded by mu
+	value T    // guarded by mu
+}
+
+// get opens the part if it is not open yet. It returns Canceled if life, the Service's context, has ended before:
+// nobody would close the part then.
+func (p *lazy[T]) get(life context.Context, open func() (T, error)) (T, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.there {
+		return p.value, nil
+	}
+	if life.Err() != nil {
+		var none T
+		return none, &disdel.Error{Kind: disdel.Canceled, Op: "open", Err: errClosed}
+	}
+	value, err := open()
+	if err == nil {
+		p.value, p.there = value, true
+	}
+	return value, err
+}
+
+// whisk is the side of OpenWhisk.
+type whisk struct {
+	executor *executor.Executor
+	pool     knownPool
+	enforces string // how the embedded platform keeps limits of memory
+}
+
+// knownPool is what is known of the memory of a platform's pool.
+type knownPool struct {
+	memory disdel.Bytes      // 0: not known
+	from   disdel.PoolSource // who says so; "": the embedded platform, or nobody
+	at     time.Time         // when the doctor found it out; zero for other sources
+}
+
+// Parts is everything that a job needs, open.
+type Parts struct {
+	Data     *dataset.Store
+	Models   *modelstore.Store
+	History  *history.Store
+	Store    disdel.Store // the address that actions share
+	Board    *aggregator.Store
+	Executor *executor.Executor
+	Pool     disdel.Bytes // memory of the platform's pool; 0: not known
+	PoolFrom disdel.PoolSource
+	PoolAt   time.Time // when the doctor found Pool out; zero for other sources
+
+	// Enforcement is by what the embedded platform keeps limits of memory, "" of another platform.
+	Enforcement string
+}
+
+// Parts opens everything that a job needs. It returns Unavailable and Denied for servers, Invalid for addresses.
+func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
+	steps := []func() error{
+		func() (err error) { p.Data, err = s.Datasets(ctx); return err },
+		func() (err error) { p.Models, err = s.Models(ctx); return err },
+		func() (err error) { p.History, err = s.History(ctx); return err },
+		func() error {
+			own, err := s.ownStore(ctx)
+			p.Store, p.Board = own.store, own.board
+			return err
+		},
+		func() error {
+			w, err := s.openWhisk(ctx)
+			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool.memory, w.enforces
+			p.PoolFrom, p.PoolAt = w.pool.from, w.pool.at
+			return err
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// readyWithin bounds the look at what a Service works with.
+const readyWithin = 5 * time.Second
+
+// Ready returns nil where everything that a job needs answers.
+func (s *Service) Ready(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, readyWithin)
+	defer stop()
+	p, err := s.Parts(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = p.History.List(ctx, history.Query{Limit: 1}); err != nil {
+		return err
+	}
+	if _, err = p.Board.Progress(ctx, newJobID()); err != nil {
+		return err
+	}
+	_, err = p.Executor.Limits(ctx)
+	return err
+}
 
 // Datasets is where data sets are. It lives as long as the Service.
 func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
@@ -259,3 +363,20 @@ func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.P
 	}
 	return out
 }
+
+// Executor is the side of OpenWhisk, for who checks a cluster part by part. It lives as long as the Service. Nothing is
+// asked of an OpenWhisk of the user's yet.
+func (s *Service) Executor(ctx context.Context) (*executor.Executor, error) {
+	w, err := s.openWhisk(ctx)
+	return w.executor, err
+}
+
+// Board is the store that actions share, and its address as they are given it. It lives as long as the Service. It
+// returns what the servers answer: Denied, Unavailable.
+func (s *Service) Board(ctx context.Context) (*aggregator.Store, disdel.Store, error) {
+	own, err := s.ownStore(ctx)
+	return own.board, own.store, err
+}
+
+// ModelsURL is the address of trained models and checkpoints, as actions are given it.
+func (s *Service) ModelsURL() string { return s.storage("models") }

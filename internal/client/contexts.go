@@ -1,18 +1,24 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/keyring"
+	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/batch"
 )
 
 // Context is a server under a name, and the token for it; or a cluster, which commands of this process work with.
@@ -180,4 +186,201 @@ func (s Server) with(by Chosen) *Server {
 		s.Token = operatorToken(by.Home, s.URL)
 	}
 	return &s
+}
+
+// Cluster is an OpenWhisk of the user's with the servers that jobs there need, as a context keeps it. Passwords stand
+// apart from addresses, so that an address can be shown.
+type Cluster struct {
+	APIHost         string `json:"apihost"`
+	Key             string `json:"key,omitempty"` // user:key
+	Image           string `json:"image,omitempty"`
+	Storage         string `json:"storage,omitempty"`
+	Redis           string `json:"redis,omitempty"`
+	RedisPassword   string `json:"redisPassword,omitempty"`
+	RedisPrefix     string `json:"redisPrefix,omitempty"`
+	RedisCA         string `json:"redisCA,omitempty"` // file in PEM
+	CouchDB         string `json:"couchdb,omitempty"`
+	CouchDBPassword string `json:"couchdbPassword,omitempty"`
+}
+
+// Setting is one part of a Cluster, under the names that the command line has for it.
+type Setting struct {
+	Flag     string // "": a secret, which no flag takes
+	Variable string
+	Value    string // "": nothing is said
+	Address  string // of a secret: the flag of the address that it is for, and for no other
+}
+
+// Settings is everything that a cluster says, each address before the secret for it.
+func (c *Cluster) Settings() []Setting {
+	return []Setting{
+		{Flag: "apihost", Variable: "DISDEL_APIHOST", Value: c.APIHost},
+		{Variable: "DISDEL_AUTH", Value: c.Key, Address: "apihost"},
+		{Flag: "image", Variable: "DISDEL_IMAGE", Value: c.Image},
+		{Flag: "storage", Variable: "DISDEL_STORAGE", Value: c.Storage},
+		{Flag: "redis", Variable: "DISDEL_REDIS", Value: c.Redis},
+		{Variable: "DISDEL_REDIS_PASSWORD", Value: c.RedisPassword, Address: "redis"},
+		{Flag: "redis-prefix", Variable: "DISDEL_REDIS_PREFIX", Value: c.RedisPrefix},
+		{Flag: "redis-ca", Variable: "DISDEL_REDIS_CA", Value: c.RedisCA},
+		{Flag: "couchdb", Variable: "DISDEL_COUCHDB", Value: c.CouchDB},
+		{Variable: "DISDEL_COUCHDB_PASSWORD", Value: c.CouchDBPassword, Address: "couchdb"},
+	}
+}
+
+// check returns Invalid for an address that is none, or that has a password in it: in an argument other users of the
+// machine can read it, and a list of contexts shows addresses.
+func (c *Cluster) check() error {
+	if err := addresses.CheckAPIHost(c.APIHost); err != nil {
+		return err
+	}
+	for _, of := range []struct{ list, variable string }{
+		{c.Redis, "DISDEL_REDIS_PASSWORD"}, {c.CouchDB, "DISDEL_COUCHDB_PASSWORD"},
+	} {
+		for address := range strings.SplitSeq(of.list, ",") {
+			u, err := url.Parse(strings.TrimSpace(address))
+			if err != nil {
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "add context", Msg: fmt.Sprintf("%q is no URL", disdel.Redacted(address)),
+					Hint: "a password goes into " + of.variable,
+				}
+			}
+			if _, secret := u.User.Password(); secret {
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "add context",
+					Msg:  disdel.Redacted(address) + " has a password in it, which other users of this machine can read",
+					Hint: "leave it out, and put it into " + of.variable + " for this one command: the context keeps it",
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ChooseCluster is the cluster that commands of this process go to, and the name of its context; nil where a server
+// carries them out, or nothing was said.
+func ChooseCluster(by Chosen) (name string, c *Cluster, err error) {
+	if by.Server != "" {
+		return "", nil, nil
+	}
+	known, err := ReadContexts(by.Home)
+	if err != nil {
+		return "", nil, err
+	}
+	if name = by.Context; name == "" {
+		name = known.Current
+	}
+	if name == "" || name == InProcess {
+		return "", nil, nil
+	}
+	one, err := known.Find(name)
+	if err == nil && one.Cluster != nil {
+		one, err = one.whole(by.Home)
+	}
+	return name, one.Cluster, err
+}
+
+// secrets is what of a context nobody else is to read.
+type secrets struct {
+	Token           string `json:"token,omitempty"`
+	Key             string `json:"key,omitempty"`
+	RedisPassword   string `json:"redisPassword,omitempty"`
+	CouchDBPassword string `json:"couchdbPassword,omitempty"`
+}
+
+// taken is a context without its secrets, and those.
+func (c Context) taken() (Context, secrets) {
+	s := secrets{Token: c.Token}
+	c.Token = ""
+	if c.Cluster != nil {
+		at := *c.Cluster
+		s.Key, s.RedisPassword, s.CouchDBPassword = at.Key, at.RedisPassword, at.CouchDBPassword
+		at.Key, at.RedisPassword, at.CouchDBPassword = "", "", ""
+		c.Cluster = &at
+	}
+	return c, s
+}
+
+// account is what a context of a home is called in a keyring.
+func account(home, name string) string {
+	if whole, err := filepath.Abs(home); err == nil {
+		home = whole
+	}
+	return name + " of " + home
+}
+
+// AddToKeyring is Add for a context whose secrets go into the keyring of this session. It returns what Add does,
+// Invalid for a context without secrets, and Unavailable where there is no keyring.
+func (c *Contexts) AddToKeyring(home string, one Context) error {
+	if err := c.Add(one); err != nil {
+		return err
+	}
+	bare, s := one.taken()
+	if s == (secrets{}) {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "add context", Msg: "there is no secret for the keyring to keep",
+			Hint: "name it with --key-file or --token-file, or in DISDEL_AUTH or DISDEL_TOKEN for this one command",
+		}
+	}
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = keyring.Keep(account(home, one.Name), string(text))
+	}
+	if err != nil {
+		return err
+	}
+	bare.Keyring = true
+	return c.Add(bare)
+}
+
+// whole is a context of a home with its secrets, wherever they are kept.
+func (c Context) whole(home string) (Context, error) {
+	if !c.Keyring {
+		return c, nil
+	}
+	text, err := keyring.Read(account(home, c.Name))
+	if err != nil {
+		return c, err
+	}
+	var s secrets
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return c, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read secrets", Msg: "the keyring has something else under the name of " + c.Name,
+			Hint: "add the context again: disdel context add " + c.Name + " --keyring",
+		}
+	}
+	c.Token = s.Token
+	if c.Cluster != nil {
+		at := *c.Cluster
+		at.Key, at.RedisPassword, at.CouchDBPassword = s.Key, s.RedisPassword, s.CouchDBPassword
+		c.Cluster = &at
+	}
+	return c, nil
+}
+
+// Place is where the jobs of a batch run.
+func (c Client) Place() batch.Place {
+	return batch.Place{
+		Submit: func(ctx context.Context, req service.Request) (batch.Run, error) {
+			run, err := c.Jobs.Submit(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			return run, nil
+		},
+		Check: c.Jobs.Check, Estimate: c.Jobs.Estimate,
+	}
+}
+
+// operatorToken is the token of who runs a server of a home on this machine, "" where there is none, or the server is
+// elsewhere.
+func operatorToken(home, server string) string {
+	u, err := url.Parse(server)
+	if err != nil || !addresses.Loopback(u.Hostname()) {
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(home, "server.token"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }

@@ -1,10 +1,11 @@
 package service
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,10 +13,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
-	"github.com/disdel/disdel/estimator"
-	"github.com/disdel/disdel/internal/localplatform"
-	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -212,180 +210,85 @@ func (p *planner) resolve(ctx context.Context, job disdel.Job, from Source) (con
 	return r, err
 }
 
-// plan makes the plan of a resolved job, and all that a controller needs to run it.
-func (p *planner) plan(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
-	in, err := p.input(ctx, r)
-	if err != nil {
-		return controller.Spec{}, err
-	}
-	return p.planned(r, in)
+// keyNote is what an idempotency key means.
+type keyNote struct {
+	Job    disdel.JobID `json:"job"`
+	Digest string       `json:"digest"` // of what was asked for with it
 }
 
-// planned is a job with the plan that an input leads to.
-func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (controller.Spec, error) {
-	asked := in
-	asked.Suggest = true
-	planned := in
-	plan, err := scheduler.NewPlan(asked)
-	if err != nil {
-		return controller.Spec{}, err
-	}
-	return controller.Spec{
-		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Planned: &planned,
-		Store: p.parts.Store, Threads: plan.Threads,
-		Past: scheduler.PastOf(in.History, r.Job, r.Data), ClassNames: r.Labels,
-		Data: disdel.DataRef{
-			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
-			Split: r.Job.Data.Split, Augment: r.Data.Augment,
-		},
-		Models: p.storage("models"), Output: modelstore.WeightsPath(r.Job.Output.Model, in.ID),
-		Replan: func(job disdel.Job) (disdel.Plan, error) {
-			in.Job, in.Decided = job, true
-			return scheduler.NewPlan(in)
-		},
-	}, nil
-}
+// mostKey bounds the length of a key.
+const mostKey = 200
 
-// input is planInput after a look at how fast the job trains, if one is allowed and no earlier job tells.
-func (p *planner) input(ctx context.Context, r controller.Resolved) (scheduler.PlanInput, error) {
-	in, err := p.planInput(ctx, r)
-	if err != nil {
-		return in, err
+// jobOfKey is the job that a request's key means where it was submitted before, or else the id that it is to be submitted
+// with. Who submits first gives the key its job before anything else is done; a try that died before its job was
+// acknowledged left an id that the next try takes. It returns Conflict for a key that means another job.
+func (s *Service) jobOfKey(ctx context.Context, req Request) (disdel.JobID, *Run, error) {
+	id := newJobID()
+	if req.Key == "" {
+		return id, nil, nil
 	}
-	for _, note := range p.unknown(in) {
-		p.journal.add(Noted{note})
-	}
-	if !p.Probe {
-		return in, nil
-	}
-	spec, err := p.planned(r, in)
-	if err != nil || spec.Plan.TimeoutSource == "history" {
-		return in, err
-	}
-	c := controller.New(controller.Config{
-		Invoker: p.parts.Executor, Recorder: p.parts.History, Board: p.parts.Board, Log: p.log,
-	})
-	rate, err := c.Probe(ctx, spec)
-	if err != nil {
-		return in, err
-	}
-	p.journal.add(Probed{rate})
-	in.Rate = &rate
-	return in, nil
-}
-
-// pastRecords bounds how many earlier jobs a plan looks at.
-const pastRecords = 200
-
-// planInput is what a resolved job's plan is made of on the platform at hand.
-func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in scheduler.PlanInput, err error) {
-	limits, err := p.parts.Executor.Limits(ctx)
-	// its API does not tell
-	limits.Pool, limits.Host, limits.Millicores = p.parts.Pool, p.cfg.OpenWhisk.Host, p.cfg.ActionMillicores
-	limits.PoolFrom, limits.PoolAt = p.parts.PoolFrom, p.parts.PoolAt
-	if err != nil {
-		return in, err
-	}
-	var known []string
-	if !p.embedded() { // the namespace's own quotas, where an admin has set them apart
-		f := p.facts()
-		known = knownText(f, limits, time.Now())
-		f = f.Trusted()
-		limits.PerMinute, limits.Concurrent = cmp.Or(f.PerMinute, limits.PerMinute), cmp.Or(f.Concurrent, limits.Concurrent)
-	}
-	limits = p.withGPUs(ctx, limits)
-	if err := p.checkGPU(r.Job, limits); err != nil {
-		return in, err
-	}
-	if err := controller.CheckPlatform(r.Job, limits); err != nil {
-		return in, err
-	}
-	past, err := p.earlierJobs(ctx, r.Job)
-	if err != nil {
-		return in, err
-	}
-	if len(past.all) > 0 && p.embedded() { // without a past there is no forecast to correct
-		limits.Busy = p.load.now(ctx)
-	}
-	by, err := p.estimator(r.Job, past.all)
-	processors := p.processors(ctx, past.all)
-	in = scheduler.PlanInput{
-		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
-		Estimator: by, Processors: processors, Beside: p.Siblings,
-		Known:   known,
-		Threads: func(parallel int) int { return threads(processors, parallel) },
-	}
-	if processors == 0 && !p.embedded() {
-		in.Unknown = unknownProcessors
-	}
-	return in, err
-}
-
-// estimator is the one that is asked for, at the risk that is accepted: the option's, else the job's.
-func (p *planner) estimator(job disdel.Job, past []disdel.Record) (estimator.Estimator, error) {
-	risk := job.Resources.Risk
-	if p.Risk != nil {
-		if risk = *p.Risk; risk == 0 {
-			risk = -1 // no limit is without risk: it is refused as one, and not taken for the default
+	if len(req.Key) > mostKey {
+		return "", nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "submit job", Msg: fmt.Sprintf("the idempotency key is longer than %d bytes", mostKey),
 		}
 	}
-	return estimator.New(backends.Standard(nil), cmp.Or(p.Estimator, estimator.MethodPlanned), risk, past)
-}
-
-// processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of
-// disdel tells of, that containers of the newest job there have found, or that were found out by probing, for another.
-// 0 where none is known.
-func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
-	if n := s.ownProcessors(ctx); n > 0 {
-		return n
+	digest, err := digestOf(req)
+	if err != nil {
+		return "", nil, err
 	}
-	for i := range past {
-		if p := past[i].Plan.Platform; p.Host == s.cfg.OpenWhisk.Host && p.Found > 0 {
-			return p.Found
+	h, err := s.History(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	known, err := s.claimKey(ctx, h, req.Key, keyNote{id, digest})
+	switch {
+	case err != nil:
+		return "", nil, err
+	case known.Digest != digest:
+		return "", nil, &disdel.Error{
+			Kind: disdel.Conflict, Op: "submit job", Job: known.Job,
+			Msg:  fmt.Sprintf("the idempotency key %.80q was used for another job, %s", req.Key, known.Job),
+			Hint: "use another key, or submit the same job",
 		}
+	case known.Job == id:
+		return id, nil, nil
 	}
-	return s.facts().Shared()
+	run, err := s.Watch(s.open, string(known.Job))
+	if disdel.KindOf(err) == disdel.NotFound {
+		return known.Job, nil, nil
+	}
+	return known.Job, run, err
 }
 
-// ownProcessors is all that a platform has, embedded or one of disdel that tells; 0 for another.
-func (s *core) ownProcessors(ctx context.Context) int {
-	if s.embedded() {
-		return localplatform.Processors()
+// claimKey writes what a key means, and returns what it means already where somebody was faster.
+func (s *Service) claimKey(ctx context.Context, h *history.Store, key string, means keyNote) (keyNote, error) {
+	sum := sha256.Sum256([]byte(s.whose() + "\x00" + key))
+	n, err := h.Note(ctx, history.NoteKey, hex.EncodeToString(sum[:]))
+	if disdel.KindOf(err) == disdel.NotFound {
+		if n.Value, err = json.Marshal(means); err != nil {
+			return means, err
+		}
+		if _, err = h.WriteNote(ctx, n); disdel.KindOf(err) != disdel.Conflict {
+			return means, err
+		}
+		n, err = h.Note(ctx, n.Kind, n.Name)
 	}
-	if told := s.platformStatus(ctx); told != nil {
-		return told.Processors
+	if err == nil {
+		err = json.Unmarshal(n.Value, &means)
 	}
-	return 0
+	return means, err
 }
 
-const (
-	unknownProcessors = "how many processors the platform has is not known before a first job has run there; " +
-		"disdel doctor finds out, or --set resources.threads=N"
-	unknownPool = "the memory of the platform's pool is not known: an action larger than that would wait for ever; " +
-		"disdel doctor finds out, or --pool-memory SIZE"
-)
-
-// unknown says what is taken for granted of a platform that does not tell of itself, a sentence each.
-func (p *planner) unknown(in scheduler.PlanInput) (notes []string) {
-	if p.embedded() {
-		return nil
+// digestOf is the same for requests that ask for the same.
+func digestOf(req Request) (string, error) {
+	data, err := json.Marshal(struct {
+		Job      disdel.Job
+		Planning *disdel.Planning
+		Priority int
+	}{req.Job, req.planning(), req.Priority})
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "submit job", Err: err}
 	}
-	if in.Processors == 0 {
-		notes = append(notes, "one thread a train action: "+unknownProcessors)
-	}
-	if p.parts.Pool == 0 {
-		notes = append(notes, unknownPool)
-	}
-	return notes
-}
-
-// threads shares processors among the train actions that run at once; one where nobody knows how many there are.
-func threads(processors, parallel int) int { return max(1, processors/max(parallel, 1)) }
-
-// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest
-// of any.
-func together(recent, similar []disdel.Record) []disdel.Record {
-	out := slices.Concat(recent, similar)
-	slices.SortStableFunc(out, func(a, b disdel.Record) int { return cmp.Compare(b.ID, a.ID) })
-	return slices.CompactFunc(out, func(a, b disdel.Record) bool { return a.ID == b.ID })
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
 }
