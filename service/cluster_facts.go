@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/internal/clusterfacts"
 )
 
-// facts is what the doctor found out about the platform of Config. Fields are 0 if it never looked.
+// facts are what the doctor measured on the platform of Config. Fields are 0 if it never ran.
 func (s *core) facts() clusterfacts.Facts {
 	f, _, err := clusterfacts.Read(s.cfg.Home, s.cfg.OpenWhisk.Host)
 	if err != nil {
@@ -19,7 +19,7 @@ func (s *core) facts() clusterfacts.Facts {
 	return f
 }
 
-// knownText says which facts a plan with these limits goes by and how old they are, and which ones it leaves out.
+// knownText says which facts a plan with these limits uses, how old they are, and which ones it leaves out.
 func knownText(f clusterfacts.Facts, limits disdel.PlatformLimits, now time.Time) (out []string) {
 	t := f.Trusted()
 	if limits.PoolFrom == disdel.PoolFound {
@@ -35,7 +35,7 @@ func knownText(f clusterfacts.Facts, limits disdel.PlatformLimits, now time.Time
 	}
 	for _, d := range f.Doubts {
 		if d.Fact == clusterfacts.Pool && (limits.Pool > 0 || f.AtLeast) {
-			continue // it was not to be used
+			continue // the plan does not need it
 		}
 		out = append(out, doubtText(f, d))
 	}
@@ -70,15 +70,15 @@ func ageText(at, now time.Time) string {
 	return fmt.Sprintf("on %s (%s)", at.Local().Format(time.DateOnly), ago)
 }
 
-// runEvidence is what one run of a job shows of the cluster. A resume is another run.
+// runEvidence is what one run of a job shows about the cluster. A resume is another run.
 type runEvidence struct {
 	job   disdel.JobID
 	began time.Time
 	ended []disdel.Activation // of this run
 }
 
-// since returns the evidence without activations that began before a moment. The doctor may have looked in the middle
-// of the run: what began earlier says nothing about the newer facts.
+// since returns the evidence without activations that began before a time. The doctor may have run in the middle of the
+// job: older activations say nothing about its facts.
 func (e runEvidence) since(t time.Time) runEvidence {
 	e.ended = slices.DeleteFunc(slices.Clone(e.ended), func(a disdel.Activation) bool {
 		began := a.Start
@@ -90,8 +90,8 @@ func (e runEvidence) since(t time.Time) runEvidence {
 	return e
 }
 
-// contradict notes the facts that a run has contradicted, so that later plans leave them out. refused tells the quotas
-// that OpenWhisk has named since a moment.
+// contradict notes the facts that a run contradicts, so that later plans leave them out. refused returns the quotas that
+// OpenWhisk has named since a time.
 func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.Refusals) {
 	if s.embedded() {
 		return
@@ -105,8 +105,7 @@ func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.
 	}
 }
 
-// contradictions compares what is known of a cluster with what a run went through there since, and with the quotas that
-// OpenWhisk has named since.
+// contradictions compares facts with a run after them, and with the quotas that OpenWhisk has named since.
 func contradictions(f clusterfacts.Facts, e runEvidence, refused executor.Refusals) (out []clusterfacts.Doubt) {
 	if f.Pool > 0 && !f.AtLeast {
 		if d, ok := poolContradicted(f.Pool, e.since(f.PoolFoundAt())); ok {
@@ -127,8 +126,8 @@ func contradictions(f clusterfacts.Facts, e runEvidence, refused executor.Refusa
 	return out
 }
 
-// poolContradicted looks for evidence against the size of the pool: an action that fits it and was never served, or
-// actions that together held more memory at once.
+// poolContradicted looks for evidence against the size of the pool: an action that fits it and was never started, or
+// parallel actions with more memory.
 func poolContradicted(pool disdel.Bytes, e runEvidence) (clusterfacts.Doubt, bool) {
 	for i := range e.ended {
 		a := &e.ended[i]
@@ -147,11 +146,11 @@ func poolContradicted(pool disdel.Bytes, e runEvidence) (clusterfacts.Doubt, boo
 	return clusterfacts.Doubt{}, false
 }
 
-// clocksDiffer is how far the clocks of a cluster's machines may be apart. Two activations that overlap by less may
-// have run one after the other.
+// clocksDiffer bounds the difference between the clocks of a cluster's machines. Activations that overlap by less may have
+// run one after the other.
 const clocksDiffer = 100 * time.Millisecond
 
-// mostAtOnce is the most memory that containers of activations had at any one time.
+// mostAtOnce is the largest memory of parallel containers at any time.
 func mostAtOnce(list []disdel.Activation) (most disdel.Bytes) {
 	type change struct {
 		at     time.Time
@@ -170,7 +169,7 @@ func mostAtOnce(list []disdel.Activation) (most disdel.Bytes) {
 		if c := a.at.Compare(b.at); c != 0 {
 			return c
 		}
-		return int(a.memory - b.memory) // what ends makes room first
+		return int(a.memory - b.memory) // an end comes before a start at the same time
 	})
 	now := disdel.Bytes(0)
 	for _, c := range changes {

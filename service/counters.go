@@ -12,19 +12,19 @@ import (
 	"github.com/disdel/disdel/internal/exposition"
 )
 
-// Figures is what a Service has done for one tenant since it was opened, and what it does now.
+// Figures counts what a Service has done for one tenant since it was opened, and what it does now.
 type Figures struct {
 	Tenant    string                // "": jobs without a tenant
-	Submitted int                   // jobs that were acknowledged, resumed and taken over ones too
-	Queued    int                   // jobs of this process that wait
-	Running   int                   // jobs of this process that run
-	Inferring int                   // requests to models that run
-	Ended     map[disdel.Status]int // jobs by what they became
-	Ends      map[ActivationEnd]int // activations by how they ended
-	Cold      map[disdel.Task]int   // activations that had to initialise a container
-	Cost      float64               // of jobs that ended, in GB-s
-	Waited    *exposition.Histogram // of jobs, from their acknowledgement to their gang, in seconds
-	Jobs      []JobFigures          // those that run or wait, by their ids
+	Submitted int                   // acknowledged jobs, also resumed and taken over ones
+	Queued    int                   // waiting jobs of this process
+	Running   int                   // running jobs of this process
+	Inferring int                   // running requests to models
+	Ended     map[disdel.Status]int // ended jobs by their status
+	Ends      map[ActivationEnd]int // ended activations
+	Cold      map[disdel.Task]int   // activations with a cold start
+	Cost      float64               // of ended jobs, in GB-s
+	Waited    *exposition.Histogram // time of jobs from acknowledgement to admission, in seconds
+	Jobs      []JobFigures          // running and waiting jobs, by id
 }
 
 // ActivationEnd is how an activation ended.
@@ -33,21 +33,21 @@ type ActivationEnd struct {
 	Outcome disdel.Outcome
 }
 
-// JobFigures is what the newest round of a job came to.
+// JobFigures has the results of the newest round of a job.
 type JobFigures struct {
 	Job       disdel.JobID
 	Name      string
 	Workers   int
-	Rounds    int      // that are over
-	TrainLoss *float64 // nil: no round is over
-	Loss      *float64 // held-out, of the newest round that was evaluated; nil: none was
+	Rounds    int      // ended rounds
+	TrainLoss *float64 // nil: no round has ended
+	Loss      *float64 // held-out, of the newest evaluated round; nil: there is none
 	Accuracy  *float64 // the same
 	Epoch     time.Duration
 	admitted  bool
 	perEpoch  float64 // rounds of an epoch
 }
 
-// counters counts what happens to the jobs of a Service.
+// counters counts the events of the jobs of a Service.
 type counters struct {
 	mu      sync.Mutex
 	tenants map[string]*tenantCounters // guarded by mu
@@ -60,7 +60,7 @@ type tenantCounters struct {
 
 func newCounters() *counters { return &counters{tenants: map[string]*tenantCounters{}} }
 
-// of is a tenant's; the caller holds the lock.
+// of returns the counters of a tenant; the caller holds the lock.
 func (t *counters) of(tenant string) *tenantCounters {
 	f := t.tenants[tenant]
 	if f == nil {
@@ -133,7 +133,7 @@ func (j *JobFigures) round(r RoundEnded) {
 	j.Epoch = time.Duration(float64(r.Duration) * cmp.Or(j.perEpoch, 1))
 }
 
-// Figures is what the Service has done for each of its tenants; one tenant's own where it is that one's.
+// Figures returns the figures of all tenants; a tenant's view returns only its own.
 func (s *Service) Figures() (out []Figures) {
 	s.counters.mu.Lock()
 	defer s.counters.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Service) Figures() (out []Figures) {
 	return out
 }
 
-// now is a copy of what is counted so far.
+// now is a copy of the current figures.
 func (f *tenantCounters) now() Figures {
 	out := f.Figures
 	out.Ended, out.Ends, out.Cold = maps.Clone(f.Ended), maps.Clone(f.Ends), maps.Clone(f.Cold)

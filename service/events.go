@@ -1,16 +1,10 @@
 package service
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
-	"iter"
-	"slices"
-	"sort"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
@@ -150,131 +144,141 @@ func eventOf(n controller.Notice) EventData {
 	}
 }
 
-// mostEvents bounds the events kept of a long job. Beyond it, the older half loses its successful invocations.
-const mostEvents = 20_000
-
-// journal keeps a job's events. It keeps only the newest Progress. Adding an event never waits for a reader.
-type journal struct {
-	job    disdel.JobID
-	series string      // see Run.Series
-	first  func(Event) // is called with each event until the job is acknowledged
-	counts func(Event) // is called with each event from then on; nil: nothing is
-
-	mu       sync.Mutex
-	events   []Event       // guarded by mu: without progress, by number
-	progress Event         // guarded by mu: the newest one; Number 0: there is none
-	last     int           // guarded by mu
-	closed   bool          // guarded by mu: there will be no more events
-	changed  chan struct{} // guarded by mu: closed with the next event
+// EventKind returns the name of an event's kind, as servers send it: its type with a small first letter.
+func EventKind(what EventData) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", what), "service.")
+	return strings.ToLower(name[:1]) + name[1:]
 }
 
-func newJournal(job disdel.JobID, first func(Event)) *journal {
-	return &journal{job: job, series: strings.ToLower(ulid.Make().String()), first: first, changed: make(chan struct{})}
+// kinds reads the data of each kind of event.
+var kinds = map[string]func(data []byte) (EventData, error){
+	"noted":      read[Noted],
+	"probed":     read[Probed],
+	"resumed":    read[Resumed],
+	"planned":    read[Planned],
+	"queued":     read[Queued],
+	"admitted":   read[Admitted],
+	"invoked":    read[Invoked],
+	"ended":      read[Ended],
+	"progress":   read[Progress],
+	"stageBegan": read[StageBegan],
+	"roundEnded": read[RoundEnded],
+	"adjusted":   read[Adjusted],
+	"forecast":   read[Forecast],
+	"outage":     read[Outage],
+	"waiting":    read[Waiting],
+	"throttled":  read[Throttled],
+	"pruned":     read[Pruned],
+	"finished":   read[Finished],
 }
 
-func (j *journal) add(what EventData) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed {
-		return
-	}
-	j.last++
-	e := Event{Number: j.last, Job: j.job, What: what}
-	if _, ok := what.(Progress); ok {
-		j.progress = e
-	} else {
-		j.events = append(j.events, e)
-		j.thin()
-	}
-	if j.first != nil {
-		j.first(e)
-	}
-	if j.counts != nil {
-		j.counts(e)
-	}
-	j.wake()
+func read[T EventData](data []byte) (EventData, error) {
+	var v T
+	err := json.Unmarshal(data, &v)
+	return v, err
 }
 
-// acknowledged ends the calls of first; counts is called with the events from now on.
-func (j *journal) acknowledged(counts func(Event)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.first, j.counts = nil, counts
-}
-
-func (j *journal) close() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closed = true
-	j.wake()
-}
-
-// wake wakes the readers; the caller holds the lock.
-func (j *journal) wake() {
-	close(j.changed)
-	j.changed = make(chan struct{})
-}
-
-// thin drops old events if there are too many; the caller holds the lock.
-func (j *journal) thin() {
-	if len(j.events) < mostEvents {
-		return
-	}
-	half := j.events[:mostEvents/2]
-	kept := slices.DeleteFunc(slices.Clone(half), func(e Event) bool {
-		switch what := e.What.(type) {
-		case Invoked, Forecast:
-			return true
-		case Ended:
-			return what.Outcome == disdel.OutcomeSuccess
-		default:
-			return false
-		}
-	})
-	if len(kept) > mostEvents/4 {
-		kept = kept[len(kept)-mostEvents/4:] // a job of that many rounds
-	}
-	j.events = append(kept, j.events[len(half):]...)
-}
-
-// after returns the first event with a larger number; ok is false if there is none yet. changed is closed with the next
-// event; it is nil if there will be none.
-func (j *journal) after(number int) (e Event, ok bool, changed <-chan struct{}) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	i := sort.Search(len(j.events), func(i int) bool { return j.events[i].Number > number })
-	if i < len(j.events) {
-		e, ok = j.events[i], true
-	}
-	if p := j.progress; p.Number > number && (!ok || p.Number < e.Number) {
-		e, ok = p, true
-	}
-	if j.closed {
-		return e, ok, nil
-	}
-	return e, ok, j.changed
-}
-
-// read yields the events after a number, until ctx or the job ends.
-func (j *journal) read(ctx context.Context, number int) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		for {
-			e, ok, changed := j.after(number)
-			switch {
-			case ok:
-				number = e.Number
-				if !yield(e) {
-					return
-				}
-			case changed == nil:
-				return
-			default:
-				select {
-				case <-changed:
-				case <-ctx.Done():
-					return
-				}
-			}
+// ReadEventData reads the data of an event from JSON. It returns Invalid for an unknown kind, such as one of a later
+// version.
+func ReadEventData(kind string, data []byte) (EventData, error) {
+	r, known := kinds[kind]
+	if !known {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read event", Msg: fmt.Sprintf("no event is known as %.40q", kind),
 		}
 	}
+	what, err := r(data)
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read event", Msg: kind, Err: err}
+	}
+	return what, nil
+}
+
+func (n Noted) String() string  { return n.Text }
+func (p Probed) String() string { return fmt.Sprintf("probed: %.0f rows a second", p.RowsPerSecond) }
+
+func (r Resumed) String() string {
+	if r.Fresh && !r.Halfway {
+		return "resumed from the start"
+	}
+	text := fmt.Sprintf("resumed at round %d of %d", r.Round+1, r.Rounds)
+	if r.Halfway {
+		text += ", with what was done of it"
+	}
+	return text
+}
+
+func (p Planned) String() string {
+	return fmt.Sprintf("planned: %s, %d workers, %d rounds", p.Record.Job.Metadata.Name, p.Plan.Workers, p.Plan.Rounds)
+}
+
+func (q Queued) String() string {
+	text := fmt.Sprintf("queued behind %d", q.Ahead)
+	if q.Why != "" {
+		text += ": " + q.Why
+	}
+	return text
+}
+
+func (a Admitted) String() string {
+	return fmt.Sprintf("admitted after %v with %v", a.Waited.Round(time.Millisecond), a.Room.Memory)
+}
+
+func (i Invoked) String() string  { return "invoked " + i.Invocation.ID }
+func (e Ended) String() string    { return fmt.Sprintf("%s ended: %v", e.Invocation.ID, e.Outcome) }
+func (p Progress) String() string { return fmt.Sprintf("%d actions at work", len(p.Actions)) }
+
+func (s StageBegan) String() string {
+	return fmt.Sprintf("stage from round %d on: %d workers, %s", s.First+1, s.Workers, s.Decision.Why)
+}
+
+func (r RoundEnded) String() string {
+	text := fmt.Sprintf("round %d: train loss %.4f", r.Round.Round+1, r.TrainLoss)
+	if r.Accuracy != nil {
+		text += fmt.Sprintf(", accuracy %.4f", *r.Accuracy)
+	}
+	if s := r.Scores.Text(); s != "" {
+		text += ", " + s
+	}
+	return text
+}
+
+func (a Adjusted) String() string {
+	return fmt.Sprintf("%s of %s: %s now, not %s", a.Field, a.Task, a.To, a.From)
+}
+
+func (f Forecast) String() string {
+	return fmt.Sprintf("some %v left", time.Duration(f.Duration.Likely).Round(time.Second))
+}
+
+func (o Outage) String() string {
+	if o.Over {
+		return o.Name() + " answers again"
+	}
+	return o.Name() + " does not answer: " + o.Why
+}
+
+func (w Waiting) String() string {
+	return fmt.Sprintf("no sign of %d actions for %v", len(w.Invocations), w.For.Round(time.Second))
+}
+
+func (t Throttled) String() string {
+	if t.Crowded {
+		return fmt.Sprintf("%d actions wait until one of the invocations in flight ends", len(t.Invocations))
+	}
+	return fmt.Sprintf("%d actions wait for the next minute's quota", len(t.Invocations))
+}
+
+func (p Pruned) String() string { return "removed " + strings.Join(p.Models, ", ") }
+
+func (f Finished) String() string {
+	text := "finished: " + f.Status.String()
+	switch {
+	case f.Status != disdel.StatusSucceeded:
+	case f.Scores.Text() != "":
+		text += ", " + f.Scores.Text()
+	default:
+		text += fmt.Sprintf(", accuracy %.4f", f.Accuracy)
+	}
+	return text
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
-// withGPUs is a platform's limits with its GPUs: those that Config tells of, else those that this machine's engine
-// sees where the platform is embedded, else those that a platform of disdel tells of. The smallest one's memory counts.
-// No API tells of a cluster's.
+// withGPUs adds the platform's GPUs to its limits: those of Config, else those of this machine if the platform is
+// embedded, else those that a platform of disdel reports. OpenWhisk's API does not report GPUs. MaxDevice is the memory of
+// the smallest GPU.
 func (s *core) withGPUs(ctx context.Context, l disdel.PlatformLimits) disdel.PlatformLimits {
 	count := func(memory disdel.Bytes) {
 		l.Devices++
@@ -28,23 +28,23 @@ func (s *core) withGPUs(ctx context.Context, l disdel.PlatformLimits) disdel.Pla
 		}
 		return l
 	}
-	if said := s.cfg.GPUs; said.Count > 0 {
-		l.Devices, l.MaxDevice = said.Count, said.Memory
+	if gpus := s.cfg.GPUs; gpus.Count > 0 {
+		l.Devices, l.MaxDevice = gpus.Count, gpus.Memory
 		return l
 	}
-	if told := s.platformStatus(ctx); told != nil {
-		for _, g := range told.GPUs {
+	if status := s.platformStatus(ctx); status != nil {
+		for _, g := range status.GPUs {
 			count(g.Bytes)
 		}
 	}
 	return l
 }
 
-// devices are the GPUs of this machine that the embedded platform hands to containers: as many as Config says, numbered
-// as CUDA numbers them, or those that the engine sees, by their own names.
+// devices are the GPUs of this machine that the embedded platform gives to containers: those of Config, numbered as CUDA
+// does, or those that the engine sees, by their names.
 func (s *core) devices() []platform.Device {
-	if said := s.cfg.GPUs; said.Count > 0 || s.gpuEngine == nil {
-		return configuredDevices(said)
+	if c := s.cfg.GPUs; c.Count > 0 || s.gpuEngine == nil {
+		return configuredDevices(c)
 	}
 	found, err := s.gpus()
 	if err != nil {
@@ -53,19 +53,19 @@ func (s *core) devices() []platform.Device {
 	return foundDevices(found)
 }
 
-// Devices are the GPUs of this machine that a platform hands to containers: as many as are said, numbered as CUDA
-// numbers them, or, where nothing is said, those that the program's engine for GPUs sees, by their own names.
-func Devices(said GPUs) []platform.Device {
-	if said.Count > 0 {
-		return configuredDevices(said)
+// Devices returns the GPUs of this machine that a platform gives to containers: the configured ones, numbered as CUDA
+// does, or if none are configured those that the program's engine sees, by their names.
+func Devices(configured GPUs) []platform.Device {
+	if configured.Count > 0 {
+		return configuredDevices(configured)
 	}
-	found, _ := gpu.Devices() // none where there is no engine, no driver or no device: doctor gpu says which
+	found, _ := gpu.Devices() // an error means no engine, driver or device; doctor gpu says which
 	return foundDevices(found)
 }
 
-func configuredDevices(said GPUs) (out []platform.Device) {
-	for i := range said.Count {
-		out = append(out, platform.Device{ID: strconv.Itoa(i), Memory: said.Memory})
+func configuredDevices(configured GPUs) (out []platform.Device) {
+	for i := range configured.Count {
+		out = append(out, platform.Device{ID: strconv.Itoa(i), Memory: configured.Memory})
 	}
 	return out
 }
@@ -81,8 +81,8 @@ func foundDevices(found []gpu.Device) (out []platform.Device) {
 	return out
 }
 
-// checkGPU returns Invalid for a job that asks for a GPU where the program has no engine for one, and Unavailable where
-// the platform has none.
+// checkGPU returns Invalid for a job that needs a GPU if the program has no engine for GPUs, and Unavailable if the
+// platform has no GPU.
 func (s *core) checkGPU(job disdel.Job, l disdel.PlatformLimits) error {
 	if job.Resources.Device != disdel.DeviceGPU {
 		return nil
@@ -109,7 +109,8 @@ func (s *core) checkGPU(job disdel.Job, l disdel.PlatformLimits) error {
 	}
 }
 
-// supportsGPUs asks the program's engine for GPUs whether it computes a network; nil where it has none.
+// supportsGPUs returns a function that reports why the engine for GPUs cannot compute a network; nil if the program has no
+// such engine.
 func supportsGPUs() func(g *model.Graph) error {
 	if !gpu.Built {
 		return nil
@@ -123,9 +124,9 @@ func supportsGPUs() func(g *model.Graph) error {
 	}
 }
 
-// chooseDevice is a job whose device is auto with the one that trains it: a GPU where the program has an engine for it, the
-// platform a GPU, and the engine the network's layers; else the processor, with a note that says why. In a program
-// without such an engine auto is the processor, and nobody waits for a GPU: it stays auto, and nothing is noted.
+// chooseDevice replaces the device "auto" of a job. It is a GPU if the program has an engine for GPUs, the platform has a
+// GPU, and the engine supports the network's layers; else it is the processor, with a note that says why. In a program
+// without such an engine "auto" stays, and trains on the processor.
 func (p *planner) chooseDevice(ctx context.Context, r controller.Resolved) controller.Resolved {
 	device, why := p.deviceOf(ctx, r.Job, r.Graph)
 	if device == "" {
@@ -139,7 +140,7 @@ func (p *planner) chooseDevice(ctx context.Context, r controller.Resolved) contr
 	return r
 }
 
-// deviceOf is the device that auto stands for, "" where there is nothing to decide, and why it is no GPU.
+// deviceOf returns the device for "auto", and why it is no GPU. device is "" if there is nothing to decide.
 func (s *core) deviceOf(ctx context.Context, job disdel.Job, g *model.Graph) (device, why string) {
 	if job.Resources.Device != "" || s.gpuEngine == nil || job.Training.Backend != disdel.BackendNative ||
 		g.Sparse() != nil || g.Custom() != nil {

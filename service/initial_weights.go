@@ -12,8 +12,8 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
-// resolveRequest is a job of a request, resolved, with everything that is wrong with it, the weights that it begins with
-// included. Their name becomes that of a version, which means the same whenever the job is looked at.
+// resolveRequest resolves the job of a request, and returns all its faults, also those of its initial weights. The name
+// of the weights becomes the name of a version, which does not change its meaning later.
 func (p *planner) resolveRequest(ctx context.Context, req Request) (controller.Resolved, error) {
 	r, err := p.resolve(ctx, req.Job, req.Source)
 	var all *disdel.Faults
@@ -39,10 +39,10 @@ func (p *planner) resolveRequest(ctx context.Context, req Request) (controller.R
 	return r, &disdel.Faults{File: req.Source.Name, Faults: faults}
 }
 
-// checkInitial finds the weights that a job begins with and holds them against its network, where that could be built.
+// checkInitial finds the initial weights of a job, and compares them with its network if that could be built.
 func (p *planner) checkInitial(ctx context.Context, r *controller.Resolved) ([]disdel.Fault, error) {
 	init := &r.Job.Model.Init
-	given, err := p.initialWeights(ctx, init.Weights)
+	w, err := p.initialWeights(ctx, init.Weights)
 	switch disdel.KindOf(err) {
 	case disdel.UnknownKind:
 	case disdel.NotFound, disdel.Invalid, disdel.Corrupt:
@@ -54,12 +54,12 @@ func (p *planner) checkInitial(ctx context.Context, r *controller.Resolved) ([]d
 	if r.Graph == nil {
 		return nil, nil
 	}
-	init.Weights = given.Ref
+	init.Weights = w.Ref
 	r.Network.Init = *init
-	return controller.CheckInitial(r.Graph, *init, given.Arrays), nil
+	return controller.CheckInitial(r.Graph, *init, w.Arrays), nil
 }
 
-// initialWeights is the weights of a name. Files are not read here: whoever has them puts them beside the models first.
+// initialWeights finds weights by their name. It reads no files: the client puts them beside the models first.
 func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore.Given, err error) {
 	if strings.HasSuffix(name, ".safetensors") {
 		return g, &disdel.Error{
@@ -80,27 +80,27 @@ func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore
 	return g, err
 }
 
-// copyInitial gives a job that names weights a copy of its own of what it takes of them, as the checkpoint that its
-// first round starts from: what becomes of a model or a file afterwards is nothing to it. nil: it names none.
+// copyInitial copies the initial weights of a job to the checkpoint from which its first round starts, so that the job
+// does not depend on the model or file any more. It returns nil for a job without initial weights.
 func (p *planner) copyInitial(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
 	init := r.Job.Model.Init
 	if init.Weights == "" {
 		return nil, nil
 	}
-	given, err := p.initialWeights(ctx, init.Weights)
+	w, err := p.initialWeights(ctx, init.Weights)
 	if err != nil {
 		return nil, err
 	}
-	if faults := controller.CheckInitial(r.Graph, init, given.Arrays); len(faults) > 0 {
+	if faults := controller.CheckInitial(r.Graph, init, w.Arrays); len(faults) > 0 {
 		return nil, &disdel.Faults{Faults: faults}
 	}
-	c, err := p.parts.Models.BeginWith(ctx, given, controller.CheckpointFolder(p.id), func(array string) bool {
+	c, err := p.parts.Models.BeginWith(ctx, w, controller.CheckpointFolder(p.id), func(array string) bool {
 		return !init.Excepts(array)
 	})
 	return &c, err
 }
 
-// initialCheckpoint is beginsWith of a job that may have been accepted before, by a process that is no more.
+// initialCheckpoint is copyInitial for a job that another process may have acknowledged and begun before.
 func (p *planner) initialCheckpoint(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
 	if r.Job.Model.Init.Weights == "" {
 		return nil, nil
@@ -112,7 +112,7 @@ func (p *planner) initialCheckpoint(ctx context.Context, r controller.Resolved) 
 	return &c, err
 }
 
-// discardInitial takes away what beginsWith made, of a job that was not accepted.
+// discardInitial removes the checkpoint of copyInitial, for a job that was refused.
 func (p *planner) discardInitial(ctx context.Context) {
 	if err := p.parts.Models.Discard(context.WithoutCancel(ctx), controller.CheckpointFolder(p.id)); err != nil {
 		p.log.WithError(err).Warn("the weights of a job that was refused stay")

@@ -11,12 +11,12 @@ import (
 	"github.com/disdel/disdel/service/lease"
 )
 
-// watchEvery is how often the record of a job that another process has is looked at.
+// watchEvery is the time between looks at the record of a job that another process runs.
 const watchEvery = time.Second
 
-// Watch looks at a job, whoever runs it: JOB is an id, the start of one, a job's name or @last. A job of this Service
-// is its Run; of one that another process has, or that has ended, what its record tells becomes events, and Cancel and
-// Pause ask whoever runs it. It ends with ctx where it is only looked at. It returns NotFound.
+// Watch returns a Run of a job, whichever process runs it. job is an id, the start of one, a job's name or @last. For a
+// job of this Service it is the Run of Submit. For any other job, changes of the record become events, Cancel and Pause
+// ask the process that runs it, and the Run ends with ctx. Watch returns NotFound.
 func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 		id: id, stored: size, tenant: rec.Tenant, journal: newJournal(id, nil), status: &jobStatus{record: rec},
 		done: make(chan struct{}),
 	}
-	// Of the same state of a job every look tells the same, so that who has seen some of it may go on.
+	// Every Run of the same state of a job has the same events, so that a reader can continue with another one.
 	r.journal.series = fmt.Sprintf("record-%d", rec.Resumes)
 	w := watcher{s: s, history: h, run: r}
 	r.ask = func(to disdel.Status, cause error) error { return s.RequestStop(s.ctx, string(id), to, cause.Error()) }
@@ -63,9 +63,9 @@ func (s *Service) Watch(ctx context.Context, job string) (*Run, error) {
 	return r, nil
 }
 
-// Look is the record of a job as it is at this moment, whoever runs it: JOB is as for Watch. Of a job of this Service
-// it is no older than the job's events, where the history has what was saved of it seconds ago. Nobody may change it.
-// It returns NotFound.
+// Look returns the current record of a job, whichever process runs it; job is as for Watch. For a job of this Service
+// it is as new as the events, while the record in the history may be some seconds old. Callers must not change it. Look
+// returns NotFound.
 func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	id := disdel.JobID(job)
 	if rec, ok := s.latestRecord(id); ok {
@@ -84,8 +84,8 @@ func (s *Service) Look(ctx context.Context, job string) (disdel.Record, error) {
 	return h.Get(ctx, id)
 }
 
-// latestRecord returns the record of a job that this Service runs, once its controller has begun. It also returns the record
-// of a job whose end the history did not take yet.
+// latestRecord returns the newest record of a job that this Service runs, once its controller has begun, and of a job
+// whose end the history did not take yet.
 func (s *Service) latestRecord(id disdel.JobID) (rec disdel.Record, ok bool) {
 	if rec, ok := s.Undelivered(id); ok {
 		return rec, true
@@ -101,7 +101,7 @@ func (s *Service) latestRecord(id disdel.JobID) (rec disdel.Record, ok bool) {
 	return r.status.merge(*latest), true
 }
 
-// watcher makes events of what changes in a record.
+// watcher turns changes of a record into events.
 type watcher struct {
 	s       *Service
 	history *history.Store
@@ -113,7 +113,7 @@ type watcher struct {
 	ended   int // activations, those that the record has left out by then among them
 }
 
-// follow looks until the job has ended or ctx has.
+// follow reads the record until the job or ctx has ended.
 func (w *watcher) follow(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -139,7 +139,7 @@ func (w *watcher) follow(ctx context.Context) {
 	}
 }
 
-// tell adds what is new in a record.
+// tell adds the events for what is new in a record.
 func (w *watcher) tell(rec *disdel.Record) {
 	j := w.run.journal
 	if !w.planned {
@@ -169,16 +169,16 @@ func (w *watcher) tell(rec *disdel.Record) {
 	}
 }
 
-// allEnded is how many activations of a job have ended, those that its record has left out among them.
+// allEnded is the number of ended activations of a job, with those that its record has left out.
 func allEnded(rec *disdel.Record) int { return len(rec.Activations) + rec.Omitted }
 
-// endedAfter is the activations that ended after the first so many of a job, as far as its record has them.
+// endedAfter returns the ended activations after the first so many, as far as the record has them.
 func endedAfter(rec *disdel.Record, first int) []disdel.Activation {
 	fresh := min(len(rec.Activations), max(0, allEnded(rec)-first))
 	return rec.Activations[len(rec.Activations)-fresh:]
 }
 
-// over ends the look at a job that nobody is to continue with.
+// over ends the Run if no process will continue the job.
 func (w *watcher) over(rec *disdel.Record) bool {
 	if rec.Status.Unfinished() {
 		return false
@@ -198,9 +198,9 @@ func (w *watcher) end(rec *disdel.Record, err error) {
 	close(w.run.done)
 }
 
-// RequestStop has a job become paused or canceled, whoever runs it: a job of this Service is told at once, one of another
-// process within seconds, and one that nobody runs becomes it here and now. It returns NotFound, and Conflict for a job
-// that has ended.
+// RequestStop asks for a job to become paused or canceled, whichever process runs it. A job of this Service stops at
+// once, one of another process within seconds. If no process runs the job, its record changes now. RequestStop returns
+// NotFound, and Conflict for a job that has ended.
 func (s *Service) RequestStop(ctx context.Context, job string, to disdel.Status, cause string) error {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -231,7 +231,7 @@ const mostWrites = 50
 
 var errEnded = errors.New("the job has ended")
 
-// requestStopOnce is one try, Conflict where somebody else wrote meanwhile.
+// requestStopOnce tries once. It returns Conflict if another process wrote at the same time.
 func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disdel.JobID, w history.Wish) error {
 	rec, err := h.Get(ctx, id)
 	if err != nil {
@@ -303,9 +303,9 @@ func (s *Service) Runner(ctx context.Context, id disdel.JobID) (who Runner, runs
 	return who, lives, err
 }
 
-// Forget deletes the record of a job that has ended, and the remarks about it. Its model stays. A damaged record is
-// deleted as well, unless somebody runs its job. A record of another version of disdel stays. Forget returns NotFound,
-// and Conflict for a job that somebody may resume.
+// Forget deletes the record of an ended job, and the remarks about it. Its model stays. Forget also deletes a damaged
+// record, unless a process runs its job; it keeps the record of another version of disdel. It returns NotFound, and
+// Conflict for a job that can be resumed.
 func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -331,7 +331,8 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 	return id, h.Delete(ctx, id)
 }
 
-// damaged tells whether a record can be read by no version of disdel. One of a newer version may be of a job that runs.
+// damaged reports whether no version of disdel can read a record. The record of a newer version may be of a running
+// job.
 func damaged(err error) bool {
 	if err == nil {
 		return false
@@ -340,7 +341,7 @@ func damaged(err error) bool {
 	return e.Code == disdel.CodeUnreadable && e.Kind == disdel.Corrupt
 }
 
-// forgetUnread deletes a record that cannot be read. Its lease is the only sign that its job still runs.
+// forgetUnread deletes a record that cannot be read. Only a lease shows that its job still runs.
 func (s *Service) forgetUnread(ctx context.Context, h *history.Store, id disdel.JobID) error {
 	who, runs, err := s.Runner(ctx, id)
 	switch {

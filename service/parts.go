@@ -20,15 +20,15 @@ import (
 	"github.com/disdel/disdel/service/tenant"
 )
 
-// lazy is something that a Service opens when it first needs it. After a failure, the next use tries again.
+// lazy is a value that is opened when it is first needed. After a failure, the next use tries again.
 type lazy[T any] struct {
 	mu    sync.Mutex
 	there bool // guarded by mu
 	value T    // guarded by mu
 }
 
-// get opens the part if it is not open yet. It returns Canceled if life, the Service's context, has ended before:
-// nobody would close the part then.
+// get opens the value if it is not open yet. It returns Canceled if life, the Service's context, has ended: nobody would
+// close the value.
 func (p *lazy[T]) get(life context.Context, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,21 +46,21 @@ func (p *lazy[T]) get(life context.Context, open func() (T, error)) (T, error) {
 	return value, err
 }
 
-// whisk is the side of OpenWhisk.
+// whisk is the open connection to OpenWhisk.
 type whisk struct {
 	executor *executor.Executor
 	pool     knownPool
-	enforces string // how the embedded platform keeps limits of memory
+	enforces string // how the embedded platform enforces memory limits
 }
 
-// knownPool is what is known of the memory of a platform's pool.
+// knownPool is the memory of a platform's pool.
 type knownPool struct {
-	memory disdel.Bytes      // 0: not known
-	from   disdel.PoolSource // who says so; "": the embedded platform, or nobody
-	at     time.Time         // when the doctor found it out; zero for other sources
+	memory disdel.Bytes      // 0: unknown
+	from   disdel.PoolSource // "": the embedded platform, or unknown
+	at     time.Time         // when the doctor measured it; zero for other sources
 }
 
-// Parts is everything that a job needs, open.
+// Parts are the open servers and stores that a job needs.
 type Parts struct {
 	Data     *dataset.Store
 	Models   *modelstore.Store
@@ -68,11 +68,11 @@ type Parts struct {
 	Store    disdel.Store // the address that actions share
 	Board    *aggregator.Store
 	Executor *executor.Executor
-	Pool     disdel.Bytes // memory of the platform's pool; 0: not known
+	Pool     disdel.Bytes // memory of the platform's pool; 0: unknown
 	PoolFrom disdel.PoolSource
-	PoolAt   time.Time // when the doctor found Pool out; zero for other sources
+	PoolAt   time.Time // when the doctor measured Pool; zero for other sources
 
-	// Enforcement is by what the embedded platform keeps limits of memory, "" of another platform.
+	// Enforcement is how the embedded platform enforces memory limits; "": it is another platform.
 	Enforcement string
 }
 
@@ -102,10 +102,10 @@ func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
 	return p, nil
 }
 
-// readyWithin bounds the look at what a Service works with.
+// readyWithin bounds Ready.
 const readyWithin = 5 * time.Second
 
-// Ready returns nil where everything that a job needs answers.
+// Ready returns nil if everything that a job needs answers.
 func (s *Service) Ready(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, readyWithin)
 	defer stop()
@@ -123,7 +123,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	return err
 }
 
-// Datasets is where data sets are. It lives as long as the Service.
+// Datasets opens the store of data sets. It lives as long as the Service.
 func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
 	return s.data.get(s.ctx, func() (*dataset.Store, error) {
 		d, err := dataset.OpenStore(ctx, s.storage("datasets"))
@@ -134,7 +134,7 @@ func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
 	})
 }
 
-// Models is where trained models are. It lives as long as the Service.
+// Models opens the store of trained models. It lives as long as the Service.
 func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 	return s.models.get(s.ctx, func() (*modelstore.Store, error) {
 		m, err := modelstore.Open(ctx, s.storage("models"))
@@ -145,8 +145,7 @@ func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 	})
 }
 
-// History is where the records of jobs are. It lives as long as the Service. What it could not take before is delivered
-// first.
+// History opens the history, and gives it the records that it did not take before. It lives as long as the Service.
 func (s *Service) History(ctx context.Context) (*history.Store, error) {
 	h, err := s.historyOfAll(ctx)
 	if err == nil && s.tenant != nil {
@@ -155,7 +154,7 @@ func (s *Service) History(ctx context.Context) (*history.Store, error) {
 	return h, err
 }
 
-// historyOfAll is the history of all tenants.
+// historyOfAll opens the history of all tenants.
 func (s *core) historyOfAll(ctx context.Context) (*history.Store, error) {
 	return s.records.get(s.ctx, func() (*history.Store, error) {
 		address, closeServer, err := s.historyAddress()
@@ -253,15 +252,15 @@ func (s *Service) ownStore(ctx context.Context) (sharedStore, error) {
 	})
 }
 
-// lookOften is the longest time between looks at an activation on a platform of this process, which cost little: what
-// comes after it waits for that.
+// lookOften bounds the time between looks at an activation on an embedded platform. They cost little, and the job waits
+// for them.
 const lookOften = 100 * time.Millisecond
 
-// openWhisk is the OpenWhisk of Config, or an embedded one.
+// openWhisk opens the OpenWhisk of Config, or an embedded one.
 func (s *core) openWhisk(ctx context.Context) (whisk, error) {
 	w, err := s.startedOpenWhisk()
 	if err == nil && !s.embedded() {
-		w.pool = s.poolOf(ctx) // a job may have contradicted what was known when it was opened
+		w.pool = s.poolOf(ctx) // a job may have contradicted what was known before
 	}
 	return w, err
 }
@@ -289,7 +288,7 @@ func (s *core) startedOpenWhisk() (whisk, error) {
 	})
 }
 
-// startPlatform starts an OpenWhisk for as long as the Service lives, and tells the memory of its pool.
+// startPlatform starts an embedded platform for the life of the Service, and sets pool to the memory of its pool.
 func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	cfg, err := s.platformConfig()
 	if err != nil {
@@ -304,8 +303,8 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	return p, p.Start()
 }
 
-// poolOf is the memory of another platform's pool: what Config says, what a platform of disdel reports, or what the
-// doctor found by probing. It is 0 if nobody knows. A found pool that may be larger does not bound jobs.
+// poolOf is the memory of the pool of a platform that is not embedded: of Config, as a platform of disdel reports it, or
+// as the doctor measured it. It is 0 if it is unknown, or if the doctor found only that it has at least so much.
 func (s *core) poolOf(ctx context.Context) knownPool {
 	if s.cfg.Pool > 0 {
 		return knownPool{memory: s.cfg.Pool, from: disdel.PoolGiven}
@@ -320,7 +319,7 @@ func (s *core) poolOf(ctx context.Context) knownPool {
 	return knownPool{f.Pool, disdel.PoolFound, f.PoolFoundAt()}
 }
 
-// platformStatus is what the platform of Config tells of itself, nil where it is none of disdel's.
+// platformStatus is the status of a platform of disdel; nil for any other platform.
 func (s *core) platformStatus(ctx context.Context) *localplatform.Status {
 	live, _ := s.live.get(s.ctx, func() (*localplatform.Status, error) {
 		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
@@ -332,12 +331,10 @@ func (s *core) platformStatus(ctx context.Context) *localplatform.Status {
 	return live
 }
 
-// beatsWait bounds the look for the heartbeats of an action that has failed: they are evidence, and the job can do
-// without.
+// beatsWait bounds the search for the heartbeats of a failed action: the job can do without them.
 const beatsWait = 2 * time.Second
 
-// beats gives what is known of an invocation that has failed: the last heartbeat of each action is on the board that
-// they share.
+// beats returns the last heartbeats of a failed invocation from the store that actions share.
 func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.Progress) {
 	if inv.Job == "" {
 		return nil
@@ -364,15 +361,15 @@ func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.P
 	return out
 }
 
-// Executor is the side of OpenWhisk, for who checks a cluster part by part. It lives as long as the Service. Nothing is
-// asked of an OpenWhisk of the user's yet.
+// Executor is the client of OpenWhisk, for checks of a cluster part by part. It lives as long as the Service. It makes no
+// request when it is opened.
 func (s *Service) Executor(ctx context.Context) (*executor.Executor, error) {
 	w, err := s.openWhisk(ctx)
 	return w.executor, err
 }
 
-// Board is the store that actions share, and its address as they are given it. It lives as long as the Service. It
-// returns what the servers answer: Denied, Unavailable.
+// Board opens the store that actions share, and returns its address as actions are given it. It lives as long as the
+// Service. It returns what the servers answer: Denied, Unavailable.
 func (s *Service) Board(ctx context.Context) (*aggregator.Store, disdel.Store, error) {
 	own, err := s.ownStore(ctx)
 	return own.board, own.store, err

@@ -20,7 +20,7 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// plan makes the plan of a resolved job, and all that a controller needs to run it.
+// plan plans a resolved job, and returns all that a controller needs to run it.
 func (p *planner) plan(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
 	in, err := p.input(ctx, r)
 	if err != nil {
@@ -29,7 +29,7 @@ func (p *planner) plan(ctx context.Context, r controller.Resolved) (controller.S
 	return p.planned(r, in)
 }
 
-// planned is a job with the plan that an input leads to.
+// planned plans a job from an input.
 func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (controller.Spec, error) {
 	asked := in
 	asked.Suggest = true
@@ -54,7 +54,7 @@ func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (contro
 	}, nil
 }
 
-// input is planInput after a look at how fast the job trains, if one is allowed and no earlier job tells.
+// input is planInput with a measured training speed, if Options.Probe is set and no earlier job gives the speed.
 func (p *planner) input(ctx context.Context, r controller.Resolved) (scheduler.PlanInput, error) {
 	in, err := p.planInput(ctx, r)
 	if err != nil {
@@ -82,20 +82,20 @@ func (p *planner) input(ctx context.Context, r controller.Resolved) (scheduler.P
 	return in, nil
 }
 
-// pastRecords bounds how many earlier jobs a plan looks at.
+// pastRecords bounds the earlier jobs that a plan uses.
 const pastRecords = 200
 
-// planInput is what a resolved job's plan is made of on the platform at hand.
+// planInput is the input of a resolved job's plan on the platform.
 func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in scheduler.PlanInput, err error) {
 	limits, err := p.parts.Executor.Limits(ctx)
-	// its API does not tell
+	// OpenWhisk's API does not report these
 	limits.Pool, limits.Host, limits.Millicores = p.parts.Pool, p.cfg.OpenWhisk.Host, p.cfg.ActionMillicores
 	limits.PoolFrom, limits.PoolAt = p.parts.PoolFrom, p.parts.PoolAt
 	if err != nil {
 		return in, err
 	}
 	var known []string
-	if !p.embedded() { // the namespace's own quotas, where an admin has set them apart
+	if !p.embedded() { // the quotas of the namespace, which may differ from those of the cluster
 		f := p.facts()
 		known = knownText(f, limits, time.Now())
 		f = f.Trusted()
@@ -112,7 +112,7 @@ func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in sche
 	if err != nil {
 		return in, err
 	}
-	if len(past.all) > 0 && p.embedded() { // without a past there is no forecast to correct
+	if len(past.all) > 0 && p.embedded() { // otherwise there is no forecast to correct
 		limits.Busy = p.load.now(ctx)
 	}
 	by, err := p.estimator(r.Job, past.all)
@@ -129,20 +129,20 @@ func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in sche
 	return in, err
 }
 
-// estimator is the one that is asked for, at the risk that is accepted: the option's, else the job's.
+// estimator returns the requested estimator. The risk of the options goes before that of the job.
 func (p *planner) estimator(job disdel.Job, past []disdel.Record) (estimator.Estimator, error) {
 	risk := job.Resources.Risk
 	if p.Risk != nil {
 		if risk = *p.Risk; risk == 0 {
-			risk = -1 // no limit is without risk: it is refused as one, and not taken for the default
+			risk = -1 // 0 means the default to estimator.New; -1 is refused, since no limit is without risk
 		}
 	}
 	return estimator.New(backends.Standard(nil), cmp.Or(p.Estimator, estimator.MethodPlanned), risk, past)
 }
 
-// processors is what the job's actions share: those of this machine for an embedded platform; those that a platform of
-// disdel tells of, that containers of the newest job there have found, or that were found out by probing, for another.
-// 0 where none is known.
+// processors is the number of processors that the job's actions share: those of this machine for an embedded platform;
+// for another one those that a platform of disdel reports, that the newest job there found, or that the doctor measured.
+// 0: unknown.
 func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 	if n := s.ownProcessors(ctx); n > 0 {
 		return n
@@ -155,7 +155,7 @@ func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 	return s.facts().Shared()
 }
 
-// ownProcessors is all that a platform has, embedded or one of disdel that tells; 0 for another.
+// ownProcessors is the number of processors of an embedded platform, or of a platform of disdel; 0 for another.
 func (s *core) ownProcessors(ctx context.Context) int {
 	if s.embedded() {
 		return localplatform.Processors()
@@ -173,7 +173,7 @@ const (
 		"disdel doctor finds out, or --pool-memory SIZE"
 )
 
-// unknown says what is taken for granted of a platform that does not tell of itself, a sentence each.
+// unknown lists what is unknown about the platform, and what the plan assumes instead.
 func (p *planner) unknown(in scheduler.PlanInput) (notes []string) {
 	if p.embedded() {
 		return nil
@@ -187,55 +187,53 @@ func (p *planner) unknown(in scheduler.PlanInput) (notes []string) {
 	return notes
 }
 
-// threads shares processors among the train actions that run at once; one where nobody knows how many there are.
+// threads is the number of threads of each of so many parallel train actions. It is 1 if processors is 0.
 func threads(processors, parallel int) int { return max(1, processors/max(parallel, 1)) }
 
-// together is the records of both lists, newest first, each once: those of the same kind may be older than the newest
-// of any.
+// together merges two lists of records, newest first, without duplicates.
 func together(recent, similar []disdel.Record) []disdel.Record {
 	out := slices.Concat(recent, similar)
 	slices.SortStableFunc(out, func(a, b disdel.Record) int { return cmp.Compare(b.ID, a.ID) })
 	return slices.CompactFunc(out, func(a, b disdel.Record) bool { return a.ID == b.ID })
 }
 
-// earlier is the earlier jobs that a plan looks at, newest first.
+// earlier is the earlier jobs that a plan uses, newest first.
 type earlier struct {
-	similar []disdel.Record // of the same kind
-	all     []disdel.Record // of any kind, those among them
+	similar []disdel.Record // with the same network, data and batch
+	all     []disdel.Record // all, including similar
 }
 
-// recordCache keeps the records that plans read, because jobs that are submitted together learn the same from them. Plans of
-// one tenant read one after another and share what was read after they asked, so that a tenant with many requests takes
-// no more memory and processor for it than one with a single request. A Service with many jobs also uses records that
-// were read before, for a while: reading them takes longer than everything else of a submission.
+// recordCache keeps the records that plans read. Plans of one tenant read one after another and share what was read after
+// they began, so that many requests of a tenant take no more memory and processor time than one. A Service with many jobs
+// also uses records that were read some seconds ago: reading takes longer than the rest of a submission.
 type recordCache struct {
 	mu         sync.Mutex
 	kept       map[string]readRecords // guarded by mu: by tenant, and by kind
-	refreshing bool                   // guarded by mu: one of them is read again while its older version is used
+	refreshing bool                   // guarded by mu: one entry is read again while its older version is used
 }
 
-// readRecords are records of the history, and when their reading began.
+// readRecords are records of the history. at is when reading began.
 type readRecords struct {
 	list []disdel.Record
 	at   time.Time
 }
 
 const (
-	manyJobs = 16               // from so many jobs on, a Service uses records that were read before
-	pastFor  = 10 * time.Second // after which they are read again beside the submissions
-	pastMost = time.Minute      // after which a submission waits for that, and they are dropped
+	manyJobs = 16               // number of jobs from which a Service uses records that were read before
+	pastFor  = 10 * time.Second // age at which they are read again in the background
+	pastMost = time.Minute      // age at which they are dropped, and a submission waits for new ones
 	mostKept = 64
 )
 
 // lookUp is a search of the history for a plan.
 type lookUp struct {
 	key  string
-	turn chan struct{} // of the tenant, see Service.reading
-	many bool          // records that were read before will do
+	turn chan struct{} // see Service.reading
+	many bool          // records that were read before are good enough
 	read func(context.Context) ([]disdel.Record, error)
 }
 
-// earlierJobs returns the earlier jobs that a plan of a job looks at.
+// earlierJobs returns the earlier jobs that the plan of a job uses.
 func (p *planner) earlierJobs(ctx context.Context, job disdel.Job) (earlier, error) {
 	p.mu.Lock()
 	many := len(p.runs) >= manyJobs
@@ -262,8 +260,8 @@ func (p *planner) earlierJobs(ctx context.Context, job disdel.Job) (earlier, err
 	return out, err
 }
 
-// shareLayers gives the records of a network the very layers of the job, where they are equal: plans compare them again
-// and again, and the comparison of a deep network with itself ends at once.
+// shareLayers replaces layers of records that equal those of the job by the same slice. Plans compare them often, and
+// comparing a slice with itself is fast.
 func shareLayers(layers []disdel.Layer, records []disdel.Record) {
 	for i := range records {
 		if m := &records[i].Job.Model; len(layers) > 0 && reflect.DeepEqual(m.Layers, layers) {
@@ -272,10 +270,10 @@ func shareLayers(layers []disdel.Layer, records []disdel.Record) {
 	}
 }
 
-// get returns the records of a search. beside runs a function that the caller does not wait for.
-func (k *recordCache) get(ctx context.Context, l lookUp, beside func(func(context.Context))) ([]disdel.Record, error) {
+// get returns the records of a search. background runs a function that the caller does not wait for.
+func (k *recordCache) get(ctx context.Context, l lookUp, background func(func(context.Context))) ([]disdel.Record, error) {
 	asked := time.Now()
-	if list, ok := k.earlier(l, asked, beside); ok {
+	if list, ok := k.earlier(l, asked, background); ok {
 		return list, nil
 	}
 	select {
@@ -293,8 +291,8 @@ func (k *recordCache) get(ctx context.Context, l lookUp, beside func(func(contex
 	return k.read(ctx, l)
 }
 
-// earlier returns records that were read before, if they will do, and has them read again if they are no longer new.
-func (k *recordCache) earlier(l lookUp, now time.Time, beside func(func(context.Context))) ([]disdel.Record, bool) {
+// earlier returns records that were read before if they are good enough, and has them read again if they are old.
+func (k *recordCache) earlier(l lookUp, now time.Time, background func(func(context.Context))) ([]disdel.Record, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out, ok := k.kept[l.key]
@@ -302,10 +300,10 @@ func (k *recordCache) earlier(l lookUp, now time.Time, beside func(func(context.
 	if !ok || !l.many || age >= pastMost {
 		return nil, false
 	}
-	if age >= pastFor && !k.refreshing { // one at a time: those of all tenants would be due together
+	if age >= pastFor && !k.refreshing { // one at a time: otherwise those of all tenants would be read at once
 		k.refreshing = true
-		beside(func(ctx context.Context) {
-			k.read(ctx, l) //nolint:errcheck // the older records stay, until a submission has to wait
+		background(func(ctx context.Context) {
+			k.read(ctx, l) //nolint:errcheck // the older records stay until a submission has to wait
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.refreshing = false
@@ -338,15 +336,15 @@ func (k *recordCache) read(ctx context.Context, l lookUp) ([]disdel.Record, erro
 	return list, nil
 }
 
-// machineLoad is what other programs want of this machine's processors. To look at it takes a moment, which many submits that
-// come together need not each wait for.
+// machineLoad is the processor time that other programs take of this machine. Measuring takes a moment, so that
+// submissions at the same time share a measurement.
 type machineLoad struct {
 	mu    sync.Mutex
-	at    time.Time // guarded by mu: of the newest look; zero: there was none
+	at    time.Time // guarded by mu: of the newest measurement; zero: there was none
 	value float64   // guarded by mu
 }
 
-// loadFor is for how long a look at the load is good.
+// loadFor is how long a measurement is used.
 const loadFor = 2 * time.Second
 
 func (l *machineLoad) now(ctx context.Context) float64 {

@@ -21,26 +21,26 @@ type ResumeRequest struct {
 	Sets []string                     // PATH=VALUE, of what the job's file said
 	Open func(string) ([]byte, error) // files that Sets name; nil: none can be read
 
-	// Description is what the program of a network of one's own says of it, see Describe. nil: the job names none.
+	// Description is the network of the job's custom program, see Describe. nil: it has no such program.
 	Description *disdel.CustomNetwork
 
-	// Origin is how the job is taken up. What it was submitted with stays in its record, and what is said now counts
-	// on. nil: as it was.
+	// Origin is how the job is resumed. The record keeps the options of the submit, except where these replace them.
+	// nil: no change.
 	Origin *disdel.Origin
 	Options
 	Preparing func(Event) // as of a Request
 
-	// Move allows the job to go on at this Service's addresses although it ran at others.
+	// Move allows the job to continue on this Service's servers although it ran on others.
 	Move bool
 
-	// FromStart allows the job to begin anew where none of its checkpoints is found although its record names one.
+	// FromStart allows the job to begin anew if its record names a checkpoint and none is found.
 	FromStart bool
 }
 
-// Resume continues a job at its newest whole checkpoint, with the limits that its failures led to. It returns the
-// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that has succeeded, that somebody
-// runs, that was changed so that it cannot go on, that ran at another place (CodeElsewhere), or whose checkpoints are
-// missing.
+// Resume continues a job at its newest complete checkpoint, with the limits that its failures led to. It returns the
+// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that has succeeded, that runs, that
+// was changed so that it cannot continue, that ran on other servers (CodeElsewhere), or whose checkpoints are missing
+// (CodeNoCheckpoint).
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	p, err := s.newPlanner(ctx, "", req.Options, req.Preparing)
 	if err != nil {
@@ -75,14 +75,14 @@ func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (readyJob, error) { return p.continueOld(spec, rec), nil })
 }
 
-// continueOld is a job that runs from its newest checkpoint on.
+// continueOld runs a job from its newest checkpoint.
 func (p *planner) continueOld(spec controller.Spec, rec disdel.Record) readyJob {
 	return readyJob{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
 		return c.Resume(ctx, spec, rec)
 	}}
 }
 
-// planResume is the plan of a job that goes on.
+// planResume plans a job that continues.
 func (p *planner) planResume(ctx context.Context, rec disdel.Record, r controller.Resolved, fromStart bool,
 ) (controller.Spec, error) {
 	spec, err := p.planThatFits(ctx, r)
@@ -92,8 +92,8 @@ func (p *planner) planResume(ctx context.Context, rec disdel.Record, r controlle
 	return spec, p.continueAt(ctx, &spec, rec, r, fromStart)
 }
 
-// findRecord reads the record of the job that is meant. An end of the job that waits beside the history is delivered first:
-// a job that has ended is not to be trained again.
+// findRecord reads the record of a job. If the end of the job is still in Home, it is delivered first: a job that has
+// ended must not be trained again.
 func (p *planner) findRecord(ctx context.Context, job string) (disdel.Record, error) {
 	id, err := p.parts.History.Resolve(ctx, job)
 	if err == nil {
@@ -105,7 +105,7 @@ func (p *planner) findRecord(ctx context.Context, job string) (disdel.Record, er
 	return p.parts.History.Get(ctx, id)
 }
 
-// mayResume returns Conflict for an unfinished job that ran at another place, unless move is set.
+// mayResume returns Conflict for an unfinished job that ran on other servers, unless move is set.
 func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.Record, move bool) error {
 	if move || rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
 		return nil // that it has succeeded is told instead
@@ -117,8 +117,8 @@ func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.R
 	return s.samePlace(rec, l)
 }
 
-// resolveAgain resolves the job of a record again. The number of workers stays, unless the request changes it, so that
-// the weights come out the same.
+// resolveAgain resolves the job of a record. It keeps the number of workers, unless the request changes it, so that the
+// weights get the same bits.
 func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
 	controller.Resolved, error,
 ) {
@@ -154,8 +154,8 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 	return rec, r, nil
 }
 
-// withSets is the job with what the request says instead. It is checked as a job file is: the history may hold what no
-// submit let in, and its names become paths.
+// withSets returns the job with the changes of the request. It checks the job as a job file: the history may have what
+// no Submit allowed, and names become paths.
 func withSets(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 	text, err := jobfile.Print(job)
 	if err != nil {
@@ -168,8 +168,8 @@ func withSets(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 	return file.Job, nil
 }
 
-// continueAt says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
-// It returns Conflict where the record names a checkpoint, the storage has none, and fromStart is false.
+// continueAt sets where the job continues, and its limits: those of the plan, or larger ones after failures. It returns
+// Conflict if the record names a checkpoint, the storage has none, and fromStart is false.
 func (p *planner) continueAt(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved,
 	fromStart bool,
 ) error {
@@ -205,7 +205,7 @@ func (p *planner) continueAt(ctx context.Context, spec *controller.Spec, rec dis
 	return nil
 }
 
-// checkpointsMissing refuses to train a job from its start because its checkpoints are somewhere else.
+// checkpointsMissing is the error for a job whose checkpoints are not in this storage.
 func (p *planner) checkpointsMissing(rec *disdel.Record) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Code: disdel.CodeNoCheckpoint, Op: "resume job", Job: rec.ID,
@@ -216,7 +216,7 @@ func (p *planner) checkpointsMissing(rec *disdel.Record) error {
 	}
 }
 
-// storageText names where checkpoints are looked for.
+// storageText names the storage of checkpoints for a person.
 func (s *Service) storageText() string {
 	if s.cfg.Storage == "" {
 		return "this home's storage"
@@ -224,7 +224,7 @@ func (s *Service) storageText() string {
 	return "the storage " + disdel.Redacted(s.cfg.Storage)
 }
 
-// mergeOrigin is the origin of a resumed job: what is said now counts on.
+// mergeOrigin returns the origin of a resumed job: the options of the resume replace those of the submit.
 func mergeOrigin(was, now *disdel.Origin) *disdel.Origin {
 	if was == nil || now == nil {
 		return was
@@ -238,8 +238,8 @@ func mergeOrigin(was, now *disdel.Origin) *disdel.Origin {
 	return &out
 }
 
-// addresses is where this Service runs jobs, as flags of the command line without passwords. It is never nil. A part
-// without an address is embedded.
+// addresses are the servers of this Service, as flags of the command line without passwords. An embedded server has
+// none. The result is never nil.
 func (s *core) addresses() []disdel.Option {
 	out := []disdel.Option{}
 	for _, o := range []disdel.Option{
@@ -255,12 +255,12 @@ func (s *core) addresses() []disdel.Option {
 	return out
 }
 
-// knowsPlace says whether the addresses that a job ran with are known: from its record, or from its lease where the
-// record is a tenant's.
+// knowsPlace reports whether it is known which servers a job ran on: by its record, or by its lease if the record is a
+// tenant's.
 func knowsPlace(rec *disdel.Record, l history.Lease) bool { return rec.Place != nil || l.Place != nil }
 
-// samePlace returns Conflict with CodeElsewhere if a job ran at other addresses than this Service's. It does not
-// compare unknown addresses.
+// samePlace returns Conflict with CodeElsewhere if a job ran on other servers than this Service's. It does not compare
+// unknown addresses.
 func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
 	ran := report.Recorded(rec)
 	if rec.Place == nil && l.Place != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
-// modelSink keeps the models of jobs that succeeded.
+// modelSink saves the models of jobs that succeeded.
 type modelSink struct {
 	log     logrus.FieldLogger
 	journal *journal
@@ -19,8 +19,8 @@ type modelSink struct {
 	data    *dataset.Store
 }
 
-// Commit keeps a model with what its data set knows of it, and takes away what output.keep leaves no room for. What was
-// taken away is an event of the job; that something could not be is no reason to fail the job.
+// Commit saves a model with the class names and the input range of its data set, and removes versions beyond output.keep.
+// Removed versions are an event of the job. A failure to remove them is only logged.
 func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
 	weights disdel.ModelRef,
 ) (disdel.ModelRef, error) {
@@ -56,8 +56,8 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 	return m.ModelRef, nil
 }
 
-// made is the version that a job has made already, 0 where it has none: a process may end between a model and the
-// record that names it, and whoever takes the job over writes the weights again, to the same place.
+// made is the version that the job has made already, 0 if none. A process may end after it has saved the model and before
+// it has saved the record; the process that takes the job over then writes the same weights again.
 func (s *modelSink) made(ctx context.Context, r *disdel.Record) int {
 	if r.Resumes == 0 {
 		return 0
@@ -71,8 +71,7 @@ func (s *modelSink) made(ctx context.Context, r *disdel.Record) int {
 	return 0
 }
 
-// revise adds to a version what an evaluation found out after it was made. Its weights were written again, to the same
-// bits.
+// revise adds the results of a later evaluation to a version. Its weights were written again with the same bits.
 func (s *modelSink) revise(ctx context.Context, r *disdel.Record) error {
 	m, err := s.store.Get(ctx, fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version))
 	if err != nil {
@@ -84,8 +83,8 @@ func (s *modelSink) revise(ctx context.Context, r *disdel.Record) error {
 	return s.store.Revise(ctx, m)
 }
 
-// seen is what the data set says of the classes and of the inputs that a network has learned from. A data set that is
-// another one by now says nothing.
+// seen returns the class names and the range of the inputs that a network was trained on. It returns nothing if the data
+// set has been replaced since.
 func (s *modelSink) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
 	m, err := s.data.Manifest(ctx, data.Name)
 	if err != nil || m.Checksum() != data.Checksum {
@@ -103,8 +102,7 @@ func (s *modelSink) Discard(ctx context.Context, folder string) error {
 	return s.store.Discard(ctx, folder)
 }
 
-// epochs is how many epochs a job has trained, begun ones included. Rounds before a resume may be missing in the
-// record.
+// epochs is the number of epochs that a job has trained, with a begun one. The record may lack rounds before a resume.
 func epochs(r *disdel.Record) int {
 	if len(r.Rounds) == 0 {
 		return 0

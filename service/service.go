@@ -60,12 +60,12 @@ func serviceOf(c *core, owner *string) *Service {
 	return s
 }
 
-// core is what a Service and its tenants have in common.
+// core is what the views of all tenants share.
 type core struct {
 	cfg         Config
 	log         logrus.FieldLogger
-	token       string        // of this Service, see history.Owner
-	leaseFor    time.Duration // how long a session is to be believed
+	token       string        // identifies this Service, see history.Owner
+	leaseFor    time.Duration // validity of a lease
 	queue       *queue.Queue
 	registry    *tenant.Registry
 	underWay    infer.UnderWay
@@ -73,9 +73,9 @@ type core struct {
 	load        machineLoad
 	poolLoad    poolLoad
 	recordCache recordCache
-	unread      sync.Once // of the file with what is known of clusters: told once
+	unread      sync.Once // warns once that the file with facts about clusters is unreadable
 	gpus        func() ([]gpu.Device, error)
-	// whether the engine for GPUs computes a network; nil: the program has none
+	// reports why the engine for GPUs cannot compute a network; nil: the program has no such engine
 	gpuEngine func(g *model.Graph) error
 	planSlots chan struct{}   // has an element for each job that was taken over and is planned now
 	open      context.Context // ends when Close begins
@@ -92,23 +92,23 @@ type core struct {
 
 	mu     sync.Mutex
 	closed bool                  // guarded by mu
-	ends   []func() error        // guarded by mu: of what was opened, the newest last
-	runs   map[disdel.JobID]*Run // guarded by mu: those that have not ended
+	ends   []func() error        // guarded by mu: close what was opened, the newest last
+	runs   map[disdel.JobID]*Run // guarded by mu: unfinished jobs
 	views  map[string]*Service   // guarded by mu: by tenant
-	// guarded by mu: how many of runs are each tenant's
+	// guarded by mu: number of runs of each tenant
 	unfinished map[string]int
-	// guarded by mu: ends of jobs that wait for the history
+	// guarded by mu: ends of jobs that the history did not take yet
 	undelivered undelivered
-	tidied      time.Time      // guarded by mu: when what others left behind was looked for last
-	running     sync.WaitGroup // of runs, and of what is done beside them
+	tidied      time.Time      // guarded by mu: time of the last search for files of killed processes
+	running     sync.WaitGroup // counts runs and background work
 }
 
-// errClosed is the cause of the end of jobs whose Service was closed.
+// errClosed is the cause of the end of a job whose Service was closed.
 var errClosed = errors.New("the service was closed")
 
-// Close stops the jobs that it has, waits until they have ended, and ends everything that the Service opened, the
-// newest first. Jobs are canceled; those of a Service that takes over go back to the queue, where the next one finds
-// them. It may be called again.
+// Close stops the jobs of the Service, waits until they have ended, and closes everything that the Service opened, the
+// newest first. The jobs are canceled; those of a Service that takes over go back to the queue for the next Service. A
+// second call changes nothing.
 func (s *core) Close() error {
 	s.closing()
 	s.mu.Lock()
@@ -134,8 +134,8 @@ func (s *core) Close() error {
 	return err
 }
 
-// background runs f for as long as it may take to look something up. A Service that is being closed waits for it, and
-// begins no other.
+// background runs f in the background, for at most releaseWithin. Close waits for it; after Close has begun, background
+// runs nothing.
 func (s *core) background(f func(ctx context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *core) background(f func(ctx context.Context)) {
 	})
 }
 
-// atEnd has f called when the Service ends, at once where it has ended.
+// atEnd has f called when the Service ends, or now if it has ended.
 func (s *core) atEnd(f func() error) {
 	s.mu.Lock()
 	ended := s.ctx.Err() != nil
@@ -158,14 +158,14 @@ func (s *core) atEnd(f func() error) {
 	}
 	s.mu.Unlock()
 	if ended {
-		f() //nolint:errcheck // nobody works with it
+		f() //nolint:errcheck // nobody uses it
 	}
 }
 
-// usualUnfinished is Config.MostUnfinished where it is 0.
+// usualUnfinished is the default of Config.MostUnfinished.
 const usualUnfinished = 1000
 
-// mayRun returns OverLimit, with CodeTooManyJobs, if a tenant may have no more unfinished jobs. The caller holds the
+// mayRun returns OverLimit, with CodeTooManyJobs, if a tenant may have no more unfinished jobs; the caller holds the
 // lock.
 func (s *core) mayRun(tenant string) error {
 	if tenant == "" || s.unfinished[tenant] < cmp.Or(s.cfg.MostUnfinished, usualUnfinished) {
@@ -186,7 +186,7 @@ func (s *Service) mayRunMore() error {
 	return s.mayRun(s.whose())
 }
 
-// Run finds a job that this Service runs, false where it has ended or is another's.
+// Run finds an unfinished job that this Service runs for the tenant.
 func (s *Service) Run(id disdel.JobID) (*Run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *Service) Tenant(name string) *Service {
 	return t
 }
 
-// whose is the tenant that what this Service submits belongs to.
+// whose is the tenant of what this Service submits, "" for none.
 func (s *Service) whose() string {
 	if s.tenant == nil {
 		return ""

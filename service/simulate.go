@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// Simulation is a cloud to simulate jobs on, and how they are admitted there.
+// Simulation describes a simulated cloud, and how jobs are admitted there.
 type Simulation struct {
 	Cloud     sim.Config                 `json:"cloud"`
 	Admission string                     `json:"admission"`        // gang, fifo, greedy or ganglike; "": gang
@@ -23,9 +23,8 @@ type Simulation struct {
 	Errors    simulate.Errors            `json:"-"`                // of Compare: whose regrets are asked for
 }
 
-// Simulate runs the jobs of a trace in virtual time, with the planner, the managers and the admission that real jobs
-// have. It needs no service, and nothing but the processor. It returns Invalid for an admission or an estimator that
-// nobody has; a job that does not fit is told of in the result.
+// Simulate runs the jobs of a trace in virtual time, with the planner, the managers and the admission of real jobs. It
+// needs no Service. It returns Invalid for an unknown admission or estimator; the result says which jobs do not fit.
 func Simulate(s Simulation, jobs []sim.Job) (simulate.Result, error) {
 	by, err := estimator.New(backends.Standard(nil), s.Estimator, estimator.DefaultRisk, nil)
 	if err != nil {
@@ -34,10 +33,9 @@ func Simulate(s Simulation, jobs []sim.Job) (simulate.Result, error) {
 	return simulate.Run(simulate.Config{Cloud: s.Cloud, Admission: s.Admission, Estimator: by, Quotas: s.Quotas}, jobs)
 }
 
-// Compare runs the jobs of a trace in virtual time under each of the policies, each job alone on the cloud of the
-// simulation, and holds them against the best fixed number of workers; Admission and Quotas are not used. With Told,
-// policies are told times of other numbers of workers than a job began with that are wrong by that factor. It returns
-// Invalid for a policy or an estimator that nobody has.
+// Compare runs the jobs of a trace in virtual time with each policy, each job alone on the cloud, and compares them with
+// the best fixed number of workers. It does not use Admission and Quotas. Told is a factor of error: policies see the
+// times of other numbers of workers multiplied by it. Compare returns Invalid for an unknown policy or estimator.
 func Compare(s Simulation, jobs []sim.Job, policies []string) (simulate.Lab, error) {
 	by, err := estimator.New(backends.Standard(nil), s.Estimator, estimator.DefaultRisk, nil)
 	if err != nil {
@@ -51,11 +49,11 @@ func Compare(s Simulation, jobs []sim.Job, policies []string) (simulate.Lab, err
 	return lab, err
 }
 
-// roomyHost is the memory of a simulated host where nobody knows the platform's.
+// roomyHost is the memory of a simulated host if that of the platform is unknown.
 const roomyHost = 1024 * disdel.GB
 
-// comparePolicies runs a job in virtual time under each of the policies, by the law of its forecasts for several numbers
-// of workers. It returns NotFound where nothing is known of its speed.
+// comparePolicies runs a job in virtual time with each policy. Its speed follows a law fitted to its forecasts for several
+// numbers of workers. It returns NotFound if the speed is unknown.
 func comparePolicies(in scheduler.PlanInput, plan disdel.Plan, policies []string) (*simulate.Lab, error) {
 	if plan.Rounds > mostRounds {
 		return nil, &disdel.Error{
@@ -84,17 +82,17 @@ func comparePolicies(in scheduler.PlanInput, plan disdel.Plan, policies []string
 	return &lab, nil
 }
 
-// mostRounds is how long a job may be that is simulated under policies, once for each number of workers.
+// mostRounds bounds the rounds of a job that is simulated, which happens once for each number of workers.
 const mostRounds = 2000
 
-// mostRehearsed is the most workers that a job is looked at with, where it has no bound of its own.
-const mostRehearsed = 32
+// mostSimulated bounds the workers of a simulated job without a bound of its own.
+const mostSimulated = 32
 
-// traceJob is a job as a trace has it: what an epoch takes with so many workers by the law of its forecasts, and how its
-// loss falls by the newest earlier job that says so. ok is false where no time is known.
+// traceJob is a job as a job of a trace: the time of an epoch by the fitted law, and the loss curve of the newest earlier
+// job that has one. ok is false if no time is known.
 func traceJob(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) {
 	t, d := in.Job.Training, in.Job.Distribution
-	most := min(cmp.Or(d.MaxWorkers, mostRehearsed), max(1, t.MostWorkers(in.Data.Train)))
+	most := min(cmp.Or(d.MaxWorkers, mostSimulated), max(1, t.MostWorkers(in.Data.Train)))
 	grid := scheduler.Grid{}
 	for n := max(1, d.MinWorkers); n < most; n *= 2 {
 		grid.Workers = append(grid.Workers, n)
@@ -110,7 +108,7 @@ func traceJob(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) 
 	if !ok {
 		return sim.Job{}, false
 	}
-	rounds := float64(max(1, plan.Rounds)) / float64(max(1, t.Epochs)) // of an epoch
+	rounds := float64(max(1, plan.Rounds)) / float64(max(1, t.Epochs)) // rounds of an epoch
 	ms := func(seconds float64) disdel.Millis { return disdel.Millis(seconds * 1e9) }
 	line = sim.Job{
 		ID: disdel.JobID(in.Job.Metadata.Name), Rows: in.Data.Train, BatchSize: max(1, t.JobBatch()), Epochs: t.Epochs,
@@ -122,7 +120,7 @@ func traceJob(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) 
 	return line, true
 }
 
-// lossesOf is how the loss of jobs like this one falls; one that halves in a few epochs where none says so.
+// lossesOf is the loss curve of jobs like this one. Without one, it is a curve that halves in a few epochs.
 func lossesOf(in scheduler.PlanInput) sim.Losses {
 	past := in.Past
 	if past == nil {
@@ -144,7 +142,7 @@ func lossesOf(in scheduler.PlanInput) sim.Losses {
 	return sim.Losses{First: 2, Floor: 0.1, Rate: 0.3}
 }
 
-// checkPolicies returns Invalid for a policy that nobody has.
+// checkPolicies returns Invalid for an unknown policy.
 func checkPolicies(names []string) error {
 	if all := scheduler.PolicyNames(); len(names) > len(all) {
 		return &disdel.Error{

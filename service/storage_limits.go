@@ -16,13 +16,13 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// checkStorage returns OverLimit with the arithmetic if the store has no room for what a job's actions keep in it, and warns
-// where what is there may be dropped. It returns NoSpace if the disk has no room for what the job writes.
+// checkStorage returns OverLimit with the arithmetic if Redis has no room for what a job's actions keep there, and
+// NoSpace if the disk has no room for what the job writes. It warns if Redis may drop values.
 func (p *planner) checkStorage(ctx context.Context, spec controller.Spec, g *model.Graph) error {
 	if err := p.checkDisk(spec, g); err != nil {
 		return err
 	}
-	all, err := p.openBoard(ctx) // a tenant's own user may not ask
+	all, err := p.openBoard(ctx) // a tenant's own user may not read the limits
 	if err != nil {
 		return err
 	}
@@ -39,10 +39,10 @@ func (p *planner) checkStorage(ctx context.Context, spec controller.Spec, g *mod
 	return storeNeed(spec.Job, spec.Plan, g).Fits(servers)
 }
 
-// checkpointsAtOnce is how many checkpoints are there while the newest is written.
+// checkpointsAtOnce is the number of checkpoints while the newest one is written.
 const checkpointsAtOnce = 3
 
-// checkDisk looks at the disk that models and checkpoints go to, where that is one of this machine's.
+// checkDisk checks the disk for models and checkpoints, if it is one of this machine.
 func (p *planner) checkDisk(spec controller.Spec, g *model.Graph) error {
 	folder := blobs.Folder(spec.Models)
 	if folder == "" {
@@ -54,7 +54,7 @@ func (p *planner) checkDisk(spec controller.Spec, g *model.Graph) error {
 		need += checkpointsAtOnce * (n.Reference + disdel.Bytes(n.Workers)*n.State)
 	}
 	there := files.Free(folder)
-	for dir := folder; there < 0 && filepath.Dir(dir) != dir; { // it is made with the first model
+	for dir := folder; there < 0 && filepath.Dir(dir) != dir; { // the first model makes the folder
 		dir = filepath.Dir(dir)
 		there = files.Free(dir)
 	}
@@ -68,8 +68,8 @@ func (p *planner) checkDisk(spec controller.Spec, g *model.Graph) error {
 	}
 }
 
-// storeNeed is what is in the store at the end of a round. States that workers store in the middle of one are not
-// counted: most rounds are over before one is due.
+// storeNeed is what Redis holds at the end of a round. It does not count states that workers store within a round: most
+// rounds are shorter than the time until the first one.
 func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need {
 	a := job.Distribution.Aggregation
 	wire := cmp.Or(a.Wire, disdel.WireFloat32)
@@ -103,7 +103,7 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		carried = append(carried, statistics...)
 	}
 	if wire != disdel.WireFloat32 {
-		carried = append(carried, weights...) // what rounding lost
+		carried = append(carried, weights...) // rounding errors
 	}
 	n.State = aggregator.WireBytes(carried, disdel.WireFloat32)
 	if x := job.Distribution.Exchange; x != nil && plan.Workers > 1 {
@@ -112,11 +112,11 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 	return n
 }
 
-// sentAgain is how often a change goes out, with what rounding it has lost, where all changes do: a value has as many
-// bits as so many of its formats have.
+// sentAgain is how often a change is sent, with its rounding errors, until a value of this format has all bits of a
+// float32.
 var sentAgain = map[disdel.Wire]int{disdel.WireBfloat16: 3, disdel.WireInt8: 4}
 
-// deltasNeed adds what the steps of a round keep in the store, each of which touches so many weights of all.
+// deltasNeed adds what the steps of a round keep in Redis. Each step changes touched of all weights.
 func deltasNeed(n *aggregator.Need, x *disdel.Exchange, steps, touched, weights int) {
 	n.Deltas = n.Workers * steps
 	if x.Queued() {
@@ -131,20 +131,20 @@ func deltasNeed(n *aggregator.Need, x *disdel.Exchange, steps, touched, weights 
 	}
 	n.Delta = exchange.Most(each, weights, x.Values)
 	n.Last = exchange.Most(owed, weights, disdel.WireFloat32)
-	if x.Order == disdel.OrderEager { // what it began with
+	if x.Order == disdel.OrderEager { // with the vector of steps that it began with
 		n.Delta, n.Last = n.Delta+disdel.Bytes(n.Workers*vectorBytes), n.Last+disdel.Bytes(n.Workers*vectorBytes)
 	}
 }
 
-// vectorBytes is the most that a number of steps takes ahead of a delta.
+// vectorBytes bounds the size of a number of steps before a delta.
 const vectorBytes = binary.MaxVarintLen32
 
-// roundSteps is how many steps the longest round has.
+// roundSteps is the number of steps of the longest round.
 func roundSteps(job *disdel.Job, plan *disdel.Plan) int {
 	return controller.Steps(job, plan, disdel.Span{Epochs: max(1, plan.Epochs), Batches: plan.Batches})
 }
 
-// weightsOf is how many weights a network has.
+// weightsOf is the number of weights of a network.
 func weightsOf(g *model.Graph) (n int) {
 	for _, p := range g.Params() {
 		n += model.Shape(p.Shape).Len()
@@ -152,9 +152,9 @@ func weightsOf(g *model.Graph) (n int) {
 	return n
 }
 
-// ClaimDisk reserves room for more bytes in the tenant's disk quota. The caller calls release once the bytes are
-// written, or will not be. ClaimDisk returns OverLimit, with the figures, if the quota has no room. It counts nothing
-// for a tenant without a disk quota.
+// ClaimDisk claims more bytes of the tenant's disk quota. The caller calls release when the bytes are written, or will not
+// be. ClaimDisk returns OverLimit, with the figures, if the quota has no room. It does nothing for a tenant without a disk
+// quota.
 func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release func(), err error) {
 	q, err := s.quota(ctx)
 	if err != nil || q.Disk == 0 {
@@ -180,7 +180,7 @@ func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release fun
 	return release, nil
 }
 
-// stored is how many bytes a tenant's data sets, models, weights and checkpoints have.
+// stored is the size of a tenant's data sets, models, weights and checkpoints.
 func (s *Service) stored(ctx context.Context) (all disdel.Bytes, err error) {
 	for _, folder := range []string{"datasets", "models"} {
 		bucket, err := blobs.Open(ctx, s.storage(folder))
@@ -197,7 +197,7 @@ func (s *Service) stored(ctx context.Context) (all disdel.Bytes, err error) {
 	return all, nil
 }
 
-// diskNeed is the most that a job's model and checkpoints take at any moment.
+// diskNeed bounds the size of a job's model and checkpoints at any time.
 func diskNeed(spec controller.Spec, g *model.Graph) disdel.Bytes {
 	n := storeNeed(spec.Job, spec.Plan, g)
 	need := n.Reference

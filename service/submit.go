@@ -17,40 +17,40 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Request is a job to run, or to ask about.
+// Request is a job to run, or to estimate.
 type Request struct {
 	Job    disdel.Job
-	Source Source         // where the job was read from; the zero value: nowhere
-	Origin *disdel.Origin // how it was submitted, for its record and for those who submit it again; nil: not told
+	Source Source         // the file of the job; the zero value: none
+	Origin *disdel.Origin // how it was submitted, for its record; nil: unknown
 	Options
 
 	Priority int // in the queue: a higher one goes first; from -MaxPriority to MaxPriority
 
-	// Key makes it safe to submit again when nobody knows whether the first try came through: of all requests with the
-	// same key of one tenant only the first makes a job, and the others are that job. "": each makes one.
+	// Key makes it safe to submit again if the first try may have succeeded: of all requests of a tenant with the same key
+	// only the first makes a job, and the others return that job. "": each request makes a job.
 	Key string
 
-	// Preparing is told each event that comes before the job is acknowledged, at once and from the caller's goroutine;
-	// also where the job is refused. The same events begin those of the Run. It must not block. nil: nobody.
+	// Preparing is called with each event before the job is acknowledged, in the caller's goroutine, also if the job is
+	// refused. The Run begins with the same events. Preparing must not block. nil: nothing is called.
 	Preparing func(Event)
 }
 
-// Source is the file that a job was read from, so that what is wrong with it can be told with its place.
+// Source is the file that a job was read from. It gives faults of the job their line and column.
 type Source struct {
 	Name   string
-	Locate controller.Locator // of a field; nil: no field has a place
-	Faults []disdel.Fault     // that its own check found
+	Locate controller.Locator // of a field; nil: unknown
+	Faults []disdel.Fault     // that the check of the file found
 }
 
 // Options say how a job is planned.
 type Options struct {
-	Estimator string   // method that estimates memory, see package estimator; "": planned
+	Estimator string   // method of the memory estimate, see package estimator; "": planned
 	Risk      *float64 // accepted chance that an action runs out of memory; nil: the job's, or the estimator's own
-	Probe     bool     // where no earlier job tells how long this one takes, train for two seconds to find out
-	Siblings  int      // jobs that are submitted with this one, of a batch: they share the platform's processors
+	Probe     bool     // measure the speed for two seconds if no earlier job gives it
+	Siblings  int      // other jobs of the same batch, which share the platform's processors
 }
 
-// MaxPriority bounds a request's priority, so that no sum or product of priorities passes an int.
+// MaxPriority bounds the priority of a request, so that sums and products of priorities fit an int.
 const MaxPriority = 1_000_000
 
 func checkPriority(priority int) error {
@@ -64,20 +64,20 @@ func checkPriority(priority int) error {
 	}
 }
 
-// planner is a job on its way to a run.
+// planner plans a job.
 type planner struct {
 	*Service
 	Options
 	parts   Parts
 	id      disdel.JobID
 	journal *journal
-	adopted bool            // the job was acknowledged before, by a process that is no more
+	adopted bool            // another process acknowledged the job, and is gone
 	quota   scheduler.Quota // of the tenant
-	release func()          // gives back what the job claims of the tenant's disk quota; nil: nothing
+	release func()          // releases the job's claim on the tenant's disk quota; nil: there is none
 }
 
-// Check resolves the network and the data set of a job and returns everything that is wrong with it at once, as
-// *disdel.Faults. It needs nothing but the data sets.
+// Check resolves the network and the data set of a job and returns all faults of it at once, as *disdel.Faults. It needs
+// only the data sets.
 func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, error) {
 	if err := checkPriority(req.Priority); err != nil {
 		return controller.Resolved{}, err
@@ -90,10 +90,9 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 	return p.resolveRequest(ctx, req)
 }
 
-// Submit plans a job and runs it, as soon as its gang has room. It returns once the job is acknowledged, its record
-// being durable; until then ctx cancels it. It returns Invalid, as *disdel.Faults where the job itself is wrong,
-// OverLimit for a job that does not fit or never will, Conflict for a Key that means another job, NoSpace, and what
-// servers answer.
+// Submit plans a job and runs it as soon as there is room in the pool. It returns when the job is acknowledged: its record
+// is durable. Until then ctx cancels it. Submit returns Invalid (*disdel.Faults if the job itself has faults), OverLimit
+// for a job that never fits, Conflict for a Key that another job has, NoSpace, and what servers answer.
 func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err := checkPriority(req.Priority); err != nil {
 		return nil, err
@@ -102,7 +101,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err != nil || there != nil {
 		return there, err
 	}
-	if err := s.mayRunMore(); err != nil { // before it costs anything
+	if err := s.mayRunMore(); err != nil { // before the work of planning
 		return nil, err
 	}
 	p, err := s.newPlanner(ctx, id, req.Options, req.Preparing)
@@ -143,14 +142,14 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	return run, err
 }
 
-// startNew is a job that runs from its start.
+// startNew runs a job from its start.
 func (p *planner) startNew(spec controller.Spec, r controller.Resolved) readyJob {
 	return readyJob{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
 		return c.Run(ctx, spec, r.Data)
 	}}
 }
 
-// planThatFits is the plan of a resolved job that has room in the store, on the disk and in the pool.
+// planThatFits plans a resolved job, and checks the room in Redis, on the disk and in the pool.
 func (p *planner) planThatFits(ctx context.Context, r controller.Resolved) (controller.Spec, error) {
 	spec, err := p.plan(ctx, r)
 	if err != nil {
@@ -159,7 +158,7 @@ func (p *planner) planThatFits(ctx context.Context, r controller.Resolved) (cont
 	return spec, p.checkRoom(ctx, &spec, r)
 }
 
-// checkRoom returns what a job with a plan is refused with for want of room.
+// checkRoom returns OverLimit or NoSpace for a planned job without room.
 func (p *planner) checkRoom(ctx context.Context, spec *controller.Spec, r controller.Resolved) error {
 	if err := p.checkStorage(ctx, *spec, r.Graph); err != nil {
 		return err
@@ -167,7 +166,7 @@ func (p *planner) checkRoom(ctx context.Context, spec *controller.Spec, r contro
 	return p.fitsPool(ctx, spec)
 }
 
-// planning is what another process has to know of the options, nil where they say nothing.
+// planning is the options as a record keeps them for other processes; nil: all are zero.
 func (o Options) planning() *disdel.Planning {
 	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe, Beside: o.Siblings}
 	if p == (disdel.Planning{}) {
@@ -176,7 +175,7 @@ func (o Options) planning() *disdel.Planning {
 	return &p
 }
 
-// optionsOf is the options that a job was submitted with.
+// optionsOf returns the options of a record.
 func optionsOf(p *disdel.Planning) Options {
 	if p == nil {
 		return Options{}
@@ -196,7 +195,7 @@ func (s *Service) newPlanner(ctx context.Context, id disdel.JobID, o Options, fi
 
 func newJobID() disdel.JobID { return disdel.JobID("job-" + strings.ToLower(ulid.Make().String())) }
 
-// nowhere is the place of every field of a job that no file has.
+// nowhere is the Locate function of jobs without a file.
 func nowhere(string) (line, column int) { return 0, 0 }
 
 func (p *planner) resolve(ctx context.Context, job disdel.Job, from Source) (controller.Resolved, error) {
@@ -210,18 +209,18 @@ func (p *planner) resolve(ctx context.Context, job disdel.Job, from Source) (con
 	return r, err
 }
 
-// keyNote is what an idempotency key means.
+// keyNote is the content of the note of an idempotency key.
 type keyNote struct {
 	Job    disdel.JobID `json:"job"`
-	Digest string       `json:"digest"` // of what was asked for with it
+	Digest string       `json:"digest"` // of the request
 }
 
-// mostKey bounds the length of a key.
+// mostKey bounds the length of a key, in bytes.
 const mostKey = 200
 
-// jobOfKey is the job that a request's key means where it was submitted before, or else the id that it is to be submitted
-// with. Who submits first gives the key its job before anything else is done; a try that died before its job was
-// acknowledged left an id that the next try takes. It returns Conflict for a key that means another job.
+// jobOfKey returns the job of a request's key if it was submitted before, or else the id for the new job. The first
+// request writes the id before anything else. If it died before its job was acknowledged, the next request takes the
+// same id. jobOfKey returns Conflict for a key of another request.
 func (s *Service) jobOfKey(ctx context.Context, req Request) (disdel.JobID, *Run, error) {
 	id := newJobID()
 	if req.Key == "" {
@@ -260,7 +259,7 @@ func (s *Service) jobOfKey(ctx context.Context, req Request) (disdel.JobID, *Run
 	return known.Job, run, err
 }
 
-// claimKey writes what a key means, and returns what it means already where somebody was faster.
+// claimKey writes the note of a key, and returns the note of another process if that was faster.
 func (s *Service) claimKey(ctx context.Context, h *history.Store, key string, means keyNote) (keyNote, error) {
 	sum := sha256.Sum256([]byte(s.whose() + "\x00" + key))
 	n, err := h.Note(ctx, history.NoteKey, hex.EncodeToString(sum[:]))
@@ -279,7 +278,7 @@ func (s *Service) claimKey(ctx context.Context, h *history.Store, key string, me
 	return means, err
 }
 
-// digestOf is the same for requests that ask for the same.
+// digestOf returns a hash that is equal for equal requests.
 func digestOf(req Request) (string, error) {
 	data, err := json.Marshal(struct {
 		Job      disdel.Job

@@ -21,8 +21,8 @@ import (
 	"github.com/disdel/disdel/service/lease"
 )
 
-// unsavedRecord is the record of a job whose end the history did not take. It waits in the home folder for the next command
-// that reaches that history.
+// unsavedRecord is the record of an ended job that the history did not take. It stays in Home until a command reaches
+// that history.
 type unsavedRecord struct {
 	History string        `json:"history"` // the address without its user; "": the home's own
 	Record  disdel.Record `json:"record"`
@@ -34,7 +34,7 @@ func (s *core) unsavedFile(id disdel.JobID) string {
 	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+".json")
 }
 
-// whichHistory is the address of the history that this command uses, without what signs it in.
+// whichHistory is the address of the history without its credentials.
 func (s *core) whichHistory() string {
 	u, err := url.Parse(s.cfg.CouchDB)
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *core) whichHistory() string {
 	return u.String()
 }
 
-// keep stores a record beside the history that did not take it, and says so: that the disk is full is told by the exit
-// code as well. Where even that fails, what the history said is returned.
+// keep writes a record to Home because the history did not take it, and logs that. If that fails too, it returns the
+// error of the history.
 func (s *core) keep(rec *disdel.Record, failed error) error {
 	path := s.unsavedFile(rec.ID)
 	left := unsavedRecord{s.whichHistory(), *rec}
@@ -68,8 +68,8 @@ func (s *core) keep(rec *disdel.Record, failed error) error {
 	return nil
 }
 
-// spend writes a record into the room that was set aside for it. One that is too long leaves out first the logs, then
-// what passed.
+// spend writes a record into the reserved room. If the record is too long, it drops the logs first, and then successful
+// activations.
 func (s *core) spend(left unsavedRecord, data []byte) (err error) {
 	for _, shorten := range []func(*disdel.Record){func(*disdel.Record) {}, withoutLogs, withoutPassed} {
 		shorten(&left.Record)
@@ -106,20 +106,20 @@ func withoutPassed(r *disdel.Record) {
 	r.Omitted += before - len(r.Activations)
 }
 
-// Times between tries to give the history an end that it did not take.
+// Times between tries to give the history a record that it did not take.
 const (
 	deliverEvery       = 2 * time.Second // ends of this process
 	deliverOthersEvery = time.Minute     // ends of other processes of the home, which only a server delivers
 )
 
-// undelivered has the ends of jobs that the history did not take from this process. Readers of such a job get its end
-// from here.
+// undelivered has the jobs of this process whose end the history did not take. Readers of such a job get its end from
+// here.
 type undelivered struct {
 	jobs  map[disdel.JobID]*Run // nil values: the job's Run is not known
 	tries bool                  // somebody tries to deliver them
 }
 
-// deliverLater tries to give the history the end of a job until it takes it, or the Service is closed.
+// deliverLater tries to give the history the end of a job until it takes it or the Service is closed.
 func (s *core) deliverLater(id disdel.JobID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *core) deliverUntilTaken() {
 	}
 }
 
-// allDelivered forgets the ends that the history has. It returns true if none is left: then the tries end.
+// allDelivered forgets the ends that the history has. It returns true, and the tries end, if none is left.
 func (s *core) allDelivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *core) allDelivered() bool {
 	return !s.undelivered.tries
 }
 
-// endedHere returns a job that has ended in this process while the history did not take its end.
+// endedHere returns a job that has ended in this process and whose end the history did not take yet.
 func (s *Service) endedHere(id disdel.JobID) (*Run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func (s *Service) endedHere(id disdel.JobID) (*Run, bool) {
 	}
 }
 
-// Undelivered is the record of a job that has ended in this process, where the history did not take it yet.
+// Undelivered returns the record of a job that has ended in this process, if the history did not take it yet.
 func (s *Service) Undelivered(id disdel.JobID) (rec disdel.Record, ok bool) {
 	if r, ok := s.endedHere(id); ok {
 		return *r.rec, true
@@ -196,7 +196,8 @@ func (s *Service) Undelivered(id disdel.JobID) (rec disdel.Record, ok bool) {
 	return rec, false
 }
 
-// UndeliveredEnds is the records of all jobs that have ended in this process, where the history did not take them yet.
+// UndeliveredEnds returns the records of all jobs that have ended in this process and that the history did not take
+// yet.
 func (s *Service) UndeliveredEnds() (list []disdel.Record) {
 	s.mu.Lock()
 	jobs := slices.Collect(maps.Keys(s.undelivered.jobs))
@@ -214,7 +215,7 @@ func (s *core) unsavedFiles() []string {
 	return files
 }
 
-// deliver gives the history what it could not take before. What cannot be delivered now stays, and is no failure.
+// deliver gives the history the records that it did not take before. What it does not take now stays in Home.
 func (s *core) deliver(ctx context.Context, h *history.Store) {
 	for _, path := range s.unsavedFiles() {
 		if err := s.deliverOne(ctx, h, path); err != nil {
@@ -256,7 +257,7 @@ func (s *core) deliverOne(ctx context.Context, h *history.Store, path string) er
 
 var errNoRecord = errors.New("it names no job")
 
-// putAside gives a file that is no record another name, so that it is reported once.
+// putAside renames a file that has no record, so that it is reported once.
 func (s *core) putAside(path string, why error) error {
 	aside := path + ".damaged"
 	if err := os.Rename(path, aside); err != nil {
@@ -270,8 +271,8 @@ func (s *core) putAside(path string, why error) error {
 	return nil
 }
 
-// A job sets aside the room for its record when it begins: a disk that is full by its end has that much room for it.
-// The file is locked while the job runs, so that whoever tidies up knows those that a killed process left.
+// A job reserves the room for its record when it begins, so that its end can be written although the disk is full. The
+// reserve file is locked while the job runs, so that the files of killed processes can be recognised.
 const (
 	reserveSuffix = ".reserve"
 	reserveSize   = 1 << 20
@@ -281,8 +282,8 @@ func (s *core) reserveFile(id disdel.JobID) string {
 	return filepath.Join(s.unsavedFolder(), url.PathEscape(string(id))+reserveSuffix)
 }
 
-// reserve sets the room aside until the returned function is called. It returns NoSpace where there is none. What else
-// keeps a record from being set aside may not keep the job from running.
+// reserve reserves the room until release is called. It returns NoSpace if the disk is full. Other errors do not keep
+// the job from running.
 func (s *core) reserve(id disdel.JobID) (release func() error, err error) {
 	path := s.reserveFile(id)
 	nothing := func() error { return nil }
@@ -304,7 +305,7 @@ func (s *core) reserve(id disdel.JobID) (release func() error, err error) {
 	return func() error { return files.Unlock(f) }, nil
 }
 
-// noRoom is NoSpace for a disk that is full, nil for any other error.
+// noRoom returns NoSpace if err says that the disk is full, else nil.
 func (s *core) noRoom(id disdel.JobID, err error) error {
 	if !files.DiskFull(err) {
 		return nil
@@ -317,8 +318,8 @@ func (s *core) noRoom(id disdel.JobID, err error) error {
 	}
 }
 
-// tidyEvery is the time between looks for what killed processes left: each job of many would look at those of all
-// others.
+// tidyEvery is the time between searches for files of killed processes: with many jobs, each would look at the files of
+// all.
 const tidyEvery = time.Minute
 
 func (s *core) tidyDue() bool {
@@ -331,8 +332,7 @@ func (s *core) tidyDue() bool {
 	return true
 }
 
-// tidy removes what processes that were killed left behind: reserves that nobody has locked, and the marks of running
-// jobs that versions before leases had.
+// tidy removes files of killed processes: reserves that are not locked, and marks of versions before leases.
 func (s *core) tidy() {
 	list, _ := os.ReadDir(lease.MarkFolder(s.cfg.Home)) // there is nothing to tidy
 	for _, e := range list {

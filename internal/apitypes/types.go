@@ -13,11 +13,11 @@ import (
 	"github.com/disdel/disdel/service/infer"
 )
 
-// Submission is a job file and what a submit says beside it; of a resumed job, what is said anew.
+// Submission is a job file with the options of a submit; for a resume, the options that change.
 type Submission struct {
 	File string `json:"file,omitempty"` // the job file's text
 	Name string `json:"name,omitempty"` // of the file, for what is wrong with it
-	// Files are texts that the job file names, such as a network of Keras, by their names
+	// Files are texts that the job file names, such as a network of Keras, by their names.
 	Files     map[string]string `json:"files,omitempty"`
 	Sets      []string          `json:"sets,omitempty"` // PATH=VALUE
 	Priority  int               `json:"priority,omitempty"`
@@ -33,12 +33,12 @@ type Submission struct {
 	Questions *Questions        `json:"questions,omitempty"` // of an estimate, beside Explain
 }
 
-// Options is how the job is planned.
+// Options returns the options of the plan.
 func (s *Submission) Options() service.Options {
 	return service.Options{Estimator: s.Estimator, Risk: s.Risk, Probe: s.Probe, Siblings: s.Siblings}
 }
 
-// Questions is what an estimate is asked beyond the plan.
+// Questions are what an estimate answers besides the plan.
 type Questions struct {
 	MaxMemory disdel.Bytes        `json:"maxMemoryBytes,omitempty"`
 	Grid      *scheduler.Grid     `json:"grid,omitempty"`
@@ -62,7 +62,7 @@ type Event struct {
 	What   json.RawMessage `json:"what"`
 }
 
-// Reset comes before the events of a job that a client has not followed so far, whatever he has seen.
+// Reset is the event before the events of a job if the client may have seen others.
 const Reset = "reset"
 
 // StopRequest is the body of a request to pause or cancel a job.
@@ -75,21 +75,21 @@ type State struct {
 	Status string `json:"status"`
 }
 
-// JobList is a page of records, newest first. If Next is set, older records are missing: a request with before=NEXT
-// lists them.
+// JobList is a page of records, newest first. If Next is set there are older records: a request with before=NEXT lists
+// them.
 type JobList struct {
 	Jobs []disdel.Record `json:"jobs"`
 	Next disdel.JobID    `json:"next,omitempty"`
 }
 
-// Runner is who has a job, as far as that is known.
+// Runner says which process runs a job.
 type Runner struct {
 	Runs  bool   `json:"runs"`
 	By    string `json:"by,omitempty"`
 	Known bool   `json:"known"`
 }
 
-// RemarkList is what people have said of jobs.
+// RemarkList is remarks about jobs.
 type RemarkList struct {
 	Remarks map[disdel.JobID]history.Remark `json:"remarks"`
 }
@@ -105,30 +105,30 @@ type Source struct {
 	Overwrite bool   `json:"overwrite,omitempty"`
 }
 
-// DatasetList is the data sets there are.
+// DatasetList is a list of data sets.
 type DatasetList struct {
 	Datasets []datasettext.Set `json:"datasets"`
 }
 
-// Weights are what jobs may begin with, once they were sent.
+// Weights are stored initial weights.
 type Weights struct {
 	Weights string       `json:"weights"` // their checksum, which model.init.weights names
 	Bytes   disdel.Bytes `json:"bytes"`
 	Arrays  int          `json:"arrays"`
 }
 
-// ModelList is the models trained so far.
+// ModelList is a list of trained models.
 type ModelList struct {
 	Models []modelstore.Model `json:"models"`
 }
 
-// WeightsList is files of weights that jobs may begin with.
+// WeightsList is a list of files of initial weights.
 type WeightsList struct {
 	Weights []modelstore.Kept `json:"weights"`
 }
 
-// AnswerLine is a line of the answers for a data set: first what is known of all, then a row each, and what became of
-// them at the end, without which they are not whole; or what went wrong. Lines between them may be empty.
+// AnswerLine is a line of the answers for a data set: first Head, then a Row each, and End, without which the answers
+// are incomplete; or Error. Lines between them may be empty.
 type AnswerLine struct {
 	Head  *infer.DataHead    `json:"head,omitempty"`
 	Row   *infer.DataRow     `json:"answer,omitempty"`

@@ -21,7 +21,7 @@ import (
 	"github.com/disdel/disdel/service/batch"
 )
 
-// Context is a server under a name, and the token for it; or a cluster, which commands of this process work with.
+// Context is a named server with a token, or a named cluster for commands that run jobs from this process.
 type Context struct {
 	Name    string   `json:"name"`
 	Server  string   `json:"server,omitempty"` // "": Cluster is there
@@ -31,21 +31,20 @@ type Context struct {
 	Keyring bool     `json:"keyring,omitempty"` // its secrets are in the session's keyring, and not here
 }
 
-// Contexts is the servers that a home knows, and which of them commands go to.
+// Contexts are the contexts of a home, and the current one.
 type Contexts struct {
 	Current string    `json:"current,omitempty"` // "": none, commands are carried out in their own process
 	List    []Context `json:"contexts"`
 }
 
-// InProcess is the name of no server.
+// InProcess is the context without a server or cluster.
 const InProcess = "local"
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func contextsFile(home string) string { return filepath.Join(home, "contexts.json") }
 
-// ReadContexts reads what a home knows; nothing where it has no file. It returns Denied for a file that others may
-// read.
+// ReadContexts reads the contexts of a home; a missing file has none. It returns Denied if others may read the file.
 func ReadContexts(home string) (c Contexts, err error) {
 	path := contextsFile(home)
 	info, err := os.Stat(path)
@@ -67,7 +66,7 @@ func ReadContexts(home string) (c Contexts, err error) {
 	return c, nil
 }
 
-// Write keeps them, readable only by their owner.
+// Write writes the contexts to a file that only its owner may read.
 func (c Contexts) Write(home string) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -76,7 +75,7 @@ func (c Contexts) Write(home string) error {
 	return files.WriteWhole(contextsFile(home), ".contexts-*", append(text, '\n'))
 }
 
-// Add adds a server, or replaces the one of its name.
+// Add adds a context, or replaces the one of its name.
 func (c *Contexts) Add(one Context) error {
 	if !contextName.MatchString(one.Name) || one.Name == InProcess {
 		return &disdel.Error{
@@ -103,7 +102,7 @@ func (c Context) check() error {
 
 func (c Context) server() Server { return Server{URL: c.Server, Token: c.Token, Clear: c.Clear} }
 
-// Find is the server of a name. It returns NotFound.
+// Find returns the context of a name. It returns NotFound.
 func (c *Contexts) Find(name string) (Context, error) {
 	for _, one := range c.List {
 		if one.Name == name {
@@ -116,7 +115,7 @@ func (c *Contexts) Find(name string) (Context, error) {
 	}
 }
 
-// Remove forgets a server, and its secrets with it. It returns NotFound.
+// Remove deletes a context and its secrets. It returns NotFound.
 func (c *Contexts) Remove(home, name string) error {
 	one, err := c.Find(name)
 	if err == nil && one.Keyring {
@@ -132,7 +131,7 @@ func (c *Contexts) Remove(home, name string) error {
 	return nil
 }
 
-// Chosen says which server a command goes to.
+// Chosen is the choice of a server or context by a command.
 type Chosen struct {
 	Home    string
 	Server  string // an address; "": none is said
@@ -140,8 +139,8 @@ type Chosen struct {
 	Token   string // "": that of the context, or on this machine of who runs the server
 }
 
-// Choose is the server that a command goes to, nil for none, as for a cluster's context: the address that was said,
-// else the context, else the current one.
+// Choose returns the server for a command: that of the address, else of the context, else of the current context. It is
+// nil if there is none, or if the context is a cluster.
 func Choose(by Chosen) (*Server, error) {
 	known, err := ReadContexts(by.Home)
 	if err != nil {
@@ -153,7 +152,7 @@ func Choose(by Chosen) (*Server, error) {
 			if one.Server != by.Server {
 				continue
 			}
-			if one, err = one.whole(by.Home); err != nil {
+			if one, err = one.withSecrets(by.Home); err != nil {
 				return nil, err
 			}
 			at = one.server()
@@ -169,7 +168,7 @@ func Choose(by Chosen) (*Server, error) {
 	}
 	one, err := known.Find(name)
 	if err == nil && one.Cluster == nil {
-		one, err = one.whole(by.Home)
+		one, err = one.withSecrets(by.Home)
 	}
 	if err != nil || one.Cluster != nil {
 		return nil, err
@@ -177,7 +176,8 @@ func Choose(by Chosen) (*Server, error) {
 	return one.server().with(by), nil
 }
 
-// with is the server with the token that was said, or, where none is known, that of who runs one in the home.
+// with returns the server with the chosen token, or if no token is known with that of the operator of a server in the
+// home.
 func (s Server) with(by Chosen) *Server {
 	if by.Token != "" {
 		s.Token = by.Token
@@ -188,8 +188,8 @@ func (s Server) with(by Chosen) *Server {
 	return &s
 }
 
-// Cluster is an OpenWhisk of the user's with the servers that jobs there need, as a context keeps it. Passwords stand
-// apart from addresses, so that an address can be shown.
+// Cluster is an OpenWhisk with the servers that jobs there need, as a context keeps it. Passwords are apart from
+// addresses, so that addresses can be shown.
 type Cluster struct {
 	APIHost         string `json:"apihost"`
 	Key             string `json:"key,omitempty"` // user:key
@@ -203,7 +203,7 @@ type Cluster struct {
 	CouchDBPassword string `json:"couchdbPassword,omitempty"`
 }
 
-// Setting is one part of a Cluster, under the names that the command line has for it.
+// Setting is one part of a Cluster, with its name on the command line.
 type Setting struct {
 	Flag     string // "": a secret, which no flag takes
 	Variable string
@@ -211,7 +211,7 @@ type Setting struct {
 	Address  string // of a secret: the flag of the address that it is for, and for no other
 }
 
-// Settings is everything that a cluster says, each address before the secret for it.
+// Settings lists the parts of a cluster, each address before its secret.
 func (c *Cluster) Settings() []Setting {
 	return []Setting{
 		{Flag: "apihost", Variable: "DISDEL_APIHOST", Value: c.APIHost},
@@ -256,8 +256,8 @@ func (c *Cluster) check() error {
 	return nil
 }
 
-// ChooseCluster is the cluster that commands of this process go to, and the name of its context; nil where a server
-// carries them out, or nothing was said.
+// ChooseCluster returns the cluster for a command, and the name of its context; nil if the command goes to a server, or
+// nothing is chosen.
 func ChooseCluster(by Chosen) (name string, c *Cluster, err error) {
 	if by.Server != "" {
 		return "", nil, nil
@@ -274,12 +274,12 @@ func ChooseCluster(by Chosen) (name string, c *Cluster, err error) {
 	}
 	one, err := known.Find(name)
 	if err == nil && one.Cluster != nil {
-		one, err = one.whole(by.Home)
+		one, err = one.withSecrets(by.Home)
 	}
 	return name, one.Cluster, err
 }
 
-// secrets is what of a context nobody else is to read.
+// secrets are the secret parts of a context.
 type secrets struct {
 	Token           string `json:"token,omitempty"`
 	Key             string `json:"key,omitempty"`
@@ -287,8 +287,8 @@ type secrets struct {
 	CouchDBPassword string `json:"couchdbPassword,omitempty"`
 }
 
-// taken is a context without its secrets, and those.
-func (c Context) taken() (Context, secrets) {
+// withoutSecrets divides a context into its public part and its secrets.
+func (c Context) withoutSecrets() (Context, secrets) {
 	s := secrets{Token: c.Token}
 	c.Token = ""
 	if c.Cluster != nil {
@@ -300,21 +300,21 @@ func (c Context) taken() (Context, secrets) {
 	return c, s
 }
 
-// account is what a context of a home is called in a keyring.
+// account is the name of a context in a keyring.
 func account(home, name string) string {
-	if whole, err := filepath.Abs(home); err == nil {
-		home = whole
+	if abs, err := filepath.Abs(home); err == nil {
+		home = abs
 	}
 	return name + " of " + home
 }
 
-// AddToKeyring is Add for a context whose secrets go into the keyring of this session. It returns what Add does,
-// Invalid for a context without secrets, and Unavailable where there is no keyring.
+// AddToKeyring is Add with the secrets in the keyring of this session. It returns the errors of Add, Invalid for a
+// context without secrets, and Unavailable if there is no keyring.
 func (c *Contexts) AddToKeyring(home string, one Context) error {
 	if err := c.Add(one); err != nil {
 		return err
 	}
-	bare, s := one.taken()
+	bare, s := one.withoutSecrets()
 	if s == (secrets{}) {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "add context", Msg: "there is no secret for the keyring to keep",
@@ -332,8 +332,8 @@ func (c *Contexts) AddToKeyring(home string, one Context) error {
 	return c.Add(bare)
 }
 
-// whole is a context of a home with its secrets, wherever they are kept.
-func (c Context) whole(home string) (Context, error) {
+// withSecrets returns a context with its secrets, from the file or the keyring.
+func (c Context) withSecrets(home string) (Context, error) {
 	if !c.Keyring {
 		return c, nil
 	}
@@ -357,7 +357,7 @@ func (c Context) whole(home string) (Context, error) {
 	return c, nil
 }
 
-// Place is where the jobs of a batch run.
+// Place returns the Client as a place for the jobs of a batch.
 func (c Client) Place() batch.Place {
 	return batch.Place{
 		Submit: func(ctx context.Context, req service.Request) (batch.Run, error) {
@@ -371,7 +371,7 @@ func (c Client) Place() batch.Place {
 	}
 }
 
-// operatorToken is the token of who runs a server of a home on this machine, "" where there is none, or the server is
+// operatorToken returns the token of the operator of a server on this machine, "" if there is none or the server is
 // elsewhere.
 func operatorToken(home, server string) string {
 	u, err := url.Parse(server)

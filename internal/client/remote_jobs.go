@@ -24,8 +24,8 @@ import (
 
 type remoteJobs struct{ *remote }
 
-// submission is a job as the server reads it: its whole file, with what the command line and other files say in it. A
-// file of weights is sent before it.
+// submission is a job as the server reads it: its complete file, with what the command line and other files add. A file
+// of weights is sent before it.
 func (r remoteJobs) submission(ctx context.Context, req service.Request) (apitypes.Submission, error) {
 	if len(req.Source.Faults) > 0 {
 		return apitypes.Submission{}, &disdel.Faults{File: req.Source.Name, Faults: req.Source.Faults}
@@ -46,7 +46,7 @@ func (r remoteJobs) submission(ctx context.Context, req service.Request) (apityp
 	}, err
 }
 
-// placed gives faults their places in the file as its owner has it.
+// placed gives faults their lines in the user's file.
 func placed(err error, from service.Source) error {
 	var faults *disdel.Faults
 	if !errors.As(err, &faults) {
@@ -129,7 +129,7 @@ func (r remoteJobs) Check(ctx context.Context, req service.Request) error {
 
 type remoteRecords struct{ *remote }
 
-// List asks for page after page: an answer of a server has a limited size.
+// List reads page after page: an answer of a server is bounded.
 func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel.Record, err error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"model": q.Model, "dataset": q.Dataset, "before": string(q.Before)} {
@@ -185,13 +185,13 @@ func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
 	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"jobs", string(id)}}, &out)
 }
 
-// remoteRun is a job of a server. The job goes on whatever becomes of who looks at it.
+// remoteRun is a job of a server. The job continues when this process ends.
 type remoteRun struct {
 	*remote
 	id disdel.JobID
 }
 
-// How a client gets on with a server that does not answer, or is about to end: another one may continue with its jobs.
+// Times for a server that does not answer or is shutting down: another one may continue its jobs.
 const (
 	againAfter  = 200 * time.Millisecond
 	mostAgain   = 5 * time.Second
@@ -200,7 +200,7 @@ const (
 	cancelAfter = 10 * time.Second
 )
 
-// ID is the job's.
+// ID is the job's id.
 func (r *remoteRun) ID() disdel.JobID { return r.id }
 
 // Cancel asks the server to stop the job.
@@ -229,13 +229,13 @@ func (r *remoteRun) Wait(ctx context.Context) (rec disdel.Record, err error) {
 	}
 }
 
-// patience is how long one tries again.
+// patience is how long a client tries again.
 type patience struct {
 	since time.Time
 	pause time.Duration
 }
 
-// again waits before another try; false where it was tried for too long.
+// again waits before another try; it returns false if patience is over.
 func (p *patience) again(ctx context.Context) bool {
 	if p.since.IsZero() {
 		p.since, p.pause = time.Now(), againAfter
@@ -254,8 +254,8 @@ func (p *patience) again(ctx context.Context) bool {
 	}
 }
 
-// EventsAfter reads the job's events, from another server too where the one before is gone, until the job has ended.
-// What that one tells again is left out.
+// EventsAfter reads the job's events until the job has ended. If the server is gone it continues at another one, and
+// skips the events that it has had.
 func (r *remoteRun) EventsAfter(ctx context.Context, number int) iter.Seq[service.Event] {
 	return func(yield func(service.Event) bool) {
 		s := stream{number: number}
@@ -273,7 +273,7 @@ func (r *remoteRun) EventsAfter(ctx context.Context, number int) iter.Seq[servic
 	}
 }
 
-// stream is a job's events as they come.
+// stream is the events of a job.
 type stream struct {
 	number   int    // of the newest
 	last     string // its id; "": none has come yet
@@ -332,7 +332,7 @@ func next(in *bufio.Reader) (id, kind string, data []byte, err error) {
 	}
 }
 
-// take passes an event on, unless it was told by another server.
+// take passes an event on, unless another server has sent it before.
 func (s *stream) take(id, kind string, data []byte, yield func(service.Event) bool) error {
 	if kind == apitypes.Reset {
 		return nil

@@ -128,7 +128,7 @@ func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (
 	return set, err
 }
 
-// AddFiles sends files as they are, packed or not, and holds none of them.
+// AddFiles sends files as they are. It holds none of them in memory.
 func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.Files, overwrite bool) (
 	set datasettext.Set, err error,
 ) {
@@ -177,7 +177,7 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 	return set, err
 }
 
-// AddDense sends rows as they are read here: a server need not know the formats of files.
+// AddDense sends rows that are read on this side: a server need not know the formats of files.
 func (r remoteData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (datasettext.Set, error) {
 	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteDenseRows(w, in) })
 }
@@ -187,8 +187,8 @@ func (r remoteData) AddSparse(ctx context.Context, in dataset.SparseInput, overw
 	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteSparseRows(w, in) })
 }
 
-// addRows sends rows while they are read, and holds none of them. What is wrong with them is said, and not that the
-// server has not got them whole.
+// addRows sends rows while it reads them, and holds none of them in memory. It returns the fault of the rows rather
+// than the server's error about missing rows.
 func (r remoteData) addRows(ctx context.Context, name string, overwrite bool, rows func(w io.Writer) error) (
 	set datasettext.Set, err error,
 ) {
@@ -241,7 +241,7 @@ func (r remoteData) Remove(ctx context.Context, name string) (removed dataset.Re
 	return removed, err
 }
 
-// AnswerData reads answers while they come, and holds none of them.
+// AnswerData reads answers while they come. It holds none of them in memory.
 func (r remoteModels) AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (
 	out infer.DataAnswers, err error,
 ) {

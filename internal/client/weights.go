@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// initialPath is the field that says what training begins with.
+// initialPath is the field of the job file with the initial weights.
 const initialPath = "model.init.weights"
 
 // sendInitialWeights puts the file of weights that a job names beside the models, where its actions find it. The job then

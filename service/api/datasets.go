@@ -21,7 +21,7 @@ import (
 	"github.com/disdel/disdel/internal/datasettext"
 )
 
-// What is shown of a data set at once: rows, and bytes of their values.
+// Bounds of a sample of a data set: rows, and bytes of their values.
 const (
 	mostRows    = 1000
 	mostSampled = 2 << 20
@@ -96,9 +96,9 @@ func removeData(c *call) (int, any, error) {
 	return http.StatusOK, removed, err
 }
 
-// uploadData adds a data set: of rows that a client has read from files of any format, or of files in the format IDX
-// that come as parts of a form: images, labels, and perhaps test-images and test-labels, behind the fields layout,
-// classes and overwrite.
+// uploadData adds a data set. It is sent as rows that the client has read from its files, or as a form with files in
+// the format IDX: the fields layout, classes and overwrite, then images, labels, and perhaps test-images and
+// test-labels.
 func uploadData(c *call) (int, any, error) {
 	if kind, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type")); kind == dataset.RowsType {
 		return uploadRows(c)
@@ -137,14 +137,14 @@ func uploadData(c *call) (int, any, error) {
 	return http.StatusCreated, doc, nil
 }
 
-// How many bytes of memory an upload holds for each byte of a row's values, and of the head of rows.
+// Memory of an upload, in bytes, for each byte of a row's values and of the head of the rows.
 const (
 	heldOfRow  = 8
 	heldOfHead = 4
 )
 
-// spoolFile makes a temporary file for an upload. It removes the file's name at once, so that nothing is left however
-// the program ends.
+// spoolFile makes a temporary file for an upload. It removes the file's name at once, so that no file is left if the
+// program is killed.
 func spoolFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "disdel-upload-*")
 	if err == nil {
@@ -158,8 +158,8 @@ func spoolFile() (*os.File, error) {
 	return file, nil
 }
 
-// uploadRows adds a data set of rows. They are kept in a file until they are stored: of a data set that is there
-// already they are read twice.
+// uploadRows adds a data set of rows. A file keeps the rows until they are stored, because they are read twice if the
+// data set exists.
 func uploadRows(c *call) (int, any, error) {
 	file, err := spoolFile()
 	if err != nil {
@@ -214,7 +214,7 @@ func (c *call) rows(file *os.File) (dense *dataset.DenseInput, sparse *dataset.S
 	return dense, sparse, err
 }
 
-// unless is an error of a body that was read, but for one that is too long, which has words of its own.
+// unless wraps an error of reading a body. It returns the error for a body that is too long as it is.
 func unless(err error, msg string) error {
 	var long *http.MaxBytesError
 	if errors.As(err, &long) {
@@ -223,7 +223,7 @@ func unless(err error, msg string) error {
 	return invalid(msg, err)
 }
 
-// upload is a form on its way: its files are unpacked on the disk.
+// upload is a form that is being received. Its files are unpacked to the disk.
 type upload struct {
 	fields map[string]string
 	files  map[string]*os.File
@@ -236,10 +236,10 @@ func (up *upload) close() {
 	}
 }
 
-// mostFields bounds what a form may say beside its files.
+// mostFields bounds the fields of a form, in bytes.
 const mostFields = 64 << 10
 
-// read reads the form of a request. Its files, packed or not, may have so many bytes together.
+// read reads the form of a request. most bounds its files together, in bytes, packed and unpacked.
 func (up *upload) read(r *http.Request, most int64) error {
 	form, err := r.MultipartReader()
 	if err != nil {
@@ -284,7 +284,7 @@ func (up *upload) take(part *multipart.Part, left *int64) error {
 	}
 }
 
-// named tells of which file an error is.
+// named adds the name of the file to an error.
 func named(file string, err error) error {
 	var known *disdel.Error
 	if !errors.As(err, &known) {
@@ -320,7 +320,7 @@ func unpack(to io.Writer, r io.Reader, left *int64) (int64, error) {
 	return size, err
 }
 
-// bounded reads until nothing is left of what may be read.
+// bounded is a reader that ends when no bytes are left.
 type bounded struct {
 	r    io.Reader
 	left *int64
@@ -337,7 +337,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// idx is the data set of a form.
+// idx returns the data set of a form.
 func (up *upload) idx() (x dataset.IDXFiles, err error) {
 	if names := up.fields["classes"]; names != "" {
 		x.ClassNames = strings.Split(names, ",")

@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel/service/infer"
 )
 
-// inferData answers for the rows of a data set, line by line as the answers come.
+// inferData answers for the rows of a data set, one line for each row as the answers come.
 func inferData(c *call) (int, any, error) {
 	m, err := c.Service.Trained(c.Context(), c.PathValue("model"))
 	if err != nil {
@@ -36,7 +36,7 @@ func inferData(c *call) (int, any, error) {
 	switch {
 	case !out.begun:
 		return 0, nil, err
-	case err != nil: // the status is gone already; a client that went away does not read this one
+	case err != nil: // the status was sent already; a client that went away does not read this line
 		out.write(apitypes.AnswerLine{Error: disdel.AsError(err)}) //nolint:errcheck // see above
 	default:
 		out.write(apitypes.AnswerLine{End: &end}) //nolint:errcheck // who reads on finds that it is missing
@@ -46,8 +46,8 @@ func inferData(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
-// lines sends answers as lines. One that is empty says nothing, and keeps a connection that nothing else goes over:
-// proxies cut those that are quiet for a while, and an action may take minutes.
+// lines sends answers as lines. An empty line means nothing; it keeps a quiet connection open, since proxies close
+// those that are quiet while an action takes minutes.
 type lines struct {
 	control *http.ResponseController
 
@@ -55,11 +55,11 @@ type lines struct {
 	w      http.ResponseWriter // guarded by mu, as all below
 	to     *json.Encoder
 	begun  bool
-	told   bool // something, since the last beat
+	wrote  bool // since the last call of quiet
 	lately time.Time
 }
 
-// beat sends an empty line whenever there was no other one for a while, until ctx ends.
+// beat sends an empty line if there was no other one for a while, until ctx ends.
 func (l *lines) beat(ctx context.Context) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
@@ -73,7 +73,7 @@ func (l *lines) beat(ctx context.Context) {
 	}
 }
 
-// quiet is the beat of a connection. What was told since the last one goes out with it.
+// quiet sends an empty line if nothing was written since the last call, and flushes.
 func (l *lines) quiet() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,10 +81,10 @@ func (l *lines) quiet() {
 		return
 	}
 	l.control.SetWriteDeadline(time.Now().Add(slow)) //nolint:errcheck // there is none then
-	if !l.told {
+	if !l.wrote {
 		io.WriteString(l.w, "\n") //nolint:errcheck // who writes the next answer finds out
 	}
-	l.told = false
+	l.wrote = false
 	l.control.Flush() //nolint:errcheck // the same
 }
 
@@ -107,9 +107,9 @@ func (l *lines) write(line apitypes.AnswerLine) error {
 	return l.line(line)
 }
 
-// line gives a client a while to read, counted anew from time to time; the caller holds the lock.
+// line writes a line, and gives the client time to read it; the caller holds the lock.
 func (l *lines) line(line apitypes.AnswerLine) error {
-	l.told = true
+	l.wrote = true
 	if now := time.Now(); now.Sub(l.lately) > time.Second {
 		l.control.SetWriteDeadline(now.Add(slow)) //nolint:errcheck // there is none then
 		l.lately = now

@@ -20,7 +20,7 @@ import (
 	"github.com/disdel/disdel/service/web"
 )
 
-// What one answer of a list has at most: jobs, and bytes of their records as they are kept.
+// Bounds of one page of jobs: jobs, and bytes of their stored records.
 const (
 	mostJobs   = 1000
 	mostListed = 2 << 20
@@ -77,7 +77,7 @@ func runner(c *call) (int, any, error) {
 	return http.StatusOK, apitypes.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
 }
 
-// request is a submission as a service takes it. Files that a job file names are the client's: they come with it.
+// request converts a submission to a request of a service. A file that the job file names comes with the submission.
 func (c *call) request() (req service.Request, s apitypes.Submission, err error) {
 	if err := c.readSubmission(&s); err != nil {
 		return req, s, err
@@ -109,7 +109,7 @@ func (c *call) request() (req service.Request, s apitypes.Submission, err error)
 	}, s, err
 }
 
-// readSubmission reads a submission and checks how much it says.
+// readSubmission reads a submission and checks its sizes.
 func (c *call) readSubmission(s *apitypes.Submission) error {
 	if err := c.read(s); err != nil {
 		return err
@@ -149,7 +149,7 @@ func logs(c *call) (int, any, error) {
 	return http.StatusOK, apitypes.LogList{Logs: jobtext.Logs(&rec)}, nil
 }
 
-// mostWait bounds one wait: clients that wait longer ask again.
+// mostWait bounds one wait. A client that waits longer asks again.
 const mostWait = 10 * time.Minute
 
 func wait(c *call) (int, any, error) {
@@ -206,19 +206,19 @@ func reportJob(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
-// mostCause bounds what is said of why a job is to stop.
+// mostCause bounds the cause of a request to stop a job, in bytes.
 const mostCause = 500
 
 func stopAs(to disdel.Status) func(*call) (int, any, error) {
 	return func(c *call) (int, any, error) {
-		var said apitypes.StopRequest
-		if err := c.read(&said); err != nil {
+		var stop apitypes.StopRequest
+		if err := c.read(&stop); err != nil {
 			return 0, nil, err
 		}
-		if len(said.Cause) > mostCause {
+		if len(stop.Cause) > mostCause {
 			return 0, nil, invalid("the cause is too long", nil)
 		}
-		if err := c.Service.RequestStop(c.Context(), c.PathValue("job"), to, cmp.Or(said.Cause, "asked for over HTTP")); err != nil {
+		if err := c.Service.RequestStop(c.Context(), c.PathValue("job"), to, cmp.Or(stop.Cause, "asked for over HTTP")); err != nil {
 			return 0, nil, err
 		}
 		return http.StatusAccepted, apitypes.State{Status: "asked"}, nil
@@ -271,14 +271,14 @@ func estimate(c *call) (int, any, error) {
 	return http.StatusOK, found, err
 }
 
-// What bounds a grid of other workers and batches: its points, and the layers that are planned for all of them, which
-// take about 15 microseconds each.
+// Bounds of a grid of workers and batches: its points, and the layers of all its plans together. Planning takes about 15
+// microseconds for each layer.
 const (
 	mostCells      = 1000
 	mostGridLayers = 100_000
 )
 
-// check says everything that is wrong with a job.
+// check returns all faults of a job.
 func check(c *call) (int, any, error) {
 	req, _, err := c.request()
 	if err != nil {
@@ -290,7 +290,7 @@ func check(c *call) (int, any, error) {
 	return http.StatusOK, apitypes.State{Status: "valid"}, nil
 }
 
-// remarks is what people have said of the tenant's jobs.
+// remarks lists the remarks about the tenant's jobs.
 func remarks(c *call) (int, any, error) {
 	h, err := c.Service.History(c.Context())
 	if err != nil {
@@ -303,7 +303,7 @@ func remarks(c *call) (int, any, error) {
 	return http.StatusOK, apitypes.RemarkList{Remarks: all}, err
 }
 
-// remark says anew what there is to say of a job.
+// remark replaces the remark about a job.
 func remark(c *call) (int, any, error) {
 	var r history.Remark
 	if err := c.read(&r); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// cost is the most memory that a request of a route takes, and how many requests of its kind a tenant may have at once.
+// cost bounds the memory of a request to a route, and how many requests of the kind a tenant may have at once.
 type cost struct {
 	name    string // of the kind, for messages
 	base    int64  // bytes that a request takes without its body
@@ -23,9 +23,9 @@ type cost struct {
 	lasting bool   // a stream or a wait: it holds its place until the client or the job ends
 }
 
-// The kinds of requests. The figures are measurements of the largest requests of each route, rounded up. make
-// bench-tenants PARTS=attacks prints the measured ones. Of the kinds that keep a processor busy a tenant has about as
-// many at once as there are processors, so that other tenants' requests are served in time.
+// The kinds of requests. The figures are measured with the largest requests of each route and rounded up; make
+// bench-tenants PARTS=attacks prints them. Of a kind that uses much processor time, a tenant may have about as many
+// requests at once as there are processors, so that the requests of other tenants are not delayed.
 var (
 	processors = runtime.GOMAXPROCS(0)
 
@@ -40,8 +40,8 @@ var (
 	costUpload = cost{name: "uploads", base: 32 << 20, most: 2}
 )
 
-// budget bounds the memory of the requests that run: of each tenant, and of all tenants together. The operator has a
-// share of its own.
+// budget bounds the memory of the running requests: of each tenant, and of all tenants together. The operator has its
+// own share.
 type budget struct {
 	share    int64 // bytes that the requests of one tenant may hold
 	whole    int64 // bytes that the requests of all tenants may hold together; the operator's are not among them
@@ -61,13 +61,13 @@ type holding struct {
 	waiting int
 }
 
-// How many requests of a tenant may wait for room, and for how long one does.
+// How many requests of a tenant may wait for memory, and for how long.
 const (
 	mostWaiting  = 128
 	waitsForRoom = 5 * time.Second
 )
 
-// tenantsAtOnce is how many tenants may use up their whole share at the same time.
+// tenantsAtOnce is the number of tenants that may use their whole share at the same time.
 const tenantsAtOnce = 3
 
 func newBudget(share int64, operator *service.Service) *budget {
@@ -93,7 +93,7 @@ func (b *budget) hold(ctx context.Context, who *service.Service, bytes int64) (f
 	return b.take(ctx, who, cost{name: "additions", factor: 1, most: math.MaxInt}, bytes)
 }
 
-// full is the error of a request that finds no room. It says whose share is used up.
+// full is the error of a request for which there is no memory. It says whose share is used up.
 type full struct {
 	why    *disdel.Error
 	status int // of HTTP
@@ -103,7 +103,7 @@ func (f *full) Error() string { return f.why.Error() }
 
 func (f *full) Unwrap() error { return f.why }
 
-// retryAfter is what Retry-After says of requests that found no room.
+// retryAfter is the header Retry-After of such an answer.
 const retryAfter = waitsForRoom
 
 // take reserves room for a request, and waits for it if necessary. free gives the room back. take returns *full if
@@ -155,8 +155,8 @@ func (b *budget) take(ctx context.Context, who *service.Service, c cost, body in
 	return sync.OnceFunc(func() { b.give(who, h, c, size) }), nil
 }
 
-// overShare returns OverLimit for a request that needs more memory than a tenant's whole share, for which it is no use
-// to wait. The hint says what else the tenant can do.
+// overShare returns OverLimit for a request that needs more memory than a tenant's whole share: waiting would not help.
+// hint says what the tenant can do.
 func (b *budget) overShare(bytes int64, hint string) error {
 	if bytes <= b.share {
 		return nil
@@ -168,7 +168,7 @@ func (b *budget) overShare(bytes int64, hint string) error {
 	}
 }
 
-// lacks says why a request has no room, nil if it has; the caller holds the lock.
+// lacks says why there is no memory for a request, nil if there is; the caller holds the lock.
 func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) error {
 	refuse := func(status int, msg string) error {
 		return &full{&disdel.Error{
@@ -190,7 +190,7 @@ func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) err
 	}
 }
 
-// of is what a tenant holds; the caller holds the lock.
+// of returns what a tenant holds; the caller holds the lock.
 func (b *budget) of(who *service.Service) *holding {
 	h := b.tenants[who]
 	if h == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel/internal/apitypes"
 )
 
-// statuses are the kinds of errors as HTTP has them.
+// statuses are the HTTP statuses of the kinds of errors.
 var statuses = map[disdel.Kind]int{
 	disdel.Invalid: http.StatusBadRequest, disdel.NotFound: http.StatusNotFound, disdel.Denied: http.StatusForbidden,
 	disdel.Conflict: http.StatusConflict, disdel.OverLimit: http.StatusUnprocessableEntity,
@@ -48,7 +48,7 @@ func invalid(msg string, err error) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "read request", Msg: msg, Err: err}
 }
 
-// read takes the body of a request; one that is empty says nothing.
+// read reads the body of a request. An empty body changes nothing.
 func (c *call) read(into any) error {
 	d := json.NewDecoder(c.Body)
 	d.DisallowUnknownFields()

@@ -10,25 +10,25 @@ import (
 	"github.com/disdel/disdel/service/tenant"
 )
 
-// route is one thing that the server does.
+// route is a route of the server.
 type route struct {
 	method, path string
-	role         tenant.Role // that it takes; "": it asks nobody who he is
+	role         tenant.Role // that it requires; "": it needs no token
 	answer       func(c *call) (status int, body any, err error)
 	upload       bool // its body is files
-	cost         cost // what a request takes of its tenant's budget
+	cost         cost // memory of a request
 }
 
-// call is one request, from a tenant whose Service it is. An answer of status 0 was written already.
+// call is one request, with the Service of its tenant. An answer of status 0 has been written already.
 type call struct {
 	*http.Request
 	w        http.ResponseWriter
 	out      *http.ResponseController
 	server   *server
 	Service  *service.Service
-	operator bool     // it comes from who runs the server
+	operator bool     // the token is the operator's
 	held     int64    // bytes of the tenant's budget
-	frees    []func() // give back what the request holds, once it is answered
+	frees    []func() // release what the request holds
 }
 
 var routes = []route{
@@ -87,8 +87,8 @@ var routes = []route{
 
 func alive(*call) (int, any, error) { return http.StatusOK, apitypes.State{Status: "ok"}, nil }
 
-// ready tells whether the server takes jobs: what it works with answers, and it is not about to end. Who asks learns no
-// more than that, since it may be anybody.
+// ready reports whether the server takes jobs: its back ends answer, and it is not shutting down. It reveals no more,
+// since it asks for no token.
 func ready(c *call) (int, any, error) {
 	if err := c.draining(); err != nil {
 		return 0, nil, err

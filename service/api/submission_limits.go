@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/internal/report"
 )
 
-// Bounds of a submission, except its job file, which the parser bounds. The job's record keeps all of a submission.
+// Bounds of a submission, all of which the job's record keeps. The parser bounds the job file.
 const (
 	mostName    = 255 // bytes of a name
 	mostText    = 4096
@@ -24,7 +24,7 @@ const (
 	mostAsked   = 16 // policies of an estimate
 )
 
-// checkSubmission returns Invalid for a submission that says more than a record may hold.
+// checkSubmission returns Invalid for a submission that is larger than these bounds.
 func checkSubmission(s *apitypes.Submission) error {
 	sizes := []sized{
 		{"name", len(s.Name), mostName, "bytes"},
@@ -45,7 +45,7 @@ func checkSubmission(s *apitypes.Submission) error {
 	return checkSizes(append(sizes, sizesOfOrigin(s.Origin)...))
 }
 
-// sizesOfOrigin is how long the parts of an origin are.
+// sizesOfOrigin lists the sizes of an origin.
 func sizesOfOrigin(o *disdel.Origin) (sizes []sized) {
 	if o == nil {
 		return nil
@@ -71,7 +71,7 @@ func sizesOfOrigin(o *disdel.Origin) (sizes []sized) {
 	return append(append(sizes, sized{"origin", all, mostOrigin, "bytes"}), parts...)
 }
 
-// sized is how long a part of a request is, and how long it may be.
+// sized is the size of a part of a request, and its bound.
 type sized struct {
 	part       string
 	size, most int
@@ -87,10 +87,10 @@ func checkSizes(sizes []sized) error {
 	return nil
 }
 
-// sentOrigin checks how a client says that it submitted a job: disdel prints commands for other people from that. It
-// drops flags of a place, and the client's own program. Otherwise such a command could lead other people, with their
-// credentials, to a stranger's server, folder or program. It returns Invalid for unknown commands and flags, and for
-// text that cannot be printed. checkSubmission bounds the sizes.
+// sentOrigin checks the origin that a client sends, because disdel prints commands for other people from it. It drops
+// flags that name servers, and the client's own program: such a command could lead other people, with their
+// credentials, to another server, folder or program. It returns Invalid for unknown commands and flags, and for text
+// that cannot be printed. checkSubmission bounds the sizes.
 func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 	if o == nil {
 		return nil, nil
@@ -119,10 +119,10 @@ func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 	return out, nil
 }
 
-// asking are the commands that send a submission to ask about it.
+// asking are the commands that send a submission without running it.
 var asking = []string{"estimate", "validate"}
 
-// printable lets line breaks and tabs of YAML values pass.
+// printable reports whether a text can be printed. Line breaks and tabs are allowed, since YAML values may have them.
 func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r == unicode.ReplacementChar || !unicode.IsPrint(r) && r != '\n' && r != '\t'

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Row is a job of a batch, as far as it has come. Times are since the batch began.
+// Row is the state of a job of a batch. Times are since the batch began.
 type Row struct {
 	Job     disdel.JobID     `json:"job,omitempty"` // "": it was never acknowledged
 	Name    string           `json:"name"`
@@ -47,7 +47,7 @@ type Row struct {
 	Why   string `json:"-"` // it waits
 }
 
-// Waited is how long a job waited for its gang, or has until now.
+// Waited is how long a job waited for room, or has waited until now.
 func (r *Row) Waited(now disdel.Millis) disdel.Millis {
 	switch {
 	case r.Started > 0:
@@ -61,7 +61,7 @@ func (r *Row) Waited(now disdel.Millis) disdel.Millis {
 	}
 }
 
-// Ran is how long a job ran, or has until now.
+// Ran is how long a job ran, or has run until now.
 func (r *Row) Ran(now disdel.Millis) disdel.Millis {
 	switch {
 	case r.Started == 0:
@@ -73,7 +73,8 @@ func (r *Row) Ran(now disdel.Millis) disdel.Millis {
 	}
 }
 
-// Result is how good the job is: of the round whose weights its model has, or of the last one. false: no round ended.
+// Result is the point of the round whose weights the model has, or of the last round. ok is false if no round has
+// ended.
 func (r *Row) Result() (Point, bool) {
 	if len(r.Curve) == 0 {
 		return Point{}, false
@@ -88,7 +89,7 @@ func (r *Row) Result() (Point, bool) {
 	return p, true
 }
 
-// entry is a row with what it is made of.
+// entry is a Row with what is needed to keep it.
 type entry struct {
 	Row
 	epochs   int // of its job
@@ -98,7 +99,7 @@ type entry struct {
 	resident disdel.Bytes
 }
 
-// see takes what happened to the job.
+// see takes an event of the job.
 func (e *entry) see(what service.EventData, now disdel.Millis) {
 	switch what := what.(type) {
 	case service.Planned:
@@ -129,9 +130,9 @@ func (e *entry) see(what service.EventData, now disdel.Millis) {
 	}
 }
 
-// told puts the times of a job that has ended at those of its record: events come a moment after what they tell, and a
-// job that waited may be told that it has its gang before the one that gave it back is told to have ended.
-func (e *entry) told(rec *disdel.Record, began time.Time) {
+// takeTimes takes the times of an ended job from its record: events come a little later, and the admission of one job may
+// come before the end of the job that made room for it.
+func (e *entry) takeTimes(rec *disdel.Record, began time.Time) {
 	for _, t := range rec.Transitions {
 		at := max(1, disdel.Millis(t.At.Sub(began)))
 		switch {
@@ -158,7 +159,7 @@ func (e *entry) ended(a *disdel.Activation) {
 	}
 }
 
-// begins takes a stage, in whose place later ones of before do not come any more.
+// begins notes a stage. It replaces the stages of before that would have begun later.
 func (e *entry) begins(s disdel.Stage) {
 	keep := slices.IndexFunc(e.stages, func(was disdel.Stage) bool { return was.First >= s.First })
 	if keep >= 0 {
@@ -168,7 +169,7 @@ func (e *entry) begins(s disdel.Stage) {
 	e.Workers, e.Of = s.Workers, s.End()
 }
 
-// trained is how many whole epochs are trained after a round.
+// trained is the number of complete epochs after a round.
 func (e *entry) trained(round int) int {
 	if len(e.stages) == 0 {
 		return 0
@@ -195,14 +196,14 @@ func (e *entry) finish(rec *disdel.Record, now disdel.Millis) {
 // Measure is what jobs are compared by.
 type Measure string
 
-// The measures. Where they are equal, or a job was not evaluated, the held-out loss decides, and then the training
-// loss.
+// The measures. The held-out loss, and then the training loss, decides between jobs that are equal or were not
+// evaluated.
 const (
 	ByAccuracy Measure = "accuracy" // held out, the higher the better
 	ByLoss     Measure = "loss"     // held out, the lower the better
 )
 
-// parseMeasure reads a measure's name; "" is accuracy. It returns Invalid for one that there is not.
+// parseMeasure reads the name of a measure; "" is accuracy. It returns Invalid for an unknown one.
 func parseMeasure(name string) (Measure, error) {
 	switch m := Measure(cmp.Or(name, string(ByAccuracy))); m {
 	case ByAccuracy, ByLoss:
@@ -213,7 +214,7 @@ func parseMeasure(name string) (Measure, error) {
 	}
 }
 
-// Point is how good a job was when so much of it was trained.
+// Point is the quality of a job after some epochs.
 type Point struct {
 	Epochs    int      `json:"epochs"` // whole ones
 	TrainLoss float64  `json:"trainLoss"`
@@ -221,7 +222,7 @@ type Point struct {
 	Accuracy  *float64 `json:"accuracy,omitempty"` // the same
 }
 
-// compare is below zero where a is better. What is not known, or no number, is worse than anything.
+// compare is below zero if a is better. Unknown values and NaN are worse than any number.
 func (m Measure) compare(a, b Point) int {
 	order := cmp.Or(cmp.Compare(low(a.Loss), low(b.Loss)), cmp.Compare(low(&a.TrainLoss), low(&b.TrainLoss)))
 	if m == ByLoss {

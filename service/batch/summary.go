@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Summary is what a batch came to. It is the document of -o json.
+// Summary is the result of a batch. It is the document of -o json.
 type Summary struct {
 	APIVersion string        `json:"apiVersion"`
 	By         Measure       `json:"by"`
@@ -27,7 +27,7 @@ type Summary struct {
 	Pool        Pool    `json:"pool"`
 }
 
-// Counts is how many jobs became what.
+// Counts are the numbers of jobs by how they ended.
 type Counts struct {
 	Succeeded int `json:"succeeded"`
 	Behind    int `json:"behind"` // stopped early
@@ -35,7 +35,7 @@ type Counts struct {
 	Canceled  int `json:"canceled"`
 }
 
-// Tenant is what the jobs of one tenant came to.
+// Tenant is the results of one tenant's jobs.
 type Tenant struct {
 	Name string `json:"tenant"` // "": the home's own
 	Jobs int    `json:"jobs"`
@@ -45,10 +45,10 @@ type Tenant struct {
 	Evaluations float64       `json:"evaluationGBs"`
 }
 
-// ColdShare is how many activations began in a new container, of all.
+// ColdShare is the share of activations with a cold start.
 func (s *Summary) ColdShare() float64 { return float64(s.Cold) / float64(max(1, s.Activations)) }
 
-// Err is nil where every job succeeded or was stopped early, or else an error of the first failure's kind.
+// Err returns nil if every job succeeded or was stopped early, else an error of the kind of the first failure.
 func (s *Summary) Err() error {
 	bad := s.Failed + s.Canceled
 	if bad == 0 {
@@ -110,7 +110,7 @@ func (t *Tenant) add(r *Row) {
 	t.count(r)
 }
 
-// mean is that of a time of the jobs that ran.
+// mean is the mean of a time of the jobs that ran.
 func (s *Summary) mean(of func(r *Row, now disdel.Millis) disdel.Millis) (sum disdel.Millis) {
 	n := disdel.Millis(0)
 	for i := range s.Jobs {
@@ -135,7 +135,7 @@ func (c *Counts) count(r *Row) {
 	}
 }
 
-// order puts the jobs that succeeded first, the best of them foremost, then those that came farthest.
+// order sorts the successful jobs first, the best at the top, and then the others by their progress.
 func (s *Summary) order(a, b Row) int {
 	one, ok := a.Result()
 	two, too := b.Result()
@@ -156,7 +156,7 @@ func unknown(known bool) int {
 	return 1
 }
 
-// Sample is what the jobs of a batch had of the pool at one moment.
+// Sample is what the jobs of a batch hold of the pool at one time.
 type Sample struct {
 	At       disdel.Millis `json:"atMs"`          // since the batch began
 	Reserved disdel.Bytes  `json:"reservedBytes"` // by grants
@@ -166,7 +166,7 @@ type Sample struct {
 	Waiting  int           `json:"waiting"`       // jobs
 }
 
-// Pool is what the jobs of a batch had of the pool over time.
+// Pool is what the jobs of a batch held of the pool over time.
 type Pool struct {
 	Bytes        disdel.Bytes `json:"bytes,omitempty"` // of the platform; 0: not known
 	MostReserved disdel.Bytes `json:"mostReservedBytes"`
@@ -176,13 +176,13 @@ type Pool struct {
 	Samples      []Sample     `json:"samples"` // at their changes, thinned out
 }
 
-// Bounds of what is kept: as much as a picture shows.
+// Bounds of the samples: as many as a chart shows.
 const (
 	mostSamples = 2000
 	firstGap    = disdel.Millis(50 * time.Millisecond)
 )
 
-// grants puts what was reserved at what the jobs held when, by their own times.
+// grants computes the reserved memory from the times at which jobs had room.
 func (p *Pool) grants(jobs []Row) {
 	type change struct {
 		at disdel.Millis
@@ -207,14 +207,14 @@ func (p *Pool) grants(jobs []Row) {
 	}
 }
 
-// recording adds up samples.
+// recording collects samples.
 type recording struct {
 	Pool
 	last Sample
 	gap  disdel.Millis // least time between samples that are kept
 }
 
-// add takes what is so from a moment on.
+// add adds a sample that holds from its time on.
 func (r *recording) add(s Sample) {
 	took := max(0, s.At-r.last.At)
 	r.ResidentGBs += disdel.GBSeconds(r.last.Resident, took)

@@ -79,7 +79,7 @@ var orders = []struct {
 	{"GB-s", "cost", func(a, b *row) int { return cmp.Compare(a.CostGBs, b.CostGBs) }},
 }
 
-// compareFigures puts what is not known first.
+// compareFigures sorts unknown figures first.
 func compareFigures(a, b *float64) int {
 	switch {
 	case a == nil && b == nil:
@@ -128,8 +128,8 @@ func jobsPage(v *visit) error {
 	return nil
 }
 
-// listRows lists jobs, the newest first. A job that has ended in this process is listed as ended, though the history
-// may not have its end yet.
+// listRows lists jobs, the newest first. A job that has ended in this process is listed as ended, even if the history
+// does not have its end yet.
 func listRows(ctx context.Context, s *service.Service, rows *history.Digest[row], ask history.Query) ([]row, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -173,8 +173,7 @@ func rowOf(r *disdel.Record) row {
 	return out
 }
 
-// write writes the row as it is now. Of many jobs on a page most have ended: what takes the server longest is done
-// once.
+// write renders the row. Most listed jobs have ended; their rows are rendered once.
 func (r *row) write(now time.Time) error {
 	var out bytes.Buffer
 	r.Took = r.took(now)
@@ -183,7 +182,7 @@ func (r *row) write(now time.Time) error {
 	return err
 }
 
-// took is how long the job took, or has been there so far.
+// took is how long the job took, or has taken so far.
 func (r *row) took(now time.Time) string {
 	switch {
 	case r.Duration > 0:
@@ -195,13 +194,13 @@ func (r *row) took(now time.Time) string {
 	}
 }
 
-// shortID is the end of an id, which is what tells jobs apart.
+// shortID is the end of an id, which differs between jobs.
 func shortID(id disdel.JobID) string {
 	text := string(id)
 	return text[max(0, len(text)-6):]
 }
 
-// matches says whether every word of a query is in what the list shows of a job.
+// matches reports whether the row shows every word of a query.
 func (r *row) matches(query string) bool {
 	text := strings.ToLower(strings.Join([]string{
 		string(r.ID), r.Name, r.Status.String(), r.Network, r.Data, r.Entry.Model, r.Labels,
@@ -210,7 +209,7 @@ func (r *row) matches(query string) bool {
 		func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// sort sorts the list by what was asked for; of alike ones the newest comes first.
+// sort sorts the list by the chosen column, and rows that are equal there by age.
 func (l *jobList) sort() {
 	for _, o := range orders {
 		if o.key != l.Sort {
@@ -225,7 +224,7 @@ func (l *jobList) sort() {
 	}
 }
 
-// heads are the heads of the columns: a click sorts by one, another one the other way.
+// heads are the heads of the columns. A click sorts by a column; another click reverses the order.
 func (l *jobList) heads(q url.Values) {
 	for _, o := range orders {
 		to, c := clone(q), column{Name: o.name, Key: o.key}
@@ -281,8 +280,8 @@ func jobPage(v *visit) error {
 	return nil
 }
 
-// place is where the page's commands lead: to this server, or, of a page that its own program opened, to where the job
-// ran.
+// place is where the page's commands lead: to this server, or for a page that its own program opened to the servers of
+// the job.
 func (v *visit) place() []disdel.Option {
 	if v.site.Enter != "" {
 		return nil
@@ -290,7 +289,7 @@ func (v *visit) place() []disdel.Option {
 	return ServerOf(v.Request)
 }
 
-// ServerOf is the flag that leads to the server that a request asked.
+// ServerOf returns the flag that names the server of a request.
 func ServerOf(r *http.Request) []disdel.Option {
 	scheme := "http"
 	if r.TLS != nil {
@@ -299,7 +298,7 @@ func ServerOf(r *http.Request) []disdel.Option {
 	return []disdel.Option{{Name: "server", Value: scheme + "://" + r.Host}}
 }
 
-// compared is the page of jobs beside each other.
+// compared is the page that compares jobs.
 type compared struct {
 	comparison.Comparison
 	Figures []report.Figure
@@ -312,7 +311,7 @@ type line struct {
 	Values []string
 }
 
-// mostCompared is how many jobs are held against each other at once.
+// mostCompared bounds the jobs of a comparison.
 const mostCompared = 100
 
 func comparePage(v *visit) error {

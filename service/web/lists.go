@@ -15,19 +15,19 @@ import (
 	"github.com/disdel/disdel/service/queue"
 )
 
-// stored is the page of models, or of data sets. Those that are damaged hide no other one.
+// stored is the page of models or of data sets. A damaged item does not hide the others.
 type stored[T any] struct {
 	List    []T
 	Damaged string
 }
 
-// mostStored bounds a list, and mostDamaged how many unreadable ones are listed.
+// mostStored bounds a list, and mostDamaged its unreadable items.
 const (
 	mostStored  = 10_000
 	mostDamaged = 10
 )
 
-// shown is what a page shows of what there is: little of each, so that a long list takes little memory.
+// shown converts each item to what the page shows, so that a long list takes little memory.
 func shown[T, S any](all iter.Seq2[T, error], of func(T) S) (list []S, damaged error) {
 	faults := 0
 	for one, err := range all {
@@ -63,14 +63,14 @@ func modelsPage(v *visit) error {
 	if err != nil && len(list) == 0 {
 		return err
 	}
-	page := stored[trained]{Damaged: told(err), List: list}
+	page := stored[trained]{Damaged: errorText(err), List: list}
 	slices.SortStableFunc(page.List, func(a, b trained) int { return b.Created.Compare(a.Created) })
 	v.write(http.StatusOK, "models", view{Title: "Models", Here: "Models", Body: page})
 	return nil
 }
 
-// told is an error's text, "" without one.
-func told(err error) string {
+// errorText is the text of an error, "" without one.
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -96,7 +96,7 @@ func datasetsPage(v *visit) error {
 	if err != nil && len(list) == 0 {
 		return err
 	}
-	page := stored[set]{Damaged: told(err), List: list}
+	page := stored[set]{Damaged: errorText(err), List: list}
 	v.write(http.StatusOK, "datasets", view{Title: "Data sets", Here: "Data sets", Body: page})
 	return nil
 }

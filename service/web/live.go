@@ -14,15 +14,15 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// How often a page is told at most that something has happened, for how long what is small waits for what is not, and
-// how often a line without meaning keeps a quiet connection.
+// How often a page is told of events at most, how long small events wait for large ones, and the time between lines that
+// keep a quiet connection open.
 const (
 	tellEvery = 50 * time.Millisecond
 	smallWait = 100 * time.Millisecond
 	heartbeat = 15 * time.Second
 )
 
-// stream is server-sent events to a browser.
+// stream sends server-sent events to a browser.
 type stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
@@ -50,14 +50,14 @@ func (s *stream) line(format string, args ...any) error {
 	return s.out.Flush()
 }
 
-// lasting ends when the browser goes away, or the server is about to end.
+// lasting returns a context that ends when the browser goes away or the server shuts down.
 func (v *visit) lasting() (context.Context, func()) {
 	ctx, stop := context.WithCancel(v.Context())
 	unlink := context.AfterFunc(v.site.Drains, stop)
 	return ctx, func() { unlink(); stop() }
 }
 
-// action is how far an action of a job is, as its page shows it while it runs.
+// action is the progress of a running action on the page of its job.
 type action struct {
 	Task     string `json:"task"`
 	Member   int    `json:"member"`
@@ -81,7 +81,7 @@ func actionsOf(p service.Progress) []action {
 	return out
 }
 
-// liveJob tells a job's page that something has happened to it, and how far its actions are.
+// liveJob tells the page of a job about its events, and the progress of its actions.
 func liveJob(v *visit) error {
 	ctx, stop := v.lasting()
 	defer stop()
@@ -125,8 +125,8 @@ func liveJob(v *visit) error {
 	}
 }
 
-// news is what has happened since a browser was told last. A page that is asked for anew because an action has begun or
-// ended shows the round that ends meanwhile one such time later: what is small waits a while for what is not.
+// news is what has happened since the browser was last told. Begins and ends of actions wait a while for the end of a
+// round, so that the page is not loaded for each of them.
 type news struct {
 	changed chan struct{} // anything has
 	large   chan struct{} // something has that is told at once
@@ -152,7 +152,7 @@ func (n *news) add(e service.Event) {
 	signal(n.changed)
 }
 
-// gather waits until what has happened is to be told.
+// gather waits until the browser is to be told.
 func (n *news) gather(pause *time.Timer, over <-chan struct{}) {
 	pause.Reset(smallWait)
 	select {
@@ -162,7 +162,7 @@ func (n *news) gather(pause *time.Timer, over <-chan struct{}) {
 	}
 }
 
-// signal has whoever waits, or waits next, go on.
+// signal wakes the goroutine that waits, or waits next.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -186,13 +186,13 @@ func (n *news) tell(out *stream) error {
 	return nil
 }
 
-// How often the list of jobs is looked at, and which part of the time that takes at most.
+// How often a watched list of jobs is read at most, and which part of the time that takes at most.
 const (
 	lookEvery = 100 * time.Millisecond
 	lookShare = 20
 )
 
-// boards are what tells lists of jobs that they have changed, one for each tenant whose list somebody looks at.
+// boards watch the lists of jobs for changes, one for each tenant with an open list.
 type boards struct {
 	rows *history.Digest[row]
 
@@ -200,7 +200,7 @@ type boards struct {
 	all map[*service.Service]*board // guarded by mu
 }
 
-// board looks at the jobs of a tenant for all of his pages at once.
+// board watches the jobs of a tenant for all of its open lists.
 type board struct {
 	readers int // guarded by the boards' mu
 	stop    context.CancelFunc
@@ -210,7 +210,7 @@ type board struct {
 	changed chan struct{} // guarded by mu: closed with the next change
 }
 
-// join begins to look, unless somebody does.
+// join begins to watch, unless the tenant has a board already.
 func (b *boards) join(s *service.Service) *board {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,7 +225,7 @@ func (b *boards) join(s *service.Service) *board {
 	return one
 }
 
-// leave ends the look with its last reader.
+// leave ends the board with its last reader.
 func (b *boards) leave(s *service.Service, one *board) {
 	b.mu.Lock()
 	one.readers--
@@ -240,7 +240,7 @@ func (b *boards) leave(s *service.Service, one *board) {
 	}
 }
 
-// seen is what a list would show otherwise if it changed.
+// seen is what a list shows of a job that may change.
 type seen struct {
 	id     disdel.JobID
 	status disdel.Status
@@ -271,7 +271,7 @@ func (b *board) look(ctx context.Context, s *service.Service, rows *history.Dige
 	}
 }
 
-// mostWatched is how many jobs are looked at: those that run are among the newest.
+// mostWatched bounds the watched jobs: unfinished jobs are among the newest.
 const mostWatched = 50
 
 func newest(ctx context.Context, s *service.Service, rows *history.Digest[row]) ([]seen, error) {
