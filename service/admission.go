@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/lease"
 	"github.com/disdel/disdel/service/queue"
@@ -121,8 +121,8 @@ func (s *core) busyMemory(ctx context.Context) disdel.Bytes {
 	defer c.mu.Unlock()
 	if time.Since(c.at) >= queue.LookEvery {
 		c.at = time.Now()
-		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
-		if live, err := localplatform.Ask(ctx, state); err == nil {
+		state := local.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
+		if live, err := local.Ask(ctx, state); err == nil {
 			c.busy = live.Pool.BusyBytes
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/exposition"
+	"github.com/disdel/disdel/internal/promtext"
 )
 
 // Figures counts what a Service has done for one tenant since it was opened, and what it does now.
@@ -23,7 +23,7 @@ type Figures struct {
 	Ends      map[ActivationEnd]int // ended activations
 	Cold      map[disdel.Task]int   // activations with a cold start
 	Cost      float64               // of ended jobs, in GB-s
-	Waited    *exposition.Histogram // time of jobs from acknowledgement to admission, in seconds
+	Waited    *promtext.Histogram   // time of jobs from acknowledgement to admission, in seconds
 	Jobs      []JobFigures          // running and waiting jobs, by id
 }
 
@@ -67,7 +67,7 @@ func (t *counters) of(tenant string) *tenantCounters {
 		f = &tenantCounters{jobs: map[disdel.JobID]*JobFigures{}}
 		f.Figures = Figures{
 			Tenant: tenant, Ended: map[disdel.Status]int{}, Ends: map[ActivationEnd]int{}, Cold: map[disdel.Task]int{},
-			Waited: exposition.NewHistogram(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
+			Waited: promtext.NewHistogram(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
 		}
 		t.tenants[tenant] = f
 	}

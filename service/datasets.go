@@ -10,7 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service/lease"
 )
 
@@ -76,7 +76,7 @@ func InputBytes(in *dataset.Input) disdel.Bytes {
 
 // Reader returns a running job that reads a data set, "" if none is known.
 func (s *Service) Reader(ctx context.Context, name string) disdel.JobID {
-	_, none := os.Stat(localplatform.HistoryFile(s.cfg.Home))
+	_, none := os.Stat(local.HistoryFile(s.cfg.Home))
 	if s.cfg.CouchDB == "" && none != nil {
 		return ""
 	}

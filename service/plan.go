@@ -13,9 +13,9 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
@@ -158,7 +158,7 @@ func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 // ownProcessors is the number of processors of an embedded platform, or of a platform of disdel; 0 for another.
 func (s *core) ownProcessors(ctx context.Context) int {
 	if s.embedded() {
-		return localplatform.Processors()
+		return local.Processors()
 	}
 	if told := s.platformStatus(ctx); told != nil {
 		return told.Processors

@@ -15,9 +15,9 @@ import (
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/runtime/engine/gpu"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/infer"
@@ -87,7 +87,7 @@ type core struct {
 	store    lazy[disdel.Store]
 	allBoard lazy[*aggregator.Store] // of all tenants
 	invoker  lazy[whisk]
-	live     lazy[*localplatform.Status]
+	live     lazy[*local.Status]
 	session  lazy[*session]
 
 	mu     sync.Mutex

@@ -5,9 +5,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/datasettext"
-	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/infer"
@@ -96,7 +95,7 @@ type RemarkList struct {
 
 // LogList is the logs of a job's activations that failed.
 type LogList struct {
-	Logs []jobtext.Log `json:"logs"`
+	Logs []render.ActivationLog `json:"logs"`
 }
 
 // Source is a public data set to add.
@@ -107,7 +106,7 @@ type Source struct {
 
 // DatasetList is a list of data sets.
 type DatasetList struct {
-	Datasets []datasettext.Set `json:"datasets"`
+	Datasets []render.Dataset `json:"datasets"`
 }
 
 // Weights are stored initial weights.

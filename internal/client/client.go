@@ -8,9 +8,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/infer"
 )
@@ -74,7 +73,7 @@ type Models interface {
 	// Remove deletes an item that is not in use.
 	Remove(ctx context.Context, ref string) (modelstore.Model, error)
 	// Answer classifies the rows of a file. Results before an error come with it.
-	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
+	Answer(ctx context.Context, ref, file string, text []byte) (render.Inference, modelstore.Model, error)
 	// AnswerData answers for the rows of a data set. With a nil sink the answers are kept; a server does not do that.
 	AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (infer.DataAnswers, error)
 	// PutWeights stores a file of initial weights, and returns the name of it for jobs.
@@ -90,17 +89,17 @@ type Models interface {
 // Data is data sets.
 type Data interface {
 	// List may return items together with an error: those that are not damaged.
-	List(ctx context.Context) ([]datasettext.Set, error)
-	Get(ctx context.Context, name string) (datasettext.Set, error)
+	List(ctx context.Context) ([]render.Dataset, error)
+	Get(ctx context.Context, name string) (render.Dataset, error)
 	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error)
 	// AddKnown adds a public data set by its name.
-	AddKnown(ctx context.Context, name string, overwrite bool) (datasettext.Set, error)
+	AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error)
 	// AddFiles adds a data set of IDX files, with warnings about what looks like a mistake.
-	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (datasettext.Set, error)
+	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset, error)
 	// AddDense adds a data set of a table, of arrays or of pictures, which are read on this side.
-	AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (datasettext.Set, error)
+	AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Dataset, error)
 	// AddSparse adds a data set of sparse rows, which are read on this side.
-	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (datasettext.Set, error)
+	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error)
 	// Remove deletes an item that is not in use.
 	Remove(ctx context.Context, name string) (dataset.Removed, error)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/keyring"
+	"github.com/disdel/disdel/internal/secrets"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/batch"
 )
@@ -119,7 +119,7 @@ func (c *Contexts) Find(name string) (Context, error) {
 func (c *Contexts) Remove(home, name string) error {
 	one, err := c.Find(name)
 	if err == nil && one.Keyring {
-		err = keyring.Forget(account(home, name))
+		err = secrets.DeleteFromKeyring(account(home, name))
 	}
 	if err != nil {
 		return err
@@ -279,8 +279,8 @@ func ChooseCluster(by Chosen) (name string, c *Cluster, err error) {
 	return name, one.Cluster, err
 }
 
-// secrets are the secret parts of a context.
-type secrets struct {
+// contextSecrets are the secret parts of a context.
+type contextSecrets struct {
 	Token           string `json:"token,omitempty"`
 	Key             string `json:"key,omitempty"`
 	RedisPassword   string `json:"redisPassword,omitempty"`
@@ -288,8 +288,8 @@ type secrets struct {
 }
 
 // withoutSecrets divides a context into its public part and its secrets.
-func (c Context) withoutSecrets() (Context, secrets) {
-	s := secrets{Token: c.Token}
+func (c Context) withoutSecrets() (Context, contextSecrets) {
+	s := contextSecrets{Token: c.Token}
 	c.Token = ""
 	if c.Cluster != nil {
 		at := *c.Cluster
@@ -315,7 +315,7 @@ func (c *Contexts) AddToKeyring(home string, one Context) error {
 		return err
 	}
 	bare, s := one.withoutSecrets()
-	if s == (secrets{}) {
+	if s == (contextSecrets{}) {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "add context", Msg: "there is no secret for the keyring to keep",
 			Hint: "name it with --key-file or --token-file, or in DISDEL_AUTH or DISDEL_TOKEN for this one command",
@@ -323,7 +323,7 @@ func (c *Contexts) AddToKeyring(home string, one Context) error {
 	}
 	text, err := json.Marshal(s)
 	if err == nil {
-		err = keyring.Keep(account(home, one.Name), string(text))
+		err = secrets.SaveToKeyring(account(home, one.Name), string(text))
 	}
 	if err != nil {
 		return err
@@ -337,11 +337,11 @@ func (c Context) withSecrets(home string) (Context, error) {
 	if !c.Keyring {
 		return c, nil
 	}
-	text, err := keyring.Read(account(home, c.Name))
+	text, err := secrets.ReadFromKeyring(account(home, c.Name))
 	if err != nil {
 		return c, err
 	}
-	var s secrets
+	var s contextSecrets
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return c, &disdel.Error{
 			Kind: disdel.Corrupt, Op: "read secrets", Msg: "the keyring has something else under the name of " + c.Name,

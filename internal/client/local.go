@@ -8,9 +8,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/infer"
 )
@@ -153,14 +152,14 @@ func (l localModels) RemoveWeights(ctx context.Context, ref string) error {
 	return s.RemoveWeights(ctx, ref)
 }
 
-func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc modeltext.Inference,
+func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
 	m modelstore.Model, err error,
 ) {
 	t, err := l.Trained(ctx, ref)
 	if err != nil {
 		return doc, m, err
 	}
-	doc, err = modeltext.Answer(ctx, l.Predictor, t, file, text)
+	doc, err = render.AnswerFile(ctx, l.Predictor, t, file, text)
 	return doc, t.Model, err
 }
 
@@ -171,7 +170,7 @@ func (l localModels) AnswerData(ctx context.Context, ref string, ask infer.DataR
 	if err != nil {
 		return out, err
 	}
-	return modeltext.AnswerData(ctx, l.Predictor, t, ask, to)
+	return render.AnswerData(ctx, l.Predictor, t, ask, to)
 }
 
 func (l localModels) Evaluate(ctx context.Context, ref, dataset string) (e infer.Evaluation, err error) {
@@ -185,26 +184,26 @@ func (l localModels) Evaluate(ctx context.Context, ref, dataset string) (e infer
 type localData struct{ *service.Service }
 
 // described is the description of a data set that a store has found or added.
-func described(m dataset.Manifest, err error) (datasettext.Set, error) {
+func described(m dataset.Manifest, err error) (render.Dataset, error) {
 	if err != nil {
-		return datasettext.Set{}, err
+		return render.Dataset{}, err
 	}
-	return datasettext.Describe(m), nil
+	return render.DescribeDataset(m), nil
 }
 
-func (l localData) List(ctx context.Context) (out []datasettext.Set, err error) {
+func (l localData) List(ctx context.Context) (out []render.Dataset, err error) {
 	store, err := l.Datasets(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list, err := store.List(ctx)
 	for _, m := range list {
-		out = append(out, datasettext.Describe(m))
+		out = append(out, render.DescribeDataset(m))
 	}
 	return out, err
 }
 
-func (l localData) Get(ctx context.Context, name string) (datasettext.Set, error) {
+func (l localData) Get(ctx context.Context, name string) (render.Dataset, error) {
 	return described(with(ctx, l.Datasets,
 		func(s *dataset.Store) (dataset.Manifest, error) { return s.Manifest(ctx, name) }))
 }
@@ -213,17 +212,17 @@ func (l localData) Sample(ctx context.Context, name string, rows []int, seed int
 	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Sampled, error) { return s.Sample(ctx, name, rows, seed) })
 }
 
-func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (datasettext.Set, error) {
+func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {
 	return described(l.Service.AddKnown(ctx, name, overwrite))
 }
 
-func (l localData) AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (datasettext.Set,
+func (l localData) AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset,
 	error,
 ) {
 	return AddFiles(ctx, l.Service, name, files, overwrite)
 }
 
-func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set datasettext.Set,
+func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set render.Dataset,
 	err error,
 ) {
 	store, err := l.Datasets(ctx)
@@ -234,12 +233,12 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 	if err != nil {
 		return set, err
 	}
-	set = datasettext.Describe(m)
+	set = render.DescribeDataset(m)
 	set.Warnings, set.Understood = in.Understood.Doubts(&m), &in.Understood
 	return set, nil
 }
 
-func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (datasettext.Set, error) {
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error) {
 	return described(with(ctx, l.Datasets,
 		func(s *dataset.Store) (dataset.Manifest, error) { return s.AddSparse(ctx, in, overwrite) }))
 }
@@ -256,7 +255,7 @@ func (l localData) Remove(ctx context.Context, name string) (removed dataset.Rem
 
 // AddFiles adds a data set of files to a service, with warnings about what looks like a mistake.
 func AddFiles(ctx context.Context, s *service.Service, name string, files dataset.Files, overwrite bool) (
-	set datasettext.Set, err error,
+	set render.Dataset, err error,
 ) {
 	in, err := files.Input(name)
 	if err != nil {
@@ -270,7 +269,7 @@ func AddFiles(ctx context.Context, s *service.Service, name string, files datase
 	if err != nil {
 		return set, err
 	}
-	set = datasettext.Describe(m)
+	set = render.DescribeDataset(m)
 	set.Warnings = dataset.Doubts(&in, &m, files.Layout != "")
 	return set, nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 // Bounds of a sample of a data set: rows, and bytes of their values.
@@ -32,7 +32,7 @@ func listData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return sendList(c, "datasets", store.All(c.Context()), func(m dataset.Manifest) any { return datasettext.Describe(m) })
+	return sendList(c, "datasets", store.All(c.Context()), func(m dataset.Manifest) any { return render.DescribeDataset(m) })
 }
 
 // addData adds a public data set by its name.
@@ -45,7 +45,7 @@ func addData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, datasettext.Describe(m), nil
+	return http.StatusCreated, render.DescribeDataset(m), nil
 }
 
 func showData(c *call) (int, any, error) {
@@ -54,7 +54,7 @@ func showData(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	m, err := store.Manifest(c.Context(), c.PathValue("name"))
-	return http.StatusOK, datasettext.Describe(m), err
+	return http.StatusOK, render.DescribeDataset(m), err
 }
 
 // sampleData answers with held-out rows, as infer takes them.
@@ -132,7 +132,7 @@ func uploadData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	doc := datasettext.Describe(m)
+	doc := render.DescribeDataset(m)
 	doc.Warnings = in.Doubts(&m, files.Layout != "")
 	return http.StatusCreated, doc, nil
 }
@@ -183,7 +183,7 @@ func uploadRows(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	overwrite, at := c.URL.Query().Get("overwrite") == "true", client.Local(c.Service).Data
-	var set datasettext.Set
+	var set render.Dataset
 	if dense != nil {
 		set, err = at.AddDense(c.Context(), *dense, overwrite)
 	} else {

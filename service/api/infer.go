@@ -11,7 +11,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/apitypes"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service/infer"
 )
 
@@ -30,7 +30,7 @@ func inferData(c *call) (int, any, error) {
 	var beats sync.WaitGroup
 	beating, still := context.WithCancel(ctx)
 	beats.Go(func() { out.beat(beating) })
-	end, err := modeltext.AnswerData(ctx, c.Service.Predictor, m, ask, out)
+	end, err := render.AnswerData(ctx, c.Service.Predictor, m, ask, out)
 	still()
 	beats.Wait()
 	switch {

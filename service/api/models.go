@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service/infer"
 )
 
@@ -127,7 +127,7 @@ func inferRows(c *call) (int, any, error) {
 	if given := c.URL.Query().Get("name"); given != "" { // its ending shows a table
 		name = path.Base(given)
 	}
-	doc, err := modeltext.Answer(c.Context(), c.Service.Predictor, m, name, body)
+	doc, err := render.AnswerFile(c.Context(), c.Service.Predictor, m, name, body)
 	return http.StatusOK, doc, err
 }
 

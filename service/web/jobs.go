@@ -16,8 +16,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/comparison"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service"
 )
@@ -30,7 +29,7 @@ const (
 
 // row is a job in the list.
 type row struct {
-	comparison.Entry
+	report.JobResult
 	Short   string // of its id
 	Network string
 	Data    string
@@ -160,7 +159,7 @@ func limitOf(text string) int {
 
 func rowOf(r *disdel.Record) row {
 	out := row{
-		Entry: comparison.EntryOf(r), Short: shortID(r.ID), Network: cmp.Or(r.Job.Model.Name, "own layers"),
+		JobResult: report.JobResultOf(r), Short: shortID(r.ID), Network: cmp.Or(r.Job.Model.Name, "own layers"),
 		Data:    r.Data.Name,
 		Created: r.Created,
 	}
@@ -203,7 +202,7 @@ func shortID(id disdel.JobID) string {
 // matches reports whether the row shows every word of a query.
 func (r *row) matches(query string) bool {
 	text := strings.ToLower(strings.Join([]string{
-		string(r.ID), r.Name, r.Status.String(), r.Network, r.Data, r.Entry.Model, r.Labels,
+		string(r.ID), r.Name, r.Status.String(), r.Network, r.Data, r.JobResult.Model, r.Labels,
 	}, " "))
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(query)),
 		func(word string) bool { return !strings.Contains(text, word) })
@@ -255,7 +254,7 @@ type oneJob struct {
 	ID      disdel.JobID
 	Running bool
 	Report  template.HTML
-	Logs    []jobtext.Log
+	Logs    []render.ActivationLog
 }
 
 func jobPage(v *visit) error {
@@ -269,7 +268,7 @@ func jobPage(v *visit) error {
 		return err
 	}
 	page := oneJob{
-		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: jobtext.Logs(&rec),
+		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: render.ActivationLogs(&rec),
 		Report: template.HTML(out.String()), //nolint:gosec // a template wrote it, which escapes
 	}
 	what := view{Title: rec.Job.Metadata.Name + ", " + rec.Status.String(), Here: "Jobs", Body: page}
@@ -300,7 +299,7 @@ func ServerOf(r *http.Request) []disdel.Option {
 
 // compared is the page that compares jobs.
 type compared struct {
-	comparison.Comparison
+	report.Comparison
 	Figures []report.Figure
 	Lines   []line
 }
@@ -340,9 +339,9 @@ func comparePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := compared{Comparison: comparison.From(list)}
+	page := compared{Comparison: report.CompareJobs(list)}
 	page.Figures = page.Comparison.Figures()
-	for _, l := range comparison.Lines {
+	for _, l := range report.ComparisonRows {
 		one := line{Name: l.Name}
 		for i := range page.Jobs {
 			one.Values = append(one.Values, l.Text(&page.Jobs[i]))
