@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-//go:generate go run -C gen . -out ../kernels_amd64.s
+//go:generate go run -C gen/amd64 . -out ../../kernels_amd64.s
 
 // sets lists what this processor can run, the fastest first.
 func sets() []Set {

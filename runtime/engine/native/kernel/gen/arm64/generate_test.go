@@ -11,12 +11,12 @@ import (
 func TestAssemblyIsGenerated(t *testing.T) {
 	text, stubs := generate()
 	for name, want := range map[string]string{assemblyFile: text, stubsFile: stubs} {
-		got, err := os.ReadFile(filepath.Join("..", name))
+		got, err := os.ReadFile(filepath.Join("..", "..", name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if string(got) != want {
-			t.Errorf("%s is not what neon writes: run go generate", name)
+			t.Errorf("%s is not what gen/arm64 writes: run go generate", name)
 		}
 	}
 }

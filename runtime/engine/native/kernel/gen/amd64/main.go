@@ -1,8 +1,10 @@
-// Command gen writes the assembly of package kernel: the same kernels once for AVX-512 and once for AVX2 with FMA. It
-// is a module of its own, so that the generator's dependencies are nobody else's; of the house it takes package
-// winograd, so that its go.mod follows the versions of the house's (go mod tidy). Run it in its folder:
+// Command amd64 writes the assembly of package kernel for amd64: the same kernels for AVX-512 and for AVX2 with FMA. Run
+// it in its folder:
 //
-//	go run . -out ../kernels_amd64.s
+//	go run . -out ../../kernels_amd64.s
+//
+// Its module, gen, has the generators, so that only they depend on avo. It takes package winograd from the main module,
+// whose versions its go.mod follows (go mod tidy).
 //
 // A test of package kernel runs it and compares.
 package main
