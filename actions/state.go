@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// position is how far a worker is in its round.
+// position is the progress of a worker in its round.
 type position struct {
 	epoch  int // of the round
 	batch  int // next one of that epoch
@@ -34,7 +34,7 @@ func (p *position) step(m disdel.Metrics) {
 	p.right += m.Correct
 }
 
-// endEpoch goes on to the next epoch and returns the mean loss of the last.
+// endEpoch advances to the next epoch and returns the mean loss of the last one.
 func (p *position) endEpoch() float64 {
 	loss := p.sum / float64(max(p.seen, 1))
 	p.losses = append(p.losses, loss)
@@ -43,7 +43,7 @@ func (p *position) endEpoch() float64 {
 	return loss
 }
 
-// note is a worker's state in words: what its tensors do not say. Numbers in JSON come back with the same bits.
+// note is the part of a worker's state that is not in tensors. Floats survive JSON with the same bits.
 type note struct {
 	Log       string `json:",omitempty"` // of the round's deltas, which the state was made of; "": of none
 	Kept      bool   // only what goes from round to round, written at a round's end
@@ -91,7 +91,7 @@ const (
 	residualPrefix  = "residual."
 )
 
-// optimizerState is copies of the optimiser's moments, under the names that they have in a state.
+// optimizerState copies the optimiser's moments, with the names that they have in a state.
 func (t *trainer) optimizerState() disdel.Weights {
 	return renamed(engine.Moments(t.engine), optimizerPrefix, "")
 }
@@ -100,7 +100,7 @@ func (t *trainer) setOptimizerState(w disdel.Weights) error {
 	return engine.SetMoments(t.engine, renamed(w, "", optimizerPrefix))
 }
 
-// renamed puts a prefix before names, or takes one away.
+// renamed adds a prefix to names, or removes one.
 func renamed(w disdel.Weights, add, cut string) disdel.Weights {
 	out := make(disdel.Weights, len(w))
 	for i, v := range w {
@@ -125,7 +125,7 @@ func split(w disdel.Weights) (weights, optimizer, residual disdel.Weights) {
 	return weights, optimizer, residual
 }
 
-// like is what a reference of the job looks like.
+// like has the shapes of the job's reference.
 func (t *trainer) like() disdel.Weights {
 	if t.req.Moments != disdel.StateAverage {
 		return shapes(t.graph)
@@ -133,14 +133,13 @@ func (t *trainer) like() disdel.Weights {
 	return withOptimizer(shapes(t.graph), t.graph, &t.req.Optimizer)
 }
 
-// withOptimizer adds an optimiser's state to the shapes of weights, under the names that engines give it. nil adds
-// nothing.
+// withOptimizer adds the shapes of an optimiser's state to those of weights, with the engines' names. nil adds nothing.
 func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel.Weights {
 	if o == nil {
 		return w
 	}
 	w = append(w, disdel.Tensor{Name: optimizerPrefix + engine.StepCount, Shape: []int{1}})
-	for _, kind := range engine.MomentNames(*o) {
+	for _, kind := range o.MomentNames() {
 		for _, p := range g.Params() {
 			if p.Trainable {
 				w = append(w, disdel.Tensor{Name: optimizerPrefix + p.Name + "." + kind, Shape: p.Shape})
@@ -150,7 +149,7 @@ func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel
 	return w
 }
 
-// carries tells whether a worker has state of its own from round to round.
+// carries tells whether a worker keeps state of its own from round to round.
 func (t *trainer) carries() bool {
 	return t.req.Moments == disdel.StateKeep || t.req.Statistics == disdel.StateKeep || t.req.Wire.Differences()
 }

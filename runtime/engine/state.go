@@ -1,13 +1,10 @@
 package engine
 
-import (
-	"math"
+import "math"
 
-	"github.com/disdel/disdel"
-)
-
-// StateOf lists the arrays that Engine.State promises, for an engine of s. at is where parameter param of the graph's
-// Params has its values, for a moment of -1, or, from 0 on, one of its moments; steps is the engine's count of them.
+// StateOf lists the arrays that Engine.State promises, for an engine of s. at gives access to the values of parameter
+// param of the graph's Params: those of the weights for moment -1, else of that moment. steps is the engine's count of
+// steps.
 func StateOf(s *Spec, steps *int, at func(param, moment int) Values) []Array {
 	var out []Array
 	params := s.Graph.Params()
@@ -22,7 +19,7 @@ func StateOf(s *Spec, steps *int, at func(param, moment int) Values) []Array {
 		return out
 	}
 	out = append(out, NewArray(StepCount, []int{1}, Moment, StepValues(steps)))
-	for m, name := range MomentNames(s.Optimizer) {
+	for m, name := range s.Optimizer.MomentNames() {
 		for i, p := range params {
 			if p.Trainable {
 				out = append(out, NewArray(p.Name+"."+name, p.Shape, Moment, at(i, m)))
@@ -30,11 +27,6 @@ func StateOf(s *Spec, steps *int, at func(param, moment int) Values) []Array {
 		}
 	}
 	return out
-}
-
-// MomentNames are what PyTorch calls the moments of an optimiser.
-func MomentNames(o disdel.Optimizer) []string {
-	return [][]string{nil, {"momentum"}, {"exp_avg", "exp_avg_sq"}}[o.Moments()]
 }
 
 // StepValues reads and writes an engine's count of steps.

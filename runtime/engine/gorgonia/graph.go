@@ -74,6 +74,7 @@ func (c *compiler) constant(name string, value float32, shape tensor.Shape) *nod
 		gorgonia.WithValue(tensor.New(tensor.WithShape(shape.Clone()...), tensor.WithBacking(data))))
 }
 
+// layer is the table of kinds: what a layer is in gorgonia's graph.
 func (c *compiler) layer(n *model.Node) (*node, error) {
 	in := make([]*node, len(n.Inputs))
 	for i, k := range n.Inputs {
@@ -107,13 +108,6 @@ func (c *compiler) layer(n *model.Node) (*node, error) {
 		return gorgonia.Concat(1, in...)
 	case model.OpDownsample:
 		return c.Downsample(in[0], n.Filters, n.Stride.H)
-	default:
-		return c.activation(n, in)
-	}
-}
-
-func (c *compiler) activation(n *model.Node, in []*node) (*node, error) {
-	switch n.Op {
 	case model.OpReLU:
 		return positive(in[0])
 	case model.OpReLU6:
@@ -122,11 +116,29 @@ func (c *compiler) activation(n *model.Node, in []*node) (*node, error) {
 		return gorgonia.Sigmoid(in[0])
 	case model.OpTanh:
 		return gorgonia.Tanh(in[0])
+	case model.OpHardSwish:
+		return c.hardSwish(in[0])
 	case model.OpSoftmax:
 		return c.softmax(in[0])
 	default:
 		return nil, refuse(n.Op.String(), "this engine has no such operation")
 	}
+}
+
+// hardSwish is x ReLU6(x + 3) / 6.
+func (c *compiler) hardSwish(x *node) (*node, error) {
+	shifted, err := gorgonia.Add(x, gorgonia.NewConstant(float32(3)))
+	if err != nil {
+		return nil, err
+	}
+	gate, err := c.ReLU6(shifted)
+	if err != nil {
+		return nil, err
+	}
+	if gate, err = gorgonia.Mul(gate, gorgonia.NewConstant(float32(1.0/6))); err != nil {
+		return nil, err
+	}
+	return gorgonia.HadamardProd(x, gate)
 }
 
 // softmax goes by the logarithms that cross-entropy needs: gorgonia takes SoftMax and LogSoftMax of one input for the

@@ -1,7 +1,6 @@
 package sparse
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/disdel/disdel"
@@ -47,31 +46,10 @@ func (e *Engine) update(norm float64) {
 	if limit := e.layout.spec.ClipNorm; limit > 0 && norm > limit*limit {
 		scale = limit / math.Sqrt(norm)
 	}
-	o := e.layout.spec.Optimizer
+	u := kernel.Update{Optimizer: e.layout.spec.Optimizer, Rate: e.rate, Scale: scale, Step: e.steps}
 	for i := range e.tables {
 		rows := e.tables[i].moved()
-		switch {
-		case o.SGD != nil:
-			e.exact.SGD(kernel.SGD{
-				Rate: e.rate, Decay: o.SGD.WeightDecay, Scale: scale, Momentum: o.SGD.Momentum, Nesterov: o.SGD.Nesterov,
-			}, &rows)
-		case o.Adam != nil:
-			a := e.adam(o.Adam, scale)
-			a.Decay = o.Adam.WeightDecay
-			e.exact.Adam(a, &rows)
-		case o.AdamW != nil:
-			a := e.adam(o.AdamW, scale)
-			a.DecoupledDecay = o.AdamW.WeightDecay
-			e.exact.Adam(a, &rows)
-		}
-	}
-}
-
-// adam is an optimiser's step, without its decay.
-func (e *Engine) adam(o *disdel.Adam, scale float64) kernel.Adam {
-	return kernel.Adam{
-		Rate: e.rate, Beta1: cmp.Or(o.Beta1, 0.9), Beta2: cmp.Or(o.Beta2, 0.999), Epsilon: cmp.Or(o.Epsilon, 1e-8),
-		Scale: scale, Step: e.steps,
+		e.exact.Update(&u, &rows)
 	}
 }
 

@@ -1,9 +1,6 @@
 package kernel
 
-import (
-	"math"
-	"unsafe"
-)
+import "unsafe"
 
 // Exact computes with few rows of large tables, and with vectors of any length, to the same bits on every path: nothing
 // is multiplied and added at once, and sums have an order that does not depend on how many values an instruction takes.
@@ -72,66 +69,6 @@ func (e *Exact) Slopes(p *Pairs, slopes []float32, places []int32, users, items 
 	}
 }
 
-// Touched are the rows of a table that have a gradient. They are all different.
-type Touched struct {
-	Rows      []int32
-	Gradients []float32 // [len(Rows) Width]
-	// Marks, in a table of width 1, are Rows and Gradients side by side: a row, then the bits of its gradient.
-	Marks  []int32
-	Width  int
-	Values []float32 // the table
-	// First and Second are the optimiser's moments, like Values: the velocity, or the means of gradients and of their
-	// squares; nil where it has none.
-	First, Second []float32
-}
-
-// touched sets the arguments that all optimisers take, and tells whether there is anything to do.
-func (e *Exact) touched(t *Touched) bool {
-	a := &e.rows
-	switch {
-	case len(t.Marks) > 0:
-		a.rows, a.gradients = unsafe.Pointer(&t.Marks[0]), unsafe.Pointer(&t.Marks[1])
-		a.rowStep, a.gradientStep, a.n, a.width = 8, 8, int64(len(t.Marks)/2), 4
-	case len(t.Rows) > 0:
-		a.rows, a.gradients = unsafe.Pointer(&t.Rows[0]), p32(t.Gradients)
-		a.rowStep, a.gradientStep, a.n, a.width = 4, int64(4*t.Width), int64(len(t.Rows)), int64(4*t.Width)
-	default:
-		return false
-	}
-	a.values, a.first, a.second = p32(t.Values), p32(t.First), p32(t.Second)
-	return true
-}
-
-// SGD moves rows by w - Rate (Scale g + Decay w), or by their velocity where there is momentum: see type SGD.
-func (e *Exact) SGD(o SGD, t *Touched) {
-	f := e.f.plain
-	switch {
-	case o.Momentum != 0 && o.Nesterov:
-		f = e.f.nesterov
-	case o.Momentum != 0:
-		f = e.f.momentum
-	}
-	if e.touched(t) {
-		e.rows.s = [10]float32{float32(o.Rate), float32(o.Scale), float32(o.Decay), float32(o.Momentum)}
-		f(&e.rows)
-	}
-}
-
-// Adam moves rows by Adam or AdamW: see type Adam.
-func (e *Exact) Adam(o Adam, t *Touched) {
-	if !e.touched(t) {
-		return
-	}
-	step, one := float64(o.Step), float32(1)
-	beta1, beta2 := float32(o.Beta1), float32(o.Beta2)
-	e.rows.s = [10]float32{
-		float32(o.Rate / (1 - math.Pow(o.Beta1, step))), float32(o.Scale), float32(o.Decay), beta1, one - beta1, beta2,
-		one - beta2, float32(1 / (1 - math.Pow(o.Beta2, step))), float32(o.Epsilon),
-		float32(1 - float64(o.Rate*o.DecoupledDecay)),
-	}
-	e.f.adam(&e.rows)
-}
-
 // Add is dst = a + b.
 func (e *Exact) Add(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
@@ -198,16 +135,6 @@ type pairArgs struct {
 	row                          int64          // bytes
 	first                        int64          // what the second index of a pair is more than the item's row
 	offset                       float32
-}
-
-// rowArgs are those of optimisers.
-type rowArgs struct {
-	rows, gradients       unsafe.Pointer
-	rowStep, gradientStep int64 // bytes from one to the next
-	n                     int64 // rows
-	width                 int64 // bytes
-	values, first, second unsafe.Pointer
-	s                     [10]float32
 }
 
 // changeArgs are those of changes.

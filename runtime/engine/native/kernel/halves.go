@@ -128,10 +128,10 @@ func (w *Worker) alone(do func()) {
 	do()
 }
 
-// BackHalves turns the gradient dy of an activation's output into that of its input, in place, where the output was
-// shortened: f is one of the worker's ReLUBack, SigmoidBack and TanhBack.
-func (w *Worker) BackHalves(f func(dst, dy, y []float32), dy []float32, y Halves) {
-	w.blocks(dy, y, func(dst, y []float32) { w.alone(func() { f(dst, dst, y) }) })
+// BackHalves turns the gradient dy of an activation's output into that of its input, in place, by values v that were
+// shortened: f is the activation's way back, such as (*Worker).ReLUBack.
+func (w *Worker) BackHalves(f func(w *Worker, dst, dy, v []float32), dy []float32, v Halves) {
+	w.blocks(dy, v, func(dst, v []float32) { w.alone(func() { f(w, dst, dst, v) }) })
 }
 
 // portableHalves are the kernels in plain Go.

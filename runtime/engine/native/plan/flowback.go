@@ -47,33 +47,25 @@ func (p *planner) allocGrad(i, t int) {
 
 // passes tells that a node turns its output's gradient into that of input k in place.
 func (p *planner) passes(i, k int) bool {
-	switch n := &p.g.Nodes[i]; n.Op {
-	case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout, model.OpBatchNorm:
-		return true
+	switch op := p.g.Nodes[i].Op; op {
 	case model.OpAdd:
 		// Only one input may take the buffer: what is before it will write there.
 		return k == 0
 	case model.OpFlatten:
 		return p.Nodes[i].InPlace
 	default:
-		return false
+		return kinds[op].single || kinds[op].passes
 	}
 }
 
 // reads keeps alive what a node's backward pass at time t reads.
 func (p *planner) reads(i, t int) {
-	n, v := &p.g.Nodes[i], &p.Nodes[i]
-	switch n.Op {
-	case model.OpConv, model.OpDense, model.OpMaxPool, model.OpBatchNorm:
+	v, k := &p.Nodes[i], &kinds[p.g.Nodes[i].Op]
+	if k.readsInput {
 		p.outs[v.Inputs[0]].live(t)
 	}
-	switch n.Op {
-	case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpMaxPool:
+	if k.readsOutput || v.ReLU && p.g.Nodes[i].Op == model.OpBatchNorm {
 		p.outs[i].live(t)
-	case model.OpBatchNorm:
-		if v.ReLU {
-			p.outs[i].live(t)
-		}
 	}
 }
 

@@ -22,9 +22,10 @@ func TestEveryKindOfLayerIsDescribed(t *testing.T) {
 	if !slices.Equal(names, LayerKinds()) {
 		t.Errorf("%v are described, and there are %v", names, LayerKinds())
 	}
-	if all := Activations(); len(all) != len(activations) ||
-		slices.ContainsFunc(all, func(a string) bool { return activations[a] == 0 }) {
-		t.Errorf("activations %v", all)
+	for _, k := range layerKinds {
+		if (k.add == nil) != slices.Contains(Activations(), k.name) {
+			t.Errorf("%s is an activation, or something adds it: exactly one of them", k.name)
+		}
 	}
 }
 
