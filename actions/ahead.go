@@ -2,8 +2,8 @@ package actions
 
 import "github.com/disdel/disdel"
 
-// learn trains on a batch. An engine that takes batches ahead is handed the one that follows while it computes; for
-// others it is filled meanwhile, where the feed does so. then is below 0 where nobody knows yet which that is.
+// learn trains on a batch. Engines that take batches ahead get the next one while they compute; for the others the feed
+// may fill it meanwhile. then is the number of the next batch, below 0 if it is unknown.
 func (t *trainer) learn(batch, then int) (disdel.Metrics, error) {
 	ahead := t.engine.Ahead()
 	if ahead == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// asked is what a request asks about: rows that came with it, rows beside the models, or rows of a data set.
+// asked reads the rows of a request: rows in the request, rows stored beside the models, or rows of a data set.
 func (h *Host) asked(ctx context.Context, store *modelstore.Store, req disdel.InferRequest) (in inputs, err error) {
 	if req.Dataset == nil {
 		h.shard = shardCache{} // of a question before this one, which this one's estimate knows nothing of
@@ -29,7 +29,7 @@ func (h *Host) asked(ctx context.Context, store *modelstore.Store, req disdel.In
 	return in, nil
 }
 
-// answer writes what the model says of a data set's rows beside the models: a batch of answers is in memory at a time.
+// answer writes the model's answers for the rows of a data set beside the models, one batch at a time.
 func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req disdel.InferRequest, g *model.Graph,
 	shard *dataset.Shard,
 ) (*disdel.AnswersRef, error) {

@@ -9,14 +9,14 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// array is a tensor of a worker's state. One without data is read from the engine when it is needed: a state that is
-// stored while the engine's memory is in use must not need as much again.
+// array is a tensor of a worker's state. Without data it is read from the engine when it is needed, so that storing the
+// state does not double the memory.
 type array struct {
 	disdel.Tensor
 	from engine.Array
 }
 
-// storedName is what an array of an engine is called in a worker's state.
+// storedName is the name of an engine's array in a worker's state.
 func storedName(a engine.Array) string {
 	if a.Role == engine.Moment {
 		return optimizerPrefix + a.Name
@@ -24,7 +24,7 @@ func storedName(a engine.Array) string {
 	return a.Name
 }
 
-// arrays is the engine's state, as far as want says so, under the names that it is stored by.
+// arrays is the part of the engine's state that want selects, with the names that it is stored under.
 func (t *trainer) arrays(want func(engine.Role) bool) []array {
 	var all []array
 	for _, a := range t.engine.State() {
@@ -35,7 +35,7 @@ func (t *trainer) arrays(want func(engine.Role) bool) []array {
 	return all
 }
 
-// of is the tensors of w whose names start with prefix.
+// of returns the tensors of w whose names start with prefix.
 func of(w disdel.Weights, prefix string) []array {
 	var out []array
 	for _, v := range w {
@@ -46,7 +46,7 @@ func of(w disdel.Weights, prefix string) []array {
 	return out
 }
 
-// into reads an array; buffer, as long as the largest, is used where it has no data of its own.
+// into returns the values of an array. buffer, as long as the largest array, holds them if the array has no data.
 func (a array) into(buffer []float32) []float32 {
 	if a.Data != nil {
 		return a.Data
@@ -56,7 +56,7 @@ func (a array) into(buffer []float32) []float32 {
 	return values
 }
 
-// written is arrays on their way to where they are kept: names and shapes, and the values of one at a time.
+// written encodes arrays for storage: names and shapes first, then the values of one array at a time.
 type written struct {
 	all    []array
 	shapes disdel.Weights
@@ -76,7 +76,7 @@ func newWritten(all []array) *written {
 	return w
 }
 
-// read is the values of array i, good until it is called again.
+// read returns the values of array i; they are valid until the next call.
 func (w *written) read(i int) []float32 { return w.all[i].into(w.buffer) }
 
 // store stores arrays as the worker's state, one after another.
@@ -93,7 +93,7 @@ func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *w
 	return t.session.saveState(ctx, id, text, w.shapes, w.read)
 }
 
-// recollection takes a stored state, array by array, into the engine; what is no part of the engine goes to
+// recollection loads a stored state into the engine, array by array. Arrays that are not the engine's go to
 // trainer.kept.
 type recollection struct {
 	t      *trainer

@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 )
 
-// processorTime is how long the threads of this process ran, and how long they were ready to run while others had the
-// processors, both in ns.
+// processorTime is how long the threads of this process ran, and how long they waited for a processor, both in ns.
 type processorTime struct{ ran, waited float64 }
 
 // ownThreads has a folder for each thread of this process.
@@ -30,7 +29,7 @@ func readProcessorTime(folder string) (sum processorTime) {
 	return sum
 }
 
-// slowdownSince is how many times as long threads took since then because they waited for a processor; 0: unknown.
+// slowdownSince is by which factor waiting for processors slowed the threads down; 0: unknown.
 func (t processorTime) slowdownSince(then processorTime) float64 {
 	ran, waited := t.ran-then.ran, t.waited-then.waited
 	if ran <= 0 || waited < 0 {

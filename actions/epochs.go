@@ -7,7 +7,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// compute runs the batches that the round still lacks.
+// compute trains the batches that the round still needs.
 func (t *trainer) compute(ctx context.Context) error {
 	t.feed = newFeed(t.engine, t.shard, t.batch(), t.req.Threads)
 	setThreads(t.feed.threads(t.req.Threads))
@@ -36,7 +36,7 @@ func (t *trainer) compute(ctx context.Context) error {
 	return nil
 }
 
-// roundBatches is the batches of the position's epoch that belong to the round.
+// roundBatches are the batches of the current epoch that belong to the round.
 func (t *trainer) roundBatches() (first, end, batches int) {
 	size := t.batch()
 	batches = (t.shard.Len() + size - 1) / max(size, 1)
@@ -52,8 +52,8 @@ func (t *trainer) roundBatches() (first, end, batches int) {
 
 func (t *trainer) batch() int { return min(t.req.BatchSize, t.shard.Len()) }
 
-// epoch runs the round's batches of one epoch, in an order that job, epoch and worker fix. The rate is set without a
-// schedule too: a warm engine may still have that of an earlier job.
+// epoch trains the round's batches of one epoch, in an order that depends on job, epoch and worker. It always sets the
+// rate, because a warm engine may still have that of an earlier job.
 func (t *trainer) epoch(ctx context.Context) error {
 	epoch := t.req.Epoch + t.at.epoch
 	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
@@ -61,7 +61,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 	t.shuffle(epoch)
 	defer t.feed.wait() // it reads order and shard
 	t.at.batch, t.staged = max(t.at.batch, first), 0
-	// a heartbeat before the first batch tells that the wait in the queue and the start are over
+	// This heartbeat tells that the action has started.
 	if err := t.beat(ctx, epoch, batches); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (t *trainer) epoch(ctx context.Context) error {
 	return nil
 }
 
-// shuffle sets the order of an epoch's rows, and has the feed fill by it.
+// shuffle sets the order of an epoch's rows for the feed.
 func (t *trainer) shuffle(epoch int) {
 	n, size, whose := t.shard.Len(), t.batch(), t.req.Worker
 	if t.req.Exchange.Queued() { // all have the same rows, and one order of them
@@ -104,7 +104,7 @@ func (t *trainer) shuffle(epoch int) {
 	}
 }
 
-// step trains a batch, and has the one that follows it filled meanwhile; the epoch's last is the one before end.
+// step trains a batch while the feed fills the next one. The last batch of the epoch is end-1.
 func (t *trainer) step(ctx context.Context, batch, end int) error {
 	begun := t.call.host.now()
 	then := batch + 1

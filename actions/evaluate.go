@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// evaluate measures the reference that came out of a round on held-out rows.
+// evaluate measures the reference after a round on held-out rows.
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult,
 	err error,
 ) {
@@ -120,7 +120,7 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 	return res, nil
 }
 
-// infer answers class and probabilities of every input under a stored model.
+// infer returns the class and the probabilities of every input under a stored model.
 func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	g, err := model.Build(req.Network)
@@ -166,7 +166,7 @@ func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res
 	return res, err
 }
 
-// inferBatch bounds an infer action's memory whatever number of inputs it is given.
+// inferBatch bounds the memory of an infer action, for any number of inputs.
 const inferBatch = 64
 
 func loadModel(ctx context.Context, e engine.Engine, store *modelstore.Store, req disdel.InferRequest) error {
@@ -178,14 +178,14 @@ func loadModel(ctx context.Context, e engine.Engine, store *modelstore.Store, re
 	return engine.SetWeights(e, w)
 }
 
-// inputs are rows that a model is asked about.
+// inputs are the rows of an inference.
 type inputs struct {
 	rows, sample int
 	values       func(to []float32, start, end int) []float32 // appends those of some rows
 	shard        *dataset.Shard                               // instead of values, of a data set
 }
 
-// readInputs takes the rows of a request, or those that it names.
+// readInputs returns the rows of a request, or reads those that it refers to.
 func readInputs(ctx context.Context, store *modelstore.Store, req disdel.InferRequest) (in inputs, err error) {
 	sample := model.Shape(req.Network.Input).Len()
 	if req.Rows != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// exchanging is how a worker exchanges its updates with the others of its round, after every step. A worker that was
-// killed continues from its state, or from the start of the round: the deltas of the others are there still, and its
-// own come out the same, so that nobody sees that it was away. nil: it exchanges nothing, and updates are averaged when
-// the round ends.
+// exchanging exchanges a worker's updates with the other workers of its round after every step. A restarted worker
+// continues from its state or from the start of the round: the deltas of the others are still in the store, and its own
+// come out the same. nil: nothing is exchanged, and updates are averaged at the end of the round.
 type exchanging struct {
 	t       *trainer
 	config  exchange.Config
@@ -33,7 +32,7 @@ type exchanging struct {
 // phaseExchange is the time that a worker's steps wait, read, fold and send: part of compute's.
 const phaseExchange = "exchange"
 
-// newExchange is how a request wants its worker to exchange.
+// newExchange makes the exchange that a request asks for, nil for none.
 func (t *trainer) newExchange() *exchanging {
 	e := t.req.Exchange
 	if e == nil || t.req.Members < 2 || t.req.Probe {
@@ -62,7 +61,7 @@ func (t *trainer) newExchange() *exchanging {
 	return x
 }
 
-// look finds out what of the round there is already: an earlier attempt may have begun before.
+// look reads which steps of the round exist already, from an earlier attempt.
 func (x *exchanging) look(ctx context.Context) error {
 	if x == nil {
 		return nil
@@ -70,7 +69,7 @@ func (x *exchanging) look(ctx context.Context) error {
 	return x.deltas.Look(ctx)
 }
 
-// log names the deltas that the round is made of, "" where none are.
+// log identifies the deltas that the round is made of, "" for none.
 func (x *exchanging) log() string {
 	if x == nil {
 		return ""
@@ -78,8 +77,8 @@ func (x *exchanging) log() string {
 	return x.deltas.Began()
 }
 
-// named sees to it that the log has a name once this member has sent something. Who has sent a step and has not waited
-// for others yet need not have read of it: a state without that name would be taken for one of any try of the round.
+// named makes sure that the log has a name once this member has sent something. A member that has sent a step without
+// waiting for others may not have read it yet; a state without that name would be valid for any attempt of the round.
 func (x *exchanging) named(ctx context.Context) error {
 	if x == nil || x.replica == nil || x.replica.Made() == 0 || x.deltas.Began() != "" {
 		return nil
@@ -87,7 +86,7 @@ func (x *exchanging) named(ctx context.Context) error {
 	return x.deltas.Take(ctx)
 }
 
-// start begins at the engine's weights, which are the round's reference.
+// start begins with the engine's weights, which are the round's reference.
 func (x *exchanging) start() (err error) {
 	if x == nil {
 		return nil
@@ -99,10 +98,10 @@ func (x *exchanging) start() (err error) {
 	return err
 }
 
-// read takes the engine's weights.
+// read copies the engine's weights to the replica.
 func (x *exchanging) read() error { return x.each(engine.Array.ReadAt) }
 
-// write sets them.
+// write copies the replica's weights to the engine.
 func (x *exchanging) write() error { return x.each(engine.Array.WriteAt) }
 
 func (x *exchanging) each(f func(a engine.Array, values []float32, at int) error) error {
@@ -116,7 +115,7 @@ func (x *exchanging) each(f func(a engine.Array, values []float32, at int) error
 	return nil
 }
 
-// before has the engine compute the next step with what it is to begin with. paused: the deadline came first.
+// before sets the weights with which the next step begins. paused: the deadline came first.
 func (x *exchanging) before(ctx context.Context) (paused bool, err error) {
 	if x == nil {
 		return false, nil
@@ -130,7 +129,7 @@ func (x *exchanging) before(ctx context.Context) (paused bool, err error) {
 	return false, x.write()
 }
 
-// prepare folds what the next step needs, and writes the weights that it begins with.
+// prepare adds the deltas that the next step needs, and writes the weights that it begins with.
 func (x *exchanging) prepare(ctx context.Context) (paused bool, err error) {
 	if paused, err := x.fold(ctx, x.replica.Needed()); paused || err != nil {
 		return paused, err
@@ -144,14 +143,14 @@ func (x *exchanging) prepare(ctx context.Context) (paused bool, err error) {
 	return false, nil
 }
 
-// filled notes that the batch is put together.
+// filled records that the batch is complete.
 func (x *exchanging) filled() {
 	if x != nil {
 		x.book.lap(&x.book.step.Fetch)
 	}
 }
 
-// after sends what the others are to have of the step that was made.
+// after sends this worker's delta of the step that was computed.
 func (x *exchanging) after(ctx context.Context, m disdel.Metrics) error {
 	if x == nil {
 		return nil
@@ -170,7 +169,7 @@ func (x *exchanging) took(begun time.Time) {
 	c.phases[phaseExchange] += disdel.Millis(c.host.now().Sub(begun))
 }
 
-// send ends a step by what the replica gives of it. last: it is this member's last.
+// send ends a step with a delta of the replica. last: it is the last one of this member.
 func (x *exchanging) send(ctx context.Context, of func([]float32) (exchange.Delta, error), last bool) error {
 	d, err := of(x.weights)
 	if err != nil {
@@ -188,10 +187,10 @@ func (x *exchanging) send(ctx context.Context, of func([]float32) (exchange.Delt
 	return err
 }
 
-// errPause says that a worker that waits for others has to end before its deadline.
+// errPause: a worker that waits for others has to end before its deadline.
 var errPause = errors.New("the deadline is near")
 
-// fold folds steps up to one, waiting for those that were not sent yet.
+// fold adds the deltas of all steps up to until, and waits for those that are missing.
 func (x *exchanging) fold(ctx context.Context, until int) (paused bool, err error) {
 	for x.replica.Folded() < until {
 		step := x.replica.Folded() + 1
@@ -218,7 +217,7 @@ func (x *exchanging) fold(ctx context.Context, until int) (paused bool, err erro
 	return false, nil
 }
 
-// idle is what a worker does while it waits: it tells that it is alive, and looks at the time.
+// idle is called while a worker waits: it sends heartbeats and checks the deadline.
 func (x *exchanging) idle(ctx context.Context) func() error {
 	t := x.t
 	return func() error {
@@ -233,8 +232,8 @@ func (x *exchanging) idle(ctx context.Context) func() error {
 	}
 }
 
-// fetch is everybody's delta of the next step to be folded, good until it is called again. Those that are here are not
-// read again, and who has left has sent none.
+// fetch returns the deltas of all members for the next step; they are valid until the next call. Deltas in memory are
+// not read again, and members that left have sent none.
 func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, error) {
 	x.missing = x.missing[:0]
 	for m := range x.folding {
@@ -261,7 +260,7 @@ func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, err
 	return x.folding, nil
 }
 
-// soFar is what this activation's steps have come to, nil where it makes none.
+// soFar sums up this activation's steps, nil without any.
 func (x *exchanging) soFar() *disdel.StepsSoFar {
 	if x == nil {
 		return nil
@@ -269,7 +268,7 @@ func (x *exchanging) soFar() *disdel.StepsSoFar {
 	return new(x.book.soFar)
 }
 
-// course is where the time of this activation's steps went, nil where it made none.
+// course is where the time of this activation's steps went, nil without any.
 func (x *exchanging) course() *disdel.StepCourse {
 	if x == nil {
 		return nil

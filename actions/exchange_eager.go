@@ -6,8 +6,8 @@ import (
 	"github.com/disdel/disdel/aggregator/exchange"
 )
 
-// takeAhead has the next step of an eager member begin with all that others have sent; one that was made before, by an
-// attempt that was killed, with what it began with then.
+// takeAhead lets the next step of an eager member begin with all deltas that others have sent. A step that a killed
+// attempt had made begins with the same deltas as then.
 func (x *exchanging) takeAhead(ctx context.Context) error {
 	if err := x.deltas.Take(ctx); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 	return nil
 }
 
-// sentByAll is up to which step the next one begins with everybody's deltas. Who has left, as far as the step begins
-// with what it left with, sends no more: what became known later has to change nothing for who makes the step again.
+// sentByAll is the last step of which the next one begins with the deltas of all members. Members that have left send
+// no more. Later knowledge must not change a step that is repeated.
 func (x *exchanging) sentByAll() int {
 	until := x.replica.Made()
 	for m, newest := range x.began {
@@ -62,10 +62,10 @@ func (x *exchanging) sentByAll() int {
 	return until
 }
 
-// last is the round's last step, which sends what is still owed.
+// last is the round's last step, which sends all remaining changes.
 func (x *exchanging) last() int { return x.t.req.Steps + 1 }
 
-// decode reads what a member sent of a step; nil is nothing: it was ended.
+// decode reads a member's delta of a step; nil data is an empty delta of a member that has ended.
 func (x *exchanging) decode(ctx context.Context, step, member int, data []byte) (d exchange.Delta, err error) {
 	if data == nil {
 		return d, nil

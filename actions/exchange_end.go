@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// end makes all members equal: those with fewer batches than others take part in the steps that are left, everybody
-// sends all that is owed and leaves, and the engine gets what all have. Batches of a queue are over for all at once,
-// so that nobody goes on for the others there. paused: the deadline came first; the next leg goes on here.
+// end gives all members the same weights. Members with fewer batches take part in the remaining steps, and everybody
+// sends the changes that it still owes. Batches of a queue end for all members at once. paused: the deadline came
+// first; the next leg continues here.
 func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 	if x == nil {
 		return false, nil
@@ -48,8 +48,8 @@ func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
 	return false, x.write()
 }
 
-// letGo tells whether this member was let go while the round ran. It has sent what it owes, and does not wait for what
-// the others make of it: they end with what all have, and it delivers nothing.
+// letGo tells whether this member was removed during the round. It has sent its changes, does not wait for the others
+// and delivers no update.
 func (x *exchanging) letGo(ctx context.Context) (bool, error) {
 	if !x.queued {
 		return false, nil
@@ -62,13 +62,13 @@ func (x *exchanging) letGo(ctx context.Context) (bool, error) {
 	return gone, err
 }
 
-// pause stores the state, for the next leg, while others are waited for.
+// pause stores the state for the next leg, while other members are missing.
 func (x *exchanging) pause(ctx context.Context) error {
 	x.t.res.Paused, x.t.res.Waited = true, true
 	return x.t.save(ctx)
 }
 
-// gone tells whether this member has made its last step, in this activation or in an earlier one.
+// gone tells whether this member has made its last step, in this activation or an earlier one.
 func (x *exchanging) gone() bool {
 	self, made := x.config.Member, x.replica.Made()
 	left := x.deltas.Left(self)

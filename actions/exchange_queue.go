@@ -2,9 +2,8 @@ package actions
 
 import "context"
 
-// batch is the next batch that this worker trains: its own next one, or the one that it draws from the round's queue,
-// which counts them all. ok is false where the queue has none left: then it leaves. A step that is made again has the
-// batch that it had.
+// batch returns the next batch of this worker: its own, or one from the round's queue. ok is false if the queue is
+// empty; the worker then leaves. A repeated step gets the same batch again.
 func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, err error) {
 	if !x.draws() {
 		return next, true, nil
@@ -19,5 +18,5 @@ func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, e
 	return batch, ok, err
 }
 
-// draws tells that batches come from a queue that all workers share.
+// draws tells whether the workers share a queue of batches.
 func (x *exchanging) draws() bool { return x != nil && x.queued }

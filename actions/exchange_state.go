@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel/aggregator/exchange"
 )
 
-// The names of a replica's state beside the engine's, in a worker's state.
+// Names of the replica's arrays in a worker's state.
 const (
 	exchangeShared = residualPrefix + "exchange.shared"
 	exchangeLocal  = residualPrefix + "exchange.local"
@@ -16,7 +16,7 @@ const (
 	exchangeAt     = residualPrefix + "exchange.at" // steps made and folded
 )
 
-// state is the replica as arrays of a worker's state.
+// state returns the replica as arrays of a worker's state.
 func (x *exchanging) state() []array {
 	if x == nil || x.replica == nil {
 		return nil
@@ -35,7 +35,7 @@ func (x *exchanging) state() []array {
 	return out
 }
 
-// recall continues from a state that was stored, whose arrays it takes out of the trainer's.
+// recall continues from a stored state. It takes its arrays out of the trainer's.
 func (x *exchanging) recall(ctx context.Context) (err error) {
 	if x == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// first sets the weights of the first round: drawn ones, and in their place those that the job was given.
+// first sets the weights of the first round: random ones, and the given ones in their place.
 func (t *trainer) first(ctx context.Context) error {
 	init := t.req.Network.Init
 	if err := t.engine.Init(init); err != nil || init.Weights == "" || t.req.Probe {

@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// recall sets the state that an earlier leg or attempt of this round stored, and tells whether there was one. What only
-// goes from round to round is set, too, or kept for from.
+// recall loads the state that an earlier leg or attempt of this round stored, and tells whether there was one. State
+// that passes from round to round is loaded, too, or kept for from.
 func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 	again := t.req.Leg > 0 || t.req.Attempt > 1
 	if t.req.Probe || !again && !t.carries() {
@@ -24,9 +24,9 @@ func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
 	return t.recallFrom(ctx, t.req.ID())
 }
 
-// midway is where a worker's state inside its round is stored. Where nothing is exchanged it takes the place of what
-// came from the round before, of which it is made, however often the round is begun. Where deltas are, it is of use
-// only as long as those lie there that it was made of, and what came from the round before stays beside it.
+// midway is where a worker's state inside a round is stored. Without an exchange it replaces the state of the round
+// before. With one it is valid only as long as its deltas are in the store, so that the state of the round before
+// stays.
 func (t *trainer) midway() disdel.UpdateID {
 	id := t.req.ID()
 	if t.swap != nil {
@@ -65,8 +65,8 @@ func (t *trainer) recallFrom(ctx context.Context, at disdel.UpdateID) (mid bool,
 	return true, t.differenceAgain(ctx)
 }
 
-// goesOn tells whether a state inside the round is one to go on from: not of a plan that was given up, nor of deltas
-// that were forgotten when the round was begun anew, also where nobody has sent any since.
+// goesOn tells whether a state inside the round is valid: not for a plan that was given up, nor for deltas that were
+// dropped when the round began again.
 func (t *trainer) goesOn(n *note) bool {
 	if t.swap != nil && n.Log == "" && n.Done > 0 { // of deltas, and it does not say which
 		return false
@@ -74,7 +74,7 @@ func (t *trainer) goesOn(n *note) bool {
 	return n.BatchSize == t.batch() && n.Shard == t.req.Shard && n.Log == t.swap.log()
 }
 
-// from starts the round at its reference, with the state that the job's upkeep says.
+// from starts the round from its reference, with the optimiser state that the job asks for.
 func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	weights, optimizer, _ := split(reference)
 	t.statistics(weights)
@@ -98,7 +98,7 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 	return nil
 }
 
-// statistics changes the running statistics of batch norms in w as the job says: the reference has their averages.
+// statistics sets the running statistics of batch norms in w as the job asks for: the reference has their averages.
 func (t *trainer) statistics(w disdel.Weights) {
 	if t.req.Statistics != disdel.StateReset && t.req.Statistics != disdel.StateKeep {
 		return
@@ -130,8 +130,8 @@ func (t *trainer) statistics(w disdel.Weights) {
 	}
 }
 
-// difference keeps the reference where updates are differences to it. The first round's, which every worker makes for
-// itself, goes into the store too: the aggregation adds it once.
+// difference keeps the reference if updates are differences from it. Every worker computes that of the first round
+// itself and stores it: the aggregation adds it once.
 func (t *trainer) difference(ctx context.Context, reference disdel.Weights) error {
 	if !t.req.Wire.Differences() {
 		return nil
@@ -146,7 +146,7 @@ func (t *trainer) difference(ctx context.Context, reference disdel.Weights) erro
 	return t.session.store.PutReference(ctx, t.req.Job, 0, t.ref)
 }
 
-// differenceAgain reads the reference once more for a worker that goes on in the middle of a round.
+// differenceAgain reads the reference again for a worker that continues in the middle of a round.
 func (t *trainer) differenceAgain(ctx context.Context) error {
 	if !t.req.Wire.Differences() {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// pauseOrSave stores the worker's state where its time is due, and tells whether the activation must end now. last: the
-// round has no more batches after this one in the epoch, and a pause would be worth less than the push.
+// pauseOrSave stores the worker's state if it is due, and tells whether the activation must end now. last: the epoch
+// has no more batches of the round, so that a push is better than a pause.
 func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err error) {
 	if t.req.Probe {
 		return t.probed(), nil
@@ -21,7 +21,7 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 		return true, t.save(ctx)
 	}
 	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
-		// a store without room for it costs only what a failure would
+		// A full store costs only what a failure would.
 		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit {
 			return false, err
 		}
@@ -29,7 +29,7 @@ func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err er
 	return false, nil
 }
 
-// near tells whether the deadline is so near that a worker has to store its state and end.
+// near tells whether the deadline is so close that the worker must store its state and end.
 func (t *trainer) near(ctx context.Context) bool {
 	deadline, limited := ctx.Deadline()
 	reserve := 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
@@ -39,11 +39,11 @@ func (t *trainer) near(ctx context.Context) bool {
 	return limited && deadline.Sub(t.call.host.now()) < reserve
 }
 
-// saveShare is how many times as long as it took to store its state a worker trains before it does so again: over a
-// slow way to the store a large state takes longer than SaveEvery, and it would do nothing else.
+// saveShare is how many times the duration of storing its state a worker trains before it stores again. Over a slow
+// network, storing a large state takes longer than SaveEvery.
 const saveShare = 4
 
-// saveTimed stores the worker's state and measures that. The time to the next one counts from its end.
+// saveTimed stores the worker's state and measures the time. The next one is due SaveEvery after its end.
 func (t *trainer) saveTimed(ctx context.Context, begun time.Time) error {
 	err := t.save(ctx)
 	t.saved = t.call.host.now()
@@ -51,8 +51,7 @@ func (t *trainer) saveTimed(ctx context.Context, begun time.Time) error {
 	return err
 }
 
-// The bounds of a probe: enough batches that the first, slow ones do not count for much, and no more time than a person
-// waits.
+// Bounds of a probe: enough batches that the slow first ones hardly count, and not longer than a person waits.
 const (
 	probeBatches = 50
 	probeTime    = 2 * time.Second
@@ -63,7 +62,7 @@ func (t *trainer) probed() bool {
 	return t.res.Paused
 }
 
-// save stores all that a worker is inside its round.
+// save stores the worker's complete state inside its round.
 func (t *trainer) save(ctx context.Context) error {
 	all := t.arrays(func(engine.Role) bool { return true })
 	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
@@ -71,8 +70,8 @@ func (t *trainer) save(ctx context.Context) error {
 	return t.store(ctx, t.midway(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
 }
 
-// carry stores what continues with this worker in the next round. It comes before the update: without the worker's
-// state the round's checkpoint would not be whole.
+// carry stores the state that passes to this worker's next round. It comes before the update: the round's checkpoint
+// needs it.
 func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	if !t.carries() {
 		return nil
@@ -96,7 +95,7 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 	return t.session.checkpointState(ctx, t.req, text, state.shapes, state.read)
 }
 
-// residual is what the last round's update lost on the wire.
+// residual is the rounding error of the last round's update.
 func (t *trainer) residual() disdel.Weights {
 	_, _, r := split(t.kept)
 	if r == nil {

@@ -13,10 +13,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// train learns from one shard for one round: it starts from the round's reference weights, runs the round's batches and
-// pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
-// Before its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a
-// failure, continues from there and comes to the same bits.
+// train learns from one shard for one round: it starts from the round's reference weights, trains the round's batches
+// and pushes its weights as an update. An epoch with a mean loss of at most the target ends the round (DiSDeL III-B.3).
+// Before its deadline it stores its state and pauses; the next leg or attempt continues from there with the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	setThreads(1)
@@ -69,7 +68,7 @@ type trainer struct {
 	res     disdel.TrainResult
 }
 
-// load reads the shard and builds the engine, or finds both where the last round left them.
+// load reads the shard and builds the engine, or takes both from the caches.
 func (t *trainer) load(ctx context.Context) (err error) {
 	h, r := t.call.host, t.req
 	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard, part: disdel.PartTrain}); err != nil {
@@ -100,13 +99,13 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	return nil
 }
 
-// roundSeed spreads rounds over all bits: dropout mixes the seed with the count of steps by exclusive or.
+// roundSeed spreads rounds over all bits, since dropout combines the seed with the count of steps by exclusive or.
 func roundSeed(r disdel.TrainRequest) int64 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
 	return r.Network.Init.Seed + int64(r.Worker) + int64(uint64(r.Round)*golden)
 }
 
-// fetch sets the weights and the state that the round starts from, or that an earlier leg or attempt got to.
+// fetch loads the weights and the state that the round starts from, or those of an earlier leg or attempt.
 func (t *trainer) fetch(ctx context.Context) error {
 	start := t.call.host.now()
 	defer func() { t.fetched = t.call.host.now().Sub(start) }()
@@ -128,7 +127,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 	return t.swap.start()
 }
 
-// begin sets the weights and the state that the round starts from.
+// begin loads the weights and the state that the round starts from.
 func (t *trainer) begin(ctx context.Context) error {
 	if t.req.Round == 0 {
 		if err := t.first(ctx); err != nil {
@@ -178,7 +177,7 @@ func (t *trainer) push(ctx context.Context) error {
 	return t.session.push(ctx, update, encoded)
 }
 
-// update is copies of what goes into the mean.
+// update copies the arrays that are averaged.
 func (t *trainer) update() disdel.Weights {
 	w := engine.Weights(t.engine)
 	if t.req.Moments != disdel.StateAverage {
@@ -187,7 +186,8 @@ func (t *trainer) update() disdel.Weights {
 	return append(w, t.optimizerState()...)
 }
 
-// encode rounds the update to the job's wire format. residual is what that loses. The reference is of no use after it.
+// encode encodes the update in the job's wire format. residual is the rounding error. The reference is not valid after
+// it.
 func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err error) {
 	format := aggregator.Format{Wire: t.req.Wire, Threshold: t.req.Threshold, Round: t.req.Round}
 	f, err := aggregator.NewFeedback(format, t.residual())

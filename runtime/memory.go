@@ -10,11 +10,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Memory reads from /proc what this process holds that the kernel cannot take back, and the most that it held; both are
-// 0 where there is none. Pages of files are left out, the program's above all: the kernel shares them between
-// containers, drops them when memory is short, and how many it maps depends on how the file came to the disk, by 20 MB
-// and more. The most is never above what was held: it is the high-water mark without the pages of files that are mapped
-// by now.
+// Memory reads from /proc the memory of this process that the kernel cannot take back, and its peak; both are 0 if
+// /proc has no such file. Pages of files are left out: the kernel shares them between containers and drops them when
+// memory is short, and their number varies by 20 MB. The peak is the high-water mark without the pages of files that
+// are mapped now, so that it is never too high.
 func Memory() (resident, peak disdel.Bytes) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// watch looks at resident memory for as long as activations run, and for a moment after: where one follows the other,
-// none is worth a timer of its own, which costs a short one more than its work.
+// watch checks resident memory while activations run, and for a moment after: a timer for each short activation would
+// cost more than its work.
 type watch struct {
 	every  time.Duration
 	memory func() (resident, peak disdel.Bytes)
@@ -29,7 +29,7 @@ func newWatch(every time.Duration, memory func() (resident, peak disdel.Bytes)) 
 	return &watch{every: every, memory: memory, runs: map[*watched]bool{}}
 }
 
-// begin has memory looked at for an activation, until end.
+// begin starts checking memory for an activation, until end.
 func (w *watch) begin(limit disdel.Bytes) *watched {
 	run := &watched{limit, make(chan disdel.Bytes, 1)}
 	w.mu.Lock()
@@ -48,7 +48,7 @@ func (w *watch) end(run *watched) {
 	delete(w.runs, run)
 }
 
-// work looks until nothing has run from one look to the next.
+// work checks until no activation has run between two checks.
 func (w *watch) work() {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
@@ -60,7 +60,7 @@ func (w *watch) work() {
 	}
 }
 
-// compare tells those whose limit is near what is resident, and whether there is anything to go on looking for.
+// compare notifies the activations whose limit is near, and tells whether to continue checking.
 func (w *watch) compare(resident disdel.Bytes) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Role is what an array is to a training.
+// Role is the purpose of an array in training.
 type Role uint8
 
 // The roles.
@@ -32,15 +32,15 @@ func (r Role) String() string {
 // StepCount is the name of the array, of shape [1], that counts an optimiser's steps.
 const StepCount = "step"
 
-// Values is where the values of an array lie, in whatever layout an engine computes in. Indices are of PyTorch's
-// layout. The caller has checked that the range is within the array, and that what is written is finite.
+// Values gives access to the values of an array in an engine's own layout. Indices are of PyTorch's layout. The caller
+// has checked the range, and that written values are finite.
 type Values interface {
 	ReadAt(dst []float32, at int)
 	WriteAt(src []float32, at int)
 }
 
-// Array is one array of an engine's state, which can be read and set without a copy of all the others. It is good until
-// the engine is closed.
+// Array is one array of an engine's state. It can be read and set without a copy of the others, until the engine is
+// closed.
 type Array struct {
 	Name  string // as PyTorch has it: "fc1.weight", its moment "fc1.weight.exp_avg"
 	Shape []int  // PyTorch's layout: convolutions [out in/groups kh kw], dense layers [out in]
@@ -49,12 +49,12 @@ type Array struct {
 	values Values
 }
 
-// NewArray is an array of a backend's own.
+// NewArray makes an array of a backend.
 func NewArray(name string, shape []int, role Role, values Values) Array {
 	return Array{Name: name, Shape: shape, Role: role, values: values}
 }
 
-// Len is how many values the array has.
+// Len is the number of values.
 func (a Array) Len() int { return model.Shape(a.Shape).Len() }
 
 // ReadAt copies the values from index at on into dst. It returns Invalid for a range outside of the array.
@@ -89,15 +89,15 @@ func (a Array) within(n, at int) error {
 	return nil
 }
 
-// Copy is a copy of the array.
+// Copy returns a copy of the array.
 func (a Array) Copy() disdel.Tensor {
 	t := disdel.Tensor{Name: a.Name, Shape: a.Shape, Data: make([]float32, a.Len())}
 	a.values.ReadAt(t.Data, 0)
 	return t
 }
 
-// Set takes a copy of t. It returns Corrupt for another name or shape and Diverged for values that are not finite; then
-// nothing was changed.
+// Set copies t. It returns Corrupt for another name or shape and Diverged for values that are not finite; then nothing
+// was changed.
 func (a Array) Set(t disdel.Tensor) error {
 	if err := a.accepts(t); err != nil {
 		return err
@@ -136,7 +136,7 @@ func finite(name string, values []float32) error {
 	return nil
 }
 
-// Of is the arrays of some roles, in their order.
+// Of returns the arrays of some roles, in their order.
 func Of(all []Array, roles ...Role) []Array {
 	var out []Array
 	for _, a := range all {
@@ -147,7 +147,7 @@ func Of(all []Array, roles ...Role) []Array {
 	return out
 }
 
-// Copies are copies of arrays, in their order.
+// Copies returns copies of arrays, in their order.
 func Copies(arrays []Array) disdel.Weights {
 	out := make(disdel.Weights, len(arrays))
 	for i, a := range arrays {
@@ -156,19 +156,20 @@ func Copies(arrays []Array) disdel.Weights {
 	return out
 }
 
-// Weights are copies of an engine's weights and statistics, in the order of the graph's Params and PyTorch's layouts.
+// Weights returns copies of an engine's weights and statistics, in the order of the graph's Params and PyTorch's
+// layouts.
 func Weights(e Engine) disdel.Weights { return Copies(Of(e.State(), Weight, Statistic)) }
 
-// SetWeights takes copies of what Weights returned. It returns Corrupt for other names, shapes or another order and
-// Diverged for values that are not finite; then nothing was changed.
+// SetWeights sets what Weights returned. It returns Corrupt for other names, shapes or another order and Diverged for
+// values that are not finite; then nothing was changed.
 func SetWeights(e Engine, w disdel.Weights) error {
 	return set("set weights", "network", Of(e.State(), Weight, Statistic), w)
 }
 
-// Moments are copies of the optimiser's count of steps and moments. An engine that was made for inference has none.
+// Moments returns copies of the optimiser's count of steps and moments. An engine for inference has none.
 func Moments(e Engine) disdel.Weights { return Copies(Of(e.State(), Moment)) }
 
-// SetMoments takes what Moments returned. It returns Corrupt and Diverged as SetWeights does.
+// SetMoments sets what Moments returned. It returns Corrupt and Diverged as SetWeights does.
 func SetMoments(e Engine, w disdel.Weights) error {
 	return set("set optimiser state", "optimiser", Of(e.State(), Moment), w)
 }

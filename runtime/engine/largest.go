@@ -1,7 +1,6 @@
 package engine
 
-// Largest is the place of the largest of each row's outputs, which lie one row after another, so many a row; of several
-// alike the first.
+// Largest returns the index of the largest output of each row, the first of equal ones. Rows lie one behind another.
 func Largest(outputs []float32, row int) []int32 {
 	out := make([]int32, len(outputs)/row)
 	for i := range out {
