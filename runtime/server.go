@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/secret"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
 // Handler answers one activation: params are its parameters, the result becomes its response. ctx ends at the
@@ -203,7 +203,7 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("the environment cannot be set: %v", err)))
 		return
 	}
-	if key, given := secret.FromCode(req.Value.Code); given {
+	if key, given := secrets.FromCode(req.Value.Code); given {
 		h = opening(key, h)
 	}
 	s.task, s.handler = disdel.Task(req.Value.Main), h
@@ -219,7 +219,7 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 }
 
 // opening is a handler that opens sealed parameters first.
-func opening(key secret.Key, h Handler) Handler {
+func opening(key secrets.Key, h Handler) Handler {
 	return func(ctx context.Context, params json.RawMessage) (any, error) {
 		opened, err := key.Open(params)
 		if err != nil {
