@@ -24,7 +24,7 @@ var (
 		"runtime/engine/native/kinds.go":      notComputed,
 		"runtime/engine/cuda/kinds.go":        notComputed,
 		"runtime/engine/gorgonia/graph.go":    notDense,
-		"internal/export/onnx.go":          notDense,
+		"internal/export/onnx.go":             notDense,
 	}
 )
 

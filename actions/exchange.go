@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -274,4 +275,245 @@ func (x *exchanging) course() *disdel.StepCourse {
 		return nil
 	}
 	return x.book.done()
+}
+
+// batch returns the next batch of this worker: its own, or one from the round's queue. ok is false if the queue is
+// empty; the worker then leaves. A repeated step gets the same batch again.
+func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, err error) {
+	if !x.draws() {
+		return next, true, nil
+	}
+	step := x.replica.Made() + 1
+	if left := x.deltas.Left(x.config.Member); left > 0 && step >= left { // there was none for this step before
+		return 0, false, nil
+	}
+	_, _, batches := x.t.roundBatches()
+	batch, ok, err = x.t.session.store.DrawBatch(ctx, x.t.session.claim, step, batches)
+	x.book.lap(&x.book.step.Fetch)
+	return batch, ok, err
+}
+
+// draws tells whether the workers share a queue of batches.
+func (x *exchanging) draws() bool { return x != nil && x.queued }
+
+// takeAhead lets the next step of an eager member begin with all deltas that others have sent. A step that a killed
+// attempt had made begins with the same deltas as then.
+func (x *exchanging) takeAhead(ctx context.Context) error {
+	if err := x.deltas.Take(ctx); err != nil {
+		return err
+	}
+	step, self := x.replica.Made()+1, x.config.Member
+	x.began = x.began[:0]
+	for m := range x.config.Members {
+		x.began = append(x.began, x.deltas.Newest(m))
+	}
+	x.began[self] = x.replica.Made()
+	if x.deltas.Newest(self) >= step {
+		data, err := x.deltas.Own(ctx, step, self)
+		if err != nil {
+			return err
+		}
+		if x.began, _, err = exchange.ReadVector(data, x.config.Members, x.last()); err != nil {
+			return x.deltas.Unreadable(ctx, step, self, err)
+		}
+	}
+	if _, err := x.fold(ctx, x.sentByAll()); err != nil {
+		return err
+	}
+	for m, newest := range x.began {
+		for m != self && x.replica.Has(m) < newest {
+			step := x.replica.Has(m) + 1
+			data, err := x.deltas.Fetch(ctx, step, m)
+			if err != nil {
+				return err
+			}
+			d, err := x.decode(ctx, step, m, data[m])
+			if err != nil {
+				return err
+			}
+			if err := x.replica.Ahead(m, step, d); err != nil {
+				return err
+			}
+		}
+	}
+	x.book.lap(&x.book.step.Read)
+	return nil
+}
+
+// sentByAll is the last step of which the next one begins with the deltas of all members. Members that have left send
+// no more. Later knowledge must not change a step that is repeated.
+func (x *exchanging) sentByAll() int {
+	until := x.replica.Made()
+	for m, newest := range x.began {
+		if left := x.deltas.Left(m); left == 0 || left > newest {
+			until = min(until, newest)
+		}
+	}
+	return until
+}
+
+// last is the round's last step, which sends all remaining changes.
+func (x *exchanging) last() int { return x.t.req.Steps + 1 }
+
+// decode reads a member's delta of a step; nil data is an empty delta of a member that has ended.
+func (x *exchanging) decode(ctx context.Context, step, member int, data []byte) (d exchange.Delta, err error) {
+	if data == nil {
+		return d, nil
+	}
+	if x.config.Eager {
+		_, data, err = exchange.ReadVector(data, x.config.Members, x.last())
+	}
+	if x.replica != nil {
+		d = x.replica.Spare()
+	}
+	if err == nil {
+		d, err = d.Read(data, len(x.weights))
+	}
+	if err != nil {
+		return exchange.Delta{}, x.deltas.Unreadable(ctx, step, member, err)
+	}
+	return d, nil
+}
+
+// end gives all members the same weights. Members with fewer batches take part in the remaining steps, and everybody
+// sends the changes that it still owes. Batches of a queue end for all members at once. paused: the deadline came
+// first; the next leg continues here.
+func (x *exchanging) end(ctx context.Context) (paused bool, err error) {
+	if x == nil {
+		return false, nil
+	}
+	defer x.took(x.t.call.host.now())
+	x.book.begin()
+	for !x.gone() {
+		if paused, err := x.prepare(ctx); paused || err != nil {
+			return paused, err
+		}
+		x.book.lap(&x.book.step.Apply)
+		of, last := x.replica.Send, x.queued || x.replica.Made() == x.last()-1
+		if last {
+			of = x.replica.Leave
+		}
+		if err := x.send(ctx, of, last); err != nil {
+			return false, err
+		}
+	}
+	if gone, err := x.letGo(ctx); gone || err != nil {
+		return false, err
+	}
+	until, err := x.deltas.WaitEnd(ctx, x.idle(ctx))
+	if errors.Is(err, errPause) {
+		return true, x.pause(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	x.book.lap(&x.book.step.Wait)
+	if paused, err := x.fold(ctx, until); paused || err != nil {
+		return paused, err
+	}
+	if err := x.replica.Settle(); err != nil {
+		return false, err
+	}
+	x.replica.Weights(x.weights)
+	return false, x.write()
+}
+
+// letGo tells whether this member was removed during the round. It has sent its changes, does not wait for the others
+// and delivers no update.
+func (x *exchanging) letGo(ctx context.Context) (bool, error) {
+	if !x.queued {
+		return false, nil
+	}
+	req := x.t.req
+	gone, err := x.t.session.store.IsLetGo(ctx, req.Job, req.Round, req.Worker)
+	if gone {
+		x.t.res.Left = x.replica.Made()
+	}
+	return gone, err
+}
+
+// pause stores the state for the next leg, while other members are missing.
+func (x *exchanging) pause(ctx context.Context) error {
+	x.t.res.Paused, x.t.res.Waited = true, true
+	return x.t.save(ctx)
+}
+
+// gone tells whether this member has made its last step, in this activation or an earlier one.
+func (x *exchanging) gone() bool {
+	self, made := x.config.Member, x.replica.Made()
+	left := x.deltas.Left(self)
+	return left > 0 && made >= left || !x.replica.There(self, made+1)
+}
+
+// Names of the replica's arrays in a worker's state.
+const (
+	exchangeShared = residualPrefix + "exchange.shared"
+	exchangeLocal  = residualPrefix + "exchange.local"
+	exchangeSent   = residualPrefix + "exchange.sent"
+	exchangeAt     = residualPrefix + "exchange.at" // steps made and folded
+)
+
+// state returns the replica as arrays of a worker's state.
+func (x *exchanging) state() []array {
+	if x == nil || x.replica == nil {
+		return nil
+	}
+	s := x.replica.State()
+	of := func(name string, data []float32) array {
+		return array{Tensor: disdel.Tensor{Name: name, Shape: []int{len(data)}, Data: data}}
+	}
+	out := []array{
+		of(exchangeShared, s.Shared), of(exchangeLocal, s.Local),
+		of(exchangeAt, []float32{float32(s.Made), float32(s.Folded)}),
+	}
+	if s.Sent != nil {
+		out = append(out, of(exchangeSent, s.Sent))
+	}
+	return out
+}
+
+// recall continues from a stored state. It takes its arrays out of the trainer's.
+func (x *exchanging) recall(ctx context.Context) (err error) {
+	if x == nil {
+		return nil
+	}
+	var s exchange.State
+	var at []float32
+	kept := x.t.kept[:0:0]
+	for _, v := range x.t.kept {
+		switch v.Name {
+		case exchangeShared:
+			s.Shared = v.Data
+		case exchangeLocal:
+			s.Local = v.Data
+		case exchangeSent:
+			s.Sent = v.Data
+		case exchangeAt:
+			at = v.Data
+		default:
+			kept = append(kept, v)
+		}
+	}
+	x.t.kept = kept
+	if len(at) != 2 || len(s.Shared) != len(x.weights) {
+		return &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read state", Job: x.t.req.Job,
+			Msg: "it has no " + strings.TrimPrefix(exchangeAt, residualPrefix),
+		}
+	}
+	s.Made, s.Folded = int(at[0]), int(at[1])
+	var own []exchange.Delta
+	for step := s.Folded + 1; step <= s.Made; step++ {
+		data, err := x.deltas.Own(ctx, step, x.config.Member)
+		if err != nil {
+			return err
+		}
+		d, err := x.decode(ctx, step, x.config.Member, data)
+		if err != nil {
+			return err
+		}
+		own = append(own, d)
+	}
+	x.replica, err = exchange.Resume(x.config, s, own)
+	return err
 }

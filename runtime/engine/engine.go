@@ -78,3 +78,30 @@ type Engine interface {
 	// Close frees the engine's memory; it must not be used afterwards.
 	Close() error
 }
+
+// Ahead transfers the next batch to an engine's device while the device computes. Its steps give the same bits as Step.
+type Ahead interface {
+	// Stage starts the transfer of the batch of the next StepStaged, and has read it when it returns. A staged batch
+	// without a step is dropped, also by Step. It returns Invalid as Step does.
+	Stage(b dataset.Batch) error
+
+	// StepStaged is Step on the staged batch. It calls during, which may be nil, while the device computes; during may
+	// stage the next batch and must call nothing else of the engine. The error is the step's, or that of during, which
+	// does not undo the step. It returns Invalid without a staged batch.
+	StepStaged(during func() error) (disdel.Metrics, error)
+}
+
+// Largest returns the index of the largest output of each row, the first of equal ones. Rows lie one behind another.
+func Largest(outputs []float32, row int) []int32 {
+	out := make([]int32, len(outputs)/row)
+	for i := range out {
+		values, best := outputs[i*row:(i+1)*row], 0
+		for k, v := range values {
+			if v > values[best] {
+				best = k
+			}
+		}
+		out[i] = int32(best)
+	}
+	return out
+}
