@@ -20,8 +20,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// attackFor bounds the attacks of one token in time, attackers the requests that run at once, idleConns the streams
-// and the unfinished uploads that are held open beside them, and largeRecords the records of the largest origin.
+// attackFor limits the time of one token's attacks, attackers the number of requests at once, idleConns the open
+// streams and unfinished uploads beside them, and largeRecords the records of the largest origin.
 const (
 	attackFor    = 40 * time.Second
 	attackers    = 24
@@ -29,8 +29,8 @@ const (
 	largeRecords = 200
 )
 
-// attacks has one tenant attack a built server with a token of the role submit, and then another server with a token
-// of the role admin, while another tenant lists, checks and submits.
+// attacks lets one tenant attack a built server with a token of the role submit, and then another server with the role
+// admin. Meanwhile another tenant lists, checks and submits.
 func attacks(ctx context.Context, program string) error {
 	var most attackResult
 	for _, role := range []service.Role{service.RoleSubmit, service.RoleAdmin} {

@@ -250,8 +250,8 @@ func served(ctx context.Context, jobs int) error {
 	return nil
 }
 
-// takeover kills one of two servers again and again while both have jobs, and says how long it takes until the other
-// one has those of the killed one.
+// takeover kills one of two servers again and again while both have jobs. It measures the time until the other server
+// has the jobs of the killed one.
 func takeover(ctx context.Context, kills int) error {
 	home, err := os.MkdirTemp("", "disdel-takeover-")
 	if err != nil {

@@ -72,11 +72,11 @@ func totals(p *promtext.Page, all []service.Figures) {
 		func(f *service.Figures) float64 { return float64(f.Queued) })
 	gauge("disdel_jobs_running", "Jobs of this server that run.",
 		func(f *service.Figures) float64 { return float64(f.Running) })
-	p.Family("disdel_jobs_submitted_total", "counter", "Jobs that were acknowledged, resumed and taken over ones too.")
+	p.Family("disdel_jobs_submitted_total", "counter", "Jobs that were accepted, resumed or taken over.")
 	for _, f := range all {
 		p.Sample("disdel_jobs_submitted_total", float64(f.Submitted), "tenant", f.Tenant)
 	}
-	p.Family("disdel_jobs_ended_total", "counter", "Jobs that this server has no more, by what they became.")
+	p.Family("disdel_jobs_ended_total", "counter", "Jobs that ended on this server or left it, by status.")
 	for _, f := range all {
 		for _, s := range slices.Sorted(maps.Keys(f.Ended)) {
 			p.Sample("disdel_jobs_ended_total", float64(f.Ended[s]), "tenant", f.Tenant, "status", s.String())
@@ -90,7 +90,7 @@ func totals(p *promtext.Page, all []service.Figures) {
 	for _, f := range all {
 		p.Histogram("disdel_job_wait_seconds", f.Waited, "tenant", f.Tenant)
 	}
-	p.Family("disdel_activations_total", "counter", "Activations that ended, by their task and how they did.")
+	p.Family("disdel_activations_total", "counter", "Activations that ended, by task and outcome.")
 	for _, f := range all {
 		for _, e := range slices.SortedFunc(maps.Keys(f.Ends), byName) {
 			p.Sample("disdel_activations_total", float64(f.Ends[e]), "tenant", f.Tenant, "task", string(e.Task), "outcome",
@@ -181,7 +181,7 @@ func aliases(p *promtext.Page, all []service.Figures) {
 func (r *requests) write(p *promtext.Page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.Family("disdel_http_requests_total", "counter", "Requests that were answered, by their route.")
+	p.Family("disdel_http_requests_total", "counter", "Requests that were answered, by route and status.")
 	order := func(a, b answered) int { return cmp.Or(cmp.Compare(a.route, b.route), cmp.Compare(a.code, b.code)) }
 	for _, a := range slices.SortedFunc(maps.Keys(r.seen), order) {
 		p.Sample("disdel_http_requests_total", float64(r.seen[a]), "route", a.route, "code", strconv.Itoa(a.code))

@@ -28,6 +28,10 @@
 // Everything is a method of a Worker, one of a Team. All workers of a team make the same calls; each does its share and
 // waits for the others where it must (Sync). A value is always computed by one worker in one order, so that the bits do
 // not depend on how many there are. Callers see to shapes: a wrong one panics or worse.
+//
+// A panel of a Winograd convolution is what the products of one point read or write, with channels as rows and lanes as
+// columns. Its unit is the lanes of one tile that a product takes at once. Halves are values rounded to bfloat16, the
+// upper halves of float32; a window is where a backward pass widens a few rows of them.
 package kernel
 
 //go:generate go run -C gen/arm64 . -out ../..
