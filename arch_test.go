@@ -118,7 +118,7 @@ var house = map[string][]string{
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
-		"controller/simulate", "dataset", "dataset/dense", "estimator", "executor", "history", "history/couchlite",
+		"controller/simulate", "dataset", "dataset/dense", "deploy/clusterfacts", "estimator", "executor", "history", "history/couchlite",
 		"internal/...", "model", "platform", "platform/local", "runtime/engine/backends", "runtime/engine/gpu",
 		"scheduler", "scheduler/sim",
 	},
