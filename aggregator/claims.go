@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -180,4 +181,166 @@ func (s *Store) Heartbeat(ctx context.Context, job disdel.JobID, p disdel.Progre
 		return false, wrap(err, "send heartbeat", string(job))
 	}
 	return flag.Val() > 0, nil
+}
+
+var (
+	//go:embed lua/commit.lua
+	commitLua string
+
+	commitScript = redis.NewScript(commitLua)
+)
+
+// commit makes a staged value the one that readers see, if the claim on work still stands and nothing else was
+// committed in its place. A value that is there already with the same content is a success. It returns Conflict
+// otherwise; what was staged in vain is deleted.
+func (s *Store) commit(ctx context.Context, t staging, work disdel.UpdateID, fence uint64) error {
+	h, op := t.head, "commit "+t.head.kind.String()
+	if fence != h.fence {
+		s.discard(ctx, h.id.Job, t.entry())
+		return conflict(op, h.id, fmt.Sprintf("it was made under fence %d, not %d", h.fence, fence))
+	}
+	verdict, replaced, err := s.runCommit(ctx, t, work, fence)
+	if err != nil {
+		return wrap(err, op, h.id.String()) // it may have been committed all the same: leave it to the sweep
+	}
+	switch verdict {
+	case "done":
+		if replaced != "" {
+			s.discard(ctx, h.id.Job, replaced)
+		}
+		return nil
+	case "same":
+		s.discard(ctx, h.id.Job, t.entry())
+		return nil
+	}
+	s.discard(ctx, h.id.Job, t.entry())
+	why := map[string]string{
+		"other": "another one was committed before", "stale": "another attempt has taken over",
+		"round": "its round is not the one that is open",
+		"head":  "the header carries another fence",
+	}[verdict]
+	return conflict(op, h.id, why)
+}
+
+func (s *Store) runCommit(ctx context.Context, t staging, work disdel.UpdateID, fence uint64) (verdict, replaced string,
+	err error,
+) {
+	h := t.head
+	table, field := s.keys.references(h.id.Job), strconv.Itoa(h.id.Round)
+	if h.kind == kindState {
+		table, field = s.keys.states(h.id.Job), fmt.Sprintf("%d:%d", h.id.Round, h.id.Member)
+		if h.id.Level > 0 {
+			field += fmt.Sprintf(":%d", h.id.Level)
+		}
+	}
+	keys := []string{
+		s.keys.work(work), t.key, s.keys.value(h.kind, h.id), s.keys.counts(h.id.Job), s.keys.index(h.id.Job), table,
+		s.keys.references(h.id.Job),
+	}
+	reply, err := commitScript.Run(ctx, s.client, keys, h.kind.String(), strconv.FormatUint(fence, 10),
+		binary.LittleEndian.AppendUint64(nil, h.fence), h.digest(), h.id.Round, field, t.entry(),
+		entry(s.keys.work(work), 0), seconds(keyLife), s.slack).StringSlice()
+	if err != nil {
+		return "", "", err
+	}
+	return reply[0], reply[1], nil
+}
+
+// Counts is what was refused of a job.
+type Counts struct {
+	Duplicates int // deliveries of what was there already
+	Stale      int // results of a claim that somebody else had taken over
+	Damaged    int // values that a reader refused
+}
+
+// Counts returns how much of a job was refused so far.
+func (s *Store) Counts(ctx context.Context, job disdel.JobID) (Counts, error) {
+	all, err := s.client.HGetAll(ctx, s.keys.counts(job)).Result()
+	if err != nil {
+		return Counts{}, wrap(err, "read counts", string(job))
+	}
+	number := func(name string) int {
+		n, _ := strconv.Atoi(all[name])
+		return n
+	}
+	return Counts{Duplicates: number("duplicates"), Stale: number("stale"), Damaged: number("damaged")}, nil
+}
+
+// countDamage counts err if it is about a value that must not be used, and returns it.
+func (s *Store) countDamage(ctx context.Context, job disdel.JobID, err error) error {
+	if !damaged(err) {
+		return err
+	}
+	s.client.Pipelined(ctx, func(p redis.Pipeliner) error { // a count that is lost is no reason to hide the error
+		p.HIncrBy(ctx, s.keys.counts(job), "damaged", 1)
+		p.Expire(ctx, s.keys.counts(job), keyLife)
+		return nil
+	})
+	return err
+}
+
+var (
+	//go:embed lua/draw.lua
+	drawLua string
+	//go:embed lua/end.lua
+	endLua string
+
+	drawScript = redis.NewScript(drawLua)
+	endScript  = redis.NewScript(endLua)
+)
+
+// DrawBatch is the batch of a round's queue, from 0 to batches-1, that the member which has the claim takes for a step
+// of its own; ok is false where none is left, or none for that member, which is let go. Each batch is drawn once, and
+// who asks again for a step, as a later attempt does, is given the same. It returns Conflict under a claim that is
+// lost.
+func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batch int, ok bool, err error) {
+	id := c.ID
+	draws := s.keys.draws(id.Job, id.Round)
+	n, err := drawScript.Run(ctx, s.client, []string{s.keys.work(id), draws, s.keys.index(id.Job)},
+		strconv.FormatUint(c.Fence, 10), fmt.Sprintf("%d:%d", step, id.Member), batches, seconds(keyLife), entry(draws, 0),
+		letGo(id.Member)).Int()
+	switch {
+	case err != nil:
+		return 0, false, wrap(err, "draw batch", id.String())
+	case n == -2:
+		return 0, false, conflict("draw batch", id, "another attempt has taken over")
+	}
+	return n, n >= 0, nil
+}
+
+// letGo is the field of a round's draws that says that a member is let go.
+func letGo(member int) string { return fmt.Sprintf("go:%d", member) }
+
+// LetGo has a member of a round whose batches are drawn from a queue find none left from now on: it sends what it owes
+// and leaves, and the others draw what it would have. One that was let go before, or has left, changes nothing.
+func (s *Store) LetGo(ctx context.Context, job disdel.JobID, round, member int) error {
+	draws, index := s.keys.draws(job, round), s.keys.index(job)
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.SAdd(ctx, index, entry(draws, 0))
+		p.Expire(ctx, index, keyLife)
+		p.HSet(ctx, draws, letGo(member), 1)
+		p.Expire(ctx, draws, keyLife)
+		return nil
+	})
+	return wrap(err, "let member go", fmt.Sprintf("%s round %d of %d", job, round, member))
+}
+
+// IsLetGo tells whether a member of a round was let go.
+func (s *Store) IsLetGo(ctx context.Context, job disdel.JobID, round, member int) (bool, error) {
+	err := s.client.HGet(ctx, s.keys.draws(job, round), letGo(member)).Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, wrap(err, "look for leavers", fmt.Sprintf("%s round %d of %d", job, round, member))
+}
+
+// EndMember has the members of a round that exchange continue without one that will not come: what it has sent stays,
+// what it owes is lost, a batch of the queue that it had and did not send is somebody else's, and an attempt of it that
+// is still under way can send and deliver nothing more. A member that has left, or was ended before, changes nothing.
+func (s *Store) EndMember(ctx context.Context, job disdel.JobID, round, member int) error {
+	work := s.keys.work(disdel.UpdateID{Job: job, Round: round, Member: member})
+	table, log, news := s.keys.deltas(job, round), s.keys.log(job, round), s.keys.news(job, round)
+	err := endScript.Run(ctx, s.client, []string{work, table, log, s.keys.draws(job, round), s.keys.index(job), news},
+		member, seconds(keyLife), entry(work, 0), entry(table, 0), entry(log, 0), entry(news, 0)).Err()
+	return wrap(err, "end member", fmt.Sprintf("%s round %d of %d", job, round, member))
 }

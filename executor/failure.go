@@ -3,6 +3,7 @@ package executor
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -238,4 +239,335 @@ func (c *classifier) ownError() bool {
 	c.fail(outcome, e.Error.Kind, e.Error.Error(), hint)
 	c.a.Failure.Code, c.a.Failure.Subject = e.Error.Code, e.Error.Subject
 	return true
+}
+
+// timeout says how far the action came. What would have done is the job's to say: it knows what it may ask for.
+func (c *classifier) timeout() {
+	limit := time.Duration(c.inv.Limits.Timeout)
+	if c.rec.TimedOut || strings.HasPrefix(c.text, textTimeLimit) {
+		c.because("OpenWhisk ended it after its timeout of %v", limit)
+	}
+	if strings.Contains(c.text, textDuringInit) {
+		c.neverStarted(limit)
+		return
+	}
+	if done, _ := c.a.Done(); done > 0 {
+		c.because("%s", c.a.DoneText())
+	}
+	c.fail(disdel.OutcomeTimeout, disdel.Timeout, fmt.Sprintf("it did not end within its timeout of %v", limit), c.hint(
+		"a longer resources.timeout, or more workers (distribution.workers)",
+		"a longer resources.timeout",
+		"give fewer inputs at once"))
+}
+
+// neverStarted is for a process that did not take /init: OpenWhisk asks it again and again until the action's timeout
+// has passed, also where it died long before, and then says that it was too slow. A longer timeout is of no use to it.
+func (c *classifier) neverStarted(limit time.Duration) {
+	c.because("OpenWhisk says: %s", c.text)
+	c.brokenStart(disdel.CodeInitTimeout, fmt.Sprintf("it took no request within %v, or died before it could", limit))
+}
+
+const hintStartsRuntime = "check that the image starts the action runtime on port 8080 (disdel runtime), " +
+	"and that it is for this kind of processor"
+
+// brokenStart names the image as the cause, with what its process printed last.
+func (c *classifier) brokenStart(code disdel.Code, why string) {
+	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable, "its process did not start"+c.printed()+": "+why,
+		hintStartsRuntime)
+	c.a.Failure.Code = code
+}
+
+// printed is what a message says of a container's last words; "" for none.
+func (c *classifier) printed() string {
+	words := c.lastWords()
+	if words == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (it printed %q)", words)
+}
+
+// mostWords bounds what a message repeats of a container's log, in runes.
+const mostWords = 80
+
+// lastWords is the last line that a container printed, without the time and the stream that OpenWhisk puts before it.
+func (c *classifier) lastWords() string {
+	for _, line := range slices.Backward(c.rec.Logs) {
+		for _, stream := range []string{"stdout: ", "stderr: "} {
+			if _, said, found := strings.Cut(line, stream); found {
+				line = said
+				break
+			}
+		}
+		words := []rune(strings.Join(strings.Fields(line), " "))
+		if len(words) > mostWords {
+			words = append(words[:mostWords], []rune("...")...)
+		}
+		if len(words) > 0 {
+			return string(words)
+		}
+	}
+	return ""
+}
+
+// outOfMemory says what was measured.
+func (c *classifier) outOfMemory() {
+	why := fmt.Sprintf("it needed more than its memory limit of %v (estimate %v", c.inv.Limits.Memory, c.inv.Expected())
+	if c.a.Peak > 0 {
+		why += fmt.Sprintf(", measured peak %v", c.a.Peak)
+	}
+	c.fail(disdel.OutcomeOutOfMemory, disdel.OOM, why+")", c.hint(
+		"more resources.memory, or a smaller training.batchSize",
+		"a smaller network, or a platform that allows more: no field of a job sets this action's memory",
+		"give fewer inputs at once"))
+}
+
+// outOfDeviceMemory is for an accelerator's memory: the action's own was enough, and more of it would not help.
+func (c *classifier) outOfDeviceMemory(own *disdel.Error) {
+	why := "an accelerator's memory was too little for it"
+	if share := c.inv.Limits.Device; share > 0 {
+		why = fmt.Sprintf("its share of an accelerator's memory, %v, was too little for it", share)
+	}
+	if text := own.Error(); text != "" {
+		why += ": " + text
+	}
+	c.fail(disdel.OutcomeOutOfMemory, disdel.OOM, why, c.hint(
+		"more resources.gpu.memory, or a smaller training.batchSize",
+		"a smaller training.batchSize, which it takes its batches by",
+		"give fewer inputs at once"))
+	c.a.Failure.Code = disdel.CodeDeviceMemory
+}
+
+// hint is the next step by the task: what helps a train action is of no use to another, and infer has no job.
+func (c *classifier) hint(train, beside, infer string) string {
+	switch c.inv.Task {
+	case disdel.TaskTrain:
+		return train
+	case disdel.TaskInfer:
+		return infer
+	default:
+		return beside
+	}
+}
+
+// death tells a lack of memory from a crash: on Kubernetes OpenWhisk has the same words for both.
+func (c *classifier) death() {
+	c.because("OpenWhisk says: %s", c.text)
+	if line := c.saying(refusals); line != "" {
+		c.because("its log says: %s", line)
+		c.outOfMemory()
+		return
+	}
+	if c.nearItsLimit() {
+		c.outOfMemory()
+		return
+	}
+	hint := "submit the job again; its log: disdel report @last"
+	if line := c.saying(panics); line != "" {
+		c.because("its log says: %s", line)
+		c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, "its process ended itself: "+line, hint)
+		return
+	}
+	died := c.text == textInitDied
+	if died && c.rec.NotMemory {
+		c.brokenStart(disdel.CodeInitDied, "it ended before it took a request, and not for memory")
+		return
+	}
+	why := "its process was killed or exited"
+	switch {
+	case died: // out of memory, or a broken image: more memory tells
+		why += " before it took a request" + c.printed()
+		if c.lastWords() != "" {
+			hint = hintStartsRuntime
+		}
+	case !diedSilently(c.text):
+		why = "it did not answer as an action does: " + c.text
+	}
+	if diedSilently(c.text) {
+		why += c.memoryText()
+	}
+	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, hint)
+	if died {
+		c.a.Failure.Code = disdel.CodeInitDied
+	}
+}
+
+// farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely
+// cause of a death without words. What was measured may be seconds old, and a process can take much in one.
+const farBelow = 0.6
+
+// memoryText says whether a death without words may have been for memory. Where neither the platform nor a measurement
+// far below the limit speaks against it, it is suspected.
+func (c *classifier) memoryText() string {
+	limit, peak := c.inv.Limits.Memory, c.a.Peak
+	switch {
+	case c.rec.NotMemory:
+		c.because("the platform says that memory was not the cause; its peak was %v of %v", peak, limit)
+		return fmt.Sprintf(", and not for memory: its peak was %v of %v", peak, limit)
+	case peak == 0:
+		c.because("nothing was measured of its memory: it may have been out of memory")
+		c.a.Suspected = true
+		return ", possibly out of memory: nothing was measured"
+	case float64(max(peak, c.inv.Likely)) < farBelow*float64(limit):
+		c.because("its highest measured peak was %v of %v: memory was most likely not the cause", peak, limit)
+		return fmt.Sprintf(", most likely not for memory: its peak was %v of %v", peak, limit)
+	default:
+		c.because("its highest measured peak was %v of %v, some time before its end: it may have been out of memory", peak,
+			limit)
+		c.a.Suspected = true
+		return fmt.Sprintf(", possibly out of memory: its peak was %v of %v", peak, limit)
+	}
+}
+
+// nearItsLimit says whether the last that was seen of the process was so near its limit that memory was the cause, as
+// far as anything can be known.
+func (c *classifier) nearItsLimit() bool {
+	if c.rec.NotMemory || !diedSilently(c.text) {
+		return false
+	}
+	limit := float64(c.inv.Limits.Memory)
+	if n := len(c.a.Beats); n > 0 && float64(c.a.Beats[n-1].Resident) >= nearLimit*limit {
+		last := c.a.Beats[n-1]
+		c.because("at its last heartbeat it held %v, %.0f %% of its limit: out of memory is probable", last.Resident,
+			100*float64(last.Resident)/limit)
+		return true
+	}
+	if float64(c.a.Peak) >= nearLimit*limit && c.a.Peak > 0 {
+		c.because("its peak of %v is %.0f %% of its limit: out of memory is probable", c.a.Peak, 100*float64(c.a.Peak)/limit)
+		return true
+	}
+	return false
+}
+
+// diedSilently says whether a developer error's text is one of those that hide how the process ended: OpenWhisk's, and
+// those of proxies whose child was killed.
+func diedSilently(text string) bool {
+	return slices.Contains([]string{
+		"The action did not produce a valid response and exited unexpectedly.", textInitDied,
+		"command exited", "The action did not return a dictionary or array.",
+	}, text)
+}
+
+// The states of an activation in OpenWhisk's records.
+const (
+	statusSuccess     = "success"
+	statusApplication = "application error"
+	statusDeveloper   = "action developer error"
+)
+
+// The texts that tell failures apart: of OpenWhisk's ErrorResponse.scala, and of proxies that hide their child's end.
+const (
+	textExhausted  = "The action exhausted its memory and was aborted."
+	textTimeLimit  = "The action exceeded its time limits of"
+	textDuringInit = "during initialization"
+	textInitDied   = "The action did not initialize and exited unexpectedly."
+)
+
+// opEngine is what our own action was doing when its engine's plan was larger than its limit: an allocation refused
+// before anything was killed for it.
+const opEngine = "make engine"
+
+// platformText is a text of the platform's own, whatever the state it comes with, and what it means.
+type platformText struct {
+	text    string
+	outcome disdel.Outcome
+	kind    disdel.Kind
+	why     string
+	hint    string
+	code    disdel.Code
+}
+
+const (
+	hintImage = "check that the image is there and public, with --image NAME:TAG and a tag that is not latest"
+	hintStart = "large images start slowly: ask the admin for a longer whisk.kubernetes.timeouts.run, or use a smaller " +
+		"image"
+	hintLater = "submit the job again later, with fewer workers (distribution.workers)"
+	hintBoth  = "ask the admin to set the same limits on controller and invoker, or stay within the smaller ones"
+)
+
+// platformTexts is looked through in order; the first one found counts.
+var platformTexts = []platformText{
+	{
+		"The action produced a response that exceeded the allowed length", disdel.OutcomeTooLarge, disdel.OverLimit,
+		"its result is larger than OpenWhisk takes",
+		"results go through the store: check that the action image and disdel are of the same version", "",
+	},
+	{
+		"exceeds allowed threshold of", disdel.OutcomeStartFailure, disdel.OverLimit,
+		"the invoker's limits are smaller than the controller's", hintBoth, "",
+	},
+	{
+		"Action version is not compatible", disdel.OutcomeStartFailure, disdel.OverLimit,
+		"the invoker's limits are smaller than the controller's", hintBoth, "",
+	},
+	{
+		"Failed to pull container image", disdel.OutcomeStartFailure, disdel.Unavailable, "its image could not be pulled",
+		hintImage, disdel.CodeImageMissing,
+	},
+	{
+		"executable file not found in image", disdel.OutcomeStartFailure, disdel.Invalid, "its image has no action runtime",
+		hintImage, "",
+	},
+	{
+		"Failed to run container with image", disdel.OutcomeStartFailure, disdel.Unavailable,
+		"its container was not ready in time", hintStart, "",
+	},
+	{
+		"Failed to provision resources to run the action", disdel.OutcomeStartFailure, disdel.Unavailable,
+		"its container could not be started", "submit the job again; if it stays, ask the admin whether an invoker has room",
+		"",
+	},
+	{
+		"Too many requests", disdel.OutcomeThrottled, disdel.Unavailable, "the namespace's quota of invocations is used up",
+		hintLater, disdel.CodeQuotaMinute,
+	},
+	{
+		"Too many concurrent requests", disdel.OutcomeThrottled, disdel.Unavailable,
+		"the namespace's quota of invocations is used up", hintLater, disdel.CodeQuotaConcurrent,
+	},
+	{
+		"System is overloaded, try again later", disdel.OutcomeThrottled, disdel.Unavailable, "the platform is overloaded",
+		hintLater, "",
+	},
+	{
+		"Activation processing is not initiated for", disdel.OutcomeInternalError, disdel.Unavailable,
+		"it waited too long in the platform's queue", hintLater, "",
+	},
+	{
+		"too old activation is arrived", disdel.OutcomeInternalError, disdel.Unavailable,
+		"it waited too long in the platform's queue", hintLater, "",
+	},
+}
+
+// platformError looks for a text of the platform's own.
+func (c *classifier) platformError() bool {
+	for _, t := range platformTexts {
+		if strings.Contains(c.text, t.text) {
+			c.because("OpenWhisk says: %s", c.text)
+			c.fail(t.outcome, t.kind, t.why+": "+c.text, t.hint)
+			c.a.Failure.Code = t.code
+			return true
+		}
+	}
+	return false
+}
+
+// refusals are the texts of an allocation that was refused, of Go's runtime and of what an image may hold besides.
+var refusals = []string{
+	"runtime: out of memory", "fatal error: out of memory", "cannot allocate memory",
+	"std::bad_alloc",
+}
+
+// panics open the last words of a process that ended itself by a defect.
+var panics = []string{"panic: ", "fatal error: ", "SIGSEGV"}
+
+// saying is the first line of the log that has one of the texts, without OpenWhisk's time and stream.
+func (c *classifier) saying(texts []string) string {
+	for _, line := range c.rec.Logs {
+		for _, t := range texts {
+			if i := strings.Index(line, t); i >= 0 {
+				return line[i:]
+			}
+		}
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,7 +12,9 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -375,4 +378,148 @@ func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 		return wrap(err, "delete record", string(id))
 	}
 	return s.unremark(ctx, id)
+}
+
+// Two servers that were apart, or the nodes of one, may each have taken another state of a record. CouchDB then shows
+// one of them, and not by what it says: a job that has ended may run again for whoever reads. What counts here is the
+// state that is furthest. A record that is read is shown in it; the next save, which knows more than all of them, takes
+// the others away.
+
+// conflictsField is where a document names its other states.
+const conflictsField = "_conflicts"
+
+var withConflicts = kivik.Param("conflicts", true)
+
+// revisions is what a document has in conflictsField.
+func revisions(v any) (out []string) {
+	list, _ := v.([]any)
+	for _, one := range list {
+		if rev, ok := one.(string); ok {
+			out = append(out, rev)
+		}
+	}
+	return out
+}
+
+// drop deletes states of a record that another one was saved over. One that stays is dropped by the next save.
+func (s *Store) drop(ctx context.Context, id disdel.JobID, apart []string) {
+	for _, rev := range apart {
+		if _, err := s.db.Delete(ctx, string(id), rev); err != nil {
+			s.log.WithError(err).WithField("job", id).Debug("another state of the record stays")
+		}
+	}
+}
+
+// furthest is the record in the state that is furthest, of that which the server shows and those that it names beside
+// it. One of them that cannot be read does not count.
+func (s *Store) furthest(ctx context.Context, shown disdel.Record, raw json.RawMessage) disdel.Record {
+	var head struct {
+		Apart []string `json:"_conflicts"`
+	}
+	if json.Unmarshal(raw, &head) != nil {
+		return shown
+	}
+	for _, rev := range head.Apart {
+		var other json.RawMessage
+		if s.scan(ctx, shown.ID, &other, kivik.Rev(rev)) != nil {
+			continue
+		}
+		if r, err := decode(other); err == nil && further(&r, &shown) > 0 {
+			shown = r
+		}
+	}
+	return shown
+}
+
+// further compares how far two states of one job's record are.
+func further(a, b *disdel.Record) int {
+	over := func(r *disdel.Record) int {
+		if r.Status.Unfinished() {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Resumes, b.Resumes), cmp.Compare(over(a), over(b)),
+		cmp.Compare(len(a.Rounds), len(b.Rounds)), cmp.Compare(len(a.Transitions), len(b.Transitions)),
+		cmp.Compare(a.Status, b.Status))
+}
+
+// A server that keeps numbers as JavaScript does rounds integers above 2^53: PouchDB's is one. A seed that was rounded
+// is another seed, and one above 2^63 cannot be read at all. A record's document has such an integer as an object of
+// one field, whose value is the integer's text. Documents of earlier versions have the number itself.
+
+// integerField is the field of an object that stands for an integer.
+const integerField = "$integer"
+
+var storedInteger = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{\s*"\$integer"\s*:\s*"(-?[0-9]{1,20})"\s*\}`)
+})
+
+// fields returns a record as a server gives it back, so that two can be compared. Every number in it is the same
+// number as a float64.
+func fields(r *disdel.Record) (map[string]any, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	out := map[string]any{}
+	if err := d.Decode(&out); err != nil {
+		return nil, err
+	}
+	for name, v := range out {
+		if out[name], err = storable(v); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// storable returns a JSON value with numbers that every server keeps.
+func storable(v any) (out any, err error) {
+	switch x := v.(type) {
+	case map[string]any:
+		for name := range x {
+			if x[name], err = storable(x[name]); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i := range x {
+			if x[i], err = storable(x[i]); err != nil {
+				return nil, err
+			}
+		}
+	case json.Number:
+		f, err := x.Float64()
+		if err == nil && rounded(string(x), f) {
+			return map[string]any{integerField: string(x)}, nil
+		}
+		return f, err
+	}
+	return v, nil
+}
+
+// rounded reports whether a number is an integer that a float64 writes otherwise.
+func rounded(text string, f float64) bool {
+	const exact = 1 << 53 // every integer up to it is a float64
+	if -exact < f && f < exact {
+		return false
+	}
+	for _, c := range text {
+		if c != '-' && (c < '0' || c > '9') {
+			return false // a float64 from the start
+		}
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64) != text
+}
+
+// plain returns a document with its integers as numbers. In valid JSON no text has an unescaped quote, so that the
+// pattern finds objects only.
+func plain(document json.RawMessage) json.RawMessage {
+	if !bytes.Contains(document, []byte(integerField)) {
+		return document
+	}
+	return storedInteger().ReplaceAll(document, []byte("$1"))
 }

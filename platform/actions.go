@@ -1,6 +1,22 @@
 package platform
 
-import "reflect"
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/disdel/disdel"
+)
 
 type action struct {
 	header
@@ -128,4 +144,439 @@ func (p *Platform) deleteAction(q *request) (int, any, error) {
 		p.pool.forget(a)
 	}
 	return 200, a, err
+}
+
+// actionPut is the body of a PUT.
+type actionPut struct {
+	headerPut
+	Exec           *execPut   `json:"exec"`
+	Parameters     *keyValues `json:"parameters"`
+	Limits         *limitsPut `json:"limits"`
+	DelAnnotations []string   `json:"delAnnotations"`
+}
+
+func (p *Platform) putAction(q *request) (int, any, error) {
+	if err := checkName(q.PathValue("name")); err != nil {
+		return 0, nil, err
+	}
+	var body actionPut
+	l := &p.cfg.Limits
+	leave, err := p.enterLarge(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	err = readEntity(q.Request, 2*l.Code+l.bodyLimit(), "exec", &body)
+	if leave(); err != nil {
+		return 0, nil, err
+	}
+	var out *action
+	err = p.store.update(func(t tx) error {
+		path := q.actionPath()
+		if err := writable(t, q); err != nil {
+			return err
+		}
+		old, err := p.store.whole(t, path.key())
+		if err != nil {
+			return err
+		}
+		if err := mayPut(t, actions, q, old != nil); err != nil {
+			return err
+		}
+		if out, err = p.newAction(path, old, &body); err != nil {
+			return err
+		}
+		if body.Exec != nil && out.Exec.Kind == sequenceKind {
+			if err := p.checkSequence(t, q.user, out); err != nil {
+				return err
+			}
+		}
+		return t.putAction(out)
+	})
+	if err == nil && body.Exec != nil {
+		p.advise(out)
+	}
+	return 200, out, err
+}
+
+// Large bodies take several times their size while they are read, so that few are read at once.
+const (
+	largeBody   = 4 << 20
+	largeAtOnce = 2
+)
+
+// enterLarge waits for a place to read a large body in. leave gives it back.
+func (p *Platform) enterLarge(q *request) (leave func(), err error) {
+	if q.ContentLength >= 0 && q.ContentLength < largeBody {
+		return func() {}, nil
+	}
+	select {
+	case p.large <- struct{}{}:
+		return func() { <-p.large }, nil
+	case <-q.Context().Done():
+		return nil, problem{503, textInternal}
+	}
+}
+
+// writable tells whether an action's package, if it has one, takes changes: it must exist, and be no binding.
+func writable(t tx, q *request) error {
+	name := q.PathValue("pkg")
+	if name == "" {
+		return nil
+	}
+	owner, err := get[pkg](t, packages, q.ns+"/"+name)
+	switch {
+	case err != nil:
+		return err
+	case owner == nil:
+		return problem{404, textNoEntity}
+	case owner.bound():
+		return problem{400, textNotOnBinding}
+	}
+	return nil
+}
+
+func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*action, error) {
+	a := p.blank(old)
+	kept := a.Annotations
+	var before *header
+	if old != nil {
+		before = &old.header
+	}
+	a.header = body.next(path.Path, path.Name, before)
+	switch {
+	case body.Exec != nil:
+		var err error
+		if a.Exec, err = p.newExec(body.Exec.execSpec); err != nil {
+			return nil, err
+		}
+	case old == nil:
+		return nil, problem{400, textExecMissing}
+	}
+	if body.Parameters != nil {
+		a.Parameters = mergeParameters(*body.Parameters)
+	}
+	kept = slices.DeleteFunc(slices.Clone(kept),
+		func(v keyValue) bool { return slices.Contains(body.DelAnnotations, v.Key) })
+	if body.Annotations != nil {
+		kept = mergeParameters(kept, *body.Annotations)
+	}
+	if old == nil {
+		kept = mergeParameters([]keyValue{kv("provide-api-key", false)}, kept)
+	}
+	a.Annotations = mergeParameters(kept, []keyValue{kv("exec", a.Exec.Kind)})
+	body.setLimits(&a.Limits)
+	return a, p.cfg.Limits.checkAction(a)
+}
+
+// blank is what a PUT's body is laid over: a copy of the old action, or the defaults.
+func (p *Platform) blank(old *action) *action {
+	if old != nil {
+		a := *old
+		return &a
+	}
+	l := &p.cfg.Limits
+	return &action{
+		Parameters: []keyValue{},
+		Limits: limits{
+			Timeout: int(l.Timeout.Std.Milliseconds()), Memory: l.Memory.Std.MB(), Logs: l.LogsMB.Std,
+			Concurrency: l.Concurrency.Std,
+		},
+	}
+}
+
+type limits struct {
+	Timeout     int  `json:"timeout"` // ms
+	Memory      int  `json:"memory"`  // MB
+	Logs        int  `json:"logs"`    // MB
+	Concurrency int  `json:"concurrency"`
+	Instances   *int `json:"instances,omitempty"`
+}
+
+// limitsPut is the limits of a request; what is missing stays.
+type limitsPut struct{ Timeout, Memory, Logs, Concurrency, Instances *int }
+
+// UnmarshalJSON reads limits with OpenWhisk's words for those that are none.
+func (l *limitsPut) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return wrong("Object expected in field 'timeout'")
+	}
+	for _, f := range []struct {
+		name, noun string
+		to         **int
+	}{
+		{"timeout", "time", &l.Timeout},
+		{"memory", "memory", &l.Memory},
+		{"logs", "log", &l.Logs},
+		{"concurrency", "concurrency", &l.Concurrency},
+		{"instances", "instances", &l.Instances},
+	} {
+		text := fields[f.name]
+		if len(text) == 0 || string(text) == "null" {
+			continue
+		}
+		var n float64
+		switch {
+		case json.Unmarshal(text, &n) != nil:
+			return wrong(f.noun + " limit malformed")
+		case n != math.Trunc(n) || math.Abs(n) > math.MaxInt32:
+			return wrong("requirement failed: " + f.noun + " limit must be whole number")
+		case n < 0 && (f.name == "logs" || f.name == "memory"):
+			return wrong("requirement failed: a negative size of an object is not allowed.")
+		}
+		*f.to = new(int(n))
+	}
+	return nil
+}
+
+func (b *actionPut) setLimits(l *limits) {
+	n := b.Limits
+	if n == nil {
+		return
+	}
+	for _, set := range []struct{ to, from *int }{
+		{&l.Timeout, n.Timeout},
+		{&l.Memory, n.Memory},
+		{&l.Logs, n.Logs},
+		{&l.Concurrency, n.Concurrency},
+	} {
+		if set.from != nil {
+			*set.to = *set.from
+		}
+	}
+	if n.Instances != nil {
+		l.Instances = n.Instances
+	}
+}
+
+func (l *Limits) checkAction(a *action) error {
+	if err := l.checkSize("parameters", a.Parameters); err != nil {
+		return err
+	}
+	given := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool { // by the request
+		return v.Key == "exec" || v.Key == "provide-api-key"
+	})
+	if err := l.checkSize("annotations", given); err != nil {
+		return err
+	}
+	return l.check(a.Limits)
+}
+
+// check refuses limits outside the platform's, with the texts of OpenWhisk's Limits classes.
+func (l *Limits) check(v limits) error {
+	for _, c := range []struct {
+		value, low, high int
+		above, below     string
+	}{
+		{
+			v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), "memory size %d MB exceeds allowed threshold of %d MB",
+			"memory size %d MB below allowed threshold of %d MB",
+		},
+		{
+			v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()),
+			"duration %d milliseconds exceeds allowed threshold of %d milliseconds",
+			"duration %d milliseconds below allowed threshold of %d milliseconds",
+		},
+		{
+			v.Logs, l.LogsMB.Min, l.LogsMB.Max, "log size %d MB exceeds allowed threshold of %d MB",
+			"log size %d MB below allowed threshold of %d MB",
+		},
+		{
+			v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, "concurrency %d exceeds allowed threshold of %d",
+			"concurrency %d below allowed threshold of %d",
+		},
+	} {
+		if c.value > c.high {
+			return problem{400, "requirement failed: " + fmt.Sprintf(c.above, c.value, c.high)}
+		}
+		if c.value < c.low {
+			return problem{400, "requirement failed: " + fmt.Sprintf(c.below, c.value, c.low)}
+		}
+	}
+	return nil
+}
+
+// sequenceKind is the kind of actions that are lists of actions.
+const sequenceKind = "sequence"
+
+type execSpec struct {
+	Kind       string   `json:"kind"`
+	Code       string   `json:"code,omitempty"`
+	Main       string   `json:"main,omitempty"`
+	Image      string   `json:"image,omitempty"`
+	Binary     bool     `json:"binary"`
+	Components []string `json:"components,omitempty"` // of a sequence: /ns/pkg/action
+
+	coded bool // a request has the field code, which may be empty
+	bare  bool // an answer is to have no code
+}
+
+// MarshalJSON leaves binary out of sequences, which have no code (OpenWhisk's SequenceExec). A kind's action always has
+// code, be it empty; an image may have none.
+func (e execSpec) MarshalJSON() ([]byte, error) {
+	type plain execSpec
+	switch {
+	case e.Kind != sequenceKind && (e.Kind == blackbox || e.bare || e.Code != ""):
+		return json.Marshal(plain(e))
+	case e.Kind != sequenceKind:
+		return json.Marshal(struct {
+			plain
+			Code string `json:"code"`
+		}{plain: plain(e)})
+	}
+	return json.Marshal(struct {
+		Kind       string   `json:"kind"`
+		Components []string `json:"components"`
+	}{e.Kind, e.Components})
+}
+
+// execPut is what a request says that an action shall run.
+type execPut struct{ execSpec }
+
+// UnmarshalJSON checks the fields that each kind needs, in OpenWhisk's order and words.
+func (e *execPut) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return wrong(textNotAnObject)
+	}
+	if json.Unmarshal(fields["kind"], &e.Kind) != nil || e.Kind == "" {
+		return wrong("'kind' must be a string defined in 'exec'")
+	}
+	e.Kind = strings.ToLower(strings.TrimSpace(e.Kind))
+	switch e.Kind {
+	case sequenceKind:
+		if json.Unmarshal(fields["components"], &e.Components) != nil {
+			return wrong("'components' must be defined for sequence kind")
+		}
+		return nil
+	case blackbox:
+		if json.Unmarshal(fields["image"], &e.Image) != nil || e.Image == "" {
+			return wrong("'image' must be a string defined in 'exec' for 'blackbox' actions")
+		}
+		if !imageName().MatchString(e.Image) {
+			return wrong("could not parse image name")
+		}
+	default:
+		json.Unmarshal(fields["image"], &e.Image) //nolint:errcheck // of no use for a kind
+	}
+	if code, ok := fields["code"]; ok {
+		if json.Unmarshal(code, &e.Code) != nil {
+			return wrong("Could not deserialize as attachment record: " + string(code))
+		}
+		e.coded = true
+	}
+	json.Unmarshal(fields["main"], &e.Main) //nolint:errcheck // OpenWhisk takes no other type for one either
+	return nil
+}
+
+// imageName is a container image: an optional registry, lower-case path parts, an optional tag.
+var imageName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([\w.-]+(:\d+)?/)?` +
+		`[a-z0-9]+([._/-][a-z0-9]+)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
+})
+
+func family(kind string) string {
+	name, _, _ := strings.Cut(kind, ":")
+	return name
+}
+
+// kindNames are the kinds that an action may name.
+func (p *Platform) kindNames() []string {
+	unlisted := func(name string) bool { return p.cfg.Kinds[name].Unlisted }
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.cfg.Kinds)), unlisted)
+}
+
+// runsAs is the kind whose containers run an action: its own, or the one that stands for its image. false where the
+// image is none of this platform's, as where a cluster cannot pull it.
+func (c *Config) runsAs(e *execSpec) (kind string, ok bool) {
+	if e.Kind != blackbox {
+		return e.Kind, true
+	}
+	kind, ok = c.Images[e.Image]
+	return kind, ok
+}
+
+// resolveKind turns X:default into the family's default.
+func (p *Platform) resolveKind(kind string) string {
+	name, ok := strings.CutSuffix(kind, ":default")
+	if !ok {
+		return kind
+	}
+	found := kind
+	for _, k := range p.kindNames() {
+		if family(k) != name {
+			continue
+		}
+		if p.cfg.Kinds[k].Default {
+			return k
+		}
+		found = k
+	}
+	return found
+}
+
+// newExec checks what an action shall run; components of a sequence are checked apart, where actions can be read.
+func (p *Platform) newExec(e execSpec) (execSpec, error) {
+	if size := disdel.Bytes(len(e.Code)); size > p.cfg.Limits.Code {
+		return e, problem{413, textTooLarge("exec", int64(size), p.cfg.Limits.Code)}
+	}
+	if e.Kind == sequenceKind {
+		return execSpec{Kind: sequenceKind, Components: e.Components}, nil
+	}
+	e.Kind, e.Components = p.resolveKind(e.Kind), nil
+	if !slices.Contains(p.kindNames(), e.Kind) && e.Kind != blackbox {
+		return e, problem{400, textKind(e.Kind, p.kindNames())}
+	}
+	if kind, ok := p.cfg.runsAs(&e); ok {
+		if why := p.userOfKind(kind).Refused; why != "" {
+			return e, problem{400, textRefusedKind(e.Kind, why)}
+		}
+	}
+	if !e.coded && e.Image == "" {
+		return e, problem{400, textMalformed(fmt.Sprintf(textCodeMissing, e.Kind))}
+	}
+	_, err := base64.StdEncoding.DecodeString(e.Code)
+	e.Binary, e.coded = err == nil && e.Code != "", false
+	return e, nil
+}
+
+// advise tells the platform's log what an action that was made will end with, all of it at once. OpenWhisk takes such
+// an action without a word, and so does the API here; whoever runs the platform for himself need not wait for the first
+// invocation.
+func (p *Platform) advise(a *action) {
+	var why []error
+	if a.Exec.Kind == blackbox {
+		if _, ok := p.cfg.runsAs(&a.Exec); !ok {
+			why = append(why, errors.New("no kind of this platform runs its image "+a.Exec.Image+
+				": invocations end as where an image cannot be pulled"))
+		}
+	}
+	if needs := firstFiles[family(a.Exec.Kind)]; a.Exec.Binary && needs != nil {
+		why = append(why, checkArchive(a.Exec.Code, needs))
+	}
+	if err := errors.Join(why...); err != nil {
+		p.cfg.Logger.WithField("action", a.path()).WithError(err).Warn("an action was made that cannot run here")
+	}
+}
+
+// firstFiles are those of an archive of which it must have one, by family.
+var firstFiles = map[string][]string{
+	"python": {"__main__.py"},
+	"nodejs": {"package.json", "index.js", "index.mjs"},
+}
+
+// checkArchive looks at an archive as far as its list of files. What is no archive is one file.
+func checkArchive(code string, needs []string) error {
+	data, err := base64.StdEncoding.DecodeString(code)
+	if err != nil || !bytes.HasPrefix(data, []byte("PK")) {
+		return nil
+	}
+	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return errors.New("its archive cannot be read: " + err.Error())
+	}
+	if slices.ContainsFunc(archive.File, func(f *zip.File) bool { return slices.Contains(needs, f.Name) }) {
+		return nil
+	}
+	return errors.New("its archive has none of the files that it could begin with")
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
@@ -148,4 +151,140 @@ func parseJSON(data []byte, v any) error {
 	default:
 		return problem{400, textMalformed(err.Error())}
 	}
+}
+
+// textSyntax is spray-json's text for a document that is no JSON: what was met, where, and what should have been there.
+func textSyntax(data []byte, err *json.SyntaxError) string {
+	at := min(int(err.Offset)-1, len(data))
+	met := "end-of-input"
+	if endsEarly(data) {
+		at = len(data)
+	}
+	if at = max(at, 0); at < len(data) {
+		met = fmt.Sprintf("character '%c'", data[at])
+	}
+	start := bytes.LastIndexByte(data[:at], '\n') + 1
+	line, _, _ := bytes.Cut(data[start:], []byte{'\n'})
+	number := bytes.Count(data[:at], []byte{'\n'}) + 1
+	return fmt.Sprintf("Unexpected %s at input index %d (line %d, position %d), expected %s:\n%s\n%s^\n",
+		met, at, number, at-start+1, expected(data[:at]), line, strings.Repeat(" ", at-start))
+}
+
+// endsEarly tells whether a document is right as far as it goes.
+func endsEarly(data []byte) bool {
+	var v json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(data)).Decode(&v)
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// expected is what a document that is right so far continues with.
+func expected(before []byte) string {
+	before = bytes.TrimRight(before, " \t\r\n")
+	if len(before) == 0 {
+		return "JSON Value"
+	}
+	switch before[len(before)-1] {
+	case '{', ',':
+		return `'"'`
+	case ':', '[':
+		return "JSON Value"
+	default:
+		return "end-of-input"
+	}
+}
+
+// textTooDeep is spray-json's text for a document that is nested too deep.
+const textTooDeep = "JSON input nested too deeply:JSON input was nested more deeply than the configured limit of " +
+	"maxNesting = 1000"
+
+// textOtherType is spray-json's text for a field of another type than it should be: what was expected, and what is
+// there.
+func textOtherType(data []byte, err *json.UnmarshalTypeError) string {
+	name := err.Field[strings.LastIndexByte(err.Field, '.')+1:]
+	var fields map[string]json.RawMessage
+	json.Unmarshal(data, &fields) //nolint:errcheck // then there is nothing to show
+	met := bytes.NewBuffer(nil)
+	if json.Compact(met, fields[name]) != nil {
+		met.WriteString(err.Value)
+	}
+	expected := "List as JsArray"
+	switch err.Type.Kind() {
+	case reflect.Bool:
+		expected = "JsBoolean"
+	case reflect.String:
+		expected = "String as JsString"
+	}
+	return "Expected " + expected + ", but got " + met.String()
+}
+
+// pretty prints JSON as OpenWhisk does: objects over lines, lists on one, fields in their order.
+func pretty(v json.RawMessage) []byte {
+	var out bytes.Buffer
+	dec := json.NewDecoder(bytes.NewReader(v))
+	dec.UseNumber()
+	if printPretty(&out, dec, 0) != nil {
+		return v
+	}
+	return out.Bytes()
+}
+
+func printPretty(out *bytes.Buffer, dec *json.Decoder, depth int) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('{'):
+		return printObject(out, dec, depth)
+	case json.Delim('['):
+		return printList(out, dec, depth)
+	}
+	return printScalar(out, token)
+}
+
+func printObject(out *bytes.Buffer, dec *json.Decoder, depth int) error {
+	out.WriteString("{\n")
+	for n := 0; dec.More(); n++ {
+		if n > 0 {
+			out.WriteString(",\n")
+		}
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		out.WriteString(strings.Repeat("  ", depth+1))
+		if err := printScalar(out, name); err != nil {
+			return err
+		}
+		out.WriteString(": ")
+		if err := printPretty(out, dec, depth+1); err != nil {
+			return err
+		}
+	}
+	out.WriteString("\n" + strings.Repeat("  ", depth) + "}")
+	_, err := dec.Token()
+	return err
+}
+
+func printList(out *bytes.Buffer, dec *json.Decoder, depth int) error {
+	out.WriteByte('[')
+	for n := 0; dec.More(); n++ {
+		if n > 0 {
+			out.WriteString(", ")
+		}
+		if err := printPretty(out, dec, depth); err != nil {
+			return err
+		}
+	}
+	out.WriteByte(']')
+	_, err := dec.Token()
+	return err
+}
+
+func printScalar(out *bytes.Buffer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	out.Truncate(max(0, out.Len()-1)) // the line's end
+	return err
 }

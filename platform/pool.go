@@ -2,7 +2,11 @@ package platform
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -306,4 +310,305 @@ func (p *pool) drain() {
 	p.free, p.prewarmed = nil, nil
 	p.mu.Unlock()
 	p.done.Wait()
+}
+
+// allowConcurrent is the variable by which an operator of OpenWhisk's says that containers may run several activations
+// at once.
+const allowConcurrent = "__OW_ALLOW_CONCURRENT"
+
+// concurrent tells whether a kind's containers may run several activations of an action with that main at once.
+func (k Kind) concurrent(main string) bool {
+	allowed := slices.ContainsFunc(k.Env, func(v string) bool { return strings.EqualFold(v, allowConcurrent+"=true") })
+	return allowed && (len(k.Together) == 0 || slices.Contains(k.Together, main))
+}
+
+// roomOf is how many activations of an action may share a container. Those of kinds that know one at a time get one
+// each, whatever the action's limit says.
+func (c *Config) roomOf(a *action) int {
+	kind, _ := c.runsAs(&a.Exec)
+	if !c.Kinds[kind].concurrent(mainOf(a)) {
+		return 1
+	}
+	return max(1, a.Limits.Concurrency)
+}
+
+// seat is an activation's place in a container.
+type seat struct {
+	container *container // nil: it is to start one, whose memory is reserved
+	action    *action    // of the activation
+	part      part       // of a device, for the container that it is to start
+	room      int        // of the container, this activation included
+	most      int        // of others that were in it at the same time
+	opening   *opening
+	failed    *ending // what the /init ended with that it waited for; it has no container then
+}
+
+// opening is a container whose /init is not through. Those that would share it wait for that; the activation that
+// carries it out sees to them.
+type opening struct {
+	action  *action
+	room    int
+	waiting []*waiter
+}
+
+// join seats a waiter in a container that others of its action are in, or lets it wait for one that they open. The
+// caller holds the lock, as of all that follow.
+func (p *pool) join(w *waiter) bool {
+	room := p.roomOf(w.action)
+	if room < 2 {
+		return false
+	}
+	for _, c := range p.shared {
+		if !c.spent && c.alive() && len(c.seats) < room && sameAction(c.action, w.action) {
+			p.seat(w, c)
+			return true
+		}
+	}
+	for _, o := range p.openings {
+		if len(o.waiting)+1 < room && sameAction(o.action, w.action) {
+			o.waiting = append(o.waiting, w)
+			return true
+		}
+	}
+	return false
+}
+
+// seat gives a waiter a place in a container that is initialised.
+func (p *pool) seat(w *waiter, c *container) {
+	s := &seat{container: c, action: w.action, room: p.roomOf(w.action)}
+	if len(c.seats) == 0 && s.room > 1 {
+		p.shared = append(p.shared, c)
+	}
+	p.sit(s)
+	w.got <- s
+}
+
+// sit counts a place as taken.
+func (p *pool) sit(s *seat) {
+	c := s.container
+	c.seats = append(c.seats, s)
+	c.mixed = c.mixed || len(c.seats) > 1
+	for _, other := range c.seats {
+		other.most = max(other.most, len(c.seats)-1)
+	}
+}
+
+// openFor gives a waiter a container that it has to initialise, or, where there is none, to start first.
+func (p *pool) openFor(w *waiter, c *container) {
+	s := &seat{container: c, action: w.action, part: w.part, room: p.roomOf(w.action)}
+	if s.room > 1 {
+		s.opening = &opening{action: w.action, room: s.room}
+		p.openings = append(p.openings, s.opening)
+	}
+	if c != nil {
+		p.sit(s)
+	}
+	w.got <- s
+}
+
+// started is told the container that a place was given for.
+func (p *pool) started(s *seat, c *container) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.container = c
+	p.sit(s)
+}
+
+// opened lets those in who waited for a container's /init.
+func (p *pool) opened(s *seat) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.takeOpening(s)
+	if o == nil {
+		return
+	}
+	p.shared = append(p.shared, s.container)
+	for _, w := range o.waiting {
+		other := &seat{container: s.container, action: w.action, room: s.room}
+		p.sit(other)
+		w.got <- other
+	}
+	p.dispatch()
+}
+
+// unopened tells those who waited for a container's /init how it ended. They are not tried elsewhere, where it would
+// end in the same way, but for an end that asks for another container.
+func (p *pool) unopened(s *seat, end *ending) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if end.reschedule {
+		end = nil
+	}
+	p.fail(s, end)
+}
+
+// fail has those who waited for a container's /init go without it: with end, or, where that is nil, to the head of the
+// queue.
+func (p *pool) fail(s *seat, end *ending) {
+	o := p.takeOpening(s)
+	if o == nil {
+		return
+	}
+	if end == nil {
+		p.queue = slices.Concat(o.waiting, p.queue)
+		return
+	}
+	for _, w := range o.waiting {
+		now := time.Now()
+		same := ending{status: end.status, result: end.result, text: end.text, size: end.size, start: now, end: now}
+		w.got <- &seat{action: w.action, failed: &same}
+	}
+}
+
+// takeOpening takes a place's opening out, if nobody did.
+func (p *pool) takeOpening(s *seat) *opening {
+	o := s.opening
+	s.opening = nil
+	if o != nil {
+		p.openings = slices.DeleteFunc(p.openings, func(other *opening) bool { return other == o })
+	}
+	return o
+}
+
+// leaveOpenings takes a waiter out of the opening that it waits for, if it does.
+func (p *pool) leaveOpenings(w *waiter) bool {
+	for _, o := range p.openings {
+		if i := slices.Index(o.waiting, w); i >= 0 {
+			o.waiting = slices.Delete(o.waiting, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// measured is what an activation's record says of its container's memory, which is no activation's where several ran in
+// it at once.
+func (p *Platform) measured(s *seat) []keyValue {
+	if s == nil || p.cfg.NoEvidence {
+		return nil
+	}
+	p.pool.mu.Lock()
+	most, mixed := s.most, s.container.mixed
+	p.pool.mu.Unlock()
+	switch {
+	case most > 0:
+		return []keyValue{kv("sharedWith", most)}
+	case mixed:
+		return nil
+	default:
+		return []keyValue{kv("peakMemory", s.container.peak())}
+	}
+}
+
+// Prewarm asks for Count started, not yet initialised containers of a kind (stemCells in OpenWhisk's manifest). An
+// action takes one only if its kind and memory are exactly these. They are never evicted, and they count against the
+// pool.
+type Prewarm struct {
+	Kind   string
+	Memory disdel.Bytes
+	Count  int
+}
+
+func (p Prewarm) size() size { return size{p.Kind, p.Memory} }
+
+// validateContainers is the part of validate that is about containers.
+func (c *Config) validateContainers() error {
+	err := errors.Join(c.validatePrewarm(), c.CPU.check(), c.checkDevices())
+	if err == nil && (c.Idle < 0 || c.PauseGrace < 0 || c.FolderMB < 0) {
+		err = errors.New("the idle time, the pause grace and the bound on folders cannot be negative")
+	}
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Err: err}
+	}
+	return nil
+}
+
+func (c *Config) validatePrewarm() error {
+	var sum disdel.Bytes
+	seen := map[size]bool{}
+	for _, w := range c.Prewarm {
+		_, known := c.Kinds[w.Kind]
+		switch {
+		case !known:
+			return fmt.Errorf("prewarmed containers of the kind %q, which is not configured", w.Kind)
+		case seen[w.size()]:
+			return fmt.Errorf("prewarmed containers of %s and %v are asked for twice", w.Kind, w.Memory)
+		case w.Count < 0 || w.Memory < c.Limits.Memory.Min || w.Memory > c.Limits.Memory.Max:
+			return fmt.Errorf("%d prewarmed containers of %v: no action has such", w.Count, w.Memory)
+		}
+		seen[w.size()] = true
+		sum += disdel.Bytes(w.Count) * w.Memory
+	}
+	if sum > c.PoolMemory {
+		return fmt.Errorf("prewarmed containers of %v do not fit the pool of %v", sum, c.PoolMemory)
+	}
+	return nil
+}
+
+// open starts the prewarmed containers.
+func (p *pool) open() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refill()
+}
+
+// refill starts prewarmed containers that are missing, with memory that nobody uses or waits for; the caller holds the
+// lock.
+func (p *pool) refill() {
+	if p.closed || p.barred || len(p.queue) > 0 {
+		return
+	}
+	for _, w := range p.stock {
+		have := p.coming[w.size()]
+		for _, c := range p.prewarmed {
+			if c.size == w.size() {
+				have++
+			}
+		}
+		for ; have < w.Count && p.used+w.Memory <= p.total; have++ {
+			p.used += w.Memory
+			p.coming[w.size()]++
+			p.done.Go(func() { p.prewarm(w.size()) })
+		}
+	}
+}
+
+func (p *pool) prewarm(s size) {
+	c, err := p.begin(s)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.coming[s]--
+	switch {
+	case err != nil:
+		p.used -= s.memory
+		p.barred = true
+	case p.closed:
+		p.remove(c)
+	default:
+		p.prewarmed = append(p.prewarmed, c)
+		p.dispatch()
+	}
+}
+
+// ParsePrewarm reads KIND@MEMORY=COUNT, such as nodejs:20@256MB=2; a count of 1 may be left out.
+func ParsePrewarm(text string) (Prewarm, error) {
+	bad := func() error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "prewarm", Msg: fmt.Sprintf("%q is not KIND@MEMORY=COUNT", text),
+			Hint: "write it as nodejs:20@256MB=2",
+		}
+	}
+	kind, rest, ok := strings.Cut(text, "@")
+	memory, count, counted := strings.Cut(rest, "=")
+	out := Prewarm{Kind: kind, Count: 1}
+	var err error
+	if counted {
+		if out.Count, err = strconv.Atoi(count); err != nil || out.Count < 1 {
+			return out, bad()
+		}
+	}
+	if out.Memory, err = disdel.ParseBytes(memory); err != nil || !ok || kind == "" {
+		return out, bad()
+	}
+	return out, nil
 }

@@ -1,11 +1,14 @@
 package platform
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -130,4 +133,131 @@ func keepDescriptors() {
 			unix.CloseOnExec(fd)
 		}
 	}
+}
+
+// guard is a process that outlives the platform by a moment: the kernel ends a container when the platform dies, but
+// not what the container started. The guard knows the process groups and, when its input ends, kills what is left of
+// them.
+type guard struct {
+	cmd   *exec.Cmd
+	input *os.File
+}
+
+// guardScript uses nothing but the shell. It is told "+ group" and "- group"; its arguments are folders of control
+// groups, which also hold what left its process group.
+const guardScript = `trap '' HUP INT TERM
+groups=" "
+while read -r what n; do
+	case $what in
+	+) groups="$groups$n " ;;
+	-) groups="${groups%%" $n "*} ${groups#*" $n "}" ;;
+	esac
+done
+for n in $groups; do kill -s KILL -- "-$n"; done
+for dir in "$@"; do
+	for f in "$dir"/c-*/cgroup.procs; do
+		[ -e "$f" ] || continue
+		while read -r n; do kill -s KILL "$n"; done <"$f"
+	done
+done 2>/dev/null
+`
+
+// newGuard starts a guard; where there is no shell, the death signal of the containers themselves must do.
+func newGuard(folders []string) *guard {
+	keepDescriptors()
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil
+	}
+	defer in.Close()
+	g := &guard{
+		cmd:   exec.Command("/bin/sh", append([]string{"-c", guardScript, "guard"}, folders...)...),
+		input: out,
+	} //nolint:gosec // our own script
+	g.cmd.Stdin, g.cmd.Env, g.cmd.Dir = in, []string{}, "/"
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what ends the platform's group shall not end the guard
+	if err := g.cmd.Start(); err != nil {
+		out.Close()
+		return nil
+	}
+	return g
+}
+
+func (g *guard) tell(what string, group int) {
+	if g != nil {
+		fmt.Fprintln(g.input, what, group) //nolint:errcheck // a guard that was killed guards no more
+	}
+}
+
+func (g *guard) close() {
+	if g != nil {
+		g.input.Close()
+		g.cmd.Wait() //nolint:errcheck // there is nothing to learn from it
+	}
+}
+
+// hint is how much the kernel is asked to read at once.
+const hint = 128 << 10
+
+// preload has the kernel read the kinds' programs. The pages of a file are counted for the group that first asks for
+// them, so without this the first container would be charged for a whole program that the others use for nothing; and a
+// cold start would wait for the disk. What cannot be read is told when a container starts.
+func preload(kinds map[string]Kind) {
+	for _, k := range kinds {
+		if len(k.Command) == 0 {
+			continue
+		}
+		name, err := exec.LookPath(k.Command[0])
+		if err != nil {
+			continue
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err == nil {
+			for at := int64(0); at < info.Size(); at += hint {
+				_ = unix.Fadvise(int(f.Fd()), at, hint, unix.FADV_WILLNEED) // of more at once only the start is read
+			}
+		}
+		f.Close()
+	}
+}
+
+// setLimit bounds a resource of a process. Root without CAP_SYS_RESOURCE may bound only processes of its own real user.
+// In that case a thread takes on the process' user as its real user for the call.
+func setLimit(pid, resource int, most uint64) error {
+	limit := &unix.Rlimit{Cur: most, Max: most}
+	err := unix.Prlimit(pid, resource, limit, nil)
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	var s unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &s); err != nil {
+		return err
+	}
+	outside(func() {
+		runtime.LockOSThread()
+		uid, gid := unix.Getuid(), unix.Getgid()
+		err = setRealIDs(int(s.Uid), int(s.Gid))
+		if err == nil {
+			err = unix.Prlimit(pid, resource, limit, nil)
+		}
+		if setRealIDs(uid, gid) == nil { // else the thread ends with its goroutine
+			runtime.UnlockOSThread()
+		}
+	})
+	return err
+}
+
+// setRealIDs sets the real user and group of only the calling thread. Its effective ones stay, and with them its
+// permissions.
+func setRealIDs(uid, gid int) error {
+	const same = ^uintptr(0)
+	_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), same, same)
+	_, _, user := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), same, same)
+	if group != 0 || user != 0 {
+		return errors.Join(group, user)
+	}
+	return nil
 }

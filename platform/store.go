@@ -294,3 +294,110 @@ func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 	}
 	return nil
 }
+
+// storedAction is an action without its code, and a number that no other state of any action has.
+type storedAction struct {
+	Action   *action `json:"action"`
+	Revision uint64  `json:"revision"`
+}
+
+func (t tx) putAction(a *action) error {
+	revision, err := t.of(actions).NextSequence()
+	if err != nil {
+		return err
+	}
+	bare := *a
+	bare.Exec.Code = ""
+	if err := put(t, actions, a.path(), storedAction{&bare, revision}); err != nil {
+		return err
+	}
+	return t.seal(codes, []byte(a.path()), []byte(a.Exec.Code))
+}
+
+func (t tx) dropAction(key string) error {
+	if err := t.drop(actions, key); err != nil {
+		return err
+	}
+	return t.drop(codes, key)
+}
+
+// maxCached bounds the actions whose code stays in memory.
+const maxCached = 64
+
+// whole reads an action with its code; nil where there is none. Activations of one state of an action share one value,
+// so that a warm container's is the same, and not 48 MB to compare.
+func (s *store) whole(t tx, key string) (*action, error) {
+	v, err := get[storedAction](t, actions, key)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if hit := s.cache[key]; hit != nil && hit.Revision == v.Revision {
+		return hit.Action, nil
+	}
+	code, _, err := sealed.Open([]byte(key), t.of(codes).Get([]byte(key)))
+	if err != nil {
+		return nil, err
+	}
+	v.Action.Exec.Code = string(code)
+	if len(s.cache) >= maxCached {
+		clear(s.cache)
+	}
+	s.cache[key] = v
+	return v.Action, nil
+}
+
+// finder remembers actions as users reached them, so that an invocation of one that was invoked before reads nothing of
+// the state. What it remembers holds for as long as nothing is changed: every change but an activation's record makes
+// it forget.
+type finder struct {
+	mu    sync.Mutex
+	as    uint64 // store.changes when it was true
+	known map[way]*resolved
+}
+
+// way is how a user reaches an action.
+type way struct {
+	user string
+	path pathName
+}
+
+// find finds an action that a user may invoke. It is not to be changed.
+func (p *Platform) find(u *user, path pathName) (*resolved, error) {
+	as, w := p.store.changes.Load(), way{u.Name, path} // before the state is looked at: it may change meanwhile
+	if found := p.finder.recall(as, w); found != nil {
+		return found, nil
+	}
+	var found *resolved
+	err := p.store.view(func(t tx) (err error) {
+		found, err = p.resolve(t, u, path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.finder.learn(as, w, found)
+	return found, nil
+}
+
+func (f *finder) recall(as uint64, w way) *resolved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.as != as {
+		return nil
+	}
+	return f.known[w]
+}
+
+func (f *finder) learn(as uint64, w way, found *resolved) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.as > as {
+		return // somebody saw a newer state
+	}
+	if f.as < as || len(f.known) >= maxCached || f.known == nil {
+		f.as, f.known = as, map[way]*resolved{}
+	}
+	f.known[w] = found
+}

@@ -6,11 +6,16 @@ package embedded
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"net/url"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/disdel/disdel"
 )
@@ -73,4 +78,91 @@ func (e *Redis) Close() error {
 	e.done.Wait()
 	e.server.Close()
 	return nil
+}
+
+// budget counts the bytes of an embedded store's values and refuses what goes beyond with Redis' own words: miniredis
+// knows no maxmemory. It sees every command before miniredis does.
+type budget struct {
+	limit disdel.Bytes
+	mu    sync.Mutex
+	used  disdel.Bytes
+	sizes map[string]disdel.Bytes
+}
+
+const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
+
+// hook answers in miniredis' place where it returns true.
+func (b *budget) hook(c *server.Peer, command string, args ...string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case command == "SET" && len(args) > 1:
+		size := disdel.Bytes(len(args[0]) + len(args[1]))
+		if b.used-b.sizes[args[0]]+size > b.limit {
+			c.WriteError(outOfMemory)
+			return true
+		}
+		b.resize(args[0], size)
+	case command == "XADD" && len(args) > 1:
+		size := b.sizes[args[0]]
+		for _, text := range args[1:] {
+			size += disdel.Bytes(len(text))
+		}
+		if b.used-b.sizes[args[0]]+size > b.limit {
+			c.WriteError(outOfMemory)
+			return true
+		}
+		b.resize(args[0], size)
+	case command == "DEL", command == "UNLINK":
+		for _, key := range args {
+			b.resize(key, 0)
+		}
+	case command == "RENAME" && len(args) == 2:
+		size := b.sizes[args[0]]
+		b.resize(args[0], 0)
+		b.resize(args[1], size)
+	case command == "INFO" && len(args) == 1 && strings.EqualFold(args[0], "memory"):
+		c.WriteBulk(fmt.Sprintf("# Memory\r\nused_memory:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:noeviction\r\n", b.used,
+			b.limit))
+		return true
+	}
+	return false
+}
+
+func (b *budget) resize(key string, size disdel.Bytes) {
+	b.used += size - b.sizes[key]
+	if b.sizes[key] = size; size == 0 {
+		delete(b.sizes, key)
+	}
+}
+
+// forget takes off what expired or never came to be.
+func (b *budget) forget(exists func(key string) bool) {
+	b.mu.Lock()
+	keys := make([]string, 0, len(b.sizes))
+	for key := range b.sizes {
+		keys = append(keys, key)
+	}
+	b.mu.Unlock()
+	for _, key := range keys {
+		if !exists(key) { // outside the lock: a script holds miniredis' while it asks for ours
+			b.mu.Lock()
+			b.resize(key, 0)
+			b.mu.Unlock()
+		}
+	}
+}
+
+// halfOfMemory is half of what the machine has, 4 GB where it does not say.
+func halfOfMemory() disdel.Bytes {
+	text, _ := os.ReadFile("/proc/meminfo")
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 || fields[0] != "MemTotal:" {
+		return 4 << 30
+	}
+	kib, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 4 << 30
+	}
+	return disdel.Bytes(kib) * 1024 / 2
 }

@@ -1,8 +1,10 @@
 package exchange
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -254,5 +256,198 @@ func (r *Replica) conflict(format string, args ...any) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Op: fmt.Sprintf("exchange updates of member %d", r.cfg.Member),
 		Msg: fmt.Sprintf(format, args...),
+	}
+}
+
+// Send ends a step that has led to the weights x, and returns what the others are to have of it: the entries of what is
+// owed that are significant. It returns Conflict for a step that was begun without what it needs, and Diverged for one
+// that changes a weight by what is no number, after which the replica is of no use.
+func (r *Replica) Send(x []float32) (Delta, error) {
+	return r.send(x, r.cfg.Threshold/math.Sqrt(float64(r.made+1)), r.cfg.Values)
+}
+
+// Flush is Send of everything that is owed, however little: the last step of a round. When everybody's flush is folded,
+// Settle makes all members equal.
+func (r *Replica) Flush(x []float32) (Delta, error) { return r.send(x, 0, disdel.WireFloat32) }
+
+func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d Delta, err error) {
+	if r.folded < r.Needed() {
+		return d, r.conflict("step %d began with the steps up to %d, and needs those up to %d", r.made+1, r.folded,
+			r.Needed())
+	}
+	if len(x) != len(r.shared) {
+		return d, r.conflict("%d weights, and there are %d", len(x), len(r.shared))
+	}
+	r.made++
+	if r.cfg.Members == 1 {
+		copy(r.shared, x)
+		r.folded = r.made
+		return d, nil
+	}
+	began := r.shared
+	if r.base != nil {
+		began = r.base
+	}
+	d = r.Spare()
+	d.Index, d.Value = slices.Grow(d.Index, r.room), slices.Grow(d.Value, r.room)
+	d = r.significant(d, x, began, threshold)
+	r.room = d.Len() + d.Len()/8
+	if k := slices.IndexFunc(d.Value, notFinite); k >= 0 {
+		return d, &disdel.Error{
+			Kind: disdel.Diverged, Op: fmt.Sprintf("exchange updates of member %d", r.cfg.Member),
+			Msg:  fmt.Sprintf("step %d changes weight %d by %v", r.made, d.Index[k], d.Value[k]),
+			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
+		}
+	}
+	if d.Values = values; forms[values] != asFloat32 { // which loses nothing, and comes to nothing nowhere
+		d = d.Rounded(values)
+	}
+	if r.sent != nil {
+		for k, i := range d.Index {
+			r.sent[i] += d.Value[k]
+		}
+	}
+	r.own = append(r.own, d)
+	return d, nil
+}
+
+// notFinite tells of infinities and NaN, which nobody would read.
+func notFinite(v float32) bool { return v-v != 0 }
+
+// block is how many weights are looked at together.
+const block = 4096
+
+// significant takes what of the weights x the step did not begin with as what is this member's own, and adds the
+// entries that go to d. The kernel takes all weights at once, most of which are as they were, and marks those that may
+// go, by a threshold that is no higher; those are looked at one by one.
+func (r *Replica) significant(d Delta, x, began []float32, threshold float64) Delta {
+	factor := notAbove(threshold)
+	for from := 0; from < len(x); from += block {
+		end := min(from+block, len(x))
+		var sent []float32
+		if r.sent != nil {
+			sent = r.sent[from:end]
+		}
+		if end-from < block {
+			clear(r.marks[:])
+		}
+		r.kernels.Changes(x[from:end], began[from:end], sent, r.local[from:end], factor, r.marks[:])
+		for word := 0; word < end-from; word += 64 {
+			if marked := binary.LittleEndian.Uint64(r.marks[word/8:]); marked != 0 {
+				d = r.take(d, marked, from+word, x, threshold)
+			}
+		}
+	}
+	return d
+}
+
+// take adds to d what goes of up to 64 weights, from an index on.
+func (r *Replica) take(d Delta, marked uint64, from int, x []float32, threshold float64) Delta {
+	n := len(d.Index)
+	index := slices.Grow(d.Index, bits.OnesCount64(marked))
+	value := slices.Grow(d.Value, bits.OnesCount64(marked))
+	index, value = index[:cap(index)], value[:cap(value)]
+	for ; marked != 0; marked &= marked - 1 {
+		i := from + bits.TrailingZeros64(marked)
+		owed := r.local[i]
+		if r.sent != nil {
+			owed -= r.sent[i]
+		}
+		// A product, not the quotient: where the weight is 0 anything but 0 goes, and a sum of 0 never does.
+		if math.Abs(float64(owed)) <= threshold*math.Abs(float64(x[i])) {
+			continue
+		}
+		index[n], value[n] = int32(i), owed
+		n++
+	}
+	d.Index, d.Value = index[:n], value[:n]
+	return d
+}
+
+// notAbove is the largest float32 that is not above v, which is not negative. A change that is below its product with a
+// weight, rounded, is below the exact product of v too, since rounding changes no order.
+func notAbove(v float64) float32 {
+	f := float32(v)
+	if float64(f) > v {
+		f = math.Nextafter32(f, 0)
+	}
+	return f
+}
+
+// Ahead has the steps to come begin with another member's delta of a step that cannot be folded yet. A member's come in
+// the order of its steps. It returns Conflict for any other, and where members are not eager.
+func (r *Replica) Ahead(member, step int, d Delta) error {
+	if r.ahead == nil || member == r.cfg.Member || member < 0 || member >= r.cfg.Members || step != r.Has(member)+1 {
+		return r.conflict("step %d of member %d is ahead of %d folded ones", step, member, r.folded)
+	}
+	r.ahead[member] = append(r.ahead[member], d)
+	return nil
+}
+
+// Next is a member's delta of the next step to be folded, where it is here already: the own one is.
+func (r *Replica) Next(member int) (d Delta, ok bool) {
+	switch {
+	case member == r.cfg.Member && len(r.own) > 0:
+		return r.own[0], true
+	case r.ahead != nil && len(r.ahead[member]) > 0:
+		return r.ahead[member][0], true
+	}
+	return d, false
+}
+
+// Has is the newest step of another member that the next step begins with.
+func (r *Replica) Has(member int) int {
+	if r.ahead == nil {
+		return r.folded
+	}
+	return r.folded + len(r.ahead[member])
+}
+
+// addAhead makes base of S and what is ahead of it, in the order of members and steps.
+func (r *Replica) addAhead() {
+	copy(r.base, r.shared)
+	for _, deltas := range r.ahead {
+		for _, d := range deltas {
+			r.add(r.base, d, r.scale)
+		}
+	}
+}
+
+// Leave ends this member's last step: it sends all that is owed, and nothing comes of it after that. It may do so after
+// any step; the others continue without it, once they know by Left. When it has folded what the others send of their
+// own last steps, it has the same weights as they.
+func (r *Replica) Leave(x []float32) (Delta, error) {
+	d, err := r.Flush(x)
+	if err == nil {
+		r.Left(r.cfg.Member, r.made)
+	}
+	return d, err
+}
+
+// Left says which step of a member was its last: of later ones nothing comes of it. Who folds has to be told before it
+// folds a step after that. A mean stays one of all members that the round began with: a step of fewer members has fewer
+// rows, and moves as much less. The members that stay make more steps, so that each batch moves the weights as far as
+// before. Divided by those that are there, a step on one batch would move as far as one on all of them.
+func (r *Replica) Left(member, step int) { r.last[member] = step }
+
+// There tells whether a member takes part in a step, as far as is known.
+func (r *Replica) There(member, step int) bool { return r.last[member] == 0 || step <= r.last[member] }
+
+// Spare is a delta without entries, in memory that is used again where there is such.
+func (r *Replica) Spare() Delta {
+	d := Delta{Index: []int32{}}
+	if n := len(r.spare); n > 0 {
+		d.Index, d.Value = r.spare[n-1].Index[:0], r.spare[n-1].Value[:0]
+		r.spare = r.spare[:n-1]
+	}
+	return d
+}
+
+// Recycle takes the memory of deltas that nobody looks at any more. Without it every delta has memory of its own.
+func (r *Replica) Recycle(all []Delta) {
+	for _, d := range all {
+		if cap(d.Index) > 0 && len(r.spare) <= 2*r.cfg.Members {
+			r.spare = append(r.spare, d)
+		}
 	}
 }

@@ -1,11 +1,14 @@
 package couchlite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -176,4 +179,187 @@ func full(dir string) string {
 		return "the disk of " + dir + " is full"
 	}
 	return fmt.Sprintf("the disk of %s is full, %v are free", dir, disdel.Bytes(int64(st.Bavail)*st.Bsize))
+}
+
+// commits has those who write at the same time do it together: to open the file and to have it on disk takes the same
+// time for one document as for many. Whoever comes while others write waits until they have, and then writes for all
+// who have come meanwhile.
+type commits struct {
+	mu      sync.Mutex
+	busy    bool      // guarded by mu: somebody writes, or is about to
+	waiting []*change // guarded by mu
+}
+
+// change is what one of them does to the file.
+type change struct {
+	do    func(*bbolt.Tx) error
+	turn  chan struct{} // gets a value where it is this one's to write for all
+	ended chan error    // one value
+}
+
+// errAborted is for those whose change somebody else was about to write who came to a bad end.
+var errAborted = errors.New("the write was broken off")
+
+// make has a change written, alone or with others, by a commit that runs a function in one transaction. A change that
+// fails leaves nothing behind and does not hinder the others, for which it may run several times: the last one counts.
+func (s *commits) make(f func(*bbolt.Tx) error, commit func(func(*bbolt.Tx) error) error) error {
+	c := &change{do: f, turn: make(chan struct{}, 1), ended: make(chan error, 1)}
+	s.join(c)
+	select {
+	case err := <-c.ended:
+		return err
+	case <-c.turn:
+	}
+	defer s.pass()
+	writeAll(s.take(), commit)
+	return <-c.ended
+}
+
+// join adds a change. Where nobody writes it is its turn.
+func (s *commits) join(c *change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, c)
+	if !s.busy {
+		s.busy = true
+		c.turn <- struct{}{}
+	}
+}
+
+// take is all that are to be written now.
+func (s *commits) take() []*change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.waiting
+	s.waiting = nil
+	return all
+}
+
+// pass has the first of those that came meanwhile go on.
+func (s *commits) pass() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy = len(s.waiting) > 0; s.busy {
+		s.waiting[0].turn <- struct{}{}
+	}
+}
+
+// writeAll commits changes, and tells each what became of it. Without the ones that fail the others are made anew.
+func writeAll(all []*change, commit func(func(*bbolt.Tx) error) error) {
+	defer func() { tellAll(all, errAborted) }() // where something panicked
+	for len(all) > 0 {
+		failed := -1
+		err := commit(func(tx *bbolt.Tx) error {
+			for i, c := range all {
+				if err := c.do(tx); err != nil {
+					failed = i
+					return err
+				}
+			}
+			return nil
+		})
+		if failed < 0 || len(all) == 1 {
+			tellAll(all, err)
+			all = nil
+			return
+		}
+		tellAll(all[failed:failed+1], err)
+		all = slices.Delete(all, failed, failed+1)
+	}
+}
+
+func tellAll(all []*change, err error) {
+	for _, c := range all {
+		c.ended <- err
+	}
+}
+
+// Repaired is what a repair came to.
+type Repaired struct {
+	Kept  int    // documents of the new file
+	Aside string // where the damaged file is now
+}
+
+// Repair makes a new file at path of the documents that can be read in the old one, which it puts aside. Of a document
+// it takes the newest state that is whole; all of them go into one database. It returns NotFound where there is no
+// file, and leaves the old file where it is if anything fails.
+func Repair(path, name string) (Repaired, error) {
+	fail := func(err error) (Repaired, error) {
+		return Repaired{}, &disdel.Error{Kind: disdel.Unavailable, Op: "repair history", Msg: path, Err: plain(err)}
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return Repaired{}, &disdel.Error{Kind: disdel.NotFound, Op: "repair history", Msg: "there is no " + path}
+	}
+	values, err := newestStates(path)
+	if err != nil {
+		return fail(err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".history-*")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(dir)
+	made := filepath.Join(dir, "new")
+	if err := opened(made, &bbolt.Options{}, time.Second,
+		func(db *bbolt.DB) error { return fillNew(db, name, values) }); err != nil {
+		return fail(err)
+	}
+	out := Repaired{Aside: path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")}
+	for _, v := range values {
+		if !v.Deleted {
+			out.Kept++
+		}
+	}
+	if err := os.Link(path, out.Aside); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(made, path); err != nil {
+		return fail(errors.Join(err, os.Remove(out.Aside)))
+	}
+	return out, nil
+}
+
+// newestStates is the newest whole state of every document of a file.
+func newestStates(path string) (map[string]stored, error) {
+	out := map[string]stored{}
+	err := sealed.Scan(path, func(key, value []byte) {
+		if len(key) == 0 || bytes.IndexByte(key, 0) >= 0 { // a catalog's
+			return
+		}
+		d, _, err := parse(key, value)
+		if before, there := out[string(key)]; err != nil || there && before.Seq >= d.Seq {
+			return
+		}
+		d.Body = slices.Clone(d.Body)
+		out[string(key)] = d
+	})
+	return out, err
+}
+
+func fillNew(db *bbolt.DB, name string, values map[string]stored) error {
+	return db.Update(func(tx *bbolt.Tx) error {
+		docs, err := tx.CreateBucket([]byte(name))
+		if err != nil {
+			return err
+		}
+		c, err := openCatalog(tx, name)
+		if err != nil {
+			return err
+		}
+		last := uint64(0)
+		for id, d := range values {
+			last = max(last, d.Seq)
+			value := d.value(id)
+			if err := docs.Put([]byte(id), value); err != nil {
+				return fmt.Errorf("document %q: %w", id, err)
+			}
+			if err := c.add(id, d, value); err != nil {
+				return err
+			}
+		}
+		if err := docs.SetSequence(last); err != nil {
+			return err
+		}
+		return c.flush(tx)
+	})
 }

@@ -2,6 +2,7 @@ package couchlite
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -161,4 +162,212 @@ func rank(v any) int {
 	default:
 		return 5
 	}
+}
+
+// verdict is what a catalog tells of whether a document matches a selector.
+type verdict int
+
+const (
+	no verdict = iota
+	unknown
+	yes
+)
+
+// test judges a document by its entry.
+type test func(*entry) verdict
+
+func always(v verdict) test { return func(*entry) verdict { return v } }
+
+// compile makes a test of a selector, which knows the fields that the catalog has marks of, and ids. What it does not
+// know, the document itself has to tell.
+func (c *catalog) compile(selector map[string]any) test {
+	var all []test
+	for key, want := range selector {
+		all = append(all, c.condition(key, want))
+	}
+	return func(e *entry) verdict {
+		out := yes
+		for _, t := range all {
+			out = min(out, t(e))
+			if out == no {
+				return no
+			}
+		}
+		return out
+	}
+}
+
+func (c *catalog) condition(key string, want any) test {
+	switch k := slices.Index(c.head.Fields, key); {
+	case key == "$and" || key == "$or":
+		return c.junction(key, want)
+	case key == "_id":
+		return idTest(want)
+	case k < 0 || strings.HasPrefix(key, "$"):
+		return always(unknown)
+	default:
+		return markTest(k, want)
+	}
+}
+
+func (c *catalog) junction(op string, want any) test {
+	list, ok := want.([]any)
+	if !ok {
+		return always(unknown)
+	}
+	var parts []test
+	for _, item := range list {
+		sub, ok := item.(map[string]any)
+		if !ok {
+			return always(unknown)
+		}
+		parts = append(parts, c.compile(sub))
+	}
+	return func(e *entry) verdict {
+		least, most := yes, no
+		for _, t := range parts {
+			v := t(e)
+			least, most = min(least, v), max(most, v)
+		}
+		if op == "$and" {
+			return least
+		}
+		return most
+	}
+}
+
+func asVerdict(ok bool) verdict {
+	if ok {
+		return yes
+	}
+	return no
+}
+
+// idTest compares ids, which are texts.
+func idTest(want any) test {
+	ops, isMap := want.(map[string]any)
+	if !isMap {
+		ops = map[string]any{"$eq": want}
+	}
+	return func(e *entry) verdict {
+		out := yes
+		for op, arg := range ops {
+			text, ok := arg.(string)
+			if !ok {
+				return unknown
+			}
+			switch op {
+			case "$eq":
+				ok = e.id == text
+			case "$gt":
+				ok = e.id > text
+			case "$gte":
+				ok = e.id >= text
+			case "$lt":
+				ok = e.id < text
+			case "$lte":
+				ok = e.id <= text
+			default:
+				return unknown
+			}
+			out = min(out, asVerdict(ok))
+		}
+		return out
+	}
+}
+
+// markTest compares the marks of field k. Which value is larger they do not tell.
+func markTest(k int, want any) test {
+	ops, isMap := want.(map[string]any)
+	if !isMap {
+		ops = map[string]any{"$eq": want}
+	}
+	var all []test
+	for op, arg := range ops {
+		all = append(all, operatorTest(k, op, arg))
+	}
+	return func(e *entry) verdict {
+		out := yes
+		for _, t := range all {
+			out = min(out, t(e))
+		}
+		return out
+	}
+}
+
+func operatorTest(k int, op string, arg any) test {
+	of := func(e *entry) string { return e.marks[k*markSize : (k+1)*markSize] }
+	switch op {
+	case "$eq":
+		m := markOf(arg)
+		return func(e *entry) verdict { return asVerdict(of(e) == m) }
+	case "$exists":
+		there, ok := arg.(bool)
+		if !ok {
+			return always(unknown)
+		}
+		return func(e *entry) verdict { return asVerdict((of(e) != noMark) == there) }
+	case "$in":
+		list, ok := arg.([]any)
+		if !ok {
+			return always(unknown)
+		}
+		var marks []string
+		for _, v := range list {
+			marks = append(marks, markOf(v))
+		}
+		return func(e *entry) verdict { return asVerdict(slices.Contains(marks, of(e))) }
+	default:
+		return always(unknown)
+	}
+}
+
+// idRange is the ids that a selector allows.
+func idRange(selector map[string]any) span {
+	var s span
+	ops, ok := selector["_id"].(map[string]any)
+	if !ok {
+		return s
+	}
+	for op, arg := range ops {
+		text, _ := arg.(string)
+		switch op {
+		case "$gt", "$gte":
+			s.low = max(s.low, text)
+		case "$lt", "$lte":
+			if s.high == "" || text < s.high {
+				s.high = text
+			}
+		}
+	}
+	return s
+}
+
+// byID tells whether the order that a query asks for is that of the ids, as it is where every field before _id has one
+// value.
+func (q *query) byID() (descending, ok bool) {
+	if len(q.Sort) == 0 {
+		return false, true
+	}
+	for _, by := range q.Sort {
+		for field, direction := range by {
+			if field == "_id" {
+				return direction == "desc", true
+			}
+			if !fixed(q.Selector[field]) {
+				return false, false
+			}
+		}
+	}
+	return false, true
+}
+
+// fixed tells whether a condition allows one value.
+func fixed(want any) bool {
+	ops, isMap := want.(map[string]any)
+	if !isMap {
+		return want != nil
+	}
+	_, eq := ops["$eq"]
+	return eq
 }

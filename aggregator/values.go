@@ -1,0 +1,368 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/disdel/disdel"
+)
+
+// source gives the bytes of column k, in dst if they fit.
+type source func(dst []byte, values []float32, k int) []byte
+
+// fromWeights gives columns of float32 as they are asked for.
+func fromWeights(h *head, w disdel.Weights) source {
+	return func(dst []byte, values []float32, k int) []byte {
+		return appendFloats(dst[:0], h.layout.gather(values, w, k))
+	}
+}
+
+// valid checks what a head is to be made of.
+func (h *head) valid() error {
+	invalid := func(format string, args ...any) error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write " + h.kind.String(), Job: h.id.Job,
+			Msg: fmt.Sprintf(format, args...),
+		}
+	}
+	switch {
+	case !(h.samples > 0) || math.IsInf(h.samples, 0):
+		return invalid("%v stands for %g samples", h.id, h.samples)
+	case len(h.id.Job) > maxJob:
+		return invalid("the job's name has %d bytes", len(h.id.Job))
+	case number(h.wire) < 0:
+		return invalid("format %q is none", h.wire)
+	}
+	for _, t := range h.layout.tensors {
+		if len(t.Name) > maxName {
+			return invalid("a tensor's name has %d bytes", len(t.Name))
+		}
+	}
+	return nil
+}
+
+// headOf starts a head for weights, having checked them: nothing that is not finite is written.
+func (s *Store) headOf(k kind, id disdel.UpdateID, w disdel.Weights) (*head, error) {
+	h := &head{kind: k, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{}, layout: newLayout(w, s.column)}
+	if err := h.layout.check(w); err != nil {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write " + k.String(), Job: id.Job, Err: err}
+	}
+	for _, t := range w {
+		if i := notFinite(t.Data); i >= 0 {
+			return nil, nonFinite(k, id, fmt.Sprintf("value %d of %s", i, t.Name))
+		}
+	}
+	return h, nil
+}
+
+// staging is a value that is written and not yet committed.
+type staging struct {
+	head  *head
+	key   string
+	parts int
+}
+
+func (t staging) entry() string { return entry(t.key, t.parts) }
+
+// stage writes a value where nobody looks for it: columns first, on all servers, then the head on the first one. It is
+// in the index before any of it is there, so that a sweep finds what a crash leaves.
+func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, error) {
+	if err := h.valid(); err != nil {
+		return staging{}, err
+	}
+	defer s.lines.with(ctx)()
+	var token [8]byte
+	rand.Read(token[:])
+	h.token = binary.LittleEndian.Uint64(token[:])
+	h.sums = make([]uint32, h.layout.columns())
+	t := staging{head: h, key: s.keys.staged(h)}
+	if h.inline() {
+		n := h.layout.values() // what grows on the way is garbage of twice the size
+		body := columns(make([]byte, 0, 4*n), make([]float32, 0, n), 0)
+		h.sums[0] = crc32.Checksum(body, castagnoli)
+		return t, s.writeHead(ctx, t, body)
+	}
+	t.parts = h.layout.columns()
+	if err := s.register(ctx, h.id.Job, t.entry()); err != nil {
+		return t, err
+	}
+	if err := s.writeParts(ctx, t, columns); err != nil {
+		s.discard(ctx, h.id.Job, t.entry())
+		return t, err
+	}
+	return t, s.writeHead(ctx, t, nil)
+}
+
+func (s *Store) register(ctx context.Context, job disdel.JobID, entries ...any) error {
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.SAdd(ctx, s.keys.index(job), entries...)
+		p.Expire(ctx, s.keys.index(job), keyLife)
+		return nil
+	})
+	return err
+}
+
+func (s *Store) writeParts(ctx context.Context, t staging, columns source) error {
+	type scratch struct {
+		bytes  []byte
+		values []float32
+	}
+	width := depth
+	if t.head.kind == kindState { // it is read one tensor at a time in any case, and a worker has no room for more
+		width = 1
+	}
+	buffers := make([]scratch, width)
+	return eachOf(ctx, t.parts, width, func(ctx context.Context, worker, k int) error {
+		b := &buffers[worker]
+		if b.values == nil {
+			b.values = make([]float32, 0, t.head.layout.column)
+			b.bytes = make([]byte, 0, 4*t.head.layout.column)
+		}
+		data := columns(b.bytes, b.values, k)
+		t.head.sums[k] = crc32.Checksum(data, castagnoli)
+		key := part(t.key, k)
+		return patient(s.server(key)).Set(ctx, key, data, keyLife).Err()
+	})
+}
+
+func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
+	data, err := t.head.encode()
+	if err != nil {
+		return err
+	}
+	_, err = patient(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
+		index := s.keys.index(t.head.id.Job)
+		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
+		p.Expire(ctx, index, keyLife)
+		p.Set(ctx, t.key, slices.Concat(data, body), keyLife)
+		return nil
+	})
+	return err
+}
+
+// discard deletes values by their index entries. It goes on when the caller was cancelled; what it cannot delete, a
+// sweep will.
+func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string) error {
+	return s.remove(context.WithoutCancel(ctx), job, entries)
+}
+
+// fetch reads a key into buf. It tries again when the connection breaks or the server has only just started: go-redis
+// leaves that to the caller where it reads into the caller's buffer.
+func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
+	server = patient(server)
+	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
+		cmd := server.GetToBuffer(ctx, key, buf)
+		err := cmd.Err()
+		if err == nil {
+			return cmd.Bytes(), nil
+		}
+		if !passing(err) || i > server.Options().MaxRetries {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// passing says whether a read may succeed if it is tried again.
+func passing(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) ||
+		redis.IsLoadingError(err)
+}
+
+// fetchPart reads column k of a value and checks its length and checksum.
+func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]byte, error) {
+	key := part(s.keys.staged(h), k)
+	data, err := s.fetch(ctx, s.server(key), key, buf)
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, refuse(h.kind, h.id, "column %d is gone", k)
+	case err != nil && strings.Contains(err.Error(), "buffer too small"):
+		return nil, refuse(h.kind, h.id, "column %d is too long", k)
+	case err != nil:
+		return nil, err
+	}
+	return data, h.checkColumn(k, data)
+}
+
+func (h *head) checkColumn(k int, data []byte) error {
+	if err := fits(h.codec, h.layout.runs(k), len(data)); err != nil {
+		return refuse(h.kind, h.id, "column %d has %v", k, err)
+	}
+	if crc32.Checksum(data, castagnoli) != h.sums[k] {
+		return refuse(h.kind, h.id, "column %d is damaged", k)
+	}
+	return nil
+}
+
+// open reads a value's head, with its only column where it has but one.
+func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
+	defer s.lines.with(ctx)()
+	data, err := patient(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
+	if err != nil {
+		return nil, nil, unread(err, k, id)
+	}
+	return decodeHead(data, k, id, like)
+}
+
+// load reads the values of a value, straight into the weights that it returns.
+func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weights, error) {
+	values := make([]float32, h.layout.values())
+	if h.inline() {
+		if err := h.checkColumn(0, inline); err != nil {
+			return nil, err
+		}
+		return h.layout.over(values), h.decode(values, 0, inline)
+	}
+	defer s.lines.with(ctx)()
+	buffers, size := make([][]byte, depth), h.layout.largest(h.codec)+spare
+	err := each(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
+		if buffers[worker] == nil {
+			buffers[worker] = make([]byte, size)
+		}
+		data, err := s.fetchPart(ctx, h, k, buffers[worker])
+		if err != nil {
+			return err
+		}
+		return h.decode(values, k, data)
+	})
+	return h.layout.over(values), unread(err, h.kind, h.id)
+}
+
+// spare is the room that go-redis' quick way of reading into a buffer needs behind the value.
+const spare = 2
+
+// decode reads column k into its place in values and checks that it is finite.
+func (h *head) decode(values []float32, k int, data []byte) error {
+	from, to := h.layout.span(k)
+	if err := h.codec.decode(values[from:to], h.layout.runs(k), data); err != nil {
+		return refuse(h.kind, h.id, "column %d: %v", k, err)
+	}
+	if i := notFinite(values[from:to]); i >= 0 {
+		return nonFinite(h.kind, h.id, h.layout.at(from+i))
+	}
+	return nil
+}
+
+// stopped says whether an error only tells that the work was stopped.
+func stopped(err error) bool { return errors.Is(err, context.Canceled) }
+
+// columnValues is how many values lie in one key: in every format they stay, with Redis' own bytes about a value,
+// within a class of its allocator (1 MiB, 512 KiB and 256 KiB; a byte more would cost a quarter more memory), small
+// enough to stay in the processors' caches on their way, and whole blocks of int8.
+const columnValues = 1000 * blockValues
+
+// layout is where the values of weights lie: one tensor after another, cut into columns of so many values. Column k of
+// every member of a reduction holds the same values, whatever the wire format.
+type layout struct {
+	tensors []disdel.Tensor // without data
+	starts  []int           // first value of every tensor, then their number
+	column  int
+}
+
+func newLayout(w disdel.Weights, column int) layout {
+	l := layout{tensors: make([]disdel.Tensor, len(w)), starts: make([]int, len(w)+1), column: column}
+	for i, t := range w {
+		l.tensors[i] = disdel.Tensor{Name: t.Name, Shape: t.Shape}
+		n := 1
+		for _, side := range t.Shape {
+			n *= side
+		}
+		l.starts[i+1] = l.starts[i] + n
+	}
+	return l
+}
+
+func (l layout) values() int { return l.starts[len(l.starts)-1] }
+
+// columns is at least 1, so that weights without values are a value too.
+func (l layout) columns() int { return max(1, (l.values()+l.column-1)/l.column) }
+
+// span is the values of column k.
+func (l layout) span(k int) (from, to int) {
+	return k * l.column, min((k+1)*l.column, l.values())
+}
+
+// runs are the pieces of column k that belong to one tensor each, in values. Blocks of int8 do not cross them.
+func (l layout) runs(k int) []int {
+	from, to := l.span(k)
+	var out []int
+	i, _ := slices.BinarySearch(l.starts, from+1)
+	for i--; from < to; i++ {
+		end := min(to, l.starts[i+1])
+		if end > from {
+			out = append(out, end-from)
+		}
+		from = max(from, end)
+	}
+	return out
+}
+
+// gather copies column k of w into dst and returns it.
+func (l layout) gather(dst []float32, w disdel.Weights, k int) []float32 {
+	from, to := l.span(k)
+	dst = dst[:0]
+	i, _ := slices.BinarySearch(l.starts, from+1)
+	for i--; from < to; i++ {
+		end := min(to, l.starts[i+1])
+		dst = append(dst, w[i].Data[from-l.starts[i]:end-l.starts[i]]...)
+		from = end
+	}
+	return dst
+}
+
+// over makes weights that are slices of one array.
+func (l layout) over(values []float32) disdel.Weights {
+	out := make(disdel.Weights, len(l.tensors))
+	for i, t := range l.tensors {
+		a, b := l.starts[i], l.starts[i+1]
+		out[i] = disdel.Tensor{Name: t.Name, Shape: t.Shape, Data: values[a:b:b]}
+	}
+	return out
+}
+
+// at names the value that is number i of all.
+func (l layout) at(i int) string {
+	t, _ := slices.BinarySearch(l.starts, i+1)
+	return fmt.Sprintf("value %d of %s", i-l.starts[t-1], l.tensors[t-1].Name)
+}
+
+// check says whether w has data for its shapes.
+func (l layout) check(w disdel.Weights) error {
+	for i, t := range w {
+		if len(t.Data) != l.starts[i+1]-l.starts[i] || len(t.Shape) > maxRank ||
+			slices.ContainsFunc(t.Shape, func(n int) bool { return n < 0 }) {
+			return fmt.Errorf("tensor %s of %v has %d values", t.Name, t.Shape, len(t.Data))
+		}
+	}
+	return nil
+}
+
+// same compares names and shapes.
+func (l layout) same(like disdel.Weights) error {
+	if len(l.tensors) != len(like) {
+		return fmt.Errorf("%d tensors, not %d", len(l.tensors), len(like))
+	}
+	for i, t := range l.tensors {
+		if t.Name != like[i].Name || !slices.Equal(t.Shape, like[i].Shape) {
+			return fmt.Errorf("tensor %d is %s %v, not %s %v", i, t.Name, t.Shape, like[i].Name, like[i].Shape)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,405 @@
+// Package image makes the container image of the action runtime: one static program, the certificates of authorities
+// that it trusts, and a user who is not root. It needs no container engine.
+//
+// An image is a function of its Options and of the files that they name: the same in, the same bits out, on any
+// machine. It goes to a folder (OCI layout), to a file for `docker load`, or to a registry.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/disdel/disdel"
+)
+
+// Options is what an image is made of.
+type Options struct {
+	Program      string // file of disdel-runtime, or of an action with a network of its own: static, for Linux
+	Certificates string // file of authorities in PEM, which rediss:// and https:// servers are checked against
+	Version      string // what the image says it is
+	Revision     string // of the source; "" leaves the label out
+}
+
+// Where things are in an image.
+const (
+	programPath      = "/disdel-runtime"
+	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
+	user             = 65532 // who has no rights anywhere; OpenWhisk needs none of root's
+)
+
+// Build makes an image. It returns Invalid for a program that cannot run in an image without files of its own, and
+// NotFound for files that are not there.
+func Build(o Options) (v1.Image, error) {
+	architecture, err := checkProgram(o.Program)
+	if err != nil {
+		return nil, err
+	}
+	files, err := readFiles(o)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := layerOf(files)
+	if err != nil {
+		return nil, fault("make layer", o.Program, err)
+	}
+	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
+	image, err = mutate.Append(image, mutate.Addendum{
+		Layer: layer, History: v1.History{CreatedBy: "disdel deploy image", Created: v1.Time{Time: never}},
+	})
+	if err != nil {
+		return nil, fault("make image", o.Program, err)
+	}
+	image, err = mutate.ConfigFile(image, configOf(image, o, architecture))
+	if err != nil {
+		return nil, fault("make image", o.Program, err)
+	}
+	return image, nil
+}
+
+// never is the time of everything in an image: a clock would make two images of the same files differ.
+var never = time.Unix(0, 0).UTC()
+
+func configOf(image v1.Image, o Options, architecture string) *v1.ConfigFile {
+	c, err := image.ConfigFile()
+	if err != nil {
+		c = &v1.ConfigFile{} // of an image made in memory there is no such error
+	}
+	c = c.DeepCopy()
+	c.OS, c.Architecture, c.Created = "linux", architecture, v1.Time{Time: never}
+	c.Config = v1.Config{
+		Entrypoint:   []string{programPath},
+		User:         fmt.Sprintf("%d:%d", user, user),
+		WorkingDir:   "/",
+		Env:          []string{"PATH=/", "HOME=/tmp"},
+		ExposedPorts: map[string]struct{}{"8080/tcp": {}},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":       "disdel-runtime",
+			"org.opencontainers.image.description": "actions of disdel for Apache OpenWhisk: train, aggregate, evaluate, infer",
+			"org.opencontainers.image.version":     o.Version,
+		},
+	}
+	if o.Revision != "" {
+		c.Config.Labels["org.opencontainers.image.revision"] = o.Revision
+	}
+	return c
+}
+
+// checkProgram tells which processor a program is for, and refuses one that needs a loader or libraries: an image from
+// nothing has none.
+func checkProgram(name string) (architecture string, err error) {
+	refuse := func(msg, hint string) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "make image", Msg: name + " " + msg, Hint: hint}
+	}
+	if _, err := os.Stat(name); err != nil {
+		return "", fault("make image", name, err)
+	}
+	f, err := elf.Open(name)
+	if err != nil {
+		return "", refuse("is no program for Linux", "GOOS=linux go build builds one; --program FILE names it")
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return "", refuse("needs libraries that an image from nothing has not", "build it with CGO_ENABLED=0")
+		}
+	}
+	switch f.Machine {
+	case elf.EM_X86_64:
+		return "amd64", nil
+	case elf.EM_AARCH64:
+		return "arm64", nil
+	default:
+		return "", refuse(fmt.Sprintf("is for %v", f.Machine), "there are images for amd64 and arm64")
+	}
+}
+
+// entry is a file or, where data is nil, a folder of an image.
+type entry struct {
+	path string
+	mode int64
+	data []byte
+}
+
+func readFiles(o Options) ([]entry, error) {
+	program, err := os.ReadFile(o.Program)
+	if err != nil {
+		return nil, fault("read program", o.Program, err)
+	}
+	certificates, err := os.ReadFile(o.Certificates)
+	if err != nil {
+		return nil, fault("read certificates", o.Certificates, err)
+	}
+	if !bytes.Contains(certificates, []byte("-----BEGIN CERTIFICATE-----")) {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "make image", Msg: o.Certificates + " holds no certificate in PEM",
+			Hint: "--certificates FILE; Debian's package ca-certificates has one in " + certificatesPath,
+		}
+	}
+	passwd := fmt.Sprintf("disdel:x:%d:%d::/tmp:/none\n", user, user)
+	return []entry{
+		{programPath, 0o755, program},
+		{"/etc", 0o755, nil},
+		{"/etc/passwd", 0o644, []byte(passwd)},
+		{"/etc/ssl", 0o755, nil},
+		{"/etc/ssl/certs", 0o755, nil},
+		{certificatesPath, 0o644, certificates},
+		{"/tmp", 0o1777, nil},
+	}, nil
+}
+
+// layerOf packs files with no time and no owner but root's.
+func layerOf(files []entry) (v1.Layer, error) {
+	var packed bytes.Buffer
+	w := tar.NewWriter(&packed)
+	for _, f := range files {
+		h := &tar.Header{
+			Name: f.path[1:], Mode: f.mode, Size: int64(len(f.data)), ModTime: never, Format: tar.FormatUSTAR,
+			Typeflag: tar.TypeReg,
+		}
+		if f.data == nil {
+			h.Typeflag, h.Name = tar.TypeDir, h.Name+"/"
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(packed.Bytes())), nil
+	}, tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.DefaultCompression),
+		tarball.WithMediaType(types.OCILayer))
+}
+
+// SystemCertificates is where Debian and most others keep the authorities that a machine trusts.
+const SystemCertificates = certificatesPath
+
+// Target is where an image goes: to the registry of its reference, unless it goes into a file or a folder.
+type Target struct {
+	Reference string // REGISTRY/NAME:TAG
+	Layout    string // folder
+	Tar       string // file; the reference is then the image's name in it
+}
+
+// Made is an image that was made.
+type Made struct {
+	Reference  string       `json:"reference,omitempty"`
+	Digest     string       `json:"digest"` // what `docker pull` shows, and REFERENCE@DIGEST pins
+	Size       disdel.Bytes `json:"sizeBytes"`
+	Compressed disdel.Bytes `json:"compressedBytes"` // what a node pulls
+	Pushed     bool         `json:"pushed"`
+	Layout     string       `json:"layout,omitempty"`
+	Tar        string       `json:"tar,omitempty"`
+}
+
+// Print writes what was made as text.
+func (m Made) Print(w io.Writer) {
+	where := "pushed " + m.Reference
+	if !m.Pushed {
+		where = "wrote " + cmp.Or(m.Layout, m.Tar)
+	}
+	fmt.Fprintf(w, "%s\n%s, %v, %v to pull\n", where, m.Digest, m.Size, m.Compressed)
+	if m.Pushed {
+		fmt.Fprintf(w, "use it: disdel submit JOB --apihost URL --image %s\n", m.Reference)
+	}
+}
+
+// FindProgram is the runtime that goes into an image: name, or disdel-runtime beside the program that self finds. It
+// returns NotFound with the command that builds it.
+func FindProgram(name string, self func() (string, error)) (string, error) {
+	if name == "" {
+		own, err := self()
+		if err != nil {
+			return "", fault("find runtime", "disdel-runtime", err)
+		}
+		name = filepath.Join(filepath.Dir(own), "disdel-runtime")
+	}
+	if _, err := os.Stat(name); err != nil {
+		return "", &disdel.Error{
+			Kind: disdel.NotFound, Op: "find runtime", Msg: "there is no " + name,
+			Hint: "make build; or name it: --program FILE",
+		}
+	}
+	return name, nil
+}
+
+// Make builds an image and brings it to its target. It returns Invalid where there is none, or more than one, and the
+// errors of Build, WriteLayout, WriteTar and Push.
+func Make(ctx context.Context, o Options, to Target) (Made, error) {
+	switch {
+	case to.Layout != "" && to.Tar != "":
+		return Made{}, target("--layout and --tar are two targets", "make two images; they are the same bits")
+	case to.Reference == "" && to.Layout == "":
+		return Made{}, target("nothing says where the image goes",
+			"disdel deploy image REGISTRY/NAME:TAG, or --layout FOLDER")
+	}
+	image, err := Build(o)
+	if err != nil {
+		return Made{}, err
+	}
+	made := Made{Reference: to.Reference, Layout: to.Layout, Tar: to.Tar}
+	switch {
+	case to.Layout != "":
+		err = WriteLayout(to.Layout, image)
+	case to.Tar != "":
+		err = WriteTar(to.Tar, to.Reference, image)
+	default:
+		made.Pushed, err = true, Push(ctx, to.Reference, image)
+	}
+	if err != nil {
+		return Made{}, err
+	}
+	return made, made.measure(image)
+}
+
+func target(msg, hint string) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "make image", Msg: msg, Hint: hint}
+}
+
+// measure fills in what is known of an image once it is made.
+func (m *Made) measure(image v1.Image) error {
+	digest, err := image.Digest()
+	if err != nil {
+		return fault("measure image", m.Reference, err)
+	}
+	m.Digest = digest.String()
+	layers, err := image.Layers()
+	if err != nil {
+		return fault("measure image", m.Reference, err)
+	}
+	for _, layer := range layers {
+		compressed, err := layer.Size()
+		if err != nil {
+			return fault("measure image", m.Reference, err)
+		}
+		m.Compressed += disdel.Bytes(compressed)
+		content, err := layer.Uncompressed()
+		if err != nil {
+			return fault("measure image", m.Reference, err)
+		}
+		n, err := io.Copy(io.Discard, content)
+		if err = errors.Join(err, content.Close()); err != nil {
+			return fault("measure image", m.Reference, err)
+		}
+		m.Size += disdel.Bytes(n)
+	}
+	return nil
+}
+
+// WriteLayout writes an image as an OCI layout into a folder, which is made if it is missing. It returns Conflict for
+// one with other files.
+func WriteLayout(folder string, image v1.Image) error {
+	files, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault("write layout", folder, err)
+	}
+	path, err := layout.FromPath(folder)
+	switch {
+	case err == nil:
+	case len(files) > 0:
+		return &disdel.Error{
+			Kind: disdel.Conflict, Op: "write layout", Msg: folder + " has other files",
+			Hint: "name a folder that is empty or missing",
+		}
+	default:
+		if path, err = layout.Write(folder, empty.Index); err != nil {
+			return fault("write layout", folder, err)
+		}
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return fault("write layout", folder, err)
+	}
+	// The same image again replaces itself: the index names it once.
+	err = path.ReplaceImage(image, func(d v1.Descriptor) bool { return d.Digest == digest })
+	return fault("write layout", folder, err)
+}
+
+// WriteTar writes an image under its reference into a file for `docker load`.
+func WriteTar(file, reference string, image v1.Image) error {
+	tag, err := tagOf(reference)
+	if err != nil {
+		return err
+	}
+	return fault("write image", file, tarball.WriteToFile(file, tag, image))
+}
+
+// Push sends an image to the registry of its reference, signed in as `docker login` left it. It returns Denied where
+// the registry refuses, Unavailable where it does not answer, Canceled where ctx ends.
+func Push(ctx context.Context, reference string, image v1.Image) error {
+	tag, err := tagOf(reference)
+	if err != nil {
+		return err
+	}
+	err = remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	return fault("push image", reference, err)
+}
+
+// tagOf reads a reference. OpenWhisk pulls an image without a tag, or one that is latest, at every cold start, and a
+// start whose pull fails is lost: both are refused.
+func tagOf(reference string) (name.Tag, error) {
+	tag, err := name.NewTag(reference, name.WithDefaultTag(""))
+	if err != nil {
+		return tag, &disdel.Error{
+			Kind: disdel.Invalid, Op: "name image", Msg: err.Error(), Hint: "write REGISTRY/NAME:TAG",
+		}
+	}
+	if s := tag.TagStr(); s == "" || s == "latest" {
+		return tag, &disdel.Error{
+			Kind: disdel.Invalid, Op: "name image", Msg: reference + " has no tag of its own",
+			Hint: "write " + strings.TrimSuffix(reference, ":latest") +
+				":TAG; OpenWhisk pulls latest at every cold start, and fails where it cannot",
+		}
+	}
+	return tag, nil
+}
+
+// fault is an Error of what an image is written to or made from.
+func fault(op, subject string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: subject, Err: err}
+	var answer *transport.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		e.Kind = disdel.Canceled
+	case errors.Is(err, fs.ErrNotExist):
+		e.Kind = disdel.NotFound
+	case errors.Is(err, fs.ErrPermission):
+		e.Kind = disdel.Denied
+	case errors.As(err, &answer) &&
+		(answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
+		e.Kind, e.Hint = disdel.Denied, "docker login REGISTRY, or another reference"
+	}
+	return e
+}

@@ -1,0 +1,560 @@
+package platform
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel"
+)
+
+// view is what containers with users of their own see of the file system: a mount namespace that the spawner's thread
+// enters for their start. Folders that are closed to these users are covered by empty ones there, which show only what
+// the containers need. No permission outside changes.
+type view struct {
+	outside, inside int             // descriptors of mount namespaces; 0: there is one for all
+	open            map[string]bool // paths that every user can reach in it
+	masked          map[string]bool // as of confinement
+}
+
+// needs are the paths that containers with users of their own must reach.
+type needs struct {
+	programs []string
+	folders  []string // read with all that is in them; files too
+	work     string   // holds the working folders, and is written below
+}
+
+// each calls f for every path with the permissions that every user must have on the last part of the path.
+func (n needs) each(f func(path string, need os.FileMode)) {
+	for _, path := range n.programs {
+		f(path, 0o001)
+	}
+	for _, path := range n.folders {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			f(path, 0o004)
+			continue
+		}
+		f(path, 0o005)
+	}
+	f(n.work, 0o001)
+}
+
+// openView makes the view, on the spawner's thread, and finds out what every user can reach in it.
+func (c *confinement) openView() {
+	n := c.needs
+	c.own = view{open: map[string]bool{}, masked: maps.Clone(c.masked)}
+	plan := newCovering(n)
+	if c.mounts && len(plan.covers) > 0 && c.own.build(plan) == nil { // without it, less is open
+		defer c.own.leave()
+	}
+	n.each(func(path string, need os.FileMode) { c.own.open[path] = openToAll(path, need) })
+}
+
+// build makes a second namespace and covers the closed folders in it. On success the thread is in it.
+func (v *view) build(plan *covering) error {
+	outside, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		unix.Close(outside) //nolint:errcheck // it was only read
+		return err
+	}
+	v.outside = outside
+	inside, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		v.inside = inside
+		err = plan.mount()
+	}
+	if err != nil {
+		v.leave()
+		v.close()
+	}
+	return err
+}
+
+// enter has the thread see what containers with users of their own see, until leave.
+func (v *view) enter() error {
+	if v.inside == 0 {
+		return nil
+	}
+	return unix.Setns(v.inside, unix.CLONE_NEWNS)
+}
+
+// leave ends enter. A thread that cannot go back would start every container in the wrong view.
+func (v *view) leave() {
+	if v.outside == 0 {
+		return
+	}
+	if err := unix.Setns(v.outside, unix.CLONE_NEWNS); err != nil {
+		panic(fmt.Sprintf("platform: leave a mount namespace: %v", err))
+	}
+}
+
+func (v *view) close() {
+	for _, fd := range []*int{&v.outside, &v.inside} {
+		if *fd != 0 {
+			unix.Close(*fd) //nolint:errcheck // the namespace goes with its last process
+			*fd = 0
+		}
+	}
+}
+
+// covering is the plan of a view: closed folders, and what stands in the empty folders that cover them.
+type covering struct {
+	covers  []string          // closed folders, none below another
+	folders map[string]bool   // empty ones, on the way
+	links   map[string]string // to their targets
+	shown   map[string]bool   // files and folders as they are outside; true: they may be written
+}
+
+// newCovering plans what is needed. A path that cannot be followed is left out: it stays closed.
+func newCovering(n needs) *covering {
+	p := &covering{folders: map[string]bool{}, links: map[string]string{}, shown: map[string]bool{}}
+	n.each(func(path string, need os.FileMode) {
+		p.add(path, need, path == n.work) //nolint:errcheck // see above
+	})
+	return p
+}
+
+// mostLinks is how many links the kernel follows on one path.
+const mostLinks = 40
+
+// add follows a path as the kernel does and plans what is closed on it. The last part must have the permissions of need
+// for every user.
+func (p *covering) add(path string, need os.FileMode, writable bool) error {
+	at, rest, links := "/", strings.TrimPrefix(path, "/"), 0
+	for rest != "" {
+		name, tail, _ := strings.Cut(rest, "/")
+		rest = strings.TrimLeft(tail, "/")
+		if name == "" || name == "." || name == ".." {
+			at = filepath.Join(at, name)
+			continue
+		}
+		next := filepath.Join(at, name)
+		info, err := os.Lstat(next)
+		if err != nil {
+			return err
+		}
+		switch {
+		case info.Mode()&os.ModeSymlink != 0:
+			target, err := os.Readlink(next)
+			if links++; err != nil || links > mostLinks {
+				return errors.Join(err, fmt.Errorf("%s: %w", path, unix.ELOOP))
+			}
+			if p.covered(at) {
+				p.links[next] = target
+			}
+			if filepath.IsAbs(target) {
+				at = "/"
+			}
+			rest = strings.TrimLeft(filepath.ToSlash(target)+"/"+rest, "/")
+		case rest != "":
+			p.pass(next, info.Mode())
+			at = next
+		default:
+			return p.show(next, info, need, writable)
+		}
+	}
+	return nil // a link to the root, or the root
+}
+
+func (p *covering) covered(path string) bool {
+	return slices.ContainsFunc(p.covers, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+}
+
+// pass plans a folder on the way.
+func (p *covering) pass(dir string, mode os.FileMode) {
+	switch {
+	case p.covered(dir):
+		p.folders[dir] = true
+	case mode.Perm()&0o001 == 0:
+		p.covers = slices.DeleteFunc(p.covers, func(other string) bool { // it is covered with this one
+			below := strings.HasPrefix(other, dir+"/")
+			p.folders[other] = p.folders[other] || below
+			return below
+		})
+		p.covers = append(p.covers, dir)
+	}
+}
+
+// show plans to show the end of a path. If that is a closed folder, it plans to show everything in the folder instead.
+func (p *covering) show(path string, info os.FileInfo, need os.FileMode, writable bool) error {
+	if !info.IsDir() || info.Mode().Perm()&need == need {
+		if p.covered(filepath.Dir(path)) {
+			p.shown[path] = p.shown[path] || writable
+		}
+		return nil
+	}
+	p.pass(path, 0)
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		at := filepath.Join(path, entry.Name())
+		if entry.Type()&os.ModeSymlink != 0 {
+			if p.links[at], err = os.Readlink(at); err != nil {
+				return err
+			}
+			continue
+		}
+		p.shown[at] = p.shown[at] || writable
+	}
+	return nil
+}
+
+// mount carries the plan out in the thread's own mount namespace.
+func (p *covering) mount() error {
+	paths := slices.Sorted(maps.Keys(p.shown)) // a folder comes before what is in it
+	sources := make([]int, 0, len(paths))
+	defer func() {
+		for _, fd := range sources {
+			unix.Close(fd) //nolint:errcheck // it names a path and was not read
+		}
+	}()
+	for _, path := range paths { // before the covers hide it
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, fd)
+	}
+	for _, dir := range p.covers {
+		if err := unix.Mount("none", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+			return fmt.Errorf("cover %s: %w", dir, err)
+		}
+	}
+	if err := p.fill(paths, sources); err != nil {
+		return err
+	}
+	for _, dir := range p.covers {
+		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV,
+			""); err != nil {
+			return fmt.Errorf("close %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// fill makes what stands in the covers.
+func (p *covering) fill(paths []string, sources []int) error {
+	for _, dir := range slices.Sorted(maps.Keys(p.folders)) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for at, target := range p.links {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(target, at)); err != nil {
+			return err
+		}
+	}
+	var whole string // the folder that was shown last, with everything in it
+	for i, path := range paths {
+		if whole != "" && strings.HasPrefix(path, whole+"/") {
+			continue
+		}
+		dir, err := showAt(path, sources[i], p.shown[path])
+		if err != nil {
+			return fmt.Errorf("show %s: %w", path, err)
+		}
+		if dir {
+			whole = path
+		}
+	}
+	return nil
+}
+
+// showAt mounts what a descriptor names at a path, and tells whether it is a folder.
+func showAt(path string, source int, writable bool) (dir bool, err error) {
+	var s unix.Stat_t
+	if err := unix.Fstat(source, &s); err != nil {
+		return false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return false, err
+	}
+	if dir = s.Mode&unix.S_IFMT == unix.S_IFDIR; dir {
+		err = os.MkdirAll(path, 0o755)
+	} else {
+		err = os.WriteFile(path, nil, 0o644)
+	}
+	if err != nil {
+		return dir, err
+	}
+	from := fmt.Sprintf("/proc/thread-self/fd/%d", source)
+	if err := unix.Mount(from, path, "", unix.MS_BIND, ""); err != nil || writable {
+		return dir, err
+	}
+	return dir, unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
+}
+
+// confinement is what the thread that starts containers gives up before it starts the first, and what they therefore
+// lack. Everything is tried, and what this system or this user may not do is left out: what there is, String tells.
+type confinement struct {
+	hidden []string // files and folders that containers do not see
+	done   []string
+	mounts bool // the thread has mounts of its own
+	masked map[string]bool
+	needs  needs // of containers with users of their own
+	own    view  // that they have
+}
+
+// maxProcesses bounds the processes and threads of a container, as the invoker's --pids-limit does.
+const maxProcesses = 1024
+
+// maxDescriptors bounds the open files of each of a container's processes, as the invoker's --ulimit nofile does.
+const maxDescriptors = 1024
+
+// enter is called on the thread itself, once. It never ends: the thread's children inherit it.
+func (c *confinement) enter() {
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == nil {
+		c.done = append(c.done, "no new privileges")
+	}
+	if os.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil {
+		return
+	}
+	// What is mounted later outside shall be seen, and nothing that is mounted here shall be seen outside.
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") != nil {
+		return
+	}
+	c.mounts, c.masked = true, map[string]bool{}
+	if readOnlyGroups() {
+		c.done = append(c.done, "control groups that cannot be left")
+	}
+	c.hide(c.masked)
+	if len(c.masked) > 0 {
+		c.done = append(c.done, "no view of the platform's own files")
+	}
+}
+
+// readOnlyGroups lets this thread's mounts of control groups be read alone: a process could else move to another group,
+// and its limit would be gone.
+func readOnlyGroups() bool {
+	points := mountsBelow("/sys/fs/cgroup")
+	for _, point := range points {
+		if unix.Mount("", point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+			"") != nil {
+			return false
+		}
+	}
+	return len(points) > 0
+}
+
+// mountsBelow lists where something is mounted in this thread's view, deepest first.
+func mountsBelow(dir string) []string {
+	f, err := os.Open("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var out []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		const point = 4
+		if len(fields) > point && (fields[point] == dir || strings.HasPrefix(fields[point], dir+"/")) {
+			out = append(out, fields[point])
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// hide covers what containers must not see. It is called before each start, because a file that is replaced is no
+// longer covered. masked are the folders that are covered in the thread's view.
+func (c *confinement) hide(masked map[string]bool) {
+	if !c.mounts {
+		return
+	}
+	for _, path := range c.hidden {
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+		case info.Mode().IsRegular():
+			masked[path] = unix.Mount("/dev/null", path, "", unix.MS_BIND, "") == nil
+		case info.IsDir() && !masked[path]:
+			masked[path] = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k,mode=000") == nil
+		}
+	}
+}
+
+// hiddenPaths are what was asked for, and the data folder.
+func (c *Config) hiddenPaths() []string {
+	var out []string
+	for _, path := range append(slices.Clone(c.Hidden), c.DataDir) {
+		if full, err := filepath.Abs(path); err == nil && path != "" {
+			out = append(out, full)
+		}
+	}
+	return out
+}
+
+// openToAll tells whether every user can pass all folders on the way to a path, and has the permissions of need on its
+// last part.
+func openToAll(path string, need os.FileMode) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	for at := real; ; at, need = filepath.Dir(at), 0o001 {
+		info, err := os.Stat(at)
+		if err != nil || info.Mode().Perm()&need != need {
+			return false
+		}
+		if at == filepath.Dir(at) {
+			return true
+		}
+	}
+}
+
+// users of containers: each container has one of its own, from a range that systems leave to programs (systemd's for
+// services without an account). They own nothing on the machine.
+const (
+	firstUser = 61184
+	users     = 4096
+)
+
+// KindUser tells which user the containers of a kind run as.
+type KindUser struct {
+	Kind    string
+	Own     bool   // each container has a user of its own, who owns nothing
+	User    int    // the id of the user, the platform's, where Own is false
+	Refused string // why no container of the kind is started, and what to do; empty: they are
+}
+
+// Users tells for each kind, in the order of their names, which user its containers run as.
+func (p *Platform) Users() []KindUser {
+	out := make([]KindUser, 0, len(p.cfg.Kinds))
+	for _, name := range slices.Sorted(maps.Keys(p.cfg.Kinds)) {
+		out = append(out, p.userOfKind(name))
+	}
+	return out
+}
+
+func (p *Platform) userOfKind(name string) KindUser {
+	kind := p.cfg.Kinds[name]
+	out := KindUser{Kind: name, User: os.Geteuid()}
+	if p.mayOwn(kind) {
+		out.Own, out.User = true, 0
+		return out
+	}
+	if kind.OwnUser && realRoot() && !p.cfg.AllowRoot {
+		out.Refused = fmt.Sprintf("its actions would run as root: %s. Install it where every user may read and start it, "+
+			"or start the platform with --allow-root", p.whyNotOwn(kind))
+	}
+	return out
+}
+
+// mayOwn tells whether containers of a kind run as users of their own.
+func (p *Platform) mayOwn(kind Kind) bool { return kind.OwnUser && p.whyNotOwn(kind) == "" }
+
+// whyNotOwn says why containers of a kind cannot have users of their own, "" where they can.
+func (p *Platform) whyNotOwn(kind Kind) string {
+	if !p.ownUsers {
+		return "this process cannot start others as other users, or they cannot reach " + p.root.dir
+	}
+	program, err := exec.LookPath(kind.Command[0])
+	if err != nil {
+		return err.Error()
+	}
+	for _, path := range append([]string{program}, kind.Reads...) {
+		if !p.spawner.confined.own.open[path] {
+			return path + " is closed to other users"
+		}
+	}
+	return ""
+}
+
+// familiesOf names the families of the kinds that are chosen, each once.
+func familiesOf(kinds []KindUser, chosen func(KindUser) bool) string {
+	var out []string
+	for _, u := range kinds {
+		if name := family(u.Kind); chosen(u) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// refusal is the error of a kind whose containers are not started, nil where they are.
+func (p *Platform) refusal(name string) error {
+	why := p.userOfKind(name).Refused
+	if why == "" {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "start container", Msg: "the kind " + name + " is refused: " + why,
+	}
+}
+
+// userFor is the user that a container of a kind runs as, 0 for the platform's own.
+func (p *Platform) userFor(kind Kind) uint32 {
+	if !p.mayOwn(kind) {
+		return 0
+	}
+	return firstUser + p.started.Add(1)%users
+}
+
+// needsOf are what containers with users of their own must reach, the platform's folder being one.
+func needsOf(kinds map[string]Kind, work string) needs {
+	n := needs{work: work}
+	for _, kind := range kinds {
+		if !kind.OwnUser || len(kind.Command) == 0 {
+			continue
+		}
+		if program, err := exec.LookPath(kind.Command[0]); err == nil && !slices.Contains(n.programs, program) {
+			n.programs = append(n.programs, program)
+		}
+		for _, folder := range kind.Reads {
+			if !slices.Contains(n.folders, folder) {
+				n.folders = append(n.folders, folder)
+			}
+		}
+	}
+	return n
+}
+
+// idMap is the first line of this process' map of user ids: ids from inside on are those from outside on, count many.
+func idMap() (inside, outside, count uint64) {
+	data, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return 0, 0, 0
+	}
+	fmt.Sscan(string(data), &inside, &outside, &count) //nolint:errcheck // what is no map has no ids
+	return inside, outside, count
+}
+
+// realRoot tells whether this process is the machine's root, or that of a container without users of its own.
+func realRoot() bool {
+	_, outside, count := idMap()
+	return os.Geteuid() == 0 && outside == 0 && count > 0
+}
+
+// canSwitch tells whether this process may start others as any of the containers' users.
+func canSwitch() bool {
+	inside, _, count := idMap()
+	return os.Geteuid() == 0 && inside == 0 && count >= firstUser+users &&
+		hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN)
+}
+
+// hasCapabilities tells whether this process has all of these capabilities.
+func hasCapabilities(list ...uint) bool {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(data), "\nCapEff:")
+	line, _, _ := strings.Cut(rest, "\n")
+	have, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err == nil && !slices.ContainsFunc(list, func(n uint) bool { return have&(1<<n) == 0 })
+}
