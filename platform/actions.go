@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -49,7 +48,7 @@ func (p *Platform) resolve(t tx, u *user, path pathName) (*resolved, error) {
 	out := &resolved{}
 	key := path.key()
 	if pkgName == "" && ns != u.Name {
-		return nil, problem{403, textForbidden(key)}
+		return nil, errForbidden(key)
 	}
 	if pkgName != "" {
 		named, owner, params, err := provider(t, u, path.Path)
@@ -122,7 +121,7 @@ func (p *Platform) getAction(q *request) (int, any, error) {
 	if q.URL.Query().Has("code") && !flag(q.Request, "code") {
 		out.Exec.Code, out.Exec.bare = "", true
 	}
-	return 200, &out, err
+	return httpDone, &out, err
 }
 
 func (p *Platform) deleteAction(q *request) (int, any, error) {
@@ -143,7 +142,7 @@ func (p *Platform) deleteAction(q *request) (int, any, error) {
 	if err == nil {
 		p.pool.forget(a)
 	}
-	return 200, a, err
+	return httpDone, a, err
 }
 
 // actionPut is the body of a PUT.
@@ -195,7 +194,7 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 	if err == nil && body.Exec != nil {
 		p.advise(out)
 	}
-	return 200, out, err
+	return httpDone, out, err
 }
 
 // Large bodies take several times their size while they are read, so that few are read at once.
@@ -213,7 +212,7 @@ func (p *Platform) enterLarge(q *request) (leave func(), err error) {
 	case p.large <- struct{}{}:
 		return func() { <-p.large }, nil
 	case <-q.Context().Done():
-		return nil, problem{503, textInternal}
+		return nil, errBusy
 	}
 }
 
@@ -228,9 +227,9 @@ func writable(t tx, q *request) error {
 	case err != nil:
 		return err
 	case owner == nil:
-		return problem{404, textNoEntity}
+		return errNoEntity
 	case owner.bound():
-		return problem{400, textNotOnBinding}
+		return errOnBinding
 	}
 	return nil
 }
@@ -250,7 +249,7 @@ func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*acti
 			return nil, err
 		}
 	case old == nil:
-		return nil, problem{400, textExecMissing}
+		return nil, errExecMissing
 	}
 	if body.Parameters != nil {
 		a.Parameters = mergeParameters(*body.Parameters)
@@ -299,7 +298,7 @@ type limitsPut struct{ Timeout, Memory, Logs, Concurrency, Instances *int }
 func (l *limitsPut) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
-		return wrong("Object expected in field 'timeout'")
+		return errFieldObject("timeout")
 	}
 	for _, f := range []struct {
 		name, noun string
@@ -318,11 +317,11 @@ func (l *limitsPut) UnmarshalJSON(data []byte) error {
 		var n float64
 		switch {
 		case json.Unmarshal(text, &n) != nil:
-			return wrong(f.noun + " limit malformed")
+			return errLimitMalformed(f.noun)
 		case n != math.Trunc(n) || math.Abs(n) > math.MaxInt32:
-			return wrong("requirement failed: " + f.noun + " limit must be whole number")
+			return errLimitFraction(f.noun)
 		case n < 0 && (f.name == "logs" || f.name == "memory"):
-			return wrong("requirement failed: a negative size of an object is not allowed.")
+			return errSizeNegative
 		}
 		*f.to = new(int(n))
 	}
@@ -365,32 +364,20 @@ func (l *Limits) checkAction(a *action) error {
 // check refuses limits outside the platform's, with the texts of OpenWhisk's Limits classes.
 func (l *Limits) check(v limits) error {
 	for _, c := range []struct {
+		what             string
 		value, low, high int
-		above, below     string
+		unit             string
 	}{
-		{
-			v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), "memory size %d MB exceeds allowed threshold of %d MB",
-			"memory size %d MB below allowed threshold of %d MB",
-		},
-		{
-			v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()),
-			"duration %d milliseconds exceeds allowed threshold of %d milliseconds",
-			"duration %d milliseconds below allowed threshold of %d milliseconds",
-		},
-		{
-			v.Logs, l.LogsMB.Min, l.LogsMB.Max, "log size %d MB exceeds allowed threshold of %d MB",
-			"log size %d MB below allowed threshold of %d MB",
-		},
-		{
-			v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, "concurrency %d exceeds allowed threshold of %d",
-			"concurrency %d below allowed threshold of %d",
-		},
+		{"memory size", v.Memory, l.Memory.Min.MB(), l.Memory.Max.MB(), " MB"},
+		{"duration", v.Timeout, int(l.Timeout.Min.Milliseconds()), int(l.Timeout.Max.Milliseconds()), " milliseconds"},
+		{"log size", v.Logs, l.LogsMB.Min, l.LogsMB.Max, " MB"},
+		{"concurrency", v.Concurrency, l.Concurrency.Min, l.Concurrency.Max, ""},
 	} {
 		if c.value > c.high {
-			return problem{400, "requirement failed: " + fmt.Sprintf(c.above, c.value, c.high)}
+			return errLimitAbove(c.what, c.value, c.high, c.unit)
 		}
 		if c.value < c.low {
-			return problem{400, "requirement failed: " + fmt.Sprintf(c.below, c.value, c.low)}
+			return errLimitBelow(c.what, c.value, c.low, c.unit)
 		}
 	}
 	return nil
@@ -437,31 +424,31 @@ type execPut struct{ execSpec }
 func (e *execPut) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
-		return wrong(textNotAnObject)
+		return errNotAnObject
 	}
 	if json.Unmarshal(fields["kind"], &e.Kind) != nil || e.Kind == "" {
-		return wrong("'kind' must be a string defined in 'exec'")
+		return errKindMissing
 	}
 	e.Kind = strings.ToLower(strings.TrimSpace(e.Kind))
 	switch e.Kind {
 	case sequenceKind:
 		if json.Unmarshal(fields["components"], &e.Components) != nil {
-			return wrong("'components' must be defined for sequence kind")
+			return errComponentsMissing
 		}
 		return nil
 	case blackbox:
 		if json.Unmarshal(fields["image"], &e.Image) != nil || e.Image == "" {
-			return wrong("'image' must be a string defined in 'exec' for 'blackbox' actions")
+			return errImageMissing
 		}
 		if !imageName().MatchString(e.Image) {
-			return wrong("could not parse image name")
+			return errImageName
 		}
 	default:
 		json.Unmarshal(fields["image"], &e.Image) //nolint:errcheck // of no use for a kind
 	}
 	if code, ok := fields["code"]; ok {
 		if json.Unmarshal(code, &e.Code) != nil {
-			return wrong("Could not deserialize as attachment record: " + string(code))
+			return errAttachment(code)
 		}
 		e.coded = true
 	}
@@ -518,22 +505,22 @@ func (p *Platform) resolveKind(kind string) string {
 // newExec checks what an action shall run; components of a sequence are checked apart, where actions can be read.
 func (p *Platform) newExec(e execSpec) (execSpec, error) {
 	if size := disdel.Bytes(len(e.Code)); size > p.cfg.Limits.Code {
-		return e, problem{413, textTooLarge("exec", int64(size), p.cfg.Limits.Code)}
+		return e, errTooLarge("exec", int64(size), p.cfg.Limits.Code)
 	}
 	if e.Kind == sequenceKind {
 		return execSpec{Kind: sequenceKind, Components: e.Components}, nil
 	}
 	e.Kind, e.Components = p.resolveKind(e.Kind), nil
 	if !slices.Contains(p.kindNames(), e.Kind) && e.Kind != blackbox {
-		return e, problem{400, textKind(e.Kind, p.kindNames())}
+		return e, errKind(e.Kind, p.kindNames())
 	}
 	if kind, ok := p.cfg.runsAs(&e); ok {
 		if why := p.userOfKind(kind).Refused; why != "" {
-			return e, problem{400, textRefusedKind(e.Kind, why)}
+			return e, errKindRefused(e.Kind, why)
 		}
 	}
 	if !e.coded && e.Image == "" {
-		return e, problem{400, textMalformed(fmt.Sprintf(textCodeMissing, e.Kind))}
+		return e, errCodeMissing(e.Kind)
 	}
 	_, err := base64.StdEncoding.DecodeString(e.Code)
 	e.Binary, e.coded = err == nil && e.Code != "", false

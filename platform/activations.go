@@ -175,10 +175,10 @@ func readQuery(r *http.Request) (q query, err error) {
 	}
 	q.name, q.docs, q.count = v.Get("name"), flag(r, "docs"), flag(r, "count")
 	if parts := strings.Split(q.name, "/"); len(parts) > 2 {
-		return q, problem{400, textQuery("name", textNameFilter(q.name))}
+		return q, errQueryName(q.name)
 	}
 	if q.count && q.docs {
-		return q, problem{400, textDocsWithCount}
+		return q, errDocsWithCount
 	}
 	return q, nil
 }
@@ -217,7 +217,7 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 		}
 		return err
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 // viewRecords reads a namespace's records: those on the disk, and those that are not there, the newest first.
@@ -260,7 +260,7 @@ func (p *Platform) countActivations(q *request, ask *query) (int, any, error) {
 			return true
 		})
 	})
-	return 200, map[string]int{"activations": max(0, n-ask.skip)}, err
+	return httpDone, map[string]int{"activations": max(0, n-ask.skip)}, err
 }
 
 func millis(text, name string, otherwise int64) (int64, error) {
@@ -269,7 +269,7 @@ func millis(text, name string, otherwise int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, problem{400, textQuery(name, textEpoch(text))}
+		return 0, errQueryTime(name, text)
 	}
 	return n, nil
 }
@@ -280,10 +280,10 @@ var activationID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 func (p *Platform) activation(q *request) (*activation, error) {
 	id := q.PathValue("id")
 	if len(id) != 32 {
-		return nil, problem{400, textActivationID(len(id))}
+		return nil, errActivationIDLength(len(id))
 	}
 	if !activationID.MatchString(id) {
-		return nil, problem{400, textActivationBad}
+		return nil, errActivationIDBad
 	}
 	if a := p.unfiled.of(q.ns, id); a != nil {
 		return a, nil
@@ -298,7 +298,7 @@ func (p *Platform) activation(q *request) (*activation, error) {
 
 func (p *Platform) getActivation(q *request) (int, any, error) {
 	a, err := p.activation(q)
-	return 200, a, err
+	return httpDone, a, err
 }
 
 func (p *Platform) getActivationLogs(q *request) (int, any, error) {
@@ -306,7 +306,7 @@ func (p *Platform) getActivationLogs(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return 200, map[string][]string{"logs": a.Logs}, nil
+	return httpDone, map[string][]string{"logs": a.Logs}, nil
 }
 
 func (p *Platform) getActivationResult(q *request) (int, any, error) {
@@ -314,5 +314,5 @@ func (p *Platform) getActivationResult(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return 200, a.Response, nil
+	return httpDone, a.Response, nil
 }

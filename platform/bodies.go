@@ -40,7 +40,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	if !ok {
 		var err error
 		if data, err = json.Marshal(body); err != nil {
-			status, data = 500, []byte(`{"error":"`+textInternal+`"}`)
+			status, data = errInternal.status, []byte(`{"error":"`+errInternal.text+`"}`)
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -51,14 +51,14 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 // readBody reads a bounded body without the blanks around it. What is no UTF-8 in it is replaced, as there.
 func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	if disdel.Bytes(r.ContentLength) > limit {
-		return nil, problem{413, textTooLarge("Request", r.ContentLength, limit)}
+		return nil, errTooLarge("Request", r.ContentLength, limit)
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
 	if err != nil {
-		return nil, problem{400, textMalformed(err.Error())}
+		return nil, errMalformed(err.Error())
 	}
 	if disdel.Bytes(len(data)) > limit {
-		return nil, problem{413, textTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)}
+		return nil, errTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)
 	}
 	return bytes.TrimSpace(inUTF8(data)), nil
 }
@@ -92,7 +92,7 @@ func readEntity(r *http.Request, limit disdel.Bytes, first string, v any) error 
 		return err
 	}
 	if data[0] != '{' {
-		return problem{400, textMalformed("Object expected in field '" + first + "'")}
+		return errFieldObject(first)
 	}
 	return parseJSON(data, v)
 }
@@ -102,7 +102,7 @@ func readEntity(r *http.Request, limit disdel.Bytes, first string, v any) error 
 func checkJSON(data []byte) error {
 	switch {
 	case tooDeep(data):
-		return problem{400, textMalformed(textTooDeep)}
+		return errTooDeep
 	case json.Valid(data):
 		return nil
 	}
@@ -141,15 +141,18 @@ func parseJSON(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var syntax *json.SyntaxError
 	var other *json.UnmarshalTypeError
+	var refusal apiError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refusal): // of a field's own reader
+		return refusal
 	case errors.As(err, &syntax):
-		return problem{400, textMalformed(textSyntax(data, syntax))}
+		return errMalformed(textSyntax(data, syntax))
 	case errors.As(err, &other):
-		return problem{400, textMalformed(textOtherType(data, other))}
+		return errMalformed(textOtherType(data, other))
 	default:
-		return problem{400, textMalformed(err.Error())}
+		return errMalformed(err.Error())
 	}
 }
 
@@ -192,10 +195,6 @@ func expected(before []byte) string {
 		return "end-of-input"
 	}
 }
-
-// textTooDeep is spray-json's text for a document that is nested too deep.
-const textTooDeep = "JSON input nested too deeply:JSON input was nested more deeply than the configured limit of " +
-	"maxNesting = 1000"
 
 // textOtherType is spray-json's text for a field of another type than it should be: what was expected, and what is
 // there.

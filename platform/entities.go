@@ -25,21 +25,20 @@ type keyValues []keyValue
 
 // UnmarshalJSON takes a list of objects that each have a key and a value.
 func (l *keyValues) UnmarshalJSON(data []byte) error {
-	bad := wrong("parameters malformed!")
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(data, &list) != nil {
-		return bad
+		return errParameters
 	}
 	*l = make(keyValues, 0, len(list))
 	for _, entry := range list {
 		var v keyValue
 		value, has := entry["value"]
 		if !has || json.Unmarshal(entry["key"], &v.Key) != nil || v.Key == "" {
-			return bad
+			return errParameters
 		}
 		v.Value = value
 		if init, ok := entry["init"]; ok && json.Unmarshal(init, &v.Init) != nil {
-			return bad
+			return errParameters
 		}
 		*l = append(*l, v)
 	}
@@ -97,19 +96,18 @@ func (b *headerPut) next(ns, name string, old *header) header {
 type version string
 
 func (v *version) UnmarshalJSON(data []byte) error {
-	bad := wrong("semantic version malformed")
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return bad
+		return errVersion
 	}
 	var n [3]int
 	parts := strings.Split(text, ".")
 	for i, part := range parts {
 		if i >= len(n) {
-			return bad
+			return errVersion
 		}
 		if _, err := fmt.Sscanf(part, "%d", &n[i]); err != nil || n[i] < 0 {
-			return bad
+			return errVersion
 		}
 	}
 	*v = version(fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]))
@@ -133,10 +131,10 @@ var entityName = sync.OnceValue(func() *regexp.Regexp {
 
 func checkName(name string) error {
 	if len(name) > maxName {
-		return problem{400, textNameLong(len(name))}
+		return errNameLong(len(name))
 	}
 	if !entityName().MatchString(name) {
-		return problem{400, textNameIllegal}
+		return errNameIllegal
 	}
 	return nil
 }
@@ -153,7 +151,7 @@ func (n pathName) key() string { return n.Path + "/" + n.Name }
 func parsePath(text, ns string) (pathName, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	if len(parts) < 2 || len(parts) > 3 {
-		return pathName{}, problem{400, textMalformed("requirement failed: " + textQualified)}
+		return pathName{}, errNotQualified
 	}
 	if parts[0] == "_" {
 		parts[0] = ns
@@ -195,7 +193,7 @@ func (l *Limits) checkSize(what string, list []keyValue) error {
 		size += len(v.Key) + len(v.Value)
 	}
 	if disdel.Bytes(size) > l.Parameters {
-		return problem{413, textTooLarge(what, int64(size), l.Parameters)}
+		return errTooLarge(what, int64(size), l.Parameters)
 	}
 	return nil
 }
@@ -207,22 +205,22 @@ func (l *Limits) bodyLimit() disdel.Bytes { return 4*l.Parameters + disdel.MB }
 // namespace share one space of names, as they share one table there.
 func missing(t tx, b bucket, key string) error {
 	if taken, err := takenByOther(t, b, key); err != nil || taken {
-		return cmp.Or(err, error(problem{409, textOtherKind}))
+		return cmp.Or(err, error(errOtherKind))
 	}
-	return problem{404, textNoEntity}
+	return errNoEntity
 }
 
 // mayPut tells whether a PUT may write an entity: over one of its own kind where it says so, and over no other.
 func mayPut(t tx, b bucket, q *request, exists bool) error {
 	switch {
 	case exists && !flag(q.Request, "overwrite"):
-		return problem{409, textExists}
+		return errExists
 	case exists:
 		return nil
 	}
 	taken, err := takenByOther(t, b, q.resource())
 	if err == nil && taken {
-		err = problem{409, textOtherKind}
+		err = errOtherKind
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 
 func (p *Platform) info(*request) (int, any, error) {
 	l := p.cfg.Limits
-	return 200, map[string]any{
+	return httpDone, map[string]any{
 		"description": "OpenWhisk", "api_paths": []string{"/api/v1"},
 		"support": map[string]string{
 			"github": "https://github.com/apache/openwhisk/issues",
@@ -47,7 +47,7 @@ func (p *Platform) runtimes() map[string][]map[string]any {
 }
 
 func (p *Platform) apiInfo(*request) (int, any, error) {
-	return 200, map[string]any{
+	return httpDone, map[string]any{
 		"description": "OpenWhisk API", "api_version": "1.0.0", "api_version_path": "v1", "build": "embedded",
 		"buildno":       "disdel",
 		"swagger_paths": map[string]string{"ui": "/docs", "api-docs": "/api-docs"},
@@ -72,7 +72,7 @@ func (p *Platform) apiDocs(*request) (int, any, error) {
 		}
 		paths["/"+path] = operations
 	}
-	return 200, map[string]any{
+	return httpDone, map[string]any{
 		"swagger": "2.0", "basePath": "/api/v1", "produces": []string{"application/json"},
 		"info": map[string]any{"title": "OpenWhisk REST API", "version": "0.1.0"},
 		"tags": []any{

@@ -42,7 +42,7 @@ type running struct {
 
 func (p *Platform) invoke(q *request) (int, any, error) {
 	if q.PathValue("pkg") == "" && !q.own() {
-		return 0, nil, problem{403, textForbidden(q.resource())}
+		return 0, nil, errForbidden(q.resource())
 	}
 	wait, err := p.waitOf(q)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Platform) invoke(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if !blocking {
-		return 202, answer{run.id, invoked{run.id}}, nil
+		return httpRunning, answer{run.id, invoked{run.id}}, nil
 	}
 	return p.wait(run, q, wait)
 }
@@ -71,7 +71,7 @@ func (p *Platform) waitOf(q *request) (time.Duration, error) {
 	}
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if most := max(p.cfg.BlockingWait, time.Minute); err != nil || ms <= 0 || ms > most.Milliseconds() {
-		return 0, problem{400, textQuery("timeout", textWait(most))}
+		return 0, errQueryTimeout(most)
 	}
 	return min(p.cfg.BlockingWait, time.Duration(ms)*time.Millisecond), nil
 }
@@ -89,7 +89,7 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 		return nil, err
 	}
 	if data[0] != '{' {
-		return nil, problem{400, textMalformed(textNotAnObject)}
+		return nil, errNotAnObject
 	}
 	return data, nil
 }
@@ -104,7 +104,7 @@ func (p *Platform) start(u *user, path pathName, payload json.RawMessage, quiet 
 		return nil, err
 	}
 	if found.final() && found.overrides(payload) {
-		return nil, problem{400, textNotAllowed}
+		return nil, errParameterSet
 	}
 	return p.begin(u, found, payload, quiet)
 }
@@ -197,7 +197,7 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 	}
 	var args map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &args); err != nil {
-		return nil, problem{400, textMalformed(err.Error())}
+		return nil, errMalformed(err.Error())
 	}
 	maps.Copy(params, args)
 	return json.Marshal(params)
@@ -264,12 +264,9 @@ func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) 
 // wait answers a blocking request: with the record, or with the id once the wait is over.
 func (p *Platform) wait(run *running, q *request, wait time.Duration) (int, any, error) {
 	if !p.await(q.Context(), run, wait) {
-		return 202, answer{run.id, invoked{run.id}}, nil
+		return httpRunning, answer{run.id, invoked{run.id}}, nil
 	}
-	status := map[string]int{
-		statusSuccess: 200, statusApplication: 502, statusDeveloper: 502,
-		statusInternal: 500,
-	}[run.record.Response.Status]
+	status := blockingStatus[run.record.Response.Status]
 	if result := run.record.Response.Result; flag(q.Request, "result") || len(result) > 0 && result[0] == '[' {
 		return status, answer{run.id, result}, nil // an array is answered bare in any case
 	}

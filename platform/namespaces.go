@@ -112,9 +112,9 @@ func (t *throttle) admit(now time.Time, perMinute, atOnce int, countRefused bool
 	var err error
 	switch {
 	case t.count > perMinute:
-		err = problem{429, textPerMinute(t.count, perMinute)}
+		err = errPerMinute(t.count, perMinute)
 	case t.flying >= atOnce:
-		err = problem{429, textConcurrent(t.flying, atOnce)}
+		err = errConcurrent(t.flying, atOnce)
 	default:
 		t.flying++
 		return nil
@@ -132,12 +132,12 @@ func (t *throttle) release() {
 }
 
 func (p *Platform) listNamespaces(q *request) (int, any, error) {
-	return 200, []string{q.user.Name}, nil
+	return httpDone, []string{q.user.Name}, nil
 }
 
 func (p *Platform) userLimits(q *request) (int, any, error) {
 	l, u := &p.cfg.Limits, q.user
-	return 200, map[string]any{
+	return httpDone, map[string]any{
 		"invocationsPerMinute": u.InvocationsPerMinute, "concurrentInvocations": u.ConcurrentInvocations,
 		"firesPerMinute":   u.FiresPerMinute,
 		"maxParameterSize": textSize(l.Parameters), "maxActionInstances": u.ConcurrentInvocations,

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"encoding/json"
 	"io/fs"
-	"net/http"
 	"path"
 	"strings"
 
@@ -21,7 +20,7 @@ type binding struct {
 func (b *binding) UnmarshalJSON(data []byte) error {
 	type plain binding
 	if json.Unmarshal(data, (*plain)(b)) != nil {
-		return wrong("Object expected in field 'namespace'")
+		return errFieldObject("namespace")
 	}
 	return nil
 }
@@ -52,7 +51,7 @@ func readable(t tx, u *user, key string) (*pkg, error) {
 	foreign := !hasPrefix([]byte(key), u.Name+"/")
 	switch {
 	case foreign && (v == nil || !v.Publish):
-		return nil, problem{403, textForbidden(key)}
+		return nil, errForbidden(key)
 	case v == nil:
 		return nil, missing(t, packages, key)
 	}
@@ -118,8 +117,8 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 	err := p.store.view(func(t tx) error {
 		key := q.ns + "/" + q.PathValue("name")
 		named, owner, params, err := provider(t, q.user, key)
-		if err == error(problem{404, textNoEntity}) {
-			return problem{404, textNoPackage(key)} // the one answer that says which
+		if err == error(errNoEntity) {
+			return errNoPackage(key) // the one answer that says which
 		}
 		if err != nil {
 			return err
@@ -138,7 +137,7 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 		}
 		return err
 	})
-	return 200, &out, err
+	return httpDone, &out, err
 }
 
 func isFeed(annotations []keyValue) bool {
@@ -160,7 +159,7 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if name == "default" {
-		return 0, nil, problem{400, textReserved(name)}
+		return 0, nil, errPackageReserved(name)
 	}
 	var body packagePut
 	if err := readEntity(q.Request, p.cfg.Limits.bodyLimit(), "binding", &body); err != nil {
@@ -180,7 +179,7 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		}
 		return put(t, packages, out.path(), out)
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 func (p *Platform) newPackage(t tx, q *request, old *pkg, body *packagePut) (*pkg, error) {
@@ -213,17 +212,17 @@ func bind(t tx, q *request, old, v *pkg, b binding) error {
 		b.Namespace = q.ns
 	}
 	if old != nil && !old.bound() {
-		return problem{409, textNoBindingNow}
+		return errNotBinding
 	}
 	target, err := readable(t, q.user, b.key())
-	if pr, ok := err.(problem); ok && pr.status == http.StatusNotFound {
-		return problem{400, textBindingMissing}
+	if isNotFound(err) {
+		return errBindingTarget
 	}
 	if err != nil {
 		return err
 	}
 	if target.bound() {
-		return problem{400, textBindingOfBinding}
+		return errBindingNested
 	}
 	v.Binding = b
 	return nil
@@ -244,7 +243,7 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 			return err
 		}
 		if len(members) > 0 && !flag(q.Request, "force") {
-			return problem{409, textPackageNotEmpty(len(members))}
+			return errPackageNotEmpty(len(members))
 		}
 		for _, a := range members {
 			if err := t.dropAction(a.path()); err != nil {
@@ -253,15 +252,15 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 		}
 		return t.drop(packages, key)
 	})
-	return 200, v, err
+	return httpDone, v, err
 }
 
 // refreshPackages is `wsk package refresh`: bindings follow their packages here at once, so nothing ever changes.
 func (p *Platform) refreshPackages(q *request) (int, any, error) {
 	if q.PathValue("name") != "refresh" || !q.own() {
-		return 0, nil, problem{404, textNoRoute}
+		return 0, nil, errNoRoute
 	}
-	return 200, map[string][]string{"added": {}, "updated": {}, "deleted": {}}, nil
+	return httpDone, map[string][]string{"added": {}, "updated": {}, "deleted": {}}, nil
 }
 
 // CatalogNamespace is the namespace of the packages that every OpenWhisk has.

@@ -158,9 +158,9 @@ func TestOnlyTheKeyOpensTheNamespace(t *testing.T) {
 		want int
 		text string
 	}{
-		"no key": {"", ns + "/actions", 401, textNoAuth}, "wrong key": {"a:b", ns + "/actions", 401, textBadAuth},
-		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, textForbidden("other")},
-		"no route":          {p.AuthKey(), "/api/v1/nothing", 404, textNoRoute},
+		"no key": {"", ns + "/actions", 401, errNoKey.text}, "wrong key": {"a:b", ns + "/actions", 401, errWrongKey.text},
+		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, errForbidden("other").text},
+		"no route":          {p.AuthKey(), "/api/v1/nothing", 404, errNoRoute.text},
 	} {
 		req, _ := http.NewRequest("GET", p.URL()+c.path, nil)
 		if user, key, ok := strings.Cut(c.auth, ":"); ok {

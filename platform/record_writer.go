@@ -436,14 +436,14 @@ func (u *unfiled) stuck() error {
 	if len(u.list) == 0 {
 		return nil
 	}
-	return problem{503, textCannotWrite(reason(u.why))}
+	return errCannotWrite(reason(u.why))
 }
 
 // unwritable is err as the API answers it where the platform's file cannot be written.
 func unwritable(err error) error {
 	switch no := reason(err); no {
 	case syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EFBIG:
-		return problem{503, textCannotWrite(no)}
+		return errCannotWrite(no)
 	default:
 		return err
 	}

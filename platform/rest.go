@@ -30,7 +30,7 @@ func (p *Platform) routes() []route {
 	list := func(f handler) map[string]handler { return map[string]handler{"GET": f} }
 	out := []route{
 		{path: "/{$}", methods: list(p.info), open: true},
-		{path: "/ping", methods: list(func(*request) (int, any, error) { return 200, plain("pong"), nil }), open: true},
+		{path: "/ping", methods: list(func(*request) (int, any, error) { return httpDone, plain("pong"), nil }), open: true},
 		{path: "/metrics", methods: list(p.metrics), open: true, anyType: true},
 		{path: "/api/v1/api-docs", methods: list(p.apiDocs), open: true},
 		{path: "/api/v1", methods: list(p.apiInfo), open: true},
@@ -94,7 +94,7 @@ func plainPath(r *http.Request) bool {
 func unclean(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/namespaces/"), "/")
 	if _, _, known := r.BasicAuth(); known && len(parts) == 4 && parts[2] == "." {
-		return 0, nil, problem{400, textNameIllegal}
+		return 0, nil, errNameIllegal
 	}
 	return nowhere(w, r)
 }
@@ -103,31 +103,18 @@ func unclean(w http.ResponseWriter, r *http.Request) (int, any, error) {
 // else.
 func nowhere(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	if r.URL.Path == "/api/v1" || strings.HasPrefix(r.URL.Path, "/api/v1/") {
-		return 0, nil, problem{404, textNoRoute}
+		return 0, nil, errNoRoute
 	}
 	if r.Method == http.MethodOptions {
-		return 200, plain("OK"), nil
+		return httpDone, plain("OK"), nil
 	}
 	return 0, nil, notAllowed(w, "OPTIONS")
 }
 
 func notAllowed(w http.ResponseWriter, allowed string) error {
 	w.Header().Set("Allow", allowed)
-	return problem{405, textMethods(allowed)}
+	return errMethod(allowed)
 }
-
-// problem is an error as the API answers it.
-type problem struct {
-	status int
-	text   string
-}
-
-// wrong is what OpenWhisk says of a part of a body that is not as it should be, in its words.
-type wrong string
-
-func (w wrong) Error() string { return string(w) }
-
-func (p problem) Error() string { return p.text }
 
 // request is one of a known user, who names a namespace: his own, or another's whose packages may be public.
 type request struct {
@@ -174,7 +161,7 @@ func checkContent(r *http.Request) error {
 	given := cmp.Or(r.Header.Get("Content-Type"), "application/octet-stream")
 	kind, _, _ := strings.Cut(given, ";")
 	if strings.TrimSpace(strings.ToLower(kind)) != "application/json" {
-		return problem{415, textContentType(given)}
+		return errContentType(given)
 	}
 	return nil
 }
@@ -195,7 +182,7 @@ func checkNames(r *http.Request) error {
 func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		if r.Method == http.MethodOptions {
-			return 200, plain("OK"), nil
+			return httpDone, plain("OK"), nil
 		}
 		q := &request{Request: r}
 		if !rt.open {
@@ -210,9 +197,9 @@ func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request
 		case f == nil && rt.open:
 			return 0, nil, notAllowed(w, "GET, OPTIONS")
 		case f == nil:
-			return 0, nil, problem{404, textNoRoute}
+			return 0, nil, errNoRoute
 		case !rt.anyType && !acceptsJSON(r):
-			return 0, nil, problem{406, textNotAcceptable}
+			return 0, nil, errNotAcceptable("application/json")
 		}
 		for _, check := range []func(*http.Request) error{checkNames, checkFlags, checkContent} {
 			if err := check(r); err != nil {
@@ -227,10 +214,10 @@ func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request
 func (p *Platform) authorize(q *request, shared bool) error {
 	name, key, ok := q.BasicAuth()
 	if !ok {
-		return problem{401, textNoAuth}
+		return errNoKey
 	}
 	if q.user = p.userOf(name + ":" + key); q.user == nil {
-		return problem{401, textBadAuth}
+		return errWrongKey
 	}
 	q.ns = q.PathValue("ns")
 	if q.ns == "" || q.ns == "_" {
@@ -238,7 +225,7 @@ func (p *Platform) authorize(q *request, shared bool) error {
 	}
 	readable := shared && (q.Method == http.MethodGet || q.Method == http.MethodPost)
 	if !q.own() && !readable {
-		return problem{403, textForbidden(q.resource())}
+		return errForbidden(q.resource())
 	}
 	return nil
 }
@@ -257,15 +244,15 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	status, body, err := f(r)
 	if err != nil {
-		pr, ok := unwritable(err).(problem)
+		refusal, ok := unwritable(err).(apiError)
 		if !ok {
-			pr = problem{500, textInternal}
+			refusal = errInternal
 			if errors.Is(err, disdel.Corrupt) {
-				pr.text = textDamaged(err)
+				refusal = errDamaged(err)
 			}
 			p.cfg.Logger.WithError(err).Error("request failed")
 		}
-		status, body = pr.status, map[string]any{"error": pr.text, "code": id}
+		status, body = refusal.status, map[string]any{"error": refusal.text, "code": id}
 	}
 	h := w.Header()
 	h.Set("X-Request-ID", id)
@@ -276,7 +263,7 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	if told, ok := body.(refused); ok {
 		body = map[string]any{"error": string(told), "code": id}
 	}
-	if status == http.StatusUnauthorized && !isWeb(r) { // of a web action, a browser would ask its user for a password
+	if status == errNoKey.status && !isWeb(r) { // of a web action, a browser would ask its user for a password
 		patience{w, r}.refuse()
 		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm",charset=UTF-8`)
 	}
@@ -293,7 +280,7 @@ func checkFlags(r *http.Request) error {
 	for _, name := range []string{"overwrite", "blocking", "result", "code", "count", "docs", "force"} {
 		v := q.Get(name)
 		if v != "" && !slices.Contains([]string{"true", "yes", "on", "false", "no", "off"}, strings.ToLower(v)) {
-			return problem{400, textQuery(name, "'"+v+"' is not a valid Boolean value")}
+			return errQueryFlag(name, v)
 		}
 	}
 	return nil
@@ -311,10 +298,10 @@ func page(r *http.Request, collection string) (limit, skip int, err error) {
 		return 0, 0, err
 	}
 	if limit < 0 || limit > maxList {
-		return 0, 0, problem{400, textQuery("limit", textLimitRange(limit, maxList, collection))}
+		return 0, 0, errQueryLimit(limit, collection)
 	}
 	if skip < 0 {
-		return 0, 0, problem{400, textQuery("skip", textSkipRange(skip, collection))}
+		return 0, 0, errQuerySkip(skip, collection)
 	}
 	if limit == 0 {
 		limit = maxList
@@ -329,7 +316,7 @@ func number(r *http.Request, name string, otherwise int, collection string) (int
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, problem{400, textQuery(name, textNotInteger(text, collection))}
+		return 0, errQueryInteger(name, text, collection)
 	}
 	return n, nil
 }
@@ -359,12 +346,12 @@ func listOf[T entity](r *http.Request, collection string, list []T, brief func(T
 		return 0, nil, err
 	}
 	if flag(r, "count") {
-		return 200, map[string]int{collection: max(0, len(list)-skip)}, nil
+		return httpDone, map[string]int{collection: max(0, len(list)-skip)}, nil
 	}
 	newestFirst(list)
 	out := []any{}
 	for _, v := range cut(list, limit, skip) {
 		out = append(out, brief(v))
 	}
-	return 200, out, nil
+	return httpDone, out, nil
 }

@@ -2,8 +2,6 @@ package platform
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,7 +12,7 @@ import (
 // sequence itself.
 func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 	if len(a.Exec.Components) == 0 {
-		return problem{400, textSequenceEmpty}
+		return errSequenceEmpty
 	}
 	names := make([]string, 0, len(a.Exec.Components))
 	for _, text := range a.Exec.Components {
@@ -31,7 +29,7 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 		return err
 	}
 	if n > p.cfg.Limits.SequenceLength {
-		return problem{400, textSequenceLong}
+		return errSequenceLong
 	}
 	return nil
 }
@@ -40,7 +38,7 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 // each other after they were checked, when a binding changes: hence the depth.
 func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int, error) {
 	if depth > p.cfg.Limits.SequenceLength {
-		return 0, problem{400, textSequenceCycle}
+		return 0, errSequenceCycle
 	}
 	n := 0
 	for _, text := range a.Exec.Components {
@@ -49,7 +47,7 @@ func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int,
 			return 0, err
 		}
 		if path.key() == self {
-			return 0, problem{400, textSequenceCycle}
+			return 0, errSequenceCycle
 		}
 		part, err := p.component(t, u, path)
 		if err != nil {
@@ -57,7 +55,7 @@ func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int,
 		}
 		add := 1
 		if part.path() == self { // through a binding
-			return 0, problem{400, textSequenceCycle}
+			return 0, errSequenceCycle
 		}
 		if part.Exec.Kind == sequenceKind {
 			if add, err = p.atoms(t, u, part.action, self, depth+1); err != nil {
@@ -73,9 +71,8 @@ func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int,
 
 func (p *Platform) component(t tx, u *user, path pathName) (*resolved, error) {
 	found, err := p.resolve(t, u, path)
-	var pr problem
-	if errors.As(err, &pr) && pr.status == 404 {
-		return nil, problem{400, textNoComponent}
+	if isNotFound(err) {
+		return nil, errSequenceComponent
 	}
 	return found, err
 }
@@ -100,7 +97,7 @@ func (p *Platform) runSequence(run *running, left int) int {
 	c := account{last: response{Result: run.params, Status: statusSuccess, Success: true}, logs: []string{}}
 	for _, text := range run.action.Exec.Components {
 		if left <= 0 {
-			c.fail(textSequenceLong)
+			c.fail(errSequenceLong.text)
 			break
 		}
 		if p.work.Err() != nil { // the platform ends
@@ -129,7 +126,7 @@ func (p *Platform) runSequence(run *running, left int) int {
 
 func (p *Platform) startComponent(run *running, text string, input json.RawMessage) (*running, error) {
 	if run.depth >= p.cfg.Limits.SequenceLength {
-		return nil, problem{400, textSequenceCycle}
+		return nil, errSequenceCycle
 	}
 	var found *resolved
 	path, err := parsePath(text, run.user.Name)
@@ -282,8 +279,7 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 		return errorResult(textCompositionLong)
 	}
 	step, err := c.p.startComponent(c.run, qualified(text), params)
-	var pr problem
-	if errors.As(err, &pr) && pr.status == 403 {
+	if isForbidden(err) {
 		return errorResult(textComponentDenied(path.key()))
 	}
 	if err != nil {
@@ -353,18 +349,4 @@ func merged(object json.RawMessage, fields map[string]json.RawMessage) json.RawM
 func errorResult(text string) json.RawMessage {
 	out, _ := json.Marshal(map[string]string{"error": text})
 	return out
-}
-
-const textCompositionLong = "Too many actions in the composition."
-
-func textComponentInvalid(name json.RawMessage) string {
-	return fmt.Sprintf("Failed to parse action name from json value %s during composition.", name)
-}
-
-func textComponentMissing(path string) string {
-	return fmt.Sprintf("Failed to resolve action with name '%s' during composition.", path)
-}
-
-func textComponentDenied(path string) string {
-	return fmt.Sprintf("Failed entitlement check for action with name '%s' during composition.", path)
 }

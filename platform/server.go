@@ -153,7 +153,7 @@ func allowOrigin(h http.Header, r *http.Request, origin string) {
 // inspect says why a request may not pass, nil if it may.
 func (p *Platform) inspect(r *http.Request) error {
 	if !p.servesHost(r) {
-		return problem{http.StatusMisdirectedRequest, textForeignHost(r.Host)}
+		return errForeignHost(r.Host)
 	}
 	if isWeb(r) {
 		return nil // any page may call what was exported to the web, and nothing else is below that path
@@ -162,12 +162,12 @@ func (p *Platform) inspect(r *http.Request) error {
 	origins := r.Header.Values("Origin")
 	for _, origin := range origins {
 		if (origin != own || r.Host == "") && !slices.Contains(p.cfg.Origins, origin) {
-			return problem{http.StatusForbidden, textForeignOrigin(origin)}
+			return errForeignOrigin(origin)
 		}
 	}
 	site := r.Header.Get("Sec-Fetch-Site") // of requests without Origin, such as images
 	if len(origins) == 0 && (site == "cross-site" || site == "same-site") {
-		return problem{http.StatusForbidden, textForeignOrigin(site)}
+		return errForeignOrigin(site)
 	}
 	return nil
 }

@@ -199,5 +199,5 @@ func (p *Platform) metrics(*request) (int, any, error) {
 	fmt.Fprintf(&out, "disdel_platform_pool_bytes %d\n", s.Memory)
 	family("disdel_platform_pool_used_bytes", "gauge", "Memory of the pool that containers have.")
 	fmt.Fprintf(&out, "disdel_platform_pool_used_bytes %d\n", s.Used)
-	return 200, plain(out.String()), nil
+	return httpDone, plain(out.String()), nil
 }

@@ -3,9 +3,7 @@ package platform
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -65,7 +63,7 @@ func (p *Platform) getTrigger(q *request) (int, any, error) {
 		out, err = existing[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
 		return err
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 func (p *Platform) putTrigger(q *request) (int, any, error) {
@@ -102,7 +100,7 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 		}
 		return put(t, triggers, out.path(), out)
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 // checkTrigger checks sizes and the name of a feed, not that there is such a feed: clients create it next.
@@ -113,7 +111,7 @@ func (p *Platform) checkTrigger(v *trigger) error {
 			continue
 		}
 		if err := json.Unmarshal(a.Value, &feed); err != nil || feed == "" {
-			return problem{400, textFeedName}
+			return errFeedName
 		}
 	}
 	if err := p.cfg.Limits.checkSize("annotations", v.Annotations); err != nil {
@@ -132,7 +130,7 @@ func (p *Platform) deleteTrigger(q *request) (int, any, error) {
 		}
 		return t.drop(triggers, key)
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 // fire invokes the actions of the trigger's active rules, and records how that went.
@@ -158,10 +156,10 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	active := slices.ContainsFunc(slices.Collect(maps.Values(v.Rules)),
 		func(l link) bool { return l.Status == ruleActive })
 	if !active {
-		return 204, nil, nil
+		return httpNoRule, nil, nil
 	}
 	id, err := p.fired(q, v, payload)
-	return 202, answer{id, invoked{id}}, err
+	return httpRunning, answer{id, invoked{id}}, err
 }
 
 // fired starts the actions of a trigger's rules. As in OpenWhisk, they get the headers of the request, including its
@@ -171,7 +169,7 @@ func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (strin
 	params := map[string]json.RawMessage{}
 	addParameters(params, v.Parameters)
 	if err := json.Unmarshal(payload, &params); err != nil {
-		return "", problem{400, textMalformed(err.Error())}
+		return "", errMalformed(err.Error())
 	}
 	headers, err := json.Marshal(requestHeaders(q.Request))
 	if err != nil {
@@ -209,18 +207,18 @@ type outcome struct {
 func (p *Platform) outcome(u *user, rule string, l link, args json.RawMessage) outcome {
 	out := outcome{Rule: rule, Action: l.Action.key(), StatusCode: statusCodes[statusApplication]}
 	if l.Status != ruleActive {
-		out.Error = textInactive(rule, out.Action)
+		out.Error = textRuleInactive(rule, out.Action)
 		return out
 	}
 	run, err := p.start(u, l.Action, args, false)
-	var pr problem
+	var pr apiError
 	switch {
 	case err == nil:
 		out.StatusCode, out.Success, out.ActivationID = statusCodes[statusSuccess], true, run.id
 	case errors.As(err, &pr):
 		out.Error = pr.text
 	default:
-		out.StatusCode, out.Error = statusCodes[statusInternal], textInternal
+		out.StatusCode, out.Error = statusCodes[statusInternal], errInternal.text
 	}
 	return out
 }
@@ -256,7 +254,7 @@ func (p *Platform) getRule(q *request) (int, any, error) {
 		out = ruleStatus{v, tr.status(v.path())}
 		return err
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 type rulePut struct {
@@ -293,7 +291,7 @@ func (p *Platform) putRule(q *request) (int, any, error) {
 		out.Status, err = relink(t, old, v)
 		return err
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 func (b *rulePut) rule(q *request, old *rule) (*rule, error) {
@@ -303,7 +301,7 @@ func (b *rulePut) rule(q *request, old *rule) (*rule, error) {
 		*v = *old
 		before = &old.header
 	} else if b.Trigger == "" || b.Action == "" {
-		return nil, problem{400, textRuleIncomplete}
+		return nil, errRuleIncomplete
 	}
 	v.header = b.next(q.ns, q.PathValue("name"), before)
 	var err error
@@ -321,19 +319,18 @@ func (b *rulePut) rule(q *request, old *rule) (*rule, error) {
 // checkEnds refuses a rule whose trigger or action is not there.
 func (p *Platform) checkEnds(t tx, u *user, v *rule) error {
 	if v.Trigger.Path != u.Name {
-		return problem{403, textForbidden(v.Trigger.key())}
+		return errForbidden(v.Trigger.key())
 	}
 	tr, err := get[trigger](t, triggers, v.Trigger.key())
 	if err != nil {
 		return err
 	}
 	if tr == nil {
-		return problem{400, textMissing("trigger", v.Trigger.key())}
+		return errRuleEnd("trigger", v.Trigger.key())
 	}
 	_, err = p.resolve(t, u, v.Action)
-	var pr problem
-	if errors.As(err, &pr) && pr.status == http.StatusNotFound {
-		return problem{400, textMissing("action", v.Action.key())}
+	if isNotFound(err) {
+		return errRuleEnd("action", v.Action.key())
 	}
 	return err
 }
@@ -370,7 +367,7 @@ func setLink(t tx, v *rule, status string) error {
 		return err
 	}
 	if tr == nil {
-		return problem{404, textRuleNoTrigger}
+		return errRuleNoTrigger
 	}
 	links := maps.Clone(tr.Rules)
 	if links == nil {
@@ -392,7 +389,7 @@ func (p *Platform) deleteRule(q *request) (int, any, error) {
 		}
 		return t.drop(rules, out.path())
 	})
-	return 200, ruleStatus{out, ruleInactive}, err
+	return httpDone, ruleStatus{out, ruleInactive}, err
 }
 
 // setRule enables or disables a rule.
@@ -404,7 +401,7 @@ func (p *Platform) setRule(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if body.Status != ruleActive && body.Status != ruleInactive {
-		return 0, nil, problem{400, textMalformed(fmt.Sprintf(textRuleStatus, body.Status))}
+		return 0, nil, errRuleStatus(body.Status)
 	}
 	err := p.store.update(func(t tx) error {
 		v, err := existing[rule](t, rules, q.ns+"/"+q.PathValue("name"))
@@ -417,5 +414,5 @@ func (p *Platform) setRule(q *request) (int, any, error) {
 		}
 		return setLink(t, v, body.Status)
 	})
-	return 200, plain("OK"), err
+	return httpDone, plain("OK"), err
 }

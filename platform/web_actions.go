@@ -77,7 +77,7 @@ func (p *Platform) web(w http.ResponseWriter, r *http.Request) {
 	p.serve(w, r, func(r *http.Request) (int, any, error) {
 		target, ok := parseWebPath(r)
 		if !ok || !webMethod(r.Method) {
-			return 0, nil, problem{404, textNoRoute}
+			return 0, nil, errNoRoute
 		}
 		owner, found, err := p.exported(&target)
 		if err != nil {
@@ -86,12 +86,12 @@ func (p *Platform) web(w http.ResponseWriter, r *http.Request) {
 		if !annotatedTrue(found.Annotations, "web-custom-options") {
 			allowEveryPage(w.Header(), r)
 			if r.Method == http.MethodOptions {
-				return 200, webPage{}, nil
+				return httpDone, webPage{}, nil
 			}
 		}
 		caller := p.callerOf(r)
 		if r.Method != http.MethodOptions && !mayCall(found.Annotations, r, caller) {
-			return 0, nil, problem{401, textNoWebAuth}
+			return 0, nil, errWebNoKey
 		}
 		call := webCall{Request: timed(w, r), target: &target, caller: caller}
 		defer readRest(call.Request)
@@ -124,17 +124,17 @@ func allowEveryPage(h http.Header, r *http.Request) {
 func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
 	owner := p.namespace(target.ns)
 	if owner == nil {
-		return nil, nil, problem{404, textNoEntity}
+		return nil, nil, errNoEntity
 	}
 	found, err := p.find(owner, target.path())
-	var pr problem
+	var pr apiError
 	switch {
 	case errors.As(err, &pr):
-		return nil, nil, problem{404, textNoEntity}
+		return nil, nil, errNoEntity
 	case err != nil:
 		return nil, nil, err
 	case !annotatedTrue(found.Annotations, "web-export"):
-		return nil, nil, problem{404, textNoEntity}
+		return nil, nil, errNoEntity
 	}
 	return owner, found, nil
 }
@@ -142,8 +142,8 @@ func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
 // missing is the refusal of an action that is not there. `wsk api` and other clients manage the API gateway by web
 // actions of a package that an OpenWhisk without one lacks: they are told.
 func (t *webTarget) missing(err error) error {
-	if t.ns == CatalogNamespace && t.pkg == "apimgmt" && err == error(problem{404, textNoEntity}) {
-		return problem{404, textNoGateway}
+	if t.ns == CatalogNamespace && t.pkg == "apimgmt" && err == error(errNoEntity) {
+		return errNoGateway
 	}
 	return err
 }
@@ -211,17 +211,17 @@ func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, 
 		return 0, nil, err
 	}
 	if !call.raw && (call.overridesReserved || found.final() && found.overrides(call.given)) {
-		return 0, nil, problem{400, textNotAllowed}
+		return 0, nil, errParameterSet
 	}
 	run, err := p.begin(owner, found, payload, true)
 	if err != nil {
 		return 0, nil, err
 	}
 	if !p.await(call.Context(), run, p.cfg.BlockingWait) {
-		return 202, answer{run.id, refused(textNotReady)}, nil
+		return httpRunning, answer{run.id, refused(textNotReady)}, nil
 	}
 	status, body, err := call.page(run.record)
-	var pr problem
+	var pr apiError
 	if errors.As(err, &pr) {
 		return pr.status, answer{run.id, refused(pr.text)}, nil
 	}
@@ -239,7 +239,7 @@ func acceptable(r *http.Request, status int, made webPage) error {
 	if accepts(r, "*/*", main+"/*", strings.ToLower(strings.TrimSpace(kind))) {
 		return nil
 	}
-	return problem{406, textOnlyAs(contentType)}
+	return errNotAcceptable(contentType)
 }
 
 // webCall is a request for a web action, which becomes the action's arguments.
@@ -294,7 +294,7 @@ func (c *webCall) arguments(limit disdel.Bytes) (json.RawMessage, error) {
 // readWhole reads a bounded body with its blanks.
 func readWhole(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	if disdel.Bytes(r.ContentLength) > limit {
-		return nil, problem{413, textTooLarge("Request", r.ContentLength, limit)}
+		return nil, errTooLarge("Request", r.ContentLength, limit)
 	}
 	var data bytes.Buffer
 	n, err := data.ReadFrom(http.MaxBytesReader(nil, r.Body, int64(limit)))
@@ -303,9 +303,9 @@ func readWhole(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	case err == nil:
 		return data.Bytes(), nil
 	case errors.As(err, &large):
-		return nil, problem{413, textTooLarge("Request", max(r.ContentLength, n+1), limit)}
+		return nil, errTooLarge("Request", max(r.ContentLength, n+1), limit)
 	default:
-		return nil, problem{400, textMalformed(err.Error())}
+		return nil, errMalformed(err.Error())
 	}
 }
 
@@ -326,7 +326,7 @@ func (c *webCall) readBody(data []byte) (fields map[string]any, body any, err er
 	case kind == "application/x-www-form-urlencoded" && !c.raw:
 		form, err := url.ParseQuery(string(data))
 		if err != nil {
-			return nil, nil, problem{400, textMalformed(err.Error())}
+			return nil, nil, errMalformed(err.Error())
 		}
 		fields = map[string]any{}
 		for name, values := range form {

@@ -61,11 +61,11 @@ func (c *webCall) page(rec *activation) (int, any, error) {
 			Error json.RawMessage `json:"error"`
 		}
 		if json.Unmarshal(result, &e) != nil || len(e.Error) == 0 {
-			return 0, nil, problem{404, textNoProperty}
+			return 0, nil, errWebNoProperty
 		}
 		result = e.Error
 	default:
-		return 0, nil, problem{400, textErrorProcessing}
+		return 0, nil, errWebProcessing
 	}
 	if len(result) == 0 {
 		result = json.RawMessage("null")
@@ -81,9 +81,9 @@ func (f webForm) page(result json.RawMessage) (int, webPage, error) {
 	switch f {
 	case formJSON:
 		if result[0] != '{' && result[0] != '[' {
-			return 0, webPage{}, problem{400, textInvalidMedia("application/json")}
+			return 0, webPage{}, errWebMedia("application/json")
 		}
-		return 200, typedPage("application/json", pretty(result)), nil
+		return httpDone, typedPage("application/json", pretty(result)), nil
 	case formHTML:
 		return ofText(result, "html", "text/html; charset=UTF-8", "text/html")
 	case formSVG:
@@ -119,15 +119,15 @@ func ofText(result json.RawMessage, name, contentType, media string) (int, webPa
 	v, _ := field(result, "body", name)
 	var text string
 	if len(v) == 0 || v[0] != '"' || json.Unmarshal(v, &text) != nil {
-		return 0, webPage{}, problem{400, textInvalidMedia(media)}
+		return 0, webPage{}, errWebMedia(media)
 	}
-	return 200, typedPage(contentType, []byte(text)), nil
+	return httpDone, typedPage(contentType, []byte(text)), nil
 }
 
 func textPage(result json.RawMessage) (int, webPage, error) {
 	v, ok := field(result, "body", "text")
 	if !ok {
-		return 0, webPage{}, problem{404, textNoProperty}
+		return 0, webPage{}, errWebNoProperty
 	}
 	text := []byte(v)
 	switch v[0] {
@@ -138,7 +138,7 @@ func textPage(result json.RawMessage) (int, webPage, error) {
 	case '{', '[':
 		text = pretty(v)
 	}
-	return 200, typedPage("text/plain; charset=UTF-8", text), nil
+	return httpDone, typedPage("text/plain; charset=UTF-8", text), nil
 }
 
 // webResult is what a result says of its page.
@@ -150,7 +150,7 @@ type webResult struct {
 
 // httpPage is a page whose status, headers and body the result tells.
 func httpPage(result json.RawMessage) (int, webPage, error) {
-	invalid := problem{400, textInvalidMedia("message/http")}
+	invalid := errWebMedia("message/http")
 	var said webResult
 	if result[0] != '{' || json.Unmarshal(result, &said) != nil {
 		return 0, webPage{}, invalid
@@ -164,12 +164,12 @@ func httpPage(result json.RawMessage) (int, webPage, error) {
 	header.Del("Content-Type")
 	if len(said.Body) == 0 || string(said.Body) == "null" || string(said.Body) == `""` {
 		if status == 0 {
-			status = http.StatusNoContent
+			status = httpNoBody
 		}
 		return status, webPage{header, nil}, nil
 	}
 	if status == 0 {
-		status = http.StatusOK
+		status = httpDone
 	}
 	contentType, body, err := bodyOf(said.Body, contentType)
 	header.Set("Content-Type", contentType)
@@ -189,7 +189,7 @@ func statusOf(v json.RawMessage) (int, bool) {
 		text = whole
 	}
 	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= http.StatusOK && http.StatusText(n) != ""
+	return n, err == nil && n >= httpDone && http.StatusText(n) != ""
 }
 
 // ofTheServer are headers that tell how a page travels, which is not the action's to say.
@@ -252,12 +252,11 @@ func headerValues(v json.RawMessage) ([]string, bool) {
 // bodyOf is a body with its content type: a text as it is, or decoded from base64 where the type is of no text; any
 // other JSON where the type is JSON's.
 func bodyOf(v json.RawMessage, contentType string) (string, []byte, error) {
-	mismatch := problem{400, textContentMismatch}
 	kind := ""
 	if contentType != "" {
 		parsed, _, err := mime.ParseMediaType(contentType)
 		if err != nil || !strings.Contains(parsed, "/") {
-			return "", nil, problem{400, textUnknownContent}
+			return "", nil, errWebContentType
 		}
 		kind = parsed
 	}
@@ -268,12 +267,12 @@ func bodyOf(v json.RawMessage, contentType string) (string, []byte, error) {
 		case jsonFamily(kind):
 			return kind, pretty(v), nil
 		default:
-			return "", nil, mismatch
+			return "", nil, errWebMismatch
 		}
 	}
 	var text string
 	if json.Unmarshal(v, &text) != nil {
-		return "", nil, mismatch
+		return "", nil, errWebMismatch
 	}
 	if kind == "" {
 		return "text/html; charset=UTF-8", []byte(text), nil
@@ -281,7 +280,7 @@ func bodyOf(v json.RawMessage, contentType string) (string, []byte, error) {
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	switch {
 	case !isText(contentType) && err != nil:
-		return "", nil, mismatch
+		return "", nil, errWebMismatch
 	case !isText(contentType), jsonFamily(kind) && err == nil && len(decoded) > 0:
 		return contentType, decoded, nil
 	case kind == "application/json":
