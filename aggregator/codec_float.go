@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// float32s sends values as they are, four bytes each.
+// float32s sends float32 values, four bytes each.
 type float32s struct{}
 
 func (float32s) plain() bool { return true }
@@ -15,7 +15,7 @@ func (float32s) size(runs []int) (least, most int) { return exactly(4 * total(ru
 
 func (float32s) encode(dst []byte, c outgoing) []byte { return appendFloats(dst, c.values) }
 
-// appendFloats writes values in a column of their own.
+// appendFloats appends values as little-endian float32.
 func appendFloats(dst []byte, v []float32) []byte {
 	at := len(dst)
 	dst = slices.Grow(dst, 4*len(v))[:at+4*len(v)]
@@ -42,10 +42,10 @@ func (f float32s) add(s sums, c column, runs []int, space *scratch) (bad int, er
 	if s.add(c.bytes, c.weight) {
 		return -1, nil
 	}
-	return addDecoded(f, s, c, runs, space) // which says where
+	return addDecoded(f, s, c, runs, space) // which finds the value
 }
 
-// bfloat16s sends the upper half of a float32, rounded: two bytes a value.
+// bfloat16s sends the upper half of a float32, rounded: two bytes for each value.
 type bfloat16s struct{}
 
 func (bfloat16s) plain() bool { return false }
@@ -59,7 +59,7 @@ func (bfloat16s) encode(dst []byte, c outgoing) []byte {
 	return dst
 }
 
-// roundBfloat16 rounds to the nearest value with 8 bits of mantissa, ties to even.
+// roundBfloat16 rounds to 8 bits of mantissa, ties to even.
 func roundBfloat16(x float32) float32 {
 	bits := math.Float32bits(x)
 	bits += 0x7fff + bits>>16&1

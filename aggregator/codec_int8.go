@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// blockValues is how many values of int8 share a scale: 260 bytes for 256 values, 0.254 of float32.
+// blockValues is how many int8 values share a scale: 260 bytes for 256 values, 0.254 of float32.
 const blockValues = 256
 
-// int8s sends blocks of values as a scale, the block's largest value over 127, and multiples of it.
+// int8s sends blocks of values as a scale, which is the block's largest value over 127, and multiples of it.
 type int8s struct{}
 
 func (int8s) plain() bool { return false }

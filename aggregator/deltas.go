@@ -28,9 +28,9 @@ var (
 	deltaScript = redis.NewScript(deltaLua)
 )
 
-// CommitDelta stores what the member that has the claim sends of a step (from 1), and tells the workers that wait for
-// it. Once there, a step's delta never changes: the same again changes nothing, as from a later attempt that comes to
-// the same; another one is a Conflict, and so is one under a claim that is lost. Errors are PushUpdate's otherwise.
+// CommitDelta stores the delta that the claim's member sends in a step (from 1), and wakes the workers that wait for
+// it. A committed delta never changes: committing the same bytes again changes nothing. Other bytes, and a lost claim,
+// are a Conflict. Its other errors are those of PushUpdate.
 func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte) error {
 	return s.commitDelta(ctx, &sending{claim: c, step: step, data: data})
 }
@@ -48,7 +48,7 @@ func (s *Store) commitDelta(ctx context.Context, d *sending) error {
 	verdict, err := s.send(ctx, d)
 	switch {
 	case err != nil:
-		return wrap(err, "send delta", id.String()) // it may be there all the same: leave it to the sweep
+		return wrap(err, "send delta", id.String()) // it may be stored nevertheless; Sweep deletes it
 	case verdict == "done":
 		return nil
 	}
@@ -59,40 +59,40 @@ func (s *Store) commitDelta(ctx context.Context, d *sending) error {
 	case "same":
 		return nil
 	case "other":
-		return conflict("send delta of step "+strconv.Itoa(d.step), id, "another one was sent before")
+		return conflict("send delta of step "+strconv.Itoa(d.step), id, "another delta was sent before")
 	default:
 		return conflict("send delta of step "+strconv.Itoa(d.step), id, "another attempt has taken over")
 	}
 }
 
-// sending is a delta on its way to its key.
+// deltaSending is a delta that is being stored.
 type sending struct {
 	claim  Claim
 	step   int
-	last   bool    // of its member
-	follow *Deltas // takes what is new by the same message; nil: nobody does
+	last   bool    // the member's last delta
+	follow *Deltas // reads new deltas in the same message; nil: nothing is read
 	digest string
 	sum    string
-	along  bool // it goes into the news; else it lies in parts at a key
+	along  bool // it is stored in the news stream; else in parts under a key
 	key    string
 	parts  int
-	entry  string // of the table
+	entry  string // entry of the table
 	data   []byte
 }
 
-// mostAlong is how large a delta is that goes into the news, so that waiting workers need no request.
-// Where there are several servers all of them serve all deltas, and none goes there.
+// maxInNews is the largest delta that is stored in the news stream, so that waiting workers need no further request.
+// With several servers no delta is, so that all servers share the load.
 const mostAlong = 128 << 10
 
 func (d *sending) piece(i int) []byte {
 	return d.data[i*len(d.data)/d.parts : (i+1)*len(d.data)/d.parts]
 }
 
-// send stores a delta's parts, after their entry in the index, and commits it. Where there is one server all of it goes
-// in one message: the script looks whether the part is there, since what comes first in a message may have failed. A
-// small delta has no part: the script is given it.
+// send stores a delta's parts, after their entry in the index, and commits it. With one server all of it is one
+// message; the script checks that the part is there, because an earlier command of the message may have failed. A small
+// delta has no part and is passed to the script.
 //
-// Who follows the round takes what is new before its own delta is there, so that it is not sent that back.
+// A follower reads new deltas before its own is stored, so that it does not get its own back.
 func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error) {
 	var script *redis.Cmd
 	var news *redis.XStreamSliceCmd
@@ -136,7 +136,7 @@ func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error
 	return said[0], nil
 }
 
-// store puts those parts of a delta that lie on the first server there, after their entry in the index.
+// store writes the parts of a delta on the first server, after their entry in the index.
 func (s *Store) store(ctx context.Context, by redis.Pipeliner, d *sending) {
 	by.SAdd(ctx, s.keys.index(d.claim.ID.Job), d.entry)
 	by.Expire(ctx, s.keys.index(d.claim.ID.Job), keyLife)
@@ -147,7 +147,7 @@ func (s *Store) store(ctx context.Context, by redis.Pipeliner, d *sending) {
 	}
 }
 
-// sendParts stores those parts of a delta that lie on other servers than the first.
+// sendParts writes the parts of a delta on other servers.
 func (s *Store) sendParts(ctx context.Context, d *sending) error {
 	if len(s.servers) == 1 {
 		return nil
@@ -162,7 +162,7 @@ func (s *Store) sendParts(ctx context.Context, d *sending) error {
 	})
 }
 
-// commitOf is what the script gets about a delta.
+// commitOf are the keys and arguments of the script that commits a delta.
 func (s *Store) commitOf(d *sending) (keys []string, args []any) {
 	id := d.claim.ID
 	table, log, news := s.keys.deltas(id.Job, id.Round), s.keys.log(id.Job, id.Round), s.keys.news(id.Job, id.Round)
@@ -181,13 +181,13 @@ func (s *Store) commitOf(d *sending) (keys []string, args []any) {
 	return keys, args
 }
 
-// checksum is what a delta is held against when it is read, which all members do: its digest, which says whether two
-// attempts came to the same, would take ten times as long.
+// checksum protects a delta for its readers. Its SHA-256 digest, which tells whether two attempts sent the same, would
+// take them ten times as long.
 func checksum(data []byte) string {
 	return strconv.FormatUint(uint64(crc32.Checksum(data, castagnoli)), 16)
 }
 
-// flag is a truth as scripts have it.
+// flag encodes a Boolean for scripts.
 func flag(is bool) string {
 	if is {
 		return "1"
@@ -195,16 +195,15 @@ func flag(is bool) string {
 	return ""
 }
 
-// leastPart is how small a delta is that lies on one server, whole: another round trip would take longer than its
-// bytes.
+// minPart is the smallest part of a delta: for fewer bytes a round trip to another server takes longer than the
+// transfer.
 const leastPart = 4 << 10
 
-// drawsOfPlaces bounds how long a place on all servers is looked for.
+// maxPlaceDraws bounds the search for a key whose parts are on different servers.
 const drawsOfPlaces = 100
 
-// placeDelta is a key for a delta of so many bytes that nobody else has, and the number of its parts: one on every
-// server, so that all of them serve every delta. Where a part lies follows from its key, and keys are drawn until they
-// fit.
+// placeDelta returns a unique key for a delta and the number of its parts: one on every server. The server of a part
+// follows from its key, so keys are drawn until all servers have a part.
 func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
 	parts = min(len(s.servers), 1+size/leastPart)
 	for range drawsOfPlaces {
@@ -220,37 +219,37 @@ func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
 	return key, parts
 }
 
-// token is a text that nobody else has.
+// randomToken is a unique text.
 func token() string {
 	bytes := make([]byte, 8)
 	rand.Read(bytes)
 	return hex.EncodeToString(bytes)
 }
 
-// Deltas follows what the members of a round send, in its news. It is for one goroutine.
+// Deltas follows the deltas of one round through its news stream. It is for one goroutine.
 type Deltas struct {
 	store   *Store
 	job     disdel.JobID
 	round   int
 	members int
-	first   string              // entry of log and news that there is; "": none was read
-	last    string              // the one that was read last
-	newest  []int               // by member: the newest step that it has sent; it sends them in order
-	ended   []int               // by member: the step that it left after; 0: it stays
-	sent    map[int][]sentDelta // by step: what is there of it, by member
-	held    int                 // bytes of deltas that came with the news and were not forgotten
-	largest int                 // bytes of one that came so
+	first   string              // id of the first entry of log and news; "": none was read
+	last    string              // id of the last entry that was read
+	newest  []int               // by member: the newest step that it sent; members send in order
+	ended   []int               // by member: its last step; 0: it has not left
+	sent    map[int][]sentDelta // by step and member
+	held    int                 // bytes of deltas from the news that are in memory
+	largest int                 // bytes of the largest delta from the news
 }
 
-// sentDelta is a delta that was committed.
+// sentDelta is a committed delta.
 type sentDelta struct {
-	sum, entry string // entry "": it was not sent yet; nothing: there is none; alongside: it lies in the news
-	at         string // its id there
-	here       bool   // and it was kept
+	sum, entry string // entry "": not sent yet; noDelta: there is none; newsPrefix: it is in the news
+	at         string // its id in the news
+	here       bool   // data is in memory
 	data       []byte
 }
 
-// Deltas follows a round of so many members from its beginning.
+// Deltas follows a round with so many members from its start.
 func (s *Store) Deltas(job disdel.JobID, round, members int) *Deltas {
 	return &Deltas{
 		store: s, job: job, round: round, members: members, last: "0", newest: make([]int, members),
@@ -258,15 +257,15 @@ func (s *Store) Deltas(job disdel.JobID, round, members int) *Deltas {
 	}
 }
 
-// IdleEvery is how long one read of the log waits, and the time between calls of idle. It is short, so that a wait
-// whose context ends does not hold its connection for long.
+// IdleEvery is how long one read of the news waits, and the time between calls of idle. It is short, so that a wait
+// whose context ends soon frees its connection.
 const IdleEvery = 250 * time.Millisecond
 
 // logCount is how many entries of the log are read at once.
 const logCount = 4096
 
-// newsCount is how many entries of the news are read at once: no more than newsBytes of deltas as large as any so far,
-// so that a message comes in time on a slow line, too.
+// newsCount is how many entries of the news are read at once. Their expected size is at most newsBytes, so that a
+// message arrives in time on a slow network too.
 func (d *Deltas) newsCount() int { return min(max(leastNews, newsBytes/max(1, d.largest)), mostNews) }
 
 const (
@@ -274,29 +273,28 @@ const (
 	leastNews, mostNews = 4, 64
 )
 
-// heldMost is how many bytes of deltas are kept as they came: of members that are far ahead more come than are needed
-// soon. The others are read when they are.
+// maxHeld bounds the bytes of deltas in memory. Members far ahead send more than is needed soon; the rest is read when
+// it is needed.
 const heldMost = 4 << 20
 
-// Wait returns once every member's delta of a step is there. While it waits it calls idle every IdleEvery. It
-// returns what idle does, and the context's cause when that ends first.
+// Wait returns once every member's delta of a step was sent. Meanwhile it calls idle every IdleEvery. It returns idle's
+// error, and the context's cause when that ends.
 func (d *Deltas) Wait(ctx context.Context, step int, idle func() error) error {
 	return d.wait(ctx, func() bool { return d.complete(step) }, idle)
 }
 
-// WaitEnd returns once every member has left, with the last step of any. It waits as Wait does.
+// WaitEnd returns once every member has left, with the last step of any. It waits like Wait.
 func (d *Deltas) WaitEnd(ctx context.Context, idle func() error) (last int, err error) {
 	err = d.wait(ctx, func() bool { return !slices.Contains(d.ended, 0) }, idle)
 	return slices.Max(d.ended), err
 }
 
-// Look notes what has been sent so far, and does not wait. It is for who begins in the middle: deltas are read one by
-// one when they are fetched.
+// ReadLog notes the deltas sent so far without waiting. Late members use it and then fetch deltas one by one.
 func (d *Deltas) Look(ctx context.Context) error {
 	return d.all(ctx, d.store.keys.log(d.job, d.round), logCount)
 }
 
-// Take is Look that has the deltas come along.
+// ReadNews is ReadLog that also reads the deltas themselves.
 func (d *Deltas) Take(ctx context.Context) error {
 	return d.all(ctx, d.store.keys.news(d.job, d.round), d.newsCount())
 }
@@ -313,29 +311,29 @@ func (d *Deltas) all(ctx context.Context, stream string, atOnce int) error {
 	}
 }
 
-// Began names the log of the round by its first entry, "" while none was seen. A round that is begun anew has another
-// one: what was made of the deltas before is of no use then.
+// LogID identifies the log of the round; "" before any entry was read. A restarted round has another id, which
+// invalidates everything made from earlier deltas.
 func (d *Deltas) Began() string { return d.first }
 
-// Newest is the newest step of a member that was seen: it has sent all before it, too.
+// Newest is the newest step that a member has sent. It has sent all earlier ones too.
 func (d *Deltas) Newest(member int) int { return d.newest[member] }
 
-// Left is the step that a member has left after, by itself or since it was ended; 0 while nothing is known of that.
+// LastStep is the last step of a member that has left or was removed; 0 if that is unknown.
 func (d *Deltas) Left(member int) int { return d.ended[member] }
 
-// there tells whether a member takes part in a step, as far as is known.
+// participates tells whether a member takes part in a step, as far as is known.
 func (d *Deltas) there(member, step int) bool { return d.ended[member] == 0 || step <= d.ended[member] }
 
-// Commit is CommitDelta, and takes what has been sent so far by the same message. With last set it is the member's
-// last: nobody waits for it any more.
+// Commit is CommitDelta that also reads new deltas in the same message. last marks the member's last delta; nobody
+// waits for the member afterwards.
 func (d *Deltas) Commit(ctx context.Context, c Claim, step int, data []byte, last bool) error {
 	return d.store.commitDelta(ctx, &sending{claim: c, step: step, data: data, last: last, follow: d})
 }
 
-// sentOwn notes what was just sent, where it is the very next entry of the news.
+// noteOwn notes the delta that was just sent, if it is the next entry of the news.
 func (d *Deltas) sentOwn(s *sending, tail, at string) {
 	if tail != d.last {
-		return // others came in between: it is read with them
+		return // other entries came first: it is read with them
 	}
 	d.last = at
 	d.take(redis.XMessage{ID: at, Values: map[string]any{
@@ -343,7 +341,7 @@ func (d *Deltas) sentOwn(s *sending, tail, at string) {
 	}})
 }
 
-// Own is what a member has sent of a step. It waits as Wait does, though not for others.
+// Own returns what a member has sent in a step. It waits until that is known.
 func (d *Deltas) Own(ctx context.Context, step, member int) ([]byte, error) {
 	sent := func() bool { return d.sent[step] != nil && d.sent[step][member].entry != "" }
 	if err := d.wait(ctx, sent, func() error { return nil }); err != nil {
@@ -363,7 +361,7 @@ func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error)
 		}
 		if _, err := d.took(d.news(ctx, d.store.client, IdleEvery)); err != nil {
 			if deadline, limited := ctx.Deadline(); limited && !time.Now().Before(deadline) {
-				<-ctx.Done() // its connection saw the deadline first
+				<-ctx.Done() // the connection may see the deadline before the context does
 			}
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -380,7 +378,7 @@ func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error)
 	return nil
 }
 
-// complete tells whether the delta of a step has been seen of every member that has not left before.
+// complete tells whether every remaining member's delta of a step was sent.
 func (d *Deltas) complete(step int) bool {
 	sent := d.sent[step]
 	for m := range d.members {
@@ -391,21 +389,21 @@ func (d *Deltas) complete(step int) bool {
 	return true
 }
 
-// noWait is a read that does not wait.
+// noWait makes a read return at once.
 const noWait = time.Duration(-1)
 
-// news reads what is new, with the deltas that come along, waiting for it for a while.
+// news reads new entries of the news, and waits for them up to wait.
 func (d *Deltas) news(ctx context.Context, by redis.StreamCmdable, wait time.Duration) *redis.XStreamSliceCmd {
 	return d.ask(ctx, by, d.store.keys.news(d.job, d.round), d.newsCount(), wait)
 }
 
-// ask reads what is new in a stream, waiting for it for a while.
+// readStream reads new entries of a stream, and waits for them up to wait.
 func (d *Deltas) ask(ctx context.Context, by redis.StreamCmdable, stream string, atOnce int, wait time.Duration,
 ) *redis.XStreamSliceCmd {
 	return by.XRead(ctx, &redis.XReadArgs{Streams: []string{stream, d.last}, Count: int64(atOnce), Block: wait})
 }
 
-// took takes what was asked for, and returns how many entries that were.
+// noteReply notes the entries of a reply and returns their number.
 func (d *Deltas) took(news *redis.XStreamSliceCmd) (n int, err error) {
 	streams, err := news.Result()
 	if errors.Is(err, redis.Nil) {
@@ -423,7 +421,7 @@ func (d *Deltas) took(news *redis.XStreamSliceCmd) (n int, err error) {
 	return n, nil
 }
 
-// take notes an entry. What is no entry of ours is passed over: nobody is waited for by it.
+// noteEntry notes an entry. It skips foreign entries.
 func (d *Deltas) take(m redis.XMessage) {
 	if d.first == "" {
 		d.first = m.ID
@@ -449,7 +447,8 @@ func (d *Deltas) take(m redis.XMessage) {
 	d.sent[step][member] = sent
 }
 
-// textBytes is a text's own bytes, which nobody may change: a copy of every delta would be garbage right away.
+// textBytes returns a text's bytes without a copy; they must not be changed. Copies of all deltas would be garbage at
+// once.
 func textBytes(text string) []byte {
 	if text == "" {
 		return []byte{}
@@ -457,7 +456,7 @@ func textBytes(text string) []byte {
 	return unsafe.Slice(unsafe.StringData(text), len(text))
 }
 
-// Forget drops what is known of a step that was folded.
+// Forget drops a step that was folded.
 func (d *Deltas) Forget(step int) {
 	for _, sent := range d.sent[step] {
 		d.held -= len(sent.data)
@@ -465,12 +464,12 @@ func (d *Deltas) Forget(step int) {
 	delete(d.sent, step)
 }
 
-// DropDeltas deletes the deltas of a round, which nobody will fold any more.
+// DropDeltas deletes the deltas of a round.
 func (s *Store) DropDeltas(ctx context.Context, job disdel.JobID, round int) error {
 	return s.drop(ctx, job, nil, deltaPrefixes(round)...)
 }
 
-// deltaPrefixes are those of the keys of a round's deltas.
+// deltaPrefixes are the key prefixes of a round's deltas.
 func deltaPrefixes(round int) []string {
 	return []string{
 		fmt.Sprintf("delta:%d:", round), fmt.Sprintf("deltas:%d:", round), fmt.Sprintf("log:%d:", round),
@@ -478,11 +477,10 @@ func deltaPrefixes(round int) []string {
 	}
 }
 
-// Fetch reads the deltas of a step that were waited for, or looked for: those of some members, or of all where none is
-// named. They are in the order of the members, nil for those that were not asked for, or have left, and not to be
-// changed: their bytes are those of the reply. It returns Corrupt, which is counted, for one that is not what its
-// sender committed, and NotFound for one that is gone. Both have the code of a lost update: nobody sends a delta again
-// that was committed once, so that the round has to be begun anew.
+// Fetch reads the deltas of a step after Wait or ReadLog: those of some members, or of all if none is named. The result
+// is indexed by member, with nil for members that were not asked for or have left. It must not be changed. Fetch
+// returns Corrupt, which is counted, for a damaged delta and NotFound for a missing one. Both have the code of a lost
+// update, because a committed delta is never sent again and the round has to restart.
 func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, error) {
 	if len(of) == 0 {
 		for m := range d.members {
@@ -514,7 +512,7 @@ func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, erro
 	if err := d.fetch(ctx, step, pieces); err != nil {
 		return nil, err
 	}
-	for i, p := range pieces { // a member's follow each other
+	for i, p := range pieces { // pieces of a member follow each other
 		if i > 0 && pieces[i-1].member == p.member {
 			p.data = slices.Concat(out[p.member], p.data)
 		}
@@ -531,21 +529,21 @@ func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, erro
 	return out, nil
 }
 
-// nothing is the index entry of a delta that there is none of: its member was ended.
+// noDelta is the entry of a delta that does not exist, because its member was removed.
 const nothing = "none"
 
-// alongside is what entries of deltas begin with that lie in the news. What follows tells two deliveries apart.
+// newsPrefix starts the entries of deltas that are in the news. The rest distinguishes deliveries.
 const alongside = "news/"
 
-// piece is a part of a member's delta, or all of one that lies in the news.
+// piece is a part of a member's delta, or a whole delta in the news.
 type piece struct {
 	member int
 	key    string
-	at     string // id in the news; "": it lies at the key
+	at     string // id in the news; "": it is at key
 	data   []byte
 }
 
-// fetch reads pieces, those of a server by one message.
+// fetch reads pieces, with one message for each server.
 func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 	on := map[*redis.Client][]int{}
 	var servers []*redis.Client
@@ -562,7 +560,7 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 	return eachOf(ctx, len(servers), len(servers), func(ctx context.Context, _, k int) error {
 		own := on[servers[k]]
 		var gets []func() ([]byte, error)
-		patient(servers[k]).Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each says it
+		patient(servers[k]).Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each command has its error
 			for _, i := range own {
 				gets = append(gets, d.get(ctx, p, pieces[i]))
 			}
@@ -576,7 +574,7 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 			if err != nil {
 				return wrap(err, "fetch delta", fmt.Sprintf("%s round %d step %d of %d", d.job, d.round, step, pieces[i].member))
 			}
-			if data == nil { // of no bytes, which is not the same as none
+			if data == nil { // an empty delta, not a missing one
 				data = []byte{}
 			}
 			pieces[i].data = data
@@ -585,7 +583,7 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 	})
 }
 
-// get asks for a piece; what it returns tells what came, once the message was answered.
+// get adds the read of a piece to a message. The returned function gives the data after the reply.
 func (d *Deltas) get(ctx context.Context, by redis.Pipeliner, p piece) func() ([]byte, error) {
 	if p.at == "" {
 		return by.Get(ctx, p.key).Bytes
@@ -609,7 +607,7 @@ func (d *Deltas) get(ctx context.Context, by redis.Pipeliner, p piece) func() ([
 	}
 }
 
-// before is an id of a stream that is smaller than one of its entries, and larger than those before that.
+// before is the largest id of a stream below id.
 func before(id string) string {
 	text, tail, _ := strings.Cut(id, "-")
 	ms, err1 := strconv.ParseUint(text, 10, 64)
@@ -624,7 +622,7 @@ func before(id string) string {
 	}
 }
 
-// check refuses a delta that is not what its member sent.
+// check refuses a delta that differs from what its member sent.
 func (d *Deltas) check(ctx context.Context, step, m int, data []byte) error {
 	if checksum(data) == d.sent[step][m].sum {
 		return nil
@@ -632,15 +630,15 @@ func (d *Deltas) check(ctx context.Context, step, m int, data []byte) error {
 	return d.store.countDamage(ctx, d.job, d.lost(step, m, disdel.Corrupt, "is not what was sent"))
 }
 
-// Unreadable is the error of a delta that is what its sender committed and yet none; why is what its reader says. It is
-// counted as damage, and has the round begun anew.
+// Unreadable is the error of a delta with the right checksum that cannot be decoded. It is counted as damage, and the
+// round has to restart.
 func (d *Deltas) Unreadable(ctx context.Context, step, member int, why error) error {
 	e := d.lost(step, member, disdel.Corrupt, "cannot be read")
 	e.Err = why
 	return d.store.countDamage(ctx, d.job, e)
 }
 
-// lost is the error of a delta that was sent and cannot be had.
+// lost is the error of a delta that was sent and cannot be read.
 func (d *Deltas) lost(step, member int, kind disdel.Kind, what string) *disdel.Error {
 	return &disdel.Error{
 		Kind: kind, Code: disdel.CodeLostUpdate, Op: "fetch delta", Job: d.job,

@@ -28,7 +28,7 @@ import (
 //	24  member  u32                CRC32C of each column u32
 //	28  attempt u32                CRC32C of all before u32
 //
-// The columns follow: a single one right here, more of them in keys of their own.
+// A single column follows directly; several columns have their own keys.
 const (
 	magic       = "DSDU"
 	wireVersion = 2
@@ -42,7 +42,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// kind says what a value is.
+// kind is the kind of a value.
 type kind uint8
 
 const (
@@ -55,8 +55,8 @@ var kindNames = [...]string{"update", "reference", "state"}
 
 func (k kind) String() string { return kindNames[k] }
 
-// lost is the code of an error that says that a value of this kind is gone or damaged. Nobody decides by a state's: its
-// worker starts without it.
+// lost is the error code of a missing or damaged value of this kind. States have none, because their worker starts
+// without it.
 func (k kind) lost() disdel.Code {
 	switch k {
 	case kindUpdate:
@@ -68,7 +68,7 @@ func (k kind) lost() disdel.Code {
 	}
 }
 
-// subject is what an error names a value by: a reference has a job and a round alone.
+// subject is the id in an error about a value. A reference has only a job and a round.
 func (k kind) subject(id disdel.UpdateID) *disdel.UpdateID {
 	if k == kindReference {
 		id = disdel.UpdateID{Job: id.Job, Round: id.Round}
@@ -76,23 +76,23 @@ func (k kind) subject(id disdel.UpdateID) *disdel.UpdateID {
 	return &id
 }
 
-// head is what is known of a value before its values are read.
+// head describes a value.
 type head struct {
 	kind       kind
 	id         disdel.UpdateID
 	attempt    int
 	fence      uint64
-	token      uint64 // of the delivery
+	token      uint64 // random, different for each delivery
 	samples    float64
 	wire       disdel.Wire
-	codec      codec // of wire
-	difference bool  // to the reference of the round
+	codec      codec // codec of wire
+	difference bool  // the values are differences to the round's reference
 	layout     layout
 	meta       map[string]string
-	sums       []uint32 // CRC32C by column
+	sums       []uint32 // CRC32C of each column
 }
 
-// inline says whether the one column follows the head.
+// inline tells whether the only column follows the head.
 func (h *head) inline() bool { return h.layout.columns() == 1 }
 
 // encode returns the bytes of the head.
@@ -129,7 +129,7 @@ func (h *head) encode() ([]byte, error) {
 	return le.AppendUint32(out, crc32.Checksum(out, castagnoli)), nil
 }
 
-// appendContent appends what says which values these are.
+// appendContent appends the part that identifies the values.
 func (h *head) appendContent(out, meta []byte) []byte {
 	le := binary.LittleEndian
 	for _, t := range h.layout.tensors {
@@ -146,7 +146,7 @@ func (h *head) appendContent(out, meta []byte) []byte {
 	return out
 }
 
-// digest names the content: equal content made under another fence has the same.
+// digest identifies the content: it is the same under another fence.
 func (h *head) digest() string {
 	text := fmt.Appendf(nil, "%s %t %x ", codecs[number(h.wire)].wire, h.difference, math.Float64bits(h.samples))
 	meta, _ := json.Marshal(h.meta) // of strings: does not fail
@@ -154,7 +154,7 @@ func (h *head) digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// refuse is the error for a value that is not to be used.
+// corruptError is the error of a damaged or wrong value.
 func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Code: k.lost(), Op: "read " + k.String() + " " + id.String(), Job: id.Job,
@@ -164,8 +164,8 @@ func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
 	}
 }
 
-// unread is the error for a value that could not be read: one that is not there has its kind's code, so that the round
-// can be begun anew or the job can go back.
+// fetchError is the error of a value that could not be read. A missing value gets its kind's code, so that the round
+// can be restarted.
 func unread(err error, k kind, id disdel.UpdateID) error {
 	err = wrap(err, "fetch "+k.String(), id.String())
 	var e *disdel.Error
@@ -182,8 +182,8 @@ func nonFinite(k kind, id disdel.UpdateID, where string) error {
 	}
 }
 
-// decodeHead reads a head and refuses it unless it is undamaged and the one asked for. The order of checks: lengths,
-// checksum, identity, shapes. What follows the head is returned; like is nil where any shapes will do.
+// decodeHead checks a head and returns it with the bytes after it. It checks lengths, checksum, identity, and then the
+// shapes of like; nil accepts any.
 func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
 	le := binary.LittleEndian
 	if len(data) < fixedHead+4 || string(data[:4]) != magic {
@@ -219,7 +219,7 @@ func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*
 	return h, data[n:], nil
 }
 
-// parseHead reads a head whose checksum is right. It trusts no number in it all the same.
+// parseHead parses a head whose checksum is right. It still checks every number.
 func parseHead(data []byte) (*head, error) {
 	le := binary.LittleEndian
 	h := &head{
@@ -261,10 +261,10 @@ func parseHead(data []byte) (*head, error) {
 	return h, nil
 }
 
-// reader takes bytes off the front of what is there.
+// reader takes bytes from the front of a buffer.
 type reader struct {
 	rest  []byte
-	short bool // more was asked for than there is
+	short bool // the buffer was too short
 }
 
 func (r *reader) take(n int) []byte {
@@ -277,7 +277,7 @@ func (r *reader) take(n int) []byte {
 	return out
 }
 
-// tensors reads names and shapes; no product of theirs may overflow.
+// tensors reads names and shapes, and refuses sizes that overflow.
 func (r *reader) tensors(count int) (disdel.Weights, error) {
 	if count > len(r.rest)/3 {
 		return nil, fmt.Errorf("%d tensors in %d bytes", count, len(r.rest))

@@ -8,28 +8,27 @@ import (
 	"sync/atomic"
 )
 
-// depth is how many reads or writes of a value are under way at once: one on the wire, one in the server, one being
-// worked on.
+// readDepth is how many reads or writes of a value run at once: one in the network, one in the server, one in use.
 const depth = 3
 
-// fetched is one item as it came.
+// fetchedItem is the result of one read.
 type fetched struct {
 	data []byte
 	err  error
 }
 
-// ahead reads items 0 to n-1 on several connections at once and gives them to use in their order. Each reader has one
-// buffer of size bytes, which it fills again once use has returned: memory is bounded whatever n is. When the context
-// ends it returns the context's cause, having waited for the readers: fetch is expected to return then, too.
+// readAhead reads items 0 to n-1 on several connections and calls use in their order. Each reader has one buffer of
+// size bytes, which it reuses after use has returned, so memory is bounded. If ctx ends, readAhead waits for the
+// readers and returns the cause.
 func ahead(ctx context.Context, n, size int, fetch fetching, use func(i int, data []byte) error) error {
 	return aheadBy(ctx, n, size, 0, fetch, use)
 }
 
-// fetching reads item i, into buf if it fits.
+// fetchFunc reads item i, into buf if it fits.
 type fetching func(ctx context.Context, i int, buf []byte) ([]byte, error)
 
-// aheadBy is ahead where use may still look at the data of the kept items before i, of which there are fewer than
-// depth: no more is held than in ahead, and less is under way.
+// readAheadKeeping is readAhead for a use that may still look at the data of the kept items before i. kept must be less
+// than readDepth.
 func aheadBy(
 	ctx context.Context, n, size, kept int, fetch fetching, use func(i int, data []byte) error,
 ) error {
@@ -48,7 +47,7 @@ func aheadBy(
 			buf := make([]byte, size)
 			for i := slot; i < n; i += width {
 				data, err := fetch(ctx, i, buf)
-				ready[slot] <- fetched{data, err} // never blocks: the one before was taken
+				ready[slot] <- fetched{data, err} // never blocks: the previous item was taken
 				select {
 				case <-free[slot]:
 				case <-ctx.Done():
@@ -61,7 +60,7 @@ func aheadBy(
 		var got fetched
 		select {
 		case got = <-ready[i%width]:
-		case <-ctx.Done(): // its reader may be gone
+		case <-ctx.Done(): // the reader may have ended
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -79,13 +78,13 @@ func aheadBy(
 	return nil
 }
 
-// each is eachOf for depth at once.
+// forEach is forEachN with readDepth.
 func each(ctx context.Context, n int, f func(ctx context.Context, worker, i int) error) error {
 	return eachOf(ctx, n, depth, f)
 }
 
-// eachOf does f for 0 to n-1, at most width at once, and returns the error of the smallest index that failed. worker
-// tells those at work apart, so that each can keep a buffer.
+// forEachN calls f for 0 to n-1, at most width at once, and returns the error of the smallest index that failed. worker
+// numbers the goroutines, so that each can have its own buffer.
 func eachOf(ctx context.Context, n, width int, f func(ctx context.Context, worker, i int) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -110,7 +109,7 @@ func eachOf(ctx context.Context, n, width int, f func(ctx context.Context, worke
 	return first(ctx, faults, at)
 }
 
-// first is the fault that the others followed from: a reader that was stopped reports being stopped.
+// firstFault returns the error that caused the others. Errors of goroutines that were only stopped come last.
 func first(ctx context.Context, faults []error, at []int) error {
 	var out error
 	best := -1
@@ -127,23 +126,23 @@ func first(ctx context.Context, faults []error, at []int) error {
 	return out
 }
 
-// caught keeps the first panic of goroutines that work for a caller, who raises it again: in theirs it would end the
-// process, in the caller's the action runtime makes an answer of it.
+// panicCatcher keeps the first panic of the caller's goroutines, so that the caller can raise it. A panic in a
+// goroutine would end the process; the action runtime turns the caller's panic into an answer.
 type caught struct{ first atomic.Pointer[elsewhere] }
 
-// elsewhere is what a goroutine panicked with, and where.
+// goroutinePanic is a recovered panic with its stack.
 type elsewhere struct {
 	value any
 	stack []byte
 }
 
-// String is the value, as if it had been raised here.
+// String is the panic's value.
 func (e *elsewhere) String() string { return fmt.Sprint(e.value) }
 
-// Stack is the goroutine's, as debug.Stack writes it.
+// Stack is the goroutine's stack, as from debug.Stack.
 func (e *elsewhere) Stack() []byte { return e.stack }
 
-// capture is to be deferred by the goroutine. then is called after a panic, to let the others know.
+// capture must be deferred by the goroutine. It calls then after a panic, to stop the others.
 func (c *caught) capture(then func()) {
 	if r := recover(); r != nil {
 		c.first.CompareAndSwap(nil, &elsewhere{r, debug.Stack()})
@@ -151,7 +150,7 @@ func (c *caught) capture(then func()) {
 	}
 }
 
-// raise is to be called when all of them have ended.
+// raise must be called after all goroutines have ended.
 func (c *caught) raise() {
 	if e := c.first.Load(); e != nil {
 		panic(e)

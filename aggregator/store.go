@@ -19,20 +19,20 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Store is a job's place in Redis. It is safe for concurrent use.
+// Store is a job's data in Redis. It is safe for concurrent use.
 type Store struct {
-	client  *redis.Client   // of the first server: heads, claims, everything small
-	servers []*redis.Client // all of them, the first too: the columns of large values
+	client  *redis.Client   // of the first server, which has heads, claims and everything small
+	servers []*redis.Client // all servers, including the first; they have the columns of large values
 	lines   *lines
 	keys    keys
-	column  int // values of a column
+	column  int // values per column
 	lease   time.Duration
 	slack   int // see WithSlack
 }
 
-// Open connects to the servers of Redis that s names (redis:// or rediss://, as go-redis' ParseURL reads them), and
-// checks that they answer. It returns Invalid for an address or prefix that is none, Denied for a refused
-// password and Unavailable otherwise. Every action of a job must be given the same servers in the same order.
+// Open connects to the Redis servers that s names (redis:// or rediss:// URLs of go-redis) and checks that they answer.
+// It returns Invalid for a bad address or prefix, Denied for a wrong password, and Unavailable otherwise. Every action
+// of a job must use the same servers in the same order.
 func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	prefix := s.Prefix
 	if prefix == "" {
@@ -40,7 +40,7 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	}
 	if strings.ContainsAny(prefix, " {}*?[]\\\r\n\t") {
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open store", Msg: "the prefix \"" + prefix + "\" has a space, a brace or a wildcard",
+			Kind: disdel.Invalid, Op: "open store", Msg: "the prefix \"" + prefix + "\" contains a space, a brace or a wildcard",
 			Hint: "use letters, digits, - and :",
 		}
 	}
@@ -61,50 +61,49 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	return store, nil
 }
 
-// WithSlack is the same store, on the same connections, for a protocol whose workers may lag behind. An update's round
-// is the version of the reference that it starts from; it can be claimed and committed as long as the newest reference
-// is at most slack ahead of it. 0, as Open gives it, is the barrier: what a round did not take in time is of no use.
-// References are published one after another in any case, each made from the newest. All that claim and push for a job
-// must agree on slack, and drop a round only when it is out of everybody's reach.
+// WithSlack returns the same store, on the same connections, for a protocol with workers that lag behind. The round of
+// an update is the version of the reference that it starts from. It can be claimed and committed while the newest
+// reference is at most slack ahead. 0, the default, is a barrier. References are always published one after another,
+// each from the newest. All users of a job must use the same slack, and drop a round only when no worker can still
+// reach it.
 func (s *Store) WithSlack(slack int) *Store {
 	lax := *s
 	lax.slack = max(0, slack)
 	return &lax
 }
 
-// A Redis that restarts reads its file and answers within seconds, so commands are tried for that long before they
-// fail. max_retries in the address sets another number of tries.
+// A restarting Redis answers within seconds, so commands are retried for that long. max_retries in the address sets the
+// number of tries.
 const (
 	tries      = 8
 	leastPause = 50 * time.Millisecond
 	mostPause  = 2 * time.Second
 )
 
-// idleTime is how long a connection may lie idle and still be used: a container between two activations is paused, and
-// what stands between it and Redis forgets connections without a word.
+// idleTime is how long an idle connection is reused. A container is paused between activations, and network devices
+// forget idle connections silently.
 const idleTime = time.Minute
 
-// transferTimeout is the time that a column may take, or a head with its only one. go-redis counts from the beginning
-// of a command, whether or not bytes move: a hundred workers that push at once over 10 MB/s have 30 KB/s for each
-// connection.
+// transferTimeout bounds one command with a column. go-redis counts from the start of the command, whether or not bytes
+// move. A hundred workers that share 10 MB/s have 100 KB/s each.
 const transferTimeout = 5 * time.Minute
 
-// patient is a server's client for what may be large. It has the same connections.
+// withTransferTimeout returns a server's client for large values, on the same connections.
 func patient(server *redis.Client) *redis.Client { return server.WithTimeout(transferTimeout) }
 
 func (s *Store) connect(ctx context.Context, address, authority string) (*redis.Client, error) {
 	opt, err := redis.ParseURL(address)
 	if err != nil {
-		// the URL may hold a password
+		// the error must not repeat the URL, which may contain a password
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open store", Msg: "the address is no Redis URL",
+			Kind: disdel.Invalid, Op: "open store", Msg: "the address is not a Redis URL",
 			Hint: "write redis://HOST:PORT/0, or rediss:// for TLS",
 		}
 	}
 	if authority != "" && opt.TLSConfig != nil {
 		opt.TLSConfig.RootCAs = x509.NewCertPool()
 		if !opt.TLSConfig.RootCAs.AppendCertsFromPEM([]byte(authority)) {
-			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the certificate authority is no PEM text"}
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the certificate authority is not PEM text"}
 		}
 	}
 	opt.DisableIdentity = true // miniredis does not know CLIENT SETINFO
@@ -117,7 +116,7 @@ func (s *Store) connect(ctx context.Context, address, authority string) (*redis.
 	if opt.ConnMaxIdleTime == 0 {
 		opt.ConnMaxIdleTime = idleTime
 	}
-	opt.ContextTimeoutEnabled = true // without it a command outlasts the deadline of its context
+	opt.ContextTimeoutEnabled = true // otherwise a command ignores the deadline of its context
 	opt.Dialer = s.lines.dialer(opt)
 	client := redis.NewClient(opt)
 	if err := client.Ping(ctx).Err(); err != nil {
@@ -127,7 +126,7 @@ func (s *Store) connect(ctx context.Context, address, authority string) (*redis.
 	return client, nil
 }
 
-// server is where a part lies.
+// server is the server of a column's key.
 func (s *Store) server(key string) *redis.Client {
 	if len(s.servers) == 1 {
 		return s.client
@@ -137,8 +136,8 @@ func (s *Store) server(key string) *redis.Client {
 	return s.servers[h.Sum32()%uint32(len(s.servers))]
 }
 
-// Quiet has go-redis keep to itself what it would print to standard error. Its logger is the process's, so this is for
-// a program's main to decide; every error comes back to the caller anyway.
+// SilenceRedis stops go-redis from logging to standard error. Its logger is global, so only a program's main may call
+// this. Callers get every error anyway.
 func Quiet() { redis.SetLogger(silent{}) }
 
 type silent struct{}
@@ -157,7 +156,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// wrap tells what a Redis error means. An error that is ours already stays as it is.
+// wrap translates a Redis error. It returns an Error of ours unchanged.
 func wrap(err error, op, what string) error {
 	if err == nil {
 		return nil
@@ -185,100 +184,100 @@ func wrap(err error, op, what string) error {
 	return e
 }
 
-// keyLife is how long a key outlives its last write: long enough to look into a job that hangs over night, short enough
-// that what a crash leaves does not fill the server.
+// keyLife is how long a key lives after its last write: long enough to examine a job that hung overnight, short enough
+// that crashed jobs do not fill the server.
 const keyLife = 24 * time.Hour
 
-// keys builds every key. They carry job, round, level and member, so that a second delivery meets the first one's key,
-// and the job in braces, so that a sharded Redis keeps a job together.
+// keys builds every key. A key contains job, round, level and member, so that a second delivery has the key of the
+// first. The job is in braces, so that a sharded Redis keeps a job on one server.
 type keys struct{ prefix string }
 
 func (k keys) job(id disdel.JobID) string { return fmt.Sprintf("%s:{%s}", k.prefix, id) }
 
-// value is where the committed head of a value lies.
+// value is the key of a committed head.
 func (k keys) value(kind kind, id disdel.UpdateID) string {
 	return fmt.Sprintf("%s:%s:%d:%d:%d", k.job(id.Job), kind, id.Round, id.Level, id.Member)
 }
 
-// staged is where a value lies before it is committed, and where its parts stay afterwards. The fence keeps claims
-// apart, the token two deliveries under one claim.
+// staged is the key of a head before its commit, and the prefix of its columns. The fence separates claims, the token
+// two deliveries under one claim.
 func (k keys) staged(h *head) string {
 	return fmt.Sprintf("%s:%d:%016x", k.value(h.kind, h.id), h.fence, h.token)
 }
 
-// work is the claim on an update and, once it is committed, its digest.
+// work is the key of the claim on an update, and of its digest once it is committed.
 func (k keys) work(id disdel.UpdateID) string {
 	return fmt.Sprintf("%s:%s%d:%d:%d", k.job(id.Job), claimPrefix, id.Round, id.Level, id.Member)
 }
 
-// claimPrefix begins what the keys of claims have after the job's.
+// claimPrefix starts the keys of claims, after the job's prefix.
 const claimPrefix = "work:"
 
 func (k keys) progress(job disdel.JobID) string { return k.job(job) + ":progress" }
 
-// progressField is the place of an action's last heartbeat.
+// progressField is the field of an action's last heartbeat.
 func progressField(p disdel.Progress) string {
 	return fmt.Sprintf("%s/%d/%d/%d", p.Task, p.Level, p.Member, p.Round)
 }
 
 func (k keys) cancel(job disdel.JobID) string { return k.job(job) + ":cancel" }
 
-// kept is there of a job that ended with something for a later run of it.
+// kept is the key that marks an ended job whose data a later run may reuse.
 func (k keys) kept(job disdel.JobID) string { return k.job(job) + ":kept" }
 
-// references is the digest of every published reference by round, and the newest round.
+// references is the key of the digests of published references by round, and of the newest round.
 func (k keys) references(job disdel.JobID) string { return k.job(job) + ":references" }
 
-// states is where the parts of every committed state lie, as index entries, by round, member and level.
+// states is the key of the index entries of committed states by round, member and level.
 func (k keys) states(job disdel.JobID) string { return k.job(job) + ":states" }
 
-// delta is what a member sends of a step; a claim's fence and a token follow.
+// delta is the key prefix of a member's delta of a step, before fence and token.
 func (k keys) delta(id disdel.UpdateID, step int) string {
 	return fmt.Sprintf("%s:delta:%d:%d:%d", k.job(id.Job), id.Round, step, id.Member)
 }
 
-// deltas is the digest and the index entry of every committed delta of a round, by step and member.
+// deltas is the key of the digests and index entries of a round's committed deltas, by step and member.
 func (k keys) deltas(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:deltas:%d:", k.job(job), round)
 }
 
-// draws is which batch of a round's queue each step of each member has.
+// draws is the key of the batches that each member took from a round's queue, by step.
 func (k keys) draws(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:draws:%d:", k.job(job), round)
 }
 
-// log is the stream that tells of every committed delta of a round. Who begins in the middle looks through it.
+// log is the key of the stream with an entry for every committed delta of a round. Late members read it.
 func (k keys) log(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:log:%d:", k.job(job), round)
 }
 
-// news is the log with what was sent, of deltas that are small: one message gives all of it to every worker that waits.
+// news is the key of the stream with the small deltas themselves: one message brings all of it to every waiting worker.
 func (k keys) news(job disdel.JobID, round int) string {
 	return fmt.Sprintf("%s:news:%d:", k.job(job), round)
 }
 
 func (k keys) counts(job disdel.JobID) string { return k.job(job) + ":counts" }
 
-// index is the set of all values and claims of a job, so that a sweep needs no scan of the server.
+// index is the key of the set of all values and claims of a job, so that a sweep need not scan the server.
 func (k keys) index(job disdel.JobID) string { return k.job(job) + ":keys" }
 
-// single are the keys of a job that are there once.
+// single are the keys that a job has once.
 func (k keys) single(job disdel.JobID) []string {
 	return []string{
 		k.progress(job), k.cancel(job), k.kept(job), k.references(job), k.states(job), k.counts(job), k.index(job),
 	}
 }
 
-// part is one column of a value that is too large for one key.
+// part is the key of one column of a large value.
 func part(key string, i int) string { return key + ":" + strconv.Itoa(i) }
 
-// entry is what the index keeps of a key: the key and how many parts lie beside it.
+// entry is an entry of the index: a key and the number of its columns.
 func entry(key string, parts int) string { return key + " " + strconv.Itoa(parts) }
 
-// maxParts bounds what an index entry may have a sweep delete.
+// maxParts bounds how many keys one index entry can delete.
 const maxParts = 1 << 20
 
-// entryKeys reads an entry: the key, then its parts. What is no entry of ours is the key itself.
+// entryKeys parses an index entry into the key and the keys of its columns. Other text is a key by itself.
 func entryKeys(text string) (key string, parts []string) {
 	at := strings.LastIndexByte(text, ' ')
 	if at < 0 {
@@ -295,15 +294,14 @@ func entryKeys(text string) (key string, parts []string) {
 	return key, parts
 }
 
-// lines are a store's open connections. go-redis looks at a context before a command and at its deadline when the
-// command starts, and not again: a read on a line that has gone dead would outlast the claim that it was for by
-// minutes.
+// connections are a store's open connections. go-redis checks a context only before a command and at its start, so a
+// read on a dead connection would outlast the claim by minutes.
 type lines struct {
 	sync.Mutex
 	open map[net.Conn]struct{}
 }
 
-// dialer has connections enter and leave the list.
+// dialer returns a dial function that tracks its connections.
 func (l *lines) dialer(opt *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := redis.NewDialer(opt)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -315,7 +313,7 @@ func (l *lines) dialer(opt *redis.Options) func(ctx context.Context, network, ad
 		defer l.Unlock()
 		l.open[c] = struct{}{}
 		plain := line{c, l}
-		if s, ok := c.(syscall.Conn); ok { // go-redis asks the socket whether an idle connection still stands
+		if s, ok := c.(syscall.Conn); ok { // go-redis checks idle connections by their socket
 			return socketLine{plain, s}, nil
 		}
 		return plain, nil
@@ -340,20 +338,20 @@ type socketLine struct {
 	syscall.Conn
 }
 
-// cut ends the reads and writes that are under way on all lines. Commands of another context among them are tried
-// again, as after any failure of a connection; a line that was idle is as good as before.
+// interruptAll ends the pending reads and writes of all connections. Commands of other contexts are retried, as after
+// any network failure; idle connections stay usable.
 func (l *lines) cut() {
 	l.Lock()
 	defer l.Unlock()
 	for c := range l.open {
-		c.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed already
+		c.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // it may be closed already
 	}
 }
 
-// cutEvery is the time between cuts: a command may have started just after one.
+// interruptEvery is the time between interruptions, because a command may start just after one.
 const cutEvery = 50 * time.Millisecond
 
-// with ends commands that carry columns when the context does. done is to be called when they have returned.
+// interruptAfter ends commands with columns when ctx ends. The caller calls done when its commands have returned.
 func (l *lines) with(ctx context.Context) (done func()) {
 	returned, quiet := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -377,25 +375,22 @@ func (l *lines) with(ctx context.Context) (done func()) {
 	}
 }
 
-// commands is all that a Store asks of Redis. What reaches beyond a tenant's keys is not among it: KEYS, SCAN,
-// RANDOMKEY, DBSIZE, FLUSHALL, CONFIG. INFO is not either: without it the check for room before a job is left out.
+// commands are all Redis commands that a Store needs. None reaches beyond a tenant's keys, such as KEYS, SCAN,
+// RANDOMKEY, DBSIZE, FLUSHALL and CONFIG. INFO is missing too; without it the check for room is skipped.
 var commands = []string{
 	"hello", "auth", "ping", "select", "get", "set", "getrange", "exists", "expire", "rename", "unlink", "time",
 	"hset", "hget", "hmget", "hgetall", "hincrby", "sadd", "srem", "smembers", "eval", "evalsha",
 	"xadd", "xread",
 }
 
-// ACL is the rule of Redis' ACL SETUSER or of an ACL file's line, after the user's name and password, that lets a user
-// work with the keys of a prefix and nothing else: "ACL SETUSER name on >password RULE". Each server that values are
-// spread over needs it.
+// ACL returns the rule of Redis' ACL SETUSER that allows a user only the keys of a prefix: "ACL SETUSER name on
+// >password RULE". Each server of a store needs it.
 func ACL(prefix string) string {
 	return "resetkeys resetchannels ~" + prefix + ":* -@all +" + strings.Join(commands, " +")
 }
 
-// AddUser lets a user work with the keys of a prefix and nothing else, see ACL, on every server of the store; one that
-// is there gets the password and the rule anew, and continues with what it does. It returns Denied where a server does
-// not let the store's own user make others, or knows none. What the server says of it is told to nobody: it repeats
-// the password.
+// AddUser creates or updates a Redis user that may only use the keys of a prefix (see ACL), on every server. It returns
+// Denied if a server does not allow that. It hides the server's text, which repeats the password.
 func (s *Store) AddUser(ctx context.Context, name, password, prefix string) error {
 	command := []any{"ACL", "SETUSER", name, "on", "resetpass", ">" + password}
 	for word := range strings.FieldsSeq(ACL(prefix)) {
@@ -407,7 +402,7 @@ func (s *Store) AddUser(ctx context.Context, name, password, prefix string) erro
 		switch {
 		case errors.As(err, &said):
 			return &disdel.Error{
-				Kind: disdel.Denied, Op: "add user", Msg: "Redis does not let its user add others, or knows none",
+				Kind: disdel.Denied, Op: "add user", Msg: "the Redis user may not add users, or this Redis has no users",
 				Hint: "give the user of the address +acl|setuser",
 			}
 		case err != nil:
@@ -417,23 +412,23 @@ func (s *Store) AddUser(ctx context.Context, name, password, prefix string) erro
 	return nil
 }
 
-// Check tells whether every server of the store answers and takes writes of a job. It deletes a key that nobody has: a
+// Check tests whether every server answers and accepts writes of a job, by deleting a key that does not exist; a
 // read-only replica refuses that too. It returns Unavailable for a server that does not answer before ctx ends, and
-// Denied for one that refuses the user or the write. The error names the server without its user and password.
+// Denied for one that refuses the user or the write. The error names the server without its password.
 func (s *Store) Check(ctx context.Context, job disdel.JobID) error {
 	for _, server := range s.servers {
 		once := *server.Options()
-		once.MaxRetries = -1 // what a refusal says would be lost in tries
+		once.MaxRetries = -1 // retries would hide the reason of a refusal
 		client := redis.NewClient(&once)
 		err := client.Unlink(ctx, s.keys.job(job)+":none").Err()
-		client.Close() //nolint:errcheck // it was asked one thing
+		client.Close() //nolint:errcheck // it made only one request
 		if err == nil {
 			continue
 		}
 		e := disdel.AsError(wrap(err, "check store", ""))
 		out := &disdel.Error{Kind: e.Kind, Op: e.Op, Msg: "Redis at " + server.Options().Addr, Hint: e.Hint, Err: err}
 		if redis.IsReadOnlyError(err) {
-			out.Kind, out.Hint = disdel.Denied, "it is a replica, which takes no writes: name the server that it copies"
+			out.Kind, out.Hint = disdel.Denied, "it is a read-only replica: name the server that it copies"
 		}
 		return out
 	}

@@ -11,16 +11,15 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// damaged says whether err refuses a value.
+// damaged tells whether err is about a damaged value.
 func damaged(err error) bool {
 	return errors.Is(err, disdel.Corrupt) || errors.Is(err, disdel.Diverged)
 }
 
-// PushUpdate stores an update as float32 under its id and commits it under its fence. Pushing the same content again
-// changes nothing. Fence 0 is for an update that nobody claims: of those the last one stands. It returns Invalid for
-// samples that are not above 0, Diverged for values that are not finite, OverLimit when Redis is out of memory,
-// Conflict when another attempt has the claim or something else was committed. It holds a few columns beside the
-// weights.
+// PushUpdate stores an update as float32 and commits it under its fence. Pushing the same content again changes
+// nothing. Fence 0 means that nobody claims the update; then the last one counts. It returns Invalid for samples that
+// are not above 0, Diverged for values that are not finite, OverLimit if Redis is out of memory, and Conflict if
+// another attempt has the claim or something else was committed. It needs memory for a few columns.
 func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	h, err := s.headOf(kindUpdate, u.ID, u.Weights)
 	if err != nil {
@@ -30,7 +29,7 @@ func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	return s.publish(ctx, h, fromWeights(h, u.Weights), u.ID, u.Fence)
 }
 
-// PushEncoded stores what Feedback made of an update, whose Weights are not looked at. Errors are PushUpdate's.
+// PushEncoded stores an update that Feedback encoded; it ignores u.Weights. Its errors are those of PushUpdate.
 func (s *Store) PushEncoded(ctx context.Context, u disdel.Update, e *Encoded) error {
 	h := &head{
 		kind: kindUpdate, id: u.ID, attempt: u.Attempt, fence: u.Fence, samples: u.Samples,
@@ -48,9 +47,8 @@ func (s *Store) publish(ctx context.Context, h *head, columns source, work disde
 	return s.commit(ctx, t, work, fence)
 }
 
-// FetchUpdate reads an update and checks it against the names and shapes of like. One that was sent as a difference
-// comes back added to its round's reference. It returns NotFound if it was not pushed, Corrupt or Diverged if it is not
-// to be used, which is counted.
+// FetchUpdate reads an update and checks it against the names and shapes of like. It adds a difference to the round's
+// reference. It returns NotFound if it was not pushed, and Corrupt or Diverged, which are counted, if it is damaged.
 func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
 	h, inline, err := s.open(ctx, kindUpdate, id, like)
 	if err != nil {
@@ -79,8 +77,7 @@ func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel
 	return u, nil
 }
 
-// UpdateMeta returns what the producer of an update says of it, without its values: Samples and Meta. Errors are
-// FetchUpdate's.
+// UpdateMeta reads Samples and Meta of an update without its values. Its errors are those of FetchUpdate.
 func (s *Store) UpdateMeta(ctx context.Context, id disdel.UpdateID) (disdel.Update, error) {
 	h, _, err := s.open(ctx, kindUpdate, id, nil)
 	if err != nil {
@@ -89,11 +86,11 @@ func (s *Store) UpdateMeta(ctx context.Context, id disdel.UpdateID) (disdel.Upda
 	return disdel.Update{ID: id, Attempt: h.attempt, Fence: h.fence, Samples: h.samples, Meta: h.meta}, nil
 }
 
-// ResultKey is where an update carries the result of the train action that made it.
+// ResultKey is the key in Meta of the train action's result.
 const ResultKey = "result"
 
-// Delivered returns what an update says that it came of, a TrainResult, or of a mean an AggregateResult, without having
-// any action run. It returns false where no update is committed.
+// Delivered returns the result that a committed update carries: a TrainResult, or an AggregateResult for a mean. It
+// returns false if no update is committed.
 func (s *Store) Delivered(ctx context.Context, id disdel.UpdateID) (result json.RawMessage, there bool, err error) {
 	u, err := s.UpdateMeta(ctx, id)
 	if errors.Is(err, disdel.NotFound) {
@@ -110,20 +107,20 @@ func (s *Store) Delivered(ctx context.Context, id disdel.UpdateID) (result json.
 	return result, err == nil, wrap(err, "read update", id.String())
 }
 
-// referenceID gives references the envelope of updates, at a level that no tree reaches.
+// referenceID is the id of a reference, at a level that no tree reaches.
 func referenceID(job disdel.JobID, round int) disdel.UpdateID {
 	return disdel.UpdateID{Job: job, Round: round, Level: 1<<31 - 1}
 }
 
-// PutReference publishes the weights that round starts from, without a claim: a job's first ones, or a checkpoint's. A
-// round's reference is published once: the same weights again change nothing, others are a Conflict, as is a round that
-// does not follow the newest one. It starts anywhere where no reference stands.
+// PutReference publishes the weights that round starts from without a claim: a job's first ones, or a checkpoint's.
+// Publishing the same weights again changes nothing. It returns Conflict for other weights, and for a round that does
+// not follow the newest one. Without a reference any round is allowed.
 func (s *Store) PutReference(ctx context.Context, job disdel.JobID, round int, w disdel.Weights) error {
 	return s.putReference(ctx, job, round, w, referenceID(job, round), 0)
 }
 
-// CommitReference is PutReference under the claim of the aggregation that made the weights: a Conflict too if the claim
-// is lost. Afterwards the claim's update counts as committed.
+// CommitReference is PutReference under the claim of an aggregation; afterwards the claim's update counts as committed.
+// It also returns Conflict if the claim is lost.
 func (s *Store) CommitReference(ctx context.Context, c Claim, round int, w disdel.Weights) error {
 	return s.putReference(ctx, c.ID.Job, round, w, c.ID, c.Fence)
 }
@@ -140,7 +137,7 @@ func (s *Store) putReference(ctx context.Context, job disdel.JobID, round int, w
 }
 
 // Reference reads the weights that round starts from and checks them against like. It returns NotFound before they are
-// published, Corrupt or Diverged if they are not to be used.
+// published, and Corrupt or Diverged if they are damaged.
 func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like disdel.Weights) (disdel.Weights,
 	error,
 ) {
@@ -166,10 +163,10 @@ func notYet(err error, job disdel.JobID, round int) error {
 	return err
 }
 
-// PutState stores a worker's own state under a claim: what it continues from in its next leg, after a failure, or,
-// stored under the next round's id, in the next round. There is one for every worker, round and level; a new one takes
-// the place of the one before at once. meta says what is no tensor, such as the position in the data; tensors may be
-// any. It returns Conflict when the claim, which may be of another round than id, is lost; the rest is PushUpdate's.
+// PutState stores a worker's own state under a claim, to continue from in its next segment, after a failure, or, under
+// the next round's id, in the next round. There is one for each worker, round and level; a new one replaces it. meta
+// has what is not a tensor, such as the position in the data. It returns Conflict if the claim, which may be of another
+// round than id, is lost, and the errors of PushUpdate.
 func (s *Store) PutState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
 	tensors disdel.Weights,
 ) error {
@@ -181,8 +178,8 @@ func (s *Store) PutState(ctx context.Context, id disdel.UpdateID, c Claim, meta 
 	return s.publish(ctx, h, fromWeights(h, tensors), c.ID, c.Fence)
 }
 
-// State reads what PutState stored for a round and worker. Names and shapes must be those of like, unless like is nil.
-// It returns NotFound where there is none, Corrupt or Diverged if it is not to be used.
+// State reads a state that PutState stored. Names and shapes must be those of like, unless like is nil. It returns
+// NotFound, and Corrupt or Diverged if it is damaged.
 func (s *Store) State(ctx context.Context, id disdel.UpdateID, like disdel.Weights) (map[string]string, disdel.Weights,
 	error,
 ) {
@@ -197,14 +194,14 @@ func (s *Store) State(ctx context.Context, id disdel.UpdateID, like disdel.Weigh
 	return h.meta, w, nil
 }
 
-// StateSource is a state whose tensors are made one at a time.
+// StateSource is a state whose tensors are produced one at a time.
 type StateSource struct {
-	Tensors disdel.Weights        // their names and shapes; they have no data
-	Read    func(i int) []float32 // the values of tensor i, good until it is called again
+	Tensors disdel.Weights        // names and shapes without data
+	Read    func(i int) []float32 // returns the values of tensor i, valid until the next call
 }
 
-// WriteState is PutState for a worker that has no room for a copy of its state. It reads a tensor more than once, and
-// holds a few columns.
+// WriteState is PutState for a worker without memory for a copy of its state. It reads a tensor several times and holds
+// a few columns.
 func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
 	from StateSource,
 ) error {
@@ -232,12 +229,12 @@ func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, met
 	return s.publish(ctx, h, columns, c.ID, c.Fence)
 }
 
-// borrowed reads tensors one at a time for several writers.
+// tensorReader reads tensors one at a time for several goroutines.
 type borrowed struct {
 	sync.Mutex
 	layout layout
 	read   func(i int) []float32
-	at     int // which tensor values are; -1: none yet
+	at     int // index of the tensor in values; -1: none
 	values []float32
 }
 
@@ -262,10 +259,9 @@ func (r *borrowed) gather(dst []float32, k int) []float32 {
 	return dst
 }
 
-// ReadState reads what was stored for a round and worker, one tensor at a time: begin is told what PutState's meta
-// said, and gives what takes the tensors in their order; the data of each is good until take returns. Where take is nil
-// nothing more is read. Errors are State's, and those of begin and take; tensors before the damage have been taken by
-// then.
+// ReadState reads a state one tensor at a time. It calls begin with the state's meta, and then the returned take with
+// each tensor, whose data is valid until take returns. If take is nil it reads nothing more. Its errors are those of
+// State, begin and take; tensors before a damaged one were taken already.
 func (s *Store) ReadState(ctx context.Context, id disdel.UpdateID,
 	begin func(meta map[string]string) (take func(disdel.Tensor) error, err error),
 ) error {
@@ -305,13 +301,13 @@ func (s *Store) streamTensors(ctx context.Context, h *head, inline []byte,
 	return ahead(ctx, l.columns(), l.largest(h.codec)+spare, fetch, a.add)
 }
 
-// assembly makes tensors of columns.
+// tensorBuilder assembles tensors from columns.
 type assembly struct {
 	head   *head
 	take   func(disdel.Tensor) error
 	column []float32
-	next   int       // tensor
-	values []float32 // of it, as far as they came
+	next   int       // index of the tensor being assembled
+	values []float32 // its values so far
 }
 
 func (a *assembly) add(k int, data []byte) error {

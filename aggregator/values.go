@@ -19,17 +19,17 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// source gives the bytes of column k, in dst if they fit.
+// source returns the bytes of column k, in dst if they fit.
 type source func(dst []byte, values []float32, k int) []byte
 
-// fromWeights gives columns of float32 as they are asked for.
+// fromWeights encodes columns of float32 on demand.
 func fromWeights(h *head, w disdel.Weights) source {
 	return func(dst []byte, values []float32, k int) []byte {
 		return appendFloats(dst[:0], h.layout.gather(values, w, k))
 	}
 }
 
-// valid checks what a head is to be made of.
+// valid checks a head before it is written.
 func (h *head) valid() error {
 	invalid := func(format string, args ...any) error {
 		return &disdel.Error{
@@ -53,7 +53,7 @@ func (h *head) valid() error {
 	return nil
 }
 
-// headOf starts a head for weights, having checked them: nothing that is not finite is written.
+// headOf makes the head for weights, after checking that all values are finite.
 func (s *Store) headOf(k kind, id disdel.UpdateID, w disdel.Weights) (*head, error) {
 	h := &head{kind: k, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{}, layout: newLayout(w, s.column)}
 	if err := h.layout.check(w); err != nil {
@@ -67,7 +67,7 @@ func (s *Store) headOf(k kind, id disdel.UpdateID, w disdel.Weights) (*head, err
 	return h, nil
 }
 
-// staging is a value that is written and not yet committed.
+// stagedValue is a value that is written and not committed.
 type staging struct {
 	head  *head
 	key   string
@@ -76,8 +76,8 @@ type staging struct {
 
 func (t staging) entry() string { return entry(t.key, t.parts) }
 
-// stage writes a value where nobody looks for it: columns first, on all servers, then the head on the first one. It is
-// in the index before any of it is there, so that a sweep finds what a crash leaves.
+// stage writes a value under its staging key: columns first, on all servers, then the head on the first one. It adds
+// the index entry before anything else, so that a sweep finds what a crash leaves.
 func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, error) {
 	if err := h.valid(); err != nil {
 		return staging{}, err
@@ -89,7 +89,7 @@ func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, er
 	h.sums = make([]uint32, h.layout.columns())
 	t := staging{head: h, key: s.keys.staged(h)}
 	if h.inline() {
-		n := h.layout.values() // what grows on the way is garbage of twice the size
+		n := h.layout.values() // allocate once: growing would leave twice the size as garbage
 		body := columns(make([]byte, 0, 4*n), make([]float32, 0, n), 0)
 		h.sums[0] = crc32.Checksum(body, castagnoli)
 		return t, s.writeHead(ctx, t, body)
@@ -120,7 +120,7 @@ func (s *Store) writeParts(ctx context.Context, t staging, columns source) error
 		values []float32
 	}
 	width := depth
-	if t.head.kind == kindState { // it is read one tensor at a time in any case, and a worker has no room for more
+	if t.head.kind == kindState { // a worker has no memory for more than one buffer
 		width = 1
 	}
 	buffers := make([]scratch, width)
@@ -152,14 +152,13 @@ func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
 	return err
 }
 
-// discard deletes values by their index entries. It goes on when the caller was cancelled; what it cannot delete, a
-// sweep will.
+// discard deletes values by their index entries, even if the caller was canceled. A sweep deletes what it misses.
 func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string) error {
 	return s.remove(context.WithoutCancel(ctx), job, entries)
 }
 
-// fetch reads a key into buf. It tries again when the connection breaks or the server has only just started: go-redis
-// leaves that to the caller where it reads into the caller's buffer.
+// fetch reads a key into buf. It retries broken connections and starting servers, because go-redis does not retry reads
+// into a caller's buffer.
 func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
 	server = patient(server)
 	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
@@ -179,14 +178,14 @@ func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf
 	}
 }
 
-// passing says whether a read may succeed if it is tried again.
+// isTransient tells whether a failed read may succeed if it is retried.
 func passing(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) ||
 		redis.IsLoadingError(err)
 }
 
-// fetchPart reads column k of a value and checks its length and checksum.
+// fetchPart reads column k and checks its length and checksum.
 func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]byte, error) {
 	key := part(s.keys.staged(h), k)
 	data, err := s.fetch(ctx, s.server(key), key, buf)
@@ -211,7 +210,7 @@ func (h *head) checkColumn(k int, data []byte) error {
 	return nil
 }
 
-// open reads a value's head, with its only column where it has but one.
+// open reads a value's head, and its column if there is only one.
 func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
 	defer s.lines.with(ctx)()
 	data, err := patient(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
@@ -221,7 +220,7 @@ func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disde
 	return decodeHead(data, k, id, like)
 }
 
-// load reads the values of a value, straight into the weights that it returns.
+// load reads the values of a value directly into weights.
 func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weights, error) {
 	values := make([]float32, h.layout.values())
 	if h.inline() {
@@ -245,10 +244,10 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 	return h.layout.over(values), unread(err, h.kind, h.id)
 }
 
-// spare is the room that go-redis' quick way of reading into a buffer needs behind the value.
+// bufferSpare is the room behind a value that go-redis needs to read into a buffer.
 const spare = 2
 
-// decode reads column k into its place in values and checks that it is finite.
+// decode reads column k into values and checks that it is finite.
 func (h *head) decode(values []float32, k int, data []byte) error {
 	from, to := h.layout.span(k)
 	if err := h.codec.decode(values[from:to], h.layout.runs(k), data); err != nil {
@@ -260,19 +259,19 @@ func (h *head) decode(values []float32, k int, data []byte) error {
 	return nil
 }
 
-// stopped says whether an error only tells that the work was stopped.
+// isStopped tells whether an error only says that the work was stopped.
 func stopped(err error) bool { return errors.Is(err, context.Canceled) }
 
-// columnValues is how many values lie in one key: in every format they stay, with Redis' own bytes about a value,
-// within a class of its allocator (1 MiB, 512 KiB and 256 KiB; a byte more would cost a quarter more memory), small
-// enough to stay in the processors' caches on their way, and whole blocks of int8.
+// columnValues is the number of values in one key. In every format a column fits a size class of Redis' allocator (1
+// MiB, 512 KiB, 256 KiB; one byte more would cost a quarter more memory), fits a processor's cache, and has whole
+// blocks of int8.
 const columnValues = 1000 * blockValues
 
-// layout is where the values of weights lie: one tensor after another, cut into columns of so many values. Column k of
-// every member of a reduction holds the same values, whatever the wire format.
+// layout maps the values of weights to columns: all tensors in a row, cut into columns of equal length. Column k of
+// every member of a reduction has the same values, in any format.
 type layout struct {
 	tensors []disdel.Tensor // without data
-	starts  []int           // first value of every tensor, then their number
+	starts  []int           // index of each tensor's first value, then the number of values
 	column  int
 }
 
@@ -294,12 +293,12 @@ func (l layout) values() int { return l.starts[len(l.starts)-1] }
 // columns is at least 1, so that weights without values are a value too.
 func (l layout) columns() int { return max(1, (l.values()+l.column-1)/l.column) }
 
-// span is the values of column k.
+// columnRange is the range of values of column k.
 func (l layout) span(k int) (from, to int) {
 	return k * l.column, min((k+1)*l.column, l.values())
 }
 
-// runs are the pieces of column k that belong to one tensor each, in values. Blocks of int8 do not cross them.
+// runs are the numbers of values of each tensor in column k. Blocks of int8 do not cross them.
 func (l layout) runs(k int) []int {
 	from, to := l.span(k)
 	var out []int
@@ -327,7 +326,7 @@ func (l layout) gather(dst []float32, w disdel.Weights, k int) []float32 {
 	return dst
 }
 
-// over makes weights that are slices of one array.
+// weightsOver makes weights that are slices of one array.
 func (l layout) over(values []float32) disdel.Weights {
 	out := make(disdel.Weights, len(l.tensors))
 	for i, t := range l.tensors {
@@ -337,13 +336,13 @@ func (l layout) over(values []float32) disdel.Weights {
 	return out
 }
 
-// at names the value that is number i of all.
+// valueName names value number i.
 func (l layout) at(i int) string {
 	t, _ := slices.BinarySearch(l.starts, i+1)
 	return fmt.Sprintf("value %d of %s", i-l.starts[t-1], l.tensors[t-1].Name)
 }
 
-// check says whether w has data for its shapes.
+// checkData checks that w has data for its shapes.
 func (l layout) check(w disdel.Weights) error {
 	for i, t := range w {
 		if len(t.Data) != l.starts[i+1]-l.starts[i] || len(t.Shape) > maxRank ||
@@ -354,7 +353,7 @@ func (l layout) check(w disdel.Weights) error {
 	return nil
 }
 
-// same compares names and shapes.
+// checkShapes compares names and shapes.
 func (l layout) same(like disdel.Weights) error {
 	if len(l.tensors) != len(like) {
 		return fmt.Errorf("%d tensors, not %d", len(l.tensors), len(like))

@@ -15,20 +15,20 @@ import (
 	"github.com/disdel/disdel/executor"
 )
 
-// Cluster is the OpenWhisk that is deployed to.
+// Cluster is the OpenWhisk to deploy to.
 type Cluster struct {
 	Executor *executor.Executor
-	Host     string // as it is told
+	Host     string // as shown to users
 }
 
-// Preview says what Up would do, and does nothing. It returns OverLimit for an action whose limits the platform does
-// not allow, and what the platform answers: Denied, Unavailable.
+// Preview returns what Up would do, without doing it. It returns OverLimit for an action whose limits the platform does
+// not allow, Denied, Unavailable.
 func (c Cluster) Preview(ctx context.Context, wanted executor.Deployment) (Plan, error) {
 	p, _, err := c.look(ctx, wanted)
 	return p, err
 }
 
-// look is the plan, and what is there, nil for nothing.
+// plan returns the plan and the present deployment, nil if there is none.
 func (c Cluster) look(ctx context.Context, wanted executor.Deployment) (Plan, *executor.Deployment, error) {
 	p := Plan{Host: c.Host, Package: wanted.Package, Changes: []Change{}}
 	limits, err := c.Executor.Limits(ctx)
@@ -50,14 +50,15 @@ func (c Cluster) look(ctx context.Context, wanted executor.Deployment) (Plan, *e
 	return p, &there, nil
 }
 
-// allowed returns OverLimit for the first action that asks for more than the platform allows, with the admin's key.
+// allowed returns OverLimit for the first action that asks for more than the platform allows. The hint names the
+// admin's setting.
 func allowed(wanted executor.Deployment, limits disdel.PlatformLimits) error {
 	for _, a := range wanted.Actions {
 		name := wanted.Package + "/" + a.Name
 		if a.Memory > limits.MaxMemory {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "deploy " + name,
-				Msg: fmt.Sprintf("it asks for %v, and the platform allows %v", a.Memory, limits.MaxMemory),
+				Msg: fmt.Sprintf("it asks for %v, but the platform allows %v", a.Memory, limits.MaxMemory),
 				Hint: fmt.Sprintf("ask the platform's admin for whisk.limits.actions.memory.max: \"%dm\" (Helm), or deploy "+
 					"a manifest of your own with less: --manifest FILE", a.Memory.MB()),
 			}
@@ -65,7 +66,7 @@ func allowed(wanted executor.Deployment, limits disdel.PlatformLimits) error {
 		if most := time.Duration(limits.MaxTimeout); a.Timeout > most {
 			return &disdel.Error{
 				Kind: disdel.OverLimit, Op: "deploy " + name,
-				Msg: fmt.Sprintf("it asks for %v, and the platform allows %v", a.Timeout, most),
+				Msg: fmt.Sprintf("it asks for %v, but the platform allows %v", a.Timeout, most),
 				Hint: fmt.Sprintf("ask the platform's admin for whisk.limits.actions.time.max: \"%ds\" (Helm), or deploy "+
 					"a manifest of your own with less: --manifest FILE", int(a.Timeout.Seconds())),
 			}
@@ -74,8 +75,7 @@ func allowed(wanted executor.Deployment, limits disdel.PlatformLimits) error {
 	return nil
 }
 
-// Up makes the platform as wanted, and returns what was done. Of what is as wanted already nothing is touched. After an
-// error the plan has what was done before it.
+// Up applies the manifest and returns what it did. After an error the plan has only the changes before it.
 func (c Cluster) Up(ctx context.Context, wanted executor.Deployment) (Plan, error) {
 	p, _, err := c.look(ctx, wanted)
 	if err != nil {
@@ -101,8 +101,8 @@ func (c Cluster) carryOut(ctx context.Context, wanted executor.Deployment, chang
 	}
 }
 
-// Down removes the actions that the manifest names, and the package where nothing else is in it. What is not there is
-// no error.
+// Down removes the actions that the manifest names, and the package if nothing else is in it. Missing actions are not
+// an error.
 func (c Cluster) Down(ctx context.Context, wanted executor.Deployment) (Plan, error) {
 	p := Plan{Host: c.Host, Package: wanted.Package, Changes: []Change{}, down: true}
 	there, err := c.Executor.Deployment(ctx, wanted.Package)
@@ -121,7 +121,7 @@ func (c Cluster) Down(ctx context.Context, wanted executor.Deployment) (Plan, er
 			continue
 		}
 		err := c.Executor.RemoveAction(ctx, wanted.Package, a.Name)
-		if err != nil && disdel.KindOf(err) != disdel.NotFound { // somebody else was faster
+		if err != nil && disdel.KindOf(err) != disdel.NotFound { // another process may have removed it
 			return p, err
 		}
 		p.Changes = append(p.Changes, Change{What: "action", Name: name, Change: Remove, Version: a.Version})
@@ -138,41 +138,41 @@ func (c Cluster) Down(ctx context.Context, wanted executor.Deployment) (Plan, er
 	return p, err
 }
 
-// The ways in which what is wanted differs from what is there.
+// The kinds of changes.
 const (
 	Create = "create"
 	Update = "update"
-	Keep   = "keep"   // nothing differs
-	Remove = "remove" // of down
-	Other  = "other"  // the manifest does not name it, and it is left alone
+	Keep   = "keep"   // nothing to do
+	Remove = "remove" // by Down
+	Other  = "other"  // not in the manifest: left alone
 )
 
-// Change is one entity of a package: what becomes of it, and why.
+// Change is one entity of a package and what happens to it.
 type Change struct {
 	What    string  `json:"what"` // package or action
 	Name    string  `json:"name"`
 	Change  string  `json:"change"`
-	Version string  `json:"version,omitempty"` // that is there
-	Fields  []Field `json:"fields,omitempty"`  // that differ
+	Version string  `json:"version,omitempty"` // on the platform
+	Fields  []Field `json:"fields,omitempty"`  // that change
 	action  executor.Deployed
 }
 
-// Field is what differs in one of them.
+// Field is a changed field.
 type Field struct {
 	Name string `json:"name"`
-	From string `json:"from"` // "": nothing was said
+	From string `json:"from"` // "": not set
 	To   string `json:"to"`
 }
 
-// Plan is what is to be done to a package so that it is as wanted.
+// Plan has the changes that make a package equal to the manifest.
 type Plan struct {
 	Host    string   `json:"host"`
 	Package string   `json:"package"`
 	Changes []Change `json:"changes"`
-	down    bool     // it removes what the manifest names
+	down    bool     // it is a plan of Down
 }
 
-// Changed counts what is not as wanted.
+// Changed counts the entities that change.
 func (p *Plan) Changed() (n int) {
 	for _, c := range p.Changes {
 		if c.Change != Keep && c.Change != Other {
@@ -182,7 +182,7 @@ func (p *Plan) Changed() (n int) {
 	return n
 }
 
-// compare says what is to be done to what is there, nil for nothing, so that it becomes what is wanted.
+// compare returns the changes from the present deployment, nil if there is none, to the wanted one.
 func compare(wanted executor.Deployment, there *executor.Deployment) []Change {
 	pkg := Change{What: "package", Name: wanted.Package, Change: Create}
 	found := map[string]executor.Deployed{}
@@ -218,8 +218,8 @@ func change(fields []Field) string {
 	return Keep
 }
 
-// packageFields is what differs between a package as it is wanted and as it is, without its actions. A version that the
-// manifest does not say is the platform's.
+// packageFields are the changed fields of a package without its actions. The platform counts the version if the
+// manifest has none.
 func packageFields(want, is executor.Deployment) (out []Field) {
 	if want.Version != "" && want.Version != is.Version {
 		out = append(out, Field{"version", is.Version, want.Version})
@@ -227,8 +227,7 @@ func packageFields(want, is executor.Deployment) (out []Field) {
 	return append(out, annotationFields(want.Annotations, is.Annotations)...)
 }
 
-// fields is what differs between an action as it is wanted and as it is. Limits that are not said are the platform's,
-// and annotations that are not said are others'.
+// fields are the changed fields of an action. Limits and annotations that the manifest does not set stay.
 func fields(want, is executor.Deployed) (out []Field) {
 	differ := func(name string, from, to any) {
 		if from != to {
@@ -253,7 +252,7 @@ func fields(want, is executor.Deployed) (out []Field) {
 	return append(out, annotationFields(want.Annotations, is.Annotations)...)
 }
 
-// annotationFields is which annotations differ. Their values are told by their size: documentation is long.
+// annotationFields are the changed annotations. Long values are shown by their size.
 func annotationFields(want, is map[string]any) (out []Field) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		to, from := plain(want[name]), plain(is[name])
@@ -269,7 +268,7 @@ func annotationFields(want, is map[string]any) (out []Field) {
 	return out
 }
 
-// plain is a value as JSON has it, so that one of YAML and one of the platform's can be compared.
+// asJSON converts a value to plain JSON types, so that values from YAML and from the platform can be compared.
 func plain(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -282,7 +281,7 @@ func plain(v any) any {
 	return out
 }
 
-// mostShown is how much of a value is told.
+// maxShown is the longest value that is shown, in bytes of JSON.
 const mostShown = 40
 
 func short(v any) string {
@@ -293,13 +292,13 @@ func short(v any) string {
 	return string(text)
 }
 
-// Print writes a plan as a table of what is done to what, with every field that differs below its entity.
+// Print writes a plan as a table of entities, followed by all changed fields.
 func (p *Plan) Print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range p.Changes {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", c.Change, c.What, c.Name)
 	}
-	t.Flush() //nolint:errcheck // whoever gave w looks at it
+	t.Flush() //nolint:errcheck // the caller checks w
 	for _, c := range p.Changes {
 		for _, f := range c.Fields {
 			from := f.From
@@ -311,25 +310,25 @@ func (p *Plan) Print(w io.Writer) {
 	}
 }
 
-// Says is a plan in a sentence: what is to be done, or what was.
+// Summary is a plan in one sentence, before or after it was carried out.
 func (p *Plan) Says(done bool) string {
 	count := map[string]int{}
 	for _, c := range p.Changes {
 		count[c.Change]++
 	}
 	if p.down && len(p.Changes) == 0 {
-		return fmt.Sprintf("package %s is not at %s: there is nothing to remove", p.Package, p.Host)
+		return fmt.Sprintf("package %s does not exist at %s: there is nothing to remove", p.Package, p.Host)
 	}
 	if p.down && p.Changed() == 0 {
-		return fmt.Sprintf("package %s at %s has no action of the manifest, and keeps %s that the manifest does not name",
+		return fmt.Sprintf("package %s at %s has no action of the manifest, and keeps %s of others",
 			p.Package, p.Host, countOfActions(count[Other]))
 	}
 	if p.Changed() == 0 {
-		return fmt.Sprintf("package %s at %s is as the manifest has it", p.Package, p.Host)
+		return fmt.Sprintf("package %s at %s is up to date with the manifest", p.Package, p.Host)
 	}
-	form := "package %s at %s: %d to create, %d to update, %d to remove, %d as they are"
+	form := "package %s at %s: %d to create, %d to update, %d to remove, %d unchanged"
 	if done {
-		form = "package %s at %s: %d created, %d updated, %d removed, %d as they were"
+		form = "package %s at %s: %d created, %d updated, %d removed, %d unchanged"
 	}
 	return fmt.Sprintf(form, p.Package, p.Host, count[Create], count[Update], count[Remove], count[Keep]+count[Other])
 }

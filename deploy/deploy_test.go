@@ -244,7 +244,7 @@ func TestAPlanIsATable(t *testing.T) {
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := p.Says(true); got != "package disdel at http://h: 0 created, 1 updated, 0 removed, 1 as they were" {
+	if got := p.Says(true); got != "package disdel at http://h: 0 created, 1 updated, 0 removed, 1 unchanged" {
 		t.Error(got)
 	}
 }

@@ -1,8 +1,9 @@
-// Package executor is the OpenWhisk side of a job: it creates the job's package and actions, invokes them without
-// blocking, waits for their records, and tells from a record and the action's own heartbeats how an activation ended
-// and why (the first half of DiSDeL's Failure Manager, III-B.2c).
+// Package executor is the OpenWhisk client of a job. It creates the job's package and actions, invokes them without
+// blocking and waits for their records. From a record and the action's heartbeats it tells how an activation ended and
+// why (the first half of DiSDeL's Failure Manager, III-B.2c).
 //
-// It alone uses openwhisk-client-go and shields the rest from its habits: no context, a client that changes its
-// namespace as it is used, errors without status. It refuses nothing that the platform allows. Invariant: an invocation
-// that was accepted is waited for until its record exists or its deadline has passed.
+// Only this package uses openwhisk-client-go, and it hides that client's faults: no context, a namespace that changes
+// with use, errors without status. It refuses nothing that the platform allows.
+//
+// Invariant: an accepted invocation is awaited until it has a record or its deadline has passed.
 package executor

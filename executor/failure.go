@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Record is OpenWhisk's record of an activation, as far as it tells how the activation ended.
+// Record is the part of OpenWhisk's record that tells how an activation ended.
 type Record struct {
 	ID disdel.ActivationID
 	// "success", "application error", "action developer error", "whisk internal error"
@@ -21,24 +21,24 @@ type Record struct {
 	Init, Queued, Duration time.Duration
 	Start, End             time.Time
 	Peak                   disdel.Bytes // annotation peakMemory of the embedded platform; 0: unknown
-	// annotation memoryKill of the embedded platform says that memory was not the cause
+	// NotMemory: the annotation memoryKill of the embedded platform excludes memory as the cause.
 	NotMemory bool
 	Logs      []string
 }
 
-// nearLimit is the share of the limit from which a death without a cause is taken for a lack of memory.
+// nearLimit is the share of the limit from which a death without a known cause counts as out of memory.
 const nearLimit = 0.9
 
-// What is kept of an activation: lines of the log, and heartbeats.
+// How many log lines and heartbeats of an activation are kept.
 const (
 	logTail   = 20
 	beatsKept = 32
 )
 
-// Classify tells how an activation ended: the Failure Manager of DiSDeL III-B.2c. beats are the heartbeats of the
-// action, oldest first, nil where none are known: on Kubernetes OpenWhisk has the same words for a lack of memory and
-// for a crash, and the heartbeats alone tell them apart. It is pure. What it rests on is in Evidence; Failure has cause
-// and next step.
+// Classify tells how an activation ended: the Failure Manager of DiSDeL III-B.2c. beats are the action's heartbeats,
+// oldest first. On Kubernetes OpenWhisk has one text for a crash and for an out-of-memory kill, and only the heartbeats
+// distinguish them. Evidence has the reasons of the decision, Failure the cause and the next step. Classify is a pure
+// function.
 func Classify(inv disdel.Invocation, r Record, beats []disdel.Beat) disdel.Activation {
 	c := newClassifier(inv, r, beats)
 	c.classify()
@@ -54,7 +54,7 @@ func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classi
 	var own struct {
 		Usage disdel.Usage `json:"usage"`
 	}
-	if json.Unmarshal(r.Result, &own) == nil { // an error may stand there instead
+	if json.Unmarshal(r.Result, &own) == nil { // a failed activation has an error instead
 		c.a.Peak, c.a.Phases = max(c.a.Peak, own.Usage.Peak), own.Usage.Phases
 		c.a.DevicePeak, c.a.Slowdown = own.Usage.Device, own.Usage.Slowdown
 	}
@@ -64,7 +64,7 @@ func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classi
 	return c
 }
 
-// thin keeps the last heartbeat, and of the others every so many, the first among them.
+// thinHeartbeats keeps evenly spaced heartbeats, including the first and the last.
 func thin(beats []disdel.Beat) []disdel.Beat {
 	if len(beats) <= beatsKept {
 		return beats
@@ -76,7 +76,7 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 	return out
 }
 
-// errorText is what a result says of an error, which may be any JSON.
+// errorText is the error in a result, as text or JSON.
 func errorText(result json.RawMessage) string {
 	var e struct {
 		Error json.RawMessage `json:"error"`
@@ -98,8 +98,7 @@ type classifier struct {
 	text string
 }
 
-// nameOf says whose activation an invocation is: "train action of worker 1 in round 2". Rounds count from 1, as they do
-// on the screen.
+// describe names an activation: "train action of worker 1 in round 2". Rounds count from 1, as on the screen.
 func nameOf(inv *disdel.Invocation) string {
 	switch inv.Task {
 	case disdel.TaskTrain:
@@ -124,7 +123,7 @@ func (c *classifier) fail(o disdel.Outcome, k disdel.Kind, why, hint string) {
 	c.a.Failure = &disdel.Error{Kind: k, Op: nameOf(&c.inv), Msg: why, Hint: hint}
 }
 
-// close adds what every activation has, and what every failure has.
+// close adds the log and the last heartbeat.
 func (c *classifier) close() disdel.Activation {
 	if all := len(c.rec.Logs); all > logTail {
 		c.a.Logs, c.a.LogLines = c.rec.Logs[all-logTail:], all
@@ -142,7 +141,7 @@ func (c *classifier) close() disdel.Activation {
 	return c.a
 }
 
-// classify goes through the signs from the surest to the weakest.
+// classify checks the evidence from the strongest to the weakest.
 func (c *classifier) classify() {
 	switch {
 	case c.rec.Status == statusSuccess:
@@ -166,10 +165,10 @@ func (c *classifier) classify() {
 	}
 }
 
-// success keeps the result and what later jobs are timed by.
+// success keeps the result, and the rows that later estimates use.
 func (c *classifier) success() {
 	c.a.Outcome, c.a.Result = disdel.OutcomeSuccess, c.rec.Result
-	var r disdel.TrainResult // its fields are those of the other tasks too
+	var r disdel.TrainResult // results of other tasks have the same fields
 	if json.Unmarshal(c.rec.Result, &r) != nil {
 		return
 	}
@@ -187,23 +186,23 @@ func (c *classifier) success() {
 	}
 }
 
-// ownOutcomes are the outcomes of the errors that our own actions answer; others are the action's.
+// ownOutcomes are the outcomes of the errors that our own actions answer. Other errors are application errors.
 var ownOutcomes = map[disdel.Kind]disdel.Outcome{
 	disdel.OOM: disdel.OutcomeOutOfMemory, disdel.Timeout: disdel.OutcomeTimeout, disdel.Canceled: disdel.OutcomeCanceled,
 	disdel.Diverged: disdel.OutcomeDiverged, disdel.Corrupt: disdel.OutcomeCorrupt,
 	disdel.Crashed: disdel.OutcomeDeveloperError,
 }
 
-// ownHints are next steps for errors that came without one.
+// ownHints are next steps for errors without one.
 var ownHints = map[disdel.Kind]string{
 	disdel.Diverged: "lower the optimiser's learningRate, or set training.clipNorm",
-	disdel.Corrupt: "check the data set: disdel dataset list; what was damaged on its way passes when it is tried " +
+	disdel.Corrupt: "check the data set: disdel dataset list; damage in transit disappears when the job is tried " +
 		"again",
 	disdel.Unavailable: "check that actions on the platform can reach the store and the data",
 	disdel.Internal:    "look at its log: disdel report @last",
 }
 
-// ownError restores the error that our own action answered; false if it answered none.
+// ownError restores the error that our own action answered. It returns false if there is none.
 func (c *classifier) ownError() bool {
 	var e struct {
 		Error *disdel.Error `json:"error"`
@@ -221,7 +220,7 @@ func (c *classifier) ownError() bool {
 		return true
 	case e.Error.Kind == disdel.Timeout:
 		c.timeout()
-		c.a.Failure.Code = e.Error.Code // of a hold by the job's budget: no timeout has passed
+		c.a.Failure.Code = e.Error.Code // the job's budget may have ended it before its timeout
 		return true
 	}
 	outcome, ok := ownOutcomes[e.Error.Kind]
@@ -241,7 +240,7 @@ func (c *classifier) ownError() bool {
 	return true
 }
 
-// timeout says how far the action came. What would have done is the job's to say: it knows what it may ask for.
+// classifyTimeout tells how far the action came. The job decides what helps, because it knows its limits.
 func (c *classifier) timeout() {
 	limit := time.Duration(c.inv.Limits.Timeout)
 	if c.rec.TimedOut || strings.HasPrefix(c.text, textTimeLimit) {
@@ -260,8 +259,8 @@ func (c *classifier) timeout() {
 		"give fewer inputs at once"))
 }
 
-// neverStarted is for a process that did not take /init: OpenWhisk asks it again and again until the action's timeout
-// has passed, also where it died long before, and then says that it was too slow. A longer timeout is of no use to it.
+// failInit is for a process that did not answer /init. OpenWhisk retries until the action's timeout, even if the
+// process died long before, and then reports a timeout. A longer timeout does not help.
 func (c *classifier) neverStarted(limit time.Duration) {
 	c.because("OpenWhisk says: %s", c.text)
 	c.brokenStart(disdel.CodeInitTimeout, fmt.Sprintf("it took no request within %v, or died before it could", limit))
@@ -270,14 +269,14 @@ func (c *classifier) neverStarted(limit time.Duration) {
 const hintStartsRuntime = "check that the image starts the action runtime on port 8080 (disdel runtime), " +
 	"and that it is for this kind of processor"
 
-// brokenStart names the image as the cause, with what its process printed last.
+// failStart names the image as the cause, with the last line that its process printed.
 func (c *classifier) brokenStart(code disdel.Code, why string) {
 	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable, "its process did not start"+c.printed()+": "+why,
 		hintStartsRuntime)
 	c.a.Failure.Code = code
 }
 
-// printed is what a message says of a container's last words; "" for none.
+// printedText is the container's last line for a message; "" if there is none.
 func (c *classifier) printed() string {
 	words := c.lastWords()
 	if words == "" {
@@ -286,10 +285,10 @@ func (c *classifier) printed() string {
 	return fmt.Sprintf(" (it printed %q)", words)
 }
 
-// mostWords bounds what a message repeats of a container's log, in runes.
+// maxLogLine bounds a repeated log line, in characters.
 const mostWords = 80
 
-// lastWords is the last line that a container printed, without the time and the stream that OpenWhisk puts before it.
+// lastLogLine is the last line that a container printed, without OpenWhisk's time and stream.
 func (c *classifier) lastWords() string {
 	for _, line := range slices.Backward(c.rec.Logs) {
 		for _, stream := range []string{"stdout: ", "stderr: "} {
@@ -309,7 +308,7 @@ func (c *classifier) lastWords() string {
 	return ""
 }
 
-// outOfMemory says what was measured.
+// classifyOutOfMemory reports the limit, the estimate and the measured peak.
 func (c *classifier) outOfMemory() {
 	why := fmt.Sprintf("it needed more than its memory limit of %v (estimate %v", c.inv.Limits.Memory, c.inv.Expected())
 	if c.a.Peak > 0 {
@@ -321,7 +320,7 @@ func (c *classifier) outOfMemory() {
 		"give fewer inputs at once"))
 }
 
-// outOfDeviceMemory is for an accelerator's memory: the action's own was enough, and more of it would not help.
+// outOfDeviceMemory is for an accelerator's memory. More memory for the action would not help.
 func (c *classifier) outOfDeviceMemory(own *disdel.Error) {
 	why := "an accelerator's memory was too little for it"
 	if share := c.inv.Limits.Device; share > 0 {
@@ -337,7 +336,7 @@ func (c *classifier) outOfDeviceMemory(own *disdel.Error) {
 	c.a.Failure.Code = disdel.CodeDeviceMemory
 }
 
-// hint is the next step by the task: what helps a train action is of no use to another, and infer has no job.
+// hint is the next step for the action's task.
 func (c *classifier) hint(train, beside, infer string) string {
 	switch c.inv.Task {
 	case disdel.TaskTrain:
@@ -349,7 +348,7 @@ func (c *classifier) hint(train, beside, infer string) string {
 	}
 }
 
-// death tells a lack of memory from a crash: on Kubernetes OpenWhisk has the same words for both.
+// classifyDeath distinguishes an out-of-memory kill from a crash. On Kubernetes OpenWhisk has one text for both.
 func (c *classifier) death() {
 	c.because("OpenWhisk says: %s", c.text)
 	if line := c.saying(refusals); line != "" {
@@ -374,7 +373,7 @@ func (c *classifier) death() {
 	}
 	why := "its process was killed or exited"
 	switch {
-	case died: // out of memory, or a broken image: more memory tells
+	case died: // out of memory, or a broken image: a retry with more memory finds out
 		why += " before it took a request" + c.printed()
 		if c.lastWords() != "" {
 			hint = hintStartsRuntime
@@ -391,12 +390,12 @@ func (c *classifier) death() {
 	}
 }
 
-// farBelow is the share of the limit below which neither what was measured nor what was expected makes memory a likely
-// cause of a death without words. What was measured may be seconds old, and a process can take much in one.
+// farBelow is the share of the limit below which memory is an unlikely cause of a silent death. A measurement may be
+// seconds old, and a process can allocate much in a second.
 const farBelow = 0.6
 
-// memoryText says whether a death without words may have been for memory. Where neither the platform nor a measurement
-// far below the limit speaks against it, it is suspected.
+// memoryText tells whether a silent death may have been for memory. Memory is suspected unless the platform excludes it
+// or the measured peak is far below the limit.
 func (c *classifier) memoryText() string {
 	limit, peak := c.inv.Limits.Memory, c.a.Peak
 	switch {
@@ -418,8 +417,7 @@ func (c *classifier) memoryText() string {
 	}
 }
 
-// nearItsLimit says whether the last that was seen of the process was so near its limit that memory was the cause, as
-// far as anything can be known.
+// isNearLimit tells whether the last measured memory was so near the limit that memory is the probable cause.
 func (c *classifier) nearItsLimit() bool {
 	if c.rec.NotMemory || !diedSilently(c.text) {
 		return false
@@ -438,8 +436,8 @@ func (c *classifier) nearItsLimit() bool {
 	return false
 }
 
-// diedSilently says whether a developer error's text is one of those that hide how the process ended: OpenWhisk's, and
-// those of proxies whose child was killed.
+// hidesCause tells whether the text of a developer error hides how the process ended. Texts are OpenWhisk's, and those
+// of proxies whose child was killed.
 func diedSilently(text string) bool {
 	return slices.Contains([]string{
 		"The action did not produce a valid response and exited unexpectedly.", textInitDied,
@@ -447,14 +445,14 @@ func diedSilently(text string) bool {
 	}, text)
 }
 
-// The states of an activation in OpenWhisk's records.
+// The statuses of an activation in OpenWhisk's records.
 const (
 	statusSuccess     = "success"
 	statusApplication = "application error"
 	statusDeveloper   = "action developer error"
 )
 
-// The texts that tell failures apart: of OpenWhisk's ErrorResponse.scala, and of proxies that hide their child's end.
+// Texts that identify failures: OpenWhisk's ErrorResponse.scala, and proxies that hide how their child ended.
 const (
 	textExhausted  = "The action exhausted its memory and was aborted."
 	textTimeLimit  = "The action exceeded its time limits of"
@@ -462,11 +460,11 @@ const (
 	textInitDied   = "The action did not initialize and exited unexpectedly."
 )
 
-// opEngine is what our own action was doing when its engine's plan was larger than its limit: an allocation refused
-// before anything was killed for it.
+// opEngine is the operation of our action's error if its engine's plan was larger than the limit, found before anything
+// was allocated.
 const opEngine = "make engine"
 
-// platformText is a text of the platform's own, whatever the state it comes with, and what it means.
+// platformText is a text of the platform and its meaning, for any status.
 type platformText struct {
 	text    string
 	outcome disdel.Outcome
@@ -484,7 +482,7 @@ const (
 	hintBoth  = "ask the admin to set the same limits on controller and invoker, or stay within the smaller ones"
 )
 
-// platformTexts is looked through in order; the first one found counts.
+// platformTexts are searched in order; the first match counts.
 var platformTexts = []platformText{
 	{
 		"The action produced a response that exceeded the allowed length", disdel.OutcomeTooLarge, disdel.OverLimit,
@@ -538,7 +536,7 @@ var platformTexts = []platformText{
 	},
 }
 
-// platformError looks for a text of the platform's own.
+// platformError looks for a text of the platform. It returns false if there is none.
 func (c *classifier) platformError() bool {
 	for _, t := range platformTexts {
 		if strings.Contains(c.text, t.text) {
@@ -551,16 +549,16 @@ func (c *classifier) platformError() bool {
 	return false
 }
 
-// refusals are the texts of an allocation that was refused, of Go's runtime and of what an image may hold besides.
+// refusals are the texts of a failed allocation, of Go's runtime and of other programs.
 var refusals = []string{
 	"runtime: out of memory", "fatal error: out of memory", "cannot allocate memory",
 	"std::bad_alloc",
 }
 
-// panics open the last words of a process that ended itself by a defect.
+// panics start the last line of a process that crashed.
 var panics = []string{"panic: ", "fatal error: ", "SIGSEGV"}
 
-// saying is the first line of the log that has one of the texts, without OpenWhisk's time and stream.
+// logLine is the first line of the log with one of the texts, without OpenWhisk's time and stream.
 func (c *classifier) saying(texts []string) string {
 	for _, line := range c.rec.Logs {
 		for _, t := range texts {

@@ -12,39 +12,39 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// ackAfter is how much later than an activation's record OpenWhisk takes its place for free.
+// ackAfter is how long after the record OpenWhisk frees an activation's place.
 const ackAfter = 250 * time.Millisecond
 
 const (
-	// clocksDiffer is by how much OpenWhisk's clock may be behind ours. A refusal so soon after our minute has turned may
+	// clockTolerance is how far OpenWhisk's clock may be behind ours. A refusal within this time of our new minute may
 	// belong to OpenWhisk's old minute, so the next try comes soon.
 	clocksDiffer = 5 * time.Second
-	// againAfter is the pause after such a refusal. It grows by againMore with each one.
+	// retryAfter is the pause after such a refusal. It grows by retryMore with each one.
 	againAfter = time.Second
 	againMore  = 250 * time.Millisecond
-	// turnJitter spreads the first tries of a minute of the programs that share a namespace.
+	// turnJitter spreads the first requests of a minute among programs that share a namespace.
 	turnJitter = 250 * time.Millisecond
 )
 
-// pace keeps the invocations of an executor within its namespace's quotas. OpenWhisk counts every request against the
-// minute, also one that it refuses because too many are in flight: whoever runs against that bound uses up the minute.
+// quotaGate keeps the invocations of an executor within its namespace's quotas. OpenWhisk counts every request against
+// the minute's quota, even one that it refuses for concurrency, so useless requests use up the minute.
 type pace struct {
 	mu         sync.Mutex
 	perMinute  int // 0: unknown
 	concurrent int
-	// what OpenWhisk named in its newest refusals; the quotas above may come from elsewhere
+	// the quotas in OpenWhisk's newest refusals; the two above may have another source
 	namedPerMinute, namedConcurrent namedQuota
 
 	minute  time.Time
-	count   int           // requests of this minute
-	shut    time.Time     // no request is sent before: OpenWhisk refused one, also where others use the quota, too
-	pause   time.Duration // the newest one after a refusal near the turn of this minute
+	count   int           // requests in this minute
+	shut    time.Time     // no request is sent earlier, because OpenWhisk refused one
+	pause   time.Duration // newest pause after a refusal near the start of this minute
 	flying  int
 	waiting map[waiter]quotaName
-	change  chan struct{} // closed when a place may be free
+	change  chan struct{} // closed when a place may become free
 }
 
-// waiter is an invocation that a quota holds up.
+// waiter is an invocation that waits for a quota.
 type waiter struct {
 	job disdel.JobID
 	id  string
@@ -58,7 +58,7 @@ const (
 	quotaConcurrent
 )
 
-// hold notes that a quota holds up an invocation, until release.
+// addWaiting notes that an invocation waits for a quota, until removeWaiting.
 func (p *pace) hold(who waiter, by quotaName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *pace) release(who waiter) {
 	delete(p.waiting, who)
 }
 
-// know sets the quotas.
+// setQuotas sets both quotas.
 func (p *pace) know(l disdel.PlatformLimits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *pace) wake() {
 	}
 }
 
-// enter takes a place among those in flight; leave gives it back.
+// enter takes a place among the invocations in flight; leave gives it back.
 func (p *pace) enter(ctx context.Context, who waiter) error {
 	defer p.release(who)
 	for {
@@ -106,7 +106,7 @@ func (p *pace) enter(ctx context.Context, who waiter) error {
 	}
 }
 
-// tryEnter returns nil once it has a place, else what tells that one may be free.
+// tryEnter returns nil if it got a place, else a channel that closes when one may be free.
 func (p *pace) tryEnter() chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (p *pace) leave() {
 	p.wake()
 }
 
-// request waits for the minute that a request still fits into, and counts it.
+// request waits until the minute's quota allows a request, and counts it.
 func (p *pace) request(ctx context.Context, who waiter) error {
 	defer p.release(who)
 	for {
@@ -156,21 +156,21 @@ func (p *pace) tryRequest(now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// turn begins another minute once it is time. The caller holds mu.
+// startMinute starts a new minute if it is time. The caller holds mu.
 func (p *pace) turn(now time.Time) {
 	if m := now.Truncate(time.Minute); !m.Equal(p.minute) {
 		p.minute, p.count, p.pause = m, 0, 0
 	}
 }
 
-// refused notes that OpenWhisk refused a request for the minute's quota.
-// OpenWhisk counts by its own clock: soon after our minute has turned, its own may have yet to turn.
+// refused notes a refusal for the minute's quota. OpenWhisk has its own clock, so soon after our minute has started its
+// old minute may still run.
 func (p *pace) refused(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(now)
 	switch {
-	case now.Before(p.shut): // several requests were on their way, and share one pause
+	case now.Before(p.shut): // several requests were in flight and share one pause
 	case now.Sub(p.minute) > clocksDiffer:
 		p.shut = p.minute.Add(time.Minute + rand.N(turnJitter))
 	default:
@@ -180,8 +180,7 @@ func (p *pace) refused(now time.Time) {
 	}
 }
 
-// Quota says what is left of the namespace's invocations of this minute, and which of a job's invocations a quota holds
-// up.
+// Quota returns what is left of the minute's quota, and which invocations of a job wait for a quota.
 func (e *Executor) Quota(job disdel.JobID) disdel.Quota { return e.pace.quota(job, time.Now()) }
 
 func (p *pace) quota(job disdel.JobID, now time.Time) disdel.Quota {
@@ -208,22 +207,21 @@ func (p *pace) quota(job disdel.JobID, now time.Time) disdel.Quota {
 	return q
 }
 
-// Refusals is the quotas of the namespace that OpenWhisk named when it last refused a request because of them. 0: it
-// has refused none, or named none.
+// RefusedQuotas are the quotas in OpenWhisk's last refusals; 0: none.
 type Refusals struct {
 	PerMinute, Concurrent int
 }
 
-// Refused tells the quotas that OpenWhisk has named since a moment. The zero time means since the executor was made.
+// QuotasRefused returns the quotas that OpenWhisk named in refusals since a time.
 func (e *Executor) Refused(since time.Time) Refusals { return e.pace.namedSince(since) }
 
-// namedQuota is a quota that OpenWhisk named, and when it did so last.
+// namedQuota is a quota from a refusal, and when OpenWhisk named it last.
 type namedQuota struct {
 	most int
 	at   time.Time
 }
 
-// since is the quota where it was named after a moment, else 0.
+// since is the quota if it was named after t, else 0.
 func (q namedQuota) since(t time.Time) int {
 	if q.at.Before(t) {
 		return 0
@@ -231,7 +229,7 @@ func (q namedQuota) since(t time.Time) int {
 	return q.most
 }
 
-// name notes the quota that a refusal names, if it names one: a namespace may have quotas of its own.
+// noteQuota notes the quota that a refusal names, because a namespace may have its own quotas.
 func (p *pace) name(now time.Time, code disdel.Code, text string) {
 	n := quotaIn(text)
 	if n == 0 {
@@ -253,15 +251,15 @@ func (p *pace) namedSince(t time.Time) Refusals {
 	return Refusals{PerMinute: p.namedPerMinute.since(t), Concurrent: p.namedConcurrent.since(t)}
 }
 
-// allowed finds the quota in OpenWhisk's "Too many requests in the last minute (count: 12, allowed: 10)."
+// allowed matches the quota in "Too many requests in the last minute (count: 12, allowed: 10)."
 var allowed = regexp.MustCompile(`\(count: \d+, allowed: (\d+)\)`)
 
-// quotaIn returns the quota that a refusal of OpenWhisk names, 0 if it names none.
+// quotaInText is the quota in a refusal's text; 0 if there is none.
 func quotaIn(text string) int {
 	m := allowed.FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}
-	n, _ := strconv.Atoi(m[1]) // digits; a number too large to hold is no quota
+	n, _ := strconv.Atoi(m[1]) // digits; a number that overflows is not a quota
 	return n
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -13,24 +14,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// The pauses between the tries of one call. One that OpenWhisk refused for a quota counted against it all the same, so
-// that these are longer.
+// Pauses between the tries of one call. A request that OpenWhisk refused for a quota counts against the quota, so its
+// pause is longer.
 const (
 	firstPause   = 50 * time.Millisecond
 	firstRefused = time.Second
 	longestPause = 10 * time.Second
-	outagePause  = time.Second // at most, while it does not answer: it is to be noticed soon that it is back
+	outagePause  = time.Second // longest pause during an outage, so that its end is noticed soon
 )
 
-// withRetries repeats a call while its error is Unavailable, with growing pauses: while OpenWhisk does not answer for
-// as long as the executor's patience says; while it asks to come later for busy; when the minute's quota is used up,
-// until the minute has turned (OpenWhisk counts by the wall clock).
+// withRetries repeats a call while its error is Unavailable, with growing pauses. It retries an outage as long as the
+// executor's patience, other failures for busy, and a used-up minute's quota until the next minute of the wall clock.
 func withRetries[T any](ctx context.Context, e *Executor, busy time.Duration, call func() (T, error)) (T, error) {
 	return repeat(ctx, e, e.cfg.Patience, busy, call)
 }
 
 func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duration, call func() (T, error)) (T, error) {
-	var begun time.Time // the first failure: a call may wait for a quota of ours before it asks
+	var begun time.Time // the time of the first failure, because a call may first wait for a quota
 	pause := time.Duration(0)
 	for {
 		v, err := call()
@@ -50,7 +50,7 @@ func repeat[T any](ctx context.Context, e *Executor, patience, busy time.Duratio
 		case time.Since(begun) >= busy:
 			return v, err
 		case failure.Code == disdel.CodeQuotaMinute:
-			pause = firstPause // the next try waits until the quota may have room: invoke has noted the refusal
+			pause = firstPause // invoke has noted the refusal, so the next try waits for the quota
 		case failure.Code == disdel.CodeQuotaConcurrent:
 			pause = min(max(2*pause, firstRefused), longestPause)
 		default:
@@ -80,28 +80,25 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 const (
-	// silence is how long OpenWhisk may take for an answer before it counts as not answering. A refused connection counts
-	// as soon, since a server that is being restarted is back within it.
+	// silence is how long OpenWhisk may take for an answer before that counts as an outage. A refused connection counts
+	// only then too, because a restarting server is back earlier.
 	silence = 1500 * time.Millisecond
-	// patience is how long a job waits for an OpenWhisk that does not answer, and how long a call is repeated while it
-	// asks to come later.
+	// patience is how long a job waits during an outage, and how long a call is retried while OpenWhisk is busy.
 	patience = 3 * time.Minute
-	// firstPatience is that of a command's first call: nothing is under way that would be lost, and the address may be
-	// wrong.
+	// firstPatience is patience for a command's first call: nothing is lost yet, and the address may be wrong.
 	firstPatience = 3 * time.Second
 )
 
-// health is whether OpenWhisk answers, as all calls of an executor find it together: one outage is one outage, whoever
-// asks.
+// health tracks whether OpenWhisk answers. All calls of an executor share it, so one outage counts once.
 type health struct {
 	mu       sync.Mutex
-	asked    time.Time // the first call since the last answer; zero: every call was answered
-	why      string    // what the last call that failed met
+	asked    time.Time // the first unanswered call; zero: all were answered
+	why      string    // error of the last failed call
 	answered time.Time // the last answer
-	returned time.Time // when the newest outage was over
+	returned time.Time // end of the newest outage
 }
 
-// ask notes that a call is on its way.
+// requestSent notes a request.
 func (h *health) ask() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +107,7 @@ func (h *health) ask() {
 	}
 }
 
-// heard notes that an answer came, whatever it says.
+// answerReceived notes an answer of any status.
 func (h *health) heard() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +118,7 @@ func (h *health) heard() {
 	h.asked, h.answered = time.Time{}, now
 }
 
-// missed notes that no answer came.
+// requestFailed notes a request without an answer.
 func (h *health) missed(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +128,7 @@ func (h *health) missed(err error) {
 	h.why = plainly(err)
 }
 
-// outage is since when OpenWhisk does not answer, and why; false where it does.
+// outage returns the start and the cause of the current outage; false if there is none.
 func (h *health) outage() (since time.Time, why string, down bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,14 +138,14 @@ func (h *health) outage() (since time.Time, why string, down bool) {
 	return h.asked, h.why, true
 }
 
-// back is when the newest outage was over; zero: there was none.
+// lastReturn is the end of the newest outage; zero: there was none.
 func (h *health) back() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.returned
 }
 
-// plainly says why there was no answer, without addresses, which may hold more than they should.
+// networkText says why there was no answer, without addresses, which may contain secrets.
 func plainly(err error) string {
 	var dns *net.DNSError
 	var network net.Error
@@ -167,7 +164,7 @@ func plainly(err error) string {
 	}
 }
 
-// Outage says since when OpenWhisk does not answer and why; false where it does. Until is when it is given up.
+// Outage returns the current outage, and until when calls are retried; false if there is none.
 func (e *Executor) Outage() (disdel.Outage, bool) {
 	since, why, down := e.health.outage()
 	if !down {
@@ -176,7 +173,7 @@ func (e *Executor) Outage() (disdel.Outage, bool) {
 	return disdel.Outage{Host: e.cfg.APIHost, Since: since, Until: since.Add(e.cfg.Patience), Why: why}, true
 }
 
-// unreachable is the error of a call that was given up.
+// unreachable is the error of a call that was given up during an outage.
 func (e *Executor) unreachable(op string) *disdel.Error {
 	since, why, _ := e.health.outage()
 	waited := time.Duration(0)
@@ -185,15 +182,8 @@ func (e *Executor) unreachable(op string) *disdel.Error {
 	}
 	return &disdel.Error{
 		Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Op: op,
-		Msg: "OpenWhisk at " + e.cfg.APIHost + " does not answer (" + orElse(why, "no answer") + "), for " +
+		Msg: "OpenWhisk at " + e.cfg.APIHost + " does not answer (" + cmp.Or(why, "no answer") + "), for " +
 			waited.String() + " by now",
 		Hint: "check that OpenWhisk runs at " + e.cfg.APIHost + ", and --apihost",
 	}
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

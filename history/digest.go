@@ -13,13 +13,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Mark is a record's revision: it is another one as soon as anything in the record is.
+// Revision identifies the state of a record. It changes with every change of the record.
 type Mark struct {
 	ID       disdel.JobID `json:"_id"`
 	Revision string       `json:"_rev"`
 }
 
-// Marks lists the newest records, as List does without any condition, and reads nothing else of them.
+// Revisions lists the newest records like List without conditions, but reads only ids and revisions.
 func (s *Store) Marks(ctx context.Context, limit int) ([]Mark, error) {
 	q := search{fields: []string{"_id", "_rev"}}
 	if s.tenant != nil && *s.tenant != "" {
@@ -34,19 +34,19 @@ func (s *Store) Marks(ctx context.Context, limit int) ([]Mark, error) {
 				return false, unreadable(raw, err)
 			}
 			came++
-			if string(m.ID) < before { // PouchDB's pages begin with the one that the page before ended with
+			if string(m.ID) < before { // PouchDB's pages start with the last record of the page before
 				out, before, seen = append(out, m), string(m.ID), seen+1
 			}
 			return len(out) < limit, nil
 		})
-		if err != nil || seen == 0 || len(out) >= limit || came < asked-1 { // PouchDB's pages may be a record short
+		if err != nil || seen == 0 || len(out) >= limit || came < asked-1 { // PouchDB's pages may be one record short
 			return out, err
 		}
 	}
 }
 
-// Digest keeps what somebody makes of records, so that a record is read once for each of its revisions and not for
-// every look at it. It is safe for concurrent use.
+// RecordCache caches a value that is computed from each record, so that a record is read once for each of its
+// revisions. It is safe for concurrent use.
 type Digest[T any] struct {
 	of   func(*disdel.Record) T
 	most int
@@ -59,20 +59,20 @@ type digested[T any] struct {
 	revision string
 	tenant   string
 	value    T
-	there    bool // false: the document is no record of this version
+	there    bool // false: this version cannot read the document
 }
 
-// NewDigest makes one that keeps what of makes of so many records at most. What of gets lacks most of what a record is:
-// of activations it has task and peak, of rounds what evaluations and training gave, and no stages, decisions,
-// transitions, adjustments and outages.
+// NewRecordCache returns a cache of at most most records with the values that of computes. of gets incomplete records:
+// activations have only task and peak, rounds only the results of training and evaluation; stages, decisions,
+// transitions, adjustments and outages are missing.
 func NewDigest[T any](most int, of func(r *disdel.Record) T) *Digest[T] {
 	return &Digest[T]{of: of, most: most, known: map[disdel.JobID]digested[T]{}}
 }
 
-// readAtOnce is about how many bytes of records are in memory while a list of any length is made of them.
+// readAtOnce is about how many bytes of records are in memory while a list is computed.
 const readAtOnce = 2 << 20
 
-// paged is List of a query with conditions: its records are read a page at a time.
+// listPages is List for a query with conditions. It reads the records page by page and caches nothing.
 func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if q.Limit == 0 {
 		q.Limit = UsualLimit
@@ -90,7 +90,7 @@ func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
 	}
 }
 
-// List is what becomes of List's records, newest first.
+// List returns the values of List's records, newest first.
 func (d *Digest[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if len(q.conditions()) > 0 || !q.Since.IsZero() || q.Before != "" {
 		return d.paged(ctx, s, q)
@@ -105,7 +105,7 @@ func (d *Digest[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
 	return d.values(ctx, s, marks)
 }
 
-// Get is what becomes of some records, in the order of their ids. It returns NotFound for one that is not there.
+// Get returns the values of some records, ordered by id. It returns NotFound for a missing one.
 func (d *Digest[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T, error) {
 	marks, err := s.marksOf(ctx, ids)
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *Digest[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T,
 	}
 	out, err := d.values(ctx, s, marks)
 	if err == nil && len(out) < len(ids) {
-		for _, id := range ids { // which says what is wrong with it
+		for _, id := range ids { // the error says what is wrong
 			if _, err := s.Get(ctx, id); err != nil {
 				return nil, err
 			}
@@ -122,7 +122,7 @@ func (d *Digest[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T,
 	return out, err
 }
 
-// values is what is known of the marked records that s shows, after those were read that have changed.
+// lookUp returns the values of those records that s shows. It reads the changed ones.
 func (d *Digest[T]) values(ctx context.Context, s *Store, marks []Mark) ([]T, error) {
 	found := make(map[disdel.JobID]digested[T], len(marks))
 	var missing []string
@@ -147,10 +147,10 @@ func (d *Digest[T]) values(ctx context.Context, s *Store, marks []Mark) ([]T, er
 	return out, nil
 }
 
-// digestPage is how many records are read at once.
+// cachePage is how many records one request reads.
 const digestPage = 20
 
-// read reads documents, some of them at the same time, and makes of them what is kept.
+// read reads documents, several pages at once, and caches their values.
 func (d *Digest[T]) read(ctx context.Context, s *Store, ids []string, found map[disdel.JobID]digested[T]) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
@@ -176,7 +176,7 @@ func (d *Digest[T]) read(ctx context.Context, s *Store, ids []string, found map[
 	return work.Wait()
 }
 
-// keep remembers a value, in the place of any other where there are too many; the caller holds the lock.
+// put caches a value; a full cache drops another one. The caller holds the lock.
 func (d *Digest[T]) keep(id disdel.JobID, v digested[T]) {
 	if len(d.known) >= d.most {
 		for other := range d.known {
@@ -187,7 +187,7 @@ func (d *Digest[T]) keep(id disdel.JobID, v digested[T]) {
 	d.known[id] = v
 }
 
-// make is what becomes of a document.
+// decode computes the value of a document.
 func (d *Digest[T]) make(s *Store, raw json.RawMessage) (out digested[T]) {
 	var b brief
 	err := json.Unmarshal(plain(raw), &b)
@@ -202,7 +202,7 @@ func (d *Digest[T]) make(s *Store, raw json.RawMessage) (out digested[T]) {
 	return out
 }
 
-// brief is what a digest reads of a record.
+// briefRecord is the part of a record that a cache reads.
 type brief struct {
 	Key string `json:"_id"`
 	Rev string `json:"_rev"`
@@ -231,12 +231,12 @@ type briefActivation struct {
 	Peak disdel.Bytes `json:"peakBytes"`
 }
 
-// skipped is a part of a document that nobody reads.
+// skipped is a part of a document that is not read.
 type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// record is a record with what was read of it.
+// record converts to a Record.
 func (b *brief) record() disdel.Record {
 	r := b.Record
 	for _, v := range b.Rounds {
@@ -251,14 +251,14 @@ func (b *brief) record() disdel.Record {
 	return r
 }
 
-// marksOf is the revisions of those of some records that are there, in their order.
+// revisionsOf are the revisions of existing records, in the order of ids.
 func (s *Store) marksOf(ctx context.Context, ids []disdel.JobID) (out []Mark, err error) {
 	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{"keys": ids}))
 	defer rows.Close() //nolint:errcheck // what it had to say has been said
 	for rows.Next() {
 		id, err := rows.ID()
 		if err != nil {
-			continue // there is none
+			continue // the record does not exist
 		}
 		var value struct {
 			Revision string `json:"rev"`

@@ -20,25 +20,24 @@ import (
 	"github.com/disdel/disdel/internal/process"
 )
 
-// Note is a small document beside the records that several processes share: who serves, what a pool has granted, which
-// key means which job, who may come in. Whoever writes one names the state that he read, so that of two who write at
-// once only one succeeds.
+// Note is a small shared document beside the records: sessions, pool grants, idempotency keys, tenants, remarks. A
+// writer names the revision that it read, so of two concurrent writers only one succeeds.
 type Note struct {
-	Kind  string // one of the kinds below
-	Name  string // among those of its kind: small letters, digits, dots and dashes
+	Kind  string // one of the constants below
+	Name  string // unique in its kind: lower-case letters, digits, dots and dashes
 	Value json.RawMessage
 
-	revision string // of the document; "": there is none yet
+	revision string // revision of the document; "": it is new
 }
 
-// The kinds of notes. They are the beginnings of documents' ids, where records have "job" and leases "lease".
+// The kinds of notes, which start their documents' ids. Records start with "job", leases with "lease".
 const (
-	NoteSession = "session" // a process that owns jobs, for as long as it is renewed
-	NotePool    = "pool"    // who waits for a pool's room, and who has some
-	NoteKey     = "key"     // an idempotency key, and the job that it means
-	NoteTenant  = "tenant"  // who may come in, and with which tokens
-	NoteRemark  = "remark"  // what people say of a job
-	NoteHistory = "history" // what the history says of itself
+	NoteSession = "session" // a process that owns jobs, while it is renewed
+	NotePool    = "pool"    // who waits for a pool's memory, and who has some
+	NoteKey     = "key"     // an idempotency key and its job
+	NoteTenant  = "tenant"  // a tenant and its tokens
+	NoteRemark  = "remark"  // tags and note of a job
+	NoteHistory = "history" // about the history itself
 )
 
 var noteName = sync.OnceValue(func() *regexp.Regexp {
@@ -50,7 +49,7 @@ type noteDocument struct {
 	Value    json.RawMessage `json:"value"`
 }
 
-// id is the document's, Invalid for a name that is none.
+// id is the document's id. It returns Invalid for a bad name.
 func (n *Note) id() (string, error) {
 	if !noteName().MatchString(n.Name) {
 		return "", &disdel.Error{Kind: disdel.Invalid, Op: "name note", Msg: fmt.Sprintf("%.80q is no name", n.Name)}
@@ -58,7 +57,7 @@ func (n *Note) id() (string, error) {
 	return n.Kind + "-" + n.Name, nil
 }
 
-// Note reads a note. It returns NotFound, and a note that can be written all the same.
+// Note reads a note. It returns NotFound together with a new note that can be written.
 func (s *Store) Note(ctx context.Context, kind, name string) (Note, error) {
 	n := Note{Kind: kind, Name: name}
 	id, err := n.id()
@@ -74,8 +73,8 @@ func (s *Store) Note(ctx context.Context, kind, name string) (Note, error) {
 	return n, nil
 }
 
-// WriteNote writes the next state of a note: that of one that was read, or a new one. It returns Conflict where
-// somebody else wrote meanwhile, and the note to continue with.
+// WriteNote writes a note that was read, or a new one, and returns it with its new revision. It returns Conflict if
+// another writer was faster.
 func (s *Store) WriteNote(ctx context.Context, n Note) (Note, error) {
 	id, err := n.id()
 	if err != nil {
@@ -89,8 +88,8 @@ func (s *Store) WriteNote(ctx context.Context, n Note) (Note, error) {
 	return n, nil
 }
 
-// DeleteNote takes a note away, in the state that was read. One that is not there any more is away; it returns Conflict
-// where somebody else wrote meanwhile.
+// DeleteNote deletes a note that was read. Deleting a missing note succeeds. It returns Conflict if another writer was
+// faster.
 func (s *Store) DeleteNote(ctx context.Context, n Note) error {
 	id, err := n.id()
 	if err != nil {
@@ -99,13 +98,13 @@ func (s *Store) DeleteNote(ctx context.Context, n Note) error {
 	if _, err = s.db.Delete(ctx, id, n.revision); err == nil {
 		return nil
 	}
-	if _, gone := s.Note(ctx, n.Kind, n.Name); disdel.KindOf(gone) == disdel.NotFound { // some call that a conflict
+	if _, gone := s.Note(ctx, n.Kind, n.Name); disdel.KindOf(gone) == disdel.NotFound { // some servers answer Conflict for a missing document
 		return nil
 	}
 	return wrap(err, "delete "+n.Kind, n.Name)
 }
 
-// Notes is all of a kind, by name.
+// Notes lists all notes of a kind by name.
 func (s *Store) Notes(ctx context.Context, kind string) (out []Note, err error) {
 	err = s.beside(ctx, kind+"-", func(id string, rows *kivik.ResultSet) error {
 		var d noteDocument
@@ -118,14 +117,14 @@ func (s *Store) Notes(ctx context.Context, kind string) (out []Note, err error) 
 	return out, err
 }
 
-// Identity is a text that no other history has, whoever asks and under whatever address: two machines that each have a
-// CouchDB of their own may both call it localhost. It is made when it is first asked for.
+// Identity is a unique text of this history, independent of its address: two machines may each call their own CouchDB
+// localhost. The first call creates it.
 func (s *Store) Identity(ctx context.Context) (id string, err error) {
 	n, err := s.Note(ctx, NoteHistory, "identity")
 	if disdel.KindOf(err) == disdel.NotFound {
-		n.Value, _ = json.Marshal(ulid.Make().String()) // a text is never refused
+		n.Value, _ = json.Marshal(ulid.Make().String()) // a string is always valid JSON
 		if n, err = s.WriteNote(ctx, n); disdel.KindOf(err) == disdel.Conflict {
-			n, err = s.Note(ctx, n.Kind, n.Name) // somebody else has asked first
+			n, err = s.Note(ctx, n.Kind, n.Name) // another process created it
 		}
 	}
 	if err != nil {
@@ -137,10 +136,10 @@ func (s *Store) Identity(ctx context.Context) (id string, err error) {
 	return id, nil
 }
 
-// besidePage is how many documents beside the records are read at once.
+// prefixPage is how many documents one request reads.
 const besidePage = 500
 
-// beside calls f with every document whose id begins with a prefix, in the order of their ids.
+// forEachWithPrefix calls f with every document whose id starts with prefix, in the order of ids.
 func (s *Store) beside(ctx context.Context, prefix string, f func(id string, rows *kivik.ResultSet) error) error {
 	for from, more := prefix, true; more; {
 		rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{
@@ -149,7 +148,7 @@ func (s *Store) beside(ctx context.Context, prefix string, f func(id string, row
 		n := 0
 		for ; rows.Next(); n++ {
 			id, err := rows.ID()
-			if err == nil && id != from { // a page begins with the one that the page before it ended with
+			if err == nil && id != from { // a page starts with the last document of the page before
 				err = f(id, rows)
 			}
 			if err != nil {
@@ -165,36 +164,36 @@ func (s *Store) beside(ctx context.Context, prefix string, f func(id string, row
 	return nil
 }
 
-// Owner is who runs a job.
+// Owner is the process that runs a job.
 type Owner struct {
 	process.Mark
-	Host  string `json:"host,omitempty"` // for a person: names of machines are not unique
-	Token string `json:"token"`          // one process may run jobs for several: each has its own
+	Host  string `json:"host,omitempty"` // for people only, because host names are not unique
+	Token string `json:"token"`          // distinguishes several services in one process
 }
 
-// Lease says who runs a job and until when that is to be believed. It lies beside the job's record, as a document of
-// its own, so that whoever saves the record need not know of it.
+// Lease names the process that runs a job, until it expires. It is a separate document, so that whoever saves the
+// record need not know it.
 type Lease struct {
 	Job   disdel.JobID
 	Owner Owner
-	Data  string // blob URL of the data sets that the job reads from
+	Data  string // blob URL of the job's data sets
 
-	// Place is the addresses that the owner runs jobs with, by the flags of the command line, without passwords. nil: not
-	// known, as in leases of earlier versions.
+	// Addresses are the addresses that the owner uses, as flags of the command line without passwords. nil: unknown, as
+	// in leases of earlier versions.
 	Place   []disdel.Option
 	Expires time.Time // by the owner's clock
-	Wish    *Wish     // what somebody else wants its owner to do; nil: nothing
+	Wish    *Wish     // what another process asks the owner to do; nil: nothing
 
-	revision string // of the document: whoever writes has to name the one that he read
+	revision string // revision of the document, which a writer has to name
 }
 
-// Wish is what somebody asks of whoever runs a job.
+// StopRequest asks the owner of a job to stop it.
 type Wish struct {
-	To    disdel.Status `json:"to"` // what the job is to become: paused or canceled
+	To    disdel.Status `json:"to"` // the requested status: paused or canceled
 	Cause string        `json:"cause"`
 }
 
-// leasePrefix keeps leases apart from records, whose ids begin with "job-".
+// leasePrefix separates leases from records, whose ids start with "job-".
 const leasePrefix = "lease-"
 
 type leaseDocument struct {
@@ -207,7 +206,7 @@ type leaseDocument struct {
 	Wish    *Wish           `json:"wish,omitempty"`
 }
 
-// Lease reads who runs a job. It returns NotFound where nobody does, or where that is not known.
+// Lease reads the lease of a job. It returns NotFound if nobody runs the job.
 func (s *Store) Lease(ctx context.Context, job disdel.JobID) (Lease, error) {
 	if err := checkLease(job); err != nil {
 		return Lease{}, err
@@ -226,8 +225,8 @@ func (d *leaseDocument) lease(job disdel.JobID) Lease {
 	}
 }
 
-// Take writes a lease: a new one where l was made by the caller, the next state of one that was read or taken before.
-// It returns Conflict where somebody else wrote meanwhile, and the lease to continue with.
+// Take writes a new lease, or the next state of one that was read or taken, and returns it with its new revision. It
+// returns Conflict if another process was faster.
 func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	if err := checkLease(l.Job); err != nil {
 		return l, err
@@ -241,14 +240,13 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	return l, nil
 }
 
-// Release gives a lease back. One that is not there any more is released; it returns Conflict where somebody else has
-// it.
+// Release deletes a lease. Releasing a missing lease succeeds. It returns Conflict if another process has it.
 func (s *Store) Release(ctx context.Context, l Lease) error {
 	_, err := s.db.Delete(ctx, leasePrefix+string(l.Job), l.revision)
 	if err == nil || kivik.HTTPStatus(err) == http.StatusNotFound {
 		return nil
 	}
-	if _, gone := s.Lease(ctx, l.Job); disdel.KindOf(gone) == disdel.NotFound { // some call that a conflict
+	if _, gone := s.Lease(ctx, l.Job); disdel.KindOf(gone) == disdel.NotFound { // some servers answer Conflict for a missing document
 		return nil
 	}
 	return wrap(err, "release lease", string(l.Job))
@@ -261,7 +259,7 @@ func checkLease(job disdel.JobID) error {
 	return nil
 }
 
-// Leases is all that there are, those that have expired too.
+// Leases lists all leases, including expired ones.
 func (s *Store) Leases(ctx context.Context) (out []Lease, err error) {
 	err = s.beside(ctx, leasePrefix, func(id string, rows *kivik.ResultSet) error {
 		var d leaseDocument
@@ -276,19 +274,19 @@ func (s *Store) Leases(ctx context.Context) (out []Lease, err error) {
 	return out, err
 }
 
-// Remark is what people say of a job. It is apart from the record, which is its owner's alone while the job runs.
+// Remark is a job's tags and note. It is separate from the record, which only the job's owner writes.
 type Remark struct {
-	Tags []string `json:"tags,omitempty"` // by the alphabet, each once
+	Tags []string `json:"tags,omitempty"` // sorted, each once
 	Text string   `json:"note,omitempty"`
 }
 
-// remarkDocument is a remark with whose job it is of.
+// remarkDocument is a stored remark with the job's tenant.
 type remarkDocument struct {
 	Tenant string `json:"tenant,omitempty"`
 	Remark
 }
 
-// What a remark may have.
+// Limits of a remark.
 const (
 	mostTags   = 50
 	mostRemark = 4000 // characters
@@ -307,20 +305,20 @@ func (r *Remark) check() error {
 	}
 	for _, tag := range r.Tags {
 		if !tagForm().MatchString(tag) {
-			return bad("%.80q is no tag", tag)
+			return bad("%.80q is not a tag", tag)
 		}
 	}
 	switch {
 	case len(r.Tags) > mostTags:
-		return bad("%d tags, and %d are the most", len(r.Tags), mostTags)
+		return bad("%d tags, but at most %d are allowed", len(r.Tags), mostTags)
 	case utf8.RuneCountInString(r.Text) > mostRemark || !utf8.ValidString(r.Text):
-		return bad("a note has %d characters at most", mostRemark)
+		return bad("a note has at most %d characters", mostRemark)
 	}
 	return nil
 }
 
-// SetRemark says anew what there is to say of a job; nothing takes it away. It returns NotFound for a job that is not
-// there, and Invalid for words that are no tags.
+// SetRemark replaces a job's remark; an empty one deletes it. It returns NotFound for an unknown job, and Invalid for
+// bad tags.
 func (s *Store) SetRemark(ctx context.Context, id disdel.JobID, r Remark) error {
 	r.Tags = slices.Compact(slices.Sorted(slices.Values(r.Tags)))
 	if err := r.check(); err != nil {
@@ -352,7 +350,7 @@ func (s *Store) SetRemark(ctx context.Context, id disdel.JobID, r Remark) error 
 	return err
 }
 
-// Remarks is all that was said of the jobs that this Store shows.
+// Remarks returns the remarks of the jobs that this Store shows.
 func (s *Store) Remarks(ctx context.Context) (map[disdel.JobID]Remark, error) {
 	notes, err := s.Notes(ctx, NoteRemark)
 	if err != nil {
@@ -368,7 +366,7 @@ func (s *Store) Remarks(ctx context.Context) (map[disdel.JobID]Remark, error) {
 	return out, nil
 }
 
-// unremark takes away what was said of a job that is no more.
+// deleteRemark deletes the remark of a deleted job.
 func (s *Store) unremark(ctx context.Context, id disdel.JobID) error {
 	n, err := s.Note(ctx, NoteRemark, string(id))
 	if disdel.KindOf(err) == disdel.NotFound {

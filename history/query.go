@@ -21,20 +21,20 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// UsualLimit is how many records a Query without a Limit lists.
+// DefaultLimit is how many records a Query without a Limit lists.
 const UsualLimit = 50
 
-// Query narrows a list; zero fields do not.
+// Query selects records. Zero fields select all.
 type Query struct {
-	Limit   int // 0: UsualLimit
+	Limit   int // 0: DefaultLimit
 	Since   time.Time
-	Before  disdel.JobID // jobs older than this one: the last of a page asks for the next
-	Model   string       // network of the zoo, or output model
+	Before  disdel.JobID // jobs older than this one; the last id of a page asks for the next page
+	Model   string       // network of the zoo, or name of the output model
 	Dataset string
 	Status  disdel.Status
 }
 
-// conditions is what a list is narrowed by, as rows of the view have it, that which leaves out most first.
+// conditions are the query's conditions as keys of the view, the most selective first.
 func (q *Query) conditions() (out [][2]string) {
 	status := ""
 	if q.Status != disdel.StatusUnknown {
@@ -48,7 +48,7 @@ func (q *Query) conditions() (out [][2]string) {
 	return out
 }
 
-// selector is what a server without views is asked to leave out.
+// selector is the query for a server without views.
 func (q *Query) selector() map[string]any {
 	out := map[string]any{}
 	if q.Model != "" {
@@ -65,7 +65,7 @@ func (q *Query) selector() map[string]any {
 
 func equal(value any) map[string]any { return map[string]any{"$eq": value} }
 
-// given is the condition on a field that is left out where it is empty.
+// optionalField is the condition on a field that is missing if its value is empty.
 func given(value any, empty bool) map[string]any {
 	if empty {
 		return map[string]any{"$exists": false}
@@ -73,7 +73,7 @@ func given(value any, empty bool) map[string]any {
 	return equal(value)
 }
 
-// listed is the value of a row that lists go by.
+// listedFields is the value of a view's row: the fields that lists select by.
 type listed struct {
 	Status  string   `json:"status"`
 	Dataset string   `json:"dataset"`
@@ -92,7 +92,7 @@ func (l *listed) is(condition [2]string) bool {
 	}
 }
 
-// searchFor is how a list's records are found. All of a home's own are the documents in their order: no view is needed.
+// searchFor is the search for a query. A list of all records needs no view, because documents are in order.
 func (s *Store) searchFor(q *Query) search {
 	found := search{selector: q.selector(), before: string(q.Before)}
 	all := q.conditions()
@@ -114,8 +114,8 @@ func (s *Store) searchFor(q *Query) search {
 	return found
 }
 
-// scope is the second part of the view's keys: the tenant whose records are asked for, nil for everybody's. Those of
-// nobody are among everybody's.
+// scope is the second part of the view's keys: a tenant, or nil for all tenants. Records without a tenant are only
+// among those of nil.
 func (s *Store) scope() any {
 	if s.tenant == nil || *s.tenant == "" {
 		return nil
@@ -123,11 +123,11 @@ func (s *Store) scope() any {
 	return *s.tenant
 }
 
-// clockSlack is how far a job's own time may lie from the one in its id: it begins a little after it was named, and
-// clocks are set.
+// clockSlack is how far a job's time may be from the time in its id: jobs start later than they get their ids, and
+// clocks are adjusted.
 const clockSlack = 24 * time.Hour
 
-// olderThan tells whether a job's id says that it, and with it every job before it, is older than t.
+// isOlderThan tells whether a job's id shows that it is older than t, and with it all earlier jobs.
 func olderThan(id disdel.JobID, t time.Time) bool {
 	u, err := ulid.ParseStrict(strings.ToUpper(strings.TrimPrefix(string(id), prefix)))
 	return err == nil && u.Time() > 0 && u.Timestamp().Add(clockSlack).Before(t)
@@ -139,11 +139,11 @@ func (s *Store) List(ctx context.Context, q Query) ([]disdel.Record, error) {
 	return list, err
 }
 
-// pageBegins is how many records a page of bounded size reads at first: nobody knows yet how large they are.
+// firstPage is how many records a page of bounded size reads first, before their size is known.
 const pageBegins = 8
 
-// Page is List that ends once the records come to so many bytes, as the history keeps them; it has at least one record.
-// With cut, it ended for that: a Query with Before set to the last record's id goes on.
+// Page is List that ends after so many bytes of records, but has at least one record. cut tells whether it ended for
+// that; a Query with Before set to the last id continues.
 func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Record, cut bool, err error) {
 	if q.Limit == 0 {
 		q.Limit = UsualLimit
@@ -173,49 +173,48 @@ func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Rec
 	return list, cut, err
 }
 
-// Every job's id lies between these two.
+// Every job's id is between these two.
 const (
 	prefix  = "job-"
 	highest = prefix + "\ufff0"
 )
 
-// pageSize is how many records are read at once, at most. The first page is as small as what is asked for, each one
-// after it as what is still missing, or larger where much of a page was passed over.
+// pageSize bounds how many records are read at once. The first page has the expected number; later pages have the
+// missing number, or more if many records are filtered out.
 const pageSize = 50
 
-// pageRows is how many rows are read at once, at most, where most of them name documents that are not wanted.
+// pageRows bounds how many rows are read at once if most of their documents are not needed.
 const pageRows = 500
 
-// order is the fields that a query goes by, newest first; nil: the id alone.
+// order are the fields that a query is sorted by, newest first; nil: only the id.
 type order []string
 
-// search is which records are looked for: rows of the view where the server has it, else what a selector leaves.
+// search describes which records to find, by a view or by a selector.
 type search struct {
-	key    []any                      // with which the rows' keys begin; an id ends them. nil: no view is needed
-	keeps  func(json.RawMessage) bool // of a row's value, whose document is wanted; nil: the value is the document
-	before string                     // ids below this one; "": all
+	key    []any                      // prefix of the view's keys, which end with an id; nil: no view is needed
+	keeps  func(json.RawMessage) bool // selects rows by their values; nil: the value is the document
+	before string                     // only ids below this one; "": all
 
 	selector map[string]any
 	by       order
-	fields   []string // that are wanted of a document; nil: all
+	fields   []string // fields of a document to read; nil: all
 }
 
-// page is what of a search has been read at once.
+// page is the progress of a search after one request.
 type page struct {
-	last   string // the id that it ended with
-	seen   int    // documents or rows
-	passed int    // of them, that were left out
-	more   int    // how many are wanted beyond it
+	last   string // last id
+	seen   int    // documents or rows read
+	passed int    // of them, filtered out
+	more   int    // how many more are needed
 }
 
-// each calls f with the records that a search finds, newest first, for as long as f wants more: it returns how many
-// more are likely to be enough, 0 for none. Records of another version are passed over. first is how many are likely to
-// be enough at all.
+// each calls f with the records of a search, newest first. f returns how many more records are probably enough, 0 to
+// stop. first is the expected number of all. Records of other versions are skipped.
 func (s *Store) each(ctx context.Context, q search, first int, f func(r disdel.Record, size int) (more int)) error {
 	before, limit := cmp.Or(q.before, highest), min(max(first, 1), pageSize)
 	for {
 		p, err := s.page(ctx, q, before, limit, f)
-		if err != nil || p.seen == 0 || p.more == 0 { // PouchDB's server gives pages that are a record short
+		if err != nil || p.seen == 0 || p.more == 0 { // PouchDB's pages may be one record short
 			return err
 		}
 		before = p.last
@@ -230,7 +229,7 @@ func (s *Store) each(ctx context.Context, q search, first int, f func(r disdel.R
 	}
 }
 
-// page reads the records before an id, as many as limit at most.
+// page reads up to limit records before an id.
 func (s *Store) page(ctx context.Context, q search, before string, limit int,
 	f func(disdel.Record, int) (more int),
 ) (page, error) {
@@ -247,7 +246,7 @@ func (s *Store) page(ctx context.Context, q search, before string, limit int,
 		if err != nil {
 			return false, err
 		}
-		if id >= before { // views begin with the record that the page before ended with, PouchDB's selectors too
+		if id >= before { // pages of views, and of PouchDB's selectors, start with the last record of the page before
 			return true, nil
 		}
 		p.last, p.seen = id, p.seen+1
@@ -261,14 +260,14 @@ func (s *Store) page(ctx context.Context, q search, before string, limit int,
 	return p, err
 }
 
-// tell logs once why a document cannot be read as a record; lists read it again and again.
+// warnOnce logs once why a document cannot be read as a record.
 func (s *Store) tell(id string, why error) {
 	if _, before := s.told.LoadOrStore(id, struct{}{}); !before {
 		s.log.WithError(why).Warnf("the history cannot read the record %s; disdel history delete %[1]s removes it", id)
 	}
 }
 
-// passOver says why a document is left out, and returns its id.
+// passOver logs why a document is skipped, and returns its id.
 func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) {
 	var head struct {
 		ID string `json:"_id"`
@@ -282,11 +281,11 @@ func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) 
 	return head.ID, nil
 }
 
-// documents calls f with the documents before an id that a search finds, newest first, until f wants no more. Of a row
-// whose document is not wanted f has the id alone.
+// documents calls f with the documents of a search before an id, newest first, until f returns false. For rows that are
+// filtered out, f gets only the id.
 func (s *Store) documents(ctx context.Context, q search, before string, limit int, f documentFunc) error {
 	if before != highest {
-		limit++ // a page may begin with the record that the page before it ended with
+		limit++ // a page may start with the last record of the page before
 	}
 	rows, end, there := s.viewRows(ctx, q, before, limit)
 	if !there {
@@ -301,7 +300,7 @@ func (s *Store) documents(ctx context.Context, q search, before string, limit in
 
 type documentFunc func(id string, raw json.RawMessage) (more bool, err error)
 
-// values calls f with rows whose values are documents.
+// readValues calls f with rows whose values are documents.
 func (s *Store) values(rows *kivik.ResultSet, f documentFunc) error {
 	for rows.Next() {
 		var raw json.RawMessage
@@ -315,7 +314,7 @@ func (s *Store) values(rows *kivik.ResultSet, f documentFunc) error {
 	return wrap(rows.Err(), "list records", "")
 }
 
-// chosen calls f with the documents of those rows whose values are kept, and reads no others.
+// readKept calls f with the documents of those rows that keeps selects. It reads no others.
 func (s *Store) chosen(ctx context.Context, rows *kivik.ResultSet, q search, f documentFunc) error {
 	var ids, kept []string
 	for rows.Next() {
@@ -347,18 +346,18 @@ func (s *Store) chosen(ctx context.Context, rows *kivik.ResultSet, q search, f d
 	return nil
 }
 
-// byIDs reads documents. One that was deleted meanwhile is not among them.
+// byIDs reads documents. Deleted documents are missing in the result.
 func (s *Store) byIDs(ctx context.Context, ids []string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	if len(ids) == 0 {
 		return out, nil
 	}
 	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{"keys": ids, "include_docs": true}))
-	defer rows.Close() //nolint:errcheck // what it had to say has been said
+	defer rows.Close() //nolint:errcheck // errors were read already
 	for rows.Next() {
 		id, err := rows.ID()
 		if err != nil {
-			continue // gone
+			continue // deleted
 		}
 		var raw json.RawMessage
 		if err := rows.ScanDoc(&raw); err != nil || string(raw) == "null" {
@@ -369,10 +368,10 @@ func (s *Store) byIDs(ctx context.Context, ids []string) (map[string]json.RawMes
 	return out, wrap(rows.Err(), "list records", "")
 }
 
-// selected calls f with the documents that a selector leaves.
+// selected calls f with the documents that a selector finds.
 func (s *Store) selected(ctx context.Context, q search, before string, limit int, f documentFunc) error {
 	rows := s.find(ctx, q, before, limit)
-	// there is no such index: who may only read cannot make one
+	// the index is missing, because the user has no write permission
 	if len(q.by) > 0 && kivik.HTTPStatus(rows.Err()) == http.StatusBadRequest {
 		rows.Close()
 		q.by = nil
@@ -407,14 +406,14 @@ func (s *Store) find(ctx context.Context, q search, before string, limit int) *k
 	return s.db.Find(ctx, ask)
 }
 
-// viewDesign is the design document that the view is in. It changes its name with it, as design does, and is made by
-// the first query that wants it.
+// viewDesign is the design document with the view. A change of the view needs a new name. The first query that needs it
+// creates it.
 const (
 	viewDesign = "disdel-view"
 	viewName   = "records"
 )
 
-// viewMap makes the rows. All are of one view: PouchDB evaluates a document anew for each that there is.
+// viewMap makes the rows. There is only one view, because PouchDB evaluates a document for each view.
 //
 //go:embed view.js
 var viewMap string
@@ -426,12 +425,12 @@ func viewDocument() map[string]any {
 	}
 }
 
-// view is what is known of a server's view. Where it cannot be asked, selectors find the same records, only later: the
-// embedded history has none, a user may be allowed none, and one that is new to a large history is built first.
+// view is what is known about the server's view. Selectors replace it, more slowly: the embedded history has no view, a
+// user may not be allowed to create it, and a new one is first built.
 type view struct {
 	none     atomic.Bool
-	resting  atomic.Int64  // Unix time in ms until which it is not asked
-	patience time.Duration // that a query has with one that does not answer
+	resting  atomic.Int64  // Unix time in ms until which the view is not used
+	patience time.Duration // how long a query waits for the view
 }
 
 const (
@@ -439,11 +438,11 @@ const (
 	viewRest     = 10 * time.Second
 )
 
-// errBuilding ends a query that the server answers when it has built the view.
+// errViewBuilding ends a query that waits for the server to build the view.
 var errBuilding = errors.New("the view is being built")
 
-// viewRows is the rows of a view before an id, newest first, and what ends the query; false where the view cannot be
-// asked now.
+// viewRows returns the view's rows before an id, newest first, and a function that ends the query; false if the view
+// cannot be used now.
 func (s *Store) viewRows(ctx context.Context, q search, before string, limit int) (*kivik.ResultSet, func(), bool) {
 	if q.key == nil || s.view.none.Load() || time.Now().UnixMilli() < s.view.resting.Load() {
 		return nil, nil, false
@@ -459,15 +458,15 @@ func (s *Store) viewRows(ctx context.Context, q search, before string, limit int
 			continue
 		case status >= 400 && status < 500 && ctx.Err() == nil:
 			s.view.none.Store(true)
-		default: // being built, or out of order; the selector's query says which
+		default: // building or broken; the selector's query finds out
 			s.view.resting.Store(time.Now().Add(viewRest).UnixMilli())
 		}
-		s.log.WithError(err).Debug("the history's view is not asked, its queries take longer")
+		s.log.WithError(err).Debug("the history's view is not used, queries are slower")
 		return nil, nil, false
 	}
 }
 
-// askView asks for rows, and does not wait for a view that is being built: the server continues with that by itself.
+// askView queries the view, but does not wait for one that is being built; the server continues to build it.
 func (s *Store) askView(ctx context.Context, q search, before string, limit int) (*kivik.ResultSet, func(), error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	late := time.AfterFunc(s.view.patience, func() { stop(errBuilding) })
@@ -480,20 +479,20 @@ func (s *Store) askView(ctx context.Context, q search, before string, limit int)
 		err = errBuilding
 	}
 	return rows, func() {
-		rows.Close() //nolint:errcheck // what it had to say has been said
+		rows.Close() //nolint:errcheck // errors were read already
 		stop(nil)
 	}, err
 }
 
-// makeView writes the design document; false where that is not allowed, or not known there.
+// makeView writes the design document. It returns false if that is not allowed or not supported.
 func (s *Store) makeView(ctx context.Context) bool {
 	_, err := s.db.Put(ctx, "_design/"+viewDesign, viewDocument())
 	return err == nil || kivik.HTTPStatus(err) == http.StatusConflict // another process was faster
 }
 
-// Resolve finds the job that a person means: an id, the start of one, "@last", or a job's name (its newest). It returns
-// NotFound, and Conflict with the candidates for a start that several ids share. A record that cannot be read is found
-// by its id.
+// Resolve finds the job that a user means: an id, the start of one, "@last", or a job's name, of which the newest
+// counts. It returns NotFound, and Conflict with the candidates for a start that several ids share. It finds unreadable
+// records by their id.
 func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 	if id := disdel.JobID(ref); id.Valid() {
 		_, err := s.Get(ctx, id)
@@ -525,17 +524,17 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 	}
 }
 
-// maxCandidates bounds how many ids that start alike are looked at.
+// maxCandidates bounds how many ids with the same start are read.
 const maxCandidates = 1000
 
 func countText(n int) string {
 	if n >= maxCandidates {
-		return fmt.Sprintf("%d and more", maxCandidates)
+		return fmt.Sprintf("%d or more", maxCandidates)
 	}
 	return fmt.Sprint(n)
 }
 
-// newest is the newest job of all, or that of a name.
+// newest is the newest job of all, or of a name.
 func (s *Store) newest(ctx context.Context, ref string) (id disdel.JobID, err error) {
 	named := search{selector: map[string]any{nameField: equal(ref)}, by: order{nameField}}
 	switch ref {
@@ -551,7 +550,7 @@ func (s *Store) newest(ctx context.Context, ref string) (id disdel.JobID, err er
 	return id, err
 }
 
-// startingWith is the ids that start with a text, "job-" left out or not, in order.
+// idsWithPrefix are the ids that start with a text, with or without "job-", in order.
 func (s *Store) startingWith(ctx context.Context, ref string) ([]string, error) {
 	if ref == "" || len(ref) > len(prefix)+26 {
 		return nil, nil

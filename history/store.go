@@ -27,48 +27,48 @@ import (
 	"github.com/disdel/disdel/history/couchlite"
 )
 
-// Config is where the history is.
+// Config is the address of the history.
 type Config struct {
 	URL      string             // http(s)://user:password@host:port
-	Database string             // empty: Database
-	Logger   logrus.FieldLogger // nil: nobody reads it
+	Database string             // empty: the constant Database
+	Logger   logrus.FieldLogger // nil: no log
 
-	// Patience is how long a query waits for a view, which a server builds when it is first asked, before it does
-	// without. 0: two seconds.
+	// Patience is how long a query waits for a view that the server is building, before it uses a selector. 0: two
+	// seconds.
 	Patience time.Duration
 }
 
-// Database is the one that records are in.
+// Database is the default database.
 const Database = "disdel_history"
 
-// Store is the history. It is safe for concurrent use.
+// Store is the history of jobs. It is safe for concurrent use.
 type Store struct {
 	log    logrus.FieldLogger
 	client *kivik.Client
 	http   *http.Client
 	db     *kivik.DB
-	tenant *string // whose records alone are seen; nil: everybody's
+	tenant *string // the only tenant whose records are visible; nil: all
 	view   *view
-	told   *sync.Map // ids of documents that were named as unreadable
+	told   *sync.Map // ids of unreadable documents that were logged
 }
 
-// Of is the same history as a tenant sees it: records of others are not there. It ends with the Store that it is of.
+// ForTenant returns the same history with only one tenant's records. It is closed together with s.
 func (s *Store) Of(tenant string) *Store {
 	out := *s
 	out.tenant = &tenant
 	return &out
 }
 
-// sees tells whether a record is one that this Store shows.
+// sees tells whether this Store shows a record.
 func (s *Store) sees(r *disdel.Record) bool { return s.tenant == nil || r.Tenant == *s.tenant }
 
-// Open connects, and creates the database and its indexes if they are missing. It returns Invalid for an address that
-// is none, Denied, Unavailable, and of the embedded history Corrupt and NoSpace.
+// Open connects, and creates the database and its indexes if they are missing. It returns Invalid for a bad address,
+// Denied, Unavailable, and Corrupt and NoSpace for the embedded history.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" {
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB",
+			Kind: disdel.Invalid, Op: "open history", Msg: "the address is not the URL of a CouchDB",
 			Hint: "write http://HOST:5984",
 		}
 	}
@@ -103,22 +103,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// stay refuses every redirect: user and password go with each request, and are for the server that was named alone.
+// refuseRedirect refuses every redirect, because each request has the user and password of the configured server.
 func stay(to *http.Request, _ []*http.Request) error {
 	return &disdel.Error{
 		Kind: disdel.Denied, Msg: "it redirects to " + to.URL.Scheme + "://" + to.URL.Host + ", which gets no password",
-		Hint: "if that is the history, name its address",
+		Hint: "if that server is the history, use its address",
 	}
 }
 
-// design is the design document that the indexes are in. Whoever changes them gives it the next number: disdel-2 after
-// disdel. Two versions of this program that share a history then have theirs each, where one document would be made
-// anew by turns, and all its indexes with it.
+// design is the design document with the indexes. A change of the indexes needs a new number, as disdel-2 followed
+// disdel: two versions of disdel that share a history then do not overwrite each other's indexes.
 const design = "disdel-2"
 
-// indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers,
-// which has no network's name, is in the first but not in the second; the embedded history knows of every document
-// which fields it has.
+// indexes are used by the queries below. An index of CouchDB lists only documents that have all its fields: a job with
+// layers has no network name and so is in the first index but not in the second. couchlite has all documents in all
+// indexes.
 var indexes = map[string][]string{
 	"kind":  {sourceField, batchField, "_id"},
 	"exact": {sourceField, batchField, backendField, networkField, customField, layersField, "_id"},
@@ -142,13 +141,13 @@ const (
 	tenantField  = "tenant"
 )
 
-// prepare makes what is missing. Who may only read does without indexes: his queries take longer.
+// prepare creates what is missing. Users without write permission use no indexes; their queries are slower.
 func (s *Store) prepare(ctx context.Context, name string) error {
 	_, err := s.db.Stats(ctx)
 	if kivik.HTTPStatus(err) == http.StatusNotFound {
 		err = s.client.CreateDB(ctx, name)
 		if kivik.HTTPStatus(err) == http.StatusPreconditionFailed {
-			err = nil // another process was faster
+			err = nil // another process created it
 		}
 	}
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// wrap makes an Error of kivik's. What the embedded history says of its file is whole already, and names the file.
+// wrap makes an Error of kivik's error. Errors of the embedded history about its file are complete and name the file.
 func wrap(err error, op, what string) error {
 	if err == nil {
 		return nil
@@ -181,7 +180,7 @@ func wrap(err error, op, what string) error {
 	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: what, Err: err}
 	var away *disdel.Error
 	switch status := kivik.HTTPStatus(err); {
-	case errors.As(err, &away): // a redirect
+	case errors.As(err, &away): // a refused redirect
 		e.Kind, e.Err, e.Hint = away.Kind, away, away.Hint
 	case errors.Is(err, context.Canceled):
 		e.Kind = disdel.Canceled
@@ -205,7 +204,7 @@ func wrap(err error, op, what string) error {
 	return e
 }
 
-// reason is what the server said.
+// serverReason is the reason in a server's answer.
 func reason(err error) string {
 	var said *chttp.HTTPError
 	if errors.As(err, &said) && said.Reason != "" {
@@ -214,10 +213,10 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// maxConflicts bounds how often a save starts again because somebody else wrote meanwhile.
+// maxConflicts bounds how often a save retries after a conflict with another writer.
 const maxConflicts = 10
 
-// Save writes a record under its id. A record that is there already, unchanged, is left alone; another one is replaced.
+// Save stores a record under its id. It skips an unchanged record.
 func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 	if !r.ID.Valid() {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "save record", Msg: fmt.Sprintf("%.80q is no job's id", r.ID)}
@@ -286,9 +285,9 @@ func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error)
 	return r, err
 }
 
-// GetSized is Get, with how many bytes the history keeps for the record.
+// GetSized is Get that also returns the size of the stored record.
 func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, disdel.Bytes, error) {
-	if !id.Valid() { // anything else may be a place of CouchDB's own
+	if !id.Valid() { // other ids may be CouchDB's own documents
 		return disdel.Record{}, 0, noJob(id)
 	}
 	var raw json.RawMessage
@@ -300,7 +299,7 @@ func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, d
 	r, err := decode(raw)
 	if err == nil {
 		r = s.furthest(ctx, r, raw)
-	} else { // whose it is can be read all the same, else it is the home's own
+	} else { // the tenant may be readable nevertheless; else it is the home's owner
 		r.Tenant = tenantOf(raw)
 	}
 	if !s.sees(&r) {
@@ -309,7 +308,7 @@ func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, d
 	return r, size, err
 }
 
-// tenantOf returns the tenant that a document names, readable or not.
+// tenantOf returns the tenant of a document, even of an unreadable one.
 func tenantOf(raw json.RawMessage) string {
 	var d struct {
 		Tenant string `json:"tenant"`
@@ -324,8 +323,8 @@ func noJob(id disdel.JobID) error {
 	return &disdel.Error{Kind: disdel.NotFound, Op: "read record", Msg: "there is no job " + string(id)}
 }
 
-// decode reads a document. What it says of itself is believed only where it is the document's own id: a record's id is
-// part of paths and commands.
+// decode reads a document as a record. The record's id must be the document's id, because it becomes part of paths and
+// commands.
 func decode(raw json.RawMessage) (disdel.Record, error) {
 	var d struct {
 		Key string `json:"_id"`
@@ -344,7 +343,7 @@ func decode(raw json.RawMessage) (disdel.Record, error) {
 	return d.Record, nil
 }
 
-// unreadable says why a document is no record of this version's.
+// unreadable is the error of a document that this version cannot read.
 func unreadable(raw json.RawMessage, err error) error {
 	var head struct {
 		ID      string `json:"_id"`
@@ -359,7 +358,7 @@ func unreadable(raw json.RawMessage, err error) error {
 	}
 }
 
-// Delete removes a record, and what was said of its job. It returns NotFound.
+// Delete removes a record and the remark of its job. It returns NotFound.
 func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 	var doc struct {
 		Rev    string   `json:"_rev"`
@@ -371,7 +370,7 @@ func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 		return noJob(id)
 	}
 	if err == nil {
-		s.drop(ctx, id, doc.Apart) // one that stayed would be shown in the place of what is deleted
+		s.drop(ctx, id, doc.Apart) // a remaining revision would replace the deleted one
 		_, err = s.db.Delete(ctx, string(id), doc.Rev)
 	}
 	if err != nil {
@@ -380,17 +379,16 @@ func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 	return s.unremark(ctx, id)
 }
 
-// Two servers that were apart, or the nodes of one, may each have taken another state of a record. CouchDB then shows
-// one of them, and not by what it says: a job that has ended may run again for whoever reads. What counts here is the
-// state that is furthest. A record that is read is shown in it; the next save, which knows more than all of them, takes
-// the others away.
+// Two servers that were disconnected, or two nodes of one, may each have another revision of a record. CouchDB shows
+// one of them, chosen by its revision number: a finished job can look as if it runs. Here the revision with the most
+// progress counts. Reading shows it, and the next save deletes the others.
 
-// conflictsField is where a document names its other states.
+// conflictsField is the field of a document with its conflicting revisions.
 const conflictsField = "_conflicts"
 
 var withConflicts = kivik.Param("conflicts", true)
 
-// revisions is what a document has in conflictsField.
+// conflictRevisions are the revisions in conflictsField.
 func revisions(v any) (out []string) {
 	list, _ := v.([]any)
 	for _, one := range list {
@@ -401,17 +399,17 @@ func revisions(v any) (out []string) {
 	return out
 }
 
-// drop deletes states of a record that another one was saved over. One that stays is dropped by the next save.
+// deleteRevisions deletes conflicting revisions after a save. The next save retries failures.
 func (s *Store) drop(ctx context.Context, id disdel.JobID, apart []string) {
 	for _, rev := range apart {
 		if _, err := s.db.Delete(ctx, string(id), rev); err != nil {
-			s.log.WithError(err).WithField("job", id).Debug("another state of the record stays")
+			s.log.WithError(err).WithField("job", id).Debug("a conflicting revision was not deleted")
 		}
 	}
 }
 
-// furthest is the record in the state that is furthest, of that which the server shows and those that it names beside
-// it. One of them that cannot be read does not count.
+// mostAdvanced returns the revision with the most progress: the shown one or a conflicting one. It skips unreadable
+// revisions.
 func (s *Store) furthest(ctx context.Context, shown disdel.Record, raw json.RawMessage) disdel.Record {
 	var head struct {
 		Apart []string `json:"_conflicts"`
@@ -431,7 +429,7 @@ func (s *Store) furthest(ctx context.Context, shown disdel.Record, raw json.RawM
 	return shown
 }
 
-// further compares how far two states of one job's record are.
+// compareProgress compares the progress of two revisions of one job's record.
 func further(a, b *disdel.Record) int {
 	over := func(r *disdel.Record) int {
 		if r.Status.Unfinished() {
@@ -444,9 +442,9 @@ func further(a, b *disdel.Record) int {
 		cmp.Compare(a.Status, b.Status))
 }
 
-// A server that keeps numbers as JavaScript does rounds integers above 2^53: PouchDB's is one. A seed that was rounded
-// is another seed, and one above 2^63 cannot be read at all. A record's document has such an integer as an object of
-// one field, whose value is the integer's text. Documents of earlier versions have the number itself.
+// Servers that store numbers like JavaScript round integers above 2^53, for example PouchDB's. A rounded seed is
+// another seed, and one above 2^63 cannot be read. So a document stores such an integer as an object with one field,
+// whose value is the integer's text. Documents of earlier versions have plain numbers.
 
 // integerField is the field of an object that stands for an integer.
 const integerField = "$integer"
@@ -455,8 +453,8 @@ var storedInteger = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\{\s*"\$integer"\s*:\s*"(-?[0-9]{1,20})"\s*\}`)
 })
 
-// fields returns a record as a server gives it back, so that two can be compared. Every number in it is the same
-// number as a float64.
+// encodeRecord returns a record as a server returns it, so that two can be compared. All numbers in it are exact as
+// float64.
 func fields(r *disdel.Record) (map[string]any, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -476,7 +474,7 @@ func fields(r *disdel.Record) (map[string]any, error) {
 	return out, nil
 }
 
-// storable returns a JSON value with numbers that every server keeps.
+// encodeValue replaces the integers in a JSON value that are not exact as float64.
 func storable(v any) (out any, err error) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -501,7 +499,7 @@ func storable(v any) (out any, err error) {
 	return v, nil
 }
 
-// rounded reports whether a number is an integer that a float64 writes otherwise.
+// rounded tells whether a number is an integer that a float64 would print differently.
 func rounded(text string, f float64) bool {
 	const exact = 1 << 53 // every integer up to it is a float64
 	if -exact < f && f < exact {
@@ -509,14 +507,14 @@ func rounded(text string, f float64) bool {
 	}
 	for _, c := range text {
 		if c != '-' && (c < '0' || c > '9') {
-			return false // a float64 from the start
+			return false // not an integer
 		}
 	}
 	return strconv.FormatFloat(f, 'f', -1, 64) != text
 }
 
-// plain returns a document with its integers as numbers. In valid JSON no text has an unescaped quote, so that the
-// pattern finds objects only.
+// restoreIntegers replaces the objects that stand for integers by numbers. Quotes inside JSON strings are escaped, so
+// the pattern finds only objects.
 func plain(document json.RawMessage) json.RawMessage {
 	if !bytes.Contains(document, []byte(integerField)) {
 		return document

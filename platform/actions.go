@@ -22,10 +22,10 @@ type action struct {
 	Exec       execSpec   `json:"exec"`
 	Parameters []keyValue `json:"parameters"`
 	Limits     limits     `json:"limits"`
-	invoker    string     // the namespace whose containers run it, where that is not its own
+	invoker    string     // the namespace whose containers run it; "": its own
 }
 
-// sameAction is the pool's question whether a warm container fits: structural equality, version and all.
+// sameAction tells whether a warm container of a can run b: both are equal, including the version.
 func sameAction(a, b *action) bool { return a == b || reflect.DeepEqual(a, b) }
 
 // actionsUnder lists the actions of a package, or of a namespace with all its packages.
@@ -39,10 +39,10 @@ func actionsUnder(t tx, path string) ([]*action, error) {
 type resolved struct {
 	*action
 	inherited []keyValue
-	binding   string // the binding's path, if it was one
+	binding   string // the path of the binding; "": none
 }
 
-// resolve finds an action that the caller may read and invoke.
+// resolve finds an action that the user may read and invoke.
 func (p *Platform) resolve(t tx, u *user, path pathName) (*resolved, error) {
 	ns, pkgName, name := path.split()
 	out := &resolved{}
@@ -107,7 +107,7 @@ func (p *Platform) listActions(q *request) (int, any, error) {
 func (p *Platform) getAction(q *request) (int, any, error) {
 	var out struct {
 		action
-		Binding string `json:"binding,omitempty"` // that it is seen through
+		Binding string `json:"binding,omitempty"` // the package binding in the request's path
 	}
 	err := p.store.view(func(t tx) error {
 		found, err := p.resolve(t, q.user, q.actionPath())
@@ -145,7 +145,7 @@ func (p *Platform) deleteAction(q *request) (int, any, error) {
 	return httpDone, a, err
 }
 
-// actionPut is the body of a PUT.
+// actionPut is the body of a PUT of an action.
 type actionPut struct {
 	headerPut
 	Exec           *execPut   `json:"exec"`
@@ -197,13 +197,13 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 	return httpDone, out, err
 }
 
-// Large bodies take several times their size while they are read, so that few are read at once.
+// A large body takes several times its size while it is read, so only a few are read at once.
 const (
 	largeBody   = 4 << 20
 	largeAtOnce = 2
 )
 
-// enterLarge waits for a place to read a large body in. leave gives it back.
+// enterLarge waits until a large body may be read. leave lets the next one in.
 func (p *Platform) enterLarge(q *request) (leave func(), err error) {
 	if q.ContentLength >= 0 && q.ContentLength < largeBody {
 		return func() {}, nil
@@ -216,7 +216,7 @@ func (p *Platform) enterLarge(q *request) (leave func(), err error) {
 	}
 }
 
-// writable tells whether an action's package, if it has one, takes changes: it must exist, and be no binding.
+// checkPackage refuses changes of actions in a package that does not exist or is a binding.
 func writable(t tx, q *request) error {
 	name := q.PathValue("pkg")
 	if name == "" {
@@ -267,7 +267,7 @@ func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*acti
 	return a, p.cfg.Limits.checkAction(a)
 }
 
-// blank is what a PUT's body is laid over: a copy of the old action, or the defaults.
+// actionDefaults is what a PUT changes: a copy of the old action, or the defaults.
 func (p *Platform) blank(old *action) *action {
 	if old != nil {
 		a := *old
@@ -291,10 +291,10 @@ type limits struct {
 	Instances   *int `json:"instances,omitempty"`
 }
 
-// limitsPut is the limits of a request; what is missing stays.
+// limitsPut are the limits in a request. Missing limits keep their values.
 type limitsPut struct{ Timeout, Memory, Logs, Concurrency, Instances *int }
 
-// UnmarshalJSON reads limits with OpenWhisk's words for those that are none.
+// UnmarshalJSON reads limits and refuses bad ones with OpenWhisk's texts.
 func (l *limitsPut) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
@@ -352,7 +352,7 @@ func (l *Limits) checkAction(a *action) error {
 	if err := l.checkSize("parameters", a.Parameters); err != nil {
 		return err
 	}
-	given := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool { // by the request
+	given := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool { // set by the request, not by the platform
 		return v.Key == "exec" || v.Key == "provide-api-key"
 	})
 	if err := l.checkSize("annotations", given); err != nil {
@@ -361,7 +361,7 @@ func (l *Limits) checkAction(a *action) error {
 	return l.check(a.Limits)
 }
 
-// check refuses limits outside the platform's, with the texts of OpenWhisk's Limits classes.
+// check refuses limits outside the platform's.
 func (l *Limits) check(v limits) error {
 	for _, c := range []struct {
 		what             string
@@ -383,7 +383,7 @@ func (l *Limits) check(v limits) error {
 	return nil
 }
 
-// sequenceKind is the kind of actions that are lists of actions.
+// sequenceKind is the kind of actions that run other actions in a row.
 const sequenceKind = "sequence"
 
 type execSpec struct {
@@ -392,14 +392,14 @@ type execSpec struct {
 	Main       string   `json:"main,omitempty"`
 	Image      string   `json:"image,omitempty"`
 	Binary     bool     `json:"binary"`
-	Components []string `json:"components,omitempty"` // of a sequence: /ns/pkg/action
+	Components []string `json:"components,omitempty"` // actions of a sequence, as /ns/pkg/action
 
-	coded bool // a request has the field code, which may be empty
-	bare  bool // an answer is to have no code
+	coded bool // the request has the field code, which may be empty
+	bare  bool // the answer has no code
 }
 
-// MarshalJSON leaves binary out of sequences, which have no code (OpenWhisk's SequenceExec). A kind's action always has
-// code, be it empty; an image may have none.
+// MarshalJSON omits the field binary for sequences, which have no code (OpenWhisk's SequenceExec). An action of a kind
+// always has the field code, even if it is empty; an image may have none.
 func (e execSpec) MarshalJSON() ([]byte, error) {
 	type plain execSpec
 	switch {
@@ -417,10 +417,10 @@ func (e execSpec) MarshalJSON() ([]byte, error) {
 	}{e.Kind, e.Components})
 }
 
-// execPut is what a request says that an action shall run.
+// execPut is the field exec of a request.
 type execPut struct{ execSpec }
 
-// UnmarshalJSON checks the fields that each kind needs, in OpenWhisk's order and words.
+// UnmarshalJSON checks the fields that each kind needs, in OpenWhisk's order and with its texts.
 func (e *execPut) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
@@ -444,7 +444,7 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 			return errImageName
 		}
 	default:
-		json.Unmarshal(fields["image"], &e.Image) //nolint:errcheck // of no use for a kind
+		json.Unmarshal(fields["image"], &e.Image) //nolint:errcheck // only images need it
 	}
 	if code, ok := fields["code"]; ok {
 		if json.Unmarshal(code, &e.Code) != nil {
@@ -456,7 +456,7 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// imageName is a container image: an optional registry, lower-case path parts, an optional tag.
+// imageName is a container image: an optional registry, a lower-case path, an optional tag.
 var imageName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([\w.-]+(:\d+)?/)?` +
 		`[a-z0-9]+([._/-][a-z0-9]+)*(:[\w][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
@@ -473,8 +473,8 @@ func (p *Platform) kindNames() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.cfg.Kinds)), unlisted)
 }
 
-// runsAs is the kind whose containers run an action: its own, or the one that stands for its image. false where the
-// image is none of this platform's, as where a cluster cannot pull it.
+// kindOf is the kind whose containers run an action: its own, or the one that stands for its image. It returns false if
+// no kind stands for the image, like a cluster that cannot pull it.
 func (c *Config) runsAs(e *execSpec) (kind string, ok bool) {
 	if e.Kind != blackbox {
 		return e.Kind, true
@@ -483,7 +483,7 @@ func (c *Config) runsAs(e *execSpec) (kind string, ok bool) {
 	return kind, ok
 }
 
-// resolveKind turns X:default into the family's default.
+// resolveKind replaces FAMILY:default by the default kind of the family.
 func (p *Platform) resolveKind(kind string) string {
 	name, ok := strings.CutSuffix(kind, ":default")
 	if !ok {
@@ -502,7 +502,7 @@ func (p *Platform) resolveKind(kind string) string {
 	return found
 }
 
-// newExec checks what an action shall run; components of a sequence are checked apart, where actions can be read.
+// newExec checks what an action runs. checkSequence checks the components of a sequence, because it can read actions.
 func (p *Platform) newExec(e execSpec) (execSpec, error) {
 	if size := disdel.Bytes(len(e.Code)); size > p.cfg.Limits.Code {
 		return e, errTooLarge("exec", int64(size), p.cfg.Limits.Code)
@@ -527,32 +527,31 @@ func (p *Platform) newExec(e execSpec) (execSpec, error) {
 	return e, nil
 }
 
-// advise tells the platform's log what an action that was made will end with, all of it at once. OpenWhisk takes such
-// an action without a word, and so does the API here; whoever runs the platform for himself need not wait for the first
-// invocation.
+// warnCannotRun logs every reason why a new action cannot run here. Like OpenWhisk, the API accepts such an action; the
+// log tells the person who runs the platform before the first invocation.
 func (p *Platform) advise(a *action) {
 	var why []error
 	if a.Exec.Kind == blackbox {
 		if _, ok := p.cfg.runsAs(&a.Exec); !ok {
-			why = append(why, errors.New("no kind of this platform runs its image "+a.Exec.Image+
-				": invocations end as where an image cannot be pulled"))
+			why = append(why, errors.New("this platform has no kind for its image "+a.Exec.Image+
+				": invocations fail as if the image cannot be pulled"))
 		}
 	}
 	if needs := firstFiles[family(a.Exec.Kind)]; a.Exec.Binary && needs != nil {
 		why = append(why, checkArchive(a.Exec.Code, needs))
 	}
 	if err := errors.Join(why...); err != nil {
-		p.cfg.Logger.WithField("action", a.path()).WithError(err).Warn("an action was made that cannot run here")
+		p.cfg.Logger.WithField("action", a.path()).WithError(err).Warn("the new action cannot run here")
 	}
 }
 
-// firstFiles are those of an archive of which it must have one, by family.
+// startFiles are the files of which an archive needs one, by family of kinds.
 var firstFiles = map[string][]string{
 	"python": {"__main__.py"},
 	"nodejs": {"package.json", "index.js", "index.mjs"},
 }
 
-// checkArchive looks at an archive as far as its list of files. What is no archive is one file.
+// checkArchive looks for a start file in a zip archive. Code that is not an archive passes.
 func checkArchive(code string, needs []string) error {
 	data, err := base64.StdEncoding.DecodeString(code)
 	if err != nil || !bytes.HasPrefix(data, []byte("PK")) {
@@ -565,5 +564,5 @@ func checkArchive(code string, needs []string) error {
 	if slices.ContainsFunc(archive.File, func(f *zip.File) bool { return slices.Contains(needs, f.Name) }) {
 		return nil
 	}
-	return errors.New("its archive has none of the files that it could begin with")
+	return errors.New("its archive has no file that it can start with")
 }

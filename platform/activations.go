@@ -27,33 +27,33 @@ type response struct {
 	Size    int             `json:"size,omitempty"`
 }
 
-// activation is OpenWhisk's record.
+// activation is OpenWhisk's record of an activation.
 type activation struct {
 	Namespace    string     `json:"namespace"`
 	Name         string     `json:"name"`
 	Version      string     `json:"version"`
 	Subject      string     `json:"subject"`
 	ActivationID string     `json:"activationId"`
-	Cause        string     `json:"cause,omitempty"` // the sequence's activation
+	Cause        string     `json:"cause,omitempty"` // the activation of the sequence it is part of
 	Start        int64      `json:"start"`
-	End          int64      `json:"end,omitempty"`      // not of triggers
-	Duration     *int64     `json:"duration,omitempty"` // init and run, without the wait; not of triggers
+	End          int64      `json:"end,omitempty"`      // triggers have none
+	Duration     *int64     `json:"duration,omitempty"` // init and run, without the wait; triggers have none
 	Response     response   `json:"response"`
 	Logs         []string   `json:"logs"`
 	Annotations  []keyValue `json:"annotations"`
 	Publish      bool       `json:"publish"`
-	memory       int        // MB, of the action or a sequence's largest component
-	written      []byte     // as JSON, once it is made: nothing above changes from then on
+	memory       int        // MB, of the action or of a sequence's largest component
+	written      []byte     // the record as JSON; it must not change once this is set
 }
 
-// write makes the record's JSON, which is stored and answered several times.
+// encode makes the record's JSON, which is stored and answered several times.
 func (a *activation) write() error {
 	data, err := json.Marshal(a)
 	a.written = data
 	return err
 }
 
-// bytes are the record's JSON.
+// bytes returns the record's JSON.
 func (a *activation) bytes() ([]byte, error) {
 	if a.written != nil {
 		return a.written, nil
@@ -61,10 +61,10 @@ func (a *activation) bytes() ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// record makes the record of an ended activation. Three annotations are ours: peakMemory, in bytes, since OpenWhisk
-// measures nothing; memoryKill, whether the container died for memory, which OpenWhisk on Docker alone tells, by its
-// text; and sharedWith, how many others were in the container at once. What such a container held is no activation's,
-// so that those have no peakMemory.
+// record makes the record of an ended activation. Three annotations are ours, because OpenWhisk measures nothing:
+// peakMemory in bytes, memoryKill if the container's death has a known cause, and sharedWith, the number of other
+// activations in the container. A shared container's memory belongs to no single activation, so such records have no
+// peakMemory.
 func (p *Platform) record(run *running, s *seat, e ending) *activation {
 	a := run.action
 	if e.start.IsZero() {
@@ -130,8 +130,8 @@ func (a *activation) summary() *summary {
 	}
 }
 
-// is tells whether the activation is of name: that of an action outside packages, or package/action, where a binding's
-// name counts too. What has no path, as a trigger's activation, goes by its name.
+// hasName tells whether the activation is of an action: NAME outside packages, or PACKAGE/NAME, where a binding's name
+// counts too. Activations of triggers have no path and match by their names.
 func (s *summary) is(name string) bool {
 	if name == "" {
 		return true
@@ -154,7 +154,7 @@ func (s *summary) is(name string) bool {
 	return false
 }
 
-// query is what a list of activations asks for.
+// query has the parameters of a list of activations.
 type query struct {
 	name        string
 	since, upto int64
@@ -220,18 +220,18 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 	return httpDone, out, err
 }
 
-// viewRecords reads a namespace's records: those on the disk, and those that are not there, the newest first.
+// viewRecords calls f with a transaction and with the namespace's records that are not in the store, newest first.
 func (p *Platform) viewRecords(ns string, f func(t tx, waiting []*activation) error) error {
-	waiting := p.unfiled.newest(ns) // before the disk is looked at: what gets there meanwhile is seen there
+	waiting := p.unfiled.newest(ns) // before the store is read, so that no record is missed
 	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.has)) })
 }
 
-// newestWith walks a namespace's summaries, the newest first, with those that wait to be written, which come as a
-// whole.
+// newestWith walks a namespace's summaries and its waiting records together, newest first. whole is nil for a record in
+// the store.
 func (t tx) newestWith(waiting []*activation, ns string, ask *query, f func(s *summary, whole *activation) bool) error {
 	waiting = slices.DeleteFunc(waiting, func(a *activation) bool { return a.Start < ask.since || a.Start > ask.upto })
 	goOn := true
-	before := func(start int64) bool { // those that come before it
+	before := func(start int64) bool { // calls f with the waiting records that started at or after start
 		for goOn && len(waiting) > 0 && waiting[0].Start >= start {
 			goOn = f(waiting[0].summary(), waiting[0])
 			waiting = waiting[1:]
@@ -276,7 +276,7 @@ func millis(text, name string, otherwise int64) (int64, error) {
 
 var activationID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// activation finds the record a request names. There is none before the activation's end.
+// activation finds the record that a request names. It exists only after the activation's end.
 func (p *Platform) activation(q *request) (*activation, error) {
 	id := q.PathValue("id")
 	if len(id) != 32 {

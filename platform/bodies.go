@@ -14,13 +14,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// plain is a body that is text, not JSON.
+// textBody is a body that is plain text, not JSON.
 type plain string
 
-// written is a body that is JSON already.
+// jsonBody is a body that is JSON already.
 type written []byte
 
-// writeJSON sends a body, if there is one.
+// writeJSON writes status and body. A nil body writes nothing.
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	if body == nil {
 		w.WriteHeader(status)
@@ -48,7 +48,8 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(data) //nolint:errcheck // the client went away
 }
 
-// readBody reads a bounded body without the blanks around it. What is no UTF-8 in it is replaced, as there.
+// readBody reads a body of at most limit bytes, without the white space around it. Like OpenWhisk it replaces bytes
+// that are not UTF-8.
 func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	if disdel.Bytes(r.ContentLength) > limit {
 		return nil, errTooLarge("Request", r.ContentLength, limit)
@@ -70,19 +71,19 @@ func inUTF8(data []byte) []byte {
 	return bytes.ToValidUTF8(data, []byte("\uFFFD"))
 }
 
-// restAtMost bounds what is read of a body that was refused: more than any client of OpenWhisk may send.
+// maxDiscarded bounds how much of a refused body is read. No OpenWhisk client may send more.
 const restAtMost = 64 << 20
 
-// readRest reads what a refusal left of a body. A connection that is closed before all was read is reset, and a client
-// that still sends then loses the answer. A client that asked first sends nothing once it has the answer.
+// discardBody reads the rest of a body after the answer. A connection that is closed with unread data is reset, and a
+// client that still sends would lose the answer. A client that sent Expect sends nothing after a refusal.
 func readRest(r *http.Request) {
 	if r.Header.Get("Expect") == "" {
-		io.CopyN(io.Discard, r.Body, restAtMost) //nolint:errcheck // what cannot be read is not missed
+		io.CopyN(io.Discard, r.Body, restAtMost) //nolint:errcheck // nobody needs the rest
 	}
 }
 
-// readEntity reads a bounded body that is to be an object. first is the field that is looked for first: of what is no
-// object, that is what OpenWhisk says is missing.
+// readEntity reads a JSON object of at most limit bytes. first is the field that OpenWhisk names if the body is not an
+// object.
 func readEntity(r *http.Request, limit disdel.Bytes, first string, v any) error {
 	data, err := readBody(r, limit)
 	if err != nil {
@@ -97,8 +98,8 @@ func readEntity(r *http.Request, limit disdel.Bytes, first string, v any) error 
 	return parseJSON(data, v)
 }
 
-// checkJSON refuses what is no JSON. Nothing is, too, that is nested deeper than OpenWhisk reads it: what reads it
-// next, in a container, may be ended by it.
+// checkJSON refuses a body that is not JSON, or is nested deeper than OpenWhisk accepts: deep nesting may crash the
+// program that reads it next.
 func checkJSON(data []byte) error {
 	switch {
 	case tooDeep(data):
@@ -109,8 +110,7 @@ func checkJSON(data []byte) error {
 	return parseJSON(data, new(any))
 }
 
-// deepest is how many objects and lists may be within each other: the default of spray-json, which OpenWhisk reads
-// with.
+// maxNesting is how deep objects and lists may be nested: the default of spray-json, which OpenWhisk uses.
 const deepest = 1000
 
 func tooDeep(data []byte) bool {
@@ -136,7 +136,7 @@ func tooDeep(data []byte) bool {
 	return false
 }
 
-// parseJSON reads a document. What is wrong with it is said as spray-json says it, which OpenWhisk reads with.
+// parseJSON parses a document. Its errors have the texts of spray-json.
 func parseJSON(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var syntax *json.SyntaxError
@@ -156,7 +156,7 @@ func parseJSON(data []byte, v any) error {
 	}
 }
 
-// textSyntax is spray-json's text for a document that is no JSON: what was met, where, and what should have been there.
+// textSyntax is spray-json's text for invalid JSON: what was found, where, and what was expected.
 func textSyntax(data []byte, err *json.SyntaxError) string {
 	at := min(int(err.Offset)-1, len(data))
 	met := "end-of-input"
@@ -173,14 +173,14 @@ func textSyntax(data []byte, err *json.SyntaxError) string {
 		met, at, number, at-start+1, expected(data[:at]), line, strings.Repeat(" ", at-start))
 }
 
-// endsEarly tells whether a document is right as far as it goes.
+// endsEarly tells whether a document is valid so far but cut off.
 func endsEarly(data []byte) bool {
 	var v json.RawMessage
 	err := json.NewDecoder(bytes.NewReader(data)).Decode(&v)
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// expected is what a document that is right so far continues with.
+// expected is what can follow a document that is valid so far.
 func expected(before []byte) string {
 	before = bytes.TrimRight(before, " \t\r\n")
 	if len(before) == 0 {
@@ -196,12 +196,11 @@ func expected(before []byte) string {
 	}
 }
 
-// textOtherType is spray-json's text for a field of another type than it should be: what was expected, and what is
-// there.
+// textOtherType is spray-json's text for a field of the wrong type: what was expected, and what is there.
 func textOtherType(data []byte, err *json.UnmarshalTypeError) string {
 	name := err.Field[strings.LastIndexByte(err.Field, '.')+1:]
 	var fields map[string]json.RawMessage
-	json.Unmarshal(data, &fields) //nolint:errcheck // then there is nothing to show
+	json.Unmarshal(data, &fields) //nolint:errcheck // without fields the text names the type
 	met := bytes.NewBuffer(nil)
 	if json.Compact(met, fields[name]) != nil {
 		met.WriteString(err.Value)
@@ -216,7 +215,7 @@ func textOtherType(data []byte, err *json.UnmarshalTypeError) string {
 	return "Expected " + expected + ", but got " + met.String()
 }
 
-// pretty prints JSON as OpenWhisk does: objects over lines, lists on one, fields in their order.
+// pretty prints JSON as OpenWhisk does: objects over several lines, lists on one, fields in their order.
 func pretty(v json.RawMessage) []byte {
 	var out bytes.Buffer
 	dec := json.NewDecoder(bytes.NewReader(v))

@@ -19,42 +19,42 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// container is one child process that serves an action.
+// container is a child process that runs activations of one action.
 type container struct {
 	size
-	action      *action // nil while prewarmed
-	part        part    // of a device
+	action      *action // nil for a prewarmed container
+	part        part    // its share of a device
 	dir         string  // working folder, with the socket
 	cmd         *exec.Cmd
-	most        int64 // of an answer that is read: one byte more than counts
+	most        int64 // bytes read of an answer: one more than the limit
 	door        door
 	logs        *logs
 	fence       fence
 	guard       *guard
-	gone        func() // takes it from the platform's list
+	gone        func() // removes it from the platform's list
 	initialized bool
-	paused      bool // under the pool's lock, as what follows
+	paused      bool // guarded by the pool's lock, like the fields up to wasShared
 	lastUsed    time.Time
-	seats       []*seat // of the activations that are in it
-	spent       bool    // takes no more: it failed one
-	mixed       bool    // several activations were in it at once
-	exited      *once   // closed when the process has ended and was waited for
+	seats       []*seat // of the activations that run in it
+	spent       bool    // an activation failed in it, so it takes no more
+	mixed       bool    // several activations ran in it at once
+	exited      *once   // closed once the process has ended
 	watched     sync.WaitGroup
-	stopped     atomic.Bool   // as paused, for the watch
+	stopped     atomic.Bool   // paused, for the watch
 	stirred     chan struct{} // signals that stopped changed
 
 	mu      sync.Mutex
-	talks   []*talk      // connections that nobody uses, the last used last
-	top     disdel.Bytes // the most memory that it had
-	mark    disdel.Bytes // the kernel's mark that top was made of
+	talks   []*talk      // idle connections, last used last
+	top     disdel.Bytes // the most memory that was seen
+	mark    disdel.Bytes // the kernel's peak when peakMemory was computed
 	overrun bool         // the watch killed it for memory
 	spilled bool         // the watch killed it for its folder
 }
 
-// startContainer starts a container and logs why it could not.
+// startContainer starts a container and logs an error.
 func (p *Platform) startContainer(s size) (*container, error) { return p.startWith(s, part{}) }
 
-// startWith starts a container with a part of a device.
+// startOnDevice starts a container with a share of a device and logs an error.
 func (p *Platform) startWith(s size, of part) (*container, error) {
 	c, err := p.launch(s, of)
 	if err != nil {
@@ -109,8 +109,8 @@ func (p *Platform) launch(s size, of part) (*container, error) {
 		return nil, err
 	}
 	c.logs.read()
-	if user != 0 { // a bound on the user's processes is one on the container's
-		setLimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, maxProcesses) //nolint:errcheck // the group has one too
+	if user != 0 { // the user has no other processes than this container's
+		setLimit(c.cmd.Process.Pid, unix.RLIMIT_NPROC, maxProcesses) //nolint:errcheck // the control group has the same limit
 	}
 	setLimit(c.cmd.Process.Pid, unix.RLIMIT_NOFILE, maxDescriptors) //nolint:errcheck // it may be gone: /init says so
 	c.guard = p.guard
@@ -122,7 +122,7 @@ func (p *Platform) launch(s size, of part) (*container, error) {
 	return c, nil
 }
 
-// undo takes back what a container that did not come to be had.
+// cleanUp removes what a container left that could not be started.
 func (c *container) undo() {
 	c.logs.detach()
 	c.door.close()
@@ -136,7 +136,7 @@ func (p *Platform) apiHost() string {
 	return p.URL()
 }
 
-// reap waits for the process and for what it has printed.
+// reap waits for the process and reads its output to the end.
 func (c *container) reap() {
 	defer c.watched.Done()
 	c.cmd.Wait() //nolint:errcheck // how it ended is in ProcessState
@@ -144,10 +144,11 @@ func (c *container) reap() {
 	c.exited.close()
 }
 
-// lastWords is how long the output of a process that ended is read while others, which it has started, may still write.
+// outputWait is how long the output of an ended process is read if its children still hold the streams.
 const lastWords = time.Second
 
-// exhausted tells whether the process died for memory: by the watch, by the kernel, or by its own failed allocation.
+// diedOfMemory tells whether the process died for memory: killed by the watch or the kernel, or after a failed
+// allocation.
 func (c *container) exhausted() bool {
 	select {
 	case <-c.exited.c:
@@ -168,17 +169,17 @@ func (c *container) alive() bool {
 	}
 }
 
-// signal kills the container's process group.
+// killGroup kills the container's process group.
 func (c *container) signal() {
 	syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
 }
 
-// pause stops an idle container, so that it uses no processor; resume lets it go on. The pool's lock is held.
+// pause stops an idle container, so that it uses no processor; resume continues it. The caller holds the pool's lock.
 func (c *container) pause() {
 	if !c.paused {
 		c.paused = true
-		c.forgetTalks()                                   // they would cost descriptors, and are too old when it goes on
-		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) //nolint:errcheck // it may be gone: the pool buries it
+		c.forgetTalks()                                   // they cost descriptors and would be too old later
+		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) //nolint:errcheck // it may be gone: the pool removes it
 		c.stir(true)
 	}
 }
@@ -191,7 +192,7 @@ func (c *container) resume() {
 	}
 }
 
-// kill ends the container and waits until nothing of it is left.
+// kill ends the container and waits until all of its processes are gone.
 func (c *container) kill() {
 	if c.alive() {
 		c.signal()
@@ -213,7 +214,7 @@ func (c *container) kill() {
 	os.RemoveAll(c.dir) //nolint:errcheck // the platform's root goes as a whole at the end
 }
 
-// post is ask with a body that is JSON of a value.
+// postJSON is request with a value that is encoded as JSON.
 func (c *container) post(ctx context.Context, path string, body any, limit time.Duration) (reply, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -222,17 +223,17 @@ func (c *container) post(ctx context.Context, path string, body any, limit time.
 	return c.ask(ctx, path, data, limit)
 }
 
-// door is a container's unix socket: the path that it listens on and the one that reaches it.
+// socketPath is a container's unix socket: the path where it listens and the path that reaches it.
 type door struct {
 	listen, dial string
-	folder       *os.File // of the socket, where its path is too long; else nil
+	folder       *os.File // of the socket, if its path is too long; else nil
 }
 
-// longestSocket is what sun_path holds, less the final zero.
+// longestSocket is the size of sun_path without the final zero.
 const longestSocket = 107
 
-// openDoor names the socket in dir. One whose path is too long for the kernel is named from the container's working
-// folder on one side, and through the platform's descriptor of that folder on the other.
+// newSocketPath names the socket in dir. If the path is too long for the kernel, the container uses a relative path and
+// the platform goes through its descriptor of the folder.
 func openDoor(dir string) (door, error) {
 	path := filepath.Join(dir, "s")
 	if len(path) <= longestSocket {
@@ -251,21 +252,20 @@ func (d door) close() {
 	}
 }
 
-// watchEvery is the time between looks at a container's memory while it works; the slower looks come every so many of
-// them. One that is stopped does nothing that a look could find, but for a process that left its group: it gets every
-// look at once, and long after one another, so that warm containers cost nothing.
+// watchInterval is the time between two checks of a working container's memory. Slower checks run once in so many
+// intervals. A paused container can only change by processes that left its group, so it is checked rarely.
 const (
 	watchEvery   = 10 * time.Millisecond
 	membersEvery = 10
 	folderEvery  = 25
 	stoppedEvery = 30 * time.Second
-	// exactly is how many of these times pass between looks where the kernel keeps the limit: there a look only finds out
-	// that the kernel ended one process of several.
+	// kernelSteps is the number of intervals between two checks if the kernel enforces the limit. A check then only finds
+	// out that the kernel killed one process of several.
 	exactly = 5
 )
 
-// watch enforces what the kernel does not: the bound on the working folder, and that of memory where nothing counts it,
-// or where the kernel killed one process of a container and left the others.
+// watch enforces what the kernel does not: the bound on the working folder, and the memory limit if the kernel does not
+// count memory or killed only one process of a container.
 func (c *container) watch(folder disdel.Bytes) {
 	defer c.watched.Done()
 	step := 1
@@ -299,16 +299,16 @@ func (c *container) watch(folder disdel.Bytes) {
 	}
 }
 
-// stir tells the watch that the container was stopped or goes on.
+// notifyPaused tells the watch that the container was paused or resumed.
 func (c *container) stir(stopped bool) {
 	c.stopped.Store(stopped)
 	select {
 	case c.stirred <- struct{}{}:
-	default: // it is told already, and looks
+	default: // a signal is pending
 	}
 }
 
-// overruns looks at the container's memory, that of its first process and of the others in its group.
+// checkMemory tells whether the container is over its memory limit. members are the other processes of its group.
 func (c *container) overruns(members []int) bool {
 	if c.fence.exact() {
 		return c.fence.killed()
@@ -323,7 +323,7 @@ func (c *container) overruns(members []int) bool {
 	return sum > c.memory
 }
 
-// abort notes the reason and kills the container.
+// abort sets the reason and kills the container.
 func (c *container) abort(reason *bool) {
 	c.mu.Lock()
 	*reason = true
@@ -331,7 +331,7 @@ func (c *container) abort(reason *bool) {
 	c.signal()
 }
 
-// overflowed tells whether the container was killed for its folder.
+// isOverDisk tells whether the watch killed the container because its folder was too large.
 func (c *container) overflowed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -344,9 +344,9 @@ func (c *container) raise(peak disdel.Bytes) {
 	c.mu.Unlock()
 }
 
-// peak is the most memory that the container had: what the kernel counted for all of it, without the cache of files,
-// which it counts for who reads a file first; else the resident memory that was seen. How much is cache costs more to
-// ask than all else after a short activation: it is asked when the mark has risen.
+// peak is the most memory that the container had: what the kernel counted without the file cache, or else the resident
+// memory that was seen. Asking for the cache takes longer than everything else after a short activation, so it is asked
+// only when the kernel's peak has risen.
 func (c *container) peak() disdel.Bytes {
 	if mark := c.fence.mark(); mark > 0 {
 		c.mu.Lock()
@@ -363,13 +363,14 @@ func (c *container) peak() disdel.Bytes {
 	return c.top
 }
 
-// spaceOf is what a folder's files take on disk, as du counts: blocks, so that a sparse file is no more than it holds.
+// diskUsage is the disk space of a folder's files, in blocks as du counts them, so a sparse file counts only its
+// blocks.
 func spaceOf(dir string) disdel.Bytes {
 	const block = 512
 	var sum disdel.Bytes
 	filepath.WalkDir(dir, func(_ string, entry fs.DirEntry,
 		err error,
-	) error { //nolint:errcheck // what vanished meanwhile takes nothing
+	) error { //nolint:errcheck // files may vanish meanwhile
 		if err != nil {
 			return nil
 		}

@@ -14,35 +14,34 @@ import (
 	"time"
 )
 
-// talk is a connection to a container's program. OpenWhisk's invoker makes one for each request. Here one whose program
-// says that it keeps it serves the next request too: a new one costs either side several system calls, and there is no
-// other that would want its place.
+// runtimeConn is a connection to a container's program. OpenWhisk's invoker opens one for each request. Here a
+// connection is reused if the program keeps it alive, which saves both sides several system calls.
 type talk struct {
 	conn   net.Conn
 	reader *bufio.Reader
-	last   time.Time   // that it was used
-	forget func() bool // takes it from those that end with the platform
+	last   time.Time   // when it was used last
+	forget func() bool // stops closing it when the platform ends
 }
 
 const (
-	// keptTalks bounds the connections of a container that nobody uses.
+	// maxIdleConns bounds the idle connections of a container.
 	keptTalks = 4
-	// keptFor is for how long an unused one is trusted. Programs close theirs after seconds (Node.js: 5), and one that
-	// is closed just as a request goes out would be taken for the program's death.
+	// idleConnLife is how long an idle connection may be reused. Programs close theirs after seconds (Node.js: 5), and a
+	// connection that closes during a request looks like a dead process.
 	keptFor = time.Second
 )
 
-// reply is a container's answer. Of a body that is longer than any that counts, the rest is left unread.
+// runtimeReply is a container's answer. A body that is too long is read only in part.
 type reply struct {
 	status int
 	body   []byte
-	length int64 // that the header announced
+	length int64 // announced by the header
 }
 
 var errDied = errors.New("the container's process went away")
 
-// ask sends a request to the container. The error is context.DeadlineExceeded after limit, errDied when the process
-// ended or answered nothing. While it does not listen yet, the connection is tried again until the limit.
+// request sends a request to the container. It retries until the limit while the program does not listen yet. It
+// returns context.DeadlineExceeded after limit, and errDied if the process died or gave no answer.
 func (c *container) ask(ctx context.Context, path string, data []byte, limit time.Duration) (reply, error) {
 	begin := time.Now()
 	end := begin.Add(limit)
@@ -68,14 +67,14 @@ func (c *container) ask(ctx context.Context, path string, data []byte, limit tim
 	}
 }
 
-// between is how long after so long a wait a program that does not listen yet is asked again: soon enough to lose a
-// sixteenth of its start at most, seldom enough to leave it the processor.
+// retryPause is the pause before the next try, after waiting so long for a program to listen. It loses at most a
+// sixteenth of the program's start, and leaves the processor to it.
 func between(waited time.Duration) time.Duration {
 	const share, least, most = 16, 200 * time.Microsecond, 5 * time.Millisecond
 	return min(max(waited/share, least), most)
 }
 
-// ended tells a request that ran out of time from one whose process went away, or whose platform ends.
+// requestError distinguishes a request that ran out of time from one whose process died or whose platform ends.
 func ended(ctx context.Context, end time.Time) error {
 	if ctx.Err() == nil && !time.Now().Before(end) {
 		return context.DeadlineExceeded
@@ -83,7 +82,7 @@ func ended(ctx context.Context, end time.Time) error {
 	return errDied
 }
 
-// try sends a request in this goroutine: an http.Client would wake three others.
+// tryRequest sends a request in this goroutine. An http.Client would wake three others.
 func (c *container) try(ctx context.Context, path string, data []byte, end time.Time) (reply, error) {
 	t, err := c.connect(ctx, end)
 	if err != nil {
@@ -93,7 +92,7 @@ func (c *container) try(ctx context.Context, path string, data []byte, end time.
 		t.close()
 		return reply{}, err
 	}
-	if ctx.Err() != nil { // the deadline that its end has set may just have been written over
+	if ctx.Err() != nil { // SetDeadline may have overwritten the deadline that the end of ctx set
 		t.close()
 		return reply{}, ctx.Err()
 	}
@@ -104,7 +103,7 @@ func (c *container) try(ctx context.Context, path string, data []byte, end time.
 	return got, err
 }
 
-// connect takes a kept connection, or makes one.
+// connect reuses an idle connection or opens a new one.
 func (c *container) connect(ctx context.Context, end time.Time) (*talk, error) {
 	if t := c.kept(); t != nil {
 		return t, nil
@@ -115,7 +114,7 @@ func (c *container) connect(ctx context.Context, end time.Time) (*talk, error) {
 		return nil, err
 	}
 	t := &talk{conn: conn, reader: bufio.NewReader(conn)}
-	t.forget = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) // what is waited for fails then
+	t.forget = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) // pending reads and writes fail then
 	return t, nil
 }
 
@@ -124,8 +123,8 @@ func (t *talk) close() {
 	t.conn.Close()
 }
 
-// exchange sends a request as one write and reads the answer, which may come before the program has read all of it.
-// keeps tells whether the program says that it takes another request.
+// exchange sends a request with one write and reads the answer, which may come before the program has read the whole
+// request. keeps tells whether the connection can be reused.
 func (t *talk) exchange(path string, data []byte, most int64) (got reply, keeps bool, err error) {
 	head := make([]byte, 0, 160)
 	head = append(head, "POST "+path+" HTTP/1.1\r\nHost: container\r\nContent-Type: application/json\r\n"+
@@ -151,7 +150,7 @@ func (t *talk) exchange(path string, data []byte, most int64) (got reply, keeps 
 	return got, keeps, nil
 }
 
-// kept takes a connection that is still to be trusted; nil where there is none.
+// takeIdleConn returns an idle connection, or nil.
 func (c *container) kept() *talk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +159,7 @@ func (c *container) kept() *talk {
 		return nil
 	}
 	t := c.talks[n-1]
-	if time.Since(t.last) > keptFor { // and so are those before it
+	if time.Since(t.last) > keptFor { // the others are older still
 		c.hangUp()
 		return nil
 	}
@@ -168,7 +167,7 @@ func (c *container) kept() *talk {
 	return t
 }
 
-// keep is false where a connection is not wanted any more.
+// putIdleConn keeps a connection for reuse. It returns false if the connection is not needed.
 func (c *container) keep(t *talk) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +179,7 @@ func (c *container) keep(t *talk) bool {
 	return true
 }
 
-// hangUp closes the connections that nobody uses; the caller holds the lock.
+// closeIdleLocked closes all idle connections. The caller holds the lock.
 func (c *container) hangUp() {
 	for _, t := range c.talks {
 		t.close()
@@ -188,21 +187,21 @@ func (c *container) hangUp() {
 	c.talks = nil
 }
 
-// forgetTalks closes the connections of a container that nobody uses.
+// closeIdleConns closes all idle connections.
 func (c *container) forgetTalks() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hangUp()
 }
 
-// initBody is the body of /init. Where several activations may share the container, it says how many, and it asks the
-// program to print no sentinels: OpenWhisk does neither, and no runtime of its own minds.
+// initBody is the body of /init. Two fields are ours: concurrency, if several activations may share the container, and
+// sentinels false, which asks the program to print none. Programs that do not know them ignore them.
 func (p *Platform) initBody(run *running, room int) any {
 	a := run.action
 	value := map[string]any{
 		"name": a.Name, "main": mainOf(a), "binary": a.Exec.Binary, "env": p.initEnv(run), "sentinels": false,
 	}
-	if a.Exec.Code != "" { // an image may bring its own
+	if a.Exec.Code != "" { // an image may have its own code
 		value["code"] = a.Exec.Code
 	}
 	if room > 1 {
@@ -211,14 +210,14 @@ func (p *Platform) initBody(run *running, room int) any {
 	return map[string]any{"value": value}
 }
 
-// endsSilently tells whether a program's answer to /init says that it prints no sentinels. What it has printed when its
-// answer to /run comes is then an activation's log, and two lines less are written and read for each.
+// printsNoSentinels tells whether a program's answer to /init says that it prints no sentinels. Its output before the
+// answer to /run is then the activation's log, which saves two lines of log for each activation.
 func endsSilently(answer []byte) bool {
 	var said struct{ Sentinels *bool }
 	return json.Unmarshal(answer, &said) == nil && said.Sentinels != nil && !*said.Sentinels
 }
 
-// initEnv is the environment that /init hands over, as the invoker fills it.
+// initEnv is the environment in the body of /init, as OpenWhisk's invoker fills it.
 func (p *Platform) initEnv(run *running) map[string]string {
 	a := run.action
 	env := map[string]string{
@@ -237,7 +236,7 @@ func (p *Platform) initEnv(run *running) map[string]string {
 	return env
 }
 
-// environmentText is a parameter's value in the environment: a string as it is, anything else as JSON.
+// environmentText is a parameter's value in the environment: a string as it is, other values as JSON.
 func environmentText(v json.RawMessage) string {
 	var text string
 	if json.Unmarshal(v, &text) == nil {
@@ -246,8 +245,7 @@ func environmentText(v json.RawMessage) string {
 	return string(v)
 }
 
-// wantsKey tells whether the action asked for the namespace's key by its annotation: any JSON that is not false, null,
-// zero or empty.
+// wantsKey tells whether the action's annotation provide-api-key asks for the namespace's key.
 func wantsKey(a *action) bool {
 	for _, v := range a.Annotations {
 		if v.Key == "provide-api-key" {
@@ -264,7 +262,7 @@ func mainOf(a *action) string {
 	return a.Exec.Main
 }
 
-// runBody is the body of /run. Parameters, which are JSON, are put into it as they are.
+// runBody is the body of /run. It copies the parameters, which are JSON already.
 func (p *Platform) runBody(run *running, limit time.Duration) []byte {
 	a := run.action
 	out := make([]byte, 0, len(run.params)+512)
@@ -285,14 +283,15 @@ func (p *Platform) runBody(run *running, limit time.Duration) []byte {
 	return append(out, '}')
 }
 
-// appendField appends a field of an object that has others before it.
+// appendField appends a field to an object that is not empty.
 func appendField(to []byte, name, value string) []byte {
 	text, _ := json.Marshal(value) // a text
 	to = append(append(append(to, `,"`...), name...), `":`...)
 	return append(to, text...)
 }
 
-// deadlineText is epoch milliseconds as a string: what the invoker sends, whatever the documents say.
+// deadlineText is the deadline in epoch milliseconds as a string. OpenWhisk's invoker sends that, although its
+// documents say otherwise.
 func deadlineText(limit time.Duration) string {
 	return strconv.FormatInt(time.Now().Add(limit).UnixMilli(), 10)
 }

@@ -9,38 +9,35 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Likeness is what OpenWhisk as people run it does worse than this platform, so that clients can be held against it.
-// Each was measured on an OpenWhisk built from source. The zero value has none of it. One thing needs no switch: an
-// action larger than the pool waits at the head of the queue for ever, and all others behind it, here as there.
+// Emulation selects weaknesses of real OpenWhisks that this platform does not have, to test clients with them. Each was
+// measured on an OpenWhisk built from source. The zero value has none.
 type Likeness struct {
-	// LateRecords is for how long the record of an activation is missing whose container died or ran out of time: on
-	// Docker the invoker looks 400 times whether it was for memory, which takes 11.5 to 12.4 s, and the container keeps
-	// its memory until then. A death for memory that leaves evidence is told at once. Duration and end in the record are
-	// the true ones.
+	// LateRecords delays the record of an activation whose container died or timed out. On Docker the invoker looks 400
+	// times for an out-of-memory kill, which takes 11.5 to 12.4 s, and the container keeps its memory until then. A death
+	// with evidence of its cause is not delayed. The record's duration and end stay true.
 	LateRecords time.Duration
-	// RefusedInit has a container that dies before or during /init read as a timeout: OpenWhisk tries to connect again
-	// until the action's own limit has passed, and then says "exceeded its time limits ... during initialization."
+	// RefusedInit reports a container that dies before or during /init as a timeout. OpenWhisk retries until the action's
+	// limit and then says "exceeded its time limits ... during initialization."
 	RefusedInit bool
-	// CountRefused counts the invocations against the minute that were refused for being too many at once, and those
-	// refused for the minute itself.
+	// CountRefused counts refused invocations against the minute's quota.
 	CountRefused bool
-	// LateSlots is for how long an invocation still counts as in flight after its record can be read.
+	// LateSlots is how long an invocation counts as in flight after its record can be read.
 	LateSlots time.Duration
-	// NoEvidence leaves out what tells a death for memory: the text, which then is that of any death, and the annotations
-	// peakMemory and memoryKill, which no OpenWhisk has. So it is on Kubernetes and on a standalone server.
+	// NoEvidence hides the cause of an out-of-memory kill: the text is that of any death, and the annotations peakMemory
+	// and memoryKill are missing, as on Kubernetes and on a standalone server.
 	NoEvidence bool
-	// RetryWarm runs an activation again, under its own id and without a word, whose warm container died under it: the
-	// standalone server's setting. What it had done by then is done twice.
+	// RetryWarm silently repeats an activation whose warm container died, under the same id, as the standalone server
+	// does. Its side effects happen twice.
 	RetryWarm bool
 }
 
-// Times of LikenessOf, as measured.
+// Measured times.
 const (
 	measuredLateRecords = 12 * time.Second
 	measuredLateSlots   = 20 * time.Millisecond
 )
 
-// whisks are the OpenWhisks that a name stands for.
+// emulations are the Emulations with a name.
 var whisks = map[string]Likeness{
 	"embedded":  {},
 	"openwhisk": {LateRecords: measuredLateRecords, RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots},
@@ -51,9 +48,9 @@ var whisks = map[string]Likeness{
 	"kubernetes": {RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots, NoEvidence: true},
 }
 
-// single are the parts of a likeness by name; d is what stands behind the name, or what was measured.
+// emulationParts are the fields of an Emulation by name.
 var single = map[string]struct {
-	measured time.Duration // 0: takes no value
+	measured time.Duration // default value; 0: takes none
 	set      func(l *Likeness, d time.Duration)
 }{
 	"late-records":  {measuredLateRecords, func(l *Likeness, d time.Duration) { l.LateRecords = d }},
@@ -64,9 +61,9 @@ var single = map[string]struct {
 	"retry-warm":    {0, func(l *Likeness, _ time.Duration) { l.RetryWarm = true }},
 }
 
-// LikenessOf reads a list such as "openwhisk", "kubernetes,retry-warm" or "late-records=3s,no-evidence": names of
-// OpenWhisks and of single parts. The names: embedded, openwhisk (on Docker), standalone, kubernetes; late-records,
-// late-slots, refused-init, count-refused, no-evidence, retry-warm. It returns Invalid for any other.
+// ParseEmulation reads a list such as "openwhisk", "kubernetes,retry-warm" or "late-records=3s,no-evidence". Names of
+// OpenWhisks are embedded, openwhisk (on Docker), standalone and kubernetes; names of parts are late-records,
+// late-slots, refused-init, count-refused, no-evidence and retry-warm. It returns Invalid for other names.
 func LikenessOf(list string) (Likeness, error) {
 	var out Likeness
 	for word := range strings.SplitSeq(list, ",") {
@@ -85,7 +82,7 @@ func LikenessOf(list string) (Likeness, error) {
 			}
 			part.set(&out, d)
 		default:
-			return out, unlike(fmt.Sprintf("there is no likeness %q", word))
+			return out, unlike(fmt.Sprintf("there is no emulation %q", word))
 		}
 	}
 	return out, nil
@@ -104,7 +101,7 @@ func unlike(msg string) error {
 		strings.Join(names, ", ")}
 }
 
-// dwell holds a record back after an answer that broke off or never came, unless the death left evidence of its reason.
+// delayRecord waits before the record of a broken activation is saved, unless its cause is known.
 func (p *Platform) dwell(end *ending) {
 	broken := end.timedOut || end.died
 	if p.cfg.LateRecords > 0 && broken && !end.reschedule && end.text != textMemoryExhausted {
@@ -112,7 +109,7 @@ func (p *Platform) dwell(end *ending) {
 	}
 }
 
-// pause waits, but not beyond the platform's end.
+// sleep waits, at most until the platform ends.
 func (p *Platform) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -122,8 +119,7 @@ func (p *Platform) pause(d time.Duration) {
 	}
 }
 
-// refuseInit turns the death of a container before or during /init into what OpenWhisk makes of it, after the time that
-// it takes there.
+// emulateRefusedInit turns a death before or during /init into a timeout, after the action's limit.
 func (p *Platform) refuseInit(end *ending, limit time.Duration) {
 	if !p.cfg.RefusedInit || end.text == textMemoryExhausted {
 		return
@@ -134,13 +130,13 @@ func (p *Platform) refuseInit(end *ending, limit time.Duration) {
 	end.developerError(textTimeout(limit, true))
 }
 
-// repeats tells whether an activation is run again, in another container, without anybody's being told.
+// retriesWarm tells whether an activation is repeated silently.
 func (p *Platform) repeats(end *ending) bool { return p.cfg.RetryWarm && end.died && !end.cold }
 
-// saysMemory tells whether a death for memory can be told from another.
+// tellsOutOfMemory tells whether records distinguish out-of-memory kills from other deaths.
 func (c *Config) saysMemory() bool { return c.OOM == OOMAsDocker && !c.NoEvidence }
 
-// releaseSlot gives an invocation's place back, late if so configured.
+// releaseSlot ends an invocation's time in flight, after LateSlots.
 func (p *Platform) releaseSlot(u *user) {
 	if p.cfg.LateSlots == 0 {
 		u.invocations.release()

@@ -13,17 +13,17 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// keyValue is OpenWhisk's form of parameters and annotations.
+// keyValue is one parameter or annotation.
 type keyValue struct {
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
 	Init  bool            `json:"init,omitempty"`
 }
 
-// keyValues are the parameters or annotations of a request.
+// keyValues are the parameters or annotations in a request.
 type keyValues []keyValue
 
-// UnmarshalJSON takes a list of objects that each have a key and a value.
+// UnmarshalJSON reads a list of objects with a key and a value.
 func (l *keyValues) UnmarshalJSON(data []byte) error {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(data, &list) != nil {
@@ -50,7 +50,7 @@ func kv(key string, value any) keyValue {
 	return keyValue{Key: key, Value: data}
 }
 
-// header is what every entity has.
+// header has the fields that every entity has.
 type header struct {
 	Namespace   string     `json:"namespace"`
 	Name        string     `json:"name"`
@@ -60,19 +60,19 @@ type header struct {
 	Updated     int64      `json:"updated"`
 }
 
-// path is the full name: ns/name, or ns/pkg/name of an action in a package.
+// path is the full name: ns/name, or ns/pkg/name for an action in a package.
 func (h *header) path() string { return h.Namespace + "/" + h.Name }
 
 func (h *header) changed() int64 { return h.Updated }
 
-// headerPut is the part of every PUT's body; what is missing keeps its old value or gets the default.
+// headerPut is the part that every PUT body has. Missing fields keep the old value or get the default.
 type headerPut struct {
 	Version     *version   `json:"version"`
 	Publish     *bool      `json:"publish"`
 	Annotations *keyValues `json:"annotations"`
 }
 
-// next is the header after a PUT, old nil on creation.
+// next is the header after a PUT. old is nil if the entity is new.
 func (b *headerPut) next(ns, name string, old *header) header {
 	h := header{Namespace: ns, Name: name, Version: "0.0.1", Annotations: []keyValue{}}
 	if old != nil {
@@ -92,7 +92,7 @@ func (b *headerPut) next(ns, name string, old *header) header {
 	return h
 }
 
-// version is major.minor.patch; OpenWhisk reads "1.0" too.
+// version is major.minor.patch. OpenWhisk accepts "1.0" too.
 type version string
 
 func (v *version) UnmarshalJSON(data []byte) error {
@@ -122,7 +122,7 @@ func nextVersion(v string) string {
 	return fmt.Sprintf("%d.%d.%d", major, minor, patch+1)
 }
 
-// maxName is a name's longest.
+// maxName is the longest name, in bytes.
 const maxName = 256
 
 var entityName = sync.OnceValue(func() *regexp.Regexp {
@@ -139,7 +139,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// pathName is an entity's name as rules carry it. It is read from /ns/name, /ns/pkg/name or its own form.
+// pathName is an entity's name as rules store it. It is read from /ns/name, /ns/pkg/name or its own form.
 type pathName struct {
 	Path string `json:"path"`
 	Name string `json:"name"`
@@ -147,7 +147,7 @@ type pathName struct {
 
 func (n pathName) key() string { return n.Path + "/" + n.Name }
 
-// parsePath reads a fully qualified name; a namespace of _ is ns.
+// parsePath reads a fully qualified name. The namespace _ means ns.
 func parsePath(text, ns string) (pathName, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	if len(parts) < 2 || len(parts) > 3 {
@@ -165,13 +165,13 @@ func parsePath(text, ns string) (pathName, error) {
 	return pathName{strings.Join(parts[:last], "/"), parts[last]}, nil
 }
 
-// split is the namespace, the package ("" for none) and the name.
+// split returns the namespace, the package ("" for none) and the name.
 func (n pathName) split() (ns, pkgName, name string) {
 	ns, pkgName, _ = strings.Cut(n.Path, "/")
 	return ns, pkgName, n.Name
 }
 
-// mergeParameters lets the later list win.
+// mergeParameters merges lists; later lists win.
 func mergeParameters(lists ...[]keyValue) []keyValue {
 	out := []keyValue{}
 	for _, l := range lists {
@@ -198,11 +198,11 @@ func (l *Limits) checkSize(what string, list []keyValue) error {
 	return nil
 }
 
-// bodyLimit is of entities without code: their parameters and annotations, however spaced and escaped.
+// bodyLimit bounds the bodies of entities without code: parameters and annotations, with any white space and escapes.
 func (l *Limits) bodyLimit() disdel.Bytes { return 4*l.Parameters + disdel.MB }
 
-// missing is the error for an entity that is not in its collection. Actions, packages, triggers and rules of a
-// namespace share one space of names, as they share one table there.
+// notFoundError is the refusal of an entity that is not in its collection. Actions, packages, triggers and rules of a
+// namespace share one space of names.
 func missing(t tx, b bucket, key string) error {
 	if taken, err := takenByOther(t, b, key); err != nil || taken {
 		return cmp.Or(err, error(errOtherKind))
@@ -210,7 +210,7 @@ func missing(t tx, b bucket, key string) error {
 	return errNoEntity
 }
 
-// mayPut tells whether a PUT may write an entity: over one of its own kind where it says so, and over no other.
+// checkPut refuses a PUT over an entity of another kind, or over one of the same kind without overwrite.
 func mayPut(t tx, b bucket, q *request, exists bool) error {
 	switch {
 	case exists && !flag(q.Request, "overwrite"):

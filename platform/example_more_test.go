@@ -21,7 +21,7 @@ func ExampleLikenessOf() {
 	fmt.Println(err)
 	// Output:
 	// true 3s <nil>
-	// configure platform: there is no likeness "lambda"
+	// configure platform: there is no emulation "lambda"
 }
 
 // Every request in a log, without its query.

@@ -32,7 +32,7 @@ func (p *Platform) info(*request) (int, any, error) {
 	}, nil
 }
 
-// runtimes lists the kinds by family, each family with one default.
+// runtimes lists the kinds by family; each family has one default.
 func (p *Platform) runtimes() map[string][]map[string]any {
 	out := map[string][]map[string]any{}
 	for _, kind := range p.kindNames() {
@@ -54,11 +54,11 @@ func (p *Platform) apiInfo(*request) (int, any, error) {
 	}, nil
 }
 
-// inPath is a placeholder of a route.
+// inPath matches a placeholder in a route's path.
 var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// apiDocs describes the API in Swagger 2.0: which paths and methods there are, and what they ask for. It is made of the
-// routes; Apache's own description, which says more of the bodies, is not carried along.
+// apiDocs describes the API in Swagger 2.0: paths, methods and parameters. It is generated from the routes. Apache's
+// own description has more about bodies.
 func (p *Platform) apiDocs(*request) (int, any, error) {
 	paths := map[string]any{}
 	for _, rt := range p.routes() {
@@ -88,7 +88,7 @@ func (p *Platform) apiDocs(*request) (int, any, error) {
 		"security":            []any{map[string]any{"basicAuth": []string{}}},
 		"responses": map[string]any{
 			"Error": map[string]any{
-				"description": "What is wrong.", "schema": map[string]any{"$ref": "#/definitions/ErrorMessage"},
+				"description": "The error.", "schema": map[string]any{"$ref": "#/definitions/ErrorMessage"},
 			},
 		},
 		"definitions": map[string]any{

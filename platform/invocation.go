@@ -15,29 +15,29 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// invoked is the body of a response that carries nothing but the activation's id.
+// activationIDBody is the body of an answer that has only the activation's id.
 type invoked struct {
 	ID string `json:"activationId"`
 }
 
-// running is an activation on its way.
+// running is an activation from its acceptance to its record.
 type running struct {
 	id       string
-	user     *user // who invoked it, in whose namespace the record is kept
+	user     *user // who invoked it, and whose namespace gets the record
 	action   *action
 	params   json.RawMessage   // an object or an array
-	binding  string            // the binding it was invoked through, if any
-	cause    string            // the sequence's activation it is part of, if any
-	depth    int               // of sequences it is within
-	count    *compositionCount // of the composition that it is within; nil: none
-	turn     bool              // it is a conductor's turn within its composition
+	binding  string            // the binding that it was invoked through; "": none
+	cause    string            // id of the sequence's activation; "": none
+	depth    int               // nesting of sequences
+	count    *compositionCount // of the composition that it is part of; nil: none
+	turn     bool              // a conductor's run within its composition
 	received time.Time
 	done     chan struct{}
 	record   *activation // set when done is closed
-	ended    func()      // before done is closed
+	ended    func()      // called before done is closed
 
 	noting sync.Mutex
-	noted  bool // it is written down, as accepted or as ended
+	noted  bool // the accepted log has a line of it
 }
 
 func (p *Platform) invoke(q *request) (int, any, error) {
@@ -63,7 +63,7 @@ func (p *Platform) invoke(q *request) (int, any, error) {
 	return p.wait(run, q, wait)
 }
 
-// waitOf is how long a blocking request wants to wait.
+// waitOf is how long a blocking request waits.
 func (p *Platform) waitOf(q *request) (time.Duration, error) {
 	text := q.URL.Query().Get("timeout")
 	if text == "" {
@@ -76,7 +76,7 @@ func (p *Platform) waitOf(q *request) (time.Duration, error) {
 	return min(p.cfg.BlockingWait, time.Duration(ms)*time.Millisecond), nil
 }
 
-// payload reads the parameters of an invocation: an object, or nothing.
+// payload reads the parameters of an invocation; no body means {}.
 func (p *Platform) payload(q *request) (json.RawMessage, error) {
 	data, err := readBody(q.Request, p.cfg.Limits.Payload)
 	if err != nil {
@@ -94,9 +94,9 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 	return data, nil
 }
 
-// start starts an action for a user, if his throttle allows. quiet is as begin has it.
+// start invokes an action if the user's throttle allows it. quiet is as in begin.
 func (p *Platform) start(u *user, path pathName, payload json.RawMessage, quiet bool) (*running, error) {
-	if err := p.unfiled.stuck(); err != nil { // before anything is looked for
+	if err := p.unfiled.stuck(); err != nil { // before anything is read
 		return nil, err
 	}
 	found, err := p.find(u, path)
@@ -109,8 +109,8 @@ func (p *Platform) start(u *user, path pathName, payload json.RawMessage, quiet 
 	return p.begin(u, found, payload, quiet)
 }
 
-// begin starts an action that was found, if its user's throttle allows. A quiet one is that of a request that waits for
-// its end: as nobody knows of it before, it is not written down at once that it was accepted.
+// begin invokes an action that was found, if the user's throttle allows it. If quiet is set, the request waits for the
+// end, so nobody knows the activation yet and the accepted log needs no line at once.
 func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage, quiet bool) (*running, error) {
 	if err := p.unfiled.stuck(); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 	a := found.action
 	if ns, _, _ := (pathName{a.Namespace, a.Name}).split(); ns != u.Name {
 		foreign := *a
-		foreign.invoker = u.Name // its containers are not shared between namespaces
+		foreign.invoker = u.Name // namespaces do not share containers
 		a = &foreign
 	}
 	return &running{
@@ -147,7 +147,8 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 	}
 }
 
-// carryOut runs an action or a sequence to its end; left is how many more actions the outermost sequence may run.
+// runAction runs an action or a sequence to its end. left is how many more actions the outermost sequence may run, and
+// so is the result.
 func (p *Platform) carryOut(run *running, left int) int {
 	switch {
 	case run.action.Exec.Kind == sequenceKind:
@@ -160,7 +161,7 @@ func (p *Platform) carryOut(run *running, left int) int {
 	return left - 1
 }
 
-// note writes down that an activation was accepted, if it is not known to have ended.
+// noteAccepted writes the line of an accepted activation to the log, unless the activation has ended.
 func (p *Platform) note(run *running) error {
 	run.noting.Lock()
 	defer run.noting.Unlock()
@@ -171,7 +172,7 @@ func (p *Platform) note(run *running) error {
 	return unwritable(p.accepted.add(run.lost()))
 }
 
-// file keeps the record of an ended activation and lets those go on who wait for it.
+// finishRun saves the record of an ended activation and wakes those who wait for it.
 func (p *Platform) file(run *running, record *activation) {
 	run.noting.Lock()
 	run.noted = true
@@ -183,10 +184,10 @@ func (p *Platform) file(run *running, record *activation) {
 	close(run.done)
 }
 
-// arguments lays a payload over the parameters: package, binding, action, request. An array replaces them, and a
-// sequence has none.
+// arguments merges the parameters of package, binding, action and request, in this order. An array replaces all of
+// them. A sequence takes the payload as it is.
 func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
-	if payload[0] == '[' || v.Exec.Kind == sequenceKind { // its components have parameters of their own
+	if payload[0] == '[' || v.Exec.Kind == sequenceKind { // its components add their own parameters
 		return payload, nil
 	}
 	params := map[string]json.RawMessage{}
@@ -203,17 +204,17 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(params)
 }
 
-// final tells whether requests may not set what the action has parameters for.
+// isFinal tells whether requests may not set the action's own parameters.
 func (v *resolved) final() bool {
 	return annotated(v.Annotations, "final")
 }
 
-// overrides tells whether a request sets a parameter that has a value. Components of a sequence may: their input is no
-// request's.
+// setsParameter tells whether a request sets a parameter that the action has a value for. Components of sequences may,
+// because their input does not come from a request.
 func (v *resolved) overrides(payload json.RawMessage) bool {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(payload, &args) != nil {
-		return false // an array sets none
+		return false // an array sets no parameter
 	}
 	return slices.ContainsFunc(mergeParameters(v.inherited, v.Parameters), func(own keyValue) bool {
 		_, set := args[own.Key]
@@ -221,24 +222,23 @@ func (v *resolved) overrides(payload json.RawMessage) bool {
 	})
 }
 
-// defined is what `final` protects: a parameter with a value.
+// hasValue tells whether a parameter has a value that the annotation final protects.
 func defined(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" && string(v) != `""` }
 
 func addParameters(to map[string]json.RawMessage, list []keyValue) {
 	for _, v := range list {
-		if !v.Init { // those are environment of the container
+		if !v.Init { // init parameters are in the container's environment
 			to[v.Key] = v.Value
 		}
 	}
 }
 
-// quietFor is how long a request may wait for an activation that is not written down: then it counts as accepted. One
-// that is lost before is an activation that nobody has heard of.
+// noteAfter is how long a blocking request may wait before the accepted log gets a line of its activation. An
+// activation that is lost earlier is one that nobody knows.
 const quietFor = 100 * time.Millisecond
 
-// await waits for an activation's end, and tells whether it came in time. Where it did not, the activation is written
-// down, as its id is going to be told. A disk that takes no line for it will take no record either: that is kept in
-// memory when it comes, and nothing is accepted from then on.
+// await waits for an activation's end and tells whether it came in time. If not, the accepted log gets a line, because
+// the client gets the id. If that write fails, the record will fail too, stays in memory, and stops new invocations.
 func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) (ended bool) {
 	begun := time.Now()
 	timer := time.NewTimer(min(wait, quietFor))
@@ -261,27 +261,27 @@ func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) 
 	}
 }
 
-// wait answers a blocking request: with the record, or with the id once the wait is over.
+// wait answers a blocking request: with the record, or with the id if the wait is over.
 func (p *Platform) wait(run *running, q *request, wait time.Duration) (int, any, error) {
 	if !p.await(q.Context(), run, wait) {
 		return httpRunning, answer{run.id, invoked{run.id}}, nil
 	}
 	status := blockingStatus[run.record.Response.Status]
 	if result := run.record.Response.Result; flag(q.Request, "result") || len(result) > 0 && result[0] == '[' {
-		return status, answer{run.id, result}, nil // an array is answered bare in any case
+		return status, answer{run.id, result}, nil // an array is always answered without the record
 	}
-	if run.action.Exec.Kind == sequenceKind || run.conducted() { // its logs are known by now: the ids of what it ran
+	if run.action.Exec.Kind == sequenceKind || run.conducted() { // its logs are the ids of its components, which are known
 		return status, answer{run.id, run.record}, nil
 	}
 	return status, answer{run.id, run.record.withoutLogs()}, nil
 }
 
-// execute gets a container, runs the activation in it and files the record.
+// execute runs an activation in a container and saves its record.
 func (p *Platform) execute(run *running) {
 	p.file(run, p.attempt(run))
 }
 
-// maxReschedules bounds how often a container may answer 503, "give it to another".
+// maxReschedules bounds how often an activation whose container answers 503 gets another container.
 const maxReschedules = 3
 
 func (p *Platform) attempt(run *running) *activation {
@@ -312,7 +312,7 @@ func (p *Platform) attempt(run *running) *activation {
 	}
 }
 
-// furnish starts the container of a place that has none yet.
+// ensureContainer starts the container of a slot that has none yet.
 func (p *Platform) furnish(s *seat) error {
 	if s.container != nil {
 		return nil
@@ -328,23 +328,24 @@ func (p *Platform) furnish(s *seat) error {
 	return nil
 }
 
-// ending is how an activation ended.
+// activationEnd is how an activation ended.
 type ending struct {
 	status     string
-	result     json.RawMessage // of success and application errors
-	text       string          // of the others
+	result     json.RawMessage // for success and application errors
+	text       string          // for other errors
 	start      time.Time
 	end        time.Time
-	initTime   time.Duration // cold only
+	initTime   time.Duration // of a cold start
 	cold       bool
 	timedOut   bool
-	died       bool // the container's process went away
+	died       bool // the container's process died
 	reschedule bool
 	logs       []string
-	size       int // of the container's answer in characters, as the invoker counts; 0: it gave none
+	size       int // characters of the container's answer, as the invoker counts them; 0: no answer
 }
 
-// keep tells whether the container may serve again: OpenWhisk destroys it after a developer or an internal error.
+// keep tells whether the container may run another activation. OpenWhisk destroys it after a developer error or an
+// internal error.
 func (e *ending) keep() bool { return e.status == statusSuccess || e.status == statusApplication }
 
 func (p *Platform) runIn(s *seat, run *running) (end ending) {
@@ -379,7 +380,7 @@ func (p *Platform) runIn(s *seat, run *running) (end ending) {
 	return end
 }
 
-// initEnding says how a failed /init ends the activation; done is false where it went well.
+// initEnding sets the end of an activation whose /init failed. done is false if /init succeeded.
 func (p *Platform) initEnding(c *container, got reply, err error, limit time.Duration, end *ending) (done bool) {
 	switch {
 	case isTimeout(err):
@@ -401,7 +402,7 @@ func (p *Platform) initEnding(c *container, got reply, err error, limit time.Dur
 	return true
 }
 
-// runEnding reads the answer of /run as ActivationResult.processRunResponseContent does.
+// runEnding reads the answer of /run, as ActivationResult.processRunResponseContent does.
 func (p *Platform) runEnding(c *container, got reply, err error, limit time.Duration, end *ending) {
 	got.body = inUTF8(got.body)
 	trimmed := bytes.TrimSpace(got.body)
@@ -435,7 +436,7 @@ func (p *Platform) runEnding(c *container, got reply, err error, limit time.Dura
 	}
 }
 
-// characters is the length of a text in UTF-16, which is what Java's strings have.
+// utf16Length is the length of a text in UTF-16 units, like Java's String.length.
 func characters(body []byte) (n int) {
 	for _, c := range string(body) {
 		n += utf16.RuneLen(c)
@@ -443,7 +444,7 @@ func characters(body []byte) (n int) {
 	return n
 }
 
-// errorIn is the error alone of an object that has one, whatever JSON it is; the other fields are dropped.
+// errorField returns {"error": ...} of an object that has an error, and nil otherwise. It drops other fields.
 func errorIn(body []byte) json.RawMessage {
 	var e struct {
 		Error json.RawMessage `json:"error"`
@@ -455,7 +456,7 @@ func errorIn(body []byte) json.RawMessage {
 	return result
 }
 
-// ownError is a developer error in the container's own words, where it has any.
+// containerError is a developer error with the container's own error, if it answered one.
 func (e *ending) ownError(body []byte, otherwise string) {
 	e.developerError(otherwise)
 	if own := errorIn(body); own != nil {
@@ -470,7 +471,7 @@ func (e *ending) applicationError(text string) {
 	e.result, _ = json.Marshal(map[string]string{"error": text})
 }
 
-// death tells why a container's process went away.
+// deathText is the text of an activation whose container died.
 func (p *Platform) death(c *container, otherwise string) string {
 	memory := c.exhausted()
 	if c.overflowed() {
@@ -482,7 +483,7 @@ func (p *Platform) death(c *container, otherwise string) string {
 	return otherwise
 }
 
-// once closes a channel at most once.
+// closeOnce closes a channel at most once.
 type once struct {
 	sync.Once
 	c chan struct{}

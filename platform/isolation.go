@@ -17,23 +17,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// view is what containers with users of their own see of the file system: a mount namespace that the spawner's thread
-// enters for their start. Folders that are closed to these users are covered by empty ones there, which show only what
-// the containers need. No permission outside changes.
+// mountView is a mount namespace for containers with their own users. The spawner's thread enters it to start them. It
+// covers folders that are closed to these users with empty ones that show only what the containers need. Permissions
+// outside do not change.
 type view struct {
-	outside, inside int             // descriptors of mount namespaces; 0: there is one for all
-	open            map[string]bool // paths that every user can reach in it
-	masked          map[string]bool // as of confinement
+	outside, inside int             // descriptors of mount namespaces; 0: containers share the platform's
+	open            map[string]bool // paths that every user can reach inside
+	masked          map[string]bool // as in confinement
 }
 
-// needs are the paths that containers with users of their own must reach.
+// neededPaths are the paths that containers with their own users must reach.
 type needs struct {
 	programs []string
-	folders  []string // read with all that is in them; files too
-	work     string   // holds the working folders, and is written below
+	folders  []string // read with everything in them; may be files
+	work     string   // has the working folders, which are written
 }
 
-// each calls f for every path with the permissions that every user must have on the last part of the path.
+// each calls f for every path with the permissions that every user needs on it.
 func (n needs) each(f func(path string, need os.FileMode)) {
 	for _, path := range n.programs {
 		f(path, 0o001)
@@ -49,18 +49,18 @@ func (n needs) each(f func(path string, need os.FileMode)) {
 	f(n.work, 0o001)
 }
 
-// openView makes the view, on the spawner's thread, and finds out what every user can reach in it.
+// openView creates the view on the spawner's thread and finds out what every user can reach in it.
 func (c *confinement) openView() {
 	n := c.needs
 	c.own = view{open: map[string]bool{}, masked: maps.Clone(c.masked)}
 	plan := newCovering(n)
-	if c.mounts && len(plan.covers) > 0 && c.own.build(plan) == nil { // without it, less is open
+	if c.mounts && len(plan.covers) > 0 && c.own.build(plan) == nil { // without the view, fewer paths are open
 		defer c.own.leave()
 	}
 	n.each(func(path string, need os.FileMode) { c.own.open[path] = openToAll(path, need) })
 }
 
-// build makes a second namespace and covers the closed folders in it. On success the thread is in it.
+// build creates the namespace and covers closed folders in it. On success the thread is inside.
 func (v *view) build(plan *covering) error {
 	outside, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -83,7 +83,7 @@ func (v *view) build(plan *covering) error {
 	return err
 }
 
-// enter has the thread see what containers with users of their own see, until leave.
+// enter moves the thread into the view, until leave.
 func (v *view) enter() error {
 	if v.inside == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (v *view) enter() error {
 	return unix.Setns(v.inside, unix.CLONE_NEWNS)
 }
 
-// leave ends enter. A thread that cannot go back would start every container in the wrong view.
+// leave moves the thread back. It panics on failure, because the thread would start every container in the wrong view.
 func (v *view) leave() {
 	if v.outside == 0 {
 		return
@@ -110,15 +110,15 @@ func (v *view) close() {
 	}
 }
 
-// covering is the plan of a view: closed folders, and what stands in the empty folders that cover them.
+// coverPlan lists the closed folders to cover, and what to show in the empty folders that cover them.
 type covering struct {
-	covers  []string          // closed folders, none below another
-	folders map[string]bool   // empty ones, on the way
-	links   map[string]string // to their targets
-	shown   map[string]bool   // files and folders as they are outside; true: they may be written
+	covers  []string          // closed folders; none is inside another
+	folders map[string]bool   // empty folders on the way to something shown
+	links   map[string]string // symbolic links and their targets
+	shown   map[string]bool   // files and folders that are mounted; true: writable
 }
 
-// newCovering plans what is needed. A path that cannot be followed is left out: it stays closed.
+// newCoverPlan plans for all needed paths. Paths that cannot be followed stay closed.
 func newCovering(n needs) *covering {
 	p := &covering{folders: map[string]bool{}, links: map[string]string{}, shown: map[string]bool{}}
 	n.each(func(path string, need os.FileMode) {
@@ -127,11 +127,10 @@ func newCovering(n needs) *covering {
 	return p
 }
 
-// mostLinks is how many links the kernel follows on one path.
+// maxLinks is how many symbolic links the kernel follows in one path.
 const mostLinks = 40
 
-// add follows a path as the kernel does and plans what is closed on it. The last part must have the permissions of need
-// for every user.
+// add follows a path like the kernel and plans what is closed on it. need are the permissions for its last part.
 func (p *covering) add(path string, need os.FileMode, writable bool) error {
 	at, rest, links := "/", strings.TrimPrefix(path, "/"), 0
 	for rest != "" {
@@ -173,7 +172,7 @@ func (p *covering) covered(path string) bool {
 	return slices.ContainsFunc(p.covers, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }
 
-// pass plans a folder on the way.
+// passFolder plans a folder on the way.
 func (p *covering) pass(dir string, mode os.FileMode) {
 	switch {
 	case p.covered(dir):
@@ -188,7 +187,7 @@ func (p *covering) pass(dir string, mode os.FileMode) {
 	}
 }
 
-// show plans to show the end of a path. If that is a closed folder, it plans to show everything in the folder instead.
+// show plans to show the end of a path. If it is a closed folder, show plans to show its content instead.
 func (p *covering) show(path string, info os.FileInfo, need os.FileMode, writable bool) error {
 	if !info.IsDir() || info.Mode().Perm()&need == need {
 		if p.covered(filepath.Dir(path)) {
@@ -214,7 +213,7 @@ func (p *covering) show(path string, info os.FileInfo, need os.FileMode, writabl
 	return nil
 }
 
-// mount carries the plan out in the thread's own mount namespace.
+// mount carries out the plan in the thread's own mount namespace.
 func (p *covering) mount() error {
 	paths := slices.Sorted(maps.Keys(p.shown)) // a folder comes before what is in it
 	sources := make([]int, 0, len(paths))
@@ -223,7 +222,7 @@ func (p *covering) mount() error {
 			unix.Close(fd) //nolint:errcheck // it names a path and was not read
 		}
 	}()
-	for _, path := range paths { // before the covers hide it
+	for _, path := range paths { // before covers hide the paths
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -247,7 +246,7 @@ func (p *covering) mount() error {
 	return nil
 }
 
-// fill makes what stands in the covers.
+// fill creates folders, links and mounts in the covers.
 func (p *covering) fill(paths []string, sources []int) error {
 	for _, dir := range slices.Sorted(maps.Keys(p.folders)) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -259,7 +258,7 @@ func (p *covering) fill(paths []string, sources []int) error {
 			return err
 		}
 	}
-	var whole string // the folder that was shown last, with everything in it
+	var whole string // the last folder that was mounted with its content
 	for i, path := range paths {
 		if whole != "" && strings.HasPrefix(path, whole+"/") {
 			continue
@@ -275,7 +274,7 @@ func (p *covering) fill(paths []string, sources []int) error {
 	return nil
 }
 
-// showAt mounts what a descriptor names at a path, and tells whether it is a folder.
+// showAt mounts the file or folder of a descriptor at a path, and tells whether it is a folder.
 func showAt(path string, source int, writable bool) (dir bool, err error) {
 	var s unix.Stat_t
 	if err := unix.Fstat(source, &s); err != nil {
@@ -299,24 +298,24 @@ func showAt(path string, source int, writable bool) (dir bool, err error) {
 	return dir, unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
 }
 
-// confinement is what the thread that starts containers gives up before it starts the first, and what they therefore
-// lack. Everything is tried, and what this system or this user may not do is left out: what there is, String tells.
+// confinement is what the thread that starts containers gives up, so that containers lack it. It tries everything and
+// skips what the system or the user does not allow.
 type confinement struct {
-	hidden []string // files and folders that containers do not see
+	hidden []string // files and folders that containers must not see
 	done   []string
-	mounts bool // the thread has mounts of its own
+	mounts bool // the thread has its own mount namespace
 	masked map[string]bool
-	needs  needs // of containers with users of their own
-	own    view  // that they have
+	needs  needs // of containers with their own users
+	own    view  // of containers with their own users
 }
 
-// maxProcesses bounds the processes and threads of a container, as the invoker's --pids-limit does.
+// maxProcesses bounds a container's processes and threads, like the --pids-limit of OpenWhisk's invoker.
 const maxProcesses = 1024
 
-// maxDescriptors bounds the open files of each of a container's processes, as the invoker's --ulimit nofile does.
+// maxDescriptors bounds the open files of each process in a container, like the --ulimit nofile of OpenWhisk's invoker.
 const maxDescriptors = 1024
 
-// enter is called on the thread itself, once. It never ends: the thread's children inherit it.
+// enter restricts the calling thread for good; its children inherit that.
 func (c *confinement) enter() {
 	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == nil {
 		c.done = append(c.done, "no new privileges")
@@ -324,7 +323,7 @@ func (c *confinement) enter() {
 	if os.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil {
 		return
 	}
-	// What is mounted later outside shall be seen, and nothing that is mounted here shall be seen outside.
+	// Later mounts outside become visible here, and mounts here stay invisible outside.
 	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") != nil {
 		return
 	}
@@ -338,8 +337,8 @@ func (c *confinement) enter() {
 	}
 }
 
-// readOnlyGroups lets this thread's mounts of control groups be read alone: a process could else move to another group,
-// and its limit would be gone.
+// readOnlyGroups makes the thread's cgroup mounts read-only, because a process that moves to another group escapes its
+// limit.
 func readOnlyGroups() bool {
 	points := mountsBelow("/sys/fs/cgroup")
 	for _, point := range points {
@@ -351,7 +350,7 @@ func readOnlyGroups() bool {
 	return len(points) > 0
 }
 
-// mountsBelow lists where something is mounted in this thread's view, deepest first.
+// mountsBelow lists the mount points at or below dir, deepest first.
 func mountsBelow(dir string) []string {
 	f, err := os.Open("/proc/thread-self/mountinfo")
 	if err != nil {
@@ -370,8 +369,8 @@ func mountsBelow(dir string) []string {
 	return out
 }
 
-// hide covers what containers must not see. It is called before each start, because a file that is replaced is no
-// longer covered. masked are the folders that are covered in the thread's view.
+// hide covers what containers must not see. It runs before each start, because a replaced file is no longer covered.
+// masked are the paths that are covered already.
 func (c *confinement) hide(masked map[string]bool) {
 	if !c.mounts {
 		return
@@ -388,7 +387,7 @@ func (c *confinement) hide(masked map[string]bool) {
 	}
 }
 
-// hiddenPaths are what was asked for, and the data folder.
+// hiddenPaths are the configured paths and the data folder.
 func (c *Config) hiddenPaths() []string {
 	var out []string
 	for _, path := range append(slices.Clone(c.Hidden), c.DataDir) {
@@ -399,8 +398,7 @@ func (c *Config) hiddenPaths() []string {
 	return out
 }
 
-// openToAll tells whether every user can pass all folders on the way to a path, and has the permissions of need on its
-// last part.
+// openToAll tells whether every user can pass all folders of a path and has the permissions need on its end.
 func openToAll(path string, need os.FileMode) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -417,8 +415,8 @@ func openToAll(path string, need os.FileMode) bool {
 	}
 }
 
-// users of containers: each container has one of its own, from a range that systems leave to programs (systemd's for
-// services without an account). They own nothing on the machine.
+// Each container has a user id from a range that systems leave to programs (systemd's for services without an account).
+// These users own nothing.
 const (
 	firstUser = 61184
 	users     = 4096
@@ -427,12 +425,12 @@ const (
 // KindUser tells which user the containers of a kind run as.
 type KindUser struct {
 	Kind    string
-	Own     bool   // each container has a user of its own, who owns nothing
-	User    int    // the id of the user, the platform's, where Own is false
-	Refused string // why no container of the kind is started, and what to do; empty: they are
+	Own     bool   // each container has its own user, who owns nothing
+	User    int    // id of the platform's user if Own is false
+	Refused string // why containers of the kind are not started, and what to do; "": they are
 }
 
-// Users tells for each kind, in the order of their names, which user its containers run as.
+// Users lists the kinds by name with the user of their containers.
 func (p *Platform) Users() []KindUser {
 	out := make([]KindUser, 0, len(p.cfg.Kinds))
 	for _, name := range slices.Sorted(maps.Keys(p.cfg.Kinds)) {
@@ -455,10 +453,10 @@ func (p *Platform) userOfKind(name string) KindUser {
 	return out
 }
 
-// mayOwn tells whether containers of a kind run as users of their own.
+// hasOwnUsers tells whether containers of a kind have their own users.
 func (p *Platform) mayOwn(kind Kind) bool { return kind.OwnUser && p.whyNotOwn(kind) == "" }
 
-// whyNotOwn says why containers of a kind cannot have users of their own, "" where they can.
+// whyNoOwnUsers returns why containers of a kind cannot have their own users; "" if they can.
 func (p *Platform) whyNotOwn(kind Kind) string {
 	if !p.ownUsers {
 		return "this process cannot start others as other users, or they cannot reach " + p.root.dir
@@ -475,7 +473,7 @@ func (p *Platform) whyNotOwn(kind Kind) string {
 	return ""
 }
 
-// familiesOf names the families of the kinds that are chosen, each once.
+// familiesOf lists the families of the chosen kinds, each once.
 func familiesOf(kinds []KindUser, chosen func(KindUser) bool) string {
 	var out []string
 	for _, u := range kinds {
@@ -486,7 +484,7 @@ func familiesOf(kinds []KindUser, chosen func(KindUser) bool) string {
 	return strings.Join(out, ", ")
 }
 
-// refusal is the error of a kind whose containers are not started, nil where they are.
+// refusal is the error of a kind whose containers are not started, or nil.
 func (p *Platform) refusal(name string) error {
 	why := p.userOfKind(name).Refused
 	if why == "" {
@@ -497,7 +495,7 @@ func (p *Platform) refusal(name string) error {
 	}
 }
 
-// userFor is the user that a container of a kind runs as, 0 for the platform's own.
+// userFor is the user id of the next container of a kind; 0 means the platform's user.
 func (p *Platform) userFor(kind Kind) uint32 {
 	if !p.mayOwn(kind) {
 		return 0
@@ -505,7 +503,7 @@ func (p *Platform) userFor(kind Kind) uint32 {
 	return firstUser + p.started.Add(1)%users
 }
 
-// needsOf are what containers with users of their own must reach, the platform's folder being one.
+// needsOf are the paths that containers with their own users must reach, including the platform's folder.
 func needsOf(kinds map[string]Kind, work string) needs {
 	n := needs{work: work}
 	for _, kind := range kinds {
@@ -524,23 +522,23 @@ func needsOf(kinds map[string]Kind, work string) needs {
 	return n
 }
 
-// idMap is the first line of this process' map of user ids: ids from inside on are those from outside on, count many.
+// idMap is the first line of this process's user id map: count ids from inside on are the ids from outside on.
 func idMap() (inside, outside, count uint64) {
 	data, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
 		return 0, 0, 0
 	}
-	fmt.Sscan(string(data), &inside, &outside, &count) //nolint:errcheck // what is no map has no ids
+	fmt.Sscan(string(data), &inside, &outside, &count) //nolint:errcheck // an unreadable map has no ids
 	return inside, outside, count
 }
 
-// realRoot tells whether this process is the machine's root, or that of a container without users of its own.
+// realRoot tells whether this process is the machine's root, or root in a container without a user namespace.
 func realRoot() bool {
 	_, outside, count := idMap()
 	return os.Geteuid() == 0 && outside == 0 && count > 0
 }
 
-// canSwitch tells whether this process may start others as any of the containers' users.
+// canSwitch tells whether this process may start others as the containers' users.
 func canSwitch() bool {
 	inside, _, count := idMap()
 	return os.Geteuid() == 0 && inside == 0 && count >= firstUser+users &&

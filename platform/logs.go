@@ -17,56 +17,56 @@ import (
 // sentinel ends an activation's output on each stream.
 const sentinel = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
 
-// sentinelWait is how long the end of the log is waited for after the answer has come, as the invoker does.
+// sentinelWait is how long the end of the log is awaited after the answer, like OpenWhisk's invoker does.
 const sentinelWait = 2 * time.Second
 
-// failureWait is that of an activation whose container answered with a failure: runtimes end their log before they
-// answer, so that it is only a matter of reading; a runtime that prints no end then costs little.
+// failureWait is sentinelWait for a failed activation. Runtimes end their log before they answer, so the log only has
+// to be read; a runtime that prints no sentinel costs little.
 const failureWait = 250 * time.Millisecond
 
-// logs collects what a container prints, activation by activation. Where several run in it at once, a line that says
-// whose it is goes to that one alone, and any other to all of them: nobody can tell.
+// logs collects a container's output by activation. If several activations run at once, a tagged line belongs to one of
+// them, and an untagged line to all.
 type logs struct {
 	mu      sync.Mutex
-	open    []*journal // of the activations that run in it
-	marked  bool       // lines may begin with whose they are
-	ends    int        // sentinels that were printed while several ran, and that none of them has claimed
-	tail    []string   // the last lines of all, to find a reason for a death
+	open    []*journal // logs of running activations
+	marked  bool       // lines may have the tag of an activation
+	ends    int        // sentinels without a tag that no activation has counted yet
+	tail    []string   // the last lines, to find the cause of a death
 	streams []*lineWriter
-	silent  bool    // the program prints no sentinels: what it has printed before its answer is an activation's log
-	pumps   []*pump // that read the streams
+	silent  bool    // the program prints no sentinels; its log ends with its answer
+	pumps   []*pump // of the two streams
 }
 
 func newLogs() *logs { return &logs{} }
 
-// journal is one activation's log.
+// activationLog is the log of one activation.
 type journal struct {
 	id        string
 	lines     []string
 	size, max int
 	cut       bool
-	ends      int  // sentinels that are its own
-	mixed     bool // has lines that may be another activation's
+	ends      int  // its own sentinels
+	mixed     bool // some lines may belong to another activation
 	changed   chan struct{}
 }
 
-// ofActivation begins a line of a container that several activations may share: the activation's id follows, and the
-// same byte again.
+// tagByte starts a tagged line of a shared container: tagByte, the activation's id, tagByte, the text.
 const ofActivation = "\x00"
 
-// logLine is OpenWhisk's form (DockerToActivationLogStore): times without zeros at their end, in columns of 30.
+// logLine formats a line as OpenWhisk does (DockerToActivationLogStore): times without trailing zeros, in columns of
+// 30.
 func logLine(at time.Time, stream, text string) string {
 	return fmt.Sprintf("%-30s %s: %s", at.UTC().Format("2006-01-02T15:04:05.999999999Z"), stream, text)
 }
 
-// share tells that lines say whose they are.
+// expectTags is called if lines may have tags.
 func (l *logs) share() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.marked = true
 }
 
-// hush tells that the program prints no sentinels.
+// expectNoSentinels is called if the program prints no sentinels.
 func (l *logs) hush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +85,8 @@ func (l *logs) begin(id string, limitMB int) *journal {
 	return j
 }
 
-// finish closes an activation's log and tells whether it is whole: it takes in what was printed until now, and then
-// waits for both sentinels, 0 meaning that it does not.
+// finish closes an activation's log and tells whether it is complete. It reads the output so far, and then waits up to
+// wait for both sentinels.
 func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
 	l.drain()
 	if wait > 0 {
@@ -95,7 +95,7 @@ func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) == 1 {
-		for _, w := range l.streams { // what a dying process left unended
+		for _, w := range l.streams { // the last line of a killed process may have no newline
 			w.flush()
 		}
 	}
@@ -119,9 +119,8 @@ func (l *logs) awaitEnd(j *journal, wait time.Duration) bool {
 	}
 }
 
-// ended tells whether both of an activation's sentinels were seen, where there are any. Those that do not say whose
-// they are count for whoever asks: an activation is asked for once its answer is there, before which it has printed its
-// own.
+// ended tells whether both of an activation's sentinels came. A sentinel without a tag counts for the activation that
+// asks first, because an activation prints its own before it answers.
 func (l *logs) ended(j *journal) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,21 +135,20 @@ func (l *logs) ended(j *journal) bool {
 	return true
 }
 
-// sentinels of an activation: one on each stream.
+// sentinelsPerRun is one for each stream.
 const sentinels = 2
 
-// blackbox is the kind of images that others made: nothing waits for their sentinels (ExecManifest.scala,
-// sentinelledLogs).
+// blackbox is the kind of images. Their sentinels are not awaited (ExecManifest.scala, sentinelledLogs).
 const blackbox = "blackbox"
 
-// collect is an activation's log, with what OpenWhisk appends to it. An action with a log limit of 0 has none.
+// collect is an activation's log with the lines that OpenWhisk appends. An action with a log limit of 0 has none.
 func (c *container) collect(j *journal, end *ending) []string {
 	managed := c.kind != blackbox
 	complete := c.logs.finish(j, end.logWait(managed))
 	if c.action.Limits.Logs == 0 {
 		return nil
 	}
-	lines := j.lines // nothing is added any more
+	lines := j.lines // no line is added from now on
 	if j.mixed {
 		lines = append(lines, logLine(time.Now(), "stderr", textLogsMixed))
 	}
@@ -164,8 +162,7 @@ func (c *container) collect(j *journal, end *ending) []string {
 	}
 }
 
-// logWait is how long the rest of a log is waited for; a process that died, or is to be killed, prints nothing any
-// more.
+// logWait is how long the rest of a log is awaited. A dead or timed-out process prints nothing more.
 func (e *ending) logWait(managed bool) time.Duration {
 	switch {
 	case !managed:
@@ -179,8 +176,8 @@ func (e *ending) logWait(managed bool) time.Duration {
 	}
 }
 
-// add takes a line of an activation, "" for one that does not say whose it is; the caller holds the lock. An activation
-// may print without ending its last line: the sentinel then follows on it.
+// add takes a line; owner is "" without a tag. The caller holds the lock. If the last line of an activation has no
+// newline, the sentinel follows on the same line.
 func (l *logs) add(stream, owner, text string) {
 	text, ended := strings.CutSuffix(text, sentinel)
 	if text != "" || !ended {
@@ -191,7 +188,7 @@ func (l *logs) add(stream, owner, text string) {
 	}
 }
 
-// end counts a sentinel.
+// addSentinel counts a sentinel.
 func (l *logs) end(owner string) {
 	own := l.of(owner)
 	switch {
@@ -208,7 +205,7 @@ func (l *logs) end(owner string) {
 	}
 }
 
-// of are the logs that a line belongs into: its activation's if it still runs, or those of all that run.
+// logsOf are the logs that a line belongs to: that of its owner if it still runs, or all of running activations.
 func (l *logs) of(owner string) []*journal {
 	if owner == "" {
 		return l.open
@@ -221,7 +218,7 @@ func (l *logs) of(owner string) []*journal {
 	return nil
 }
 
-// keep files a line.
+// appendLine adds a line to its logs.
 func (l *logs) keep(stream, owner, text string) {
 	const most = 50
 	if l.tail = append(l.tail, text); len(l.tail) > most {
@@ -234,7 +231,7 @@ func (l *logs) keep(stream, owner, text string) {
 	}
 }
 
-// keep adds a line, up to the limit.
+// appendLine adds a line, up to the limit.
 func (j *journal) keep(stream, text string) {
 	line := logLine(time.Now(), stream, text)
 	if j.size += len(line); j.size <= j.max {
@@ -245,7 +242,7 @@ func (j *journal) keep(stream, text string) {
 	}
 }
 
-// saw tells whether one of the last lines holds one of the texts.
+// contains tells whether one of the last lines contains one of the texts.
 func (l *logs) saw(texts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,20 +256,20 @@ func (l *logs) saw(texts ...string) bool {
 	return false
 }
 
-// writer is that of one of the two streams.
+// writer returns the writer of one of the two streams.
 func (l *logs) writer(name string) *lineWriter {
 	w := &lineWriter{logs: l, name: name}
 	l.streams = append(l.streams, w)
 	return w
 }
 
-// lineWriter cuts a stream into lines; one that is too long is cut as well.
+// lineWriter splits a stream into lines. It also splits lines that are too long.
 type lineWriter struct {
 	logs  *logs
 	name  string
 	part  []byte
-	owner string // of a line of which a part was taken already
-	begun bool   // as well
+	owner string // of the current line
+	begun bool   // part of the current line was taken already
 }
 
 const maxLine = 64 << 10
@@ -294,7 +291,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// take hands on what there is of a line.
+// take passes on the current part of a line.
 func (w *lineWriter) take() {
 	text := string(w.part)
 	w.part = w.part[:0]
@@ -315,7 +312,7 @@ func (w *lineWriter) flush() {
 	w.begun = false
 }
 
-// ownerOf reads whose a line is.
+// ownerOf reads the tag of a line.
 func ownerOf(line string) (id, text string) {
 	if rest, ok := strings.CutPrefix(line, ofActivation); ok {
 		if id, text, ok := strings.Cut(rest, ofActivation); ok {
@@ -325,23 +322,23 @@ func ownerOf(line string) (id, text string) {
 	return "", line
 }
 
-// pump reads one of a container's two streams. A goroutine of its own waits for what is printed. Whoever needs the log
-// whole, which an activation's end does, reads what is there by himself: he would else wait for that goroutine's turn.
+// streamReader reads one of a container's two streams in a goroutine. Whoever needs the whole log reads the rest
+// directly, because waiting for the goroutine's turn takes longer.
 type pump struct {
-	in   *os.File // that the process writes to; the platform's own is closed once it has started
-	out  *os.File // that is read
+	in   *os.File // the process writes to it; closed here once the process has started
+	out  *os.File // the platform reads from it
 	raw  syscall.RawConn
 	to   *lineWriter
 	done chan struct{}
 
-	mu   sync.Mutex // around a read and what becomes of it, so that lines stay in order
+	mu   sync.Mutex // held from a read until its lines are added, to keep their order
 	room []byte
 }
 
-// pumpRoom is how much is read at once.
+// readSize is how many bytes are read at once.
 const pumpRoom = 16 << 10
 
-// attach gives a command that is to be started its two streams.
+// attach gives a command its two streams before it starts.
 func (l *logs) attach(cmd *exec.Cmd) error {
 	for _, stream := range []struct {
 		name string
@@ -372,7 +369,7 @@ func (l *logs) detach() {
 	}
 }
 
-// read reads the streams of a command that was started, until close.
+// read starts reading the streams of a started command.
 func (l *logs) read() {
 	for _, p := range l.pumps {
 		p.in.Close()
@@ -380,7 +377,7 @@ func (l *logs) read() {
 	}
 }
 
-// close ends reading: once the streams have ended, or after a while, where others than the process hold them.
+// close stops reading when the streams end, or after wait if other processes hold them.
 func (l *logs) close(wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -388,7 +385,7 @@ func (l *logs) close(wait time.Duration) {
 		select {
 		case <-p.done:
 		case <-timer.C:
-			timer.Reset(0) // nor are the others waited for
+			timer.Reset(0) // the other stream is not awaited either
 		}
 		p.raw.Control(func(fd uintptr) { p.take(fd, true) }) //nolint:errcheck // as in drain
 		p.out.Close()
@@ -396,21 +393,21 @@ func (l *logs) close(wait time.Duration) {
 	}
 }
 
-// drain takes in what was printed until now.
+// drain reads what was printed so far.
 func (l *logs) drain() {
 	for _, p := range l.pumps {
 		p.raw.Control(func(fd uintptr) { p.take(fd, false) }) //nolint:errcheck // closed: it was read to its end
 	}
 }
 
-// work reads until the stream's end.
+// run reads until the stream ends.
 func (p *pump) work() {
 	defer close(p.done)
 	p.raw.Read(func(fd uintptr) bool { return p.take(fd, true) }) //nolint:errcheck // closed: nobody reads on
 }
 
-// take hands on what there is and tells whether the stream has ended. all looks again after the last of it: only who
-// saw that there is nothing left may wait to be told of more.
+// take reads what is there and tells whether the stream has ended. With all it reads until nothing is left, which the
+// caller must do before it waits for more.
 func (p *pump) take(fd uintptr, all bool) (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

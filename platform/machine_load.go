@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// Looks at the machine's load, and the time between them: long enough that what runs for a moment is not seen every
-// time.
+// The load is sampled over 60 ms, so that short bursts do not dominate it.
 const (
 	busyLooks = 15
 	busyEvery = 4 * time.Millisecond
 )
 
-// Busy is how many threads of other processes ran or waited for a processor over the next 60 ms, in the median: what
-// the containers of a job will have to share its processors with. It is 0 if the kernel does not tell, or ctx ended.
-// Call it before a job's own actions run.
+// MachineLoad is the number of threads of other processes that ran or waited for a processor over the next 60 ms: the
+// load that a job's containers have to share the processors with. It is 0 if the kernel does not tell or ctx ends. Call
+// it before the job's own actions run.
 func Busy(ctx context.Context) float64 {
 	return busy(ctx, func() (string, error) {
 		text, err := os.ReadFile("/proc/loadavg")
@@ -45,7 +44,7 @@ func busy(ctx context.Context, read func() (string, error), own func() int) floa
 		}
 	}
 	slices.Sort(seen)
-	// The mean of the middle half: whole numbers alone would jump, and a burst in one look is nobody's load.
+	// the mean of the middle half, which one burst does not change
 	middle := seen[len(seen)/4 : len(seen)-len(seen)/4]
 	sum := 0.0
 	for _, v := range middle {
@@ -54,8 +53,7 @@ func busy(ctx context.Context, read func() (string, error), own func() int) floa
 	return sum / float64(len(middle))
 }
 
-// runnable reads how many threads run or wait for a processor from the fourth field of /proc/loadavg, "3/456"
-// (proc(5)).
+// runnable reads the number of running threads from the fourth field of /proc/loadavg, "3/456" (proc(5)).
 func runnable(text string) (int, bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 4 {
@@ -66,7 +64,7 @@ func runnable(text string) (int, bool) {
 	return n, ok && err == nil
 }
 
-// ownThreads is how many threads of this process run or wait for a processor, at least the caller's.
+// ownThreads is the number of this process's running threads, at least 1.
 func ownThreads() int {
 	files, _ := filepath.Glob("/proc/self/task/*/stat") // the pattern is well-formed
 	n := 0

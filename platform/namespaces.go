@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Namespace is one tenant. Its throttles, where zero, are those of Config.Limits.
+// Namespace is one tenant of the platform. A throttle of 0 means the one of Config.Limits.
 type Namespace struct {
 	Name                  string `json:"name"`
 	Key                   string `json:"key,omitempty"` // uuid:key
@@ -23,7 +23,7 @@ type Namespace struct {
 	FiresPerMinute        int    `json:"firesPerMinute,omitempty"`
 }
 
-// user is a namespace at work.
+// user is a namespace with its throttles.
 type user struct {
 	Namespace
 	invocations throttle
@@ -51,7 +51,7 @@ func validateNamespaces(list []Namespace, first Namespace) error {
 		if !entityName().MatchString(n.Name) || n.Key == "" || names[n.Name] || keys[n.Key] {
 			return &disdel.Error{
 				Kind: disdel.Invalid, Op: "configure platform",
-				Msg: "namespaces need valid names and keys of their own, but there is " + n.Name,
+				Msg: "every namespace needs a valid name and its own key: " + n.Name + " does not have that",
 			}
 		}
 		names[n.Name], keys[n.Key] = true, true
@@ -59,7 +59,7 @@ func validateNamespaces(list []Namespace, first Namespace) error {
 	return nil
 }
 
-// userOf is whose key it is; every key is compared, so that time tells nothing.
+// userOf finds the user of a key. It compares every key in constant time, so the duration reveals nothing.
 func (p *Platform) userOf(key string) *user {
 	var found *user
 	for _, u := range p.everyone() {
@@ -70,7 +70,7 @@ func (p *Platform) userOf(key string) *user {
 	return found
 }
 
-// namespace is the user of a name, nil for nobody.
+// namespace finds the user of a name; nil if there is none.
 func (p *Platform) namespace(name string) *user {
 	for _, u := range p.everyone() {
 		if u.Name == name {
@@ -80,21 +80,22 @@ func (p *Platform) namespace(name string) *user {
 	return nil
 }
 
-// admit lets an invocation in, or says by which throttle it may not. One that is refused may count against the minute.
+// admit counts an invocation, or returns the throttle's refusal. With countRefused, refused invocations count against
+// the minute.
 func (u *user) admit(now time.Time, countRefused bool) error {
 	return u.invocations.admit(now, u.InvocationsPerMinute, u.ConcurrentInvocations, countRefused)
 }
 
-// admitFire is admit for triggers, which have a throttle of their own.
+// admitFire is admit for the throttle of triggers.
 func (u *user) admitFire(now time.Time) error {
 	err := u.fires.admit(now, u.FiresPerMinute, math.MaxInt, false)
 	if err == nil {
-		u.fires.release() // no fire is in flight: its answer is immediate
+		u.fires.release() // a fire is answered at once and never in flight
 	}
 	return err
 }
 
-// throttle counts what a namespace does: by the wall clock's minute, as OpenWhisk does, and in flight.
+// throttle counts the invocations of a namespace per minute of the wall clock, as OpenWhisk does, and those in flight.
 type throttle struct {
 	mu     sync.Mutex
 	minute int64
@@ -148,17 +149,17 @@ func (p *Platform) userLimits(q *request) (int, any, error) {
 	}, nil
 }
 
-// everyone is the users there are. The list is never changed, only replaced.
+// allUsers returns all users. The list is replaced and never changed.
 func (p *Platform) everyone() []*user {
 	p.tenants.RLock()
 	defer p.tenants.RUnlock()
 	return p.users
 }
 
-// configured is how many users the configuration names; those after them are kept with the platform's state.
+// configuredUsers is the number of users from the configuration. Those after them are in the store.
 func (p *Platform) configured() int { return 1 + len(p.cfg.Namespaces) }
 
-// loadTenants reads the namespaces that are kept.
+// loadTenants reads the namespaces in the store.
 func (p *Platform) loadTenants() error {
 	var kept []Namespace
 	err := p.store.view(func(t tx) error {
@@ -169,7 +170,7 @@ func (p *Platform) loadTenants() error {
 	}
 	for _, n := range kept {
 		if p.namespace(n.Name) != nil || p.userOf(n.Key) != nil {
-			p.cfg.Logger.WithField("namespace", n.Name).Warn("a kept namespace is left out: its name or key is configured")
+			p.cfg.Logger.WithField("namespace", n.Name).Warn("a stored namespace is ignored: its name or key is configured")
 			continue
 		}
 		p.users = append(p.users, newUser(&p.cfg, n))
@@ -177,7 +178,7 @@ func (p *Platform) loadTenants() error {
 	return nil
 }
 
-// Namespaces lists the namespaces with their keys and throttles, the platform's own first.
+// Namespaces lists all namespaces with keys and throttles, the platform's own first.
 func (p *Platform) Namespaces() []Namespace {
 	var out []Namespace
 	for _, u := range p.everyone() {
@@ -186,18 +187,18 @@ func (p *Platform) Namespaces() []Namespace {
 	return out
 }
 
-// PutNamespace adds a namespace that is kept with the platform's state, or, where overwrite says so, changes what is
-// given of it. One that is added without a key gets a random one. It returns Conflict for a name or a key that is
-// taken, Invalid for what is none, and for what the configuration names.
+// PutNamespace adds a namespace to the store. With overwrite it changes the given fields of an existing one. A new
+// namespace without a key gets a random one. It returns Conflict if the name or key is taken, and Invalid for bad
+// values and for namespaces of the configuration.
 func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) {
 	p.tenants.Lock()
 	defer p.tenants.Unlock()
 	at := slices.IndexFunc(p.users, func(u *user) bool { return u.Name == n.Name })
 	switch {
 	case at >= 0 && at < p.configured() && overwrite:
-		return n, badNamespace(disdel.Invalid, n.Name+" is the platform's by its configuration, and is changed there")
+		return n, badNamespace(disdel.Invalid, n.Name+" is a namespace of the configuration: change it there")
 	case at >= 0 && !overwrite:
-		return n, badNamespace(disdel.Conflict, "there is a namespace "+n.Name+" already")
+		return n, badNamespace(disdel.Conflict, "the namespace "+n.Name+" exists already")
 	case at >= 0:
 		if err := p.keepTenant(&n); err != nil {
 			return n, err
@@ -209,7 +210,7 @@ func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) 
 		return n, err
 	}
 	if slices.ContainsFunc(p.users, func(u *user) bool { return u.Key == n.Key && u.Name != n.Name }) {
-		return n, badNamespace(disdel.Conflict, "the key is another namespace's")
+		return n, badNamespace(disdel.Conflict, "another namespace has this key")
 	}
 	if err := p.store.update(func(t tx) error { return put(t, tenants, n.Name, n) }); err != nil {
 		return n, &disdel.Error{Kind: disdel.Unavailable, Op: "keep a namespace", Err: err}
@@ -224,7 +225,7 @@ func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) 
 	return n, nil
 }
 
-// keepTenant fills in what a change leaves out.
+// fillFromStored fills in the fields that a change leaves out.
 func (p *Platform) keepTenant(n *Namespace) error {
 	return p.store.view(func(t tx) error {
 		old, err := get[Namespace](t, tenants, n.Name)
@@ -239,8 +240,8 @@ func (p *Platform) keepTenant(n *Namespace) error {
 	})
 }
 
-// RemoveNamespace takes a namespace's key away. What it has stays, for one that is added under the same name, as in
-// OpenWhisk. It returns NotFound, or Invalid for what the configuration names.
+// RemoveNamespace deletes a namespace's key. As in OpenWhisk its entities stay, for a later namespace of the same name.
+// It returns NotFound, or Invalid for namespaces of the configuration.
 func (p *Platform) RemoveNamespace(name string) error {
 	p.tenants.Lock()
 	defer p.tenants.Unlock()
@@ -249,7 +250,7 @@ func (p *Platform) RemoveNamespace(name string) error {
 	case at < 0:
 		return badNamespace(disdel.NotFound, "there is no namespace "+name)
 	case at < p.configured():
-		return badNamespace(disdel.Invalid, name+" is the platform's by its configuration, and cannot be removed")
+		return badNamespace(disdel.Invalid, name+" is a namespace of the configuration, and cannot be removed")
 	}
 	if err := p.store.update(func(t tx) error { return t.drop(tenants, name) }); err != nil {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "remove a namespace", Err: err}
@@ -258,16 +259,16 @@ func (p *Platform) RemoveNamespace(name string) error {
 	return nil
 }
 
-// shortestSecret is the least characters of a key after its colon: it may be tried by whoever reaches the port.
+// minSecret is the fewest characters of a key after its colon, because anybody who reaches the port can try keys.
 const shortestSecret = 16
 
 func (n *Namespace) check() error {
 	id, secret, ok := strings.Cut(n.Key, ":")
 	switch {
 	case checkName(n.Name) != nil:
-		return badNamespace(disdel.Invalid, "no namespace can be called "+strings.ToValidUTF8(n.Name, "?"))
+		return badNamespace(disdel.Invalid, "a namespace cannot have the name "+strings.ToValidUTF8(n.Name, "?"))
 	case !ok || id == "" || len(secret) < shortestSecret || strings.ContainsFunc(n.Key, outsideKeys):
-		return badNamespace(disdel.Invalid, "a key is UUID:SECRET, of 16 characters at least after the colon, in ASCII")
+		return badNamespace(disdel.Invalid, "a key is UUID:SECRET in ASCII, with at least 16 characters after the colon")
 	case n.InvocationsPerMinute < 0 || n.ConcurrentInvocations < 0 || n.FiresPerMinute < 0:
 		return badNamespace(disdel.Invalid, "a throttle cannot be negative")
 	}
@@ -280,7 +281,7 @@ func badNamespace(kind disdel.Kind, msg string) error {
 	return &disdel.Error{Kind: kind, Op: "change namespaces", Msg: msg}
 }
 
-// RandomKey is a key as OpenWhisk's, uuid:secret, that nobody knows yet.
+// RandomKey returns a new random key, UUID:SECRET.
 func RandomKey() string {
 	b := make([]byte, 48)
 	rand.Read(b)

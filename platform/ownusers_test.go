@@ -227,7 +227,7 @@ func TestAKindThatCouldOnlyRunAsRootIsRefused(t *testing.T) {
 		if len(standing) != 1 || (standing[0].Refused != "") == allow || standing[0].Own {
 			t.Errorf("allowed %v: %+v", allow, standing)
 		}
-		if strings.Contains(p.Confinement(), "users of their own") {
+		if strings.Contains(p.Confinement(), "own users") {
 			t.Errorf("it says: %s", p.Confinement())
 		}
 		if !allow {

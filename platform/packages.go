@@ -10,13 +10,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// binding is the package that another one stands for; {} of a package of its own.
+// binding is the package that a bound package stands for; {} if the package is not bound.
 type binding struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// UnmarshalJSON takes an object.
+// UnmarshalJSON reads an object.
 func (b *binding) UnmarshalJSON(data []byte) error {
 	type plain binding
 	if json.Unmarshal(data, (*plain)(b)) != nil {
@@ -41,8 +41,8 @@ type packagePut struct {
 	Parameters *keyValues `json:"parameters"`
 }
 
-// readable finds a package that the caller may use: his own or a public one. Whether another's private package exists
-// is not told.
+// visiblePackage finds a package that the user may read: an own or a public one. The refusal does not tell whether
+// another user's private package exists.
 func readable(t tx, u *user, key string) (*pkg, error) {
 	v, err := get[pkg](t, packages, key)
 	if err != nil {
@@ -58,7 +58,8 @@ func readable(t tx, u *user, key string) (*pkg, error) {
 	return v, nil
 }
 
-// provider follows a binding: the package whose actions these are, and the parameters of both.
+// resolvePackage follows a binding: it returns the named package, the package that has the actions, and the parameters
+// of both.
 func provider(t tx, u *user, key string) (named, owner *pkg, params []keyValue, err error) {
 	if named, err = readable(t, u, key); err != nil {
 		return nil, nil, nil, err
@@ -100,7 +101,7 @@ func (p *Platform) listPackages(q *request) (int, any, error) {
 	})
 }
 
-// member is an action in its package's answer.
+// packageMember is an action in the answer to GET of its package.
 type member struct {
 	Name        string     `json:"name"`
 	Version     string     `json:"version"`
@@ -118,7 +119,7 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 		key := q.ns + "/" + q.PathValue("name")
 		named, owner, params, err := provider(t, q.user, key)
 		if err == error(errNoEntity) {
-			return errNoPackage(key) // the one answer that says which
+			return errNoPackage(key) // only this answer names the package
 		}
 		if err != nil {
 			return err
@@ -144,7 +145,7 @@ func isFeed(annotations []keyValue) bool {
 	return annotated(annotations, "feed")
 }
 
-// truthy is what annotations count as set.
+// isTruthy tells whether an annotation counts as set.
 func truthy(v json.RawMessage) bool {
 	switch string(v) {
 	case "", "null", "false", "0", `""`:
@@ -198,7 +199,7 @@ func (p *Platform) newPackage(t tx, q *request, old *pkg, body *packagePut) (*pk
 			return nil, err
 		}
 	}
-	if v.bound() { // lists show annotations alone: there clients look for the binding
+	if v.bound() { // lists show only annotations, where clients look for the binding
 		v.Annotations = mergeParameters(v.Annotations, []keyValue{kv("binding", v.Binding)})
 	}
 	if err := p.cfg.Limits.checkSize("annotations", v.Annotations); err != nil {
@@ -255,7 +256,7 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 	return httpDone, v, err
 }
 
-// refreshPackages is `wsk package refresh`: bindings follow their packages here at once, so nothing ever changes.
+// refreshPackages answers `wsk package refresh`. Bindings follow their packages at once here, so nothing changes.
 func (p *Platform) refreshPackages(q *request) (int, any, error) {
 	if q.PathValue("name") != "refresh" || !q.own() {
 		return 0, nil, errNoRoute
@@ -263,23 +264,21 @@ func (p *Platform) refreshPackages(q *request) (int, any, error) {
 	return httpDone, map[string][]string{"added": {}, "updated": {}, "deleted": {}}, nil
 }
 
-// CatalogNamespace is the namespace of the packages that every OpenWhisk has.
+// CatalogNamespace is the namespace of OpenWhisk's public packages.
 const CatalogNamespace = "whisk.system"
 
-// catalogFiles are the actions of the packages utils and samples: after what OpenWhisk's catalog says that they do, in
-// our own words.
+// catalogFiles are our own implementations of the actions in the packages utils and samples.
 //
 //go:embed catalog
 var catalogFiles embed.FS
 
-// InstallCatalog adds the namespace whisk.system with the public packages utils and samples of OpenWhisk's catalog,
-// which documents and tutorials use. What is there already and the same is left alone. It returns Invalid where the
-// machine has no Node.js to run them with.
+// InstallCatalog adds the namespace whisk.system with the packages utils and samples of OpenWhisk's catalog, which
+// documents and tutorials use. Unchanged actions stay as they are. It returns Invalid if the machine has no Node.js.
 func (p *Platform) InstallCatalog() error {
 	kind := p.resolveKind("nodejs:default")
 	if _, ok := p.cfg.Kinds[kind]; !ok {
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "install the catalog", Msg: "its actions need Node.js, and this machine has none",
+			Kind: disdel.Invalid, Op: "install the catalog", Msg: "its actions need Node.js, which this machine does not have",
 			Hint: "install node, or leave --catalog out",
 		}
 	}
@@ -302,7 +301,7 @@ func (p *Platform) InstallCatalog() error {
 	})
 }
 
-// installFile puts one action of the catalog into its package.
+// installFile adds one action of the catalog to its package.
 func (p *Platform) installFile(t tx, kind, file string) error {
 	code, err := catalogFiles.ReadFile(file)
 	if err != nil {

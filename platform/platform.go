@@ -21,27 +21,27 @@ import (
 // Platform is one embedded OpenWhisk. It is safe for concurrent use.
 type Platform struct {
 	cfg      Config
-	root     *root // of sockets and working folders
+	root     *root // sockets and working folders
 	fences   fencer
 	spawner  *spawner
 	guard    *guard
 	pool     *pool
-	ownUsers bool          // containers of kinds that ask for it run as users of their own
-	started  atomic.Uint32 // containers, by which they get their users
+	ownUsers bool          // containers of kinds with OwnUser run as their own users
+	started  atomic.Uint32 // containers started; selects the next user id
 
-	large    chan struct{} // has a place for each large body that is read
+	large    chan struct{} // bounds the large bodies that are read at once
 	store    *store
-	accepted *accepted // nil where nothing outlives the platform
+	accepted *accepted // nil without a data folder
 	unfiled  unfiled
 	finder   finder
 	counters *counters
 	tenants  sync.RWMutex
-	users    []*user // the first is the platform's own; read by everyone
+	users    []*user // the first is the platform's own; read by allUsers
 
 	livingMu sync.Mutex
-	living   map[*container]bool // started and not gone
+	living   map[*container]bool // started and not removed
 
-	work     context.Context // of activations
+	work     context.Context // context of activations
 	stop     context.CancelFunc
 	flying   sync.WaitGroup
 	closing  sync.Once
@@ -50,8 +50,8 @@ type Platform struct {
 	served   chan struct{}
 }
 
-// New makes a platform; Start serves it, or its Handler is served by the caller. It returns Invalid for a configuration
-// that cannot be, Unavailable if no temporary folder can be made.
+// New makes a platform. Start serves it, or the caller serves its Handler. It returns Invalid for a bad configuration
+// and Unavailable without a temporary folder.
 func New(cfg Config) (*Platform, error) {
 	if cfg.AuthKey == "" {
 		cfg.AuthKey = guestKey
@@ -70,7 +70,7 @@ func New(cfg Config) (*Platform, error) {
 	dir := cmp.Or(cfg.DataDir, root.dir)
 	state, err := openStore(dir, cfg.DataDir != "", cfg.MaxActivations)
 	if err != nil {
-		root.remove() //nolint:errcheck // the first error is the one to tell
+		root.remove() //nolint:errcheck // the first error is reported
 		return nil, err
 	}
 	state.most = cfg.ActivationBytes
@@ -78,7 +78,7 @@ func New(cfg Config) (*Platform, error) {
 	var left leftOpen
 	if cfg.DataDir != "" {
 		if took, left, err = openAccepted(dir); err != nil {
-			state.close() //nolint:errcheck // the first error is the one to tell
+			state.close() //nolint:errcheck // the first error is reported
 			root.remove() //nolint:errcheck // as above
 			return nil, &disdel.Error{
 				Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,
@@ -97,10 +97,10 @@ func New(cfg Config) (*Platform, error) {
 		p.fences.close()
 		p.spawner.close()
 		stop()
-		errors.Join(state.close(), took.close(), root.remove()) //nolint:errcheck // the first error is the one to tell
+		errors.Join(state.close(), took.close(), root.remove()) //nolint:errcheck // the first error is reported
 		return nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "start platform", Msg: "quotas of processors need control groups of the kernel, and " +
-				"there are none here that may be used", Hint: "leave --cpu-scaling out, or run it as root",
+			Kind: disdel.Unavailable, Op: "start platform", Msg: "processor quotas need the kernel's control groups, and " +
+				"none can be used here", Hint: "leave --cpu-scaling out, or run it as root",
 		}
 	}
 	p.ownUsers = canSwitch() && p.spawner.confined.own.open[root.dir]
@@ -108,7 +108,7 @@ func New(cfg Config) (*Platform, error) {
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
 	if err := errors.Join(p.loadTenants(), p.answerForLost(left)); err != nil {
-		p.Close(context.Background()) //nolint:errcheck // the first error is the one to tell
+		p.Close(context.Background()) //nolint:errcheck // the first error is reported
 		return nil, &disdel.Error{
 			Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,
 			Hint: "free space in the data folder, or choose another",
@@ -118,7 +118,7 @@ func New(cfg Config) (*Platform, error) {
 	return p, nil
 }
 
-// Start serves on a loopback port of its own.
+// Start serves on a free loopback port.
 func (p *Platform) Start() error {
 	l, err := listenLoopback()
 	if err == nil {
@@ -136,24 +136,25 @@ func (p *Platform) AuthKey() string { return p.cfg.AuthKey }
 // Enforcement says how memory limits are enforced on this machine.
 func (p *Platform) Enforcement() string { return p.fences.String() }
 
-// Confinement says what actions are kept from on this machine, besides what their memory limit keeps them from.
+// Confinement describes how actions are confined on this machine, besides their memory limit.
 func (p *Platform) Confinement() string {
 	parts := slices.Clone(p.spawner.confined.done)
 	kinds := p.Users()
 	own := slices.ContainsFunc(kinds, func(u KindUser) bool { return u.Own })
 	if own {
-		parts = append(parts, "users of their own for "+familiesOf(kinds, func(u KindUser) bool { return u.Own }))
+		parts = append(parts, "own users for "+familiesOf(kinds, func(u KindUser) bool { return u.Own }))
 	}
 	if _, ok := p.fences.(groups); ok || own {
 		parts = append(parts, fmt.Sprintf("at most %d processes", maxProcesses))
 	}
 	if len(parts) == 0 {
-		return "nothing that this system offers"
+		return "none: this system offers nothing"
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Close kills every container, waits for everything it started and removes its folders. Calling it again does nothing.
+// Close kills every container, waits for everything that the platform started, and removes its folders. Further calls
+// do nothing.
 func (p *Platform) Close(ctx context.Context) error {
 	var err error
 	p.closing.Do(func() { err = p.end(ctx) })
@@ -171,7 +172,7 @@ func (p *Platform) end(ctx context.Context) error {
 	p.pool.close()
 	p.flying.Wait()
 	p.pool.drain()
-	p.spawner.close() // before the guard, which kills whoever is in a container's group: the spawner's thread may be
+	p.spawner.close() // before the guard, which kills what is in a container's group: the spawner's thread may be there
 	p.guard.close()
 	p.fences.close()
 	if err := errors.Join(p.store.close(), p.accepted.close()); err != nil {
@@ -190,8 +191,8 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// newActivationID is an id of an activation. It begins with the time, in milliseconds, and the rest is random: records
-// whose ids are near each other are written near each other, which takes a fraction of the pages.
+// newActivationID is a new activation id. It starts with the time in milliseconds, so that records of one time are
+// stored on few pages; the rest is random.
 func newActivationID() string {
 	b := make([]byte, 16)
 	rand.Read(b)

@@ -13,14 +13,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// pool is OpenWhisk's container pool: memory is the only thing it counts, of busy, idle and prewarmed containers alike.
-// An action gets a warm container of its own, else a prewarmed one of exactly its kind and memory, else free memory,
-// else the memory of idle containers, oldest first; else it waits in a queue of which only the head is looked at
-// (ContainerPool.scala). An action larger than the pool therefore waits for ever, and all behind it: so it is there,
-// too.
+// pool is OpenWhisk's container pool. It counts only memory: of busy, idle and prewarmed containers. An action gets a
+// warm container, else a prewarmed one of its kind and memory, else free memory, else the memory of the oldest idle
+// containers; else it waits in a queue of which only the head is served (ContainerPool.scala). As in OpenWhisk, an
+// action that is larger than the pool waits forever and blocks the queue.
 type pool struct {
-	sizeOf      func(*action) size // what an action needs of a container
-	roomOf      func(*action) int  // how many activations may share one
+	sizeOf      func(*action) size // kind and memory of an action's container
+	roomOf      func(*action) int  // how many activations may share a container of the action
 	total       disdel.Bytes
 	idle, grace time.Duration
 	stock       []Prewarm
@@ -32,17 +31,17 @@ type pool struct {
 	busy      int          // containers in use, or started for one
 	free      []*container // idle, least recently used first
 	prewarmed []*container
-	shared    []*container // in use, with or without a place for another of their action
+	shared    []*container // in use, and shareable by activations of one action
 	openings  []*opening
-	coming    map[size]int // prewarmed ones that are being started
-	barred    bool         // a prewarmed one could not be started: no further try before the next sweep
+	coming    map[size]int // prewarmed containers that are starting, by size
+	barred    bool         // a prewarmed container could not be started: retry after the next sweep
 	queue     []*waiter
 	closed    bool
 	stop      *once
 	done      sync.WaitGroup
 }
 
-// size is what a prewarmed container has in common with the actions it can serve.
+// size is what a prewarmed container has in common with the actions that can use it.
 type size struct {
 	kind   string
 	memory disdel.Bytes
@@ -57,7 +56,7 @@ func memoryOf(a *action) disdel.Bytes { return disdel.Bytes(a.Limits.Memory) * d
 
 type waiter struct {
 	action *action
-	part   part       // of a device, of the container that is to be started for it
+	part   part       // device share of the container to start
 	got    chan *seat // one value
 }
 
@@ -71,7 +70,7 @@ func newPool(cfg *Config, begin func(size) (*container, error)) *pool {
 	return p
 }
 
-// acquire waits for a place for a: in a warm or prewarmed container, or in one to start.
+// acquire waits for a slot: in a warm or prewarmed container, or in one that the caller has to start.
 func (p *pool) acquire(ctx context.Context, a *action) (*seat, error) {
 	w := &waiter{action: a, got: make(chan *seat, 1)}
 	p.mu.Lock()
@@ -87,7 +86,7 @@ func (p *pool) acquire(ctx context.Context, a *action) (*seat, error) {
 	}
 }
 
-// withdraw takes a waiter out, giving back what it may have got meanwhile.
+// cancel removes a waiter and gives back what it may have got meanwhile.
 func (p *pool) withdraw(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +114,7 @@ func (p *pool) withdraw(w *waiter) {
 	}
 }
 
-// dispatch serves the head of the queue for as long as it can be served; the caller holds the lock.
+// dispatch serves the head of the queue while it can. The caller holds the lock.
 func (p *pool) dispatch() {
 	p.bury()
 	for len(p.queue) > 0 {
@@ -127,7 +126,7 @@ func (p *pool) dispatch() {
 	p.refill()
 }
 
-// bury takes out the containers that died while they were idle.
+// removeDead removes containers that died while idle.
 func (p *pool) bury() {
 	dead := func(c *container) bool {
 		if c.alive() {
@@ -140,7 +139,7 @@ func (p *pool) bury() {
 	p.prewarmed = slices.DeleteFunc(p.prewarmed, dead)
 }
 
-// place serves a waiter, if it can be served.
+// serve gives a waiter a slot and returns true, if it can.
 func (p *pool) place(w *waiter) bool {
 	a := w.action
 	if p.join(w) {
@@ -171,7 +170,7 @@ func (p *pool) place(w *waiter) bool {
 	return true
 }
 
-// takeLast takes the last container that fits out of the list.
+// takeLast removes and returns the last fitting container of the list.
 func takeLast(list *[]*container, fits func(*container) bool) *container {
 	for i := len(*list) - 1; i >= 0; i-- {
 		if c := (*list)[i]; fits(c) {
@@ -182,7 +181,7 @@ func takeLast(list *[]*container, fits func(*container) bool) *container {
 	return nil
 }
 
-// evict removes idle containers, oldest first, until need is free; it removes none where all would not do.
+// evict removes idle containers, oldest first, until need is free. It removes none if that is not enough.
 func (p *pool) evict(need disdel.Bytes) bool {
 	free, reclaim := p.total-p.used, 0
 	for ; free < need && reclaim < len(p.free); reclaim++ {
@@ -198,8 +197,7 @@ func (p *pool) evict(need disdel.Bytes) bool {
 	return true
 }
 
-// forget removes the idle containers of an action that is no more: nobody can ask for them again, and where room is
-// short the newest of them would push out containers that somebody will ask for.
+// removeIdle removes the idle containers of a deleted action. Nobody can use them, and they would push out useful ones.
 func (p *pool) forget(a *action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,8 +217,8 @@ func (p *pool) remove(c *container) {
 	p.done.Go(c.kill)
 }
 
-// leave gives a place back. It tells whether the container has to be ended by who left it, which discard is told after:
-// one that failed an activation takes no others, and goes with the last that is in it (ContainerProxy.scala).
+// leave gives a slot back. It returns true if the caller has to kill the container and call discard: a container that
+// failed an activation takes no more, and ends with the last activation in it (ContainerProxy.scala).
 func (p *pool) leave(s *seat, keep bool) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +226,7 @@ func (p *pool) leave(s *seat, keep bool) (last bool) {
 	return p.vacate(s, keep)
 }
 
-// vacate is leave; the caller holds the lock.
+// leaveLocked is leave; the caller holds the lock.
 func (p *pool) vacate(s *seat, keep bool) (last bool) {
 	c := s.container
 	c.seats = slices.DeleteFunc(c.seats, func(other *seat) bool { return other == s })
@@ -250,7 +248,7 @@ func (p *pool) vacate(s *seat, keep bool) (last bool) {
 	return false
 }
 
-// discard gives back the memory of a container that is gone or never came to be.
+// discard gives back the memory of a container that is gone or was never started.
 func (p *pool) discard(a *action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +257,7 @@ func (p *pool) discard(a *action) {
 	p.dispatch()
 }
 
-// sweep removes containers that nobody used for a while, and pauses those idle beyond the grace.
+// sweep removes containers that were unused for long, and pauses those that are idle beyond the grace.
 func (p *pool) sweep() {
 	defer p.done.Done()
 	every := min(p.idle, time.Second)
@@ -294,7 +292,7 @@ func (p *pool) age(now time.Time) {
 	p.dispatch()
 }
 
-// close lets no container stay warm any more; drain waits for the last one's end.
+// close keeps no container warm from now on; drain waits until the last one has ended.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -312,18 +310,16 @@ func (p *pool) drain() {
 	p.done.Wait()
 }
 
-// allowConcurrent is the variable by which an operator of OpenWhisk's says that containers may run several activations
-// at once.
+// allowConcurrent is OpenWhisk's variable for containers that may run several activations at once.
 const allowConcurrent = "__OW_ALLOW_CONCURRENT"
 
-// concurrent tells whether a kind's containers may run several activations of an action with that main at once.
+// concurrent tells whether a container of the kind may run several activations of an action with this main at once.
 func (k Kind) concurrent(main string) bool {
 	allowed := slices.ContainsFunc(k.Env, func(v string) bool { return strings.EqualFold(v, allowConcurrent+"=true") })
 	return allowed && (len(k.Together) == 0 || slices.Contains(k.Together, main))
 }
 
-// roomOf is how many activations of an action may share a container. Those of kinds that know one at a time get one
-// each, whatever the action's limit says.
+// capacityOf is how many activations of an action may share a container; 1 if the kind does not support sharing.
 func (c *Config) roomOf(a *action) int {
 	kind, _ := c.runsAs(&a.Exec)
 	if !c.Kinds[kind].concurrent(mainOf(a)) {
@@ -332,27 +328,26 @@ func (c *Config) roomOf(a *action) int {
 	return max(1, a.Limits.Concurrency)
 }
 
-// seat is an activation's place in a container.
+// containerSlot is an activation's slot in a container.
 type seat struct {
-	container *container // nil: it is to start one, whose memory is reserved
+	container *container // nil: the holder has to start it; its memory is reserved
 	action    *action    // of the activation
-	part      part       // of a device, for the container that it is to start
-	room      int        // of the container, this activation included
-	most      int        // of others that were in it at the same time
+	part      part       // device share of the container to start
+	room      int        // activations that the container can run at once
+	most      int        // the most other activations in it at one time
 	opening   *opening
-	failed    *ending // what the /init ended with that it waited for; it has no container then
+	failed    *ending // how the awaited /init failed; then there is no container
 }
 
-// opening is a container whose /init is not through. Those that would share it wait for that; the activation that
-// carries it out sees to them.
+// containerInit is a container whose /init runs. Activations that could share the container wait for it.
 type opening struct {
 	action  *action
 	room    int
 	waiting []*waiter
 }
 
-// join seats a waiter in a container that others of its action are in, or lets it wait for one that they open. The
-// caller holds the lock, as of all that follow.
+// join gives a waiter a slot in a container that others of its action use, or lets it wait for one whose /init runs.
+// The caller holds the lock, as for all functions below.
 func (p *pool) join(w *waiter) bool {
 	room := p.roomOf(w.action)
 	if room < 2 {
@@ -373,7 +368,7 @@ func (p *pool) join(w *waiter) bool {
 	return false
 }
 
-// seat gives a waiter a place in a container that is initialised.
+// assign gives a waiter a slot in an initialised container.
 func (p *pool) seat(w *waiter, c *container) {
 	s := &seat{container: c, action: w.action, room: p.roomOf(w.action)}
 	if len(c.seats) == 0 && s.room > 1 {
@@ -383,7 +378,7 @@ func (p *pool) seat(w *waiter, c *container) {
 	w.got <- s
 }
 
-// sit counts a place as taken.
+// occupy counts a slot as taken.
 func (p *pool) sit(s *seat) {
 	c := s.container
 	c.seats = append(c.seats, s)
@@ -393,7 +388,7 @@ func (p *pool) sit(s *seat) {
 	}
 }
 
-// openFor gives a waiter a container that it has to initialise, or, where there is none, to start first.
+// assignNew gives a waiter a container that it has to initialise or, if c is nil, to start first.
 func (p *pool) openFor(w *waiter, c *container) {
 	s := &seat{container: c, action: w.action, part: w.part, room: p.roomOf(w.action)}
 	if s.room > 1 {
@@ -406,7 +401,7 @@ func (p *pool) openFor(w *waiter, c *container) {
 	w.got <- s
 }
 
-// started is told the container that a place was given for.
+// setContainer is called with the container that was started for a slot.
 func (p *pool) started(s *seat, c *container) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -414,7 +409,7 @@ func (p *pool) started(s *seat, c *container) {
 	p.sit(s)
 }
 
-// opened lets those in who waited for a container's /init.
+// initDone gives slots to those who waited for a container's /init.
 func (p *pool) opened(s *seat) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -431,8 +426,8 @@ func (p *pool) opened(s *seat) {
 	p.dispatch()
 }
 
-// unopened tells those who waited for a container's /init how it ended. They are not tried elsewhere, where it would
-// end in the same way, but for an end that asks for another container.
+// initFailed ends those who waited for a container's /init with the same failure. If the failure asks for another
+// container they go back to the queue.
 func (p *pool) unopened(s *seat, end *ending) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -442,8 +437,8 @@ func (p *pool) unopened(s *seat, end *ending) {
 	p.fail(s, end)
 }
 
-// fail has those who waited for a container's /init go without it: with end, or, where that is nil, to the head of the
-// queue.
+// failWaiters ends those who waited for a container's /init with end, or puts them at the head of the queue if end is
+// nil.
 func (p *pool) fail(s *seat, end *ending) {
 	o := p.takeOpening(s)
 	if o == nil {
@@ -460,7 +455,7 @@ func (p *pool) fail(s *seat, end *ending) {
 	}
 }
 
-// takeOpening takes a place's opening out, if nobody did.
+// takeInit removes and returns a slot's containerInit, or returns nil.
 func (p *pool) takeOpening(s *seat) *opening {
 	o := s.opening
 	s.opening = nil
@@ -470,7 +465,7 @@ func (p *pool) takeOpening(s *seat) *opening {
 	return o
 }
 
-// leaveOpenings takes a waiter out of the opening that it waits for, if it does.
+// leaveInit removes a waiter from the containerInit that it waits for, and tells whether it did.
 func (p *pool) leaveOpenings(w *waiter) bool {
 	for _, o := range p.openings {
 		if i := slices.Index(o.waiting, w); i >= 0 {
@@ -481,8 +476,8 @@ func (p *pool) leaveOpenings(w *waiter) bool {
 	return false
 }
 
-// measured is what an activation's record says of its container's memory, which is no activation's where several ran in
-// it at once.
+// memoryAnnotations are the annotations of a record about its container's memory. A shared container's memory belongs
+// to no single activation.
 func (p *Platform) measured(s *seat) []keyValue {
 	if s == nil || p.cfg.NoEvidence {
 		return nil
@@ -500,9 +495,8 @@ func (p *Platform) measured(s *seat) []keyValue {
 	}
 }
 
-// Prewarm asks for Count started, not yet initialised containers of a kind (stemCells in OpenWhisk's manifest). An
-// action takes one only if its kind and memory are exactly these. They are never evicted, and they count against the
-// pool.
+// Prewarm asks for Count started containers of a kind that are not initialised (stemCells in OpenWhisk's manifest). An
+// action uses one only if its kind and memory are the same. They are never evicted, and count against the pool.
 type Prewarm struct {
 	Kind   string
 	Memory disdel.Bytes
@@ -511,7 +505,7 @@ type Prewarm struct {
 
 func (p Prewarm) size() size { return size{p.Kind, p.Memory} }
 
-// validateContainers is the part of validate that is about containers.
+// validateContainers checks the fields about containers.
 func (c *Config) validateContainers() error {
 	err := errors.Join(c.validatePrewarm(), c.CPU.check(), c.checkDevices())
 	if err == nil && (c.Idle < 0 || c.PauseGrace < 0 || c.FolderMB < 0) {
@@ -530,11 +524,11 @@ func (c *Config) validatePrewarm() error {
 		_, known := c.Kinds[w.Kind]
 		switch {
 		case !known:
-			return fmt.Errorf("prewarmed containers of the kind %q, which is not configured", w.Kind)
+			return fmt.Errorf("prewarmed containers have the kind %q, which is not configured", w.Kind)
 		case seen[w.size()]:
 			return fmt.Errorf("prewarmed containers of %s and %v are asked for twice", w.Kind, w.Memory)
 		case w.Count < 0 || w.Memory < c.Limits.Memory.Min || w.Memory > c.Limits.Memory.Max:
-			return fmt.Errorf("%d prewarmed containers of %v: no action has such", w.Count, w.Memory)
+			return fmt.Errorf("%d prewarmed containers of %v: an action cannot have that", w.Count, w.Memory)
 		}
 		seen[w.size()] = true
 		sum += disdel.Bytes(w.Count) * w.Memory
@@ -552,8 +546,7 @@ func (p *pool) open() {
 	p.refill()
 }
 
-// refill starts prewarmed containers that are missing, with memory that nobody uses or waits for; the caller holds the
-// lock.
+// refill starts missing prewarmed containers with memory that nobody uses or waits for. The caller holds the lock.
 func (p *pool) refill() {
 	if p.closed || p.barred || len(p.queue) > 0 {
 		return
@@ -590,7 +583,7 @@ func (p *pool) prewarm(s size) {
 	}
 }
 
-// ParsePrewarm reads KIND@MEMORY=COUNT, such as nodejs:20@256MB=2; a count of 1 may be left out.
+// ParsePrewarm reads KIND@MEMORY=COUNT, such as nodejs:20@256MB=2. Without =COUNT the count is 1.
 func ParsePrewarm(text string) (Prewarm, error) {
 	bad := func() error {
 		return &disdel.Error{

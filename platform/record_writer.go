@@ -15,38 +15,36 @@ import (
 	"time"
 )
 
-// accepted is a file of the activations that were accepted and have no record on the disk yet: a line when one is
-// accepted, a line when it has ended, with its record, and a line when that record is kept. A platform that was killed
-// leaves it, and the next one on the same data answers for what is open in it, so that no client waits for a record
-// that cannot come, and no answer is without its record. It is not synced: it outlives the process, which is what it is
-// for, and costs an invocation a few microseconds. What a machine that lost power lost, its clients find out by their
-// own patience.
+// acceptedLog is a file of activations that were accepted and have no record in the store yet. It has one line when an
+// activation is accepted, one with its record when it ends, and one when the store has the record. The next platform on
+// the same data folder reads what a killed platform left in it, so no client waits for a record that never comes. The
+// file is not synced: it survives the end of the process, not a power failure. A line costs an invocation a few
+// microseconds.
 type accepted struct {
 	path string
 	mu   sync.Mutex
 	file *os.File
-	open map[string][]byte // lines of what has no record on the disk, by id
+	open map[string][]byte // lines of activations without a record in the store, by id
 	size int64
 }
 
-// acceptedLine is a line: the record that an activation gets if nothing more is heard of it, the record that it got, or
-// the id of one whose record is kept.
+// acceptedEntry is one line of the file. Exactly one field is set.
 type acceptedLine struct {
 	Lost  *activation `json:"lost,omitempty"`
 	Ended *activation `json:"ended,omitempty"`
 	Filed string      `json:"filed,omitempty"`
 }
 
-// leftOpen is what an earlier platform left without a record on the disk, by start.
+// unfinished are the activations that an earlier platform left without a record in the store, sorted by start.
 type leftOpen struct {
-	ended []*activation // with the records that were answered
-	lost  []*activation // of which nothing more was heard
+	ended []*activation // with the records that clients got
+	lost  []*activation // with the records that say so
 }
 
-// smallAccepted is up to where the file may grow before it is begun anew.
+// compactAbove is the size in bytes below which the file is never rewritten.
 const smallAccepted = 1 << 20
 
-// openAccepted opens the file in dir and returns what an earlier platform left open in it.
+// openAccepted opens the file in dir and returns what an earlier platform left unfinished in it.
 func openAccepted(dir string) (*accepted, leftOpen, error) {
 	path := filepath.Join(dir, "accepted.jsonl")
 	left, err := readAccepted(path)
@@ -64,7 +62,7 @@ func openAccepted(dir string) (*accepted, leftOpen, error) {
 	return a, left, nil
 }
 
-// readAccepted reads what is open in a file. A line that was cut off, or is none of ours, is passed over.
+// readAccepted reads the unfinished activations of a file. It skips lines that are cut off or foreign.
 func readAccepted(path string) (leftOpen, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +88,7 @@ func readAccepted(path string) (leftOpen, error) {
 	return leftOpen{byStart(ended), byStart(lost)}, err
 }
 
-// ours tells whether a record that was read can be one that was written.
+// valid tells whether a record that was read from the file can be one that a platform wrote.
 func (a *activation) ours() bool {
 	return a != nil && activationID.MatchString(a.ActivationID) && a.Namespace != ""
 }
@@ -99,7 +97,7 @@ func byStart(records map[string]*activation) []*activation {
 	return slices.SortedFunc(maps.Values(records), func(a, b *activation) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// add is called before an activation is acknowledged.
+// add writes the line of an accepted activation, before the client gets its id.
 func (a *accepted) add(lost *activation) error {
 	if a == nil {
 		return nil
@@ -111,7 +109,7 @@ func (a *accepted) add(lost *activation) error {
 	return a.keep(lost.ActivationID, line)
 }
 
-// ended is called before an activation's record, whose JSON it is, is answered, if that is not on the disk yet.
+// ended writes the line of an ended activation, before its record is answered and stored.
 func (a *accepted) ended(record *activation) error {
 	data, err := record.bytes()
 	if err != nil {
@@ -120,7 +118,7 @@ func (a *accepted) ended(record *activation) error {
 	return a.keep(record.ActivationID, slices.Concat([]byte(`{"ended":`), data, []byte{'}'}))
 }
 
-// keep writes a line that stays open until its record is kept.
+// appendOpen writes a line that stays open until recorded is called with its id.
 func (a *accepted) keep(id string, line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,8 +129,8 @@ func (a *accepted) keep(id string, line []byte) error {
 	return nil
 }
 
-// filed is called when activations' records are kept. What cannot be written here is found out at the next start, which
-// looks whether there is a record.
+// recorded notes that the store has the records of these activations. A failed write is harmless: the next start looks
+// into the store.
 func (a *accepted) filed(ids ...string) {
 	if a == nil || len(ids) == 0 {
 		return
@@ -152,12 +150,12 @@ func (a *accepted) filed(ids ...string) {
 	}
 }
 
-// write writes whole lines, at once.
+// write writes whole lines with one system call.
 func (a *accepted) write(lines []byte) error {
 	n, err := a.file.Write(lines)
 	a.size += int64(n)
 	if err != nil && n > 0 {
-		a.file.Write([]byte{'\n'}) //nolint:errcheck // what was cut off shall not spoil the next line
+		a.file.Write([]byte{'\n'}) //nolint:errcheck // a cut-off line must not spoil the next one
 	}
 	return err
 }
@@ -169,7 +167,7 @@ func (a *accepted) openSize() (sum int64) {
 	return sum
 }
 
-// restart writes what is open into a file of its own, which then takes the place of the old one.
+// compact rewrites the file with only the open lines.
 func (a *accepted) restart() {
 	draft := a.path + "-new"
 	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
@@ -192,7 +190,7 @@ func (a *accepted) restart() {
 	a.file, a.size = f, next.size
 }
 
-// forget empties the file: all that was open in it has a record.
+// clear empties the file, once all records in it are in the store.
 func (a *accepted) forget() error {
 	a.size = 0
 	return a.file.Truncate(0)
@@ -205,7 +203,7 @@ func (a *accepted) close() error {
 	return a.file.Close()
 }
 
-// lost is the record that an activation gets if the platform ends before it does.
+// lostRecord is the record that an activation gets if the platform ends before the activation does.
 func (run *running) lost() *activation {
 	a := run.action
 	result, _ := json.Marshal(map[string]string{"error": textLost}) // plain data
@@ -219,7 +217,7 @@ func (run *running) lost() *activation {
 	}
 }
 
-// answerForLost files the records of activations that an earlier platform accepted and did not file.
+// recordUnfinished stores records for the activations that an earlier platform left unfinished.
 func (p *Platform) answerForLost(left leftOpen) error {
 	if p.accepted == nil {
 		return nil
@@ -227,7 +225,7 @@ func (p *Platform) answerForLost(left leftOpen) error {
 	err := p.store.update(func(t tx) error {
 		for _, a := range slices.Concat(left.ended, left.lost) {
 			if t.has(a) {
-				continue // it was killed between the record and the line
+				continue // the platform was killed between writing the record and the line
 			}
 			if err := p.store.fileIn(t, a); err != nil {
 				return err
@@ -240,39 +238,37 @@ func (p *Platform) answerForLost(left leftOpen) error {
 	}
 	if len(left.lost) > 0 && err == nil {
 		p.cfg.Logger.WithField("activations",
-			len(left.lost)).Warn("an earlier platform was ended with activations under way: their records say so")
+			len(left.lost)).Warn("an earlier platform ended while activations ran: their records say so")
 	}
 	return err
 }
 
-// unfiled are the records that are not on the disk: those on their way there, which were answered already, as OpenWhisk
-// answers before it stores, and those that could not be written, as on a disk that is full. Both are read from memory.
-// The latter are written when there is room again; until then nothing new is accepted, so that they are no more than
-// what was under way.
+// pendingRecords are the records that are not in the store: queued ones, which clients can read already, as in
+// OpenWhisk, and failed ones, which could not be written because the disk is full. Both are read from memory. While
+// there are failed records the platform accepts nothing new, so their number is bounded.
 type unfiled struct {
 	mu      sync.Mutex
-	coming  []*activation // on their way to the disk
-	writing bool          // a goroutine writes them
-	many    chan struct{} // signals that many are coming
+	coming  []*activation // to be written soon
+	writing bool          // a goroutine writes the queued records
+	many    chan struct{} // signals that half of maxQueued are queued
 	list    []*activation // could not be written
 	why     error
-	retries bool // a goroutine tries again
+	retries bool // a goroutine retries the failed records
 }
 
 const (
-	// tryAgain is the time between two tries to write what could not be written.
+	// retryEvery is the time between two attempts to write failed records.
 	tryAgain = time.Second
-	// gather is for how long records come together before they are written, all at once, if not half of mostComing are
-	// there before. Nobody waits for them, and a hundred together take little more than one. While a disk is synced,
-	// others that write to it may have to wait, as the file of accepted activations does on ext4.
+	// batchEvery is how long records are collected before they are written together. Nobody waits for them. A sync of the
+	// disk takes as long for a hundred records as for one, and delays other writers on ext4.
 	gather = 500 * time.Millisecond
 )
 
-// mostComing is how many records may be on their way to the disk before who ends next waits for its own.
+// maxQueued bounds the queued records. Above it an activation waits until its own record is written.
 const mostComing = 1000
 
-// keep sees to it that a record outlives the platform, and that it can be read from now on. One that is in the file of
-// accepted activations does: a disk's sync, which is most of a short activation's time, is not waited for then.
+// saveRecord makes a record readable and durable. A record that is in the accepted log is written to the store later,
+// because a sync takes most of a short activation's time.
 func (p *Platform) keep(record *activation) {
 	err := record.write()
 	if err == nil && p.accepted != nil && p.accepted.ended(record) == nil && p.unfiled.announce(record) {
@@ -284,7 +280,7 @@ func (p *Platform) keep(record *activation) {
 	p.settle([]*activation{record}, []error{p.store.file(record)})
 }
 
-// announce lets a record be read that is about to be written. It is false where too many are.
+// enqueue queues a record, or returns false if the queue is full.
 func (u *unfiled) announce(record *activation) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -295,13 +291,13 @@ func (u *unfiled) announce(record *activation) bool {
 	if len(u.coming) >= mostComing/2 {
 		select {
 		case u.many <- struct{}{}:
-		default: // it is told already
+		default: // the signal is there already
 		}
 	}
 	return true
 }
 
-// begin tells whether the caller is to see to it that what is coming is written.
+// startWriter returns true if the caller has to start the goroutine that writes queued records.
 func (u *unfiled) begin() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -310,7 +306,7 @@ func (u *unfiled) begin() bool {
 	return idle
 }
 
-// next are the records that are coming. Where there are none, whoever writes them ends.
+// batch returns the queued records. If there are none, the writer must end.
 func (u *unfiled) next() []*activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -318,7 +314,7 @@ func (u *unfiled) next() []*activation {
 	return slices.Clone(u.coming)
 }
 
-// fileComing writes records for as long as some are coming.
+// writePending writes queued records until there are none.
 func (p *Platform) fileComing() {
 	for {
 		p.gather()
@@ -330,7 +326,7 @@ func (p *Platform) fileComing() {
 	}
 }
 
-// gather waits for records to come together.
+// waitForBatch waits for more records to write together.
 func (p *Platform) gather() {
 	timer := time.NewTimer(gather)
 	defer timer.Stop()
@@ -341,7 +337,7 @@ func (p *Platform) gather() {
 	}
 }
 
-// settle is told how records were written. Those that were not are remembered and filed later.
+// noteWritten removes records from the queue after an attempt to write them, and keeps those that failed.
 func (p *Platform) settle(batch []*activation, errs []error) {
 	var done []string
 	tried := map[*activation]bool{}
@@ -363,11 +359,11 @@ func (p *Platform) settle(batch []*activation, errs []error) {
 	}
 }
 
-// remember keeps a record in memory that could not be written; the caller holds the lock.
+// keepFailed keeps a record whose write failed. The caller holds the lock.
 func (p *Platform) remember(record *activation, err error) {
 	p.cfg.Logger.WithError(err).WithField("activation",
-		record.ActivationID).Error("an activation's record could not be written: it is kept in memory, and nothing new is " +
-		"accepted")
+		record.ActivationID).Error("a record could not be written: it stays in memory, and the platform accepts nothing new until " +
+		"the disk takes it")
 	u := &p.unfiled
 	u.list, u.why = append(u.list, record), err
 	if !u.retries {
@@ -376,7 +372,7 @@ func (p *Platform) remember(record *activation, err error) {
 	}
 }
 
-// refile tries to write what could not be written until it is written, or the platform ends.
+// retryFailed writes failed records until none is left or the platform ends.
 func (p *Platform) refile() {
 	u := &p.unfiled
 	for {
@@ -403,7 +399,7 @@ func (p *Platform) refile() {
 	}
 }
 
-// of is the record of an activation that is not on the disk, nil if there is none.
+// find returns the record of an activation that is not in the store, or nil.
 func (u *unfiled) of(ns, id string) *activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -415,7 +411,7 @@ func (u *unfiled) of(ns, id string) *activation {
 	return nil
 }
 
-// newest are those of a namespace, the newest first.
+// newest returns the records of a namespace that are not in the store, newest first.
 func (u *unfiled) newest(ns string) []*activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -429,7 +425,7 @@ func (u *unfiled) newest(ns string) []*activation {
 	return out
 }
 
-// stuck says why nothing can be accepted, nil if it can.
+// writeError returns why nothing new can be accepted, or nil.
 func (u *unfiled) stuck() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -439,7 +435,8 @@ func (u *unfiled) stuck() error {
 	return errCannotWrite(reason(u.why))
 }
 
-// unwritable is err as the API answers it where the platform's file cannot be written.
+// diskError translates an error of a full or broken disk into the refusal that the API answers. Other errors stay as
+// they are.
 func unwritable(err error) error {
 	switch no := reason(err); no {
 	case syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EFBIG:
@@ -449,7 +446,7 @@ func unwritable(err error) error {
 	}
 }
 
-// reason is what the system says, without the path.
+// systemError returns the error of the operating system, without the path.
 func reason(err error) error {
 	var no syscall.Errno
 	if errors.As(err, &no) {
@@ -458,8 +455,8 @@ func reason(err error) error {
 	return err
 }
 
-// filings lets activations that end together share a sync of the disk, without making one that ends alone wait for
-// others: whoever comes while a write is under way is in the next.
+// recordCommits lets records that end at the same time share one sync of the disk. A record that comes while others are
+// written is in the next batch; nothing else delays a write.
 type filings struct {
 	mu      sync.Mutex
 	writing bool
@@ -471,7 +468,7 @@ type filing struct {
 	done   chan error
 }
 
-// file returns when the activation is on the disk.
+// commit returns once the record is on the disk.
 func (f *filings) file(s *store, a *activation) error {
 	mine := filing{a, make(chan error, 1)}
 	f.mu.Lock()
@@ -479,7 +476,7 @@ func (f *filings) file(s *store, a *activation) error {
 	first := !f.writing
 	f.writing = true
 	f.mu.Unlock()
-	if first && f.write(s) { // those who came meanwhile are not waited for
+	if first && f.write(s) { // records that came meanwhile are written without this caller
 		go func() {
 			for f.write(s) {
 			}
@@ -488,7 +485,7 @@ func (f *filings) file(s *store, a *activation) error {
 	return <-mine.done
 }
 
-// write writes those that wait, and tells whether there were any.
+// write writes the waiting records and tells whether there were any.
 func (f *filings) write(s *store) bool {
 	f.mu.Lock()
 	batch := f.waiting
@@ -510,8 +507,7 @@ func writeFilings(s *store, batch []filing) {
 	}
 }
 
-// fileAll keeps activations, all at once. If that cannot be, it does one by one, so that each gets the error that is
-// its own.
+// saveRecords stores records in one transaction. If that fails it stores them one by one, so each gets its own error.
 func (s *store) fileAll(list []*activation) []error {
 	errs := make([]error, len(list))
 	err := s.record(func(t tx) error {

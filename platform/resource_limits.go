@@ -20,15 +20,15 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// groups is a control group of the platform's with one child for each container. Version 1 has one tree for memory and
-// one for processors, version 2 one for both.
+// cgroups is the platform's control group, which has a child for each container. Version 1 has separate trees for
+// memory, processes and processors; version 2 has one.
 type groups struct {
 	version                    int
-	magic                      int64    // of the file system: a plain folder takes any file, and limits nothing
+	magic                      int64    // of the file system, because a plain folder accepts any file and limits nothing
 	bases                      []string // memory first, processors last
-	limit, swap, events, peaks string   // files
+	limit, swap, events, peaks string   // names of files
 	share, current             string
-	ahead                      *ahead // of version 1
+	ahead                      *ahead // version 1 only
 }
 
 func groupsV2(name string) groups {
@@ -52,7 +52,7 @@ func groupsV1(name string) groups {
 	}
 }
 
-// usable makes the groups and one below, and looks whether that can be limited.
+// usable creates the groups and tries to limit one.
 func (g groups) usable() bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(filepath.Dir(g.bases[0]), &fs) != nil || int64(fs.Type) != g.magic {
@@ -60,8 +60,8 @@ func (g groups) usable() bool {
 	}
 	for _, base := range g.bases {
 		removeStaleGroups(filepath.Dir(base))
-		os.Mkdir(base, 0o755)                                             //nolint:errcheck // the probe tells
-		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+memory") // apart: a machine may have one of them
+		os.Mkdir(base, 0o755)                                             //nolint:errcheck // the probe finds out
+		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+memory") // one write each: a machine may lack some
 		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+cpu")
 		writeTo(filepath.Join(base, "cgroup.subtree_control"), "+pids")
 	}
@@ -74,7 +74,7 @@ func (g groups) usable() bool {
 	return ok
 }
 
-// writeTo writes a file that is there: os.WriteFile would make one where the file system is none of the kernel's.
+// writeTo writes to an existing file. os.WriteFile would create one in a plain folder.
 func writeTo(file, text string) bool {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
@@ -84,20 +84,20 @@ func writeTo(file, text string) bool {
 	return errors.Join(err, f.Close()) == nil
 }
 
-// groupName names a platform's groups by its process and by the namespace that this number is of: what the process
-// table here says of another namespace's number means nothing. A process may have several platforms.
+// groupName is a new name with this process's id and its pid namespace. A process may have several platforms, and a
+// process id means nothing in another namespace.
 func groupName() string {
 	return fmt.Sprintf("disdel-%d-%s-%s", os.Getpid(), processSpace(), newID()[:8])
 }
 
-// processSpace is the number of this process's own namespace of processes, 0 where it cannot be told.
+// processSpace is the number of this process's pid namespace, "0" if it is unknown.
 func processSpace() string {
 	link, _ := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
 	_, number, _ := strings.Cut(link, "[")
 	return cmp.Or(strings.TrimSuffix(number, "]"), "0")
 }
 
-// leftGroups lists the groups that platforms of this namespace of processes left whose process is gone.
+// leftGroups lists the groups of dead processes in this pid namespace.
 func leftGroups(parent string) []string {
 	var out []string
 	names, _ := filepath.Glob(filepath.Join(parent, "disdel-*-"+processSpace()+"-*")) // the pattern is well-formed
@@ -113,8 +113,8 @@ func leftGroups(parent string) []string {
 	return out
 }
 
-// removeStaleGroups removes what dead platforms left. The kernel may still be emptying a group, so it looks again for a
-// moment; what stays is the next platform's.
+// removeStaleGroups removes the groups of dead platforms. It retries for a moment because the kernel may still be
+// emptying them; the next platform removes the rest.
 func removeStaleGroups(parent string) {
 	left := leftGroups(parent)
 	for range 50 {
@@ -126,7 +126,7 @@ func removeStaleGroups(parent string) {
 	}
 }
 
-// stillEmptying removes a group after those in it, and tells whether the kernel was still emptying it.
+// stillEmptying removes a group with its children, and tells whether the kernel was still emptying it.
 func stillEmptying(group string) bool {
 	for _, kind := range []string{"c-*", aheadPrefix + "*"} {
 		members, _ := filepath.Glob(filepath.Join(group, kind)) // the pattern is well-formed
@@ -157,14 +157,14 @@ func (g groups) close() {
 	}
 }
 
-// removeGroup removes a group that the kernel may still be emptying, killing what still runs in it.
+// removeGroup kills the processes in a group and removes it, retrying while the kernel empties it.
 func removeGroup(dir string) {
 	for range 200 {
 		if err := os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EROFS) {
 			return
 		}
 		for _, pid := range numbersIn(filepath.Join(dir, "cgroup.procs")) {
-			if pid > 0 && pid != os.Getpid() { // 0 is one of another pid namespace, and would mean this process's group
+			if pid > 0 && pid != os.Getpid() { // 0 is a process of another pid namespace; as an argument of kill it means this process's group
 				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
 			}
 		}
@@ -173,7 +173,7 @@ func removeGroup(dir string) {
 }
 
 func numbersIn(file string) []int {
-	data, _ := os.ReadFile(file) // a group that is gone has nobody
+	data, _ := os.ReadFile(file) // a removed group has no processes
 	var out []int
 	for word := range strings.FieldsSeq(string(data)) {
 		if n, err := strconv.Atoi(word); err == nil {
@@ -202,20 +202,20 @@ func (g groups) fence(name string, limit disdel.Bytes, cpu processing) fence {
 		f.remove()
 		return rlimit{limit}
 	}
-	f.write(g.swap, swap) // may not be counted here
+	f.write(g.swap, swap) // swap may not be counted here
 	f.write("memory.oom.group", "1")
 	f.write("pids.max", strconv.Itoa(maxProcesses))
 	f.write(g.share, strconv.Itoa(cpu.share))
 	if cpu.quota > 0 {
 		for _, q := range g.quotas(cpu.quota) {
-			f.write(q[0], q[1]) // New has seen that it can be
+			f.write(q[0], q[1]) // New has checked that quotas work
 		}
 	}
 	f.deaths, f.most = openGauge(filepath.Join(f.dirs[0], g.events)), openGauge(filepath.Join(f.dirs[0], g.peaks))
 	return f
 }
 
-// make makes a group in every tree, nil where that of memory refuses.
+// make creates a group in every tree. It returns nil if the memory tree refuses.
 func (g groups) make(name string) (dirs []string) {
 	for _, base := range g.bases {
 		dirs = append(dirs, filepath.Join(base, name))
@@ -226,7 +226,7 @@ func (g groups) make(name string) (dirs []string) {
 	return dirs
 }
 
-// rename gives a group that was made ahead a container's name, nil where it cannot: nothing has changed then.
+// rename gives a prepared group a container's name. It returns nil, with nothing changed, if it cannot.
 func (g groups) rename(from, to string) (dirs []string) {
 	for i, base := range g.bases {
 		dirs = append(dirs, filepath.Join(base, to))
@@ -234,23 +234,23 @@ func (g groups) rename(from, to string) (dirs []string) {
 			continue
 		}
 		for _, done := range g.bases[:i] {
-			os.Rename(filepath.Join(done, to), filepath.Join(done, from)) //nolint:errcheck // it could the other way
+			os.Rename(filepath.Join(done, to), filepath.Join(done, from)) //nolint:errcheck // the rename back cannot fail if the first one succeeded
 		}
 		return nil
 	}
 	return dirs
 }
 
-// group is one container's.
+// cgroup is the control group of one container.
 type group struct {
 	groups
-	dirs   []string // as bases
-	was    string   // the name that it had when it was made ahead, "" if it was not
-	deaths gauge    // of events
-	most   gauge    // of peaks
+	dirs   []string // one for each of bases
+	was    string   // its name when it was prepared; "": it was not
+	deaths gauge    // reads the file events
+	most   gauge    // reads the file peaks
 }
 
-// write writes to the file in whichever tree has it.
+// write writes to a file in each tree that has it, and tells whether one does.
 func (f group) write(file, text string) (ok bool) {
 	for _, dir := range f.dirs {
 		ok = writeTo(filepath.Join(dir, file), text) || ok
@@ -258,8 +258,8 @@ func (f group) write(file, text string) (ok bool) {
 	return ok
 }
 
-// enter has the process start inside, so that not a page of it is counted elsewhere: version 2 by clone3's own means,
-// version 1 by moving the thread that starts it, whose groups a child inherits.
+// enter starts the process inside the group, so that all its memory is counted. Version 2 uses clone3; version 1 moves
+// the starting thread, because a child inherits its groups.
 func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 	if f.version == 2 {
 		dir, err := os.Open(f.dirs[0])
@@ -269,7 +269,7 @@ func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 		return func() { dir.Close() }
 	}
-	// Whoever runs out of memory waits: the kernel might choose this process, while its thread is there.
+	// Suspend the OOM killer: it might choose this process while its thread is in the group.
 	f.write(f.events, "1")
 	f.ahead.enter(f, thread)
 	return func() {
@@ -278,8 +278,7 @@ func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 	}
 }
 
-// took moves a process that is not inside yet. One that is stays untouched: a move takes long even where it moves
-// nothing.
+// started moves a process that is not in the group yet. A needless move would take long.
 func (f group) took(pid int) {
 	for _, dir := range f.dirs {
 		if list := filepath.Join(dir, "cgroup.procs"); !slices.Contains(numbersIn(list), pid) {
@@ -294,10 +293,9 @@ func (f group) killed() bool { return f.deaths.counts("oom_kill") }
 
 func (f group) mark() disdel.Bytes { return disdel.Bytes(f.most.number()) }
 
-// cache is the pages of files that are counted for the group, as version 1 or 2 calls them, but for those that are
-// nowhere else.
+// fileCache is the file cache that is counted for the group, without tmpfs, which cannot be dropped.
 func (f group) cache() (sum disdel.Bytes) {
-	data, _ := os.ReadFile(filepath.Join(f.dirs[0], "memory.stat")) // a group that is gone has none
+	data, _ := os.ReadFile(filepath.Join(f.dirs[0], "memory.stat")) // a removed group has none
 	for line := range strings.Lines(string(data)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		n, _ := strconv.ParseInt(value, 10, 64)
@@ -320,38 +318,38 @@ func (f group) remove() {
 	}
 }
 
-// fencer puts memory limits around processes by the best means this machine offers. Where that is not the kernel's
-// exact count, the container's watch on resident memory stands beside it.
+// limiter puts memory limits around processes with the best means of this machine. If the kernel does not enforce the
+// limit exactly, the container's watch does.
 type fencer interface {
 	fmt.Stringer
-	// fence makes the limits that a process will be started in, cpu being its part of the processors.
+	// newLimit creates the limit for a process that will be started. cpu is its share of the processors.
 	fence(name string, limit disdel.Bytes, cpu processing) fence
-	folders() []string // that list the processes in them
+	folders() []string // of control groups; they list the processes
 	close()
 }
 
-// fence is the limit around one container's processes.
+// processLimit is the limit of one container's processes.
 type fence interface {
-	// enter makes the next process that a thread starts one inside; leave is called some time after that start. Neither
-	// runs on that thread, which may see control groups otherwise than the platform does.
+	// enter prepares attr so that the next process of the thread starts inside the limit. leave is called after that
+	// start. Neither runs on the thread itself, whose view of control groups may differ.
 	enter(attr *syscall.SysProcAttr, thread int) (leave func())
-	// took is told the process. Where enter could not do it, it is moved now.
+	// started is called with the new process. If enter could not place it inside, started moves it.
 	took(pid int)
-	// exact tells whether the kernel keeps the limit; else the watch does.
+	// enforcedByKernel tells whether the kernel enforces the limit; else the watch does.
 	exact() bool
-	// killed tells whether the kernel ended a process in it for memory.
+	// oomKilled tells whether the kernel killed a process for memory.
 	killed() bool
-	// mark is the most memory that the kernel counted, 0 where it does not count.
+	// peak is the most memory that the kernel counted; 0 if it does not count.
 	mark() disdel.Bytes
-	// now is the memory that the kernel counts now, 0 where it does not count.
+	// usage is the memory that the kernel counts now; 0 if it does not count.
 	now() disdel.Bytes
-	// cache is what of it is the pages of files that are there now, which the kernel takes back before it kills.
+	// fileCache is the part of the memory that is file cache, which the kernel drops before it kills.
 	cache() disdel.Bytes
-	// remove ends what still runs inside.
+	// remove kills what still runs inside.
 	remove()
 }
 
-// sharesOfPool is Docker's --cpu-shares as the invoker gives it: processors in proportion to memory.
+// cpuShares is Docker's --cpu-shares as OpenWhisk's invoker sets it: in proportion to memory.
 func sharesOfPool(memory, pool disdel.Bytes) int { return int(max(2, 1024*memory/pool)) }
 
 func newFencer() fencer {
@@ -364,9 +362,9 @@ func newFencer() fencer {
 	return rlimits{}
 }
 
-// rlimits bounds a process's private memory by RLIMIT_DATA. It counts what is mapped, not what is resident, so it has
-// room to spare; the watch keeps the limit itself. (RLIMIT_AS would end every Go program at its start.) Processors are
-// not divided: a nice value is no proportion, and one that was raised cannot be lowered again without privileges.
+// rlimits bounds a process's private memory by RLIMIT_DATA. That counts mapped memory, so the bound is larger than the
+// limit, and the watch enforces the limit. RLIMIT_AS would end every Go program at its start. Processors are not
+// divided, because nice values are not proportional and cannot be lowered again without privileges.
 type rlimits struct{}
 
 const rlimitRoom = 64 * disdel.MB
@@ -390,12 +388,11 @@ func (rlimit) remove()                                {}
 
 func (r rlimit) took(pid int) {
 	most := uint64(r.limit + r.limit/2 + rlimitRoom)
-	setLimit(pid, unix.RLIMIT_DATA, most) //nolint:errcheck // the watch stands beside
+	setLimit(pid, unix.RLIMIT_DATA, most) //nolint:errcheck // the watch enforces the limit too
 }
 
-// residentOf reads what a process holds that the kernel cannot take back, and the most that it held, 0 once it is gone.
-// Pages of files are left out, as a program's are shared between containers; a group counts them for whoever asked
-// first.
+// residentMemory reads a process's memory that the kernel cannot drop, and its peak; 0 if the process is gone. It
+// leaves out file pages, because containers share a program's pages.
 func residentOf(pid int) (resident, peak disdel.Bytes) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -417,8 +414,8 @@ func residentOf(pid int) (resident, peak disdel.Bytes) {
 	return resident, max(resident, mark-file)
 }
 
-// straysOf lists the processes that have a container's folder in the environment that they were started with: what left
-// the container's process group, as a daemon does, still has it.
+// processesOfFolder lists the processes that were started with a container's folder in their environment. A process
+// that left the container's process group, such as a daemon, still has it.
 func straysOf(dir string) []int {
 	var out []int
 	list, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
@@ -433,7 +430,7 @@ func straysOf(dir string) []int {
 	return out
 }
 
-// membersOf lists the other processes of a group, by its leader's id.
+// processesOfGroup lists the other processes of a process group.
 func membersOf(leader int) []int {
 	var out []int
 	list, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
@@ -449,21 +446,22 @@ func membersOf(leader int) []int {
 	return out
 }
 
-// ahead is the group that the next container will start in, with the thread in it that starts containers. It is made
-// after a start, while nobody waits: the first thread that is moved in a while makes the kernel wait until every
-// processor has passed a quiet state, some 15 ms, which would be half of a container's start.
+// preparedGroup is the control group of the next container, with the thread that starts containers already in it. It is
+// prepared after a start, when nobody waits: the first move of a thread in a while takes 15 ms, half of a container's
+// start.
 //
-// Its name is none of a container's, whose groups' processes are killed when a platform ends: this process is in it.
+// Its name differs from those of containers, because their processes are killed when a platform ends, and the thread
+// belongs to this process.
 type ahead struct {
 	mu   sync.Mutex
-	free string // the group's name, "" where it was taken
+	free string // the group's name; "": it was taken
 
-	inside string // the name, as it was made, of where the thread is: known to the spawner's orders alone
+	inside string // the prepared name of the group that the thread is in; only the spawner's thread uses it
 }
 
 const aheadPrefix = "next-"
 
-// take hands the group out, by the name that it was made with; "" where there is none, as before the first start.
+// take returns the prepared group's name and forgets it; "" if there is none.
 func (a *ahead) take() string {
 	if a == nil {
 		return ""
@@ -475,7 +473,7 @@ func (a *ahead) take() string {
 	return name
 }
 
-// enter moves the thread into a container's group, unless it has waited there.
+// moveIn moves the thread into a container's group, unless it is there already.
 func (a *ahead) enter(f group, thread int) {
 	if f.was == "" || a.inside != f.was {
 		f.write("tasks", strconv.Itoa(thread))
@@ -483,9 +481,9 @@ func (a *ahead) enter(f group, thread int) {
 	a.inside = ""
 }
 
-// next moves the thread on: a container's memory and end shall not be those of the process that it belongs to.
+// prepare moves the thread to a new group, so that a container's memory and end do not affect this process.
 func (a *ahead) next(g groups, thread int) {
-	name := a.take() // made for a start that has not come: the thread went to another's
+	name := a.take() // an unused prepared group is reused
 	if name == "" {
 		name = aheadPrefix + newID()[:8]
 		if g.make(name) == nil {
@@ -501,13 +499,13 @@ func (a *ahead) next(g groups, thread int) {
 	a.free = name
 }
 
-// gauge is a small file of the kernel's that is read again and again: it is opened once, and a look is one system call.
+// counterFile is a small file of the kernel that is read often. It is opened once, so a read is one system call.
 type gauge struct {
 	file *os.File // nil: there is none
 	raw  syscall.RawConn
 }
 
-// gaugeRoom holds any of the files that are read so.
+// counterFileSize is more than any of these files has.
 const gaugeRoom = 512
 
 func openGauge(path string) gauge {
@@ -523,13 +521,13 @@ func openGauge(path string) gauge {
 	return gauge{f, raw}
 }
 
-// read appends what the file says now, nothing where it is gone.
+// read appends the file's content, or nothing if the file is gone.
 func (g gauge) read(to []byte) []byte {
 	if g.file == nil {
 		return to
 	}
 	room := to[len(to):cap(to)]
-	g.raw.Control(func(fd uintptr) { //nolint:errcheck // closed: it says nothing
+	g.raw.Control(func(fd uintptr) { //nolint:errcheck // a closed file has no content
 		for {
 			n, err := unix.Pread(int(fd), room, 0)
 			if err == unix.EINTR {
@@ -542,13 +540,13 @@ func (g gauge) read(to []byte) []byte {
 	return to
 }
 
-// number is that which the file holds, 0 where it holds none.
+// number is the number in the file; 0 if there is none.
 func (g gauge) number() int {
 	n, _ := strconv.Atoi(string(bytes.TrimSpace(g.read(make([]byte, 0, gaugeRoom)))))
 	return n
 }
 
-// counts tells whether the file has a line of a name with another number than 0.
+// hasNonZero tells whether the file has a line with this name and a number other than 0.
 func (g gauge) counts(name string) bool {
 	for line := range bytes.Lines(g.read(make([]byte, 0, gaugeRoom))) {
 		if said, n, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '}); ok && string(said) == name && string(n) != "0" {

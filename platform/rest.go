@@ -12,16 +12,16 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// route is what a path answers, by method.
+// route is a path of the API with a handler for each method.
 type route struct {
 	path    string
 	methods map[string]handler
-	open    bool // to everyone, without a key
-	anyType bool // whatever types of answers its client takes
-	shared  bool // to other namespaces, which may read and invoke what is public
+	open    bool // needs no key
+	anyType bool // ignores the Accept header
+	shared  bool // other namespaces may read and invoke what is public
 }
 
-// routes is the API. A path that ends in {$} is a list's with the slash that OpenWhisk lets it have.
+// routes is the whole API. A path that ends in {$} is a list with the trailing slash that OpenWhisk accepts.
 func (p *Platform) routes() []route {
 	const ns = "/api/v1/namespaces/{ns}"
 	item := func(get, put, remove, post handler) map[string]handler {
@@ -60,7 +60,7 @@ func (p *Platform) routes() []route {
 	return out
 }
 
-// Handler is the REST API, behind a gate that keeps web pages out.
+// Handler is the REST API. It refuses requests of foreign web pages.
 func (p *Platform) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range p.routes() {
@@ -81,16 +81,16 @@ func (p *Platform) Handler() http.Handler {
 	}))
 }
 
-// plainPath tells whether a path has no parts that are empty or dots. Those lead nowhere in OpenWhisk, and the
-// multiplexer would send its clients elsewhere.
+// isCleanPath tells whether a path has no empty parts and no dots. OpenWhisk has no such routes, and http.ServeMux
+// would redirect them.
 func plainPath(r *http.Request) bool {
 	given := r.URL.EscapedPath()
 	clean := path.Clean(given)
 	return given == clean || clean != "/" && given == clean+"/"
 }
 
-// unclean answers paths with parts that are empty or dots. A dot where an entity's name stands is a name with illegal
-// characters: wsk writes packages/./a:b for the package a:b, since a:b alone would be an address.
+// uncleanPath answers paths with empty parts or dots. A dot in the place of an entity's name is an illegal name: wsk
+// writes packages/./a:b for the package a:b, because a:b alone would be a URL.
 func unclean(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/namespaces/"), "/")
 	if _, _, known := r.BasicAuth(); known && len(parts) == 4 && parts[2] == "." {
@@ -99,8 +99,7 @@ func unclean(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	return nowhere(w, r)
 }
 
-// nowhere answers paths that there are not. Outside of the API the real one knows preflights everywhere, and nothing
-// else.
+// noRoute answers unknown paths. Outside the API OpenWhisk answers only preflight requests.
 func nowhere(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	if r.URL.Path == "/api/v1" || strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		return 0, nil, errNoRoute
@@ -116,7 +115,8 @@ func notAllowed(w http.ResponseWriter, allowed string) error {
 	return errMethod(allowed)
 }
 
-// request is one of a known user, who names a namespace: his own, or another's whose packages may be public.
+// request is a request of an authenticated user. ns is the namespace in its path: the user's own, or another one whose
+// packages may be public.
 type request struct {
 	*http.Request
 	user *user
@@ -125,7 +125,7 @@ type request struct {
 
 func (q *request) own() bool { return q.ns == q.user.Name }
 
-// answer is a body with the id of the activation it is about.
+// withActivationID is a body together with the id of its activation, which the answer's header names.
 type answer struct {
 	id   string
 	body any
@@ -133,12 +133,12 @@ type answer struct {
 
 type handler func(*request) (int, any, error)
 
-// acceptsJSON tells whether a client takes the only representation that there is.
+// acceptsJSON tells whether the client accepts JSON.
 func acceptsJSON(r *http.Request) bool {
 	return accepts(r, "*/*", "application/*", "application/json")
 }
 
-// accepts tells whether a request takes any of some kinds of answers; one that says nothing takes all.
+// accepts tells whether a request accepts one of these media types. A request without Accept accepts all.
 func accepts(r *http.Request, kinds ...string) bool {
 	accept := r.Header.Get("Accept")
 	if accept == "" {
@@ -153,7 +153,7 @@ func accepts(r *http.Request, kinds ...string) bool {
 	return false
 }
 
-// checkContent refuses a body that is not said to be JSON.
+// checkContent refuses a body that is not declared as JSON.
 func checkContent(r *http.Request) error {
 	if r.ContentLength == 0 || r.Method != http.MethodPut && r.Method != http.MethodPost {
 		return nil
@@ -178,7 +178,7 @@ func checkNames(r *http.Request) error {
 	return nil
 }
 
-// dispatch finds the caller and the method; a preflight request carries no key.
+// dispatch authenticates the caller and calls the handler of the method. Preflight requests need no key.
 func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		if r.Method == http.MethodOptions {
@@ -210,7 +210,7 @@ func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request
 	}
 }
 
-// authorize checks the key and the namespace. What of another namespace is public, the handlers of shared paths know.
+// authorize checks the key and the namespace. Handlers of shared paths check themselves what is public.
 func (p *Platform) authorize(q *request, shared bool) error {
 	name, key, ok := q.BasicAuth()
 	if !ok {
@@ -230,13 +230,13 @@ func (p *Platform) authorize(q *request, shared bool) error {
 	return nil
 }
 
-// resource is what a request is about, as refusals name it.
+// resource names what a request is about, for refusals.
 func (q *request) resource() string {
 	parts := []string{q.ns, q.PathValue("pkg"), q.PathValue("name")}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
-// serve answers one request: X-Request-ID, JSON, and errors as {error, code}.
+// serve writes the answer of one request: the header X-Request-ID, JSON, and errors as {error, code}.
 func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Request) (int, any, error)) {
 	id := r.Header.Get("X-Request-ID")
 	if id == "" || strings.HasPrefix(id, "sid_") {
@@ -263,7 +263,7 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	if told, ok := body.(refused); ok {
 		body = map[string]any{"error": string(told), "code": id}
 	}
-	if status == errNoKey.status && !isWeb(r) { // of a web action, a browser would ask its user for a password
+	if status == errNoKey.status && !isWeb(r) { // not for web actions: a browser would ask its user for a password
 		patience{w, r}.refuse()
 		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm",charset=UTF-8`)
 	}
@@ -274,7 +274,7 @@ func flag(r *http.Request, name string) bool {
 	return slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(r.URL.Query().Get(name)))
 }
 
-// checkFlags refuses what is no truth value, with the text of the library that reads OpenWhisk's query parameters.
+// checkFlags refuses query parameters that are not Boolean.
 func checkFlags(r *http.Request) error {
 	q := r.URL.Query()
 	for _, name := range []string{"overwrite", "blocking", "result", "code", "count", "docs", "force"} {
@@ -286,10 +286,10 @@ func checkFlags(r *http.Request) error {
 	return nil
 }
 
-// maxList is how many entries a list has at most; a limit of 0 asks for them.
+// maxList is the most entries of a list. A limit of 0 asks for as many.
 const maxList = 200
 
-// page is limit and skip of a list of a collection: 30 and 0 unless asked for.
+// pageOptions reads limit and skip of a list; the defaults are 30 and 0.
 func page(r *http.Request, collection string) (limit, skip int, err error) {
 	if limit, err = number(r, "limit", 30, collection); err != nil {
 		return 0, 0, err
@@ -326,20 +326,20 @@ func cut[T any](list []T, limit, skip int) []T {
 	return list[:min(limit, len(list))]
 }
 
-// entity is what lists sort by.
+// entity is what lists are sorted by.
 type entity interface {
 	changed() int64
 	path() string
 }
 
-// newestFirst sorts by the last change; entities of one millisecond by name, so that pages do not overlap.
+// newestFirst sorts by the last change, then by name, so that pages do not overlap.
 func newestFirst[T entity](list []T) {
 	slices.SortFunc(list, func(a, b T) int {
 		return cmp.Or(cmp.Compare(b.changed(), a.changed()), cmp.Compare(a.path(), b.path()))
 	})
 }
 
-// listOf answers a list request: a count, or a page of what brief makes of the entities.
+// listOf answers a list request: a count, or a page of brief of each entity.
 func listOf[T entity](r *http.Request, collection string, list []T, brief func(T) any) (int, any, error) {
 	limit, skip, err := page(r, collection)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// checkSequence resolves a sequence's components to full names and refuses those that are missing, too many or the
-// sequence itself.
+// checkSequence replaces a sequence's components by their full names. It refuses components that are missing, too many,
+// or the sequence itself.
 func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 	if len(a.Exec.Components) == 0 {
 		return errSequenceEmpty
@@ -23,7 +23,7 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 		names = append(names, "/"+path.key())
 	}
 	a.Exec.Components = names
-	a.Parameters = []keyValue{kv("_actions", names)} // where the sequence action of old finds them
+	a.Parameters = []keyValue{kv("_actions", names)} // where clients of old releases read them
 	n, err := p.atoms(t, u, a, a.path(), 0)
 	if err != nil {
 		return err
@@ -34,8 +34,8 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 	return nil
 }
 
-// atoms counts the actions a sequence comes down to, stopping once there are too many. Sequences may come to refer to
-// each other after they were checked, when a binding changes: hence the depth.
+// countActions counts the actions that a sequence runs, and stops when there are too many. depth ends loops: a changed
+// binding can make checked sequences refer to each other.
 func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int, error) {
 	if depth > p.cfg.Limits.SequenceLength {
 		return 0, errSequenceCycle
@@ -77,10 +77,10 @@ func (p *Platform) component(t tx, u *user, path pathName) (*resolved, error) {
 	return found, err
 }
 
-// account is what a sequence's record is made of.
+// compositeResult collects what the record of a sequence or composition has.
 type account struct {
 	last     response
-	logs     []string // the activations of the components
+	logs     []string // ids of the components' activations
 	duration int64
 	memory   int // the largest component's
 }
@@ -90,8 +90,8 @@ func (c *account) fail(text string) {
 	c.last = response{Result: result, Status: statusApplication, Size: len(result)}
 }
 
-// runSequence runs the components one after the other, each with the result of the one before, until one fails. It
-// returns how many more actions may run: components may have changed since the sequence was checked.
+// runSequence runs the components in order, each with the result of the one before, until one fails. left is how many
+// more actions may run, and so is the result: components may have changed since the check.
 func (p *Platform) runSequence(run *running, left int) int {
 	started := time.Now()
 	c := account{last: response{Result: run.params, Status: statusSuccess, Success: true}, logs: []string{}}
@@ -171,7 +171,7 @@ func (c *account) record(run *running, started time.Time) *activation {
 	return rec
 }
 
-// annotations are those that every action's record has.
+// annotations are the annotations that the record of every action has.
 func (run *running) annotations() []keyValue {
 	kind := run.action.Exec.Kind
 	if run.conducted() {
@@ -187,24 +187,24 @@ func (run *running) annotations() []keyValue {
 	return out
 }
 
-// composition is a conductor at work: an action that says after each step which action is next, and with what
-// (OpenWhisk's docs/conductors.md).
+// composition is a running conductor: an action that decides after each step which action runs next, and with which
+// parameters (OpenWhisk's docs/conductors.md).
 type composition struct {
 	p     *Platform
 	run   *running
 	out   account
-	state map[string]json.RawMessage // that the conductor gets back with every result
+	state map[string]json.RawMessage // the conductor gets it back with every result
 	count *compositionCount
 }
 
-// compositionCount counts what ran in a composition and in all that are nested in it: they share the limits. A sequence
-// counts as one component, and has its own limit inside (OpenWhisk's PrimitiveActions.scala, CompositionAccounting).
+// compositionCount counts the actions of a composition and of all nested ones, which share the limits. A sequence
+// counts as one component and has its own limit (OpenWhisk's PrimitiveActions.scala, CompositionAccounting).
 type compositionCount struct {
-	components int // that are no conductors
-	turns      int // of all conductors
+	components int // without conductors
+	turns      int // runs of conductors
 }
 
-// conducted tells whether an action is a conductor, whose turns themselves are plain activations.
+// isConductor tells whether the run starts a composition. A conductor's own runs within it are plain activations.
 func (run *running) conducted() bool {
 	return !run.turn && annotated(run.action.Annotations, "conductor")
 }
@@ -232,8 +232,8 @@ func (p *Platform) runConductor(run *running) {
 	p.file(run, rec)
 }
 
-// turn asks the conductor what comes after a result, and runs that. It returns what the conductor gets next, nil at the
-// end.
+// nextStep runs the conductor with the last result, and then the action that it names. It returns the conductor's next
+// input, or nil at the end.
 func (c *composition) turn(input json.RawMessage) json.RawMessage {
 	switch {
 	case c.p.work.Err() != nil: // the platform ends
@@ -252,7 +252,7 @@ func (c *composition) turn(input json.RawMessage) json.RawMessage {
 	}
 	var said struct{ Action, Params, State json.RawMessage }
 	if json.Unmarshal(c.out.last.Result, &said) != nil {
-		return nil // an array: it ends with that
+		return nil // an array ends the composition
 	}
 	c.state = boxed(said.State, "state")
 	if len(said.Action) == 0 {
@@ -265,7 +265,7 @@ func (c *composition) turn(input json.RawMessage) json.RawMessage {
 	return c.component(said.Action, merged(nil, boxed(said.Params, "value")))
 }
 
-// component runs the action that the conductor has named. That it cannot be run is the conductor's to handle.
+// component runs the action that the conductor named. If that fails, the conductor gets the error.
 func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 	var text string
 	path, err := pathName{}, json.Unmarshal(name, &text)
@@ -291,8 +291,8 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 	return c.out.last.Result
 }
 
-// qualified is the full name of the action that a conductor names: without a slash before it, one or two parts are of
-// the user's own namespace (FullyQualifiedEntityName.resolveName).
+// fullName is the full name of the action that a conductor names. One or two parts without a leading slash are in the
+// user's namespace (FullyQualifiedEntityName.resolveName).
 func qualified(name string) string {
 	if strings.HasPrefix(name, "/") || strings.Count(name, "/") > 1 {
 		return name
@@ -300,7 +300,7 @@ func qualified(name string) string {
 	return "/_/" + name
 }
 
-// carryOut runs a step and counts it; false where the platform could not take it on.
+// runStep runs and counts a step. It returns false if the platform could not accept it.
 func (c *composition) carryOut(step *running) bool {
 	if step.turn {
 		if err := c.p.accepted.add(step.lost()); err != nil {
@@ -323,7 +323,7 @@ func (c *composition) carryOut(step *running) bool {
 	return true
 }
 
-// boxed is a value as an object: itself, or the value under a name. nil where there is none.
+// asObject returns a value as an object: the value itself, or {name: value}. It returns nil without a value.
 func boxed(v json.RawMessage, name string) map[string]json.RawMessage {
 	if len(v) == 0 {
 		return nil
@@ -335,7 +335,7 @@ func boxed(v json.RawMessage, name string) map[string]json.RawMessage {
 	return out
 }
 
-// merged lays fields over those of an object.
+// mergeFields overwrites fields of an object.
 func merged(object json.RawMessage, fields map[string]json.RawMessage) json.RawMessage {
 	all := map[string]json.RawMessage{}
 	if len(object) > 0 && json.Unmarshal(object, &all) != nil {

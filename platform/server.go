@@ -18,22 +18,22 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Bounds on the time that a connection may take. There is none on a whole request: a blocking one waits for its action.
+// Time limits of connections. A whole request has none, because a blocking invocation waits for its action.
 const (
 	headerWait = 10 * time.Second
 	idleWait   = 2 * time.Minute
-	// strangerWait is the time for the body of a request that showed no valid key.
+	// unauthBodyWait bounds reading the body of a request without a valid key.
 	strangerWait = time.Second
 )
 
-// bodyWait is the time for the body of a request with a key: a minute, and what it takes at 256 KB a second.
+// bodyWait bounds reading the body of a request with a key: a minute, and the time for length bytes at 256 KB/s.
 func bodyWait(length int64) time.Duration {
 	const slowest = 256 << 10
 	return time.Minute + time.Duration(max(0, length)/slowest)*time.Second
 }
 
-// Serve answers on l with h, which is Handler or something around it, until Close. It must be called once, before
-// anything is invoked: containers are told its address.
+// Serve answers on l with h, which is Handler or a wrapper of it, until Close. Call it once, before the first
+// invocation: containers get its address.
 func (p *Platform) Serve(l net.Listener, h http.Handler) {
 	p.listener, p.served = l, make(chan struct{})
 	p.pool.open()
@@ -50,14 +50,14 @@ func withStranger(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, strangerKey{}, c)
 }
 
-// patience bounds the time that a request's body may take: little before its sender showed a key, then enough for what
-// it announced, and once it has been read, any, as the answer may take its time.
+// bodyDeadline bounds reading a request's body: a short time until the sender shows a key, then enough for the
+// announced length, and none after the body is read, so that the answer may take its time.
 type patience struct {
 	w http.ResponseWriter
 	r *http.Request
 }
 
-// limit ends reading after d, 0 for never.
+// set ends reading after d; 0 means never.
 func (t patience) limit(d time.Duration) {
 	var at time.Time
 	if d > 0 {
@@ -66,7 +66,8 @@ func (t patience) limit(d time.Duration) {
 	http.NewResponseController(t.w).SetReadDeadline(at) //nolint:errcheck // a recorder of tests has no deadlines
 }
 
-// known is called after a good key. The request that it returns is read by its bounds.
+// authenticated is called after a valid key. It returns a request whose body has the time limit of an authenticated
+// one.
 func known(w http.ResponseWriter, r *http.Request) *http.Request {
 	t := patience{w, r}
 	if s, ok := t.r.Context().Value(strangerKey{}).(*stranger); ok {
@@ -82,13 +83,14 @@ func known(w http.ResponseWriter, r *http.Request) *http.Request {
 	return &timed
 }
 
-// refuse is called before the answer to who showed no key: what he still sends is not waited for.
+// closeSoon is called before a request without a key is answered: the rest of its body is not awaited.
 func (t patience) refuse() {
 	t.w.Header().Set("Connection", "close")
 	t.limit(strangerWait)
 }
 
-// timedBody takes the bound away when all has been read: an end of reading would pass for the client's going away.
+// timedBody removes the deadline once the body is read, because a deadline that passes later looks like a client that
+// went away.
 type timedBody struct {
 	io.ReadCloser
 	patience patience
@@ -104,17 +106,17 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The headers that OpenWhisk's preflights allow.
+// The headers that OpenWhisk's answers to preflight requests allow.
 const (
 	corsHeaders = "Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent"
 	corsMethods = "GET, DELETE, POST, PUT, HEAD"
 )
 
-// gate lets in what no web page sent, before anything else looks at a request. A browser runs whatever any page says,
-// on this machine and as this user, so that a platform that answers pages would run programs for every page that is
-// open. Two headers tell of them that no page can forge: Origin says whose page asks, and Host which name it used,
-// which is a foreign one where a page had its own name lead here. Pages of Config.Origins may call; they get the
-// headers for it. Web actions are open to every page, under the platform's own names: whoever exports one says so.
+// refuseForeignPages refuses requests of web pages before anything else sees them. A browser runs what any page says,
+// on this machine and as this user, so an open platform would run programs for every open page. Two headers cannot be
+// forged by a page: Origin names the page, and Host the name that it used, which is foreign if the page's own name
+// points here. Pages of Config.Origins may call and get the CORS headers. Web actions are open to every page under the
+// platform's own host names.
 func (p *Platform) gate(h http.Handler) http.Handler {
 	if behind, ok := h.(gated); ok {
 		return behind
@@ -138,7 +140,7 @@ func (p *Platform) gate(h http.Handler) http.Handler {
 	})}
 }
 
-// gated is what a gate stands before.
+// gatedHandler marks a handler that checks origins already.
 type gated struct{ http.Handler }
 
 func allowOrigin(h http.Header, r *http.Request, origin string) {
@@ -150,13 +152,13 @@ func allowOrigin(h http.Header, r *http.Request, origin string) {
 	}
 }
 
-// inspect says why a request may not pass, nil if it may.
+// checkOrigin returns why a request may not pass, or nil.
 func (p *Platform) inspect(r *http.Request) error {
 	if !p.servesHost(r) {
 		return errForeignHost(r.Host)
 	}
 	if isWeb(r) {
-		return nil // any page may call what was exported to the web, and nothing else is below that path
+		return nil // any page may call exported actions, and this path has nothing else
 	}
 	own := schemeOf(r) + "://" + r.Host
 	origins := r.Header.Values("Origin")
@@ -165,7 +167,7 @@ func (p *Platform) inspect(r *http.Request) error {
 			return errForeignOrigin(origin)
 		}
 	}
-	site := r.Header.Get("Sec-Fetch-Site") // of requests without Origin, such as images
+	site := r.Header.Get("Sec-Fetch-Site") // browsers send it with requests that have no Origin, such as images
 	if len(origins) == 0 && (site == "cross-site" || site == "same-site") {
 		return errForeignOrigin(site)
 	}
@@ -179,9 +181,9 @@ func schemeOf(r *http.Request) string {
 	return "http"
 }
 
-// servesHost tells whether a request's Host is a name of this platform: localhost, the address that the connection came
-// in on, or one of Config.Hosts. Where that address is no loopback one, any address will do: it may be that of a router
-// in front, and no name of an attacker's can lead here under it. A request without Host is no browser's.
+// servesHost tells whether a request's Host is a name of this platform: localhost, the address of the connection, or
+// one of Config.Hosts. If the connection's address is not a loopback address, any IP address counts, because a router
+// in front may have it. A request without Host does not come from a browser.
 func (p *Platform) servesHost(r *http.Request) bool {
 	host := hostOf(r.Host)
 	if host == "" || host == "localhost" || slices.Contains(p.cfg.Hosts, host) {
@@ -196,7 +198,7 @@ func (p *Platform) servesHost(r *http.Request) bool {
 	return ip.IsLoopback() || here != nil && !here.IsLoopback()
 }
 
-// hostOf is a Host header's name, in lower case, without port, brackets and final dot.
+// hostOf is the name in a Host header, in lower case, without port, brackets and final dot.
 func hostOf(hostport string) string {
 	host := hostport
 	if name, _, err := net.SplitHostPort(hostport); err == nil {
@@ -213,50 +215,50 @@ func addressIP(a net.Addr) net.IP {
 	return nil
 }
 
-// validateGate is the part of validate that is about web pages.
+// validateGate checks Origins and Hosts.
 func (c *Config) validateGate() error {
 	bad := func(msg string) error { return &disdel.Error{Kind: disdel.Invalid, Op: "configure platform", Msg: msg} }
 	for _, origin := range c.Origins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-			return bad(fmt.Sprintf("%q is no origin of pages: write http://HOST:PORT, without a path", origin))
+			return bad(fmt.Sprintf("%q is not an origin: write http://HOST:PORT, without a path", origin))
 		}
 	}
 	for _, host := range c.Hosts {
 		if host == "" || hostOf(host) != host {
-			return bad(fmt.Sprintf("%q is no name of a host: write it in lower case, without a port", host))
+			return bad(fmt.Sprintf("%q is not a host name: write it in lower case, without a port", host))
 		}
 	}
 	return nil
 }
 
-// Bounds on connections that showed no key yet. One with a key shows it in its first milliseconds, so that what has
-// been silent for longer may go when the places are taken.
+// Bounds on connections without a valid key. A client with a key shows it within milliseconds, so an older connection
+// may be closed when the places are taken.
 const (
 	maxStrangers   = 1024
 	strangerMinAge = time.Second
 )
 
-// strangers is a listener that bounds the connections without a valid key: they cost descriptors and memory, and
-// anybody who reaches the port can make them. When all places are taken, the oldest goes for a new one; one that is too
-// young to tell is given its time first. So a flood is closed as it comes, and clients with keys get through.
+// unauthListener is a listener that bounds the connections without a valid key: anybody who reaches the port can open
+// them, and they cost descriptors and memory. When all places are taken it closes the oldest connection, once that is
+// minAge old. So a flood is closed as it comes, and clients with keys get through.
 type strangers struct {
 	net.Listener
 	most   int
 	minAge time.Duration
 
 	mu    sync.Mutex
-	byAge *list.List    // of *stranger, the oldest first
-	left  chan struct{} // signals that one went or became known
+	byAge *list.List    // of *unauthConn, oldest first
+	left  chan struct{} // signals that a connection closed or showed a key
 	ended *once
 }
 
-// stranger is a connection that may become known.
+// unauthConn is a connection that has not shown a valid key yet.
 type stranger struct {
 	net.Conn
 	of    *strangers
 	since time.Time
-	place *list.Element // nil once it is known or closed
+	place *list.Element // nil once it showed a key or is closed
 }
 
 type strangerKey struct{}
@@ -290,7 +292,7 @@ func (s *strangers) Close() error {
 	return s.Listener.Close()
 }
 
-// room closes the oldest if there is no place, or returns for how long that one may still stay.
+// makeRoom closes the oldest connection if all places are taken. It returns how long to wait if that one is too young.
 func (s *strangers) room() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,7 +316,7 @@ func (s *strangers) add(c net.Conn) *stranger {
 	return out
 }
 
-// forget takes one out; the caller holds the lock.
+// remove removes a connection from the list. The caller holds the lock.
 func (s *strangers) forget(c *stranger) {
 	if c.place == nil {
 		return
@@ -327,7 +329,7 @@ func (s *strangers) forget(c *stranger) {
 	}
 }
 
-// known is called when the connection showed a valid key.
+// authenticated is called when the connection showed a valid key.
 func (c *stranger) known() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -339,7 +341,7 @@ func (c *stranger) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets the server send an answer and then its end, as it does for what is a plain connection.
+// CloseWrite lets the server close its side after an answer, as on a plain connection.
 func (c *stranger) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -347,9 +349,8 @@ func (c *stranger) CloseWrite() error {
 	return nil
 }
 
-// LogRequests is h with a line in log, at level info, for every request: method, path, status, duration and the
-// transaction id, by which OpenWhisk's clients name a request that failed. Queries stay out: they may hold what is not
-// for a log.
+// LogRequests wraps h and logs every request at level info: method, path, status, duration and the transaction id, by
+// which OpenWhisk's clients name a failed request. It leaves queries out, because they may hold secrets.
 func LogRequests(h http.Handler, log logrus.FieldLogger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
@@ -361,7 +362,7 @@ func LogRequests(h http.Handler, log logrus.FieldLogger) http.Handler {
 	})
 }
 
-// statusWriter remembers the status that was answered.
+// statusWriter remembers the status of the answer.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -372,5 +373,5 @@ func (s *statusWriter) WriteHeader(status int) {
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap lets http.ResponseController reach the wrapped writer.
 func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

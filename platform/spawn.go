@@ -13,10 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death
-// signal when the thread that made it ends, not the process.
-//
-// What the thread gives up, its children lack.
+// spawner starts processes from one thread that lives as long as the platform. The kernel sends a child its death
+// signal when the thread that started it ends, not when the process ends. Children inherit the restrictions of the
+// thread.
 type spawner struct {
 	confined confinement
 	orders   chan func()
@@ -34,8 +33,8 @@ func newSpawner(hidden []string, n needs) *spawner {
 	return s
 }
 
-// serve works on a thread that it never unlocks, so that the thread ends with it: fences may have moved it. The first
-// thread of a process does not end so; if it gets that one, it holds it until another goroutine has another.
+// serve runs work on a thread that it never unlocks, so the thread ends with it. The first thread of a process cannot
+// end so; if the goroutine gets that one, it holds it until another goroutine has locked another thread.
 func (s *spawner) serve() {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
@@ -63,8 +62,8 @@ func (s *spawner) work() {
 	}
 }
 
-// start starts a process inside a fence, and in the view of containers with users of their own where own says so. It
-// returns what was started: cmd, or its copy.
+// start starts a process inside a limit. With own it starts in the mount namespace of containers that have their own
+// users. It returns the command that was started: cmd or a copy.
 func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 	err := make(chan error, 1)
 	s.orders <- func() {
@@ -80,9 +79,9 @@ func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 		}
 		thread, leave := unix.Gettid(), func() {}
 		outside(func() { leave = f.enter(cmd.SysProcAttr, thread) })
-		defer outside(func() { leave() }) // nobody waits for it but the next to be started
+		defer outside(func() { leave() }) // delays only the next start
 		e := cmd.Start()
-		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or a sandbox without clone3: took moves it
+		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or sandbox without clone3: started moves the process
 			cmd = again(cmd)
 			e = cmd.Start()
 		}
@@ -95,7 +94,7 @@ func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 	return cmd, e
 }
 
-// outside runs f on a thread that has given nothing up.
+// onFreshThread runs f on a thread without the restrictions of the spawner's thread.
 func outside(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -105,7 +104,7 @@ func outside(f func()) {
 	<-done
 }
 
-// again copies a command that could not be started inside a group.
+// withoutCgroupFD copies a command that could not be started inside a control group.
 func again(cmd *exec.Cmd) *exec.Cmd {
 	attr := *cmd.SysProcAttr
 	attr.UseCgroupFD = false
@@ -120,8 +119,7 @@ func (s *spawner) close() {
 	<-s.done
 }
 
-// keepDescriptors marks what this process inherited to be closed in its children. Go opens its own files so; only those
-// that came with the process, or that C code opened, are not.
+// closeInheritedOnExec marks descriptors that this process inherited as close-on-exec. Go marks its own files.
 func keepDescriptors() {
 	const first = 3
 	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
@@ -135,16 +133,16 @@ func keepDescriptors() {
 	}
 }
 
-// guard is a process that outlives the platform by a moment: the kernel ends a container when the platform dies, but
-// not what the container started. The guard knows the process groups and, when its input ends, kills what is left of
-// them.
+// guard is a shell process that outlives the platform by a moment. If the platform dies, the kernel kills the
+// containers but not their children. The guard knows the process groups, and kills the rest of them when its input
+// ends.
 type guard struct {
 	cmd   *exec.Cmd
 	input *os.File
 }
 
-// guardScript uses nothing but the shell. It is told "+ group" and "- group"; its arguments are folders of control
-// groups, which also hold what left its process group.
+// guardScript reads "+ GROUP" and "- GROUP" lines. Its arguments are folders of control groups, which also contain
+// processes that left their group.
 const guardScript = `trap '' HUP INT TERM
 groups=" "
 while read -r what n; do
@@ -162,7 +160,7 @@ for dir in "$@"; do
 done 2>/dev/null
 `
 
-// newGuard starts a guard; where there is no shell, the death signal of the containers themselves must do.
+// newGuard starts a guard. Without a shell it returns nil, and only the containers' own death signal is left.
 func newGuard(folders []string) *guard {
 	keepDescriptors()
 	in, out, err := os.Pipe()
@@ -175,7 +173,7 @@ func newGuard(folders []string) *guard {
 		input: out,
 	} //nolint:gosec // our own script
 	g.cmd.Stdin, g.cmd.Env, g.cmd.Dir = in, []string{}, "/"
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what ends the platform's group shall not end the guard
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to the platform's group must not end the guard
 	if err := g.cmd.Start(); err != nil {
 		out.Close()
 		return nil
@@ -185,23 +183,23 @@ func newGuard(folders []string) *guard {
 
 func (g *guard) tell(what string, group int) {
 	if g != nil {
-		fmt.Fprintln(g.input, what, group) //nolint:errcheck // a guard that was killed guards no more
+		fmt.Fprintln(g.input, what, group) //nolint:errcheck // the guard may have been killed
 	}
 }
 
 func (g *guard) close() {
 	if g != nil {
 		g.input.Close()
-		g.cmd.Wait() //nolint:errcheck // there is nothing to learn from it
+		g.cmd.Wait() //nolint:errcheck // its exit status tells nothing
 	}
 }
 
-// hint is how much the kernel is asked to read at once.
+// readAhead is how many bytes the kernel is asked to read at once.
 const hint = 128 << 10
 
-// preload has the kernel read the kinds' programs. The pages of a file are counted for the group that first asks for
-// them, so without this the first container would be charged for a whole program that the others use for nothing; and a
-// cold start would wait for the disk. What cannot be read is told when a container starts.
+// preload has the kernel read the programs of the kinds. The kernel counts a file's pages for the control group that
+// reads them first: without this, the first container pays for a program that all share, and a cold start waits for the
+// disk.
 func preload(kinds map[string]Kind) {
 	for _, k := range kinds {
 		if len(k.Command) == 0 {
@@ -217,15 +215,15 @@ func preload(kinds map[string]Kind) {
 		}
 		if info, err := f.Stat(); err == nil {
 			for at := int64(0); at < info.Size(); at += hint {
-				_ = unix.Fadvise(int(f.Fd()), at, hint, unix.FADV_WILLNEED) // of more at once only the start is read
+				_ = unix.Fadvise(int(f.Fd()), at, hint, unix.FADV_WILLNEED) // the kernel reads only the start of larger ranges
 			}
 		}
 		f.Close()
 	}
 }
 
-// setLimit bounds a resource of a process. Root without CAP_SYS_RESOURCE may bound only processes of its own real user.
-// In that case a thread takes on the process' user as its real user for the call.
+// setLimit sets a resource limit of a process. Root without CAP_SYS_RESOURCE may only limit processes with its own real
+// user, so a thread takes on the process's user for the call.
 func setLimit(pid, resource int, most uint64) error {
 	limit := &unix.Rlimit{Cur: most, Max: most}
 	err := unix.Prlimit(pid, resource, limit, nil)
@@ -250,8 +248,7 @@ func setLimit(pid, resource int, most uint64) error {
 	return err
 }
 
-// setRealIDs sets the real user and group of only the calling thread. Its effective ones stay, and with them its
-// permissions.
+// setRealIDs sets the real user and group of the calling thread. Its effective user, and so its permissions, stay.
 func setRealIDs(uid, gid int) error {
 	const same = ^uintptr(0)
 	_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), same, same)

@@ -12,29 +12,29 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Status is what the container pool holds at one moment.
+// Status is the state of the container pool at one moment.
 type Status struct {
-	Running   int          // serve an activation, or start for one
-	Ready     int          // idle
-	Paused    int          // idle and stopped
-	Prewarmed int          // started, of no action yet
-	Queued    int          // activations that wait
-	Used      disdel.Bytes // reserved for containers: their limits
-	Resident  disdel.Bytes // that they really hold
-	Busy      disdel.Bytes // of Used, by containers that serve an activation, or start for one
-	Memory    disdel.Bytes // of the pool
+	Running   int          // containers that serve an activation or start for one
+	Ready     int          // idle containers
+	Paused    int          // paused containers
+	Prewarmed int          // prewarmed containers
+	Queued    int          // activations that wait for a container
+	Used      disdel.Bytes // memory limits of all containers
+	Resident  disdel.Bytes // memory that containers hold now
+	Busy      disdel.Bytes // part of Used that belongs to running containers
+	Memory    disdel.Bytes // size of the pool
 
 	Devices []DeviceStatus // accelerators
 }
 
-// DeviceStatus is an accelerator, and what containers have of it.
+// DeviceStatus is an accelerator and its use.
 type DeviceStatus struct {
 	Device
 	Used       disdel.Bytes
 	Containers int
 }
 
-// Status tells what the container pool holds.
+// Status returns the state of the container pool.
 func (p *Platform) Status() Status {
 	s := p.pool.status()
 	s.Resident = p.resident()
@@ -65,14 +65,13 @@ func (p *pool) status() Status {
 	return s
 }
 
-// Sample is what the container pool held at a moment.
+// Sample is a Status with its time.
 type Sample struct {
 	At time.Time
 	Status
 }
 
-// Follow tells f what the pool holds, at once and then every so often, until ctx ends. It blocks, and calls f from this
-// goroutine alone.
+// Follow calls f with a sample now and then every interval until ctx ends. It blocks and calls f from this goroutine.
 func (p *Platform) Follow(ctx context.Context, every time.Duration, f func(Sample)) {
 	next := time.NewTicker(every)
 	defer next.Stop()
@@ -86,7 +85,7 @@ func (p *Platform) Follow(ctx context.Context, every time.Duration, f func(Sampl
 	}
 }
 
-// resident is the memory that all containers hold now, those without work too: what is reserved for them is Used.
+// resident is the memory that all containers hold now.
 func (p *Platform) resident() (sum disdel.Bytes) {
 	p.livingMu.Lock()
 	all := slices.Collect(maps.Keys(p.living))
@@ -97,7 +96,7 @@ func (p *Platform) resident() (sum disdel.Bytes) {
 	return sum
 }
 
-// lives notes a container that was started, until it is gone.
+// track adds a started container to the list until it is gone.
 func (p *Platform) lives(c *container) {
 	p.livingMu.Lock()
 	defer p.livingMu.Unlock()
@@ -109,9 +108,8 @@ func (p *Platform) lives(c *container) {
 	}
 }
 
-// resident is the memory that a container holds: what the kernel counts for it, without the cache of files, or else
-// what
-// its processes say.
+// resident is the memory that a container holds: what the kernel counts without the file cache, or else the sum over
+// its processes.
 func (c *container) resident() disdel.Bytes {
 	if !c.alive() {
 		return 0
@@ -128,7 +126,6 @@ func (c *container) resident() disdel.Bytes {
 	return sum
 }
 
-// now is the memory that the kernel counts for the group.
 func (f group) now() disdel.Bytes {
 	if n := numbersIn(f.dirs[0] + "/" + f.current); len(n) == 1 {
 		return disdel.Bytes(n[0])
@@ -138,13 +135,13 @@ func (f group) now() disdel.Bytes {
 
 func (rlimit) now() disdel.Bytes { return 0 }
 
-// counters is what a platform did since it was started.
+// counters count what a platform did since its start.
 type counters struct {
 	ended map[string]*atomic.Int64 // by an activation's status
-	cold  atomic.Int64             // activations that had to initialise a container
+	cold  atomic.Int64             // cold starts
 }
 
-// statuses are an activation's statuses in the order of their codes.
+// statuses are the statuses of activations in the order of their codes.
 var statuses = [...]string{statusSuccess, statusApplication, statusDeveloper, statusInternal}
 
 func newCounters() *counters {
@@ -155,7 +152,7 @@ func newCounters() *counters {
 	return c
 }
 
-// count counts an activation that ended. Those of triggers, which run nothing, are not among them.
+// count counts an ended activation. Activations of triggers are not counted.
 func (c *counters) count(a *activation) {
 	if n := c.ended[a.Response.Status]; n != nil {
 		n.Add(1)
@@ -167,15 +164,15 @@ func (c *counters) count(a *activation) {
 	}
 }
 
-// metrics answers in the text format of Prometheus, with the names of OpenWhisk's own metrics where it has the same.
-// Like the description at / it needs no key: it names nobody.
+// metrics answers in Prometheus' text format, with OpenWhisk's names for metrics that it has too. It needs no key,
+// because it names nobody.
 func (p *Platform) metrics(*request) (int, any, error) {
 	var out strings.Builder
 	family := func(name, kind, help string) {
 		fmt.Fprintf(&out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
 	total := int64(0)
-	family("openwhisk_action_status_total", "counter", "Activations that ended, by how they did.")
+	family("openwhisk_action_status_total", "counter", "Activations that ended, by status.")
 	for _, status := range statuses {
 		n := p.counters.ended[status].Load()
 		total += n
@@ -186,7 +183,7 @@ func (p *Platform) metrics(*request) (int, any, error) {
 	family("openwhisk_action_coldStarts_total", "counter", "Activations that had to initialise a container.")
 	fmt.Fprintf(&out, "openwhisk_action_coldStarts_total %d\n", p.counters.cold.Load())
 	s := p.Status()
-	family("disdel_platform_containers", "gauge", "Containers by what they do.")
+	family("disdel_platform_containers", "gauge", "Containers by state.")
 	for _, state := range []struct {
 		name string
 		n    int

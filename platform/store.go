@@ -18,15 +18,16 @@ import (
 	"github.com/disdel/disdel/internal/sealed"
 )
 
-// store keeps a platform's state in one file: entities by namespace/path, code apart from its action (a list must not
-// read code), and activations twice: whole by id, and as the summaries of lists by start time.
+// store keeps a platform's state in one bbolt file. Entities have the key namespace/path. Code is stored apart from its
+// action, because lists do not read code. Activations are stored twice: the record by id, and the summary that lists
+// show by start time.
 type store struct {
 	path    string
 	db      *bbolt.DB
-	kept    int          // activations of a namespace
-	most    disdel.Bytes // of a namespace's activations; 0: any
+	kept    int          // activations kept of one namespace
+	most    disdel.Bytes // of the activations of one namespace; 0: no bound
 	filings filings
-	changes atomic.Uint64 // how often anything but records of activations may have changed
+	changes atomic.Uint64 // grows with every change except records of activations
 
 	mu    sync.Mutex
 	cache map[string]*storedAction
@@ -49,12 +50,12 @@ const (
 
 var allBuckets = [...]bucket{packages, actions, codes, triggers, rules, records, timeline, counts, tenants}
 
-// tx is a transaction; its methods return what is stored, not to be changed.
+// tx is a transaction. Callers must not change the values that its methods return.
 type tx struct{ *bbolt.Tx }
 
 func (t tx) of(b bucket) *bbolt.Bucket { return t.Bucket([]byte(b)) }
 
-// openStore opens the file in dir. One that does not outlive the platform is not synced: nobody reads it after a crash.
+// openStore opens the file in dir. A file that is not durable is not synced, because nobody reads it after a crash.
 func openStore(dir string, durable bool, kept int) (*store, error) {
 	fail := func(err error, hint string) error {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: hint}
@@ -91,7 +92,7 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	return s, nil
 }
 
-// damaged is what a platform says of a file that it cannot believe.
+// damaged is the error of a file that fails its checksums.
 func damaged(path string, err error) error {
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "open the platform's state", Err: err,
@@ -101,7 +102,7 @@ func damaged(path string, err error) error {
 	}
 }
 
-// open looks at the file before it is mapped, where a missing page would end the process.
+// open checks the file before bbolt maps it, because a missing page of a mapped file ends the process.
 func (s *store) open(durable bool) error {
 	if err := sealed.CheckLeaves(s.path, time.Second); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (s *store) open(durable bool) error {
 
 func (s *store) close() error { return s.db.Close() }
 
-// view, update and record run f in a transaction, which may write in the latter two. What the file's damage does to f
-// is an error that names the file.
+// view, update and updateRecords run f in a transaction. Only the latter two may write. If the file is damaged they
+// return an error that names it.
 func (s *store) view(f func(tx) error) error {
 	return sealed.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
@@ -126,12 +127,12 @@ func (s *store) update(f func(tx) error) error {
 	return s.record(f)
 }
 
-// record is update where nothing but records of activations changes.
+// updateRecords is update for a transaction that changes only records of activations.
 func (s *store) record(f func(tx) error) error {
 	return sealed.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
-// get reads an entity; nil where there is none.
+// get reads an entity; nil if there is none.
 func get[T any](t tx, b bucket, key string) (*T, error) {
 	data := t.of(b).Get([]byte(key))
 	if data == nil {
@@ -140,7 +141,7 @@ func get[T any](t tx, b bucket, key string) (*T, error) {
 	return decode[T]([]byte(key), data)
 }
 
-// decode reads a stored value, which is what was stored or an error.
+// decode reads a stored value and checks its checksum.
 func decode[T any](key, data []byte) (*T, error) {
 	value, _, err := sealed.Open(key, data)
 	if err != nil {
@@ -166,7 +167,7 @@ func put(t tx, b bucket, key string, v any) error {
 
 func (t tx) drop(b bucket, key string) error { return t.of(b).Delete([]byte(key)) }
 
-// each reads the entities whose keys start with prefix, in the keys' order.
+// each reads the entities whose keys start with prefix, in the order of the keys.
 func each[T any](t tx, b bucket, prefix string, f func(*T)) error {
 	c := t.of(b).Cursor()
 	for k, data := c.Seek([]byte(prefix)); hasPrefix(k, prefix); k, data = c.Next() {
@@ -187,7 +188,7 @@ func timelineKey(ns string, start int64, id string) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte(ns+"\x00"), uint64(start)), id...)
 }
 
-// file keeps an activation and lets the namespace's oldest go for it.
+// saveRecord stores a record and deletes the namespace's oldest records to make room.
 func (s *store) file(a *activation) error {
 	return s.filings.file(s, a)
 }
@@ -211,7 +212,7 @@ func (s *store) fileIn(t tx, a *activation) error {
 	return s.prune(t, a.Namespace, n+1, size+len(data)+len(summary))
 }
 
-// has tells whether an activation's record is on the disk.
+// hasRecord tells whether the store has the record of an activation.
 func (t tx) has(a *activation) bool {
 	return t.of(records).Get([]byte(a.Namespace+"\x00"+a.ActivationID)) != nil
 }
@@ -221,7 +222,7 @@ func (t tx) count(ns string) int {
 	return n
 }
 
-// counted is how many activations a namespace has, and their bytes. Versions before did not write down the bytes.
+// recordCount is the number and the bytes of a namespace's activations. Earlier versions stored no bytes.
 func (t tx) counted(ns string) (n, size int) {
 	data, _, err := sealed.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
 	switch {
@@ -236,7 +237,7 @@ func (t tx) counted(ns string) (n, size int) {
 	}
 }
 
-// recount counts what is there, where the number that was written down cannot be believed.
+// recount counts the records if the stored number is damaged.
 func (t tx) recount(ns string) (n, size int) {
 	c := t.of(records).Cursor()
 	for k, v := c.Seek([]byte(ns + "\x00")); hasPrefix(k, ns+"\x00"); k, v = c.Next() {
@@ -246,8 +247,8 @@ func (t tx) recount(ns string) (n, size int) {
 	return n, size
 }
 
-// prune deletes the oldest of n activations until no more than kept are left, in no more than the bytes they may take,
-// and writes down what there is. The newest stays, however large.
+// prune deletes the oldest of n activations until both bounds hold, and stores the new count. The newest record always
+// stays.
 func (s *store) prune(t tx, ns string, n, size int) error {
 	prefix := ns + "\x00"
 	for ; n > s.kept || s.most > 0 && disdel.Bytes(size) > s.most && n > 1; n-- {
@@ -268,7 +269,7 @@ func (s *store) prune(t tx, ns string, n, size int) error {
 		binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
 }
 
-// newest walks a namespace's summaries from upto back to since until f returns false. It reads no more than it passes.
+// newest walks a namespace's summaries from upto back to since until f returns false. It reads only what it walks over.
 func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 	prefix := ns + "\x00"
 	c := t.of(timeline).Cursor()
@@ -295,7 +296,7 @@ func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 	return nil
 }
 
-// storedAction is an action without its code, and a number that no other state of any action has.
+// storedAction is an action without its code. Revision differs between any two states of any actions.
 type storedAction struct {
 	Action   *action `json:"action"`
 	Revision uint64  `json:"revision"`
@@ -324,8 +325,8 @@ func (t tx) dropAction(key string) error {
 // maxCached bounds the actions whose code stays in memory.
 const maxCached = 64
 
-// whole reads an action with its code; nil where there is none. Activations of one state of an action share one value,
-// so that a warm container's is the same, and not 48 MB to compare.
+// actionWithCode reads an action with its code; nil if there is none. Runs of one state of an action share one value,
+// so that the pool compares pointers and not 48 MB of code.
 func (s *store) whole(t tx, key string) (*action, error) {
 	v, err := get[storedAction](t, actions, key)
 	if v == nil || err != nil {
@@ -348,24 +349,23 @@ func (s *store) whole(t tx, key string) (*action, error) {
 	return v.Action, nil
 }
 
-// finder remembers actions as users reached them, so that an invocation of one that was invoked before reads nothing of
-// the state. What it remembers holds for as long as nothing is changed: every change but an activation's record makes
-// it forget.
+// actionCache caches actions as users reach them, so that a repeated invocation does not read the store. Every change
+// except a stored record empties it.
 type finder struct {
 	mu    sync.Mutex
-	as    uint64 // store.changes when it was true
+	as    uint64 // store.changes when the entries were read
 	known map[way]*resolved
 }
 
-// way is how a user reaches an action.
+// actionRoute is how a user reaches an action.
 type way struct {
 	user string
 	path pathName
 }
 
-// find finds an action that a user may invoke. It is not to be changed.
+// findAction finds an action that a user may invoke. Callers must not change it.
 func (p *Platform) find(u *user, path pathName) (*resolved, error) {
-	as, w := p.store.changes.Load(), way{u.Name, path} // before the state is looked at: it may change meanwhile
+	as, w := p.store.changes.Load(), way{u.Name, path} // read before the state, which may change meanwhile
 	if found := p.finder.recall(as, w); found != nil {
 		return found, nil
 	}
@@ -394,7 +394,7 @@ func (f *finder) learn(as uint64, w way, found *resolved) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.as > as {
-		return // somebody saw a newer state
+		return // another goroutine read a newer state
 	}
 	if f.as < as || len(f.known) >= maxCached || f.known == nil {
 		f.as, f.known = as, map[way]*resolved{}

@@ -11,18 +11,17 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// markerName is the file by which a platform's folder of sockets and working folders is known. It is locked for as long
-// as the platform lives and tells the folder's name, so that nothing but what a platform of this user left is ever
-// removed.
+// markerName is the file that marks a platform's temporary folder. It contains the folder's name and is locked while
+// the platform lives, so only abandoned folders of this user are ever removed.
 const markerName = ".disdel-platform"
 
-// root is the folder of one platform.
+// tempFolder is the temporary folder of one platform, with its sockets and working folders.
 type root struct {
 	dir    string
 	marker *os.File // locked
 }
 
-// makeRoot makes a platform's folder, and removes those that killed platforms left beside it.
+// newTempFolder creates the folder and removes those of killed platforms beside it.
 func makeRoot(parent string) (*root, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -46,7 +45,8 @@ func makeRoot(parent string) (*root, error) {
 	return &root{dir, marker}, nil
 }
 
-// mark puts the marker into a folder, locked before it has its name: one that can be found can be believed.
+// lockMarker creates the marker in a folder. It locks the file before it gives it its name, so that a visible marker is
+// always valid.
 func mark(dir string) (*os.File, error) {
 	draft := filepath.Join(dir, markerName+"-draft")
 	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -66,18 +66,18 @@ func mark(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// openToUsers lets containers' users reach their own folders below, and see no others.
+// openToUsers lets containers' users reach their own folders inside without seeing the others.
 func (r *root) openToUsers() {
 	if canSwitch() {
-		os.Chmod(r.dir, 0o711) //nolint:errcheck // where it stays closed, no container has a user of its own
+		os.Chmod(r.dir, 0o711) //nolint:errcheck // if it stays closed, containers run without their own users
 	}
 }
 
-// remove removes the folder; the lock goes last.
+// remove deletes the folder and releases the lock last.
 func (r *root) remove() error { return errors.Join(os.RemoveAll(r.dir), r.marker.Close()) }
 
-// removeLeftRoots removes what platforms left that were killed: folders of this user, with a marker that tells their
-// name and that no living process has locked, in whatever process namespace it may be.
+// removeAbandonedFolders removes the folders of killed platforms: those of this user whose marker has their name and is
+// not locked, in any process namespace.
 func removeLeftRoots(parent string) {
 	names, _ := filepath.Glob(filepath.Join(parent, "disdel-*")) // the pattern is well-formed
 	for _, dir := range names {
@@ -92,7 +92,7 @@ func removeLeftRoots(parent string) {
 
 var errInUse = errors.New("not a folder that a platform left")
 
-// abandoned returns the marker of a folder that a killed platform left, locked.
+// lockAbandoned locks and returns the marker of a folder that a killed platform left.
 func abandoned(dir string) (*os.File, error) {
 	path := filepath.Join(dir, markerName)
 	if !own(dir, unix.S_IFDIR) || !own(path, unix.S_IFREG) {
@@ -103,7 +103,7 @@ func abandoned(dir string) (*os.File, error) {
 		return nil, err
 	}
 	name := make([]byte, len(filepath.Base(dir))+1)
-	n, _ := f.Read(name) // what is no marker reads as another name
+	n, _ := f.Read(name) // a file that is not a marker has another content
 	if string(name[:n]) != filepath.Base(dir) || unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		f.Close()
 		return nil, errInUse
@@ -111,7 +111,7 @@ func abandoned(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// own tells whether path itself, not what it may link to, is this user's and of a type.
+// isOwn tells whether path itself, without following links, belongs to this user and has this type.
 func own(path string, mode uint32) bool {
 	var s unix.Stat_t
 	return unix.Lstat(path, &s) == nil && int(s.Uid) == os.Geteuid() && s.Mode&unix.S_IFMT == mode

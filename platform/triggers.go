@@ -13,7 +13,7 @@ const (
 	ruleInactive = "inactive"
 )
 
-// link is a rule as its trigger knows it; the rule's status is here, as OpenWhisk has it.
+// link is a rule as its trigger stores it. As in OpenWhisk the trigger keeps the rule's status.
 type link struct {
 	Action pathName `json:"action"`
 	Status string   `json:"status"`
@@ -48,7 +48,7 @@ func listed[T any](s *store, b bucket, ns string) (list []*T, err error) {
 	return list, err
 }
 
-// existing reads an entity that must be there.
+// mustGet reads an entity and returns a refusal if there is none.
 func existing[T any](t tx, b bucket, key string) (*T, error) {
 	v, err := get[T](t, b, key)
 	if v == nil && err == nil {
@@ -103,7 +103,7 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 	return httpDone, out, err
 }
 
-// checkTrigger checks sizes and the name of a feed, not that there is such a feed: clients create it next.
+// checkTrigger checks sizes and the form of a feed's name. The feed need not exist, because clients create it next.
 func (p *Platform) checkTrigger(v *trigger) error {
 	for _, a := range v.Annotations {
 		var feed string
@@ -120,7 +120,7 @@ func (p *Platform) checkTrigger(v *trigger) error {
 	return p.cfg.Limits.checkSize("parameters", v.Parameters)
 }
 
-// deleteTrigger leaves the trigger's rules, which are inactive from then on.
+// deleteTrigger keeps the trigger's rules, which become inactive.
 func (p *Platform) deleteTrigger(q *request) (int, any, error) {
 	var out *trigger
 	err := p.store.update(func(t tx) (err error) {
@@ -133,7 +133,7 @@ func (p *Platform) deleteTrigger(q *request) (int, any, error) {
 	return httpDone, out, err
 }
 
-// fire invokes the actions of the trigger's active rules, and records how that went.
+// fire invokes the actions of the trigger's active rules and records the outcome of each.
 func (p *Platform) fire(q *request) (int, any, error) {
 	payload, err := p.payload(q)
 	if err != nil {
@@ -162,8 +162,8 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	return httpRunning, answer{id, invoked{id}}, err
 }
 
-// fired starts the actions of a trigger's rules. As in OpenWhisk, they get the headers of the request, including its
-// authorization. The trigger's own record does not have the headers.
+// fired starts the actions of a trigger's rules. As in OpenWhisk they get the headers of the request, including its
+// authorization; the trigger's record does not have them.
 func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (string, error) {
 	u := q.user
 	params := map[string]json.RawMessage{}
@@ -194,7 +194,7 @@ func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (strin
 	return rec.ActivationID, nil
 }
 
-// outcome is a line of a trigger activation's log: what became of a rule.
+// outcome is a line in the log of a trigger's activation: the result of one rule.
 type outcome struct {
 	StatusCode   int    `json:"statusCode"`
 	Success      bool   `json:"success"`
@@ -229,7 +229,7 @@ type rule struct {
 	Action  pathName `json:"action"`
 }
 
-// ruleStatus is a rule with its status, which its trigger keeps.
+// ruleStatus is a rule with its status, which its trigger stores.
 type ruleStatus struct {
 	*rule
 	Status string `json:"status"`
@@ -316,7 +316,7 @@ func (b *rulePut) rule(q *request, old *rule) (*rule, error) {
 	return v, err
 }
 
-// checkEnds refuses a rule whose trigger or action is not there.
+// checkEnds refuses a rule whose trigger or action does not exist.
 func (p *Platform) checkEnds(t tx, u *user, v *rule) error {
 	if v.Trigger.Path != u.Name {
 		return errForbidden(v.Trigger.key())
@@ -335,8 +335,7 @@ func (p *Platform) checkEnds(t tx, u *user, v *rule) error {
 	return err
 }
 
-// relink writes a rule and its link in its trigger, away from the trigger it had before. A new rule is active, an
-// updated one as it was.
+// relink stores a rule and moves its link to its new trigger. A new rule is active; an updated rule keeps its status.
 func relink(t tx, old, v *rule) (status string, err error) {
 	status = ruleActive
 	if old != nil {
@@ -350,7 +349,7 @@ func relink(t tx, old, v *rule) (status string, err error) {
 	return status, put(t, rules, v.path(), v)
 }
 
-// unlink takes a rule out of its trigger and returns its status there.
+// unlink removes a rule from its trigger and returns its status there.
 func unlink(t tx, v *rule) (string, error) {
 	tr, err := get[trigger](t, triggers, v.Trigger.key())
 	if err != nil || tr == nil {

@@ -19,29 +19,29 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// webPrefix is below what actions answer as pages do: to anybody, by any method. An action is there when its annotation
-// web-export says so.
+// webPrefix is the path of web actions, which anybody may call by any method. An action is there if its annotation
+// web-export is true.
 const webPrefix = "/api/v1/web/"
 
-// The headers that web actions' preflights allow, of any page: whoever exports an action means everybody.
+// The headers that preflight requests of web actions allow, for every page.
 const (
 	webHeaders = corsHeaders
 	webMethods = "OPTIONS, GET, DELETE, POST, PUT, HEAD, PATCH"
 )
 
-// isWeb tells whether a request is for a web action, whatever dots its path has.
+// isWeb tells whether a request is for a web action, with any dots in its path resolved.
 func isWeb(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, webPrefix) && strings.HasPrefix(path.Clean(r.URL.Path), webPrefix)
 }
 
-// webTarget is what a path names: an action with the form that its result is to have, and what follows.
+// webTarget is what a path names: an action, the form of the answer, and the rest of the path.
 type webTarget struct {
 	ns, pkg, name string
 	form          webForm
-	rest          string // as it was sent, with the slash
+	rest          string // as sent, with the slash
 }
 
-// parseWebPath reads NAMESPACE/PACKAGE/NAME[.EXTENSION][/REST]; a package named default is none.
+// parseWebPath reads NAMESPACE/PACKAGE/NAME[.EXTENSION][/REST]. The package "default" means none.
 func parseWebPath(r *http.Request) (webTarget, bool) {
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.EscapedPath(), webPrefix), "/", 4)
 	if len(parts) < 3 {
@@ -109,7 +109,7 @@ func webMethod(method string) bool {
 	return false
 }
 
-// allowEveryPage is how OpenWhisk answers pages of any origin for an action that does not do it by itself.
+// allowEveryPage sets the CORS headers that OpenWhisk sends for actions without web-custom-options.
 func allowEveryPage(h http.Header, r *http.Request) {
 	allowed := webHeaders
 	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
@@ -120,7 +120,7 @@ func allowEveryPage(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Allow-Headers", allowed)
 }
 
-// exported finds a web action and whose it is. That an action is there and not exported is told nobody.
+// exported finds a web action and its owner. The refusal does not tell whether an action exists that is not exported.
 func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
 	owner := p.namespace(target.ns)
 	if owner == nil {
@@ -139,8 +139,8 @@ func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
 	return owner, found, nil
 }
 
-// missing is the refusal of an action that is not there. `wsk api` and other clients manage the API gateway by web
-// actions of a package that an OpenWhisk without one lacks: they are told.
+// notFoundError is the refusal of an action that does not exist. `wsk api` manages the API gateway by web actions of
+// the package apimgmt, so it gets its own text.
 func (t *webTarget) missing(err error) error {
 	if t.ns == CatalogNamespace && t.pkg == "apimgmt" && err == error(errNoEntity) {
 		return errNoGateway
@@ -148,7 +148,7 @@ func (t *webTarget) missing(err error) error {
 	return err
 }
 
-// annotatedTrue tells whether an annotation is true: these count as nothing else.
+// isAnnotationTrue tells whether an annotation is the JSON value true.
 func annotatedTrue(list []keyValue, key string) bool {
 	for _, a := range list {
 		if a.Key == key {
@@ -158,7 +158,7 @@ func annotatedTrue(list []keyValue, key string) bool {
 	return false
 }
 
-// callerOf is the user whose key a request has; web actions need none.
+// callerOf is the user of a request's key; nil without a valid key.
 func (p *Platform) callerOf(r *http.Request) *user {
 	name, key, ok := r.BasicAuth()
 	if !ok {
@@ -167,8 +167,8 @@ func (p *Platform) callerOf(r *http.Request) *user {
 	return p.userOf(name + ":" + key)
 }
 
-// mayCall tells whether a request has what an action's annotation require-whisk-auth asks for: a user's key where it is
-// true, or its own text or number in a header.
+// mayCall checks the annotation require-whisk-auth: true asks for a user's key, a text or number for the same value in
+// a header.
 func mayCall(annotations []keyValue, r *http.Request, caller *user) bool {
 	for _, a := range annotations {
 		if a.Key != "require-whisk-auth" {
@@ -191,7 +191,7 @@ func mayCall(annotations []keyValue, r *http.Request, caller *user) bool {
 	return true
 }
 
-// timed bounds the time that a request's body may take, and lets the answer take any.
+// withDeadline bounds the time to read a request's body.
 func timed(w http.ResponseWriter, r *http.Request) *http.Request {
 	t := patience{w, r}
 	if r.ContentLength == 0 {
@@ -204,7 +204,7 @@ func timed(w http.ResponseWriter, r *http.Request) *http.Request {
 	return &out
 }
 
-// invokeWeb runs a web action for its owner and makes a page of its result.
+// invokeWeb runs a web action as its owner and turns the result into a page.
 func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, any, error) {
 	payload, err := call.arguments(p.cfg.Limits.Payload)
 	if err != nil {
@@ -228,7 +228,7 @@ func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, 
 	return status, answer{run.id, body}, err
 }
 
-// acceptable refuses a page of a type that its client does not take.
+// acceptable refuses a page whose type the client does not accept.
 func acceptable(r *http.Request, status int, made webPage) error {
 	contentType := made.header.Get("Content-Type")
 	if len(made.body) == 0 || status >= http.StatusBadRequest || contentType == "" {
@@ -242,22 +242,22 @@ func acceptable(r *http.Request, status int, made webPage) error {
 	return errNotAcceptable(contentType)
 }
 
-// webCall is a request for a web action, which becomes the action's arguments.
+// webCall is a request for a web action.
 type webCall struct {
 	*http.Request
 	target *webTarget
-	caller *user // nil: nobody that is known
-	raw    bool  // the action takes query and body as they are
+	caller *user // nil: no valid key
+	raw    bool  // the action gets query and body unparsed
 
-	given             json.RawMessage // an object of what query and body set
+	given             json.RawMessage // object with the parameters from query and body
 	overridesReserved bool
 }
 
-// reserved are the arguments that tell of the request; no query or body may set them.
+// reserved are the arguments that describe the request. Query and body cannot set them.
 var reserved = []string{"__ow_method", "__ow_headers", "__ow_path", "__ow_user", "__ow_query", "__ow_body"}
 
-// arguments reads the request. An action that is not raw gets the fields of query and body, the body's first, or a body
-// that has no fields as __ow_body.
+// arguments are the action's parameters. Unless the action is raw it gets the fields of query and body, or as __ow_body
+// a body that has no fields.
 func (c *webCall) arguments(limit disdel.Bytes) (json.RawMessage, error) {
 	data, err := readWhole(c.Request, limit)
 	if err != nil {
@@ -291,7 +291,7 @@ func (c *webCall) arguments(limit disdel.Bytes) (json.RawMessage, error) {
 	return json.Marshal(args)
 }
 
-// readWhole reads a bounded body with its blanks.
+// readWhole reads a body of at most limit bytes with its white space.
 func readWhole(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	if disdel.Bytes(r.ContentLength) > limit {
 		return nil, errTooLarge("Request", r.ContentLength, limit)
@@ -309,8 +309,8 @@ func readWhole(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	}
 }
 
-// readBody takes a body apart: the fields of an object or a form, or a value that has none. A body that is no text is
-// given as base64.
+// readBody returns the fields of a body that is an object or a form, or its value. A body that is not text becomes
+// base64.
 func (c *webCall) readBody(data []byte) (fields map[string]any, body any, err error) {
 	typed := c.Header.Get("Content-Type")
 	if len(data) == 0 && typed == "" {
@@ -360,8 +360,8 @@ func jsonBody(data []byte) (fields map[string]any, body any, err error) {
 	return fields, nil, nil
 }
 
-// headers are the request's in lower case, the last of those that came several times. The length is none of them: there
-// it belongs to the body.
+// headers are the request's headers in lower case. Of repeated headers the last counts. Content-Length is left out, as
+// in OpenWhisk.
 func (c *webCall) headers(hasBody bool) map[string]string {
 	out := requestHeaders(c.Request)
 	if kind := c.Header.Values("Content-Type"); len(kind) > 0 {
@@ -373,7 +373,7 @@ func (c *webCall) headers(hasBody bool) map[string]string {
 	return out
 }
 
-// requestHeaders is a request's headers by their names in lower case, without those of its body.
+// requestHeaders are a request's headers in lower case without those of its body.
 func requestHeaders(r *http.Request) map[string]string {
 	out := map[string]string{"host": r.Host}
 	for name, values := range r.Header {
@@ -390,8 +390,7 @@ func jsonFamily(kind string) bool {
 	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
-// isText tells whether a content type is of text: one with a character set, text/*, and what the library that serves
-// OpenWhisk's requests knows as text beside.
+// isText tells whether a content type is text for the library that serves OpenWhisk's requests.
 func isText(contentType string) bool {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil {

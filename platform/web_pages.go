@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// webForm is how a web action's result is made a page, by the extension of its name.
+// webForm is the extension of a web action's name, which selects the form of the answer.
 type webForm string
 
-// The forms. http is the one of names without an extension.
+// The forms. Names without an extension have the form http.
 const (
 	formHTTP webForm = ".http"
 	formJSON webForm = ".json"
@@ -21,7 +21,7 @@ const (
 	formText webForm = ".text"
 )
 
-// webFormOf splits a name and its extension.
+// webFormOf splits a name into base and extension.
 func webFormOf(name string) (string, webForm) {
 	for _, form := range []webForm{formHTTP, formJSON, formHTML, formSVG, formText} {
 		if base, ok := strings.CutSuffix(name, string(form)); ok {
@@ -31,13 +31,13 @@ func webFormOf(name string) (string, webForm) {
 	return name, formHTTP
 }
 
-// webPage is a body that is sent as it is, with headers of its own.
+// webPage is a body with its own headers.
 type webPage struct {
 	header http.Header
 	body   []byte
 }
 
-// write sends the page. What the platform says by the same headers stays beside what the action says, as there.
+// write sends the page. As in OpenWhisk, the action's headers are added to the platform's.
 func (v webPage) write(w http.ResponseWriter, status int) {
 	for name, values := range v.header {
 		for _, value := range values {
@@ -48,10 +48,10 @@ func (v webPage) write(w http.ResponseWriter, status int) {
 	w.Write(v.body) //nolint:errcheck // the client went away
 }
 
-// refused is the body of an error that is told with an activation's id.
+// activationError is the error text of an answer that has an activation's id.
 type refused string
 
-// page makes a page of an ended activation. Of an application error the error itself is shown.
+// page makes the answer from an ended activation. For an application error it shows the error itself.
 func (c *webCall) page(rec *activation) (int, any, error) {
 	result := rec.Response.Result
 	switch rec.Response.Status {
@@ -99,7 +99,7 @@ func typedPage(contentType string, body []byte) webPage {
 	return webPage{http.Header{"Content-Type": {contentType}}, body}
 }
 
-// field is a field of an object, or its stand-in; a value that is no object stands for itself.
+// field is the first of these fields that an object has. A value that is not an object stands for itself.
 func field(result json.RawMessage, names ...string) (json.RawMessage, bool) {
 	if result[0] != '{' {
 		return result, true
@@ -114,7 +114,7 @@ func field(result json.RawMessage, names ...string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// ofText is a page of a result's text.
+// ofText is a page with a result's text.
 func ofText(result json.RawMessage, name, contentType, media string) (int, webPage, error) {
 	v, _ := field(result, "body", name)
 	var text string
@@ -141,14 +141,14 @@ func textPage(result json.RawMessage) (int, webPage, error) {
 	return httpDone, typedPage("text/plain; charset=UTF-8", text), nil
 }
 
-// webResult is what a result says of its page.
+// webResult is a result that sets status, headers and body.
 type webResult struct {
 	Status  json.RawMessage `json:"statusCode"`
 	Headers json.RawMessage `json:"headers"`
 	Body    json.RawMessage `json:"body"`
 }
 
-// httpPage is a page whose status, headers and body the result tells.
+// httpPage is a page with the status, headers and body of the result.
 func httpPage(result json.RawMessage) (int, webPage, error) {
 	invalid := errWebMedia("message/http")
 	var said webResult
@@ -176,7 +176,7 @@ func httpPage(result json.RawMessage) (int, webPage, error) {
 	return status, webPage{header, body}, err
 }
 
-// statusOf reads a status, a number or a text that is one; 0 where there is none.
+// statusOf reads a status from a number or a text; 0 if there is none.
 func statusOf(v json.RawMessage) (int, bool) {
 	if len(v) == 0 {
 		return 0, true
@@ -192,12 +192,12 @@ func statusOf(v json.RawMessage) (int, bool) {
 	return n, err == nil && n >= httpDone && http.StatusText(n) != ""
 }
 
-// ofTheServer are headers that tell how a page travels, which is not the action's to say.
+// ofTheServer are transport headers, which an action cannot set.
 var ofTheServer = []string{
 	"Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Trailer", "Te", "Upgrade", "X-Request-Id",
 }
 
-// headersOf reads headers whose values are texts, truth values, numbers, or lists of these.
+// headersOf reads headers whose values are texts, Booleans, numbers, or lists of these.
 func headersOf(v json.RawMessage) (http.Header, bool) {
 	out := http.Header{}
 	if len(v) == 0 {
@@ -249,8 +249,8 @@ func headerValues(v json.RawMessage) ([]string, bool) {
 	}
 }
 
-// bodyOf is a body with its content type: a text as it is, or decoded from base64 where the type is of no text; any
-// other JSON where the type is JSON's.
+// bodyOf returns content type and body: a text as it is, or decoded from base64 if the type is not text; other JSON
+// needs a JSON type.
 func bodyOf(v json.RawMessage, contentType string) (string, []byte, error) {
 	kind := ""
 	if contentType != "" {

@@ -1,6 +1,5 @@
-// Package embedded is a Redis in this process for people who have none. What uses it does not know: it is reached by
-// its address, as any other. It is a package of its own so that a container's program, which never starts one, has
-// none of it.
+// Package embedded is a Redis server in this process for people without one. Clients connect to it by its address, like
+// to any other. It is a separate package, so that programs that never start it do not contain it.
 package embedded
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Redis is miniredis on a loopback port with a random password. It keeps no file and knows no ACL; a budget of bytes
-// stands for maxmemory.
+// Redis is miniredis on a loopback port with a random password. It has no file and no ACL. It emulates maxmemory by a
+// budget of bytes.
 type Redis struct {
 	server   *miniredis.Miniredis
 	budget   *budget
@@ -30,11 +29,11 @@ type Redis struct {
 	done     sync.WaitGroup
 }
 
-// Start starts one with half of the machine's memory as its budget. It returns Unavailable if no loopback port can be
-// had.
+// Start starts a server with half of the machine's memory as its budget. It returns Unavailable without a free loopback
+// port.
 func Start() (*Redis, error) { return StartWithin(halfOfMemory()) }
 
-// StartWithin starts one that refuses to hold more than limit, as Redis does at maxmemory.
+// StartWithin starts a server that refuses to hold more than limit bytes, like Redis at maxmemory.
 func StartWithin(limit disdel.Bytes) (*Redis, error) {
 	secret := make([]byte, 16)
 	rand.Read(secret)
@@ -51,7 +50,7 @@ func StartWithin(limit disdel.Bytes) (*Redis, error) {
 	return e, nil
 }
 
-// tick moves miniredis' clock, which stands still on its own, so that keys expire.
+// tick advances miniredis' clock, so that keys expire.
 func (e *Redis) tick() {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
@@ -66,13 +65,13 @@ func (e *Redis) tick() {
 	}
 }
 
-// URL is the address with its password.
+// URL is the address with the password.
 func (e *Redis) URL() string {
 	u := url.URL{Scheme: "redis", User: url.UserPassword("", e.password), Host: e.server.Addr(), Path: "/0"}
 	return u.String()
 }
 
-// Close ends the store; what it held is gone.
+// Close ends the server and drops its data.
 func (e *Redis) Close() error {
 	close(e.stop)
 	e.done.Wait()
@@ -80,8 +79,8 @@ func (e *Redis) Close() error {
 	return nil
 }
 
-// budget counts the bytes of an embedded store's values and refuses what goes beyond with Redis' own words: miniredis
-// knows no maxmemory. It sees every command before miniredis does.
+// budget counts the bytes of the values and refuses writes beyond its limit with Redis' error, because miniredis has no
+// maxmemory. It sees every command before miniredis does.
 type budget struct {
 	limit disdel.Bytes
 	mu    sync.Mutex
@@ -91,7 +90,7 @@ type budget struct {
 
 const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 
-// hook answers in miniredis' place where it returns true.
+// hook returns true if it has answered a command itself.
 func (b *budget) hook(c *server.Peer, command string, args ...string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +135,7 @@ func (b *budget) resize(key string, size disdel.Bytes) {
 	}
 }
 
-// forget takes off what expired or never came to be.
+// forget subtracts values that have expired or were never stored.
 func (b *budget) forget(exists func(key string) bool) {
 	b.mu.Lock()
 	keys := make([]string, 0, len(b.sizes))
@@ -145,7 +144,7 @@ func (b *budget) forget(exists func(key string) bool) {
 	}
 	b.mu.Unlock()
 	for _, key := range keys {
-		if !exists(key) { // outside the lock: a script holds miniredis' while it asks for ours
+		if !exists(key) { // without our lock: a script holds miniredis' lock while it calls hook
 			b.mu.Lock()
 			b.resize(key, 0)
 			b.mu.Unlock()
@@ -153,7 +152,7 @@ func (b *budget) forget(exists func(key string) bool) {
 	}
 }
 
-// halfOfMemory is half of what the machine has, 4 GB where it does not say.
+// defaultLimit is half of the machine's memory, or 4 GB if that is unknown.
 func halfOfMemory() disdel.Bytes {
 	text, _ := os.ReadFile("/proc/meminfo")
 	fields := strings.Fields(string(text))

@@ -10,18 +10,18 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Delta is what a member sends of a step: changes of some weights, by their indices, which ascend.
+// Delta is what a member sends in a step: changes of some weights, by ascending index.
 type Delta struct {
 	Index []int32
-	Value []float32 // none is zero, and all are as their format has them: see Rounded
-	// Values is the format that the values are written in: float32, also what "" means, bfloat16 or int8.
+	Value []float32 // not zero, and rounded to the format: see Rounded
+	// Values is the format of the values: float32 (also ""), bfloat16 or int8.
 	Values disdel.Wire
 }
 
-// Len is how many weights change.
+// Len is the number of weights that change.
 func (d Delta) Len() int { return len(d.Index) }
 
-// The first byte of a delta: the format of its values, and whether its indices are written as rows.
+// The first byte of a delta: the format of its values, and whether its indices are encoded as rows.
 const (
 	asFloat32 = iota + 1
 	asBfloat16
@@ -34,12 +34,11 @@ var forms = map[disdel.Wire]byte{
 	"": asFloat32, disdel.WireFloat32: asFloat32, disdel.WireBfloat16: asBfloat16, disdel.WireInt8: asInt8,
 }
 
-// Append writes a delta behind dst. After its first byte and the number of its entries come the indices, in the shorter
-// of two ways: each entry's distance from the one before (from index -1 for the first, so that it is never 0), or,
-// where entries lie side by side as those of a user's factors do, the number of rows, and of each the distance of its
-// first entry and its length. All of these are varints. The values follow: float32 and bfloat16 in 4 and 2 bytes,
-// little-endian; int8 as multiples of a power of two that 4,096 neighbouring weights have in common, its exponent
-// before the first of them.
+// Append encodes a delta after dst. After the first byte and the number of entries come the indices, in the shorter of
+// two encodings: each entry's distance from the previous one (from index -1 for the first, so never 0), or rows of
+// neighbouring entries: the number of rows, and for each row the distance of its first entry and its length. All are
+// varints. The values follow: float32 and bfloat16 in 4 and 2 bytes, little-endian; int8 as multiples of a power of two
+// that 4,096 neighbouring weights share, with its exponent before the first of them.
 func (d Delta) Append(dst []byte) []byte {
 	form, head := forms[d.Values], len(dst)
 	dst = binary.AppendUvarint(append(dst, form|inRows), uint64(len(d.Index)))
@@ -49,10 +48,10 @@ func (d Delta) Append(dst []byte) []byte {
 		end := d.rowEnd(k)
 		gap := uint64(d.Index[k] - before)
 		dst = binary.AppendUvarint(binary.AppendUvarint(dst, gap), uint64(end-k))
-		gaps += varintBytes(int(gap)) + end - k - 1 // the distance of neighbours is 1
+		gaps += varintBytes(int(gap)) + end - k - 1 // neighbours have the distance 1
 		before, k = d.Index[end-1], end
 	}
-	if len(dst)-start >= gaps { // each for itself is shorter, and what was written is taken back
+	if len(dst)-start >= gaps { // single distances are shorter: encode them instead
 		dst[head], dst, before = form, dst[:start], -1
 		for _, i := range d.Index {
 			dst = binary.AppendUvarint(dst, uint64(i-before))
@@ -76,8 +75,8 @@ func (d Delta) Append(dst []byte) []byte {
 	return dst
 }
 
-// rowEnd is where the run of indices without a gap ends that begins with entry k. Indices ascend: where the last of
-// several is as far from the first as it would be without gaps, there are none between them.
+// rowEnd is the end of the row of neighbouring indices that starts with entry k. Indices ascend, so if the last of
+// several is as far from the first as without gaps, there are no gaps between them.
 func (d Delta) rowEnd(k int) int {
 	const stride = 8
 	index := d.Index
@@ -94,19 +93,18 @@ func (d Delta) rowEnd(k int) int {
 
 func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
-// Most is the most bytes that a delta of so many entries takes, of a model of so many weights.
+// MaxBytes is the largest encoded size of a delta with so many entries, of a model with so many weights.
 func Most(entries, weights int, values disdel.Wire) disdel.Bytes {
 	each := map[byte]int{asFloat32: 4, asBfloat16: 2, asInt8: 1}[forms[values]]
-	gap := varintBytes(2 * weights / max(1, entries)) // of gaps that are not all alike some are longer
+	gap := varintBytes(2 * weights / max(1, entries)) // gaps differ, so some are longer than the mean
 	return disdel.Bytes(1 + binary.MaxVarintLen32 + entries*(each+gap) + min(entries, weights/region+1))
 }
 
-// Read reads what Append wrote of a delta of n weights. It trusts no byte: it returns Corrupt for a format that it does
-// not know, for entries that do not ascend below n, for values that are zero or not finite, and for bytes that are
-// missing or too many.
+// Read decodes a delta of n weights. It returns Corrupt for an unknown format, indices that do not ascend below n,
+// values that are zero or not finite, and missing or extra bytes.
 func Read(data []byte, n int) (Delta, error) { return Delta{}.Read(data, n) }
 
-// Read is Read into the memory of d, where that is enough.
+// Read is the function Read that reuses the memory of d.
 func (d Delta) Read(data []byte, n int) (Delta, error) {
 	r := reader{data: data, weights: n}
 	d = r.delta(d)
@@ -119,7 +117,7 @@ func (d Delta) Read(data []byte, n int) (Delta, error) {
 	return d, nil
 }
 
-// reader reads a delta from the front of its data. The first fault stays, and nothing is read after it.
+// reader decodes a delta. It keeps the first fault and reads nothing after it.
 type reader struct {
 	data    []byte
 	weights int
@@ -142,7 +140,7 @@ func (r *reader) byte() byte {
 	return b
 }
 
-// number reads a varint of at least 1 and at most most.
+// number reads a varint of 1 to most.
 func (r *reader) number(most int) int {
 	if len(r.data) > 0 && r.data[0]-1 < 0x7f && int(r.data[0]) <= most { // one byte, as most are
 		v := int(r.data[0])
@@ -245,11 +243,11 @@ func (r *reader) values(d *Delta) {
 	}
 }
 
-// odd tells of zero, infinities and NaN: of exponents that are at an end without their sign, in one comparison.
+// isZeroOrNotFinite compares the exponent without the sign with both of its ends at once.
 func odd(v float32) bool { return math.Float32bits(v)<<1-1 >= 0xff<<24-1 }
 
-// Rounded is a delta as it is read where its values are written in a format. Values that come to nothing are left out;
-// what a value loses, its member goes on owing. It uses the memory of d.
+// Rounded returns the delta with its values rounded to a format. It drops values that become zero; the member sends the
+// rounding error later. It reuses the memory of d.
 func (d Delta) Rounded(to disdel.Wire) Delta {
 	switch to {
 	case disdel.WireBfloat16:
@@ -276,8 +274,7 @@ func (d Delta) Rounded(to disdel.Wire) Delta {
 	return d
 }
 
-// bfloat16 rounds to the nearest value that has 8 bits of mantissa, ties to even, and towards zero where that would be
-// infinite.
+// bfloat16 rounds to 8 bits of mantissa, ties to even, and towards zero if the result would be infinite.
 func bfloat16(x float32) float32 {
 	const low = 0xffff
 	bits := math.Float32bits(x)
@@ -288,9 +285,8 @@ func bfloat16(x float32) float32 {
 	return rounded
 }
 
-// region is how many neighbouring weights have one power of two in common: few enough that a tensor's values are near
-// each other, and enough that the byte for it does not count. It goes by indices, not by entries, so that leaving out
-// entries changes nothing for the others.
+// region is how many neighbouring weights share a power of two: few enough to have similar values, and enough to make
+// its byte negligible. It counts indices, not entries, so that omitted entries do not change others.
 const region = 4096
 
 // eachRegion calls f for the entries of every region that has any.
@@ -307,14 +303,14 @@ func (d Delta) eachRegion(f func(from, end int)) {
 
 const (
 	mostMultiple  = 127
-	leastExponent = -126 // below it there are no values that could be multiplied
+	leastExponent = -126 // no smaller power of two has multiples
 	signBit       = 1 << 31
 )
 
-// exponent is that of the least power of two of which no value is more than 127 times. Of values that are such
-// multiples already it is one that they are multiples of, so that rounding what was rounded changes nothing.
+// exponent is that of the smallest power of two for which no value exceeds 127 multiples. If the values are such
+// multiples already, rounding them again changes nothing.
 func exponent(values []float32) int {
-	var most uint32 // of the bits without their signs, which are in the order of the numbers
+	var most uint32 // of the bits without the sign, which have the order of the numbers
 	for _, v := range values {
 		most = max(most, math.Float32bits(v)&^signBit)
 	}
@@ -325,13 +321,12 @@ func exponent(values []float32) int {
 	return max(e, leastExponent)
 }
 
-// unit is a power of two, and one over it: products of a float32 with either are exact in float64.
+// unit is a power of two and its inverse. Products of a float32 with either are exact in float64.
 type unit struct{ size, inverse float64 }
 
 func unitOf(exponent int) unit { return unit{math.Ldexp(1, exponent), math.Ldexp(1, -exponent)} }
 
-// multiple is the nearest multiple of a power of two, ties to even, and the next one towards zero where that would be
-// infinite.
+// multiple is the nearest multiple, ties to even, or the next one towards zero if that would be infinite.
 func (u unit) multiple(v float32) float32 {
 	q := math.RoundToEven(float64(v) * u.inverse)
 	if rounded := float32(q * u.size); !math.IsInf(float64(rounded), 0) {
@@ -352,7 +347,7 @@ func (d Delta) appendInt8(dst []byte) []byte {
 	return dst
 }
 
-// int8s reads what appendInt8 wrote. It refuses what rounding does not give: other bytes for the same values.
+// int8s reads what appendInt8 wrote. It refuses encodings that rounding does not produce.
 func (r *reader) int8s(d *Delta) {
 	d.eachRegion(func(from, end int) {
 		e := int(int8(r.byte()))
@@ -370,11 +365,11 @@ func (r *reader) int8s(d *Delta) {
 	})
 }
 
-// Vector is what an eager member's step began with: by member the newest step that it had of it; of itself, those that
-// it had made. It goes ahead of the step's delta, so that who makes the step again begins with the same.
+// Vector is what an eager member's step started with: the newest step of each member that it had. It is sent before the
+// step's delta, so that a repeated step can start with the same.
 type Vector []int
 
-// Append writes a vector behind dst: a varint for each member.
+// Append encodes a vector after dst: a varint for each member.
 func (v Vector) Append(dst []byte) []byte {
 	for _, step := range v {
 		dst = binary.AppendUvarint(dst, uint64(step))
@@ -382,8 +377,8 @@ func (v Vector) Append(dst []byte) []byte {
 	return dst
 }
 
-// ReadVector reads a vector of so many members, and returns what follows it. It returns Corrupt where there is none, or
-// one of steps beyond most.
+// ReadVector decodes a vector of so many members and returns the rest of data. It returns Corrupt if there is none, or
+// for steps above most.
 func ReadVector(data []byte, members, most int) (v Vector, rest []byte, err error) {
 	for m := range members {
 		step, size := binary.Uvarint(data)

@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel/executor"
 )
 
-// container starts a first probe, with the least memory that there is, and tells what it found.
+// container starts a first probe with the least memory and reports what it found.
 func (d *doctor) container(ctx context.Context) bool {
 	asked := time.Now()
 	probes := newProbes()
@@ -45,7 +45,7 @@ func (d *doctor) container(ctx context.Context) bool {
 	return true
 }
 
-// noContainer says why the runtime did not start.
+// noContainer is the finding of a runtime that did not start.
 func noContainer(failure *disdel.Error) Finding {
 	f := Finding{
 		Check: CheckImage, State: Problem, Kind: failure.Kind, Found: failure.Error(), Fix: failure.Hint,
@@ -63,10 +63,10 @@ func noContainer(failure *disdel.Error) Finding {
 	return f
 }
 
-// mostSkew is how far clocks may be apart: leases and the age of heartbeats are told in seconds.
+// maxSkew is how far clocks may differ: leases and heartbeats have an accuracy of seconds.
 const mostSkew = 2 * time.Second
 
-// clock compares a container's time with that between which it must have run.
+// clock compares a container's time with the times before and after the probe.
 func clock(res disdel.ProbeResult, asked, answered time.Time) Finding {
 	at := time.UnixMilli(res.UnixMs)
 	var skew time.Duration
@@ -87,7 +87,7 @@ func clock(res disdel.ProbeResult, asked, answered time.Time) Finding {
 	}
 }
 
-// stores tells which stores the probe reached, and which this machine does.
+// stores reports which stores the probe and this machine reach.
 func (d *doctor) stores(res disdel.ProbeResult) {
 	reached := map[string]disdel.Reached{}
 	for _, r := range res.Reached {
@@ -102,7 +102,7 @@ func (d *doctor) stores(res disdel.ProbeResult) {
 	d.history(reached)
 }
 
-// redis is of both sides: this machine leads jobs over it, actions exchange updates over it.
+// redis checks both sides: this machine controls jobs through it, actions exchange updates through it.
 func (d *doctor) redis(reached map[string]disdel.Reached) {
 	const means = "actions cannot exchange updates: no job comes through its first round"
 	if d.BoardFailure != nil {
@@ -124,8 +124,7 @@ func (d *doctor) redis(reached map[string]disdel.Reached) {
 	}
 }
 
-// history is read and written by this machine alone: that actions reach it is of use to nobody but who runs disdel
-// serve in the same cluster.
+// history needs to be reached only by this machine, or by disdel serve in the cluster.
 func (d *doctor) history(reached map[string]disdel.Reached) {
 	if d.HistoryFailure != nil {
 		e := disdel.AsError(d.HistoryFailure)
@@ -165,7 +164,7 @@ func (d *doctor) reachedBy(check string, r disdel.Reached, means, fix string) Fi
 	}
 }
 
-// sweep removes what probes left on the board.
+// sweep deletes what probes left in the store.
 func (d *doctor) sweep(ctx context.Context, probes disdel.JobID) {
 	if d.Board == nil {
 		return
@@ -175,7 +174,7 @@ func (d *doctor) sweep(ctx context.Context, probes disdel.JobID) {
 	d.Board.Sweep(ctx, probes) //nolint:errcheck // every key expires after a day
 }
 
-// api asks for the description that OpenWhisk gives to everybody.
+// api reads the description that OpenWhisk gives without a key.
 func (d *doctor) api(ctx context.Context) bool {
 	limits, err := d.Executor.Limits(ctx)
 	if err != nil {
@@ -192,7 +191,7 @@ func (d *doctor) api(ctx context.Context) bool {
 	return true
 }
 
-// credentials makes a package: that is the first thing that needs the key, and the right to make things.
+// credentials creates a package: the first request that needs the key and its rights.
 func (d *doctor) credentials(ctx context.Context) bool {
 	quotas, err := d.Executor.Quotas(ctx)
 	if err == nil {
@@ -219,7 +218,7 @@ func (d *doctor) credentials(ctx context.Context) bool {
 	return true
 }
 
-// allowances compares what an action may have with what is needed, and tells the quotas.
+// limitsAndQuotas compares the limits of an action with what is needed, and reports the quotas.
 func (d *doctor) allowances(context.Context) bool {
 	l := d.limits
 	limits := Finding{
@@ -248,10 +247,10 @@ func (d *doctor) allowances(context.Context) bool {
 	return true
 }
 
-// comfortable is the invocations a minute from which on a job of a few workers does not wait for the minute to turn.
+// enoughPerMinute is the number of invocations per minute with which a job of a few workers does not wait.
 const comfortable = 300
 
-// comfortableAtOnce is the invocations at once from which on a job of a few workers is not held up.
+// enoughAtOnce is the number of concurrent invocations with which a job of a few workers does not wait.
 const comfortableAtOnce = 5
 
 func (d *doctor) throttles() Finding {
@@ -280,9 +279,8 @@ func (d *doctor) throttles() Finding {
 	return f
 }
 
-// pool finds out how many containers run at once, and how much memory they have together. It starts with the least
-// memory. Where all that were asked for ran, it continues with as much as one machine is known to hold, which therefore
-// does not wait for ever.
+// pool finds out how many containers run at once and how much memory they have. It starts with the least memory. If all
+// containers ran, it continues with the memory that one machine is known to hold, which cannot wait forever.
 func (d *doctor) pool(ctx context.Context) bool {
 	if f, _ := d.report.Find(CheckRedis); d.Board == nil || f.State == Problem {
 		d.found(Finding{
@@ -293,7 +291,7 @@ func (d *doctor) pool(ctx context.Context) bool {
 	}
 	n := d.Most
 	if d.limits.Concurrent > 0 {
-		n = min(n, max(1, d.limits.Concurrent-1)) // a place is free a little later than its activation's record is there
+		n = min(n, max(1, d.limits.Concurrent-1)) // OpenWhisk frees a place a little after the record exists
 		d.held = n < d.Most
 	}
 	for memory := d.limits.MinMemory; ; {
@@ -320,7 +318,7 @@ func (d *doctor) largestNode() (most disdel.Bytes) {
 	return most
 }
 
-// wave asks for n containers at once, waits until no further one comes, and sends all away.
+// runAtOnce asks for n containers, waits until no further one starts, and ends all of them.
 func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 	limits := disdel.Limits{Memory: memory, Timeout: d.timeout()}
 	inv, err := d.prepare(ctx, probing{limits: limits})
@@ -329,9 +327,9 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 	}
 	probes := newProbes()
 	defer d.sweep(ctx, probes)
-	taking, stop := context.WithCancel(ctx) // invocations
+	taking, stop := context.WithCancel(ctx) // context of the invocations
 	defer stop()
-	var taken atomic.Int64 // that OpenWhisk accepted: a quota makes the others wait outside the pool
+	var taken atomic.Int64 // invocations that OpenWhisk accepted; a quota delays the others
 	ended := make([]disdel.Activation, n)
 	failed := make([]error, n)
 	var flying sync.WaitGroup
@@ -343,7 +341,7 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 	}
 	there, err := d.gathered(ctx, probes, n)
 	asked := int(taken.Load())
-	stop() // those that wait for the quota: they would come when the others have gone
+	stop() // invocations that wait for a quota would start after the others end
 	if err == nil {
 		err = d.Board.Cancel(ctx, probes)
 	}
@@ -367,10 +365,10 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 	return nil
 }
 
-// lookEvery is how often it is counted who is there.
+// lookEvery is the time between two counts of probes.
 const lookEvery = 100 * time.Millisecond
 
-// gathered is which of n probes run at once: it waits until all are there, or until no further one came for a while.
+// waitForProbes waits until all n probes run, or no further one starts for a while, and returns their numbers.
 func (d *doctor) gathered(ctx context.Context, probes disdel.JobID, n int) (there []int, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -398,7 +396,7 @@ func (d *doctor) gathered(ctx context.Context, probes disdel.JobID, n int) (ther
 	}
 }
 
-// poolFinding tells what ran at once, and whether the largest action that the platform allows fits where it has to run.
+// poolFinding reports what ran at once, and whether the largest allowed action fits on a machine.
 func (d *doctor) poolFinding() Finding {
 	facts := d.report.Facts
 	f := Finding{
@@ -432,8 +430,8 @@ func (d *doctor) poolFinding() Finding {
 	return f
 }
 
-// largest runs one probe with the most memory that is known to fit on one machine: what controllers allow, invokers may
-// refuse.
+// largest runs one probe with the most memory that is known to fit on one machine. Invokers may refuse what controllers
+// allow.
 func (d *doctor) largest(ctx context.Context) bool {
 	memory := max(d.limits.MinMemory, min(d.limits.MaxMemory, d.largestNode()))
 	a, err := d.probe(ctx, probing{limits: disdel.Limits{Memory: memory, Timeout: d.timeout()}})
@@ -465,7 +463,7 @@ func (d *doctor) largest(ctx context.Context) bool {
 	return true
 }
 
-// longest looks at the deadline that a container is given under the longest timeout.
+// longest checks the deadline that a container gets with the longest timeout.
 func (d *doctor) longest(ctx context.Context) bool {
 	want := d.limits.MaxTimeout
 	a, err := d.probe(ctx, probing{limits: disdel.Limits{Memory: d.limits.MinMemory, Timeout: want}})
@@ -473,7 +471,7 @@ func (d *doctor) longest(ctx context.Context) bool {
 	f := Finding{
 		Check: CheckTimeout, State: Good, Found: fmt.Sprintf("a container is given %v", time.Duration(want)),
 	}
-	const short = disdel.Millis(10 * time.Second) // what a start takes of it, with room
+	const short = disdel.Millis(10 * time.Second) // more than a start takes
 	switch {
 	case failure != nil:
 		f.State, f.Kind = Problem, failure.Kind
@@ -491,7 +489,7 @@ func (d *doctor) longest(ctx context.Context) bool {
 	return true
 }
 
-// outOfMemory has a probe take twice what it was given.
+// outOfMemory lets a probe allocate twice its memory.
 func (d *doctor) outOfMemory(ctx context.Context) bool {
 	memory := d.limits.MinMemory
 	a, err := d.probe(ctx, probing{

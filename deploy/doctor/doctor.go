@@ -15,41 +15,40 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Board is where probes meet: the store that actions share, as this machine reaches it.
+// ProgressStore is the store that probes share, as this machine reaches it.
 type Board interface {
-	// Progress is what the probes of a check said last.
+	// Progress returns the last heartbeat of every probe.
 	Progress(ctx context.Context, probes disdel.JobID) ([]disdel.Progress, error)
-	// Cancel sends them away.
+	// Cancel ends the probes.
 	Cancel(ctx context.Context, probes disdel.JobID) error
-	// Sweep removes what they left.
+	// Sweep deletes what they left.
 	Sweep(ctx context.Context, probes disdel.JobID) (int, error)
 }
 
-// Config is a cluster, and what of it is to be examined.
+// Config is a cluster and what to examine.
 type Config struct {
 	Executor *executor.Executor
-	Host     string // as it is told
+	Host     string // as shown to users
 
 	// Board and Store are the Redis of jobs, as this machine and as actions reach it. nil: BoardFailure says why.
 	Board        Board
 	Store        *disdel.Store
 	BoardFailure error
 
-	Models         string // blob URL that actions are given
-	CouchDB        string // address of the history without its password, "" for an embedded one
-	HistoryFailure error  // why this machine does not reach it
+	Models         string // blob URL for actions
+	CouchDB        string // address of the history without its password; "": embedded
+	HistoryFailure error  // why this machine cannot reach it
 
-	Need disdel.Limits // of the largest action that is to run; 0: any will do
-	Most int           // containers that are asked for at once; 0: 16
+	Need disdel.Limits // limits of the largest action to run; 0: no requirement
+	Most int           // most containers to ask for at once; 0: 16
 
-	// Settle is how long a check waits for one more container before it takes those that run for all. It is to be longer
-	// than a cold start. 0: 5 s.
+	// Settle is how long a check waits for one more container. It must be longer than a cold start. 0: 5 s.
 	Settle time.Duration
 
-	// Patience is how long beyond its timeout a probe may wait for its turn. 0: two minutes.
+	// Patience is how long a probe may wait in the queue, beyond its timeout. 0: two minutes.
 	Patience time.Duration
 
-	Tell func(Finding) // is told each finding at once; nil: nobody
+	Tell func(Finding) // called with each finding at once; may be nil
 }
 
 // standard is what a Config's zeros mean.
@@ -65,15 +64,15 @@ type doctor struct {
 	report Report
 	limits disdel.PlatformLimits
 	pkg    string
-	nodes  map[string]disdel.Bytes // memory that ran at once, by machine
-	all    bool                    // every container that was asked for ran
-	held   bool                    // a quota let fewer be asked for than were wanted
+	nodes  map[string]disdel.Bytes // memory that ran at once on each machine
+	all    bool                    // all containers ran that were asked for
+	held   bool                    // a quota limited the number of containers
 }
 
-// check is one look; more is false where nothing else can be found out.
+// check is one check; more is false if no other check is possible.
 type check func(ctx context.Context) (more bool)
 
-// Examine looks at a cluster, and returns what it found. What it finds is no error; ctx ends it.
+// Examine checks a cluster and returns the findings. Findings are not errors. It ends with ctx.
 func Examine(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Most == 0 {
 		cfg.Most = standardMost
@@ -106,14 +105,14 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	return d.report, nil
 }
 
-// cleanUpWithin bounds the time after the last check.
+// cleanUpWithin bounds the cleanup after the last check.
 const cleanUpWithin = 30 * time.Second
 
-// cleanUp removes the probes' actions, also where the examination was interrupted.
+// cleanUp removes the probes' actions, even after an interruption.
 func (d *doctor) cleanUp(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
 	defer stop()
-	d.Executor.Remove(ctx, d.pkg) //nolint:errcheck // what is left costs nothing, and the findings are what counts
+	d.Executor.Remove(ctx, d.pkg) //nolint:errcheck // leftover actions cost nothing
 }
 
 func (d *doctor) found(f Finding) {
@@ -127,13 +126,13 @@ type probing struct {
 	ask    disdel.ProbeRequest
 }
 
-// longestProbe bounds a probe: what it is asked takes seconds.
+// longestProbe bounds a probe, which takes seconds.
 const longestProbe = disdel.Millis(2 * time.Minute)
 
-// timeout is what probes are given.
+// timeout is the timeout of probes.
 func (d *doctor) timeout() disdel.Millis { return min(d.limits.MaxTimeout, longestProbe) }
 
-// probe prepares an action and invokes it once.
+// probe creates an action and invokes it once.
 func (d *doctor) probe(ctx context.Context, p probing) (disdel.Activation, error) {
 	inv, err := d.prepare(ctx, p)
 	if err != nil {
@@ -142,7 +141,7 @@ func (d *doctor) probe(ctx context.Context, p probing) (disdel.Activation, error
 	return d.run(ctx, inv, p.ask)
 }
 
-// prepare makes the action that probes of these limits are activations of.
+// prepare creates the action for probes with these limits.
 func (d *doctor) prepare(ctx context.Context, p probing) (disdel.Invocation, error) {
 	name := disdel.ActionName(d.pkg + "/probe-" + sizeName(p.limits))
 	plan := disdel.ActionPlan{Task: disdel.TaskProbe, Name: name, Limits: p.limits}
@@ -153,7 +152,7 @@ func (d *doctor) prepare(ctx context.Context, p probing) (disdel.Invocation, err
 	return inv, d.Executor.Prepare(ctx, d.pkg, []disdel.ActionPlan{plan})
 }
 
-// sizeName tells actions of different limits apart.
+// sizeName names actions by their limits.
 func sizeName(l disdel.Limits) string {
 	return fmt.Sprintf("%d-%d", l.Memory.MB(), time.Duration(l.Timeout).Milliseconds())
 }
@@ -163,8 +162,8 @@ func (d *doctor) run(ctx context.Context, inv disdel.Invocation, ask disdel.Prob
 	return d.runTelling(ctx, ctx, inv, ask, func() {})
 }
 
-// runTelling is run, and calls accepted once OpenWhisk has taken the invocation. The end of taking
-// ends the wait until it does.
+// runProbe is run that calls accepted once OpenWhisk has accepted the invocation. The end of taking ends the wait for
+// that.
 func (d *doctor) runTelling(
 	ctx, taking context.Context, inv disdel.Invocation, ask disdel.ProbeRequest, accepted func(),
 ) (a disdel.Activation, err error) {
@@ -183,7 +182,7 @@ func (d *doctor) runTelling(
 	return d.Executor.Wait(ctx, inv, id)
 }
 
-// resultOf is what a probe answered, and why it did not.
+// resultOf is a probe's result, or its failure.
 func resultOf(a disdel.Activation, err error) (res disdel.ProbeResult, failure *disdel.Error) {
 	switch {
 	case err != nil:
@@ -197,14 +196,14 @@ func resultOf(a disdel.Activation, err error) (res disdel.ProbeResult, failure *
 	return res, nil
 }
 
-// errNotServed is of a probe that OpenWhisk took, and of which nothing was heard for longer than it may take.
+// errNotServed is the error of an accepted probe without a record.
 var errNotServed = errors.New("OpenWhisk took the invocation and did not run it")
 
-// newProbes names the probes of one check.
+// newProbes is a new id for the probes of one check.
 func newProbes() disdel.JobID { return disdel.JobID("job-" + strings.ToLower(ulid.Make().String())) }
 
-// Of is the examination of a service's cluster: cfg with the parts of the service that were not said. A store that does
-// not answer is no error but something to be found.
+// ForService fills in the parts of cfg that come from a service. A store that does not answer is not an error but a
+// finding.
 func Of(ctx context.Context, s *service.Service, cfg Config) (Config, error) {
 	var err error
 	if cfg.Executor, err = s.Executor(ctx); err != nil {

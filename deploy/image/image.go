@@ -1,8 +1,8 @@
-// Package image makes the container image of the action runtime: one static program, the certificates of authorities
-// that it trusts, and a user who is not root. It needs no container engine.
+// Package image builds the container image of the action runtime: one static program, certificate authorities, and a
+// user who is not root. It needs no container engine.
 //
-// An image is a function of its Options and of the files that they name: the same in, the same bits out, on any
-// machine. It goes to a folder (OCI layout), to a file for `docker load`, or to a registry.
+// The same Options and files give the same bits on every machine. An image is written to a folder (OCI layout), to a
+// file for `docker load`, or to a registry.
 package image
 
 import (
@@ -36,23 +36,22 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Options is what an image is made of.
+// Options are the parts of an image.
 type Options struct {
-	Program      string // file of disdel-runtime, or of an action with a network of its own: static, for Linux
-	Certificates string // file of authorities in PEM, which rediss:// and https:// servers are checked against
-	Version      string // what the image says it is
-	Revision     string // of the source; "" leaves the label out
+	Program      string // path of a static Linux program: disdel-runtime, or an action with a custom network
+	Certificates string // path of certificate authorities in PEM, for rediss:// and https:// servers
+	Version      string // label of the image
+	Revision     string // revision of the source; "": no label
 }
 
-// Where things are in an image.
+// Paths and user in an image.
 const (
 	programPath      = "/disdel-runtime"
 	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
-	user             = 65532 // who has no rights anywhere; OpenWhisk needs none of root's
+	user             = 65532 // a user without rights, because OpenWhisk needs no root
 )
 
-// Build makes an image. It returns Invalid for a program that cannot run in an image without files of its own, and
-// NotFound for files that are not there.
+// Build builds an image. It returns Invalid for a program that needs other files, and NotFound for missing files.
 func Build(o Options) (v1.Image, error) {
 	architecture, err := checkProgram(o.Program)
 	if err != nil {
@@ -81,13 +80,13 @@ func Build(o Options) (v1.Image, error) {
 	return image, nil
 }
 
-// never is the time of everything in an image: a clock would make two images of the same files differ.
+// epoch is the time of everything in an image, so that equal files give equal images.
 var never = time.Unix(0, 0).UTC()
 
 func configOf(image v1.Image, o Options, architecture string) *v1.ConfigFile {
 	c, err := image.ConfigFile()
 	if err != nil {
-		c = &v1.ConfigFile{} // of an image made in memory there is no such error
+		c = &v1.ConfigFile{} // cannot happen for an image in memory
 	}
 	c = c.DeepCopy()
 	c.OS, c.Architecture, c.Created = "linux", architecture, v1.Time{Time: never}
@@ -109,8 +108,8 @@ func configOf(image v1.Image, o Options, architecture string) *v1.ConfigFile {
 	return c
 }
 
-// checkProgram tells which processor a program is for, and refuses one that needs a loader or libraries: an image from
-// nothing has none.
+// checkProgram returns a program's processor architecture. It refuses programs that need a loader or libraries, because
+// the image has none.
 func checkProgram(name string) (architecture string, err error) {
 	refuse := func(msg, hint string) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "make image", Msg: name + " " + msg, Hint: hint}
@@ -120,12 +119,12 @@ func checkProgram(name string) (architecture string, err error) {
 	}
 	f, err := elf.Open(name)
 	if err != nil {
-		return "", refuse("is no program for Linux", "GOOS=linux go build builds one; --program FILE names it")
+		return "", refuse("is not a program for Linux", "GOOS=linux go build builds one; --program FILE names it")
 	}
 	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return "", refuse("needs libraries that an image from nothing has not", "build it with CGO_ENABLED=0")
+			return "", refuse("needs libraries, which the image does not have", "build it with CGO_ENABLED=0")
 		}
 	}
 	switch f.Machine {
@@ -138,7 +137,7 @@ func checkProgram(name string) (architecture string, err error) {
 	}
 }
 
-// entry is a file or, where data is nil, a folder of an image.
+// entry is a file or, if data is nil, a folder of an image.
 type entry struct {
 	path string
 	mode int64
@@ -172,7 +171,7 @@ func readFiles(o Options) ([]entry, error) {
 	}, nil
 }
 
-// layerOf packs files with no time and no owner but root's.
+// layerOf packs files without times, owned by root.
 func layerOf(files []entry) (v1.Layer, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
@@ -200,28 +199,28 @@ func layerOf(files []entry) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer))
 }
 
-// SystemCertificates is where Debian and most others keep the authorities that a machine trusts.
+// SystemCertificates is where Debian and most other systems keep certificate authorities.
 const SystemCertificates = certificatesPath
 
-// Target is where an image goes: to the registry of its reference, unless it goes into a file or a folder.
+// Target is where an image goes: a registry, unless Layout or Tar is set.
 type Target struct {
 	Reference string // REGISTRY/NAME:TAG
 	Layout    string // folder
-	Tar       string // file; the reference is then the image's name in it
+	Tar       string // file; Reference is the image's name in it
 }
 
-// Made is an image that was made.
+// Made is an image that was built.
 type Made struct {
 	Reference  string       `json:"reference,omitempty"`
-	Digest     string       `json:"digest"` // what `docker pull` shows, and REFERENCE@DIGEST pins
+	Digest     string       `json:"digest"` // as `docker pull` shows it
 	Size       disdel.Bytes `json:"sizeBytes"`
-	Compressed disdel.Bytes `json:"compressedBytes"` // what a node pulls
+	Compressed disdel.Bytes `json:"compressedBytes"` // bytes that a node pulls
 	Pushed     bool         `json:"pushed"`
 	Layout     string       `json:"layout,omitempty"`
 	Tar        string       `json:"tar,omitempty"`
 }
 
-// Print writes what was made as text.
+// Print writes the result as text.
 func (m Made) Print(w io.Writer) {
 	where := "pushed " + m.Reference
 	if !m.Pushed {
@@ -233,8 +232,8 @@ func (m Made) Print(w io.Writer) {
 	}
 }
 
-// FindProgram is the runtime that goes into an image: name, or disdel-runtime beside the program that self finds. It
-// returns NotFound with the command that builds it.
+// FindProgram returns name, or without a name disdel-runtime beside this program, whose path self returns. It returns
+// NotFound with the command that builds it.
 func FindProgram(name string, self func() (string, error)) (string, error) {
 	if name == "" {
 		own, err := self()
@@ -252,14 +251,14 @@ func FindProgram(name string, self func() (string, error)) (string, error) {
 	return name, nil
 }
 
-// Make builds an image and brings it to its target. It returns Invalid where there is none, or more than one, and the
-// errors of Build, WriteLayout, WriteTar and Push.
+// Make builds an image and writes it to its target. It returns Invalid without a target or with two, and the errors of
+// Build, WriteLayout, WriteTar and Push.
 func Make(ctx context.Context, o Options, to Target) (Made, error) {
 	switch {
 	case to.Layout != "" && to.Tar != "":
-		return Made{}, target("--layout and --tar are two targets", "make two images; they are the same bits")
+		return Made{}, target("--layout and --tar are two targets", "build two images; they have the same bits")
 	case to.Reference == "" && to.Layout == "":
-		return Made{}, target("nothing says where the image goes",
+		return Made{}, target("the image has no target",
 			"disdel deploy image REGISTRY/NAME:TAG, or --layout FOLDER")
 	}
 	image, err := Build(o)
@@ -285,7 +284,7 @@ func target(msg, hint string) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "make image", Msg: msg, Hint: hint}
 }
 
-// measure fills in what is known of an image once it is made.
+// measure sets digest and sizes.
 func (m *Made) measure(image v1.Image) error {
 	digest, err := image.Digest()
 	if err != nil {
@@ -315,8 +314,8 @@ func (m *Made) measure(image v1.Image) error {
 	return nil
 }
 
-// WriteLayout writes an image as an OCI layout into a folder, which is made if it is missing. It returns Conflict for
-// one with other files.
+// WriteLayout writes an image as an OCI layout into a folder, which it creates if necessary. It returns Conflict for a
+// folder with other files.
 func WriteLayout(folder string, image v1.Image) error {
 	files, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -339,12 +338,12 @@ func WriteLayout(folder string, image v1.Image) error {
 	if err != nil {
 		return fault("write layout", folder, err)
 	}
-	// The same image again replaces itself: the index names it once.
+	// replaces an equal image, so that the index names it once
 	err = path.ReplaceImage(image, func(d v1.Descriptor) bool { return d.Digest == digest })
 	return fault("write layout", folder, err)
 }
 
-// WriteTar writes an image under its reference into a file for `docker load`.
+// WriteTar writes an image with its reference into a file for `docker load`.
 func WriteTar(file, reference string, image v1.Image) error {
 	tag, err := tagOf(reference)
 	if err != nil {
@@ -353,8 +352,8 @@ func WriteTar(file, reference string, image v1.Image) error {
 	return fault("write image", file, tarball.WriteToFile(file, tag, image))
 }
 
-// Push sends an image to the registry of its reference, signed in as `docker login` left it. It returns Denied where
-// the registry refuses, Unavailable where it does not answer, Canceled where ctx ends.
+// Push sends an image to the registry of its reference, with the login of `docker login`. It returns Denied,
+// Unavailable, and Canceled if ctx ends.
 func Push(ctx context.Context, reference string, image v1.Image) error {
 	tag, err := tagOf(reference)
 	if err != nil {
@@ -364,8 +363,8 @@ func Push(ctx context.Context, reference string, image v1.Image) error {
 	return fault("push image", reference, err)
 }
 
-// tagOf reads a reference. OpenWhisk pulls an image without a tag, or one that is latest, at every cold start, and a
-// start whose pull fails is lost: both are refused.
+// tagOf parses a reference. It refuses an image without a tag and the tag latest, because OpenWhisk pulls these at
+// every cold start and fails if it cannot.
 func tagOf(reference string) (name.Tag, error) {
 	tag, err := name.NewTag(reference, name.WithDefaultTag(""))
 	if err != nil {
@@ -375,7 +374,7 @@ func tagOf(reference string) (name.Tag, error) {
 	}
 	if s := tag.TagStr(); s == "" || s == "latest" {
 		return tag, &disdel.Error{
-			Kind: disdel.Invalid, Op: "name image", Msg: reference + " has no tag of its own",
+			Kind: disdel.Invalid, Op: "name image", Msg: reference + " has no explicit tag",
 			Hint: "write " + strings.TrimSuffix(reference, ":latest") +
 				":TAG; OpenWhisk pulls latest at every cold start, and fails where it cannot",
 		}
@@ -383,7 +382,7 @@ func tagOf(reference string) (name.Tag, error) {
 	return tag, nil
 }
 
-// fault is an Error of what an image is written to or made from.
+// imageError is the error of a file or registry of an image.
 func fault(op, subject string, err error) error {
 	if err == nil {
 		return nil

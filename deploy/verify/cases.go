@@ -20,10 +20,10 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// short is the timeout of probes that are gone at once.
+// short is the timeout of probes that end at once.
 const short = disdel.Millis(time.Minute)
 
-// protocol makes an action, reads it back, changes it, invokes it in both ways, and removes it.
+// protocol creates, reads, changes, invokes and removes an action.
 func (r *run) protocol(ctx context.Context) (string, error) {
 	wanted := executor.Deployed{
 		Name: "protocol", Kind: disdel.RuntimeKind, Image: r.Image, Main: string(disdel.TaskProbe), Code: "disdel",
@@ -78,7 +78,7 @@ func same(wanted executor.Deployed, is executor.Deployment) error {
 	return nil
 }
 
-// bothWays invokes an action without waiting and waiting, and compares what the records say.
+// invokeTwice invokes an action without blocking and with blocking, and compares the records.
 func (r *run) bothWays(ctx context.Context, d executor.Deployed) error {
 	inv := disdel.Invocation{
 		ID: "verify/protocol", Task: disdel.TaskProbe, Action: disdel.ActionName(r.pkg + "/" + d.Name), Attempt: 1,
@@ -109,7 +109,7 @@ func (r *run) bothWays(ctx context.Context, d executor.Deployed) error {
 	return nil
 }
 
-// refusals asks for more than the platform says that it allows.
+// refusals asks for more than the platform's limits.
 func (r *run) refusals(ctx context.Context) (string, error) {
 	over := []disdel.Limits{
 		{Memory: r.limits.MaxMemory + disdel.MB, Timeout: r.limits.MinTimeout},
@@ -127,7 +127,7 @@ func (r *run) refusals(ctx context.Context) (string, error) {
 		time.Duration(r.limits.MaxTimeout)), nil
 }
 
-// outOfMemory has an action take twice its memory.
+// outOfMemory lets an action allocate twice its memory.
 func (r *run) outOfMemory(ctx context.Context) (string, error) {
 	inv, err := r.action(ctx, "memory", short)
 	if err != nil {
@@ -146,13 +146,13 @@ func (r *run) outOfMemory(ctx context.Context) (string, error) {
 	}
 }
 
-// deafFor is how long an action goes on beyond a timeout of a few seconds.
+// ignoreDeadlineFor is how long an action runs beyond a deadline of a few seconds.
 const (
 	deadline = disdel.Millis(3 * time.Second)
 	deafFor  = disdel.Millis(time.Minute)
 )
 
-// timeout has an action go on beyond its deadline.
+// timeout lets an action ignore its deadline.
 func (r *run) timeout(ctx context.Context) (string, error) {
 	inv, err := r.action(ctx, "timeout", deadline)
 	if err != nil {
@@ -169,10 +169,10 @@ func (r *run) timeout(ctx context.Context) (string, error) {
 	return fmt.Sprintf("ended after %v of %v", time.Duration(a.Duration), time.Duration(inv.Limits.Timeout)), nil
 }
 
-// mostAtOnce is the largest quota that is tried: filling a larger one would take a cluster's whole pool.
+// maxQuotaTried is the largest quota that is tried: a larger one would fill a cluster's whole pool.
 const mostAtOnce = 40
 
-// throttle asks for more activations at once than the namespace may have.
+// throttle asks for more concurrent activations than the namespace may have.
 func (r *run) throttle(ctx context.Context) (string, error) {
 	most := r.limits.Concurrent
 	if q, err := r.executor.Quotas(ctx); err == nil && q.Concurrent > 0 {
@@ -220,7 +220,7 @@ func (r *run) throttle(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d were taken, the next one was refused and told to come later", len(accepted)), nil
 }
 
-// lostContainer has an action's process end without an answer, and invokes the action again.
+// lostContainer lets an action's process end without an answer, and invokes the action again.
 func (r *run) lostContainer(ctx context.Context) (string, error) {
 	inv, err := r.action(ctx, "lost", short)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *run) lostContainer(ctx context.Context) (string, error) {
 	return fmt.Sprintf("told as %v; the next activation had a container of its own", a.Outcome), nil
 }
 
-// jobText is a job of a name that takes seconds: an epoch is a round, by one worker or two.
+// jobText is a job that takes seconds; each epoch is a round.
 func jobText(name string, workers, epochs, batch int) []byte {
 	return fmt.Appendf(nil, `apiVersion: disdel/v1
 kind: TrainingJob
@@ -256,7 +256,7 @@ output: {model: disdel-verify}
 `, name, epochs, batch, workers)
 }
 
-// learned is the accuracy on held-out digits from which on a network has learned something: a guess has 0.1.
+// minAccuracy is the accuracy on held-out digits that shows learning; guessing has 0.1.
 const learned = 0.5
 
 // smallJob trains a network with two workers.
@@ -279,7 +279,7 @@ func (r *run) smallJob(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d rounds of %d workers, accuracy %.3f", len(rec.Rounds), rec.Plan.Workers, rec.Accuracy), nil
 }
 
-// succeeded is why a job is not as it should be.
+// succeeded returns why a job is not as expected, or nil.
 func succeeded(rec *disdel.Record, err error) error {
 	switch {
 	case err != nil:
@@ -294,19 +294,18 @@ func succeeded(rec *disdel.Record, err error) error {
 	return nil
 }
 
-// Bounds of the case whose controller is killed: batches so small that a round takes a while, and how soon and how
-// often it is looked whether one is over.
+// Settings of the case with a killed controller. Small batches make a round long enough to observe.
 const (
 	smallBatch   = 8
 	lookEvery    = 50 * time.Millisecond
 	beginsWithin = 3 * time.Minute
 )
 
-// errOver is of a job that was over before its controller could be killed.
+// errOver is the error of a job that ended before its controller could be killed.
 var errOver = errors.New("the job was over before its controller could be killed")
 
-// killedController has a process of its own submit a job, kills it after the first round, and resumes the job here. A
-// machine that is too fast, or too busy to look, gets a longer job.
+// killedController starts a process that submits a job, kills it after the first round, and resumes the job here. If
+// the job ends too early, it tries a longer one.
 func (r *run) killedController(ctx context.Context) (detail string, err error) {
 	if r.Program == "" {
 		return "", skip("this program cannot start itself")
@@ -334,14 +333,14 @@ func (r *run) killAndResume(ctx context.Context, rounds int) (string, error) {
 	if err := succeeded(&rec, err); err != nil {
 		return "", err
 	}
-	// A round that ended just before the kill may be missing in the record, and never the last one.
+	// A round that ended just before the kill may be missing in the record, but not the last round.
 	if n := len(rec.Rounds); rec.Resumes == 0 || n == 0 || rec.Rounds[n-1].Round != rounds-1 {
 		return "", fmt.Errorf("job %s was resumed %d times, and does not end with round %d", id, rec.Resumes, rounds)
 	}
 	return fmt.Sprintf("killed after round %d of %d, resumed and finished", seen, rounds), nil
 }
 
-// submitAndKill is the job that another process began, and how many rounds it had when that was killed.
+// submitAndKill returns the job that another process started, and its number of rounds when that process was killed.
 func (r *run) submitAndKill(ctx context.Context, name string, rounds int) (disdel.JobID, int, error) {
 	folder, err := os.MkdirTemp("", "disdel-verify-")
 	if err != nil {
@@ -374,7 +373,7 @@ func (r *run) submitAndKill(ctx context.Context, name string, rounds int) (disde
 	return id, seen, err
 }
 
-// afterARound waits until a job has a round in its record.
+// waitForRound waits until a job's record has a round.
 func (r *run) afterARound(ctx context.Context, name string) (id disdel.JobID, rounds int, err error) {
 	h, err := r.Service.History(ctx)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package verify tries what jobs rely on against whatever cluster it is pointed at: the protocol, limits, how actions
-// are ended for memory or time, throttling, a container that is lost, a small job, and a job whose controller is
-// killed.
+// Package verify tests what jobs need from a cluster: the protocol, limits, how actions end for memory or time,
+// throttling, a lost container, a small job, and a job whose controller is killed.
 //
-// Cases are graded: what no job can do without is core, what makes jobs survive is full. One that cannot be tried on a
-// cluster is skipped, and says why. Actions that it made are gone afterwards; the records of its jobs and the model
-// disdel-verify stay, as those of any job. It is a caller of service like any other.
+// Cases have grades: core if no job can do without, full if jobs need it to survive failures. A case that cannot be
+// tried is skipped with a reason. The actions are removed afterwards; the records of the jobs and the model
+// disdel-verify stay.
 package verify
 
 import (
@@ -23,24 +22,24 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Config is a cluster, and who runs jobs there.
+// Config is a cluster with the service that runs jobs on it.
 type Config struct {
 	Service *service.Service
-	Host    string // as it is told
+	Host    string // as shown to users
 	Version string // of disdel
 
-	// Image is the container image of the action runtime; "": the platform knows the kind disdel:1.
+	// Image is the container image of the action runtime; "": the platform has the kind disdel:1.
 	Image string
 
-	// Program and Environment are those of a process that submits a job when it is called with submit FILE: the one whose
-	// controller is killed. "": that case is skipped.
+	// Program and Environment start a process that submits a job with the arguments submit FILE. "": the case with a
+	// killed controller is skipped.
 	Program     string
 	Environment []string
 
-	Begin func(name string) // is told the name of each case as it begins; nil: nobody
+	Begin func(name string) // called with the name of each case; may be nil
 }
 
-// skipped is why a case cannot be tried here.
+// skipped is why a case cannot be tried.
 type skipped struct{ why string }
 
 func (s skipped) Error() string { return s.why }
@@ -55,14 +54,13 @@ type run struct {
 	pkg      string
 }
 
-// trial is a case: detail is what was seen, err why it failed or was skipped.
+// verifyCase is a case. try returns what it saw, and an error if it failed or was skipped.
 type trial struct {
 	name, grade string
 	try         func(ctx context.Context) (detail string, err error)
 }
 
-// Run tries every case, one after another, and returns what came of it. Only that there is no cluster at all, or that
-// ctx has ended, is an error.
+// Run tries all cases in order and returns a report. It returns an error only without a cluster, or if ctx ends.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	report := Report{Host: cfg.Host, Version: cfg.Version, At: time.Now(), Grade: GradeFull, Cases: []Case{}}
 	if cfg.Begin == nil {
@@ -96,7 +94,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, nil
 }
 
-// longestCase bounds one case: none of them needs a minute where the platform answers.
+// longestCase bounds one case, which takes less than a minute if the platform answers.
 const longestCase = 10 * time.Minute
 
 func (r *run) carryOut(ctx context.Context, t trial) Case {
@@ -117,14 +115,14 @@ func (r *run) carryOut(ctx context.Context, t trial) Case {
 	return c
 }
 
-// cleanUp removes what the cases made on the platform, also where they were interrupted.
+// cleanUp removes the cases' actions, even after an interruption.
 func (r *run) cleanUp(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer stop()
-	r.executor.Remove(ctx, r.pkg) //nolint:errcheck // it may be gone, and what is left costs nothing
+	r.executor.Remove(ctx, r.pkg) //nolint:errcheck // leftover actions cost nothing
 }
 
-// action is a probe action of a name, with the least memory.
+// action creates a probe action with the least memory.
 func (r *run) action(ctx context.Context, name string, timeout disdel.Millis) (disdel.Invocation, error) {
 	l := disdel.Limits{
 		Memory:  r.limits.MinMemory,
@@ -154,7 +152,7 @@ func (r *run) invoke(ctx context.Context, inv disdel.Invocation, ask disdel.Prob
 	return r.executor.Wait(ctx, inv, id)
 }
 
-// The grades of cases: what fails of Core keeps every job from running, what fails of Full some from surviving.
+// The grades of cases: if Core fails no job runs, if Full fails some jobs do not survive failures.
 const (
 	Core = "core"
 	Full = "full"
@@ -169,12 +167,12 @@ const (
 
 // The grades of clusters.
 const (
-	GradeFull     = "full"     // everything that was tried is as it should be
-	GradeUsable   = "usable"   // jobs run, and some failures are not survived, or not told for what they are
+	GradeFull     = "full"     // all tried cases passed
+	GradeUsable   = "usable"   // jobs run, but some failures are not survived or not recognised
 	GradeUnusable = "unusable" // no job runs
 )
 
-// Case is one thing that was tried.
+// Case is the result of one case.
 type Case struct {
 	Name   string        `json:"name"`
 	Grade  string        `json:"grade"`
@@ -183,7 +181,7 @@ type Case struct {
 	Took   disdel.Millis `json:"tookMs"`
 }
 
-// Report is everything that was tried on one cluster.
+// Report is the result of a verification.
 type Report struct {
 	Host    string        `json:"host"`
 	Version string        `json:"version"` // of disdel
@@ -215,7 +213,7 @@ func (r *Report) add(c Case) {
 	}
 }
 
-// Err is nil where no case failed.
+// Err is nil if no case failed.
 func (r *Report) Err() error {
 	if r.Failed == 0 {
 		return nil
@@ -229,11 +227,11 @@ func (r *Report) Err() error {
 	return &disdel.Error{
 		Kind: disdel.Unavailable, Op: "verify " + r.Host,
 		Msg:  fmt.Sprintf("%d of %d cases failed: %s", r.Failed, len(r.Cases), strings.Join(names, ", ")),
-		Hint: "disdel doctor says what the cluster lacks, and whose key mends it",
+		Hint: "disdel doctor shows what the cluster lacks, and which setting changes it",
 	}
 }
 
-// Print writes the report as a table of Markdown, to be pasted into an issue.
+// Print writes the report as a Markdown table, to be pasted into an issue.
 func (r *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "disdel %s on %s: %s (%d passed, %d failed, %d skipped in %v)\n\n", r.Version, r.Host, r.Grade,
 		r.Passed, r.Failed, r.Skipped, time.Duration(r.Took).Round(time.Second))

@@ -22,17 +22,17 @@ import (
 // document is a CouchDB document with _id and _rev.
 type document map[string]any
 
-// fields is a document of which only the names of the fields have been read.
+// fields is a document whose fields are not parsed.
 type fields map[string]json.RawMessage
 
-// written answers a write.
+// written is the answer to a write.
 type written struct {
 	OK  bool   `json:"ok"`
 	ID  string `json:"id"`
 	Rev string `json:"rev"`
 }
 
-// answer is JSON that is ready to be sent, and the revision of the document that it is.
+// answer is encoded JSON with the revision of its document.
 type answer struct {
 	body []byte
 	rev  string
@@ -40,7 +40,7 @@ type answer struct {
 
 var dbName = regexp.MustCompile(`^[a-z][a-z0-9_$()+/-]*$`)
 
-// database is the documents of a database; tx is nil where there is no file yet.
+// database is the bucket of a database. tx is nil if there is no file.
 func database(tx *bbolt.Tx, name string) (*bbolt.Bucket, error) {
 	if tx == nil || strings.HasPrefix(name, "_") {
 		return nil, errNoDB
@@ -52,7 +52,7 @@ func database(tx *bbolt.Tx, name string) (*bbolt.Bucket, error) {
 	return b, nil
 }
 
-// reading runs f with the catalog of the database that a request names.
+// reading calls f with the catalog of the request's database.
 func (s *Server) reading(r *http.Request, f func(*catalog) error) error {
 	return s.view(func(tx *bbolt.Tx) error {
 		c, err := openCatalog(tx, r.PathValue("db"))
@@ -63,7 +63,7 @@ func (s *Server) reading(r *http.Request, f func(*catalog) error) error {
 	})
 }
 
-// writing runs f, and stores what it did to the catalog.
+// writing calls f and stores its changes to the catalog.
 func (s *Server) writing(r *http.Request, f func(*catalog) error) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		c, err := openCatalog(tx, r.PathValue("db"))
@@ -155,7 +155,7 @@ func (s *Server) getDoc(r *http.Request) (int, any, error) {
 			return errDeleted
 		}
 		if rev := r.URL.Query().Get("rev"); rev != "" && rev != e.rev {
-			return errMissing // only the newest revision is kept
+			return errMissing // only the newest revision is stored
 		}
 		d, err := c.document(&e)
 		out = answer{d.text(e.id), e.rev}
@@ -196,12 +196,12 @@ func (s *Server) write(r *http.Request, id string) (int, any, error) {
 func quoted(text string) json.RawMessage {
 	data, err := json.Marshal(text)
 	if err != nil {
-		return json.RawMessage("null") // no text is none
+		return json.RawMessage("null") // strings never fail
 	}
 	return data
 }
 
-// cmpRev is the revision a request names outside its body.
+// requestRev is the revision in a request's query or header.
 func cmpRev(r *http.Request) string {
 	if rev := r.URL.Query().Get("rev"); rev != "" {
 		return rev
@@ -226,7 +226,7 @@ func (s *Server) deleteDoc(r *http.Request) (int, any, error) {
 	return 200, out, err
 }
 
-// text reads a field that is a text, "" where it is none.
+// text is the value of a string field; "" otherwise.
 func (f fields) text(name string) string {
 	var text string
 	if json.Unmarshal(f[name], &text) != nil {
@@ -235,7 +235,7 @@ func (f fields) text(name string) string {
 	return text
 }
 
-// id is the document's, or a new one where it has none.
+// id is the document's id, or a new one.
 func (f fields) id() (string, error) {
 	if _, given := f["_id"]; !given {
 		return newDocID(), nil
@@ -247,7 +247,7 @@ func (f fields) id() (string, error) {
 	return id, nil
 }
 
-// write writes a document if its _rev is the newest one's.
+// write writes a document if its _rev is the newest revision.
 func (c *catalog) write(doc fields) (written, error) {
 	id, err := doc.id()
 	if err != nil {
@@ -281,7 +281,7 @@ func (c *catalog) write(doc fields) (written, error) {
 	return written{true, id, d.Rev}, c.add(id, d, value)
 }
 
-// bare is a document without what CouchDB has in it.
+// withoutMeta is a document without CouchDB's own fields.
 func (f fields) bare() fields {
 	out := fields{}
 	for k, v := range f {
@@ -292,7 +292,7 @@ func (f fields) bare() fields {
 	return out
 }
 
-// nextRev is the generation after old's and a digest of what it follows and holds.
+// nextRev is the next generation after old, with a digest of the content.
 func nextRev(old string, body []byte, deleted bool) string {
 	generation, _, _ := strings.Cut(old, "-")
 	n, _ := strconv.Atoi(generation)
@@ -308,7 +308,7 @@ func newDocID() string {
 	return hex.EncodeToString(b)
 }
 
-// maxBulk bounds the documents of one request: others wait until all of them are written.
+// maxBulk bounds the documents of one request, because other requests wait for it.
 const maxBulk = 10_000
 
 func (s *Server) bulkDocs(r *http.Request) (int, any, error) {
@@ -380,8 +380,8 @@ func (s *Server) changes(r *http.Request) (int, any, error) {
 	return 200, map[string]any{"results": out, "last_seq": strconv.FormatUint(last, 10), "pending": 0}, err
 }
 
-// stored is a document on disk: a sealed value of a version, whether the document was deleted, its sequence number, its
-// revision and its body. Versions before this one stored it as JSON and without a seal, in the fields' names below.
+// stored is a document on disk: a sealed value with version, deletion flag, sequence number, revision and body. Earlier
+// versions stored unsealed JSON with the field names below.
 type stored struct {
 	Rev     string          `json:"r"`
 	Seq     uint64          `json:"s"`
@@ -391,7 +391,7 @@ type stored struct {
 
 const storedVersion = 1
 
-// value is what is written for a document.
+// value encodes a document for the file.
 func (d stored) value(id string) []byte {
 	out := make([]byte, 0, 64+len(d.Body))
 	out = append(out, storedVersion, byte(toInt(d.Deleted)))
@@ -401,8 +401,8 @@ func (d stored) value(id string) []byte {
 	return sealed.Seal([]byte(id), append(out, d.Body...))
 }
 
-// parse reads what value wrote, or an earlier version. The body shares memory with it. It tells whether the document
-// was sealed.
+// parse decodes what value or an earlier version wrote. The body shares memory with value. was tells whether the
+// document was sealed.
 func parse(key, value []byte) (d stored, was bool, err error) {
 	data, was, err := sealed.Open(key, value)
 	if err != nil {
@@ -431,7 +431,7 @@ func parse(key, value []byte) (d stored, was bool, err error) {
 	return d, true, nil
 }
 
-// text is the document as JSON, with its id and revision in it.
+// text is the document as JSON with id and revision.
 func (d stored) text(id string) []byte {
 	out := append([]byte(`{"_id":`), quoted(id)...)
 	out = append(append(out, `,"_rev":`...), quoted(d.Rev)...)
@@ -441,7 +441,7 @@ func (d stored) text(id string) []byte {
 	return append(append(out, ','), d.Body[1:]...)
 }
 
-// whole is the document with all that is in it.
+// document is the parsed document with id and revision.
 func (d stored) whole(id string) (document, error) {
 	out := document{}
 	if err := decodeNumbers(d.Body, &out); err != nil {

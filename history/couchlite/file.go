@@ -19,15 +19,15 @@ import (
 	"github.com/disdel/disdel/internal/sealed"
 )
 
-// The statuses of what goes wrong with the file itself, which no CouchDB answers with but for StatusNoSpace.
+// Statuses of errors of the file itself. CouchDB has only StatusNoSpace of them.
 const (
 	StatusNoSpace  = 507
 	StatusDamaged  = 552
 	StatusReadOnly = 553
 )
 
-// view and update run f on the open file: many readers or one writer at a time, of this process and of others, who are
-// waited for. tx is nil in a view of a file that is not there.
+// view and update run f on the open file: many readers or one writer at a time, in all processes. tx is nil in a view
+// without a file.
 func (s *Server) view(f func(*bbolt.Tx) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -39,7 +39,7 @@ func (s *Server) view(f func(*bbolt.Tx) error) error {
 
 func (s *Server) update(f func(*bbolt.Tx) error) error { return s.commits.make(f, s.commit) }
 
-// commit writes what changes make of the file, once for all of them.
+// commit writes several changes in one transaction.
 func (s *Server) commit(all func(*bbolt.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,14 +48,13 @@ func (s *Server) commit(all func(*bbolt.Tx) error) error {
 	}
 	err := s.with(&bbolt.Options{NoSync: s.noSync}, func(db *bbolt.DB) error { return db.Update(all) })
 	if now, failed := stateOf(s.path); err == nil && failed == nil {
-		// what one wrote oneself is not looked at again: a file of 100,000 records has 1,250 inner pages
+		// our own write needs no check: a file of 100,000 records has 1,250 inner pages
 		s.checked.Store(&now)
 	}
 	return err
 }
 
-// with opens the file for the length of f. It is checked before, since what is missing in a mapped file ends the
-// process.
+// with opens the file for f. It checks the file first, because a missing page of a mapped file ends the process.
 func (s *Server) with(o *bbolt.Options, f func(*bbolt.DB) error) error {
 	if err := s.check(); err != nil {
 		return err
@@ -63,8 +62,7 @@ func (s *Server) with(o *bbolt.Options, f func(*bbolt.DB) error) error {
 	return sealed.Guard(s.path, func() error { return opened(s.path, o, s.cfg.LockWait, f) })
 }
 
-// opened runs f with the open file. Where bbolt panics, the file is closed without it: whatever it holds, no lock
-// stays.
+// withFile opens the file for f. If bbolt panics, it closes the file, so that no lock stays.
 func opened(path string, o *bbolt.Options, wait time.Duration, f func(*bbolt.DB) error) error {
 	var file *os.File
 	done := false
@@ -89,7 +87,7 @@ func opened(path string, o *bbolt.Options, wait time.Duration, f func(*bbolt.DB)
 	return err
 }
 
-// create makes the file under another name first: whatever happens meanwhile, it is whole or not there.
+// create creates the file under a temporary name first, so that it is never incomplete.
 func (s *Server) create() error {
 	if _, err := os.Stat(s.path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -106,10 +104,10 @@ func (s *Server) create() error {
 	if err := os.Link(made, s.path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return nil // another process may have been faster
+	return nil // another process may have created it
 }
 
-// fileState tells whether a file was written to since it was checked.
+// fileState changes when a file is written.
 type fileState struct {
 	size, modified int64
 	inode          uint64
@@ -121,7 +119,7 @@ func stateOf(path string) (fileState, error) {
 	return fileState{st.Size, st.Mtim.Nano(), st.Ino}, err
 }
 
-// check looks at the file, unless it has done so and nobody wrote to it since.
+// check checks the file, unless it has not changed since the last check.
 func (s *Server) check() error {
 	now, err := stateOf(s.path)
 	if err != nil {
@@ -140,8 +138,7 @@ func (s *Server) check() error {
 	return nil
 }
 
-// problemOf is an error as it is answered. What is wrong with the file is said with the file's name: the client shows
-// it to the user as it is.
+// errorOf translates an error into an answer. Errors of the file name it, because clients show the text to users.
 func (s *Server) problemOf(err error) problem {
 	var p problem
 	switch {
@@ -163,7 +160,7 @@ func (s *Server) problemOf(err error) problem {
 	}
 }
 
-// plain drops the path that the message names already.
+// pathless drops the path, which the message has already.
 func plain(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -172,7 +169,7 @@ func plain(err error) error {
 	return err
 }
 
-// full says how much room a folder's disk has.
+// diskFullText tells how much space a folder's disk has.
 func full(dir string) string {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
@@ -181,27 +178,26 @@ func full(dir string) string {
 	return fmt.Sprintf("the disk of %s is full, %v are free", dir, disdel.Bytes(int64(st.Bavail)*st.Bsize))
 }
 
-// commits has those who write at the same time do it together: to open the file and to have it on disk takes the same
-// time for one document as for many. Whoever comes while others write waits until they have, and then writes for all
-// who have come meanwhile.
+// commitQueue lets concurrent writers share a commit, because opening the file and syncing it take as long for one
+// document as for many. A writer that comes during a commit waits and then commits for all that came meanwhile.
 type commits struct {
 	mu      sync.Mutex
-	busy    bool      // guarded by mu: somebody writes, or is about to
+	busy    bool      // guarded by mu: a commit runs or is about to
 	waiting []*change // guarded by mu
 }
 
-// change is what one of them does to the file.
+// change is one writer's change of the file.
 type change struct {
 	do    func(*bbolt.Tx) error
-	turn  chan struct{} // gets a value where it is this one's to write for all
+	turn  chan struct{} // gets a value if this writer has to commit for all
 	ended chan error    // one value
 }
 
-// errAborted is for those whose change somebody else was about to write who came to a bad end.
+// errAborted is the error of changes whose commit panicked in another goroutine.
 var errAborted = errors.New("the write was broken off")
 
-// make has a change written, alone or with others, by a commit that runs a function in one transaction. A change that
-// fails leaves nothing behind and does not hinder the others, for which it may run several times: the last one counts.
+// run commits a change, alone or with others. A failed change is rolled back without affecting the others, whose
+// functions may run again.
 func (s *commits) make(f func(*bbolt.Tx) error, commit func(func(*bbolt.Tx) error) error) error {
 	c := &change{do: f, turn: make(chan struct{}, 1), ended: make(chan error, 1)}
 	s.join(c)
@@ -215,7 +211,7 @@ func (s *commits) make(f func(*bbolt.Tx) error, commit func(func(*bbolt.Tx) erro
 	return <-c.ended
 }
 
-// join adds a change. Where nobody writes it is its turn.
+// join adds a change. It gets the turn if no commit runs.
 func (s *commits) join(c *change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +222,7 @@ func (s *commits) join(c *change) {
 	}
 }
 
-// take is all that are to be written now.
+// take returns all waiting changes.
 func (s *commits) take() []*change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +231,7 @@ func (s *commits) take() []*change {
 	return all
 }
 
-// pass has the first of those that came meanwhile go on.
+// wakeNext gives the turn to the first waiting change.
 func (s *commits) pass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,9 +240,9 @@ func (s *commits) pass() {
 	}
 }
 
-// writeAll commits changes, and tells each what became of it. Without the ones that fail the others are made anew.
+// writeAll commits changes and reports their results. After a failure it repeats the commit without the failed change.
 func writeAll(all []*change, commit func(func(*bbolt.Tx) error) error) {
-	defer func() { tellAll(all, errAborted) }() // where something panicked
+	defer func() { tellAll(all, errAborted) }() // after a panic
 	for len(all) > 0 {
 		failed := -1
 		err := commit(func(tx *bbolt.Tx) error {
@@ -274,15 +270,15 @@ func tellAll(all []*change, err error) {
 	}
 }
 
-// Repaired is what a repair came to.
+// RepairResult is the result of Repair.
 type Repaired struct {
-	Kept  int    // documents of the new file
-	Aside string // where the damaged file is now
+	Kept  int    // documents in the new file
+	Aside string // path of the damaged file
 }
 
-// Repair makes a new file at path of the documents that can be read in the old one, which it puts aside. Of a document
-// it takes the newest state that is whole; all of them go into one database. It returns NotFound where there is no
-// file, and leaves the old file where it is if anything fails.
+// Repair makes a new file at path from the readable documents of the damaged one, which it renames. It takes the newest
+// intact state of each document. All documents go into one database. It returns NotFound without a file. If it fails,
+// the old file stays.
 func Repair(path, name string) (Repaired, error) {
 	fail := func(err error) (Repaired, error) {
 		return Repaired{}, &disdel.Error{Kind: disdel.Unavailable, Op: "repair history", Msg: path, Err: plain(err)}
@@ -319,11 +315,11 @@ func Repair(path, name string) (Repaired, error) {
 	return out, nil
 }
 
-// newestStates is the newest whole state of every document of a file.
+// newestStates is the newest intact state of every document in a file.
 func newestStates(path string) (map[string]stored, error) {
 	out := map[string]stored{}
 	err := sealed.Scan(path, func(key, value []byte) {
-		if len(key) == 0 || bytes.IndexByte(key, 0) >= 0 { // a catalog's
+		if len(key) == 0 || bytes.IndexByte(key, 0) >= 0 { // a key of a catalog
 			return
 		}
 		d, _, err := parse(key, value)

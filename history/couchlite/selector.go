@@ -58,7 +58,7 @@ func combine(doc document, op string, want any) (bool, error) {
 	return map[string]bool{"$and": all, "$or": some, "$nor": !some}[op], nil
 }
 
-// holds tests one field against a value or an object of operators.
+// matchesField compares one field with a value or an object of operators.
 func holds(value any, exists bool, want any) (bool, error) {
 	ops, isMap := want.(map[string]any)
 	if !isMap {
@@ -108,7 +108,7 @@ func holds(value any, exists bool, want any) (bool, error) {
 	return true, nil
 }
 
-// compare orders JSON values as CouchDB's collation does: null, booleans, numbers, strings, arrays, objects.
+// compare orders JSON values like CouchDB's collation: null, booleans, numbers, strings, arrays, objects.
 func compare(a, b any) int {
 	if d := rank(a) - rank(b); d != 0 {
 		return d
@@ -164,7 +164,7 @@ func rank(v any) int {
 	}
 }
 
-// verdict is what a catalog tells of whether a document matches a selector.
+// matchResult tells whether a document matches a selector, as far as the catalog knows.
 type verdict int
 
 const (
@@ -173,13 +173,13 @@ const (
 	yes
 )
 
-// test judges a document by its entry.
+// test checks a document by its entry.
 type test func(*entry) verdict
 
 func always(v verdict) test { return func(*entry) verdict { return v } }
 
-// compile makes a test of a selector, which knows the fields that the catalog has marks of, and ids. What it does not
-// know, the document itself has to tell.
+// compile makes a test from a selector. It uses ids and marks; for other fields the result is unknown and the document
+// must be read.
 func (c *catalog) compile(selector map[string]any) test {
 	var all []test
 	for key, want := range selector {
@@ -243,7 +243,7 @@ func asVerdict(ok bool) verdict {
 	return no
 }
 
-// idTest compares ids, which are texts.
+// idTest compares ids.
 func idTest(want any) test {
 	ops, isMap := want.(map[string]any)
 	if !isMap {
@@ -276,7 +276,7 @@ func idTest(want any) test {
 	}
 }
 
-// markTest compares the marks of field k. Which value is larger they do not tell.
+// markTest compares the marks of field k. Marks have no order.
 func markTest(k int, want any) test {
 	ops, isMap := want.(map[string]any)
 	if !isMap {
@@ -322,7 +322,7 @@ func operatorTest(k int, op string, arg any) test {
 	}
 }
 
-// idRange is the ids that a selector allows.
+// idRange is the range of ids that a selector allows.
 func idRange(selector map[string]any) span {
 	var s span
 	ops, ok := selector["_id"].(map[string]any)
@@ -343,8 +343,7 @@ func idRange(selector map[string]any) span {
 	return s
 }
 
-// byID tells whether the order that a query asks for is that of the ids, as it is where every field before _id has one
-// value.
+// byID tells whether the requested order is the order of ids, which is so if each field before _id has one value.
 func (q *query) byID() (descending, ok bool) {
 	if len(q.Sort) == 0 {
 		return false, true
@@ -362,7 +361,7 @@ func (q *query) byID() (descending, ok bool) {
 	return false, true
 }
 
-// fixed tells whether a condition allows one value.
+// isSingleValue tells whether a condition allows only one value.
 func fixed(want any) bool {
 	ops, isMap := want.(map[string]any)
 	if !isMap {
