@@ -67,7 +67,7 @@ func (x *exchanging) look(ctx context.Context) error {
 	if x == nil {
 		return nil
 	}
-	return x.deltas.Look(ctx)
+	return x.deltas.ReadLog(ctx)
 }
 
 // log names the deltas that the round is made of, "" where none are.
@@ -75,16 +75,16 @@ func (x *exchanging) log() string {
 	if x == nil {
 		return ""
 	}
-	return x.deltas.Began()
+	return x.deltas.LogID()
 }
 
 // named sees to it that the log has a name once this member has sent something. Who has sent a step and has not waited
 // for others yet need not have read of it: a state without that name would be taken for one of any try of the round.
 func (x *exchanging) named(ctx context.Context) error {
-	if x == nil || x.replica == nil || x.replica.Made() == 0 || x.deltas.Began() != "" {
+	if x == nil || x.replica == nil || x.replica.Made() == 0 || x.deltas.LogID() != "" {
 		return nil
 	}
-	return x.deltas.Take(ctx)
+	return x.deltas.ReadNews(ctx)
 }
 
 // start begins at the engine's weights, which are the round's reference.
@@ -238,11 +238,11 @@ func (x *exchanging) idle(ctx context.Context) func() error {
 func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, error) {
 	x.missing = x.missing[:0]
 	for m := range x.folding {
-		if left := x.deltas.Left(m); left > 0 {
-			x.replica.Left(m, left)
+		if left := x.deltas.LastStep(m); left > 0 {
+			x.replica.SetLastStep(m, left)
 		}
 		var here bool
-		if x.folding[m], here = x.replica.Next(m); !here && x.replica.There(m, step) {
+		if x.folding[m], here = x.replica.Next(m); !here && x.replica.Participates(m, step) {
 			x.missing = append(x.missing, m)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // takeAhead has the next step of an eager member begin with all that others have sent; one that was made before, by an
 // attempt that was killed, with what it began with then.
 func (x *exchanging) takeAhead(ctx context.Context) error {
-	if err := x.deltas.Take(ctx); err != nil {
+	if err := x.deltas.ReadNews(ctx); err != nil {
 		return err
 	}
 	step, self := x.replica.Made()+1, x.config.Member
@@ -31,8 +31,8 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 		return err
 	}
 	for m, newest := range x.began {
-		for m != self && x.replica.Has(m) < newest {
-			step := x.replica.Has(m) + 1
+		for m != self && x.replica.NewestStep(m) < newest {
+			step := x.replica.NewestStep(m) + 1
 			data, err := x.deltas.Fetch(ctx, step, m)
 			if err != nil {
 				return err
@@ -41,7 +41,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := x.replica.Ahead(m, step, d); err != nil {
+			if err := x.replica.AddEager(m, step, d); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 func (x *exchanging) sentByAll() int {
 	until := x.replica.Made()
 	for m, newest := range x.began {
-		if left := x.deltas.Left(m); left == 0 || left > newest {
+		if left := x.deltas.LastStep(m); left == 0 || left > newest {
 			until = min(until, newest)
 		}
 	}
@@ -74,7 +74,7 @@ func (x *exchanging) decode(ctx context.Context, step, member int, data []byte) 
 		_, data, err = exchange.ReadVector(data, x.config.Members, x.last())
 	}
 	if x.replica != nil {
-		d = x.replica.Spare()
+		d = x.replica.NewDelta()
 	}
 	if err == nil {
 		d, err = d.Read(data, len(x.weights))

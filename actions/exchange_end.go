@@ -71,6 +71,6 @@ func (x *exchanging) pause(ctx context.Context) error {
 // gone tells whether this member has made its last step, in this activation or in an earlier one.
 func (x *exchanging) gone() bool {
 	self, made := x.config.Member, x.replica.Made()
-	left := x.deltas.Left(self)
-	return left > 0 && made >= left || !x.replica.There(self, made+1)
+	left := x.deltas.LastStep(self)
+	return left > 0 && made >= left || !x.replica.Participates(self, made+1)
 }

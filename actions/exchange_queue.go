@@ -10,7 +10,7 @@ func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, e
 		return next, true, nil
 	}
 	step := x.replica.Made() + 1
-	if left := x.deltas.Left(x.config.Member); left > 0 && step >= left { // there was none for this step before
+	if left := x.deltas.LastStep(x.config.Member); left > 0 && step >= left { // there was none for this step before
 		return 0, false, nil
 	}
 	_, _, batches := x.t.roundBatches()

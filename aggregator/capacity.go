@@ -33,7 +33,7 @@ func (s *Store) Capacity(ctx context.Context) ([]Capacity, error) {
 		switch {
 		case err == nil:
 			out[i].read(text)
-		case ctx.Err() != nil || wrapsNetwork(err):
+		case ctx.Err() != nil || isNetworkError(err):
 			return nil, wrap(err, "read capacity", "Redis at "+out[i].Server)
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Store) Capacity(ctx context.Context) ([]Capacity, error) {
 }
 
 // isNetworkError tells whether a server could not be reached, rather than refused.
-func wrapsNetwork(err error) bool {
+func isNetworkError(err error) bool {
 	text := err.Error()
 	return !strings.HasPrefix(text, "NOPERM") && !strings.HasPrefix(text, "ERR") && !strings.HasPrefix(text, "section")
 }
@@ -123,7 +123,7 @@ func (n Need) String() string {
 }
 
 // hint tells how a job can keep less in the store.
-func (n Need) less() string {
+func (n Need) hint() string {
 	if n.Deltas > 0 {
 		return "make rounds shorter (distribution.sync.every), send int8 (distribution.exchange.values)"
 	}
@@ -145,7 +145,7 @@ func (n Need) Fits(servers []Capacity) error {
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "check store",
 			Msg:  fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, of, c.Server, c.Free(), c.Limit),
-			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, %s, or use fewer workers", share-c.Free(), n.less()),
+			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, %s, or use fewer workers", share-c.Free(), n.hint()),
 		}
 	}
 	return nil

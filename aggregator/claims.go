@@ -122,7 +122,7 @@ func conflict(op string, id disdel.UpdateID, why string) error {
 func (s *Store) Hold(ctx context.Context, c Claim) (held context.Context, stop func()) {
 	held, end := context.WithCancelCause(ctx)
 	done := make(chan struct{})
-	var panics caught
+	var panics panicCatcher
 	go func() {
 		defer close(done)
 		defer panics.capture(func() {
@@ -189,7 +189,7 @@ var (
 
 // commit makes a staged value visible if the claim on work is valid and nothing else was committed. The same content
 // again succeeds. Otherwise it returns Conflict and deletes the staged value.
-func (s *Store) commit(ctx context.Context, t staging, work disdel.UpdateID, fence uint64) error {
+func (s *Store) commit(ctx context.Context, t stagedValue, work disdel.UpdateID, fence uint64) error {
 	h, op := t.head, "commit "+t.head.kind.String()
 	if fence != h.fence {
 		s.discard(ctx, h.id.Job, t.entry())
@@ -218,9 +218,8 @@ func (s *Store) commit(ctx context.Context, t staging, work disdel.UpdateID, fen
 	return conflict(op, h.id, why)
 }
 
-func (s *Store) runCommit(ctx context.Context, t staging, work disdel.UpdateID, fence uint64) (verdict, replaced string,
-	err error,
-) {
+func (s *Store) runCommit(ctx context.Context, t stagedValue, work disdel.UpdateID, fence uint64,
+) (verdict, replaced string, err error) {
 	h := t.head
 	table, field := s.keys.references(h.id.Job), strconv.Itoa(h.id.Round)
 	if h.kind == kindState {
@@ -293,7 +292,7 @@ func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batc
 	draws := s.keys.draws(id.Job, id.Round)
 	n, err := drawScript.Run(ctx, s.client, []string{s.keys.work(id), draws, s.keys.index(id.Job)},
 		strconv.FormatUint(c.Fence, 10), fmt.Sprintf("%d:%d", step, id.Member), batches, seconds(keyLife), entry(draws, 0),
-		letGo(id.Member)).Int()
+		releaseField(id.Member)).Int()
 	switch {
 	case err != nil:
 		return 0, false, wrap(err, "draw batch", id.String())
@@ -304,7 +303,7 @@ func (s *Store) DrawBatch(ctx context.Context, c Claim, step, batches int) (batc
 }
 
 // releaseField is the field of a round's draws that marks a released member.
-func letGo(member int) string { return fmt.Sprintf("go:%d", member) }
+func releaseField(member int) string { return fmt.Sprintf("go:%d", member) }
 
 // LetGo releases a member of a round with a batch queue: it finds no more batches, sends its last delta and leaves, and
 // the others take its batches. Repeated calls, and calls for a member that has left, change nothing.
@@ -313,7 +312,7 @@ func (s *Store) LetGo(ctx context.Context, job disdel.JobID, round, member int) 
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.SAdd(ctx, index, entry(draws, 0))
 		p.Expire(ctx, index, keyLife)
-		p.HSet(ctx, draws, letGo(member), 1)
+		p.HSet(ctx, draws, releaseField(member), 1)
 		p.Expire(ctx, draws, keyLife)
 		return nil
 	})
@@ -322,7 +321,7 @@ func (s *Store) LetGo(ctx context.Context, job disdel.JobID, round, member int) 
 
 // IsLetGo tells whether a member of a round was released.
 func (s *Store) IsLetGo(ctx context.Context, job disdel.JobID, round, member int) (bool, error) {
-	err := s.client.HGet(ctx, s.keys.draws(job, round), letGo(member)).Err()
+	err := s.client.HGet(ctx, s.keys.draws(job, round), releaseField(member)).Err()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}

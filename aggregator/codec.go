@@ -15,7 +15,7 @@ type codec interface {
 	// size is the smallest and the largest length in bytes of a column with these runs.
 	size(runs []int) (least, most int)
 	// encode appends a column to dst.
-	encode(dst []byte, c outgoing) []byte
+	encode(dst []byte, c encodeInput) []byte
 	// decode reads a column into dst, whose length is its number of values. Values that were not sent become 0. It must
 	// check every byte.
 	decode(dst []float32, runs []int, b []byte) error
@@ -24,7 +24,7 @@ type codec interface {
 }
 
 // encodeInput is a column to encode.
-type outgoing struct {
+type encodeInput struct {
 	runs    []int            // number of values of each tensor in the column
 	values  []float32        // values to send
 	weights func() []float32 // the weights after the update, for codecs that need them
@@ -59,7 +59,7 @@ var codecs = [...]struct {
 }
 
 // wireNumber is a format's number in an envelope, -1 for an unknown one. "" means float32.
-func number(w disdel.Wire) int {
+func wireNumber(w disdel.Wire) int {
 	if w == "" {
 		return 0
 	}
@@ -72,12 +72,12 @@ func number(w disdel.Wire) int {
 }
 
 // codecOf returns the codec that decodes a known format.
-func codecOf(w disdel.Wire) codec { return codecs[number(w)].open(Format{}) }
+func codecOf(w disdel.Wire) codec { return codecs[wireNumber(w)].open(Format{}) }
 
 // check refuses formats that send no differences, and invalid options.
 func (f Format) check() error {
 	switch {
-	case number(f.Wire) < 0 || !f.Wire.Differences():
+	case wireNumber(f.Wire) < 0 || !f.Wire.Differences():
 		return fmt.Errorf("format %q does not send differences", f.Wire)
 	case !(f.Threshold >= 0) || math.IsInf(f.Threshold, 0):
 		return fmt.Errorf("a threshold of %g", f.Threshold)
@@ -99,7 +99,7 @@ func WireBytes(like disdel.Weights, w disdel.Wire) disdel.Bytes {
 }
 
 // checkSize checks the length of a column in bytes.
-func fits(c codec, runs []int, n int) error {
+func checkSize(c codec, runs []int, n int) error {
 	switch least, most := c.size(runs); {
 	case n >= least && n <= most:
 		return nil
@@ -144,9 +144,9 @@ func notFinite(v []float32) int {
 }
 
 // exactSize is size for a codec with a fixed size.
-func exactly(n int) (least, most int) { return n, n }
+func exactSize(n int) (least, most int) { return n, n }
 
-func total(runs []int) int {
+func sumOf(runs []int) int {
 	n := 0
 	for _, r := range runs {
 		n += r

@@ -11,9 +11,9 @@ type float32s struct{}
 
 func (float32s) plain() bool { return true }
 
-func (float32s) size(runs []int) (least, most int) { return exactly(4 * total(runs)) }
+func (float32s) size(runs []int) (least, most int) { return exactSize(4 * sumOf(runs)) }
 
-func (float32s) encode(dst []byte, c outgoing) []byte { return appendFloats(dst, c.values) }
+func (float32s) encode(dst []byte, c encodeInput) []byte { return appendFloats(dst, c.values) }
 
 // appendFloats appends values as little-endian float32.
 func appendFloats(dst []byte, v []float32) []byte {
@@ -26,7 +26,7 @@ func appendFloats(dst []byte, v []float32) []byte {
 }
 
 func (f float32s) decode(dst []float32, runs []int, b []byte) error {
-	if err := fits(f, runs, len(b)); err != nil {
+	if err := checkSize(f, runs, len(b)); err != nil {
 		return err
 	}
 	for i := range dst {
@@ -36,7 +36,7 @@ func (f float32s) decode(dst []float32, runs []int, b []byte) error {
 }
 
 func (f float32s) add(s sums, c column, runs []int, space *scratch) (bad int, err error) {
-	if err := fits(f, runs, len(c.bytes)); err != nil {
+	if err := checkSize(f, runs, len(c.bytes)); err != nil {
 		return -1, err
 	}
 	if s.add(c.bytes, c.weight) {
@@ -50,9 +50,9 @@ type bfloat16s struct{}
 
 func (bfloat16s) plain() bool { return false }
 
-func (bfloat16s) size(runs []int) (least, most int) { return exactly(2 * total(runs)) }
+func (bfloat16s) size(runs []int) (least, most int) { return exactSize(2 * sumOf(runs)) }
 
-func (bfloat16s) encode(dst []byte, c outgoing) []byte {
+func (bfloat16s) encode(dst []byte, c encodeInput) []byte {
 	for _, x := range c.values {
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(math.Float32bits(roundBfloat16(x))>>16))
 	}
@@ -67,7 +67,7 @@ func roundBfloat16(x float32) float32 {
 }
 
 func (f bfloat16s) decode(dst []float32, runs []int, b []byte) error {
-	if err := fits(f, runs, len(b)); err != nil {
+	if err := checkSize(f, runs, len(b)); err != nil {
 		return err
 	}
 	for i := range dst {

@@ -38,7 +38,7 @@ func (significant) size(runs []int) (least, most int) {
 	return len(runs), most
 }
 
-func (c significant) encode(dst []byte, out outgoing) []byte {
+func (c significant) encode(dst []byte, out encodeInput) []byte {
 	values, weights := out.values, out.weights()
 	for _, r := range out.runs {
 		dst = c.encodeRun(dst, values[:r], weights[:r])
@@ -96,18 +96,18 @@ func (c significant) add(s sums, in column, runs []int, _ *scratch) (bad int, er
 	return bad, err
 }
 
-var errCut = errors.New("the entries are cut off")
+var errTruncated = errors.New("the entries are cut off")
 
 // each calls use with the entries of a column and their indices until it returns false. It checks what it reads.
 func (c significant) each(runs []int, b []byte, use func(i int, x float32) bool) error {
-	if err := fits(c, runs, len(b)); err != nil {
+	if err := checkSize(c, runs, len(b)); err != nil {
 		return err
 	}
 	start := 0
 	for _, r := range runs {
 		count, n := binary.Uvarint(b)
 		if n <= 0 {
-			return errCut
+			return errTruncated
 		}
 		if count > uint64(r) {
 			return fmt.Errorf("%d entries of %d values", count, r)
@@ -118,7 +118,7 @@ func (c significant) each(runs []int, b []byte, use func(i int, x float32) bool)
 			gap, n := binary.Uvarint(b)
 			switch {
 			case n <= 0 || len(b) < n+4:
-				return errCut
+				return errTruncated
 			case gap == 0:
 				return fmt.Errorf("place %d comes twice", start+place)
 			case gap > uint64(r-1-place):

@@ -32,15 +32,15 @@ var (
 // it. A committed delta never changes: committing the same bytes again changes nothing. Other bytes, and a lost claim,
 // are a Conflict. Its other errors are those of PushUpdate.
 func (s *Store) CommitDelta(ctx context.Context, c Claim, step int, data []byte) error {
-	return s.commitDelta(ctx, &sending{claim: c, step: step, data: data})
+	return s.commitDelta(ctx, &deltaSending{claim: c, step: step, data: data})
 }
 
-func (s *Store) commitDelta(ctx context.Context, d *sending) error {
+func (s *Store) commitDelta(ctx context.Context, d *deltaSending) error {
 	digest := sha256.Sum256(d.data)
 	d.digest, d.sum = hex.EncodeToString(digest[:]), checksum(d.data)
 	id := d.claim.ID
-	if d.along = len(s.servers) == 1 && len(d.data) <= mostAlong; d.along {
-		d.entry = alongside + token()
+	if d.inNews = len(s.servers) == 1 && len(d.data) <= maxInNews; d.inNews {
+		d.entry = newsPrefix + randomToken()
 	} else {
 		d.key, d.parts = s.placeDelta(fmt.Sprintf("%s:%d:", s.keys.delta(id, d.step), d.claim.Fence), len(d.data))
 		d.entry = entry(d.key, d.parts)
@@ -52,7 +52,7 @@ func (s *Store) commitDelta(ctx context.Context, d *sending) error {
 	case verdict == "done":
 		return nil
 	}
-	if !d.along {
+	if !d.inNews {
 		s.discard(ctx, id.Job, d.entry)
 	}
 	switch verdict {
@@ -66,14 +66,14 @@ func (s *Store) commitDelta(ctx context.Context, d *sending) error {
 }
 
 // deltaSending is a delta that is being stored.
-type sending struct {
+type deltaSending struct {
 	claim  Claim
 	step   int
 	last   bool    // the member's last delta
 	follow *Deltas // reads new deltas in the same message; nil: nothing is read
 	digest string
 	sum    string
-	along  bool // it is stored in the news stream; else in parts under a key
+	inNews bool // it is stored in the news stream; else in parts under a key
 	key    string
 	parts  int
 	entry  string // entry of the table
@@ -82,9 +82,9 @@ type sending struct {
 
 // maxInNews is the largest delta that is stored in the news stream, so that waiting workers need no further request.
 // With several servers no delta is, so that all servers share the load.
-const mostAlong = 128 << 10
+const maxInNews = 128 << 10
 
-func (d *sending) piece(i int) []byte {
+func (d *deltaSending) piece(i int) []byte {
 	return d.data[i*len(d.data)/d.parts : (i+1)*len(d.data)/d.parts]
 }
 
@@ -93,11 +93,11 @@ func (d *sending) piece(i int) []byte {
 // delta has no part and is passed to the script.
 //
 // A follower reads new deltas before its own is stored, so that it does not get its own back.
-func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error) {
+func (s *Store) send(ctx context.Context, d *deltaSending) (verdict string, err error) {
 	var script *redis.Cmd
 	var news *redis.XStreamSliceCmd
-	cmds, _ := patient(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
-		if !d.along {
+	cmds, _ := withTransferTimeout(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
+		if !d.inNews {
 			s.store(ctx, p, d)
 		}
 		if len(s.servers) == 1 {
@@ -115,7 +115,7 @@ func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error
 		}
 	}
 	if news != nil {
-		if _, err := d.follow.took(news); err != nil {
+		if _, err := d.follow.noteReply(news); err != nil {
 			return "", err
 		}
 	}
@@ -131,13 +131,13 @@ func (s *Store) send(ctx context.Context, d *sending) (verdict string, err error
 		return "", err
 	}
 	if len(said) == 3 && d.follow != nil {
-		d.follow.sentOwn(d, said[1], said[2])
+		d.follow.noteOwn(d, said[1], said[2])
 	}
 	return said[0], nil
 }
 
 // store writes the parts of a delta on the first server, after their entry in the index.
-func (s *Store) store(ctx context.Context, by redis.Pipeliner, d *sending) {
+func (s *Store) store(ctx context.Context, by redis.Pipeliner, d *deltaSending) {
 	by.SAdd(ctx, s.keys.index(d.claim.ID.Job), d.entry)
 	by.Expire(ctx, s.keys.index(d.claim.ID.Job), keyLife)
 	for i := range d.parts {
@@ -148,22 +148,22 @@ func (s *Store) store(ctx context.Context, by redis.Pipeliner, d *sending) {
 }
 
 // sendParts writes the parts of a delta on other servers.
-func (s *Store) sendParts(ctx context.Context, d *sending) error {
+func (s *Store) sendParts(ctx context.Context, d *deltaSending) error {
 	if len(s.servers) == 1 {
 		return nil
 	}
-	return eachOf(ctx, d.parts, d.parts, func(ctx context.Context, _, i int) error {
+	return forEachN(ctx, d.parts, d.parts, func(ctx context.Context, _, i int) error {
 		at := part(d.key, i)
 		server := s.server(at)
 		if server == s.client {
 			return nil
 		}
-		return patient(server).Set(ctx, at, d.piece(i), keyLife).Err()
+		return withTransferTimeout(server).Set(ctx, at, d.piece(i), keyLife).Err()
 	})
 }
 
 // commitOf are the keys and arguments of the script that commits a delta.
-func (s *Store) commitOf(d *sending) (keys []string, args []any) {
+func (s *Store) commitOf(d *deltaSending) (keys []string, args []any) {
 	id := d.claim.ID
 	table, log, news := s.keys.deltas(id.Job, id.Round), s.keys.log(id.Job, id.Round), s.keys.news(id.Job, id.Round)
 	keys = []string{s.keys.work(id), table, log, s.keys.counts(id.Job), s.keys.index(id.Job), news}
@@ -173,7 +173,7 @@ func (s *Store) commitOf(d *sending) (keys []string, args []any) {
 		d.sum,
 	}
 	switch {
-	case d.along:
+	case d.inNews:
 		args = append(args, d.data)
 	case len(s.servers) == 1:
 		keys = append(keys, part(d.key, 0))
@@ -197,17 +197,17 @@ func flag(is bool) string {
 
 // minPart is the smallest part of a delta: for fewer bytes a round trip to another server takes longer than the
 // transfer.
-const leastPart = 4 << 10
+const minPart = 4 << 10
 
 // maxPlaceDraws bounds the search for a key whose parts are on different servers.
-const drawsOfPlaces = 100
+const maxPlaceDraws = 100
 
 // placeDelta returns a unique key for a delta and the number of its parts: one on every server. The server of a part
 // follows from its key, so keys are drawn until all servers have a part.
 func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
-	parts = min(len(s.servers), 1+size/leastPart)
-	for range drawsOfPlaces {
-		key = prefix + token()
+	parts = min(len(s.servers), 1+size/minPart)
+	for range maxPlaceDraws {
+		key = prefix + randomToken()
 		on := map[*redis.Client]bool{}
 		for i := range parts {
 			on[s.server(part(key, i))] = true
@@ -220,7 +220,7 @@ func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
 }
 
 // randomToken is a unique text.
-func token() string {
+func randomToken() string {
 	bytes := make([]byte, 8)
 	rand.Read(bytes)
 	return hex.EncodeToString(bytes)
@@ -245,7 +245,7 @@ type Deltas struct {
 type sentDelta struct {
 	sum, entry string // entry "": not sent yet; noDelta: there is none; newsPrefix: it is in the news
 	at         string // its id in the news
-	here       bool   // data is in memory
+	held       bool   // data is in memory
 	data       []byte
 }
 
@@ -275,7 +275,7 @@ const (
 
 // maxHeld bounds the bytes of deltas in memory. Members far ahead send more than is needed soon; the rest is read when
 // it is needed.
-const heldMost = 4 << 20
+const maxHeld = 4 << 20
 
 // Wait returns once every member's delta of a step was sent. Meanwhile it calls idle every IdleEvery. It returns idle's
 // error, and the context's cause when that ends.
@@ -290,18 +290,18 @@ func (d *Deltas) WaitEnd(ctx context.Context, idle func() error) (last int, err 
 }
 
 // ReadLog notes the deltas sent so far without waiting. Late members use it and then fetch deltas one by one.
-func (d *Deltas) Look(ctx context.Context) error {
-	return d.all(ctx, d.store.keys.log(d.job, d.round), logCount)
+func (d *Deltas) ReadLog(ctx context.Context) error {
+	return d.readAll(ctx, d.store.keys.log(d.job, d.round), logCount)
 }
 
 // ReadNews is ReadLog that also reads the deltas themselves.
-func (d *Deltas) Take(ctx context.Context) error {
-	return d.all(ctx, d.store.keys.news(d.job, d.round), d.newsCount())
+func (d *Deltas) ReadNews(ctx context.Context) error {
+	return d.readAll(ctx, d.store.keys.news(d.job, d.round), d.newsCount())
 }
 
-func (d *Deltas) all(ctx context.Context, stream string, atOnce int) error {
+func (d *Deltas) readAll(ctx context.Context, stream string, atOnce int) error {
 	for {
-		n, err := d.took(d.ask(ctx, d.store.client, stream, atOnce, noWait))
+		n, err := d.noteReply(d.readStream(ctx, d.store.client, stream, atOnce, noWait))
 		if err != nil {
 			return wrap(err, "follow deltas", fmt.Sprintf("%s round %d", d.job, d.round))
 		}
@@ -313,30 +313,32 @@ func (d *Deltas) all(ctx context.Context, stream string, atOnce int) error {
 
 // LogID identifies the log of the round; "" before any entry was read. A restarted round has another id, which
 // invalidates everything made from earlier deltas.
-func (d *Deltas) Began() string { return d.first }
+func (d *Deltas) LogID() string { return d.first }
 
 // Newest is the newest step that a member has sent. It has sent all earlier ones too.
 func (d *Deltas) Newest(member int) int { return d.newest[member] }
 
 // LastStep is the last step of a member that has left or was removed; 0 if that is unknown.
-func (d *Deltas) Left(member int) int { return d.ended[member] }
+func (d *Deltas) LastStep(member int) int { return d.ended[member] }
 
 // participates tells whether a member takes part in a step, as far as is known.
-func (d *Deltas) there(member, step int) bool { return d.ended[member] == 0 || step <= d.ended[member] }
+func (d *Deltas) participates(member, step int) bool {
+	return d.ended[member] == 0 || step <= d.ended[member]
+}
 
 // Commit is CommitDelta that also reads new deltas in the same message. last marks the member's last delta; nobody
 // waits for the member afterwards.
 func (d *Deltas) Commit(ctx context.Context, c Claim, step int, data []byte, last bool) error {
-	return d.store.commitDelta(ctx, &sending{claim: c, step: step, data: data, last: last, follow: d})
+	return d.store.commitDelta(ctx, &deltaSending{claim: c, step: step, data: data, last: last, follow: d})
 }
 
 // noteOwn notes the delta that was just sent, if it is the next entry of the news.
-func (d *Deltas) sentOwn(s *sending, tail, at string) {
+func (d *Deltas) noteOwn(s *deltaSending, tail, at string) {
 	if tail != d.last {
 		return // other entries came first: it is read with them
 	}
 	d.last = at
-	d.take(redis.XMessage{ID: at, Values: map[string]any{
+	d.noteEntry(redis.XMessage{ID: at, Values: map[string]any{
 		"step": s.step, "member": s.claim.ID.Member, "entry": s.entry, "last": flag(s.last), "sum": s.sum,
 	}})
 }
@@ -359,7 +361,7 @@ func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error)
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if _, err := d.took(d.news(ctx, d.store.client, IdleEvery)); err != nil {
+		if _, err := d.noteReply(d.news(ctx, d.store.client, IdleEvery)); err != nil {
 			if deadline, limited := ctx.Deadline(); limited && !time.Now().Before(deadline) {
 				<-ctx.Done() // the connection may see the deadline before the context does
 			}
@@ -382,7 +384,7 @@ func (d *Deltas) wait(ctx context.Context, there func() bool, idle func() error)
 func (d *Deltas) complete(step int) bool {
 	sent := d.sent[step]
 	for m := range d.members {
-		if d.there(m, step) && (sent == nil || sent[m].entry == "") {
+		if d.participates(m, step) && (sent == nil || sent[m].entry == "") {
 			return false
 		}
 	}
@@ -394,17 +396,17 @@ const noWait = time.Duration(-1)
 
 // news reads new entries of the news, and waits for them up to wait.
 func (d *Deltas) news(ctx context.Context, by redis.StreamCmdable, wait time.Duration) *redis.XStreamSliceCmd {
-	return d.ask(ctx, by, d.store.keys.news(d.job, d.round), d.newsCount(), wait)
+	return d.readStream(ctx, by, d.store.keys.news(d.job, d.round), d.newsCount(), wait)
 }
 
 // readStream reads new entries of a stream, and waits for them up to wait.
-func (d *Deltas) ask(ctx context.Context, by redis.StreamCmdable, stream string, atOnce int, wait time.Duration,
+func (d *Deltas) readStream(ctx context.Context, by redis.StreamCmdable, stream string, atOnce int, wait time.Duration,
 ) *redis.XStreamSliceCmd {
 	return by.XRead(ctx, &redis.XReadArgs{Streams: []string{stream, d.last}, Count: int64(atOnce), Block: wait})
 }
 
 // noteReply notes the entries of a reply and returns their number.
-func (d *Deltas) took(news *redis.XStreamSliceCmd) (n int, err error) {
+func (d *Deltas) noteReply(news *redis.XStreamSliceCmd) (n int, err error) {
 	streams, err := news.Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, nil
@@ -415,14 +417,14 @@ func (d *Deltas) took(news *redis.XStreamSliceCmd) (n int, err error) {
 	for _, stream := range streams {
 		for _, m := range stream.Messages {
 			d.last, n = m.ID, n+1
-			d.take(m)
+			d.noteEntry(m)
 		}
 	}
 	return n, nil
 }
 
 // noteEntry notes an entry. It skips foreign entries.
-func (d *Deltas) take(m redis.XMessage) {
+func (d *Deltas) noteEntry(m redis.XMessage) {
 	if d.first == "" {
 		d.first = m.ID
 	}
@@ -440,8 +442,8 @@ func (d *Deltas) take(m redis.XMessage) {
 	}
 	d.newest[member] = max(d.newest[member], step)
 	sent := sentDelta{sum: text("sum"), entry: text("entry"), at: m.ID}
-	if data, along := m.Values["data"].(string); along && d.held < heldMost {
-		sent.here, sent.data = true, textBytes(data)
+	if data, along := m.Values["data"].(string); along && d.held < maxHeld {
+		sent.held, sent.data = true, textBytes(data)
 		d.held, d.largest = d.held+len(sent.data), max(d.largest, len(sent.data))
 	}
 	d.sent[step][member] = sent
@@ -491,15 +493,15 @@ func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, erro
 	var pieces []piece
 	for _, m := range of {
 		switch {
-		case !d.there(m, step) || sent != nil && sent[m].entry == nothing:
+		case !d.participates(m, step) || sent != nil && sent[m].entry == noDelta:
 			continue
 		case sent == nil || sent[m].entry == "":
 			return nil, &disdel.Error{
 				Kind: disdel.Invalid, Op: "fetch deltas", Job: d.job, Msg: fmt.Sprintf("step %d was not waited for", step),
 			}
 		}
-		if strings.HasPrefix(sent[m].entry, alongside) {
-			if out[m] = sent[m].data; !sent[m].here {
+		if strings.HasPrefix(sent[m].entry, newsPrefix) {
+			if out[m] = sent[m].data; !sent[m].held {
 				pieces = append(pieces, piece{member: m, at: sent[m].at})
 			}
 			continue
@@ -530,10 +532,10 @@ func (d *Deltas) Fetch(ctx context.Context, step int, of ...int) ([][]byte, erro
 }
 
 // noDelta is the entry of a delta that does not exist, because its member was removed.
-const nothing = "none"
+const noDelta = "none"
 
 // newsPrefix starts the entries of deltas that are in the news. The rest distinguishes deliveries.
-const alongside = "news/"
+const newsPrefix = "news/"
 
 // piece is a part of a member's delta, or a whole delta in the news.
 type piece struct {
@@ -557,10 +559,11 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 		}
 		on[server] = append(on[server], i)
 	}
-	return eachOf(ctx, len(servers), len(servers), func(ctx context.Context, _, k int) error {
+	return forEachN(ctx, len(servers), len(servers), func(ctx context.Context, _, k int) error {
 		own := on[servers[k]]
 		var gets []func() ([]byte, error)
-		patient(servers[k]).Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each command has its error
+		server := withTransferTimeout(servers[k])
+		server.Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each command has its error
 			for _, i := range own {
 				gets = append(gets, d.get(ctx, p, pieces[i]))
 			}

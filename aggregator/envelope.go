@@ -111,7 +111,7 @@ func (h *head) encode() ([]byte, error) {
 	le.PutUint16(out[6:], uint16(len(h.id.Job)))
 	le.PutUint32(out[8:], uint32(h.id.Round))
 	le.PutUint32(out[12:], uint32(h.id.Level))
-	out[16], out[17] = byte(h.kind), byte(number(h.wire))
+	out[16], out[17] = byte(h.kind), byte(wireNumber(h.wire))
 	if h.difference {
 		out[18] = 1
 	}
@@ -148,14 +148,14 @@ func (h *head) appendContent(out, meta []byte) []byte {
 
 // digest identifies the content: it is the same under another fence.
 func (h *head) digest() string {
-	text := fmt.Appendf(nil, "%s %t %x ", codecs[number(h.wire)].wire, h.difference, math.Float64bits(h.samples))
+	text := fmt.Appendf(nil, "%s %t %x ", codecs[wireNumber(h.wire)].wire, h.difference, math.Float64bits(h.samples))
 	meta, _ := json.Marshal(h.meta) // of strings: does not fail
 	sum := sha256.Sum256(h.appendContent(text, meta))
 	return hex.EncodeToString(sum[:16])
 }
 
 // corruptError is the error of a damaged or wrong value.
-func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
+func corruptError(k kind, id disdel.UpdateID, format string, args ...any) error {
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Code: k.lost(), Op: "read " + k.String() + " " + id.String(), Job: id.Job,
 		Subject: k.subject(id),
@@ -166,7 +166,7 @@ func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
 
 // fetchError is the error of a value that could not be read. A missing value gets its kind's code, so that the round
 // can be restarted.
-func unread(err error, k kind, id disdel.UpdateID) error {
+func fetchError(err error, k kind, id disdel.UpdateID) error {
 	err = wrap(err, "fetch "+k.String(), id.String())
 	var e *disdel.Error
 	if errors.As(err, &e) && e.Kind == disdel.NotFound && e.Code == "" {
@@ -175,7 +175,7 @@ func unread(err error, k kind, id disdel.UpdateID) error {
 	return err
 }
 
-func nonFinite(k kind, id disdel.UpdateID, where string) error {
+func notFiniteError(k kind, id disdel.UpdateID, where string) error {
 	return &disdel.Error{
 		Kind: disdel.Diverged, Op: "check " + k.String() + " " + id.String(), Job: id.Job, Subject: k.subject(id),
 		Msg: where + " is not finite", Hint: "lower the learning rate",
@@ -187,34 +187,34 @@ func nonFinite(k kind, id disdel.UpdateID, where string) error {
 func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
 	le := binary.LittleEndian
 	if len(data) < fixedHead+4 || string(data[:4]) != magic {
-		return nil, nil, refuse(k, id, "%d bytes that are no %s", len(data), k)
+		return nil, nil, corruptError(k, id, "%d bytes that are no %s", len(data), k)
 	}
 	if v := le.Uint16(data[4:]); v != wireVersion {
-		return nil, nil, refuse(k, id, "version %d of the envelope is not supported", v)
+		return nil, nil, corruptError(k, id, "version %d of the envelope is not supported", v)
 	}
 	n := le.Uint32(data[56:])
 	if n > maxHead || n < fixedHead+4 || int(n) > len(data) ||
 		crc32.Checksum(data[:n-4], castagnoli) != le.Uint32(data[n-4:]) {
-		return nil, nil, refuse(k, id, "the header is damaged")
+		return nil, nil, corruptError(k, id, "the header is damaged")
 	}
 	h, err := parseHead(data[:n-4])
 	if err != nil {
-		return nil, nil, refuse(k, id, "%v", err)
+		return nil, nil, corruptError(k, id, "%v", err)
 	}
 	if h.kind != k || h.id != id {
-		return nil, nil, refuse(k, id, "it is %s %v", h.kind, h.id)
+		return nil, nil, corruptError(k, id, "it is %s %v", h.kind, h.id)
 	}
 	if !(h.samples > 0) || math.IsInf(h.samples, 0) {
-		return nil, nil, refuse(k, id, "it stands for %g samples", h.samples)
+		return nil, nil, corruptError(k, id, "it stands for %g samples", h.samples)
 	}
 	if like != nil {
-		if err := h.layout.same(like); err != nil {
-			return nil, nil, refuse(k, id, "%v", err)
+		if err := h.layout.checkShapes(like); err != nil {
+			return nil, nil, corruptError(k, id, "%v", err)
 		}
 	}
 	rest := len(data) - int(n)
-	if !h.inline() && rest != 0 || h.inline() && fits(h.codec, h.layout.runs(0), rest) != nil {
-		return nil, nil, refuse(k, id, "%d bytes follow the header", rest)
+	if !h.inline() && rest != 0 || h.inline() && checkSize(h.codec, h.layout.runs(0), rest) != nil {
+		return nil, nil, corruptError(k, id, "%d bytes follow the header", rest)
 	}
 	return h, data[n:], nil
 }

@@ -29,7 +29,7 @@ func NewFeedback(f Format, residual disdel.Weights) (*Feedback, error) {
 
 // feedback is NewFeedback for any format. A lossless format leaves no residual.
 func feedback(f Format, residual disdel.Weights) *Feedback {
-	return &Feedback{wire: f.Wire, codec: codecs[number(f.Wire)].open(f), residual: residual, column: columnValues}
+	return &Feedback{wire: f.Wire, codec: codecs[wireNumber(f.Wire)].open(f), residual: residual, column: columnValues}
 }
 
 // Residual is what the rounds so far lost, by the weights' names. It is Feedback's own memory.
@@ -78,7 +78,7 @@ func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 			f.residual[i].Data[k] += v - reference[i].Data[k]
 		}
 	}
-	w := written{feedback: f, layout: e.layout, weights: weights}
+	w := updateWriter{feedback: f, layout: e.layout, weights: weights}
 	w.values, w.kept = make([]float32, 0, f.column), make([]float32, f.column)
 	for k := range e.layout.columns() {
 		column, err := w.write(k)
@@ -91,26 +91,26 @@ func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 }
 
 // updateWriter encodes an update column by column.
-type written struct {
-	feedback *Feedback
-	layout   layout
-	weights  disdel.Weights
-	values   []float32 // values of a column to send
-	kept     []float32 // the values after encoding
-	beside   []float32 // weights of the column, if the codec needs them
-	bytes    []byte    // buffer for a column of unknown length
+type updateWriter struct {
+	feedback     *Feedback
+	layout       layout
+	weights      disdel.Weights
+	values       []float32 // values of a column to send
+	kept         []float32 // the values after encoding
+	weightValues []float32 // weights of the column, if the codec needs them
+	bytes        []byte    // buffer for a column of unknown length
 }
 
 // write encodes column k and subtracts what it carries from the residual.
-func (w *written) write(k int) ([]byte, error) {
+func (w *updateWriter) write(k int) ([]byte, error) {
 	f := w.feedback
 	w.values = w.layout.gather(w.values, f.residual, k)
-	out := outgoing{runs: w.layout.runs(k), values: w.values, weights: func() []float32 {
-		if w.beside == nil {
-			w.beside = make([]float32, 0, f.column)
+	out := encodeInput{runs: w.layout.runs(k), values: w.values, weights: func() []float32 {
+		if w.weightValues == nil {
+			w.weightValues = make([]float32, 0, f.column)
 		}
-		w.beside = w.layout.gather(w.beside, w.weights, k)
-		return w.beside
+		w.weightValues = w.layout.gather(w.weightValues, w.weights, k)
+		return w.weightValues
 	}}
 	column := w.encode(out)
 	kept := w.kept[:len(w.values)]
@@ -122,7 +122,7 @@ func (w *written) write(k int) ([]byte, error) {
 }
 
 // encode returns a column without spare capacity.
-func (w *written) encode(out outgoing) []byte {
+func (w *updateWriter) encode(out encodeInput) []byte {
 	least, most := w.feedback.codec.size(out.runs)
 	if least == most {
 		return w.feedback.codec.encode(make([]byte, 0, most), out)
@@ -136,30 +136,30 @@ func (w *written) encode(out outgoing) []byte {
 // fits checks the shapes, and creates a residual if there is none.
 func (f *Feedback) fits(l layout, weights, reference disdel.Weights) error {
 	if len(f.residual) == 0 {
-		f.residual = l.over(make([]float32, l.values()))
+		f.residual = l.weightsOver(make([]float32, l.values()))
 	}
 	for _, other := range []disdel.Weights{reference, f.residual} {
-		err := l.same(other)
+		err := l.checkShapes(other)
 		if err == nil {
-			err = l.check(other)
+			err = l.checkData(other)
 		}
 		if err != nil {
 			return &disdel.Error{Kind: disdel.Invalid, Op: "encode update", Err: err}
 		}
 	}
-	if err := l.check(weights); err != nil {
+	if err := l.checkData(weights); err != nil {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "encode update", Err: err}
 	}
 	return nil
 }
 
 // maxDifference is the largest difference that every format can send: rounding up must not reach infinity.
-const widest = math.MaxFloat32 / 2
+const maxDifference = math.MaxFloat32 / 2
 
 func (f *Feedback) finite(weights, reference disdel.Weights) error {
 	for i, t := range weights {
 		for k, v := range t.Data {
-			if d := f.residual[i].Data[k] + (v - reference[i].Data[k]); !(d < widest && d > -widest) {
+			if d := f.residual[i].Data[k] + (v - reference[i].Data[k]); !(d < maxDifference && d > -maxDifference) {
 				return &disdel.Error{
 					Kind: disdel.Diverged, Op: "encode update", Msg: fmt.Sprintf("value %d of %s is not finite", k, t.Name),
 					Hint: "lower the learning rate",
@@ -172,7 +172,7 @@ func (f *Feedback) finite(weights, reference disdel.Weights) error {
 
 // take subtracts the sent values of column k from the residual.
 func (f *Feedback) take(l layout, k int, carried []float32) {
-	from, to := l.span(k)
+	from, to := l.columnRange(k)
 	for i := range l.tensors {
 		a, b := max(from, l.starts[i]), min(to, l.starts[i+1])
 		for v := a; v < b; v++ {

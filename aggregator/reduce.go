@@ -20,7 +20,7 @@ func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disd
 	if len(members) == 0 {
 		return disdel.Update{}, &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Msg: "there are none"}
 	}
-	defer s.lines.with(ctx)()
+	defer s.connections.interruptAfter(ctx)()
 	r := newReduction(s, members, like)
 	err := r.readHeads(ctx)
 	if err == nil {
@@ -29,7 +29,7 @@ func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disd
 	if err != nil {
 		return disdel.Update{}, s.countDamage(ctx, members[0].Job, err)
 	}
-	return disdel.Update{Samples: r.total, Weights: r.layout.over(r.result)}, nil
+	return disdel.Update{Samples: r.total, Weights: r.layout.weightsOver(r.result)}, nil
 }
 
 // reduction is a Reduce in progress.
@@ -38,7 +38,7 @@ type reduction struct {
 	members     []disdel.UpdateID
 	like        disdel.Weights
 	layout      layout
-	terms       []term
+	terms       []reductionTerm
 	total       float64 // samples of all members
 	differences float64 // samples of members that are differences
 	sums        sums    // sums of one column
@@ -49,13 +49,13 @@ type reduction struct {
 }
 
 // reductionTerm is a value and its weight in the sum.
-type term struct {
+type reductionTerm struct {
 	head   *head
 	weight float64
 }
 
 // plain tells whether the values can be added directly.
-func (t term) plain() bool { return t.head.codec.plain() }
+func (t reductionTerm) plain() bool { return t.head.codec.plain() }
 
 func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *reduction {
 	r := &reduction{store: s, members: members, like: like, layout: newLayout(like, s.column)}
@@ -71,7 +71,7 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		return r.fetchHead(ctx, keys.value(kindUpdate, r.members[i]), buf, kindUpdate, r.members[i])
 	}
-	err := ahead(ctx, len(r.members), r.headSize(), fetch, func(i int, data []byte) error {
+	err := readAhead(ctx, len(r.members), r.headSize(), fetch, func(i int, data []byte) error {
 		return r.begin(kindUpdate, r.members[i], data)
 	})
 	if err != nil || r.differences == 0 {
@@ -80,7 +80,7 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	id := referenceID(r.members[0].Job, r.members[0].Round)
 	data, err := r.fetchHead(ctx, keys.value(kindReference, id), make([]byte, r.headSize()), kindReference, id)
 	if err != nil {
-		return notYet(err, id.Job, id.Round)
+		return noReference(err, id.Job, id.Round)
 	}
 	return r.begin(kindReference, id, data)
 }
@@ -88,7 +88,7 @@ func (r *reduction) readHeads(ctx context.Context) error {
 // headSize is the buffer for a head: one of the expected shapes, its column if there is only one, and some spare room,
 // so that a head of slightly different shapes can be read and reported.
 func (r *reduction) headSize() int {
-	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + spare
+	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + bufferSpare
 	for _, t := range r.like {
 		n += 3 + len(t.Name) + 4*len(t.Shape)
 	}
@@ -104,9 +104,9 @@ func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kin
 		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxMeta))
 	}
 	if tooSmall(err) {
-		return nil, refuse(k, id, "it is longer than one of this network")
+		return nil, corruptError(k, id, "it is longer than one of this network")
 	}
-	return data, unread(err, k, id)
+	return data, fetchError(err, k, id)
 }
 
 // maxMeta bounds Meta, for example a loss for every epoch of a long round. OpenWhisk does not return larger results. A
@@ -124,7 +124,7 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 		return err
 	}
 	if h.layout.column != r.layout.column {
-		return refuse(k, id, "columns of %d values, not %d", h.layout.column, r.layout.column)
+		return corruptError(k, id, "columns of %d values, not %d", h.layout.column, r.layout.column)
 	}
 	if id.Job != r.members[0].Job || id.Round != r.members[0].Round {
 		return &disdel.Error{
@@ -132,7 +132,7 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 			Msg: fmt.Sprintf("%v and %v are of different rounds", id, r.members[0]),
 		}
 	}
-	t := term{head: h, weight: h.samples}
+	t := reductionTerm{head: h, weight: h.samples}
 	switch {
 	case k == kindReference:
 		t.weight = r.differences
@@ -163,11 +163,10 @@ func (r *reduction) readColumns(ctx context.Context) error {
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		h := r.terms[i%n].head
 		data, err := r.store.fetchPart(ctx, h, i/n, buf)
-		return data, unread(err, h.kind, h.id)
+		return data, fetchError(err, h.kind, h.id)
 	}
-	return aheadBy(ctx, n*r.layout.columns(), r.columnSize()+spare, 1, fetch, func(i int, data []byte) error {
-		return r.fold(i/n, i%n, data)
-	})
+	use := func(i int, data []byte) error { return r.fold(i/n, i%n, data) }
+	return readAheadKeeping(ctx, n*r.layout.columns(), r.columnSize()+bufferSpare, 1, fetch, use)
 }
 
 // longestColumn is the most bytes of column k in any format.
@@ -206,7 +205,7 @@ func (r *reduction) fold(k, m int, data []byte) error {
 		r.waiting = data
 		return nil
 	case t.plain() && m > 0 && m == n-1:
-		return r.last(t, k, data)
+		return r.addLast(t, k, data)
 	case t.plain() && m == 0:
 		if !r.column(k).set(data, t.weight) {
 			return r.add(t, k, data) // which finds the value
@@ -250,13 +249,13 @@ func (r *reduction) foldTwo(k, m int, before, data []byte) error {
 
 // column is the sums of column k.
 func (r *reduction) column(k int) sums {
-	from, to := r.layout.span(k)
+	from, to := r.layout.columnRange(k)
 	return r.sums[:to-from]
 }
 
 // addLast adds the column of the last term and writes the means.
-func (r *reduction) last(t term, k int, data []byte) error {
-	from, to := r.layout.span(k)
+func (r *reduction) addLast(t reductionTerm, k int, data []byte) error {
+	from, to := r.layout.columnRange(k)
 	switch values, means := r.column(k).last(r.result[from:to], data, t.weight, r.total); {
 	case !values:
 		return r.add(t, k, data) // which finds the value
@@ -267,13 +266,13 @@ func (r *reduction) last(t term, k int, data []byte) error {
 }
 
 // add adds a checked column of a term.
-func (r *reduction) add(t term, k int, data []byte) error {
+func (r *reduction) add(t reductionTerm, k int, data []byte) error {
 	bad, err := t.head.codec.add(r.column(k), column{data, t.weight}, r.runs, &r.space)
 	switch {
 	case err != nil:
-		return refuse(t.head.kind, t.head.id, "column %d: %v", k, err)
+		return corruptError(t.head.kind, t.head.id, "column %d: %v", k, err)
 	case bad >= 0:
-		return nonFinite(t.head.kind, t.head.id, r.layout.at(k*r.layout.column+bad))
+		return notFiniteError(t.head.kind, t.head.id, r.layout.valueName(k*r.layout.column+bad))
 	}
 	return nil
 }
@@ -281,7 +280,7 @@ func (r *reduction) add(t term, k int, data []byte) error {
 // finish writes the means of column k. It refuses means that are not finite: a difference and its reference may be
 // finite while their sum is not.
 func (r *reduction) finish(k int) error {
-	from, to := r.layout.span(k)
+	from, to := r.layout.columnRange(k)
 	if r.sums.mean(r.result[from:to], r.total) {
 		return nil
 	}
@@ -290,10 +289,10 @@ func (r *reduction) finish(k int) error {
 
 // overflow is the error of means that are not finite.
 func (r *reduction) overflow(k int) error {
-	from, to := r.layout.span(k)
+	from, to := r.layout.columnRange(k)
 	return &disdel.Error{
 		Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
-		Msg:  r.layout.at(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite",
+		Msg:  r.layout.valueName(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite",
 		Hint: "lower the learning rate",
 	}
 }

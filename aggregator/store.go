@@ -21,13 +21,13 @@ import (
 
 // Store is a job's data in Redis. It is safe for concurrent use.
 type Store struct {
-	client  *redis.Client   // of the first server, which has heads, claims and everything small
-	servers []*redis.Client // all servers, including the first; they have the columns of large values
-	lines   *lines
-	keys    keys
-	column  int // values per column
-	lease   time.Duration
-	slack   int // see WithSlack
+	client      *redis.Client   // of the first server, which has heads, claims and everything small
+	servers     []*redis.Client // all servers, including the first; they have the columns of large values
+	connections *connections
+	keys        keys
+	column      int // values per column
+	lease       time.Duration
+	slack       int // see WithSlack
 }
 
 // Open connects to the Redis servers that s names (redis:// or rediss:// URLs of go-redis) and checks that they answer.
@@ -45,7 +45,7 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 		}
 	}
 	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
-	store.lines = &lines{open: map[net.Conn]struct{}{}}
+	store.connections = &connections{open: map[net.Conn]struct{}{}}
 	if len(s.URLs) == 0 {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "no address was given"}
 	}
@@ -89,7 +89,9 @@ const idleTime = time.Minute
 const transferTimeout = 5 * time.Minute
 
 // withTransferTimeout returns a server's client for large values, on the same connections.
-func patient(server *redis.Client) *redis.Client { return server.WithTimeout(transferTimeout) }
+func withTransferTimeout(server *redis.Client) *redis.Client {
+	return server.WithTimeout(transferTimeout)
+}
 
 func (s *Store) connect(ctx context.Context, address, authority string) (*redis.Client, error) {
 	opt, err := redis.ParseURL(address)
@@ -117,7 +119,7 @@ func (s *Store) connect(ctx context.Context, address, authority string) (*redis.
 		opt.ConnMaxIdleTime = idleTime
 	}
 	opt.ContextTimeoutEnabled = true // otherwise a command ignores the deadline of its context
-	opt.Dialer = s.lines.dialer(opt)
+	opt.Dialer = s.connections.dialer(opt)
 	client := redis.NewClient(opt)
 	if err := client.Ping(ctx).Err(); err != nil {
 		client.Close()
@@ -138,7 +140,7 @@ func (s *Store) server(key string) *redis.Client {
 
 // SilenceRedis stops go-redis from logging to standard error. Its logger is global, so only a program's main may call
 // this. Callers get every error anyway.
-func Quiet() { redis.SetLogger(silent{}) }
+func SilenceRedis() { redis.SetLogger(silent{}) }
 
 type silent struct{}
 
@@ -296,13 +298,13 @@ func entryKeys(text string) (key string, parts []string) {
 
 // connections are a store's open connections. go-redis checks a context only before a command and at its start, so a
 // read on a dead connection would outlast the claim by minutes.
-type lines struct {
+type connections struct {
 	sync.Mutex
 	open map[net.Conn]struct{}
 }
 
 // dialer returns a dial function that tracks its connections.
-func (l *lines) dialer(opt *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (l *connections) dialer(opt *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := redis.NewDialer(opt)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
@@ -312,35 +314,35 @@ func (l *lines) dialer(opt *redis.Options) func(ctx context.Context, network, ad
 		l.Lock()
 		defer l.Unlock()
 		l.open[c] = struct{}{}
-		plain := line{c, l}
+		plain := trackedConn{c, l}
 		if s, ok := c.(syscall.Conn); ok { // go-redis checks idle connections by their socket
-			return socketLine{plain, s}, nil
+			return trackedSocket{plain, s}, nil
 		}
 		return plain, nil
 	}
 }
 
-type line struct {
+type trackedConn struct {
 	net.Conn
-	all *lines
+	all *connections
 }
 
 // Close implements net.Conn.
-func (l line) Close() error {
+func (l trackedConn) Close() error {
 	l.all.Lock()
 	delete(l.all.open, l.Conn)
 	l.all.Unlock()
 	return l.Conn.Close()
 }
 
-type socketLine struct {
-	line
+type trackedSocket struct {
+	trackedConn
 	syscall.Conn
 }
 
 // interruptAll ends the pending reads and writes of all connections. Commands of other contexts are retried, as after
 // any network failure; idle connections stay usable.
-func (l *lines) cut() {
+func (l *connections) interruptAll() {
 	l.Lock()
 	defer l.Unlock()
 	for c := range l.open {
@@ -349,17 +351,17 @@ func (l *lines) cut() {
 }
 
 // interruptEvery is the time between interruptions, because a command may start just after one.
-const cutEvery = 50 * time.Millisecond
+const interruptEvery = 50 * time.Millisecond
 
 // interruptAfter ends commands with columns when ctx ends. The caller calls done when its commands have returned.
-func (l *lines) with(ctx context.Context) (done func()) {
+func (l *connections) interruptAfter(ctx context.Context) (done func()) {
 	returned, quiet := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(quiet)
-		again := time.NewTicker(cutEvery)
+		again := time.NewTicker(interruptEvery)
 		defer again.Stop()
 		for {
-			l.cut()
+			l.interruptAll()
 			select {
 			case <-returned:
 				return

@@ -50,7 +50,7 @@ func setVector(s sums, b []byte, weight float64) int {
 	return n
 }
 
-// setAVX2 sets n sums, a multiple of 16, to 0 and weight times a value. It returns a nonzero value if one is not finite.
+// setAVX2 sets n sums, a multiple of 16, to weight times a value. It returns a nonzero value if one is not finite.
 //
 //go:noescape
 func setAVX2(s *float64, b *byte, n int, weight float64) uint32

@@ -58,7 +58,7 @@ func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
 
 // drop deletes the values of a job whose keys have one of the prefixes, and the keys in more.
 func (s *Store) drop(ctx context.Context, job disdel.JobID, more []string, prefixes ...string) error {
-	all, _, err := s.unclaimed(ctx, job, func(name string) bool {
+	all, _, err := s.deleteClaims(ctx, job, func(name string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	})
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Store) drop(ctx context.Context, job disdel.JobID, more []string, prefi
 // deleteClaims returns the job's index entries whose names drop selects, after it has deleted their claims; n is the
 // number of claims. Claims go first, because running work commits under its claim and would leave a value in a
 // restarted round.
-func (s *Store) unclaimed(ctx context.Context, job disdel.JobID, drop func(name string) bool) (all []string, n int,
+func (s *Store) deleteClaims(ctx context.Context, job disdel.JobID, drop func(name string) bool) (all []string, n int,
 	err error,
 ) {
 	entries := func(want func(name string) bool) ([]string, error) {
@@ -92,7 +92,7 @@ func (s *Store) unclaimed(ctx context.Context, job disdel.JobID, drop func(name 
 
 // Sweep deletes every key of the job on every server and returns their number.
 func (s *Store) Sweep(ctx context.Context, job disdel.JobID) (int, error) {
-	all, claims, err := s.unclaimed(ctx, job, func(string) bool { return true })
+	all, claims, err := s.deleteClaims(ctx, job, func(string) bool { return true })
 	if err != nil {
 		return claims, wrap(err, "sweep job", string(job))
 	}
@@ -125,7 +125,7 @@ const unlinkBatch = 500
 
 // unlink deletes the keys of index entries on their servers. Redis frees the memory in the background.
 func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
-	places := s.places(entries)
+	places := s.keysByServer(entries)
 	total := 0
 	for _, server := range s.servers {
 		for batch := range slices.Chunk(places[server], unlinkBatch) {
@@ -140,7 +140,7 @@ func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
 }
 
 // keysByServer are the keys of index entries by server.
-func (s *Store) places(entries []string) map[*redis.Client][]string {
+func (s *Store) keysByServer(entries []string) map[*redis.Client][]string {
 	out := map[*redis.Client][]string{}
 	for _, e := range entries {
 		key, parts := entryKeys(e)
@@ -156,7 +156,7 @@ func (s *Store) places(entries []string) map[*redis.Client][]string {
 func (s *Store) Keep(ctx context.Context, job disdel.JobID, mark string) error {
 	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
 	if err == nil {
-		err = s.prolong(ctx, append(all, s.keys.single(job)...))
+		err = s.extend(ctx, append(all, s.keys.single(job)...))
 	}
 	if err == nil {
 		err = s.client.Set(ctx, s.keys.kept(job), mark, keyLife).Err()
@@ -165,8 +165,8 @@ func (s *Store) Keep(ctx context.Context, job disdel.JobID, mark string) error {
 }
 
 // extend renews the expiry of the keys of index entries. Missing keys stay missing.
-func (s *Store) prolong(ctx context.Context, entries []string) error {
-	for server, names := range s.places(entries) {
+func (s *Store) extend(ctx context.Context, entries []string) error {
+	for server, names := range s.keysByServer(entries) {
 		for batch := range slices.Chunk(names, unlinkBatch) {
 			_, err := server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 				for _, key := range batch {

@@ -71,7 +71,7 @@ func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel
 		}
 		if k := notFinite(t.Data); k >= 0 {
 			return disdel.Update{}, s.countDamage(ctx, id.Job,
-				nonFinite(kindUpdate, id, fmt.Sprintf("value %d of %s", k, t.Name)))
+				notFiniteError(kindUpdate, id, fmt.Sprintf("value %d of %s", k, t.Name)))
 		}
 	}
 	return u, nil
@@ -143,7 +143,7 @@ func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like
 ) {
 	h, inline, err := s.open(ctx, kindReference, referenceID(job, round), like)
 	if err != nil {
-		return nil, s.countDamage(ctx, job, notYet(err, job, round))
+		return nil, s.countDamage(ctx, job, noReference(err, job, round))
 	}
 	w, err := s.load(ctx, h, inline)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like
 	return w, nil
 }
 
-func notYet(err error, job disdel.JobID, round int) error {
+func noReference(err error, job disdel.JobID, round int) error {
 	if errors.Is(err, disdel.NotFound) {
 		return &disdel.Error{
 			Kind: disdel.NotFound, Code: disdel.CodeLostReference, Op: "fetch reference", Job: job,
@@ -219,10 +219,10 @@ func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, met
 			}
 		}
 		if k := notFinite(values); k >= 0 {
-			return nonFinite(kindState, id, fmt.Sprintf("value %d of %s", k, t.Name))
+			return notFiniteError(kindState, id, fmt.Sprintf("value %d of %s", k, t.Name))
 		}
 	}
-	r := borrowed{layout: h.layout, read: from.Read, at: -1}
+	r := tensorReader{layout: h.layout, read: from.Read, at: -1}
 	columns := func(dst []byte, values []float32, k int) []byte {
 		return appendFloats(dst[:0], r.gather(values, k))
 	}
@@ -230,7 +230,7 @@ func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, met
 }
 
 // tensorReader reads tensors one at a time for several goroutines.
-type borrowed struct {
+type tensorReader struct {
 	sync.Mutex
 	layout layout
 	read   func(i int) []float32
@@ -239,11 +239,11 @@ type borrowed struct {
 }
 
 // gather copies column k into dst and returns it.
-func (r *borrowed) gather(dst []float32, k int) []float32 {
+func (r *tensorReader) gather(dst []float32, k int) []float32 {
 	r.Lock()
 	defer r.Unlock()
 	l := r.layout
-	from, to := l.span(k)
+	from, to := l.columnRange(k)
 	dst = dst[:0]
 	i, _ := slices.BinarySearch(l.starts, from+1)
 	for i--; from < to; i++ {
@@ -265,7 +265,7 @@ func (r *borrowed) gather(dst []float32, k int) []float32 {
 func (s *Store) ReadState(ctx context.Context, id disdel.UpdateID,
 	begin func(meta map[string]string) (take func(disdel.Tensor) error, err error),
 ) error {
-	defer s.lines.with(ctx)()
+	defer s.connections.interruptAfter(ctx)()
 	h, inline, err := s.open(ctx, kindState, id, nil)
 	if err == nil {
 		err = s.streamTensors(ctx, h, inline, begin)
@@ -284,7 +284,7 @@ func (s *Store) streamTensors(ctx context.Context, h *head, inline []byte,
 	for i := range l.tensors {
 		largest = max(largest, l.starts[i+1]-l.starts[i])
 	}
-	a := assembly{
+	a := tensorBuilder{
 		head: h, take: take, column: make([]float32, min(l.column, l.values())),
 		values: make([]float32, 0, largest),
 	}
@@ -296,13 +296,13 @@ func (s *Store) streamTensors(ctx context.Context, h *head, inline []byte,
 	}
 	fetch := func(ctx context.Context, k int, buf []byte) ([]byte, error) {
 		data, err := s.fetchPart(ctx, h, k, buf)
-		return data, unread(err, h.kind, h.id)
+		return data, fetchError(err, h.kind, h.id)
 	}
-	return ahead(ctx, l.columns(), l.largest(h.codec)+spare, fetch, a.add)
+	return readAhead(ctx, l.columns(), l.largest(h.codec)+bufferSpare, fetch, a.add)
 }
 
 // tensorBuilder assembles tensors from columns.
-type assembly struct {
+type tensorBuilder struct {
 	head   *head
 	take   func(disdel.Tensor) error
 	column []float32
@@ -310,15 +310,15 @@ type assembly struct {
 	values []float32 // its values so far
 }
 
-func (a *assembly) add(k int, data []byte) error {
+func (a *tensorBuilder) add(k int, data []byte) error {
 	h, l := a.head, a.head.layout
-	from, to := l.span(k)
+	from, to := l.columnRange(k)
 	column := a.column[:to-from]
 	if err := h.codec.decode(column, l.runs(k), data); err != nil {
-		return refuse(h.kind, h.id, "column %d: %v", k, err)
+		return corruptError(h.kind, h.id, "column %d: %v", k, err)
 	}
 	if i := notFinite(column); i >= 0 {
-		return nonFinite(h.kind, h.id, l.at(from+i))
+		return notFiniteError(h.kind, h.id, l.valueName(from+i))
 	}
 	for a.next < len(l.tensors) {
 		size := l.starts[a.next+1] - l.starts[a.next]

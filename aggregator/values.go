@@ -42,7 +42,7 @@ func (h *head) valid() error {
 		return invalid("%v stands for %g samples", h.id, h.samples)
 	case len(h.id.Job) > maxJob:
 		return invalid("the job's name has %d bytes", len(h.id.Job))
-	case number(h.wire) < 0:
+	case wireNumber(h.wire) < 0:
 		return invalid("format %q is none", h.wire)
 	}
 	for _, t := range h.layout.tensors {
@@ -56,38 +56,38 @@ func (h *head) valid() error {
 // headOf makes the head for weights, after checking that all values are finite.
 func (s *Store) headOf(k kind, id disdel.UpdateID, w disdel.Weights) (*head, error) {
 	h := &head{kind: k, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{}, layout: newLayout(w, s.column)}
-	if err := h.layout.check(w); err != nil {
+	if err := h.layout.checkData(w); err != nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "write " + k.String(), Job: id.Job, Err: err}
 	}
 	for _, t := range w {
 		if i := notFinite(t.Data); i >= 0 {
-			return nil, nonFinite(k, id, fmt.Sprintf("value %d of %s", i, t.Name))
+			return nil, notFiniteError(k, id, fmt.Sprintf("value %d of %s", i, t.Name))
 		}
 	}
 	return h, nil
 }
 
 // stagedValue is a value that is written and not committed.
-type staging struct {
+type stagedValue struct {
 	head  *head
 	key   string
 	parts int
 }
 
-func (t staging) entry() string { return entry(t.key, t.parts) }
+func (t stagedValue) entry() string { return entry(t.key, t.parts) }
 
 // stage writes a value under its staging key: columns first, on all servers, then the head on the first one. It adds
 // the index entry before anything else, so that a sweep finds what a crash leaves.
-func (s *Store) stage(ctx context.Context, h *head, columns source) (staging, error) {
+func (s *Store) stage(ctx context.Context, h *head, columns source) (stagedValue, error) {
 	if err := h.valid(); err != nil {
-		return staging{}, err
+		return stagedValue{}, err
 	}
-	defer s.lines.with(ctx)()
+	defer s.connections.interruptAfter(ctx)()
 	var token [8]byte
 	rand.Read(token[:])
 	h.token = binary.LittleEndian.Uint64(token[:])
 	h.sums = make([]uint32, h.layout.columns())
-	t := staging{head: h, key: s.keys.staged(h)}
+	t := stagedValue{head: h, key: s.keys.staged(h)}
 	if h.inline() {
 		n := h.layout.values() // allocate once: growing would leave twice the size as garbage
 		body := columns(make([]byte, 0, 4*n), make([]float32, 0, n), 0)
@@ -114,17 +114,17 @@ func (s *Store) register(ctx context.Context, job disdel.JobID, entries ...any) 
 	return err
 }
 
-func (s *Store) writeParts(ctx context.Context, t staging, columns source) error {
+func (s *Store) writeParts(ctx context.Context, t stagedValue, columns source) error {
 	type scratch struct {
 		bytes  []byte
 		values []float32
 	}
-	width := depth
+	width := readDepth
 	if t.head.kind == kindState { // a worker has no memory for more than one buffer
 		width = 1
 	}
 	buffers := make([]scratch, width)
-	return eachOf(ctx, t.parts, width, func(ctx context.Context, worker, k int) error {
+	return forEachN(ctx, t.parts, width, func(ctx context.Context, worker, k int) error {
 		b := &buffers[worker]
 		if b.values == nil {
 			b.values = make([]float32, 0, t.head.layout.column)
@@ -133,16 +133,16 @@ func (s *Store) writeParts(ctx context.Context, t staging, columns source) error
 		data := columns(b.bytes, b.values, k)
 		t.head.sums[k] = crc32.Checksum(data, castagnoli)
 		key := part(t.key, k)
-		return patient(s.server(key)).Set(ctx, key, data, keyLife).Err()
+		return withTransferTimeout(s.server(key)).Set(ctx, key, data, keyLife).Err()
 	})
 }
 
-func (s *Store) writeHead(ctx context.Context, t staging, body []byte) error {
+func (s *Store) writeHead(ctx context.Context, t stagedValue, body []byte) error {
 	data, err := t.head.encode()
 	if err != nil {
 		return err
 	}
-	_, err = patient(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = withTransferTimeout(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
 		index := s.keys.index(t.head.id.Job)
 		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
 		p.Expire(ctx, index, keyLife)
@@ -160,14 +160,14 @@ func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string
 // fetch reads a key into buf. It retries broken connections and starting servers, because go-redis does not retry reads
 // into a caller's buffer.
 func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
-	server = patient(server)
+	server = withTransferTimeout(server)
 	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
 		cmd := server.GetToBuffer(ctx, key, buf)
 		err := cmd.Err()
 		if err == nil {
 			return cmd.Bytes(), nil
 		}
-		if !passing(err) || i > server.Options().MaxRetries {
+		if !isTransient(err) || i > server.Options().MaxRetries {
 			return nil, err
 		}
 		select {
@@ -179,9 +179,9 @@ func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf
 }
 
 // isTransient tells whether a failed read may succeed if it is retried.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	var network net.Error
-	return errors.As(err, &network) && !stopped(err) || errors.Is(err, io.EOF) ||
+	return errors.As(err, &network) && !isStopped(err) || errors.Is(err, io.EOF) ||
 		redis.IsLoadingError(err)
 }
 
@@ -191,9 +191,9 @@ func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]by
 	data, err := s.fetch(ctx, s.server(key), key, buf)
 	switch {
 	case errors.Is(err, redis.Nil):
-		return nil, refuse(h.kind, h.id, "column %d is gone", k)
+		return nil, corruptError(h.kind, h.id, "column %d is gone", k)
 	case err != nil && strings.Contains(err.Error(), "buffer too small"):
-		return nil, refuse(h.kind, h.id, "column %d is too long", k)
+		return nil, corruptError(h.kind, h.id, "column %d is too long", k)
 	case err != nil:
 		return nil, err
 	}
@@ -201,21 +201,21 @@ func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]by
 }
 
 func (h *head) checkColumn(k int, data []byte) error {
-	if err := fits(h.codec, h.layout.runs(k), len(data)); err != nil {
-		return refuse(h.kind, h.id, "column %d has %v", k, err)
+	if err := checkSize(h.codec, h.layout.runs(k), len(data)); err != nil {
+		return corruptError(h.kind, h.id, "column %d has %v", k, err)
 	}
 	if crc32.Checksum(data, castagnoli) != h.sums[k] {
-		return refuse(h.kind, h.id, "column %d is damaged", k)
+		return corruptError(h.kind, h.id, "column %d is damaged", k)
 	}
 	return nil
 }
 
 // open reads a value's head, and its column if there is only one.
 func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
-	defer s.lines.with(ctx)()
-	data, err := patient(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
+	defer s.connections.interruptAfter(ctx)()
+	data, err := withTransferTimeout(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
 	if err != nil {
-		return nil, nil, unread(err, k, id)
+		return nil, nil, fetchError(err, k, id)
 	}
 	return decodeHead(data, k, id, like)
 }
@@ -227,11 +227,11 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 		if err := h.checkColumn(0, inline); err != nil {
 			return nil, err
 		}
-		return h.layout.over(values), h.decode(values, 0, inline)
+		return h.layout.weightsOver(values), h.decode(values, 0, inline)
 	}
-	defer s.lines.with(ctx)()
-	buffers, size := make([][]byte, depth), h.layout.largest(h.codec)+spare
-	err := each(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
+	defer s.connections.interruptAfter(ctx)()
+	buffers, size := make([][]byte, readDepth), h.layout.largest(h.codec)+bufferSpare
+	err := forEach(ctx, h.layout.columns(), func(ctx context.Context, worker, k int) error {
 		if buffers[worker] == nil {
 			buffers[worker] = make([]byte, size)
 		}
@@ -241,26 +241,26 @@ func (s *Store) load(ctx context.Context, h *head, inline []byte) (disdel.Weight
 		}
 		return h.decode(values, k, data)
 	})
-	return h.layout.over(values), unread(err, h.kind, h.id)
+	return h.layout.weightsOver(values), fetchError(err, h.kind, h.id)
 }
 
 // bufferSpare is the room behind a value that go-redis needs to read into a buffer.
-const spare = 2
+const bufferSpare = 2
 
 // decode reads column k into values and checks that it is finite.
 func (h *head) decode(values []float32, k int, data []byte) error {
-	from, to := h.layout.span(k)
+	from, to := h.layout.columnRange(k)
 	if err := h.codec.decode(values[from:to], h.layout.runs(k), data); err != nil {
-		return refuse(h.kind, h.id, "column %d: %v", k, err)
+		return corruptError(h.kind, h.id, "column %d: %v", k, err)
 	}
 	if i := notFinite(values[from:to]); i >= 0 {
-		return nonFinite(h.kind, h.id, h.layout.at(from+i))
+		return notFiniteError(h.kind, h.id, h.layout.valueName(from+i))
 	}
 	return nil
 }
 
 // isStopped tells whether an error only says that the work was stopped.
-func stopped(err error) bool { return errors.Is(err, context.Canceled) }
+func isStopped(err error) bool { return errors.Is(err, context.Canceled) }
 
 // columnValues is the number of values in one key. In every format a column fits a size class of Redis' allocator (1
 // MiB, 512 KiB, 256 KiB; one byte more would cost a quarter more memory), fits a processor's cache, and has whole
@@ -294,13 +294,13 @@ func (l layout) values() int { return l.starts[len(l.starts)-1] }
 func (l layout) columns() int { return max(1, (l.values()+l.column-1)/l.column) }
 
 // columnRange is the range of values of column k.
-func (l layout) span(k int) (from, to int) {
+func (l layout) columnRange(k int) (from, to int) {
 	return k * l.column, min((k+1)*l.column, l.values())
 }
 
 // runs are the numbers of values of each tensor in column k. Blocks of int8 do not cross them.
 func (l layout) runs(k int) []int {
-	from, to := l.span(k)
+	from, to := l.columnRange(k)
 	var out []int
 	i, _ := slices.BinarySearch(l.starts, from+1)
 	for i--; from < to; i++ {
@@ -315,7 +315,7 @@ func (l layout) runs(k int) []int {
 
 // gather copies column k of w into dst and returns it.
 func (l layout) gather(dst []float32, w disdel.Weights, k int) []float32 {
-	from, to := l.span(k)
+	from, to := l.columnRange(k)
 	dst = dst[:0]
 	i, _ := slices.BinarySearch(l.starts, from+1)
 	for i--; from < to; i++ {
@@ -327,7 +327,7 @@ func (l layout) gather(dst []float32, w disdel.Weights, k int) []float32 {
 }
 
 // weightsOver makes weights that are slices of one array.
-func (l layout) over(values []float32) disdel.Weights {
+func (l layout) weightsOver(values []float32) disdel.Weights {
 	out := make(disdel.Weights, len(l.tensors))
 	for i, t := range l.tensors {
 		a, b := l.starts[i], l.starts[i+1]
@@ -337,13 +337,13 @@ func (l layout) over(values []float32) disdel.Weights {
 }
 
 // valueName names value number i.
-func (l layout) at(i int) string {
+func (l layout) valueName(i int) string {
 	t, _ := slices.BinarySearch(l.starts, i+1)
 	return fmt.Sprintf("value %d of %s", i-l.starts[t-1], l.tensors[t-1].Name)
 }
 
 // checkData checks that w has data for its shapes.
-func (l layout) check(w disdel.Weights) error {
+func (l layout) checkData(w disdel.Weights) error {
 	for i, t := range w {
 		if len(t.Data) != l.starts[i+1]-l.starts[i] || len(t.Shape) > maxRank ||
 			slices.ContainsFunc(t.Shape, func(n int) bool { return n < 0 }) {
@@ -354,7 +354,7 @@ func (l layout) check(w disdel.Weights) error {
 }
 
 // checkShapes compares names and shapes.
-func (l layout) same(like disdel.Weights) error {
+func (l layout) checkShapes(like disdel.Weights) error {
 	if len(l.tensors) != len(like) {
 		return fmt.Errorf("%d tensors, not %d", len(l.tensors), len(like))
 	}

@@ -24,12 +24,12 @@ type Cluster struct {
 // Preview returns what Up would do, without doing it. It returns OverLimit for an action whose limits the platform does
 // not allow, Denied, Unavailable.
 func (c Cluster) Preview(ctx context.Context, wanted executor.Deployment) (Plan, error) {
-	p, _, err := c.look(ctx, wanted)
+	p, _, err := c.plan(ctx, wanted)
 	return p, err
 }
 
 // plan returns the plan and the present deployment, nil if there is none.
-func (c Cluster) look(ctx context.Context, wanted executor.Deployment) (Plan, *executor.Deployment, error) {
+func (c Cluster) plan(ctx context.Context, wanted executor.Deployment) (Plan, *executor.Deployment, error) {
 	p := Plan{Host: c.Host, Package: wanted.Package, Changes: []Change{}}
 	limits, err := c.Executor.Limits(ctx)
 	if err == nil {
@@ -77,12 +77,12 @@ func allowed(wanted executor.Deployment, limits disdel.PlatformLimits) error {
 
 // Up applies the manifest and returns what it did. After an error the plan has only the changes before it.
 func (c Cluster) Up(ctx context.Context, wanted executor.Deployment) (Plan, error) {
-	p, _, err := c.look(ctx, wanted)
+	p, _, err := c.plan(ctx, wanted)
 	if err != nil {
 		return p, err
 	}
 	for i, change := range p.Changes {
-		if err := c.carryOut(ctx, wanted, change); err != nil {
+		if err := c.apply(ctx, wanted, change); err != nil {
 			p.Changes = p.Changes[:i]
 			return p, err
 		}
@@ -90,7 +90,7 @@ func (c Cluster) Up(ctx context.Context, wanted executor.Deployment) (Plan, erro
 	return p, nil
 }
 
-func (c Cluster) carryOut(ctx context.Context, wanted executor.Deployment, change Change) error {
+func (c Cluster) apply(ctx context.Context, wanted executor.Deployment, change Change) error {
 	switch {
 	case change.Change != Create && change.Change != Update:
 		return nil
@@ -115,9 +115,9 @@ func (c Cluster) Down(ctx context.Context, wanted executor.Deployment) (Plan, er
 	others := false
 	for _, a := range there.Actions {
 		name := wanted.Package + "/" + a.Name
-		if !slices.ContainsFunc(wanted.Actions, func(w executor.Deployed) bool { return w.Name == a.Name }) {
+		if !slices.ContainsFunc(wanted.Actions, func(w executor.DeployedAction) bool { return w.Name == a.Name }) {
 			others = true
-			p.Changes = append(p.Changes, Change{What: "action", Name: name, Change: Other, Version: a.Version})
+			p.Changes = append(p.Changes, Change{What: "action", Name: name, Change: Unmanaged, Version: a.Version})
 			continue
 		}
 		err := c.Executor.RemoveAction(ctx, wanted.Package, a.Name)
@@ -140,11 +140,11 @@ func (c Cluster) Down(ctx context.Context, wanted executor.Deployment) (Plan, er
 
 // The kinds of changes.
 const (
-	Create = "create"
-	Update = "update"
-	Keep   = "keep"   // nothing to do
-	Remove = "remove" // by Down
-	Other  = "other"  // not in the manifest: left alone
+	Create    = "create"
+	Update    = "update"
+	Keep      = "keep"   // nothing to do
+	Remove    = "remove" // by Down
+	Unmanaged = "other"  // not in the manifest: left alone
 )
 
 // Change is one entity of a package and what happens to it.
@@ -154,7 +154,7 @@ type Change struct {
 	Change  string  `json:"change"`
 	Version string  `json:"version,omitempty"` // on the platform
 	Fields  []Field `json:"fields,omitempty"`  // that change
-	action  executor.Deployed
+	action  executor.DeployedAction
 }
 
 // Field is a changed field.
@@ -175,7 +175,7 @@ type Plan struct {
 // Changed counts the entities that change.
 func (p *Plan) Changed() (n int) {
 	for _, c := range p.Changes {
-		if c.Change != Keep && c.Change != Other {
+		if c.Change != Keep && c.Change != Unmanaged {
 			n++
 		}
 	}
@@ -185,10 +185,10 @@ func (p *Plan) Changed() (n int) {
 // compare returns the changes from the present deployment, nil if there is none, to the wanted one.
 func compare(wanted executor.Deployment, there *executor.Deployment) []Change {
 	pkg := Change{What: "package", Name: wanted.Package, Change: Create}
-	found := map[string]executor.Deployed{}
+	found := map[string]executor.DeployedAction{}
 	if there != nil {
 		pkg.Fields, pkg.Version = packageFields(wanted, *there), there.Version
-		pkg.Change = change(pkg.Fields)
+		pkg.Change = changeOf(pkg.Fields)
 		for _, a := range there.Actions {
 			found[a.Name] = a
 		}
@@ -198,20 +198,20 @@ func compare(wanted executor.Deployment, there *executor.Deployment) []Change {
 		c := Change{What: "action", Name: wanted.Package + "/" + want.Name, Change: Create, action: want}
 		if is, ok := found[want.Name]; ok {
 			c.Fields, c.Version = fields(want, is), is.Version
-			c.Change = change(c.Fields)
+			c.Change = changeOf(c.Fields)
 		}
 		delete(found, want.Name)
 		out = append(out, c)
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		out = append(out, Change{
-			What: "action", Name: wanted.Package + "/" + name, Change: Other, Version: found[name].Version,
+			What: "action", Name: wanted.Package + "/" + name, Change: Unmanaged, Version: found[name].Version,
 		})
 	}
 	return out
 }
 
-func change(fields []Field) string {
+func changeOf(fields []Field) string {
 	if len(fields) > 0 {
 		return Update
 	}
@@ -228,7 +228,7 @@ func packageFields(want, is executor.Deployment) (out []Field) {
 }
 
 // fields are the changed fields of an action. Limits and annotations that the manifest does not set stay.
-func fields(want, is executor.Deployed) (out []Field) {
+func fields(want, is executor.DeployedAction) (out []Field) {
 	differ := func(name string, from, to any) {
 		if from != to {
 			out = append(out, Field{name, fmt.Sprint(from), fmt.Sprint(to)})
@@ -255,7 +255,7 @@ func fields(want, is executor.Deployed) (out []Field) {
 // annotationFields are the changed annotations. Long values are shown by their size.
 func annotationFields(want, is map[string]any) (out []Field) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		to, from := plain(want[name]), plain(is[name])
+		to, from := asJSON(want[name]), asJSON(is[name])
 		if reflect.DeepEqual(to, from) {
 			continue
 		}
@@ -269,7 +269,7 @@ func annotationFields(want, is map[string]any) (out []Field) {
 }
 
 // asJSON converts a value to plain JSON types, so that values from YAML and from the platform can be compared.
-func plain(v any) any {
+func asJSON(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
@@ -282,11 +282,11 @@ func plain(v any) any {
 }
 
 // maxShown is the longest value that is shown, in bytes of JSON.
-const mostShown = 40
+const maxShown = 40
 
 func short(v any) string {
 	text, err := json.Marshal(v)
-	if err != nil || len(text) > mostShown {
+	if err != nil || len(text) > maxShown {
 		return fmt.Sprintf("%d bytes", len(text))
 	}
 	return string(text)
@@ -311,7 +311,7 @@ func (p *Plan) Print(w io.Writer) {
 }
 
 // Summary is a plan in one sentence, before or after it was carried out.
-func (p *Plan) Says(done bool) string {
+func (p *Plan) Summary(done bool) string {
 	count := map[string]int{}
 	for _, c := range p.Changes {
 		count[c.Change]++
@@ -321,7 +321,7 @@ func (p *Plan) Says(done bool) string {
 	}
 	if p.down && p.Changed() == 0 {
 		return fmt.Sprintf("package %s at %s has no action of the manifest, and keeps %s of others",
-			p.Package, p.Host, countOfActions(count[Other]))
+			p.Package, p.Host, countOfActions(count[Unmanaged]))
 	}
 	if p.Changed() == 0 {
 		return fmt.Sprintf("package %s at %s is up to date with the manifest", p.Package, p.Host)
@@ -330,7 +330,7 @@ func (p *Plan) Says(done bool) string {
 	if done {
 		form = "package %s at %s: %d created, %d updated, %d removed, %d unchanged"
 	}
-	return fmt.Sprintf(form, p.Package, p.Host, count[Create], count[Update], count[Remove], count[Keep]+count[Other])
+	return fmt.Sprintf(form, p.Package, p.Host, count[Create], count[Update], count[Remove], count[Keep]+count[Unmanaged])
 }
 
 // countOfActions is a number of actions in words.

@@ -19,7 +19,7 @@ import (
 var manifest []byte
 
 // StandardManifest is the manifest of disdel's own actions, deploy/manifest.yaml.
-func Standard() []byte { return slices.Clone(manifest) }
+func StandardManifest() []byte { return slices.Clone(manifest) }
 
 // blackbox is the kind of actions with a container image.
 const blackbox = "blackbox"
@@ -69,13 +69,13 @@ func Read(name string, text []byte, o Options) (executor.Deployment, error) {
 	}
 	var d executor.Deployment
 	for pkg, p := range f.Packages {
-		version, ok := wholeVersion(p.Version)
+		version, ok := fullVersion(p.Version)
 		if !ok {
 			return bad(fmt.Sprintf("package %s: version %q is not of the form 1.2.3", pkg, p.Version), nil)
 		}
 		d = executor.Deployment{Package: pkg, Version: version, Annotations: p.Annotations}
 		for _, action := range slices.Sorted(maps.Keys(p.Actions)) {
-			one, why := wanted(action, p.Actions[action], o)
+			one, why := parseAction(action, p.Actions[action], o)
 			if why != "" {
 				return bad(fmt.Sprintf("action %s: %s", action, why), nil)
 			}
@@ -90,7 +90,7 @@ func Read(name string, text []byte, o Options) (executor.Deployment, error) {
 
 // fullVersion is a package's version as OpenWhisk answers it: "1.0" is 1.0.0. It returns "" for "", and false for a
 // version that OpenWhisk refuses.
-func wholeVersion(text string) (whole string, ok bool) {
+func fullVersion(text string) (whole string, ok bool) {
 	if text == "" {
 		return "", true
 	}
@@ -113,8 +113,8 @@ func wholeVersion(text string) (whole string, ok bool) {
 }
 
 // parseAction is one action of a manifest, or why it is invalid.
-func wanted(name string, a action, o Options) (d executor.Deployed, why string) {
-	d = executor.Deployed{
+func parseAction(name string, a action, o Options) (d executor.DeployedAction, why string) {
+	d = executor.DeployedAction{
 		Name: name, Kind: a.Runtime, Image: a.Docker, Main: a.Main, Code: a.Code,
 		Memory:      disdel.Bytes(a.Limits.Memory) * disdel.MB,
 		Timeout:     time.Duration(a.Limits.Timeout) * time.Millisecond,

@@ -28,11 +28,11 @@ type Config struct {
 	Insecure  bool          // do not check the server's certificate
 	PollEvery time.Duration // longest time between two checks of a running activation; 0: 500 ms
 	Patience  time.Duration // how long OpenWhisk may fail to answer; 0: 3 min
-	MostQueue time.Duration // how long an activation may give no sign of life; 0: 2 h
+	MaxQueue  time.Duration // how long an activation may give no sign of life; 0: 2 h
 	Logger    logrus.FieldLogger
 	// Heartbeats returns the heartbeats of an invocation's slot, oldest first. They may include earlier attempts. It is
 	// called after the activation failed or was lost, as evidence of the cause. nil: there are none.
-	Beats func(ctx context.Context, inv disdel.Invocation) []disdel.Progress
+	Heartbeats func(ctx context.Context, inv disdel.Invocation) []disdel.Progress
 	// Seal encrypts passwords in the parameters of activations, because parameters lie unencrypted in OpenWhisk's queue.
 	// Each action gets a key in its code. The action runtime must have this version.
 	Seal bool
@@ -43,7 +43,7 @@ type Executor struct {
 	cfg       Config
 	transport http.RoundTripper
 	health    health
-	pace      pace
+	quotas    quotaGate
 	probes    probes
 	key       secret.Key // zero: nothing is encrypted
 }
@@ -65,8 +65,8 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Patience == 0 {
 		cfg.Patience = patience
 	}
-	if cfg.MostQueue == 0 {
-		cfg.MostQueue = mostQueue
+	if cfg.MaxQueue == 0 {
+		cfg.MaxQueue = maxQueue
 	}
 	e := &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}
 	if cfg.Seal {
@@ -105,7 +105,7 @@ func (e *Executor) Close() error {
 
 // boundTransport gives every request of a client a context and a timeout, which openwhisk-client-go does not support.
 // It reads the whole answer, because that client leaves bodies open.
-type bound struct {
+type boundTransport struct {
 	ctx    context.Context
 	next   http.RoundTripper
 	health *health
@@ -114,27 +114,27 @@ type bound struct {
 // callTimeout bounds one call. No call waits for an activation, so a slower one is lost.
 const callTimeout = 20 * time.Second
 
-func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, stop := context.WithTimeout(b.ctx, callTimeout)
 	defer stop()
-	b.health.ask()
+	b.health.requestSent()
 	res, err := b.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		return nil, b.missed(err)
+		return nil, b.noteFailure(err)
 	}
 	data, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if err != nil {
-		return nil, b.missed(err)
+		return nil, b.noteFailure(err)
 	}
-	b.health.heard()
+	b.health.answerReceived()
 	res.Body = io.NopCloser(bytes.NewReader(data))
 	return res, nil
 }
 
-func (b bound) missed(err error) error {
+func (b boundTransport) noteFailure(err error) error {
 	if b.ctx.Err() == nil { // a canceled call says nothing about the server
-		b.health.missed(err)
+		b.health.requestFailed(err)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ var errRedirected = errors.New("it redirects to another address, which is not fo
 // client makes a client for one call. A shared one would race, because a call can change its namespace.
 func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
 	direct := &http.Client{
-		Transport:     bound{ctx, e.transport, &e.health},
+		Transport:     boundTransport{ctx, e.transport, &e.health},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
 	}
 	c, err := whisk.NewClient(direct, &whisk.Config{
@@ -225,6 +225,6 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	default:
 		out.Kind = disdel.Invalid
 	}
-	e.pace.name(time.Now(), out.Code, text)
+	e.quotas.noteQuota(time.Now(), out.Code, text)
 	return out
 }

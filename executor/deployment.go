@@ -17,11 +17,11 @@ type Deployment struct {
 	Package     string // its name
 	Version     string // of the package; "" in a request: the platform counts
 	Annotations map[string]any
-	Actions     []Deployed
+	Actions     []DeployedAction
 }
 
 // DeployedAction is one action of a Deployment. Zero fields in a request leave the platform's values.
-type Deployed struct {
+type DeployedAction struct {
 	Name        string // in its package
 	Version     string // counted by the platform; read only
 	Updated     time.Time
@@ -60,7 +60,7 @@ func (e *Executor) Deployment(ctx context.Context, pkg string) (Deployment, erro
 	return d, nil
 }
 
-func (e *Executor) deployed(ctx context.Context, pkg, name string) (Deployed, error) {
+func (e *Executor) deployed(ctx context.Context, pkg, name string) (DeployedAction, error) {
 	a, err := withRetries(ctx, e, patience, func() (*whisk.Action, error) {
 		c, err := e.client(ctx)
 		if err != nil {
@@ -70,9 +70,9 @@ func (e *Executor) deployed(ctx context.Context, pkg, name string) (Deployed, er
 		return a, e.wrap(ctx, err, res, "read action", pkg+"/"+name)
 	})
 	if err != nil {
-		return Deployed{}, err
+		return DeployedAction{}, err
 	}
-	d := Deployed{
+	d := DeployedAction{
 		Name: name, Version: a.Version, Updated: time.UnixMilli(a.Updated), Annotations: annotationsOf(a.Annotations),
 	}
 	if x := a.Exec; x != nil {
@@ -82,14 +82,14 @@ func (e *Executor) deployed(ctx context.Context, pkg, name string) (Deployed, er
 		}
 	}
 	if l := a.Limits; l != nil {
-		d.Memory = disdel.Bytes(given(l.Memory)) * disdel.MB
-		d.Timeout = time.Duration(given(l.Timeout)) * time.Millisecond
-		d.Logs = disdel.Bytes(given(l.Logsize)) * disdel.MB
+		d.Memory = disdel.Bytes(intOrZero(l.Memory)) * disdel.MB
+		d.Timeout = time.Duration(intOrZero(l.Timeout)) * time.Millisecond
+		d.Logs = disdel.Bytes(intOrZero(l.Logsize)) * disdel.MB
 	}
 	return d, nil
 }
 
-func given(n *int) int {
+func intOrZero(n *int) int {
 	if n == nil {
 		return 0
 	}
@@ -122,7 +122,7 @@ func (e *Executor) PutPackage(ctx context.Context, d Deployment) error {
 
 // PutAction creates or replaces an action of a package. It returns OverLimit for limits that the platform does not
 // allow, and Invalid for an unknown kind.
-func (e *Executor) PutAction(ctx context.Context, pkg string, d Deployed) error {
+func (e *Executor) PutAction(ctx context.Context, pkg string, d DeployedAction) error {
 	a := &whisk.Action{
 		Name:        pkg + "/" + d.Name,
 		Exec:        &whisk.Exec{Kind: d.Kind, Image: d.Image, Main: d.Main, Code: &d.Code},

@@ -54,7 +54,7 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	}
 	if err == nil {
 		out.PerMinute, out.Concurrent = e.ownQuotas(ctx, out.PerMinute, out.Concurrent)
-		e.pace.know(out)
+		e.quotas.setQuotas(out)
 	}
 	return out, err
 }
@@ -121,17 +121,17 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	params, err := e.sealed(inv)
 	if err == nil {
-		err = e.pace.enter(ctx, waiterOf(&inv))
+		err = e.quotas.enter(ctx, waiterOf(&inv))
 	}
 	if err != nil {
 		return "", err
 	}
-	defer e.pace.release(waiterOf(&inv))
+	defer e.quotas.removeWaiting(waiterOf(&inv))
 	id, err := withRetries(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
 		return e.invokePaced(ctx, inv, params)
 	})
 	if err != nil {
-		e.pace.leave()
+		e.quotas.leave()
 	}
 	return id, err
 }
@@ -148,8 +148,8 @@ func (e *Executor) sealed(inv disdel.Invocation) (json.RawMessage, error) {
 
 // invoke makes one request.
 func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any) (disdel.ActivationID, error) {
-	what, action, who := nameOf(&inv), inv.Action, waiterOf(&inv)
-	if err := e.pace.request(ctx, who); err != nil {
+	what, action, who := describe(&inv), inv.Action, waiterOf(&inv)
+	if err := e.quotas.request(ctx, who); err != nil {
 		return "", err
 	}
 	c, err := e.client(ctx)
@@ -177,15 +177,15 @@ func (e *Executor) invokePaced(ctx context.Context, inv disdel.Invocation, param
 	}
 	switch disdel.AsError(err).Code {
 	case disdel.CodeQuotaMinute:
-		e.pace.refused(time.Now())
+		e.quotas.refused(time.Now())
 	case disdel.CodeQuotaConcurrent:
-		e.pace.hold(waiterOf(&inv), quotaConcurrent)
+		e.quotas.addWaiting(waiterOf(&inv), quotaConcurrent)
 	}
 	return "", err
 }
 
 // fetchRecord asks once for the record.
-func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation,
+func (e *Executor) fetchRecord(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation,
 	found bool, err error,
 ) {
 	rec, err := withRetries(ctx, e, patience, func() (*whisk.Activation, error) {
@@ -194,7 +194,7 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			return nil, err
 		}
 		rec, res, err := c.Activations.Get(string(id))
-		return rec, e.wrap(ctx, err, res, "wait for "+nameOf(&inv), string(id))
+		return rec, e.wrap(ctx, err, res, "wait for "+describe(&inv), string(id))
 	})
 	if disdel.KindOf(err) == disdel.NotFound {
 		return a, false, nil
@@ -204,21 +204,21 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 	}
 	r, err := toRecord(rec)
 	if err != nil {
-		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + nameOf(&inv), Activation: id, Err: err}
+		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + describe(&inv), Activation: id, Err: err}
 	}
 	var beats []disdel.Beat
 	if r.Status != statusSuccess {
-		beats = e.beats(ctx, inv, r.Start.Add(-r.Queued))
+		beats = e.heartbeats(ctx, inv, r.Start.Add(-r.Queued))
 	}
 	return Classify(inv, r, beats), true, nil
 }
 
 // heartbeats returns the heartbeats of an ended invocation. Earlier ones belong to an earlier attempt.
-func (e *Executor) beats(ctx context.Context, inv disdel.Invocation, invoked time.Time) (out []disdel.Beat) {
-	if e.cfg.Beats == nil {
+func (e *Executor) heartbeats(ctx context.Context, inv disdel.Invocation, invoked time.Time) (out []disdel.Beat) {
+	if e.cfg.Heartbeats == nil {
 		return nil
 	}
-	for _, p := range e.cfg.Beats(ctx, inv) {
+	for _, p := range e.cfg.Heartbeats(ctx, inv) {
 		if at := time.UnixMilli(p.UnixMs).Sub(invoked); at >= 0 {
 			out = append(out, p.Beat(disdel.Millis(at)))
 		}

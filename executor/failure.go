@@ -49,7 +49,8 @@ func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classi
 	c := &classifier{inv: inv, rec: r, text: errorText(r.Result)}
 	c.a = disdel.Activation{
 		ID: r.ID, Invocation: inv, Start: r.Start, End: r.End, Duration: disdel.Millis(r.Duration),
-		InitTime: disdel.Millis(r.Init), WaitTime: disdel.Millis(r.Queued), Cold: r.Cold, Peak: r.Peak, Beats: thin(beats),
+		InitTime: disdel.Millis(r.Init), WaitTime: disdel.Millis(r.Queued), Cold: r.Cold, Peak: r.Peak,
+		Beats: thinHeartbeats(beats),
 	}
 	var own struct {
 		Usage disdel.Usage `json:"usage"`
@@ -65,7 +66,7 @@ func newClassifier(inv disdel.Invocation, r Record, beats []disdel.Beat) *classi
 }
 
 // thinHeartbeats keeps evenly spaced heartbeats, including the first and the last.
-func thin(beats []disdel.Beat) []disdel.Beat {
+func thinHeartbeats(beats []disdel.Beat) []disdel.Beat {
 	if len(beats) <= beatsKept {
 		return beats
 	}
@@ -99,7 +100,7 @@ type classifier struct {
 }
 
 // describe names an activation: "train action of worker 1 in round 2". Rounds count from 1, as on the screen.
-func nameOf(inv *disdel.Invocation) string {
+func describe(inv *disdel.Invocation) string {
 	switch inv.Task {
 	case disdel.TaskTrain:
 		return fmt.Sprintf("train action of worker %d in round %d", inv.Member, inv.Round+1)
@@ -114,13 +115,13 @@ func nameOf(inv *disdel.Invocation) string {
 	}
 }
 
-func (c *classifier) because(format string, args ...any) {
+func (c *classifier) addEvidence(format string, args ...any) {
 	c.a.Evidence = append(c.a.Evidence, fmt.Sprintf(format, args...))
 }
 
 func (c *classifier) fail(o disdel.Outcome, k disdel.Kind, why, hint string) {
 	c.a.Outcome = o
-	c.a.Failure = &disdel.Error{Kind: k, Op: nameOf(&c.inv), Msg: why, Hint: hint}
+	c.a.Failure = &disdel.Error{Kind: k, Op: describe(&c.inv), Msg: why, Hint: hint}
 }
 
 // close adds the log and the last heartbeat.
@@ -136,7 +137,7 @@ func (c *classifier) close() disdel.Activation {
 	c.a.Failure.Activation = c.a.ID
 	if n := len(c.a.Beats); n > 0 {
 		b := c.a.Beats[n-1]
-		c.because("last heartbeat: %v of %v resident, %v after the invocation", b.Resident, c.inv.Limits.Memory, b.At)
+		c.addEvidence("last heartbeat: %v of %v resident, %v after the invocation", b.Resident, c.inv.Limits.Memory, b.At)
 	}
 	return c.a
 }
@@ -147,19 +148,19 @@ func (c *classifier) classify() {
 	case c.rec.Status == statusSuccess:
 		c.success()
 	case c.rec.TimedOut || strings.HasPrefix(c.text, textTimeLimit):
-		c.timeout()
+		c.classifyTimeout()
 	case c.text == textExhausted:
-		c.because("OpenWhisk says: %s", c.text)
-		c.outOfMemory()
+		c.addEvidence("OpenWhisk says: %s", c.text)
+		c.classifyOutOfMemory()
 	case c.ownError():
 	case c.platformError():
 	case c.rec.Status == statusApplication:
-		c.because("the action answered: %s", c.text)
+		c.addEvidence("the action answered: %s", c.text)
 		c.fail(disdel.OutcomeApplicationError, disdel.Internal, c.text, "look at its log: disdel report @last")
 	case c.rec.Status == statusDeveloper:
-		c.death()
+		c.classifyDeath()
 	default:
-		c.because("OpenWhisk says: %s: %s", c.rec.Status, c.text)
+		c.addEvidence("OpenWhisk says: %s: %s", c.rec.Status, c.text)
 		c.fail(disdel.OutcomeInternalError, disdel.Unavailable, "OpenWhisk could not run it: "+c.text,
 			"submit the job again; if it stays, ask the platform's admin")
 	}
@@ -179,7 +180,7 @@ func (c *classifier) success() {
 		}
 		if r.Paused {
 			c.a.Outcome = disdel.OutcomePaused
-			c.because("it stopped before its timeout with its state stored")
+			c.addEvidence("it stopped before its timeout with its state stored")
 		}
 	case disdel.TaskEvaluate:
 		c.a.Rows = r.Samples
@@ -210,16 +211,16 @@ func (c *classifier) ownError() bool {
 	if json.Unmarshal(c.rec.Result, &e) != nil || e.Error == nil || e.Error.Kind == disdel.UnknownKind {
 		return false
 	}
-	c.because("the action's own error: %v: %s", e.Error.Kind, e.Error.Error())
+	c.addEvidence("the action's own error: %v: %s", e.Error.Kind, e.Error.Error())
 	switch {
 	case e.Error.Kind == disdel.OOM && e.Error.Code == disdel.CodeDeviceMemory:
 		c.outOfDeviceMemory(e.Error)
 		return true
 	case e.Error.Kind == disdel.OOM, e.Error.Kind == disdel.OverLimit && e.Error.Op == opEngine:
-		c.outOfMemory()
+		c.classifyOutOfMemory()
 		return true
 	case e.Error.Kind == disdel.Timeout:
-		c.timeout()
+		c.classifyTimeout()
 		c.a.Failure.Code = e.Error.Code // the job's budget may have ended it before its timeout
 		return true
 	}
@@ -241,17 +242,17 @@ func (c *classifier) ownError() bool {
 }
 
 // classifyTimeout tells how far the action came. The job decides what helps, because it knows its limits.
-func (c *classifier) timeout() {
+func (c *classifier) classifyTimeout() {
 	limit := time.Duration(c.inv.Limits.Timeout)
 	if c.rec.TimedOut || strings.HasPrefix(c.text, textTimeLimit) {
-		c.because("OpenWhisk ended it after its timeout of %v", limit)
+		c.addEvidence("OpenWhisk ended it after its timeout of %v", limit)
 	}
 	if strings.Contains(c.text, textDuringInit) {
-		c.neverStarted(limit)
+		c.failInit(limit)
 		return
 	}
 	if done, _ := c.a.Done(); done > 0 {
-		c.because("%s", c.a.DoneText())
+		c.addEvidence("%s", c.a.DoneText())
 	}
 	c.fail(disdel.OutcomeTimeout, disdel.Timeout, fmt.Sprintf("it did not end within its timeout of %v", limit), c.hint(
 		"a longer resources.timeout, or more workers (distribution.workers)",
@@ -261,24 +262,24 @@ func (c *classifier) timeout() {
 
 // failInit is for a process that did not answer /init. OpenWhisk retries until the action's timeout, even if the
 // process died long before, and then reports a timeout. A longer timeout does not help.
-func (c *classifier) neverStarted(limit time.Duration) {
-	c.because("OpenWhisk says: %s", c.text)
-	c.brokenStart(disdel.CodeInitTimeout, fmt.Sprintf("it took no request within %v, or died before it could", limit))
+func (c *classifier) failInit(limit time.Duration) {
+	c.addEvidence("OpenWhisk says: %s", c.text)
+	c.failStart(disdel.CodeInitTimeout, fmt.Sprintf("it took no request within %v, or died before it could", limit))
 }
 
 const hintStartsRuntime = "check that the image starts the action runtime on port 8080 (disdel runtime), " +
 	"and that it is for this kind of processor"
 
 // failStart names the image as the cause, with the last line that its process printed.
-func (c *classifier) brokenStart(code disdel.Code, why string) {
-	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable, "its process did not start"+c.printed()+": "+why,
+func (c *classifier) failStart(code disdel.Code, why string) {
+	c.fail(disdel.OutcomeStartFailure, disdel.Unavailable, "its process did not start"+c.printedText()+": "+why,
 		hintStartsRuntime)
 	c.a.Failure.Code = code
 }
 
 // printedText is the container's last line for a message; "" if there is none.
-func (c *classifier) printed() string {
-	words := c.lastWords()
+func (c *classifier) printedText() string {
+	words := c.lastLogLine()
 	if words == "" {
 		return ""
 	}
@@ -286,10 +287,10 @@ func (c *classifier) printed() string {
 }
 
 // maxLogLine bounds a repeated log line, in characters.
-const mostWords = 80
+const maxLogLine = 80
 
 // lastLogLine is the last line that a container printed, without OpenWhisk's time and stream.
-func (c *classifier) lastWords() string {
+func (c *classifier) lastLogLine() string {
 	for _, line := range slices.Backward(c.rec.Logs) {
 		for _, stream := range []string{"stdout: ", "stderr: "} {
 			if _, said, found := strings.Cut(line, stream); found {
@@ -298,8 +299,8 @@ func (c *classifier) lastWords() string {
 			}
 		}
 		words := []rune(strings.Join(strings.Fields(line), " "))
-		if len(words) > mostWords {
-			words = append(words[:mostWords], []rune("...")...)
+		if len(words) > maxLogLine {
+			words = append(words[:maxLogLine], []rune("...")...)
 		}
 		if len(words) > 0 {
 			return string(words)
@@ -309,7 +310,7 @@ func (c *classifier) lastWords() string {
 }
 
 // classifyOutOfMemory reports the limit, the estimate and the measured peak.
-func (c *classifier) outOfMemory() {
+func (c *classifier) classifyOutOfMemory() {
 	why := fmt.Sprintf("it needed more than its memory limit of %v (estimate %v", c.inv.Limits.Memory, c.inv.Expected())
 	if c.a.Peak > 0 {
 		why += fmt.Sprintf(", measured peak %v", c.a.Peak)
@@ -349,39 +350,39 @@ func (c *classifier) hint(train, beside, infer string) string {
 }
 
 // classifyDeath distinguishes an out-of-memory kill from a crash. On Kubernetes OpenWhisk has one text for both.
-func (c *classifier) death() {
-	c.because("OpenWhisk says: %s", c.text)
-	if line := c.saying(refusals); line != "" {
-		c.because("its log says: %s", line)
-		c.outOfMemory()
+func (c *classifier) classifyDeath() {
+	c.addEvidence("OpenWhisk says: %s", c.text)
+	if line := c.logLine(refusals); line != "" {
+		c.addEvidence("its log says: %s", line)
+		c.classifyOutOfMemory()
 		return
 	}
-	if c.nearItsLimit() {
-		c.outOfMemory()
+	if c.isNearLimit() {
+		c.classifyOutOfMemory()
 		return
 	}
 	hint := "submit the job again; its log: disdel report @last"
-	if line := c.saying(panics); line != "" {
-		c.because("its log says: %s", line)
+	if line := c.logLine(panics); line != "" {
+		c.addEvidence("its log says: %s", line)
 		c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, "its process ended itself: "+line, hint)
 		return
 	}
 	died := c.text == textInitDied
 	if died && c.rec.NotMemory {
-		c.brokenStart(disdel.CodeInitDied, "it ended before it took a request, and not for memory")
+		c.failStart(disdel.CodeInitDied, "it ended before it took a request, and not for memory")
 		return
 	}
 	why := "its process was killed or exited"
 	switch {
 	case died: // out of memory, or a broken image: a retry with more memory finds out
-		why += " before it took a request" + c.printed()
-		if c.lastWords() != "" {
+		why += " before it took a request" + c.printedText()
+		if c.lastLogLine() != "" {
 			hint = hintStartsRuntime
 		}
-	case !diedSilently(c.text):
+	case !hidesCause(c.text):
 		why = "it did not answer as an action does: " + c.text
 	}
-	if diedSilently(c.text) {
+	if hidesCause(c.text) {
 		why += c.memoryText()
 	}
 	c.fail(disdel.OutcomeDeveloperError, disdel.Crashed, why, hint)
@@ -400,37 +401,38 @@ func (c *classifier) memoryText() string {
 	limit, peak := c.inv.Limits.Memory, c.a.Peak
 	switch {
 	case c.rec.NotMemory:
-		c.because("the platform says that memory was not the cause; its peak was %v of %v", peak, limit)
+		c.addEvidence("the platform says that memory was not the cause; its peak was %v of %v", peak, limit)
 		return fmt.Sprintf(", and not for memory: its peak was %v of %v", peak, limit)
 	case peak == 0:
-		c.because("nothing was measured of its memory: it may have been out of memory")
+		c.addEvidence("nothing was measured of its memory: it may have been out of memory")
 		c.a.Suspected = true
 		return ", possibly out of memory: nothing was measured"
 	case float64(max(peak, c.inv.Likely)) < farBelow*float64(limit):
-		c.because("its highest measured peak was %v of %v: memory was most likely not the cause", peak, limit)
+		c.addEvidence("its highest measured peak was %v of %v: memory was most likely not the cause", peak, limit)
 		return fmt.Sprintf(", most likely not for memory: its peak was %v of %v", peak, limit)
 	default:
-		c.because("its highest measured peak was %v of %v, some time before its end: it may have been out of memory", peak,
-			limit)
+		c.addEvidence("its highest measured peak was %v of %v, some time before its end: it may have been out of memory",
+			peak, limit)
 		c.a.Suspected = true
 		return fmt.Sprintf(", possibly out of memory: its peak was %v of %v", peak, limit)
 	}
 }
 
 // isNearLimit tells whether the last measured memory was so near the limit that memory is the probable cause.
-func (c *classifier) nearItsLimit() bool {
-	if c.rec.NotMemory || !diedSilently(c.text) {
+func (c *classifier) isNearLimit() bool {
+	if c.rec.NotMemory || !hidesCause(c.text) {
 		return false
 	}
 	limit := float64(c.inv.Limits.Memory)
 	if n := len(c.a.Beats); n > 0 && float64(c.a.Beats[n-1].Resident) >= nearLimit*limit {
 		last := c.a.Beats[n-1]
-		c.because("at its last heartbeat it held %v, %.0f %% of its limit: out of memory is probable", last.Resident,
+		c.addEvidence("at its last heartbeat it held %v, %.0f %% of its limit: out of memory is probable", last.Resident,
 			100*float64(last.Resident)/limit)
 		return true
 	}
 	if float64(c.a.Peak) >= nearLimit*limit && c.a.Peak > 0 {
-		c.because("its peak of %v is %.0f %% of its limit: out of memory is probable", c.a.Peak, 100*float64(c.a.Peak)/limit)
+		c.addEvidence("its peak of %v is %.0f %% of its limit: out of memory is probable", c.a.Peak,
+			100*float64(c.a.Peak)/limit)
 		return true
 	}
 	return false
@@ -438,7 +440,7 @@ func (c *classifier) nearItsLimit() bool {
 
 // hidesCause tells whether the text of a developer error hides how the process ended. Texts are OpenWhisk's, and those
 // of proxies whose child was killed.
-func diedSilently(text string) bool {
+func hidesCause(text string) bool {
 	return slices.Contains([]string{
 		"The action did not produce a valid response and exited unexpectedly.", textInitDied,
 		"command exited", "The action did not return a dictionary or array.",
@@ -540,7 +542,7 @@ var platformTexts = []platformText{
 func (c *classifier) platformError() bool {
 	for _, t := range platformTexts {
 		if strings.Contains(c.text, t.text) {
-			c.because("OpenWhisk says: %s", c.text)
+			c.addEvidence("OpenWhisk says: %s", c.text)
 			c.fail(t.outcome, t.kind, t.why+": "+c.text, t.hint)
 			c.a.Failure.Code = t.code
 			return true
@@ -559,7 +561,7 @@ var refusals = []string{
 var panics = []string{"panic: ", "fatal error: ", "SIGSEGV"}
 
 // logLine is the first line of the log with one of the texts, without OpenWhisk's time and stream.
-func (c *classifier) saying(texts []string) string {
+func (c *classifier) logLine(texts []string) string {
 	for _, line := range c.rec.Logs {
 		for _, t := range texts {
 			if i := strings.Index(line, t); i >= 0 {

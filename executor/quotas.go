@@ -18,30 +18,30 @@ const ackAfter = 250 * time.Millisecond
 const (
 	// clockTolerance is how far OpenWhisk's clock may be behind ours. A refusal within this time of our new minute may
 	// belong to OpenWhisk's old minute, so the next try comes soon.
-	clocksDiffer = 5 * time.Second
+	clockTolerance = 5 * time.Second
 	// retryAfter is the pause after such a refusal. It grows by retryMore with each one.
-	againAfter = time.Second
-	againMore  = 250 * time.Millisecond
+	retryAfter = time.Second
+	retryMore  = 250 * time.Millisecond
 	// turnJitter spreads the first requests of a minute among programs that share a namespace.
 	turnJitter = 250 * time.Millisecond
 )
 
 // quotaGate keeps the invocations of an executor within its namespace's quotas. OpenWhisk counts every request against
 // the minute's quota, even one that it refuses for concurrency, so useless requests use up the minute.
-type pace struct {
+type quotaGate struct {
 	mu         sync.Mutex
 	perMinute  int // 0: unknown
 	concurrent int
 	// the quotas in OpenWhisk's newest refusals; the two above may have another source
 	namedPerMinute, namedConcurrent namedQuota
 
-	minute  time.Time
-	count   int           // requests in this minute
-	shut    time.Time     // no request is sent earlier, because OpenWhisk refused one
-	pause   time.Duration // newest pause after a refusal near the start of this minute
-	flying  int
-	waiting map[waiter]quotaName
-	change  chan struct{} // closed when a place may become free
+	minute      time.Time
+	count       int           // requests in this minute
+	closedUntil time.Time     // no request is sent earlier, because OpenWhisk refused one
+	pause       time.Duration // newest pause after a refusal near the start of this minute
+	inFlight    int
+	waiting     map[waiter]quotaName
+	change      chan struct{} // closed when a place may become free
 }
 
 // waiter is an invocation that waits for a quota.
@@ -59,7 +59,7 @@ const (
 )
 
 // addWaiting notes that an invocation waits for a quota, until removeWaiting.
-func (p *pace) hold(who waiter, by quotaName) {
+func (p *quotaGate) addWaiting(who waiter, by quotaName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting == nil {
@@ -68,21 +68,21 @@ func (p *pace) hold(who waiter, by quotaName) {
 	p.waiting[who] = by
 }
 
-func (p *pace) release(who waiter) {
+func (p *quotaGate) removeWaiting(who waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.waiting, who)
 }
 
 // setQuotas sets both quotas.
-func (p *pace) know(l disdel.PlatformLimits) {
+func (p *quotaGate) setQuotas(l disdel.PlatformLimits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.perMinute, p.concurrent = l.PerMinute, l.Concurrent
 	p.wake()
 }
 
-func (p *pace) wake() {
+func (p *quotaGate) wake() {
 	if p.change != nil {
 		close(p.change)
 		p.change = nil
@@ -90,14 +90,14 @@ func (p *pace) wake() {
 }
 
 // enter takes a place among the invocations in flight; leave gives it back.
-func (p *pace) enter(ctx context.Context, who waiter) error {
-	defer p.release(who)
+func (p *quotaGate) enter(ctx context.Context, who waiter) error {
+	defer p.removeWaiting(who)
 	for {
 		free := p.tryEnter()
 		if free == nil {
 			return nil
 		}
-		p.hold(who, quotaConcurrent)
+		p.addWaiting(who, quotaConcurrent)
 		select {
 		case <-free:
 		case <-ctx.Done():
@@ -107,11 +107,11 @@ func (p *pace) enter(ctx context.Context, who waiter) error {
 }
 
 // tryEnter returns nil if it got a place, else a channel that closes when one may be free.
-func (p *pace) tryEnter() chan struct{} {
+func (p *quotaGate) tryEnter() chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.concurrent == 0 || p.flying < p.concurrent {
-		p.flying++
+	if p.concurrent == 0 || p.inFlight < p.concurrent {
+		p.inFlight++
 		return nil
 	}
 	if p.change == nil {
@@ -120,35 +120,35 @@ func (p *pace) tryEnter() chan struct{} {
 	return p.change
 }
 
-func (p *pace) leave() {
+func (p *quotaGate) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.flying = max(0, p.flying-1)
+	p.inFlight = max(0, p.inFlight-1)
 	p.wake()
 }
 
 // request waits until the minute's quota allows a request, and counts it.
-func (p *pace) request(ctx context.Context, who waiter) error {
-	defer p.release(who)
+func (p *quotaGate) request(ctx context.Context, who waiter) error {
+	defer p.removeWaiting(who)
 	for {
 		wait := p.tryRequest(time.Now())
 		if wait <= 0 {
 			return nil
 		}
-		p.hold(who, quotaMinute)
+		p.addWaiting(who, quotaMinute)
 		if !sleep(ctx, wait) {
 			return &disdel.Error{Kind: disdel.Canceled, Op: "wait for the minute", Err: context.Cause(ctx)}
 		}
 	}
 }
 
-func (p *pace) tryRequest(now time.Time) (wait time.Duration) {
+func (p *quotaGate) tryRequest(now time.Time) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn(now)
+	p.startMinute(now)
 	switch {
-	case now.Before(p.shut):
-		return p.shut.Sub(now)
+	case now.Before(p.closedUntil):
+		return p.closedUntil.Sub(now)
 	case p.perMinute > 0 && p.count >= p.perMinute:
 		return untilNextMinute(now) + time.Millisecond
 	}
@@ -157,7 +157,7 @@ func (p *pace) tryRequest(now time.Time) (wait time.Duration) {
 }
 
 // startMinute starts a new minute if it is time. The caller holds mu.
-func (p *pace) turn(now time.Time) {
+func (p *quotaGate) startMinute(now time.Time) {
 	if m := now.Truncate(time.Minute); !m.Equal(p.minute) {
 		p.minute, p.count, p.pause = m, 0, 0
 	}
@@ -165,31 +165,31 @@ func (p *pace) turn(now time.Time) {
 
 // refused notes a refusal for the minute's quota. OpenWhisk has its own clock, so soon after our minute has started its
 // old minute may still run.
-func (p *pace) refused(now time.Time) {
+func (p *quotaGate) refused(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn(now)
+	p.startMinute(now)
 	switch {
-	case now.Before(p.shut): // several requests were in flight and share one pause
-	case now.Sub(p.minute) > clocksDiffer:
-		p.shut = p.minute.Add(time.Minute + rand.N(turnJitter))
+	case now.Before(p.closedUntil): // several requests were in flight and share one pause
+	case now.Sub(p.minute) > clockTolerance:
+		p.closedUntil = p.minute.Add(time.Minute + rand.N(turnJitter))
 	default:
 		p.count = 0 // OpenWhisk counted them in its old minute
-		p.pause = max(againAfter, p.pause+againMore)
-		p.shut = now.Add(p.pause)
+		p.pause = max(retryAfter, p.pause+retryMore)
+		p.closedUntil = now.Add(p.pause)
 	}
 }
 
 // Quota returns what is left of the minute's quota, and which invocations of a job wait for a quota.
-func (e *Executor) Quota(job disdel.JobID) disdel.Quota { return e.pace.quota(job, time.Now()) }
+func (e *Executor) Quota(job disdel.JobID) disdel.Quota { return e.quotas.quota(job, time.Now()) }
 
-func (p *pace) quota(job disdel.JobID, now time.Time) disdel.Quota {
+func (p *quotaGate) quota(job disdel.JobID, now time.Time) disdel.Quota {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.turn(now)
+	p.startMinute(now)
 	q := disdel.Quota{PerMinute: p.perMinute, Concurrent: p.concurrent, Until: p.minute.Add(time.Minute)}
-	if now.Before(p.shut) {
-		q.Until = p.shut
+	if now.Before(p.closedUntil) {
+		q.Until = p.closedUntil
 	} else {
 		q.Left = max(0, p.perMinute-p.count)
 	}
@@ -208,12 +208,12 @@ func (p *pace) quota(job disdel.JobID, now time.Time) disdel.Quota {
 }
 
 // RefusedQuotas are the quotas in OpenWhisk's last refusals; 0: none.
-type Refusals struct {
+type RefusedQuotas struct {
 	PerMinute, Concurrent int
 }
 
 // QuotasRefused returns the quotas that OpenWhisk named in refusals since a time.
-func (e *Executor) Refused(since time.Time) Refusals { return e.pace.namedSince(since) }
+func (e *Executor) QuotasRefused(since time.Time) RefusedQuotas { return e.quotas.namedSince(since) }
 
 // namedQuota is a quota from a refusal, and when OpenWhisk named it last.
 type namedQuota struct {
@@ -230,8 +230,8 @@ func (q namedQuota) since(t time.Time) int {
 }
 
 // noteQuota notes the quota that a refusal names, because a namespace may have its own quotas.
-func (p *pace) name(now time.Time, code disdel.Code, text string) {
-	n := quotaIn(text)
+func (p *quotaGate) noteQuota(now time.Time, code disdel.Code, text string) {
+	n := quotaInText(text)
 	if n == 0 {
 		return
 	}
@@ -245,17 +245,17 @@ func (p *pace) name(now time.Time, code disdel.Code, text string) {
 	}
 }
 
-func (p *pace) namedSince(t time.Time) Refusals {
+func (p *quotaGate) namedSince(t time.Time) RefusedQuotas {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Refusals{PerMinute: p.namedPerMinute.since(t), Concurrent: p.namedConcurrent.since(t)}
+	return RefusedQuotas{PerMinute: p.namedPerMinute.since(t), Concurrent: p.namedConcurrent.since(t)}
 }
 
 // allowed matches the quota in "Too many requests in the last minute (count: 12, allowed: 10)."
 var allowed = regexp.MustCompile(`\(count: \d+, allowed: (\d+)\)`)
 
 // quotaInText is the quota in a refusal's text; 0 if there is none.
-func quotaIn(text string) int {
+func quotaInText(text string) int {
 	m := allowed.FindStringSubmatch(text)
 	if m == nil {
 		return 0

@@ -93,39 +93,39 @@ const (
 type health struct {
 	mu       sync.Mutex
 	asked    time.Time // the first unanswered call; zero: all were answered
-	why      string    // error of the last failed call
+	cause    string    // error of the last failed call
 	answered time.Time // the last answer
 	returned time.Time // end of the newest outage
 }
 
 // requestSent notes a request.
-func (h *health) ask() {
+func (h *health) requestSent() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.asked.IsZero() {
-		h.asked, h.why = time.Now(), "no answer"
+		h.asked, h.cause = time.Now(), "no answer"
 	}
 }
 
 // answerReceived notes an answer of any status.
-func (h *health) heard() {
+func (h *health) answerReceived() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	if !h.asked.IsZero() && h.why != "no answer" || !h.asked.IsZero() && now.Sub(h.asked) > silence {
+	if !h.asked.IsZero() && h.cause != "no answer" || !h.asked.IsZero() && now.Sub(h.asked) > silence {
 		h.returned = now
 	}
 	h.asked, h.answered = time.Time{}, now
 }
 
 // requestFailed notes a request without an answer.
-func (h *health) missed(err error) {
+func (h *health) requestFailed(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.asked.IsZero() {
 		h.asked = time.Now()
 	}
-	h.why = plainly(err)
+	h.cause = networkText(err)
 }
 
 // outage returns the start and the cause of the current outage; false if there is none.
@@ -135,18 +135,18 @@ func (h *health) outage() (since time.Time, why string, down bool) {
 	if h.asked.IsZero() || time.Since(h.asked) < silence {
 		return since, "", false
 	}
-	return h.asked, h.why, true
+	return h.asked, h.cause, true
 }
 
 // lastReturn is the end of the newest outage; zero: there was none.
-func (h *health) back() time.Time {
+func (h *health) lastReturn() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.returned
 }
 
 // networkText says why there was no answer, without addresses, which may contain secrets.
-func plainly(err error) string {
+func networkText(err error) string {
 	var dns *net.DNSError
 	var network net.Error
 	switch {

@@ -14,22 +14,22 @@ import (
 )
 
 // Revision identifies the state of a record. It changes with every change of the record.
-type Mark struct {
-	ID       disdel.JobID `json:"_id"`
-	Revision string       `json:"_rev"`
+type Revision struct {
+	ID  disdel.JobID `json:"_id"`
+	Rev string       `json:"_rev"`
 }
 
 // Revisions lists the newest records like List without conditions, but reads only ids and revisions.
-func (s *Store) Marks(ctx context.Context, limit int) ([]Mark, error) {
+func (s *Store) Revisions(ctx context.Context, limit int) ([]Revision, error) {
 	q := search{fields: []string{"_id", "_rev"}}
 	if s.tenant != nil && *s.tenant != "" {
 		q.by = order{tenantField}
 	}
-	out := []Mark{}
+	out := []Revision{}
 	for before := highest; ; {
 		asked, came, seen := limit-len(out)+1, 0, 0
 		err := s.selected(ctx, q, before, asked, func(_ string, raw json.RawMessage) (bool, error) {
-			var m Mark
+			var m Revision
 			if err := json.Unmarshal(raw, &m); err != nil {
 				return false, unreadable(raw, err)
 			}
@@ -47,15 +47,15 @@ func (s *Store) Marks(ctx context.Context, limit int) ([]Mark, error) {
 
 // RecordCache caches a value that is computed from each record, so that a record is read once for each of its
 // revisions. It is safe for concurrent use.
-type Digest[T any] struct {
-	of   func(*disdel.Record) T
-	most int
+type RecordCache[T any] struct {
+	of  func(*disdel.Record) T
+	max int
 
-	mu    sync.Mutex
-	known map[disdel.JobID]digested[T] // guarded by mu
+	mu     sync.Mutex
+	values map[disdel.JobID]cachedValue[T] // guarded by mu
 }
 
-type digested[T any] struct {
+type cachedValue[T any] struct {
 	revision string
 	tenant   string
 	value    T
@@ -65,17 +65,17 @@ type digested[T any] struct {
 // NewRecordCache returns a cache of at most most records with the values that of computes. of gets incomplete records:
 // activations have only task and peak, rounds only the results of training and evaluation; stages, decisions,
 // transitions, adjustments and outages are missing.
-func NewDigest[T any](most int, of func(r *disdel.Record) T) *Digest[T] {
-	return &Digest[T]{of: of, most: most, known: map[disdel.JobID]digested[T]{}}
+func NewRecordCache[T any](most int, of func(r *disdel.Record) T) *RecordCache[T] {
+	return &RecordCache[T]{of: of, max: most, values: map[disdel.JobID]cachedValue[T]{}}
 }
 
 // readAtOnce is about how many bytes of records are in memory while a list is computed.
 const readAtOnce = 2 << 20
 
 // listPages is List for a query with conditions. It reads the records page by page and caches nothing.
-func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
+func (d *RecordCache[T]) listPages(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if q.Limit == 0 {
-		q.Limit = UsualLimit
+		q.Limit = DefaultLimit
 	}
 	out := []T{}
 	for {
@@ -91,27 +91,27 @@ func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
 }
 
 // List returns the values of List's records, newest first.
-func (d *Digest[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
+func (d *RecordCache[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if len(q.conditions()) > 0 || !q.Since.IsZero() || q.Before != "" {
-		return d.paged(ctx, s, q)
+		return d.listPages(ctx, s, q)
 	}
 	if q.Limit == 0 {
-		q.Limit = UsualLimit
+		q.Limit = DefaultLimit
 	}
-	marks, err := s.Marks(ctx, q.Limit)
+	marks, err := s.Revisions(ctx, q.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return d.values(ctx, s, marks)
+	return d.lookUp(ctx, s, marks)
 }
 
 // Get returns the values of some records, ordered by id. It returns NotFound for a missing one.
-func (d *Digest[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T, error) {
-	marks, err := s.marksOf(ctx, ids)
+func (d *RecordCache[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T, error) {
+	marks, err := s.revisionsOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	out, err := d.values(ctx, s, marks)
+	out, err := d.lookUp(ctx, s, marks)
 	if err == nil && len(out) < len(ids) {
 		for _, id := range ids { // the error says what is wrong
 			if _, err := s.Get(ctx, id); err != nil {
@@ -123,12 +123,12 @@ func (d *Digest[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T,
 }
 
 // lookUp returns the values of those records that s shows. It reads the changed ones.
-func (d *Digest[T]) values(ctx context.Context, s *Store, marks []Mark) ([]T, error) {
-	found := make(map[disdel.JobID]digested[T], len(marks))
+func (d *RecordCache[T]) lookUp(ctx context.Context, s *Store, marks []Revision) ([]T, error) {
+	found := make(map[disdel.JobID]cachedValue[T], len(marks))
 	var missing []string
 	d.mu.Lock()
 	for _, m := range marks {
-		if v, ok := d.known[m.ID]; ok && v.revision == m.Revision {
+		if v, ok := d.values[m.ID]; ok && v.revision == m.Rev {
 			found[m.ID] = v
 		} else {
 			missing = append(missing, string(m.ID))
@@ -148,27 +148,29 @@ func (d *Digest[T]) values(ctx context.Context, s *Store, marks []Mark) ([]T, er
 }
 
 // cachePage is how many records one request reads.
-const digestPage = 20
+const cachePage = 20
 
 // read reads documents, several pages at once, and caches their values.
-func (d *Digest[T]) read(ctx context.Context, s *Store, ids []string, found map[disdel.JobID]digested[T]) error {
+func (d *RecordCache[T]) read(ctx context.Context, s *Store, ids []string,
+	found map[disdel.JobID]cachedValue[T],
+) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
-	for page := range slices.Chunk(ids, digestPage) {
+	for page := range slices.Chunk(ids, cachePage) {
 		work.Go(func() error {
 			documents, err := s.byIDs(ctx, page)
 			if err != nil {
 				return err
 			}
-			made := make(map[disdel.JobID]digested[T], len(page))
+			made := make(map[disdel.JobID]cachedValue[T], len(page))
 			for id, raw := range documents {
-				made[disdel.JobID(id)] = d.make(s, raw)
+				made[disdel.JobID(id)] = d.decode(s, raw)
 			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for id, v := range made {
 				found[id] = v
-				d.keep(id, v)
+				d.put(id, v)
 			}
 			return nil
 		})
@@ -177,20 +179,20 @@ func (d *Digest[T]) read(ctx context.Context, s *Store, ids []string, found map[
 }
 
 // put caches a value; a full cache drops another one. The caller holds the lock.
-func (d *Digest[T]) keep(id disdel.JobID, v digested[T]) {
-	if len(d.known) >= d.most {
-		for other := range d.known {
-			delete(d.known, other)
+func (d *RecordCache[T]) put(id disdel.JobID, v cachedValue[T]) {
+	if len(d.values) >= d.max {
+		for other := range d.values {
+			delete(d.values, other)
 			break
 		}
 	}
-	d.known[id] = v
+	d.values[id] = v
 }
 
 // decode computes the value of a document.
-func (d *Digest[T]) make(s *Store, raw json.RawMessage) (out digested[T]) {
-	var b brief
-	err := json.Unmarshal(plain(raw), &b)
+func (d *RecordCache[T]) decode(s *Store, raw json.RawMessage) (out cachedValue[T]) {
+	var b briefRecord
+	err := json.Unmarshal(restoreIntegers(raw), &b)
 	out.revision, out.tenant = b.Rev, b.Tenant
 	if err != nil || b.APIVersion != disdel.APIVersion || string(b.ID) != b.Key || !b.ID.Valid() {
 		s.passOver(raw, unreadable(raw, err)) //nolint:errcheck // it logs what there is to say
@@ -203,7 +205,7 @@ func (d *Digest[T]) make(s *Store, raw json.RawMessage) (out digested[T]) {
 }
 
 // briefRecord is the part of a record that a cache reads.
-type brief struct {
+type briefRecord struct {
 	Key string `json:"_id"`
 	Rev string `json:"_rev"`
 	disdel.Record
@@ -237,7 +239,7 @@ type skipped struct{}
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
 // record converts to a Record.
-func (b *brief) record() disdel.Record {
+func (b *briefRecord) record() disdel.Record {
 	r := b.Record
 	for _, v := range b.Rounds {
 		r.Rounds = append(r.Rounds, disdel.Round{
@@ -252,7 +254,7 @@ func (b *brief) record() disdel.Record {
 }
 
 // revisionsOf are the revisions of existing records, in the order of ids.
-func (s *Store) marksOf(ctx context.Context, ids []disdel.JobID) (out []Mark, err error) {
+func (s *Store) revisionsOf(ctx context.Context, ids []disdel.JobID) (out []Revision, err error) {
 	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{"keys": ids}))
 	defer rows.Close() //nolint:errcheck // what it had to say has been said
 	for rows.Next() {
@@ -266,7 +268,7 @@ func (s *Store) marksOf(ctx context.Context, ids []disdel.JobID) (out []Mark, er
 		if err := rows.ScanValue(&value); err != nil {
 			return nil, wrap(err, "list records", "")
 		}
-		out = append(out, Mark{disdel.JobID(id), value.Revision})
+		out = append(out, Revision{disdel.JobID(id), value.Revision})
 	}
 	return out, wrap(rows.Err(), "list records", "")
 }

@@ -98,7 +98,8 @@ func (s *Store) DeleteNote(ctx context.Context, n Note) error {
 	if _, err = s.db.Delete(ctx, id, n.revision); err == nil {
 		return nil
 	}
-	if _, gone := s.Note(ctx, n.Kind, n.Name); disdel.KindOf(gone) == disdel.NotFound { // some servers answer Conflict for a missing document
+	// some servers answer Conflict for a missing document
+	if _, gone := s.Note(ctx, n.Kind, n.Name); disdel.KindOf(gone) == disdel.NotFound {
 		return nil
 	}
 	return wrap(err, "delete "+n.Kind, n.Name)
@@ -106,7 +107,7 @@ func (s *Store) DeleteNote(ctx context.Context, n Note) error {
 
 // Notes lists all notes of a kind by name.
 func (s *Store) Notes(ctx context.Context, kind string) (out []Note, err error) {
-	err = s.beside(ctx, kind+"-", func(id string, rows *kivik.ResultSet) error {
+	err = s.forEachWithPrefix(ctx, kind+"-", func(id string, rows *kivik.ResultSet) error {
 		var d noteDocument
 		if err := rows.ScanDoc(&d); err != nil {
 			return err
@@ -137,13 +138,15 @@ func (s *Store) Identity(ctx context.Context) (id string, err error) {
 }
 
 // prefixPage is how many documents one request reads.
-const besidePage = 500
+const prefixPage = 500
 
 // forEachWithPrefix calls f with every document whose id starts with prefix, in the order of ids.
-func (s *Store) beside(ctx context.Context, prefix string, f func(id string, rows *kivik.ResultSet) error) error {
+func (s *Store) forEachWithPrefix(ctx context.Context, prefix string,
+	f func(id string, rows *kivik.ResultSet) error,
+) error {
 	for from, more := prefix, true; more; {
 		rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{
-			"startkey": from, "endkey": prefix + "\ufff0", "include_docs": true, "limit": besidePage,
+			"startkey": from, "endkey": prefix + "\ufff0", "include_docs": true, "limit": prefixPage,
 		}))
 		n := 0
 		for ; rows.Next(); n++ {
@@ -159,7 +162,7 @@ func (s *Store) beside(ctx context.Context, prefix string, f func(id string, row
 		if err := rows.Err(); err != nil {
 			return wrap(err, "list "+strings.TrimSuffix(prefix, "-")+"s", "")
 		}
-		more = n == besidePage
+		more = n == prefixPage
 	}
 	return nil
 }
@@ -180,15 +183,15 @@ type Lease struct {
 
 	// Addresses are the addresses that the owner uses, as flags of the command line without passwords. nil: unknown, as
 	// in leases of earlier versions.
-	Place   []disdel.Option
-	Expires time.Time // by the owner's clock
-	Wish    *Wish     // what another process asks the owner to do; nil: nothing
+	Addresses   []disdel.Option
+	Expires     time.Time    // by the owner's clock
+	StopRequest *StopRequest // what another process asks the owner to do; nil: nothing
 
 	revision string // revision of the document, which a writer has to name
 }
 
 // StopRequest asks the owner of a job to stop it.
-type Wish struct {
+type StopRequest struct {
 	To    disdel.Status `json:"to"` // the requested status: paused or canceled
 	Cause string        `json:"cause"`
 }
@@ -201,9 +204,9 @@ type leaseDocument struct {
 	Owner    Owner  `json:"owner"`
 	Data     string `json:"data,omitempty"`
 
-	Place   []disdel.Option `json:"place,omitzero"`
-	Expires time.Time       `json:"expires"`
-	Wish    *Wish           `json:"wish,omitempty"`
+	Addresses   []disdel.Option `json:"place,omitzero"`
+	Expires     time.Time       `json:"expires"`
+	StopRequest *StopRequest    `json:"wish,omitempty"`
 }
 
 // Lease reads the lease of a job. It returns NotFound if nobody runs the job.
@@ -221,7 +224,8 @@ func (s *Store) Lease(ctx context.Context, job disdel.JobID) (Lease, error) {
 
 func (d *leaseDocument) lease(job disdel.JobID) Lease {
 	return Lease{
-		Job: job, Owner: d.Owner, Data: d.Data, Place: d.Place, Expires: d.Expires, Wish: d.Wish, revision: d.Revision,
+		Job: job, Owner: d.Owner, Data: d.Data, Addresses: d.Addresses, Expires: d.Expires,
+		StopRequest: d.StopRequest, revision: d.Revision,
 	}
 }
 
@@ -231,7 +235,7 @@ func (s *Store) Take(ctx context.Context, l Lease) (Lease, error) {
 	if err := checkLease(l.Job); err != nil {
 		return l, err
 	}
-	d := leaseDocument{l.revision, l.Owner, l.Data, l.Place, l.Expires, l.Wish}
+	d := leaseDocument{l.revision, l.Owner, l.Data, l.Addresses, l.Expires, l.StopRequest}
 	revision, err := s.db.Put(ctx, leasePrefix+string(l.Job), d)
 	if err != nil {
 		return l, wrap(err, "take lease", string(l.Job))
@@ -246,7 +250,8 @@ func (s *Store) Release(ctx context.Context, l Lease) error {
 	if err == nil || kivik.HTTPStatus(err) == http.StatusNotFound {
 		return nil
 	}
-	if _, gone := s.Lease(ctx, l.Job); disdel.KindOf(gone) == disdel.NotFound { // some servers answer Conflict for a missing document
+	// some servers answer Conflict for a missing document
+	if _, gone := s.Lease(ctx, l.Job); disdel.KindOf(gone) == disdel.NotFound {
 		return nil
 	}
 	return wrap(err, "release lease", string(l.Job))
@@ -261,7 +266,7 @@ func checkLease(job disdel.JobID) error {
 
 // Leases lists all leases, including expired ones.
 func (s *Store) Leases(ctx context.Context) (out []Lease, err error) {
-	err = s.beside(ctx, leasePrefix, func(id string, rows *kivik.ResultSet) error {
+	err = s.forEachWithPrefix(ctx, leasePrefix, func(id string, rows *kivik.ResultSet) error {
 		var d leaseDocument
 		if err := rows.ScanDoc(&d); err != nil {
 			return err
@@ -288,8 +293,8 @@ type remarkDocument struct {
 
 // Limits of a remark.
 const (
-	mostTags   = 50
-	mostRemark = 4000 // characters
+	maxTags   = 50
+	maxRemark = 4000 // characters
 )
 
 var tagForm = sync.OnceValue(func() *regexp.Regexp {
@@ -309,10 +314,10 @@ func (r *Remark) check() error {
 		}
 	}
 	switch {
-	case len(r.Tags) > mostTags:
-		return bad("%d tags, but at most %d are allowed", len(r.Tags), mostTags)
-	case utf8.RuneCountInString(r.Text) > mostRemark || !utf8.ValidString(r.Text):
-		return bad("a note has at most %d characters", mostRemark)
+	case len(r.Tags) > maxTags:
+		return bad("%d tags, but at most %d are allowed", len(r.Tags), maxTags)
+	case utf8.RuneCountInString(r.Text) > maxRemark || !utf8.ValidString(r.Text):
+		return bad("a note has at most %d characters", maxRemark)
 	}
 	return nil
 }
@@ -367,7 +372,7 @@ func (s *Store) Remarks(ctx context.Context) (map[disdel.JobID]Remark, error) {
 }
 
 // deleteRemark deletes the remark of a deleted job.
-func (s *Store) unremark(ctx context.Context, id disdel.JobID) error {
+func (s *Store) deleteRemark(ctx context.Context, id disdel.JobID) error {
 	n, err := s.Note(ctx, NoteRemark, string(id))
 	if disdel.KindOf(err) == disdel.NotFound {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/disdel/disdel/internal/test/historytest"
 )
 
-func ExampleDigest() {
+func ExampleRecordCache() {
 	ctx := context.Background()
 	s, end := opened()
 	defer end()
-	names := history.NewDigest(100, func(r *disdel.Record) string { return r.Job.Metadata.Name })
+	names := history.NewRecordCache(100, func(r *disdel.Record) string { return r.Job.Metadata.Name })
 	for n := range 2 {
 		r := historytest.Record(n)
 		if err := s.Save(ctx, &r); err != nil {

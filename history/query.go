@@ -22,7 +22,7 @@ import (
 )
 
 // DefaultLimit is how many records a Query without a Limit lists.
-const UsualLimit = 50
+const DefaultLimit = 50
 
 // Query selects records. Zero fields select all.
 type Query struct {
@@ -52,36 +52,36 @@ func (q *Query) conditions() (out [][2]string) {
 func (q *Query) selector() map[string]any {
 	out := map[string]any{}
 	if q.Model != "" {
-		out["$or"] = []any{map[string]any{networkField: equal(q.Model)}, map[string]any{outputField: equal(q.Model)}}
+		out["$or"] = []any{map[string]any{networkField: equals(q.Model)}, map[string]any{outputField: equals(q.Model)}}
 	}
 	if q.Dataset != "" {
-		out[datasetField] = equal(q.Dataset)
+		out[datasetField] = equals(q.Dataset)
 	}
 	if q.Status != disdel.StatusUnknown {
-		out[statusField] = equal(q.Status.String())
+		out[statusField] = equals(q.Status.String())
 	}
 	return out
 }
 
-func equal(value any) map[string]any { return map[string]any{"$eq": value} }
+func equals(value any) map[string]any { return map[string]any{"$eq": value} }
 
 // optionalField is the condition on a field that is missing if its value is empty.
-func given(value any, empty bool) map[string]any {
+func optionalField(value any, empty bool) map[string]any {
 	if empty {
 		return map[string]any{"$exists": false}
 	}
-	return equal(value)
+	return equals(value)
 }
 
 // listedFields is the value of a view's row: the fields that lists select by.
-type listed struct {
+type listedFields struct {
 	Status  string   `json:"status"`
 	Dataset string   `json:"dataset"`
 	Models  []string `json:"models"`
 	Tenant  string   `json:"tenant"`
 }
 
-func (l *listed) is(condition [2]string) bool {
+func (l *listedFields) is(condition [2]string) bool {
 	switch what, value := condition[0], condition[1]; what {
 	case "model":
 		return slices.Contains(l.Models, value)
@@ -105,7 +105,7 @@ func (s *Store) searchFor(q *Query) search {
 		return found
 	}
 	found.keeps = func(value json.RawMessage) bool {
-		var l listed
+		var l listedFields
 		if json.Unmarshal(value, &l) != nil || !s.sees(&disdel.Record{Tenant: l.Tenant}) {
 			return false
 		}
@@ -128,7 +128,7 @@ func (s *Store) scope() any {
 const clockSlack = 24 * time.Hour
 
 // isOlderThan tells whether a job's id shows that it is older than t, and with it all earlier jobs.
-func olderThan(id disdel.JobID, t time.Time) bool {
+func isOlderThan(id disdel.JobID, t time.Time) bool {
 	u, err := ulid.ParseStrict(strings.ToUpper(strings.TrimPrefix(string(id), prefix)))
 	return err == nil && u.Time() > 0 && u.Timestamp().Add(clockSlack).Before(t)
 }
@@ -140,24 +140,24 @@ func (s *Store) List(ctx context.Context, q Query) ([]disdel.Record, error) {
 }
 
 // firstPage is how many records a page of bounded size reads first, before their size is known.
-const pageBegins = 8
+const firstPage = 8
 
 // Page is List that ends after so many bytes of records, but has at least one record. cut tells whether it ended for
 // that; a Query with Before set to the last id continues.
 func (s *Store) Page(ctx context.Context, q Query, bytes int) (list []disdel.Record, cut bool, err error) {
 	if q.Limit == 0 {
-		q.Limit = UsualLimit
+		q.Limit = DefaultLimit
 	}
 	list = []disdel.Record{}
 	first, all := q.Limit, 0
 	if bytes < math.MaxInt {
-		first = min(first, pageBegins)
+		first = min(first, firstPage)
 	}
 	err = s.each(ctx, s.searchFor(&q), first, func(r disdel.Record, size int) (more int) {
 		if !r.Created.Before(q.Since) {
 			list, all = append(list, r), all+size
 		}
-		if !q.Since.IsZero() && olderThan(r.ID, q.Since) {
+		if !q.Since.IsZero() && isOlderThan(r.ID, q.Since) {
 			return 0
 		}
 		if len(list) == 0 {
@@ -261,8 +261,8 @@ func (s *Store) page(ctx context.Context, q search, before string, limit int,
 }
 
 // warnOnce logs once why a document cannot be read as a record.
-func (s *Store) tell(id string, why error) {
-	if _, before := s.told.LoadOrStore(id, struct{}{}); !before {
+func (s *Store) warnOnce(id string, why error) {
+	if _, before := s.warned.LoadOrStore(id, struct{}{}); !before {
 		s.log.WithError(why).Warnf("the history cannot read the record %s; disdel history delete %[1]s removes it", id)
 	}
 }
@@ -276,7 +276,7 @@ func (s *Store) passOver(raw json.RawMessage, why error) (id string, err error) 
 		return "", why
 	}
 	if disdel.KindOf(why) == disdel.Corrupt {
-		s.tell(head.ID, why)
+		s.warnOnce(head.ID, why)
 	}
 	return head.ID, nil
 }
@@ -293,15 +293,15 @@ func (s *Store) documents(ctx context.Context, q search, before string, limit in
 	}
 	defer end()
 	if q.keeps == nil {
-		return s.values(rows, f)
+		return s.readValues(rows, f)
 	}
-	return s.chosen(ctx, rows, q, f)
+	return s.readKept(ctx, rows, q, f)
 }
 
 type documentFunc func(id string, raw json.RawMessage) (more bool, err error)
 
 // readValues calls f with rows whose values are documents.
-func (s *Store) values(rows *kivik.ResultSet, f documentFunc) error {
+func (s *Store) readValues(rows *kivik.ResultSet, f documentFunc) error {
 	for rows.Next() {
 		var raw json.RawMessage
 		if err := rows.ScanValue(&raw); err != nil {
@@ -315,7 +315,7 @@ func (s *Store) values(rows *kivik.ResultSet, f documentFunc) error {
 }
 
 // readKept calls f with the documents of those rows that keeps selects. It reads no others.
-func (s *Store) chosen(ctx context.Context, rows *kivik.ResultSet, q search, f documentFunc) error {
+func (s *Store) readKept(ctx context.Context, rows *kivik.ResultSet, q search, f documentFunc) error {
 	var ids, kept []string
 	for rows.Next() {
 		var value json.RawMessage
@@ -392,7 +392,7 @@ func (s *Store) selected(ctx context.Context, q search, before string, limit int
 func (s *Store) find(ctx context.Context, q search, before string, limit int) *kivik.ResultSet {
 	query := map[string]any{"_id": map[string]any{"$gte": prefix, "$lt": before}}
 	if s.tenant != nil {
-		query[tenantField] = given(*s.tenant, *s.tenant == "")
+		query[tenantField] = optionalField(*s.tenant, *s.tenant == "")
 	}
 	maps.Copy(query, q.selector)
 	var sort []map[string]string
@@ -439,7 +439,7 @@ const (
 )
 
 // errViewBuilding ends a query that waits for the server to build the view.
-var errBuilding = errors.New("the view is being built")
+var errViewBuilding = errors.New("the view is being built")
 
 // viewRows returns the view's rows before an id, newest first, and a function that ends the query; false if the view
 // cannot be used now.
@@ -469,14 +469,14 @@ func (s *Store) viewRows(ctx context.Context, q search, before string, limit int
 // askView queries the view, but does not wait for one that is being built; the server continues to build it.
 func (s *Store) askView(ctx context.Context, q search, before string, limit int) (*kivik.ResultSet, func(), error) {
 	ctx, stop := context.WithCancelCause(ctx)
-	late := time.AfterFunc(s.view.patience, func() { stop(errBuilding) })
+	late := time.AfterFunc(s.view.patience, func() { stop(errViewBuilding) })
 	rows := s.db.Query(ctx, viewDesign, viewName, kivik.Params(map[string]any{
 		"startkey": slices.Concat(q.key, []any{before}), "endkey": slices.Concat(q.key, []any{prefix}),
 		"descending": true, "limit": limit,
 	}))
 	err := rows.Err()
 	if !late.Stop() {
-		err = errBuilding
+		err = errViewBuilding
 	}
 	return rows, func() {
 		rows.Close() //nolint:errcheck // errors were read already
@@ -505,7 +505,7 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 	if id, err := s.newest(ctx, ref); id != "" || err != nil {
 		return id, err
 	}
-	list, err := s.startingWith(ctx, ref)
+	list, err := s.idsWithPrefix(ctx, ref)
 	switch {
 	case err != nil:
 		return "", err
@@ -536,7 +536,7 @@ func countText(n int) string {
 
 // newest is the newest job of all, or of a name.
 func (s *Store) newest(ctx context.Context, ref string) (id disdel.JobID, err error) {
-	named := search{selector: map[string]any{nameField: equal(ref)}, by: order{nameField}}
+	named := search{selector: map[string]any{nameField: equals(ref)}, by: order{nameField}}
 	switch ref {
 	case "":
 		return "", nil
@@ -551,7 +551,7 @@ func (s *Store) newest(ctx context.Context, ref string) (id disdel.JobID, err er
 }
 
 // idsWithPrefix are the ids that start with a text, with or without "job-", in order.
-func (s *Store) startingWith(ctx context.Context, ref string) ([]string, error) {
+func (s *Store) idsWithPrefix(ctx context.Context, ref string) ([]string, error) {
 	if ref == "" || len(ref) > len(prefix)+26 {
 		return nil, nil
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // recordSample collects records until there are enough.
-type lesson struct {
+type recordSample struct {
 	records []disdel.Record
 	limit   int
 	enough  int // bytes
@@ -26,7 +26,7 @@ type lesson struct {
 }
 
 // add adds a record and returns how many more are probably enough.
-func (l *lesson) add(r disdel.Record, size int) (more int) {
+func (l *recordSample) add(r disdel.Record, size int) (more int) {
 	l.compact(&r)
 	l.records, l.size = append(l.records, r), l.size+size
 	n := len(l.records)
@@ -39,7 +39,7 @@ func (l *lesson) add(r disdel.Record, size int) (more int) {
 
 // compact shrinks a record of a deep network. It shares equal layers with the previous record and sums up the work of
 // the layers in estimates, because plans need only the sum.
-func (l *lesson) compact(r *disdel.Record) {
+func (l *recordSample) compact(r *disdel.Record) {
 	if n := len(l.records); n > 0 {
 		if same := l.records[n-1].Job.Model.Layers; reflect.DeepEqual(same, r.Job.Model.Layers) {
 			r.Job.Model.Layers = same
@@ -68,15 +68,16 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.Name, m.Custom, len(m.Layers)},
 		by:  order{sourceField, batchField},
 		selector: map[string]any{
-			sourceField: equal(job.Data.Source), batchField: equal(batch),
-			backendField: given(job.Training.Backend, job.Training.Backend == ""), networkField: given(m.Name, m.Name == ""),
-			customField: given(m.Custom, m.Custom == ""), layersField: given(m.Layers, len(m.Layers) == 0),
+			sourceField: equals(job.Data.Source), batchField: equals(batch),
+			backendField: optionalField(job.Training.Backend, job.Training.Backend == ""),
+			networkField: optionalField(m.Name, m.Name == ""), customField: optionalField(m.Custom, m.Custom == ""),
+			layersField: optionalField(m.Layers, len(m.Layers) == 0),
 		},
 	}
-	l := lesson{limit: similarLimit, enough: enoughSimilar}
+	l := recordSample{limit: similarLimit, enough: enoughSimilar}
 	more := enoughJobs
 	err := s.each(ctx, alike, enoughJobs, func(r disdel.Record, size int) int {
-		if sameKind(&r.Job, &job) {
+		if isSameKind(&r.Job, &job) {
 			more = l.add(r, size)
 		}
 		return more
@@ -85,7 +86,7 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 }
 
 // isSameKind is the condition of Similar on records in memory.
-func sameKind(a, b *disdel.Job) bool {
+func isSameKind(a, b *disdel.Job) bool {
 	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Data.Augment == b.Data.Augment &&
 		a.Training.SameBatch(b.Training) && a.Training.Backend == b.Training.Backend &&
 		a.Model.Name == b.Model.Name && a.Model.Custom == b.Model.Custom && len(a.Model.Layers) == len(b.Model.Layers) &&
@@ -95,7 +96,7 @@ func sameKind(a, b *disdel.Job) bool {
 // Recent returns the newest records of all jobs, newest first. Estimates and forecasts use them if there is no similar
 // job. They lack the layers of estimates, as in Similar.
 func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
-	l := lesson{limit: limit, enough: enoughRecent}
+	l := recordSample{limit: limit, enough: enoughRecent}
 	err := s.each(ctx, s.searchFor(&Query{}), min(limit, enoughJobs), l.add)
 	return l.records, err
 }

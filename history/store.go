@@ -49,11 +49,11 @@ type Store struct {
 	db     *kivik.DB
 	tenant *string // the only tenant whose records are visible; nil: all
 	view   *view
-	told   *sync.Map // ids of unreadable documents that were logged
+	warned *sync.Map // ids of unreadable documents that were logged
 }
 
 // ForTenant returns the same history with only one tenant's records. It is closed together with s.
-func (s *Store) Of(tenant string) *Store {
+func (s *Store) ForTenant(tenant string) *Store {
 	out := *s
 	out.tenant = &tenant
 	return &out
@@ -81,10 +81,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Database = Database
 	}
 	s := &Store{
-		log: cfg.Logger, told: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
+		log: cfg.Logger, warned: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
 		http: &http.Client{
 			Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
-			CheckRedirect: stay,
+			CheckRedirect: refuseRedirect,
 		},
 	}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
@@ -104,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 // refuseRedirect refuses every redirect, because each request has the user and password of the configured server.
-func stay(to *http.Request, _ []*http.Request) error {
+func refuseRedirect(to *http.Request, _ []*http.Request) error {
 	return &disdel.Error{
 		Kind: disdel.Denied, Msg: "it redirects to " + to.URL.Scheme + "://" + to.URL.Host + ", which gets no password",
 		Hint: "if that server is the history, use its address",
@@ -185,12 +185,12 @@ func wrap(err error, op, what string) error {
 	case errors.Is(err, context.Canceled):
 		e.Kind = disdel.Canceled
 	case status == couchlite.StatusDamaged:
-		e.Kind, e.Msg, e.Err = disdel.Corrupt, reason(err), nil
+		e.Kind, e.Msg, e.Err = disdel.Corrupt, serverReason(err), nil
 		e.Hint = "disdel history repair keeps what can be read; the damaged file stays beside it"
 	case status == couchlite.StatusReadOnly:
-		e.Kind, e.Msg, e.Err, e.Hint = disdel.Denied, reason(err), nil, "name a folder you can write to with --home"
+		e.Kind, e.Msg, e.Err, e.Hint = disdel.Denied, serverReason(err), nil, "name a folder you can write to with --home"
 	case status == couchlite.StatusNoSpace:
-		e.Kind, e.Msg, e.Err, e.Hint = disdel.NoSpace, reason(err), nil,
+		e.Kind, e.Msg, e.Err, e.Hint = disdel.NoSpace, serverReason(err), nil,
 			"free some space, or name a folder on another disk with --home"
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind, e.Hint = disdel.Denied, "check user and password of the CouchDB URL"
@@ -205,7 +205,7 @@ func wrap(err error, op, what string) error {
 }
 
 // serverReason is the reason in a server's answer.
-func reason(err error) string {
+func serverReason(err error) string {
 	var said *chttp.HTTPError
 	if errors.As(err, &said) && said.Reason != "" {
 		return said.Reason
@@ -224,7 +224,7 @@ func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 	if !s.sees(r) {
 		return noJob(r.ID)
 	}
-	body, err := fields(r)
+	body, err := encodeRecord(r)
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "save record", Job: r.ID, Err: err}
 	}
@@ -240,18 +240,18 @@ func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any) error {
 	old := map[string]any{}
 	err := s.scan(ctx, r.ID, &old, withConflicts)
-	apart := revisions(old[conflictsField])
+	apart := conflictRevisions(old[conflictsField])
 	switch {
 	case err == nil:
 		if v := old["apiVersion"]; v != disdel.APIVersion {
-			return newer(string(r.ID), v)
+			return otherVersion(string(r.ID), v)
 		}
 		rev := old["_rev"]
 		for _, of := range []string{"_rev", "_id", conflictsField} {
 			delete(old, of)
 		}
 		if reflect.DeepEqual(old, body) {
-			s.drop(ctx, r.ID, apart)
+			s.deleteRevisions(ctx, r.ID, apart)
 			return nil
 		}
 		body["_rev"] = rev
@@ -260,7 +260,7 @@ func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any)
 		return wrap(err, "save record", string(r.ID))
 	}
 	if _, err = s.db.Put(ctx, string(r.ID), body); err == nil {
-		s.drop(ctx, r.ID, apart)
+		s.deleteRevisions(ctx, r.ID, apart)
 	}
 	return wrap(err, "save record", string(r.ID))
 }
@@ -271,7 +271,7 @@ func (s *Store) scan(ctx context.Context, id disdel.JobID, v any, how ...kivik.O
 	return errors.Join(doc.ScanDoc(v), doc.Close())
 }
 
-func newer(id string, version any) error {
+func otherVersion(id string, version any) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Code: disdel.CodeUnreadable, Op: "read record",
 		Msg:  fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
@@ -298,7 +298,7 @@ func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, d
 	size := disdel.Bytes(len(raw))
 	r, err := decode(raw)
 	if err == nil {
-		r = s.furthest(ctx, r, raw)
+		r = s.mostAdvanced(ctx, r, raw)
 	} else { // the tenant may be readable nevertheless; else it is the home's owner
 		r.Tenant = tenantOf(raw)
 	}
@@ -330,7 +330,7 @@ func decode(raw json.RawMessage) (disdel.Record, error) {
 		Key string `json:"_id"`
 		disdel.Record
 	}
-	if err := json.Unmarshal(plain(raw), &d); err != nil || d.APIVersion != disdel.APIVersion {
+	if err := json.Unmarshal(restoreIntegers(raw), &d); err != nil || d.APIVersion != disdel.APIVersion {
 		return disdel.Record{}, unreadable(raw, err)
 	}
 	if string(d.ID) != d.Key || !d.ID.Valid() {
@@ -350,7 +350,7 @@ func unreadable(raw json.RawMessage, err error) error {
 		Version any    `json:"apiVersion"`
 	}
 	if json.Unmarshal(raw, &head) == nil && head.Version != disdel.APIVersion {
-		return newer(head.ID, head.Version)
+		return otherVersion(head.ID, head.Version)
 	}
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Code: disdel.CodeUnreadable, Op: "read record", Msg: head.ID, Err: err,
@@ -370,13 +370,13 @@ func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 		return noJob(id)
 	}
 	if err == nil {
-		s.drop(ctx, id, doc.Apart) // a remaining revision would replace the deleted one
+		s.deleteRevisions(ctx, id, doc.Apart) // a remaining revision would replace the deleted one
 		_, err = s.db.Delete(ctx, string(id), doc.Rev)
 	}
 	if err != nil {
 		return wrap(err, "delete record", string(id))
 	}
-	return s.unremark(ctx, id)
+	return s.deleteRemark(ctx, id)
 }
 
 // Two servers that were disconnected, or two nodes of one, may each have another revision of a record. CouchDB shows
@@ -389,7 +389,7 @@ const conflictsField = "_conflicts"
 var withConflicts = kivik.Param("conflicts", true)
 
 // conflictRevisions are the revisions in conflictsField.
-func revisions(v any) (out []string) {
+func conflictRevisions(v any) (out []string) {
 	list, _ := v.([]any)
 	for _, one := range list {
 		if rev, ok := one.(string); ok {
@@ -400,7 +400,7 @@ func revisions(v any) (out []string) {
 }
 
 // deleteRevisions deletes conflicting revisions after a save. The next save retries failures.
-func (s *Store) drop(ctx context.Context, id disdel.JobID, apart []string) {
+func (s *Store) deleteRevisions(ctx context.Context, id disdel.JobID, apart []string) {
 	for _, rev := range apart {
 		if _, err := s.db.Delete(ctx, string(id), rev); err != nil {
 			s.log.WithError(err).WithField("job", id).Debug("a conflicting revision was not deleted")
@@ -410,7 +410,7 @@ func (s *Store) drop(ctx context.Context, id disdel.JobID, apart []string) {
 
 // mostAdvanced returns the revision with the most progress: the shown one or a conflicting one. It skips unreadable
 // revisions.
-func (s *Store) furthest(ctx context.Context, shown disdel.Record, raw json.RawMessage) disdel.Record {
+func (s *Store) mostAdvanced(ctx context.Context, shown disdel.Record, raw json.RawMessage) disdel.Record {
 	var head struct {
 		Apart []string `json:"_conflicts"`
 	}
@@ -422,7 +422,7 @@ func (s *Store) furthest(ctx context.Context, shown disdel.Record, raw json.RawM
 		if s.scan(ctx, shown.ID, &other, kivik.Rev(rev)) != nil {
 			continue
 		}
-		if r, err := decode(other); err == nil && further(&r, &shown) > 0 {
+		if r, err := decode(other); err == nil && compareProgress(&r, &shown) > 0 {
 			shown = r
 		}
 	}
@@ -430,7 +430,7 @@ func (s *Store) furthest(ctx context.Context, shown disdel.Record, raw json.RawM
 }
 
 // compareProgress compares the progress of two revisions of one job's record.
-func further(a, b *disdel.Record) int {
+func compareProgress(a, b *disdel.Record) int {
 	over := func(r *disdel.Record) int {
 		if r.Status.Unfinished() {
 			return 0
@@ -455,7 +455,7 @@ var storedInteger = sync.OnceValue(func() *regexp.Regexp {
 
 // encodeRecord returns a record as a server returns it, so that two can be compared. All numbers in it are exact as
 // float64.
-func fields(r *disdel.Record) (map[string]any, error) {
+func encodeRecord(r *disdel.Record) (map[string]any, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -467,7 +467,7 @@ func fields(r *disdel.Record) (map[string]any, error) {
 		return nil, err
 	}
 	for name, v := range out {
-		if out[name], err = storable(v); err != nil {
+		if out[name], err = encodeValue(v); err != nil {
 			return nil, err
 		}
 	}
@@ -475,17 +475,17 @@ func fields(r *disdel.Record) (map[string]any, error) {
 }
 
 // encodeValue replaces the integers in a JSON value that are not exact as float64.
-func storable(v any) (out any, err error) {
+func encodeValue(v any) (out any, err error) {
 	switch x := v.(type) {
 	case map[string]any:
 		for name := range x {
-			if x[name], err = storable(x[name]); err != nil {
+			if x[name], err = encodeValue(x[name]); err != nil {
 				return nil, err
 			}
 		}
 	case []any:
 		for i := range x {
-			if x[i], err = storable(x[i]); err != nil {
+			if x[i], err = encodeValue(x[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -515,7 +515,7 @@ func rounded(text string, f float64) bool {
 
 // restoreIntegers replaces the objects that stand for integers by numbers. Quotes inside JSON strings are escaped, so
 // the pattern finds only objects.
-func plain(document json.RawMessage) json.RawMessage {
+func restoreIntegers(document json.RawMessage) json.RawMessage {
 	if !bytes.Contains(document, []byte(integerField)) {
 		return document
 	}

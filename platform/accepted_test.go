@@ -71,7 +71,7 @@ func TestAKilledPlatformAnswersForWhatItLost(t *testing.T) {
 func TestTheFileOfAcceptedActivationsMayBeDamaged(t *testing.T) {
 	dir := t.TempDir()
 	line := func(id, ns string) string {
-		data, _ := json.Marshal(acceptedLine{Lost: &activation{
+		data, _ := json.Marshal(acceptedEntry{Lost: &activation{
 			ActivationID: id, Namespace: ns, Name: "a", Start: 5,
 			Logs: []string{},
 		}})
@@ -106,9 +106,9 @@ func TestTheFileOfAcceptedActivationsStaysSmall(t *testing.T) {
 		if err := a.add(v); err != nil {
 			t.Fatal(err)
 		}
-		a.filed(v.ActivationID)
+		a.recorded(v.ActivationID)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "accepted.jsonl")); err != nil || info.Size() > 2*smallAccepted ||
+	if info, err := os.Stat(filepath.Join(dir, "accepted.jsonl")); err != nil || info.Size() > 2*compactAbove ||
 		info.Size() != a.size {
 		t.Errorf("%v, %v, and it thinks %d", info.Size(), err, a.size)
 	}
@@ -169,7 +169,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	if got.at("response.status") != statusSuccess {
 		t.Errorf("%s", got.body)
 	}
-	if len(p.unfiled.newest("guest")) != 1 {
+	if len(p.pending.newest("guest")) != 1 {
 		t.Fatal("the disk is not full")
 	}
 	if got := must(t, p, "GET", "_/activations", ""); got.at("0.activationId") != id || got.at("1") != nil {
@@ -191,7 +191,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		}
 	}
 	free()
-	until(t, "the record written", func() bool { return p.unfiled.stuck() == nil })
+	until(t, "the record written", func() bool { return p.pending.writeError() == nil })
 	if got := must(t, p, "GET", "_/activations?count=true", ""); got.at("activations") != 1.0 {
 		t.Errorf("count: %s", got.body)
 	}

@@ -51,7 +51,7 @@ func (p *Platform) resolve(t tx, u *user, path pathName) (*resolved, error) {
 		return nil, errForbidden(key)
 	}
 	if pkgName != "" {
-		named, owner, params, err := provider(t, u, path.Path)
+		named, owner, params, err := resolvePackage(t, u, path.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -61,11 +61,11 @@ func (p *Platform) resolve(t tx, u *user, path pathName) (*resolved, error) {
 		}
 	}
 	var err error
-	if out.action, err = p.store.whole(t, key); err != nil {
+	if out.action, err = p.store.actionWithCode(t, key); err != nil {
 		return nil, err
 	}
 	if out.action == nil {
-		return nil, missing(t, actions, key)
+		return nil, notFoundError(t, actions, key)
 	}
 	return out, nil
 }
@@ -83,7 +83,7 @@ func (p *Platform) listActions(q *request) (int, any, error) {
 	err := p.store.view(func(t tx) (err error) {
 		under := q.ns
 		if name := q.PathValue("pkg"); name != "" {
-			_, owner, _, err := provider(t, q.user, q.ns+"/"+name)
+			_, owner, _, err := resolvePackage(t, q.user, q.ns+"/"+name)
 			if err != nil {
 				return err
 			}
@@ -119,7 +119,7 @@ func (p *Platform) getAction(q *request) (int, any, error) {
 		return nil
 	})
 	if q.URL.Query().Has("code") && !flag(q.Request, "code") {
-		out.Exec.Code, out.Exec.bare = "", true
+		out.Exec.Code, out.Exec.omitCode = "", true
 	}
 	return httpDone, &out, err
 }
@@ -127,20 +127,20 @@ func (p *Platform) getAction(q *request) (int, any, error) {
 func (p *Platform) deleteAction(q *request) (int, any, error) {
 	var a *action
 	err := p.store.update(func(t tx) (err error) {
-		if err := writable(t, q); err != nil {
+		if err := checkPackage(t, q); err != nil {
 			return err
 		}
 		key := q.actionPath().key()
-		if a, err = p.store.whole(t, key); err != nil {
+		if a, err = p.store.actionWithCode(t, key); err != nil {
 			return err
 		}
 		if a == nil {
-			return missing(t, actions, key)
+			return notFoundError(t, actions, key)
 		}
 		return t.dropAction(key)
 	})
 	if err == nil {
-		p.pool.forget(a)
+		p.pool.removeIdle(a)
 	}
 	return httpDone, a, err
 }
@@ -171,14 +171,14 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 	var out *action
 	err = p.store.update(func(t tx) error {
 		path := q.actionPath()
-		if err := writable(t, q); err != nil {
+		if err := checkPackage(t, q); err != nil {
 			return err
 		}
-		old, err := p.store.whole(t, path.key())
+		old, err := p.store.actionWithCode(t, path.key())
 		if err != nil {
 			return err
 		}
-		if err := mayPut(t, actions, q, old != nil); err != nil {
+		if err := checkPut(t, actions, q, old != nil); err != nil {
 			return err
 		}
 		if out, err = p.newAction(path, old, &body); err != nil {
@@ -192,15 +192,15 @@ func (p *Platform) putAction(q *request) (int, any, error) {
 		return t.putAction(out)
 	})
 	if err == nil && body.Exec != nil {
-		p.advise(out)
+		p.warnCannotRun(out)
 	}
 	return httpDone, out, err
 }
 
 // A large body takes several times its size while it is read, so only a few are read at once.
 const (
-	largeBody   = 4 << 20
-	largeAtOnce = 2
+	largeBody      = 4 << 20
+	maxLargeBodies = 2
 )
 
 // enterLarge waits until a large body may be read. leave lets the next one in.
@@ -209,15 +209,15 @@ func (p *Platform) enterLarge(q *request) (leave func(), err error) {
 		return func() {}, nil
 	}
 	select {
-	case p.large <- struct{}{}:
-		return func() { <-p.large }, nil
+	case p.largeBodies <- struct{}{}:
+		return func() { <-p.largeBodies }, nil
 	case <-q.Context().Done():
 		return nil, errBusy
 	}
 }
 
 // checkPackage refuses changes of actions in a package that does not exist or is a binding.
-func writable(t tx, q *request) error {
+func checkPackage(t tx, q *request) error {
 	name := q.PathValue("pkg")
 	if name == "" {
 		return nil
@@ -235,7 +235,7 @@ func writable(t tx, q *request) error {
 }
 
 func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*action, error) {
-	a := p.blank(old)
+	a := p.actionDefaults(old)
 	kept := a.Annotations
 	var before *header
 	if old != nil {
@@ -268,7 +268,7 @@ func (p *Platform) newAction(path pathName, old *action, body *actionPut) (*acti
 }
 
 // actionDefaults is what a PUT changes: a copy of the old action, or the defaults.
-func (p *Platform) blank(old *action) *action {
+func (p *Platform) actionDefaults(old *action) *action {
 	if old != nil {
 		a := *old
 		return &a
@@ -277,8 +277,8 @@ func (p *Platform) blank(old *action) *action {
 	return &action{
 		Parameters: []keyValue{},
 		Limits: limits{
-			Timeout: int(l.Timeout.Std.Milliseconds()), Memory: l.Memory.Std.MB(), Logs: l.LogsMB.Std,
-			Concurrency: l.Concurrency.Std,
+			Timeout: int(l.Timeout.Default.Milliseconds()), Memory: l.Memory.Default.MB(), Logs: l.LogsMB.Default,
+			Concurrency: l.Concurrency.Default,
 		},
 	}
 }
@@ -352,7 +352,8 @@ func (l *Limits) checkAction(a *action) error {
 	if err := l.checkSize("parameters", a.Parameters); err != nil {
 		return err
 	}
-	given := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool { // set by the request, not by the platform
+	// those of the request, without the platform's own
+	given := slices.DeleteFunc(slices.Clone(a.Annotations), func(v keyValue) bool {
 		return v.Key == "exec" || v.Key == "provide-api-key"
 	})
 	if err := l.checkSize("annotations", given); err != nil {
@@ -394,8 +395,8 @@ type execSpec struct {
 	Binary     bool     `json:"binary"`
 	Components []string `json:"components,omitempty"` // actions of a sequence, as /ns/pkg/action
 
-	coded bool // the request has the field code, which may be empty
-	bare  bool // the answer has no code
+	hasCode  bool // the request has the field code, which may be empty
+	omitCode bool // the answer has no code
 }
 
 // MarshalJSON omits the field binary for sequences, which have no code (OpenWhisk's SequenceExec). An action of a kind
@@ -403,7 +404,7 @@ type execSpec struct {
 func (e execSpec) MarshalJSON() ([]byte, error) {
 	type plain execSpec
 	switch {
-	case e.Kind != sequenceKind && (e.Kind == blackbox || e.bare || e.Code != ""):
+	case e.Kind != sequenceKind && (e.Kind == blackbox || e.omitCode || e.Code != ""):
 		return json.Marshal(plain(e))
 	case e.Kind != sequenceKind:
 		return json.Marshal(struct {
@@ -450,7 +451,7 @@ func (e *execPut) UnmarshalJSON(data []byte) error {
 		if json.Unmarshal(code, &e.Code) != nil {
 			return errAttachment(code)
 		}
-		e.coded = true
+		e.hasCode = true
 	}
 	json.Unmarshal(fields["main"], &e.Main) //nolint:errcheck // OpenWhisk takes no other type for one either
 	return nil
@@ -475,7 +476,7 @@ func (p *Platform) kindNames() []string {
 
 // kindOf is the kind whose containers run an action: its own, or the one that stands for its image. It returns false if
 // no kind stands for the image, like a cluster that cannot pull it.
-func (c *Config) runsAs(e *execSpec) (kind string, ok bool) {
+func (c *Config) kindOf(e *execSpec) (kind string, ok bool) {
 	if e.Kind != blackbox {
 		return e.Kind, true
 	}
@@ -514,30 +515,30 @@ func (p *Platform) newExec(e execSpec) (execSpec, error) {
 	if !slices.Contains(p.kindNames(), e.Kind) && e.Kind != blackbox {
 		return e, errKind(e.Kind, p.kindNames())
 	}
-	if kind, ok := p.cfg.runsAs(&e); ok {
+	if kind, ok := p.cfg.kindOf(&e); ok {
 		if why := p.userOfKind(kind).Refused; why != "" {
 			return e, errKindRefused(e.Kind, why)
 		}
 	}
-	if !e.coded && e.Image == "" {
+	if !e.hasCode && e.Image == "" {
 		return e, errCodeMissing(e.Kind)
 	}
 	_, err := base64.StdEncoding.DecodeString(e.Code)
-	e.Binary, e.coded = err == nil && e.Code != "", false
+	e.Binary, e.hasCode = err == nil && e.Code != "", false
 	return e, nil
 }
 
 // warnCannotRun logs every reason why a new action cannot run here. Like OpenWhisk, the API accepts such an action; the
 // log tells the person who runs the platform before the first invocation.
-func (p *Platform) advise(a *action) {
+func (p *Platform) warnCannotRun(a *action) {
 	var why []error
 	if a.Exec.Kind == blackbox {
-		if _, ok := p.cfg.runsAs(&a.Exec); !ok {
+		if _, ok := p.cfg.kindOf(&a.Exec); !ok {
 			why = append(why, errors.New("this platform has no kind for its image "+a.Exec.Image+
 				": invocations fail as if the image cannot be pulled"))
 		}
 	}
-	if needs := firstFiles[family(a.Exec.Kind)]; a.Exec.Binary && needs != nil {
+	if needs := startFiles[family(a.Exec.Kind)]; a.Exec.Binary && needs != nil {
 		why = append(why, checkArchive(a.Exec.Code, needs))
 	}
 	if err := errors.Join(why...); err != nil {
@@ -546,7 +547,7 @@ func (p *Platform) advise(a *action) {
 }
 
 // startFiles are the files of which an archive needs one, by family of kinds.
-var firstFiles = map[string][]string{
+var startFiles = map[string][]string{
 	"python": {"__main__.py"},
 	"nodejs": {"package.json", "index.js", "index.mjs"},
 }

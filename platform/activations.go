@@ -43,20 +43,20 @@ type activation struct {
 	Annotations  []keyValue `json:"annotations"`
 	Publish      bool       `json:"publish"`
 	memory       int        // MB, of the action or of a sequence's largest component
-	written      []byte     // the record as JSON; it must not change once this is set
+	encoded      []byte     // the record as JSON; it must not change once this is set
 }
 
 // encode makes the record's JSON, which is stored and answered several times.
-func (a *activation) write() error {
+func (a *activation) encode() error {
 	data, err := json.Marshal(a)
-	a.written = data
+	a.encoded = data
 	return err
 }
 
 // bytes returns the record's JSON.
 func (a *activation) bytes() ([]byte, error) {
-	if a.written != nil {
-		return a.written, nil
+	if a.encoded != nil {
+		return a.encoded, nil
 	}
 	return json.Marshal(a)
 }
@@ -65,7 +65,7 @@ func (a *activation) bytes() ([]byte, error) {
 // peakMemory in bytes, memoryKill if the container's death has a known cause, and sharedWith, the number of other
 // activations in the container. A shared container's memory belongs to no single activation, so such records have no
 // peakMemory.
-func (p *Platform) record(run *running, s *seat, e ending) *activation {
+func (p *Platform) record(run *running, s *containerSlot, e activationEnd) *activation {
 	a := run.action
 	if e.start.IsZero() {
 		e.start, e.end = run.received, run.received
@@ -90,8 +90,8 @@ func (p *Platform) record(run *running, s *seat, e ending) *activation {
 	if e.cold {
 		rec.Annotations = append(rec.Annotations, kv("initTime", e.initTime.Milliseconds()))
 	}
-	rec.Annotations = append(rec.Annotations, p.measured(s)...)
-	if e.died && p.cfg.saysMemory() {
+	rec.Annotations = append(rec.Annotations, p.memoryAnnotations(s)...)
+	if e.died && p.cfg.tellsOutOfMemory() {
 		rec.Annotations = append(rec.Annotations, kv("memoryKill", e.text == textMemoryExhausted))
 	}
 	return rec
@@ -99,8 +99,8 @@ func (p *Platform) record(run *running, s *seat, e ending) *activation {
 
 // withoutLogs is the record as a body without its logs.
 func (a *activation) withoutLogs() any {
-	if len(a.Logs) == 0 && a.written != nil {
-		return written(a.written)
+	if len(a.Logs) == 0 && a.encoded != nil {
+		return jsonBody(a.encoded)
 	}
 	out := *a
 	out.Logs = []string{}
@@ -132,7 +132,7 @@ func (a *activation) summary() *summary {
 
 // hasName tells whether the activation is of an action: NAME outside packages, or PACKAGE/NAME, where a binding's name
 // counts too. Activations of triggers have no path and match by their names.
-func (s *summary) is(name string) bool {
+func (s *summary) hasName(name string) bool {
 	if name == "" {
 		return true
 	}
@@ -156,14 +156,14 @@ func (s *summary) is(name string) bool {
 
 // query has the parameters of a list of activations.
 type query struct {
-	name        string
-	since, upto int64
-	limit, skip int
-	docs, count bool
+	name                string
+	since, upto         int64
+	limit, skip         int
+	wholeRecords, count bool
 }
 
 func readQuery(r *http.Request) (q query, err error) {
-	if q.limit, q.skip, err = page(r, "activations"); err != nil {
+	if q.limit, q.skip, err = pageOptions(r, "activations"); err != nil {
 		return q, err
 	}
 	v := r.URL.Query()
@@ -173,11 +173,11 @@ func readQuery(r *http.Request) (q query, err error) {
 	if q.upto, err = millis(v.Get("upto"), "upto", math.MaxInt64); err != nil {
 		return q, err
 	}
-	q.name, q.docs, q.count = v.Get("name"), flag(r, "docs"), flag(r, "count")
+	q.name, q.wholeRecords, q.count = v.Get("name"), flag(r, "docs"), flag(r, "count")
 	if parts := strings.Split(q.name, "/"); len(parts) > 2 {
 		return q, errQueryName(q.name)
 	}
-	if q.count && q.docs {
+	if q.count && q.wholeRecords {
 		return q, errDocsWithCount
 	}
 	return q, nil
@@ -195,7 +195,7 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 	err = p.viewRecords(q.ns, func(t tx, waiting []*activation) error {
 		var failed error
 		err := t.newestWith(waiting, q.ns, &ask, func(s *summary, kept *activation) bool {
-			if !s.is(ask.name) {
+			if !s.hasName(ask.name) {
 				return true
 			}
 			if ask.skip > 0 {
@@ -204,9 +204,9 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 			}
 			var v any = s
 			switch {
-			case ask.docs && kept != nil:
+			case ask.wholeRecords && kept != nil:
 				v = kept
-			case ask.docs:
+			case ask.wholeRecords:
 				v, failed = get[activation](t, records, q.ns+"\x00"+s.ActivationID)
 			}
 			out = append(out, v)
@@ -222,8 +222,8 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 
 // viewRecords calls f with a transaction and with the namespace's records that are not in the store, newest first.
 func (p *Platform) viewRecords(ns string, f func(t tx, waiting []*activation) error) error {
-	waiting := p.unfiled.newest(ns) // before the store is read, so that no record is missed
-	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.has)) })
+	waiting := p.pending.newest(ns) // before the store is read, so that no record is missed
+	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.hasRecord)) })
 }
 
 // newestWith walks a namespace's summaries and its waiting records together, newest first. whole is nil for a record in
@@ -254,7 +254,7 @@ func (p *Platform) countActivations(q *request, ask *query) (int, any, error) {
 			return nil
 		}
 		return t.newestWith(waiting, q.ns, ask, func(s *summary, _ *activation) bool {
-			if s.is(ask.name) {
+			if s.hasName(ask.name) {
 				n++
 			}
 			return true
@@ -285,12 +285,12 @@ func (p *Platform) activation(q *request) (*activation, error) {
 	if !activationID.MatchString(id) {
 		return nil, errActivationIDBad
 	}
-	if a := p.unfiled.of(q.ns, id); a != nil {
+	if a := p.pending.find(q.ns, id); a != nil {
 		return a, nil
 	}
 	var a *activation
 	err := p.store.view(func(t tx) (err error) {
-		a, err = existing[activation](t, records, q.ns+"\x00"+id)
+		a, err = mustGet[activation](t, records, q.ns+"\x00"+id)
 		return err
 	})
 	return a, err

@@ -15,10 +15,10 @@ import (
 )
 
 // textBody is a body that is plain text, not JSON.
-type plain string
+type textBody string
 
 // jsonBody is a body that is JSON already.
-type written []byte
+type jsonBody []byte
 
 // writeJSON writes status and body. A nil body writes nothing.
 func writeJSON(w http.ResponseWriter, status int, body any) {
@@ -26,7 +26,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 		w.WriteHeader(status)
 		return
 	}
-	if text, ok := body.(plain); ok {
+	if text, ok := body.(textBody); ok {
 		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 		w.WriteHeader(status)
 		io.WriteString(w, string(text)) //nolint:errcheck // the client went away
@@ -36,7 +36,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 		made.write(w, status)
 		return
 	}
-	data, ok := body.(written)
+	data, ok := body.(jsonBody)
 	if !ok {
 		var err error
 		if data, err = json.Marshal(body); err != nil {
@@ -61,10 +61,10 @@ func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	if disdel.Bytes(len(data)) > limit {
 		return nil, errTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)
 	}
-	return bytes.TrimSpace(inUTF8(data)), nil
+	return bytes.TrimSpace(toUTF8(data)), nil
 }
 
-func inUTF8(data []byte) []byte {
+func toUTF8(data []byte) []byte {
 	if utf8.Valid(data) {
 		return data
 	}
@@ -72,13 +72,13 @@ func inUTF8(data []byte) []byte {
 }
 
 // maxDiscarded bounds how much of a refused body is read. No OpenWhisk client may send more.
-const restAtMost = 64 << 20
+const maxDiscarded = 64 << 20
 
 // discardBody reads the rest of a body after the answer. A connection that is closed with unread data is reset, and a
 // client that still sends would lose the answer. A client that sent Expect sends nothing after a refusal.
-func readRest(r *http.Request) {
+func discardBody(r *http.Request) {
 	if r.Header.Get("Expect") == "" {
-		io.CopyN(io.Discard, r.Body, restAtMost) //nolint:errcheck // nobody needs the rest
+		io.CopyN(io.Discard, r.Body, maxDiscarded) //nolint:errcheck // nobody needs the rest
 	}
 }
 
@@ -102,7 +102,7 @@ func readEntity(r *http.Request, limit disdel.Bytes, first string, v any) error 
 // program that reads it next.
 func checkJSON(data []byte) error {
 	switch {
-	case tooDeep(data):
+	case nestedTooDeep(data):
 		return errTooDeep
 	case json.Valid(data):
 		return nil
@@ -111,10 +111,10 @@ func checkJSON(data []byte) error {
 }
 
 // maxNesting is how deep objects and lists may be nested: the default of spray-json, which OpenWhisk uses.
-const deepest = 1000
+const maxNesting = 1000
 
-func tooDeep(data []byte) bool {
-	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) <= deepest {
+func nestedTooDeep(data []byte) bool {
+	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) <= maxNesting {
 		return false
 	}
 	depth, quoted := 0, false
@@ -126,7 +126,7 @@ func tooDeep(data []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > deepest {
+			if depth++; depth > maxNesting {
 				return true
 			}
 		case c == '}' || c == ']':

@@ -32,14 +32,14 @@ func TestBusyCountsOtherThreads(t *testing.T) {
 				i++
 				return c.looks[(i-1)%len(c.looks)], nil
 			}
-			if got := busy(t.Context(), read, func() int { return 1 }); got != c.want {
+			if got := machineLoad(t.Context(), read, func() int { return 1 }); got != c.want {
 				t.Errorf("%s: %v threads, want %v", name, got, c.want)
 			}
 		})
 	}
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if got := Busy(ended); got != 0 {
+	if got := MachineLoad(ended); got != 0 {
 		t.Errorf("after its context: %v threads", got)
 	}
 }
@@ -48,10 +48,10 @@ func TestBusyCountsOtherThreads(t *testing.T) {
 func TestBusyLeavesOutTheProgramsOwnThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := func() (string, error) { return "0.10 0.20 0.30 6/107 99", nil }
-		if got := busy(t.Context(), read, func() int { return 4 }); got != 2 {
+		if got := machineLoad(t.Context(), read, func() int { return 4 }); got != 2 {
 			t.Errorf("%v threads, want 2", got)
 		}
-		if got := busy(t.Context(), read, func() int { return 7 }); got != 0 { // one ended between the two looks
+		if got := machineLoad(t.Context(), read, func() int { return 7 }); got != 0 { // one ended between the two looks
 			t.Errorf("%v threads, want 0", got)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // Range is a limit's bounds and its default.
-type Range[T any] struct{ Min, Std, Max T }
+type Range[T any] struct{ Min, Default, Max T }
 
 // Limits are OpenWhisk's limits under its own names.
 type Limits struct {
@@ -41,11 +41,11 @@ type Kind struct {
 	Command []string
 	Env     []string
 	// SharedMains are the values of main whose actions may share a container, if Env allows sharing. Empty: all.
-	Together []string
+	SharedMains []string
 	// Description is what runs, such as Python 3.11.7, if the name does not tell it. Clients read it in the place of an
 	// image.
-	Says    string
-	Default bool // of its family, the part before the colon; without one, the last by name
+	Description string
+	Default     bool // of its family, the part before the colon; without one, the last by name
 	// Unlisted kinds only stand for images. Actions cannot name them, and no list shows them.
 	Unlisted bool
 	// OwnUser runs each container as its own user, who owns nothing, if the platform runs as root. It is for kinds that
@@ -74,7 +74,8 @@ type Config struct {
 	Limits     Limits
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
-	// Images maps container images to the kinds that run them. Actions of other images fail as if the image cannot be pulled.
+	// Images maps container images to the kinds that run them. Actions of other images fail as if the image cannot be
+	// pulled.
 	Images     map[string]string
 	TempDir    string        // parent folder of sockets and working folders; empty: the system's
 	PauseGrace time.Duration // after which an idle container is paused; 0: never
@@ -104,7 +105,7 @@ type Config struct {
 
 	Devices []Device // accelerators that actions share, by their annotation gpu-memory
 
-	Likeness // weaknesses of a real OpenWhisk
+	Emulation // weaknesses of a real OpenWhisk
 }
 
 // guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and in its clients' documents.
@@ -182,7 +183,7 @@ func listenLoopback() (net.Listener, error) {
 type CPUScaling struct {
 	Millicpus int          // of one unit of memory; OpenWhisk's example: 300
 	Memory    disdel.Bytes // the unit; its example: 256 MB
-	Most      int          // its example: 4000
+	Max       int          // its example: 4000
 }
 
 // period is the period of a quota in microseconds: the kernel's default.
@@ -196,15 +197,15 @@ func (s CPUScaling) of(memory disdel.Bytes) int {
 	if s == (CPUScaling{}) {
 		return 0
 	}
-	return min(max(int(memory/disdel.MB/(s.Memory/disdel.MB))*s.Millicpus, s.Millicpus), s.Most)
+	return min(max(int(memory/disdel.MB/(s.Memory/disdel.MB))*s.Millicpus, s.Millicpus), s.Max)
 }
 
 func (s CPUScaling) check() error {
-	if s == (CPUScaling{}) || s.Millicpus >= leastMillicpus && s.Memory >= disdel.MB && s.Most >= s.Millicpus {
+	if s == (CPUScaling{}) || s.Millicpus >= leastMillicpus && s.Memory >= disdel.MB && s.Max >= s.Millicpus {
 		return nil
 	}
 	return fmt.Errorf("a quota of %d thousandths of a processor (%d or more) for each %v, at most %d, is not possible",
-		s.Millicpus, leastMillicpus, s.Memory, s.Most)
+		s.Millicpus, leastMillicpus, s.Memory, s.Max)
 }
 
 // ParseCPUScaling reads MILLICPUS/MEMORY or MILLICPUS/MEMORY:MAX, such as "300/256MB:4000". The default of MAX is 4000,
@@ -228,8 +229,8 @@ func ParseCPUScaling(text string) (s CPUScaling, err error) {
 		return bad()
 	}
 	const example = 4000
-	if s.Most = max(example, s.Millicpus); bounded {
-		if s.Most, err = strconv.Atoi(most); err != nil {
+	if s.Max = max(example, s.Millicpus); bounded {
+		if s.Max, err = strconv.Atoi(most); err != nil {
 			return bad()
 		}
 	}
@@ -240,17 +241,17 @@ func ParseCPUScaling(text string) (s CPUScaling, err error) {
 }
 
 // cpuLimit is a container's share of the processors.
-type processing struct {
+type cpuLimit struct {
 	share int // like Docker's --cpu-shares
 	quota int // thousandths of a processor; 0: none
 }
 
-func (c *Config) processingOf(memory disdel.Bytes) processing {
-	return processing{share: sharesOfPool(memory, c.PoolMemory), quota: c.CPU.of(memory)}
+func (c *Config) cpuLimitOf(memory disdel.Bytes) cpuLimit {
+	return cpuLimit{share: cpuShares(memory, c.PoolMemory), quota: c.CPU.of(memory)}
 }
 
 // quotas are the files and contents that set a quota.
-func (g groups) quotas(millis int) [][2]string {
+func (g cgroups) quotas(millis int) [][2]string {
 	most := strconv.Itoa(millis * period / 1000)
 	if g.version == 2 {
 		return [][2]string{{"cpu.max", most + " " + strconv.Itoa(period)}}
@@ -259,12 +260,12 @@ func (g groups) quotas(millis int) [][2]string {
 }
 
 // quotasWork tells whether the kernel accepts a quota of processors.
-func keepsQuotas(f fencer) bool {
-	g, ok := f.(groups)
+func quotasWork(f limiter) bool {
+	g, ok := f.(cgroups)
 	if !ok {
 		return false
 	}
-	probe, ok := g.fence("probe", disdel.GB, processing{share: sharesOfPool(1, 1), quota: leastMillicpus}).(group)
+	probe, ok := g.newLimit("probe", disdel.GB, cpuLimit{share: cpuShares(1, 1), quota: leastMillicpus}).(cgroup)
 	if !ok {
 		return false
 	}

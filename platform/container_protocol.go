@@ -16,23 +16,23 @@ import (
 
 // runtimeConn is a connection to a container's program. OpenWhisk's invoker opens one for each request. Here a
 // connection is reused if the program keeps it alive, which saves both sides several system calls.
-type talk struct {
-	conn   net.Conn
-	reader *bufio.Reader
-	last   time.Time   // when it was used last
-	forget func() bool // stops closing it when the platform ends
+type runtimeConn struct {
+	conn     net.Conn
+	reader   *bufio.Reader
+	lastUsed time.Time   // when it was used last
+	unwatch  func() bool // stops closing it when the platform ends
 }
 
 const (
 	// maxIdleConns bounds the idle connections of a container.
-	keptTalks = 4
+	maxIdleConns = 4
 	// idleConnLife is how long an idle connection may be reused. Programs close theirs after seconds (Node.js: 5), and a
 	// connection that closes during a request looks like a dead process.
-	keptFor = time.Second
+	idleConnLife = time.Second
 )
 
 // runtimeReply is a container's answer. A body that is too long is read only in part.
-type reply struct {
+type runtimeReply struct {
 	status int
 	body   []byte
 	length int64 // announced by the header
@@ -42,40 +42,40 @@ var errDied = errors.New("the container's process went away")
 
 // request sends a request to the container. It retries until the limit while the program does not listen yet. It
 // returns context.DeadlineExceeded after limit, and errDied if the process died or gave no answer.
-func (c *container) ask(ctx context.Context, path string, data []byte, limit time.Duration) (reply, error) {
+func (c *container) request(ctx context.Context, path string, data []byte, limit time.Duration) (runtimeReply, error) {
 	begin := time.Now()
 	end := begin.Add(limit)
 	for {
-		got, err := c.try(ctx, path, data, end)
+		got, err := c.tryRequest(ctx, path, data, end)
 		var refused *net.OpError
 		if err == nil {
 			return got, nil
 		}
 		if !errors.As(err, &refused) || refused.Op != "dial" {
-			return reply{}, ended(ctx, end)
+			return runtimeReply{}, requestError(ctx, end)
 		}
 		select {
 		case <-ctx.Done():
-			return reply{}, ended(ctx, end)
+			return runtimeReply{}, requestError(ctx, end)
 		case <-c.exited.c:
-			return reply{}, errDied
-		case <-time.After(between(time.Since(begin))):
+			return runtimeReply{}, errDied
+		case <-time.After(retryPause(time.Since(begin))):
 		}
 		if !time.Now().Before(end) {
-			return reply{}, context.DeadlineExceeded
+			return runtimeReply{}, context.DeadlineExceeded
 		}
 	}
 }
 
 // retryPause is the pause before the next try, after waiting so long for a program to listen. It loses at most a
 // sixteenth of the program's start, and leaves the processor to it.
-func between(waited time.Duration) time.Duration {
+func retryPause(waited time.Duration) time.Duration {
 	const share, least, most = 16, 200 * time.Microsecond, 5 * time.Millisecond
 	return min(max(waited/share, least), most)
 }
 
 // requestError distinguishes a request that ran out of time from one whose process died or whose platform ends.
-func ended(ctx context.Context, end time.Time) error {
+func requestError(ctx context.Context, end time.Time) error {
 	if ctx.Err() == nil && !time.Now().Before(end) {
 		return context.DeadlineExceeded
 	}
@@ -83,49 +83,49 @@ func ended(ctx context.Context, end time.Time) error {
 }
 
 // tryRequest sends a request in this goroutine. An http.Client would wake three others.
-func (c *container) try(ctx context.Context, path string, data []byte, end time.Time) (reply, error) {
+func (c *container) tryRequest(ctx context.Context, path string, data []byte, end time.Time) (runtimeReply, error) {
 	t, err := c.connect(ctx, end)
 	if err != nil {
-		return reply{}, err
+		return runtimeReply{}, err
 	}
 	if err := t.conn.SetDeadline(end); err != nil {
 		t.close()
-		return reply{}, err
+		return runtimeReply{}, err
 	}
 	if ctx.Err() != nil { // SetDeadline may have overwritten the deadline that the end of ctx set
 		t.close()
-		return reply{}, ctx.Err()
+		return runtimeReply{}, ctx.Err()
 	}
-	got, keeps, err := t.exchange(path, data, c.most)
-	if !keeps || !c.keep(t) {
+	got, keeps, err := t.exchange(path, data, c.maxReply)
+	if !keeps || !c.putIdleConn(t) {
 		t.close()
 	}
 	return got, err
 }
 
 // connect reuses an idle connection or opens a new one.
-func (c *container) connect(ctx context.Context, end time.Time) (*talk, error) {
-	if t := c.kept(); t != nil {
+func (c *container) connect(ctx context.Context, end time.Time) (*runtimeConn, error) {
+	if t := c.takeIdleConn(); t != nil {
 		return t, nil
 	}
 	d := net.Dialer{Deadline: end}
-	conn, err := d.DialContext(ctx, "unix", c.door.dial)
+	conn, err := d.DialContext(ctx, "unix", c.socket.dial)
 	if err != nil {
 		return nil, err
 	}
-	t := &talk{conn: conn, reader: bufio.NewReader(conn)}
-	t.forget = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) // pending reads and writes fail then
+	t := &runtimeConn{conn: conn, reader: bufio.NewReader(conn)}
+	t.unwatch = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) // pending reads and writes fail then
 	return t, nil
 }
 
-func (t *talk) close() {
-	t.forget()
+func (t *runtimeConn) close() {
+	t.unwatch()
 	t.conn.Close()
 }
 
 // exchange sends a request with one write and reads the answer, which may come before the program has read the whole
 // request. keeps tells whether the connection can be reused.
-func (t *talk) exchange(path string, data []byte, most int64) (got reply, keeps bool, err error) {
+func (t *runtimeConn) exchange(path string, data []byte, most int64) (got runtimeReply, keeps bool, err error) {
 	head := make([]byte, 0, 160)
 	head = append(head, "POST "+path+" HTTP/1.1\r\nHost: container\r\nContent-Type: application/json\r\n"+
 		"Content-Length: "...)
@@ -135,15 +135,15 @@ func (t *talk) exchange(path string, data []byte, most int64) (got reply, keeps 
 	_, sent := request.WriteTo(t.conn)
 	res, err := http.ReadResponse(t.reader, nil)
 	if err != nil {
-		return reply{}, false, errors.Join(sent, err)
+		return runtimeReply{}, false, errors.Join(sent, err)
 	}
 	defer res.Body.Close()
 	if res.ContentLength < 0 { // ApacheBlockingContainerClient takes an unknown length for no response
-		return reply{}, false, errDied
+		return runtimeReply{}, false, errDied
 	}
-	got = reply{status: res.StatusCode, length: res.ContentLength, body: make([]byte, min(res.ContentLength, most))}
+	got = runtimeReply{status: res.StatusCode, length: res.ContentLength, body: make([]byte, min(res.ContentLength, most))}
 	if _, err := io.ReadFull(res.Body, got.body); err != nil {
-		return reply{}, false, err
+		return runtimeReply{}, false, err
 	}
 	keeps = sent == nil && !res.Close && strings.EqualFold(res.Header.Get("Connection"), "keep-alive") &&
 		got.length <= most && t.reader.Buffered() == 0
@@ -151,47 +151,47 @@ func (t *talk) exchange(path string, data []byte, most int64) (got reply, keeps 
 }
 
 // takeIdleConn returns an idle connection, or nil.
-func (c *container) kept() *talk {
+func (c *container) takeIdleConn() *runtimeConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.talks)
+	n := len(c.idleConns)
 	if n == 0 {
 		return nil
 	}
-	t := c.talks[n-1]
-	if time.Since(t.last) > keptFor { // the others are older still
-		c.hangUp()
+	t := c.idleConns[n-1]
+	if time.Since(t.lastUsed) > idleConnLife { // the others are older still
+		c.closeIdleLocked()
 		return nil
 	}
-	c.talks = c.talks[:n-1]
+	c.idleConns = c.idleConns[:n-1]
 	return t
 }
 
 // putIdleConn keeps a connection for reuse. It returns false if the connection is not needed.
-func (c *container) keep(t *talk) bool {
+func (c *container) putIdleConn(t *runtimeConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.talks) >= keptTalks || !c.alive() {
+	if len(c.idleConns) >= maxIdleConns || !c.alive() {
 		return false
 	}
-	t.last = time.Now()
-	c.talks = append(c.talks, t)
+	t.lastUsed = time.Now()
+	c.idleConns = append(c.idleConns, t)
 	return true
 }
 
 // closeIdleLocked closes all idle connections. The caller holds the lock.
-func (c *container) hangUp() {
-	for _, t := range c.talks {
+func (c *container) closeIdleLocked() {
+	for _, t := range c.idleConns {
 		t.close()
 	}
-	c.talks = nil
+	c.idleConns = nil
 }
 
 // closeIdleConns closes all idle connections.
-func (c *container) forgetTalks() {
+func (c *container) closeIdleConns() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hangUp()
+	c.closeIdleLocked()
 }
 
 // initBody is the body of /init. Two fields are ours: concurrency, if several activations may share the container, and
@@ -212,9 +212,9 @@ func (p *Platform) initBody(run *running, room int) any {
 
 // printsNoSentinels tells whether a program's answer to /init says that it prints no sentinels. Its output before the
 // answer to /run is then the activation's log, which saves two lines of log for each activation.
-func endsSilently(answer []byte) bool {
-	var said struct{ Sentinels *bool }
-	return json.Unmarshal(answer, &said) == nil && said.Sentinels != nil && !*said.Sentinels
+func printsNoSentinels(answer []byte) bool {
+	var reply struct{ Sentinels *bool }
+	return json.Unmarshal(answer, &reply) == nil && reply.Sentinels != nil && !*reply.Sentinels
 }
 
 // initEnv is the environment in the body of /init, as OpenWhisk's invoker fills it.

@@ -28,17 +28,17 @@ type devices struct {
 }
 
 // deviceShare is a container's share of a device; the zero value is none.
-type part struct {
+type deviceShare struct {
 	device int
 	memory disdel.Bytes
-	bundle string
+	pkg    string
 }
 
 // deviceNeed is what an action asks for.
-type want struct {
-	memory disdel.Bytes
-	most   int // devices that its package may use; 0: any number
-	bundle string
+type deviceNeed struct {
+	memory     disdel.Bytes
+	maxDevices int // devices that its package may use; 0: any number
+	pkg        string
 }
 
 func newDevices(all []Device) *devices {
@@ -51,21 +51,21 @@ func newDevices(all []Device) *devices {
 
 // needOf is what an action asks for. An action that asks for more than any device has gets no device and fails by
 // itself: otherwise it would block the queue forever.
-func (d *devices) of(a *action) want {
-	w := want{
-		memory: disdel.Bytes(numbered(a.Annotations, disdel.AnnotationGPUMemory)) * disdel.MB,
-		most:   numbered(a.Annotations, disdel.AnnotationGPUCount), bundle: path.Dir(a.path()),
+func (d *devices) needOf(a *action) deviceNeed {
+	w := deviceNeed{
+		memory:     disdel.Bytes(intAnnotation(a.Annotations, disdel.AnnotationGPUMemory)) * disdel.MB,
+		maxDevices: intAnnotation(a.Annotations, disdel.AnnotationGPUCount), pkg: path.Dir(a.path()),
 	}
 	for _, device := range d.all {
 		if w.memory > 0 && w.memory <= device.Memory {
 			return w
 		}
 	}
-	return want{}
+	return deviceNeed{}
 }
 
 // intAnnotation is the value of an annotation that is a whole number; else 0.
-func numbered(list []keyValue, key string) int {
+func intAnnotation(list []keyValue, key string) int {
 	for _, a := range list {
 		var n int
 		if a.Key == key && json.Unmarshal(a.Value, &n) == nil {
@@ -76,42 +76,42 @@ func numbered(list []keyValue, key string) int {
 }
 
 // find returns the share that an action would get now.
-func (d *devices) find(w want) (part, bool) {
+func (d *devices) find(w deviceNeed) (deviceShare, bool) {
 	if w.memory == 0 {
-		return part{}, true
+		return deviceShare{}, true
 	}
 	spread := 0
 	for _, users := range d.users {
-		if users[w.bundle] > 0 {
+		if users[w.pkg] > 0 {
 			spread++
 		}
 	}
 	best, most := -1, disdel.Bytes(-1)
 	for i, device := range d.all {
 		free := device.Memory - d.taken[i]
-		closed := w.most > 0 && spread >= w.most && d.users[i][w.bundle] == 0
+		closed := w.maxDevices > 0 && spread >= w.maxDevices && d.users[i][w.pkg] == 0
 		if !closed && free >= w.memory && free > most {
 			best, most = i, free
 		}
 	}
-	return part{best, w.memory, w.bundle}, best >= 0
+	return deviceShare{best, w.memory, w.pkg}, best >= 0
 }
 
 // take and release count a share as taken or free.
-func (d *devices) take(p part) { d.count(p, 1) }
-func (d *devices) give(p part) { d.count(p, -1) }
+func (d *devices) take(p deviceShare)    { d.count(p, 1) }
+func (d *devices) release(p deviceShare) { d.count(p, -1) }
 
-func (d *devices) count(p part, by int) {
+func (d *devices) count(p deviceShare, by int) {
 	if p.memory == 0 {
 		return
 	}
 	d.taken[p.device] += disdel.Bytes(by) * p.memory
-	d.users[p.device][p.bundle] += by
+	d.users[p.device][p.pkg] += by
 }
 
 // reclaim returns how many of the idle containers, oldest first, have to go until an action gets its share; ok is false
 // if all are not enough.
-func (d *devices) reclaim(w want, idle []*container) (gone int, ok bool) {
+func (d *devices) reclaim(w deviceNeed, idle []*container) (gone int, ok bool) {
 	trial := newDevices(d.all)
 	copy(trial.taken, d.taken)
 	for i, users := range d.users {
@@ -124,7 +124,7 @@ func (d *devices) reclaim(w want, idle []*container) (gone int, ok bool) {
 		if gone == len(idle) {
 			return 0, false
 		}
-		trial.give(idle[gone].part)
+		trial.release(idle[gone].device)
 	}
 }
 
@@ -141,7 +141,7 @@ func (d *devices) status() (out []DeviceStatus) {
 }
 
 // environment shows a container only its own device, or none. It is empty if the platform has no devices.
-func (d *devices) environment(p part) []string {
+func (d *devices) environment(p deviceShare) []string {
 	switch {
 	case len(d.all) == 0:
 		return nil
@@ -157,11 +157,11 @@ func (d *devices) environment(p part) []string {
 
 // takeDevice takes a share for an action and removes as many idle containers as that needs. The caller has checked that
 // they are enough.
-func (p *pool) clear(w want) part {
+func (p *pool) takeDevice(w deviceNeed) deviceShare {
 	gone, _ := p.devices.reclaim(w, p.free)
 	keep := p.free[:0:0]
 	for i, c := range p.free {
-		if i < gone && c.part.memory > 0 {
+		if i < gone && c.device.memory > 0 {
 			p.remove(c)
 		} else {
 			keep = append(keep, c)
@@ -174,13 +174,13 @@ func (p *pool) clear(w want) part {
 }
 
 // discardSlot is discard for a slot whose container may have a device share.
-func (p *pool) abandon(s *seat) {
-	of := s.part
+func (p *pool) discardSlot(s *containerSlot) {
+	of := s.device
 	if s.container != nil {
-		of = s.container.part
+		of = s.container.device
 	}
 	p.mu.Lock()
-	p.devices.give(of)
+	p.devices.release(of)
 	p.mu.Unlock()
 	p.discard(s.action)
 }

@@ -11,7 +11,7 @@ import (
 
 // Emulation selects weaknesses of real OpenWhisks that this platform does not have, to test clients with them. Each was
 // measured on an OpenWhisk built from source. The zero value has none.
-type Likeness struct {
+type Emulation struct {
 	// LateRecords delays the record of an activation whose container died or timed out. On Docker the invoker looks 400
 	// times for an out-of-memory kill, which takes 11.5 to 12.4 s, and the container keeps its memory until then. A death
 	// with evidence of its cause is not delayed. The record's duration and end stay true.
@@ -38,7 +38,7 @@ const (
 )
 
 // emulations are the Emulations with a name.
-var whisks = map[string]Likeness{
+var emulations = map[string]Emulation{
 	"embedded":  {},
 	"openwhisk": {LateRecords: measuredLateRecords, RefusedInit: true, CountRefused: true, LateSlots: measuredLateSlots},
 	"standalone": {
@@ -49,27 +49,27 @@ var whisks = map[string]Likeness{
 }
 
 // emulationParts are the fields of an Emulation by name.
-var single = map[string]struct {
+var emulationParts = map[string]struct {
 	measured time.Duration // default value; 0: takes none
-	set      func(l *Likeness, d time.Duration)
+	set      func(l *Emulation, d time.Duration)
 }{
-	"late-records":  {measuredLateRecords, func(l *Likeness, d time.Duration) { l.LateRecords = d }},
-	"late-slots":    {measuredLateSlots, func(l *Likeness, d time.Duration) { l.LateSlots = d }},
-	"refused-init":  {0, func(l *Likeness, _ time.Duration) { l.RefusedInit = true }},
-	"count-refused": {0, func(l *Likeness, _ time.Duration) { l.CountRefused = true }},
-	"no-evidence":   {0, func(l *Likeness, _ time.Duration) { l.NoEvidence = true }},
-	"retry-warm":    {0, func(l *Likeness, _ time.Duration) { l.RetryWarm = true }},
+	"late-records":  {measuredLateRecords, func(l *Emulation, d time.Duration) { l.LateRecords = d }},
+	"late-slots":    {measuredLateSlots, func(l *Emulation, d time.Duration) { l.LateSlots = d }},
+	"refused-init":  {0, func(l *Emulation, _ time.Duration) { l.RefusedInit = true }},
+	"count-refused": {0, func(l *Emulation, _ time.Duration) { l.CountRefused = true }},
+	"no-evidence":   {0, func(l *Emulation, _ time.Duration) { l.NoEvidence = true }},
+	"retry-warm":    {0, func(l *Emulation, _ time.Duration) { l.RetryWarm = true }},
 }
 
 // ParseEmulation reads a list such as "openwhisk", "kubernetes,retry-warm" or "late-records=3s,no-evidence". Names of
 // OpenWhisks are embedded, openwhisk (on Docker), standalone and kubernetes; names of parts are late-records,
 // late-slots, refused-init, count-refused, no-evidence and retry-warm. It returns Invalid for other names.
-func LikenessOf(list string) (Likeness, error) {
-	var out Likeness
+func ParseEmulation(list string) (Emulation, error) {
+	var out Emulation
 	for word := range strings.SplitSeq(list, ",") {
 		name, value, valued := strings.Cut(strings.TrimSpace(word), "=")
-		whole, known := whisks[name]
-		part, partly := single[name]
+		whole, known := emulations[name]
+		part, partly := emulationParts[name]
 		switch {
 		case known && !valued:
 			out = whole
@@ -78,22 +78,22 @@ func LikenessOf(list string) (Likeness, error) {
 		case partly && part.measured > 0:
 			d, err := time.ParseDuration(value)
 			if err != nil || d < 0 {
-				return out, unlike(fmt.Sprintf("%s takes a duration such as 3s, not %q", name, value))
+				return out, emulationError(fmt.Sprintf("%s takes a duration such as 3s, not %q", name, value))
 			}
 			part.set(&out, d)
 		default:
-			return out, unlike(fmt.Sprintf("there is no emulation %q", word))
+			return out, emulationError(fmt.Sprintf("there is no emulation %q", word))
 		}
 	}
 	return out, nil
 }
 
-func unlike(msg string) error {
+func emulationError(msg string) error {
 	var names []string
-	for name := range whisks {
+	for name := range emulations {
 		names = append(names, name)
 	}
-	for name := range single {
+	for name := range emulationParts {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -102,15 +102,15 @@ func unlike(msg string) error {
 }
 
 // delayRecord waits before the record of a broken activation is saved, unless its cause is known.
-func (p *Platform) dwell(end *ending) {
+func (p *Platform) delayRecord(end *activationEnd) {
 	broken := end.timedOut || end.died
 	if p.cfg.LateRecords > 0 && broken && !end.reschedule && end.text != textMemoryExhausted {
-		p.pause(p.cfg.LateRecords)
+		p.sleep(p.cfg.LateRecords)
 	}
 }
 
 // sleep waits, at most until the platform ends.
-func (p *Platform) pause(d time.Duration) {
+func (p *Platform) sleep(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -120,21 +120,23 @@ func (p *Platform) pause(d time.Duration) {
 }
 
 // emulateRefusedInit turns a death before or during /init into a timeout, after the action's limit.
-func (p *Platform) refuseInit(end *ending, limit time.Duration) {
+func (p *Platform) emulateRefusedInit(end *activationEnd, limit time.Duration) {
 	if !p.cfg.RefusedInit || end.text == textMemoryExhausted {
 		return
 	}
-	p.pause(time.Until(end.start.Add(limit)))
+	p.sleep(time.Until(end.start.Add(limit)))
 	end.died, end.timedOut = false, true
 	end.initTime = time.Since(end.start)
 	end.developerError(textTimeout(limit, true))
 }
 
 // retriesWarm tells whether an activation is repeated silently.
-func (p *Platform) repeats(end *ending) bool { return p.cfg.RetryWarm && end.died && !end.cold }
+func (p *Platform) retriesWarm(end *activationEnd) bool {
+	return p.cfg.RetryWarm && end.died && !end.cold
+}
 
 // tellsOutOfMemory tells whether records distinguish out-of-memory kills from other deaths.
-func (c *Config) saysMemory() bool { return c.OOM == OOMAsDocker && !c.NoEvidence }
+func (c *Config) tellsOutOfMemory() bool { return c.OOM == OOMAsDocker && !c.NoEvidence }
 
 // releaseSlot ends an invocation's time in flight, after LateSlots.
 func (p *Platform) releaseSlot(u *user) {

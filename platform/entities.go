@@ -203,29 +203,29 @@ func (l *Limits) bodyLimit() disdel.Bytes { return 4*l.Parameters + disdel.MB }
 
 // notFoundError is the refusal of an entity that is not in its collection. Actions, packages, triggers and rules of a
 // namespace share one space of names.
-func missing(t tx, b bucket, key string) error {
-	if taken, err := takenByOther(t, b, key); err != nil || taken {
+func notFoundError(t tx, b bucket, key string) error {
+	if taken, err := isNameTaken(t, b, key); err != nil || taken {
 		return cmp.Or(err, error(errOtherKind))
 	}
 	return errNoEntity
 }
 
 // checkPut refuses a PUT over an entity of another kind, or over one of the same kind without overwrite.
-func mayPut(t tx, b bucket, q *request, exists bool) error {
+func checkPut(t tx, b bucket, q *request, exists bool) error {
 	switch {
 	case exists && !flag(q.Request, "overwrite"):
 		return errExists
 	case exists:
 		return nil
 	}
-	taken, err := takenByOther(t, b, q.resource())
+	taken, err := isNameTaken(t, b, q.resource())
 	if err == nil && taken {
 		err = errOtherKind
 	}
 	return err
 }
 
-func takenByOther(t tx, b bucket, key string) (bool, error) {
+func isNameTaken(t tx, b bucket, key string) (bool, error) {
 	for _, other := range []bucket{actions, packages, triggers, rules} {
 		if other == b {
 			continue

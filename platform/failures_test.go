@@ -86,12 +86,12 @@ func checkRecord(t *testing.T, got map[string]any, status, text string) {
 	is, result := responseOf(got)
 	data, _ := json.Marshal(result)
 	m, _ := result.(map[string]any)
-	said := string(data)
+	reply := string(data)
 	if e, ok := m["error"].(string); ok {
-		said = e
+		reply = e
 	}
-	if is != status || !strings.HasPrefix(said, text) {
-		t.Errorf("%s %.300s, want %s %s", is, said, status, text)
+	if is != status || !strings.HasPrefix(reply, text) {
+		t.Errorf("%s %.300s, want %s %s", is, reply, status, text)
 	}
 }
 
@@ -167,8 +167,8 @@ func TestTheWatchCountsChildren(t *testing.T) {
 		t.Skip("no Python for the child")
 	}
 	p := start(t, func(c *Config) { c.Kinds = kinds })
-	p.fences.close()
-	p.fences = rlimits{}
+	p.limiter.close()
+	p.limiter = rlimits{}
 	code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * " +
 		"(150 << 20); import time; time.sleep(1000)']).returncode}"
 	body, _ := json.Marshal(map[string]any{

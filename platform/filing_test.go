@@ -23,10 +23,12 @@ func TestActivationsThatEndTogether(t *testing.T) {
 		}
 		all.Go(func() {
 			id := fmt.Sprintf("%032x", i)
-			err := s.file(&activation{Namespace: "guest", ActivationID: id, Start: int64(i), Response: response{Result: result}})
+			err := s.saveRecord(&activation{
+				Namespace: "guest", ActivationID: id, Start: int64(i), Response: response{Result: result},
+			})
 			var kept bool
 			s.view(func(x tx) error {
-				kept = x.of(records).Get([]byte("guest\x00"+id)) != nil
+				kept = x.bucket(records).Get([]byte("guest\x00"+id)) != nil
 				return nil
 			})
 			if kept != (i != bad) || (err == nil) != kept {

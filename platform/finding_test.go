@@ -40,16 +40,16 @@ func TestNothingOldIsFound(t *testing.T) {
 
 // A state that somebody looked at before a change is not taken for the one after it.
 func TestAFinderForgetsWithEveryChange(t *testing.T) {
-	var f finder
-	w := way{"guest", pathName{"guest", "a"}}
+	var f actionCache
+	w := actionRoute{"guest", pathName{"guest", "a"}}
 	old, young := &resolved{}, &resolved{}
-	f.learn(1, w, old)
-	if f.recall(1, w) != old || f.recall(2, w) != nil {
+	f.put(1, w, old)
+	if f.get(1, w) != old || f.get(2, w) != nil {
 		t.Error("what is known is not of its state")
 	}
-	f.learn(2, w, young)
-	f.learn(1, w, old)
-	if f.recall(2, w) != young || f.recall(1, w) != nil {
+	f.put(2, w, young)
+	f.put(1, w, old)
+	if f.get(2, w) != young || f.get(1, w) != nil {
 		t.Error("an older state wrote over a newer one")
 	}
 }

@@ -151,7 +151,9 @@ func TestListedPagesMayCall(t *testing.T) {
 // Whoever serves the handler himself has the gate as well, and so has what stands around it.
 func TestTheGateStandsBeforeEveryHandler(t *testing.T) {
 	p := start(t, nil)
-	for name, h := range map[string]http.Handler{"Handler": p.Handler(), "gate": p.gate(http.NotFoundHandler())} {
+	for name, h := range map[string]http.Handler{
+		"Handler": p.Handler(), "gate": p.refuseForeignPages(http.NotFoundHandler()),
+	} {
 		server := httptest.NewServer(h)
 		req, _ := http.NewRequest("GET", server.URL+"/disdel/status", nil)
 		req.Header.Set("Origin", "http://evil.example")

@@ -325,7 +325,8 @@ func TestBodiesOfOtherShapes(t *testing.T) {
 		{"POST", "_/triggers/t", deep(1001), nested},
 		{"PUT", "_/packages/p", deep(5000), nested},
 	} {
-		if got := ask(t, p, p.AuthKey(), c.method, c.path, c.body); got.status != 400 || got.text() != errMalformed(c.text).text {
+		got := ask(t, p, p.AuthKey(), c.method, c.path, c.body)
+		if got.status != 400 || got.text() != errMalformed(c.text).text {
 			t.Errorf("%s %s %.60s: %d %s, want %s", c.method, c.path, c.body, got.status, got.body, c.text)
 		}
 	}

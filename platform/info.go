@@ -38,7 +38,7 @@ func (p *Platform) runtimes() map[string][]map[string]any {
 	for _, kind := range p.kindNames() {
 		f := family(kind)
 		out[f] = append(out[f], map[string]any{
-			"kind": kind, "image": cmp.Or(p.cfg.Kinds[kind].Says, "embedded"), "deprecated": false,
+			"kind": kind, "image": cmp.Or(p.cfg.Kinds[kind].Description, "embedded"), "deprecated": false,
 			"default":  p.resolveKind(f+":default") == kind,
 			"attached": true, "requireMain": false,
 		})

@@ -16,27 +16,27 @@ import (
 )
 
 // activationIDBody is the body of an answer that has only the activation's id.
-type invoked struct {
+type activationIDBody struct {
 	ID string `json:"activationId"`
 }
 
 // running is an activation from its acceptance to its record.
 type running struct {
-	id       string
-	user     *user // who invoked it, and whose namespace gets the record
-	action   *action
-	params   json.RawMessage   // an object or an array
-	binding  string            // the binding that it was invoked through; "": none
-	cause    string            // id of the sequence's activation; "": none
-	depth    int               // nesting of sequences
-	count    *compositionCount // of the composition that it is part of; nil: none
-	turn     bool              // a conductor's run within its composition
-	received time.Time
-	done     chan struct{}
-	record   *activation // set when done is closed
-	ended    func()      // called before done is closed
+	id           string
+	user         *user // who invoked it, and whose namespace gets the record
+	action       *action
+	params       json.RawMessage   // an object or an array
+	binding      string            // the binding that it was invoked through; "": none
+	cause        string            // id of the sequence's activation; "": none
+	depth        int               // nesting of sequences
+	count        *compositionCount // of the composition that it is part of; nil: none
+	conductorRun bool              // a conductor's run within its composition
+	received     time.Time
+	done         chan struct{}
+	record       *activation // set when done is closed
+	onEnd        func()      // called before done is closed
 
-	noting sync.Mutex
+	noteMu sync.Mutex
 	noted  bool // the accepted log has a line of it
 }
 
@@ -58,7 +58,7 @@ func (p *Platform) invoke(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if !blocking {
-		return httpRunning, answer{run.id, invoked{run.id}}, nil
+		return httpRunning, withActivationID{run.id, activationIDBody{run.id}}, nil
 	}
 	return p.wait(run, q, wait)
 }
@@ -96,14 +96,14 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 
 // start invokes an action if the user's throttle allows it. quiet is as in begin.
 func (p *Platform) start(u *user, path pathName, payload json.RawMessage, quiet bool) (*running, error) {
-	if err := p.unfiled.stuck(); err != nil { // before anything is read
+	if err := p.pending.writeError(); err != nil { // before anything is read
 		return nil, err
 	}
-	found, err := p.find(u, path)
+	found, err := p.findAction(u, path)
 	if err != nil {
 		return nil, err
 	}
-	if found.final() && found.overrides(payload) {
+	if found.isFinal() && found.setsParameter(payload) {
 		return nil, errParameterSet
 	}
 	return p.begin(u, found, payload, quiet)
@@ -112,7 +112,7 @@ func (p *Platform) start(u *user, path pathName, payload json.RawMessage, quiet 
 // begin invokes an action that was found, if the user's throttle allows it. If quiet is set, the request waits for the
 // end, so nobody knows the activation yet and the accepted log needs no line at once.
 func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage, quiet bool) (*running, error) {
-	if err := p.unfiled.stuck(); err != nil {
+	if err := p.pending.writeError(); err != nil {
 		return nil, err
 	}
 	params, err := found.arguments(payload)
@@ -123,14 +123,14 @@ func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage, quie
 		return nil, err
 	}
 	run := p.newRun(u, found, params, "")
-	run.ended = func() { p.releaseSlot(u) }
+	run.onEnd = func() { p.releaseSlot(u) }
 	if !quiet {
-		if err := p.note(run); err != nil {
+		if err := p.noteAccepted(run); err != nil {
 			u.invocations.release()
 			return nil, err
 		}
 	}
-	p.flying.Go(func() { p.carryOut(run, p.cfg.Limits.SequenceLength) })
+	p.runs.Go(func() { p.runAction(run, p.cfg.Limits.SequenceLength) })
 	return run, nil
 }
 
@@ -143,17 +143,17 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 	}
 	return &running{
 		id: newActivationID(), user: u, action: a, params: params, binding: found.binding, cause: cause,
-		received: time.Now(), done: make(chan struct{}), ended: func() {},
+		received: time.Now(), done: make(chan struct{}), onEnd: func() {},
 	}
 }
 
 // runAction runs an action or a sequence to its end. left is how many more actions the outermost sequence may run, and
 // so is the result.
-func (p *Platform) carryOut(run *running, left int) int {
+func (p *Platform) runAction(run *running, left int) int {
 	switch {
 	case run.action.Exec.Kind == sequenceKind:
 		return p.runSequence(run, left)
-	case run.conducted():
+	case run.isConductor():
 		p.runConductor(run)
 	default:
 		p.execute(run)
@@ -162,25 +162,25 @@ func (p *Platform) carryOut(run *running, left int) int {
 }
 
 // noteAccepted writes the line of an accepted activation to the log, unless the activation has ended.
-func (p *Platform) note(run *running) error {
-	run.noting.Lock()
-	defer run.noting.Unlock()
+func (p *Platform) noteAccepted(run *running) error {
+	run.noteMu.Lock()
+	defer run.noteMu.Unlock()
 	if run.noted || p.accepted == nil {
 		return nil
 	}
 	run.noted = true
-	return unwritable(p.accepted.add(run.lost()))
+	return diskError(p.accepted.add(run.lostRecord()))
 }
 
 // finishRun saves the record of an ended activation and wakes those who wait for it.
-func (p *Platform) file(run *running, record *activation) {
-	run.noting.Lock()
+func (p *Platform) finishRun(run *running, record *activation) {
+	run.noteMu.Lock()
 	run.noted = true
-	run.noting.Unlock()
-	p.keep(record)
+	run.noteMu.Unlock()
+	p.saveRecord(record)
 	p.counters.count(record)
 	run.record = record
-	run.ended()
+	run.onEnd()
 	close(run.done)
 }
 
@@ -205,25 +205,25 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 }
 
 // isFinal tells whether requests may not set the action's own parameters.
-func (v *resolved) final() bool {
-	return annotated(v.Annotations, "final")
+func (v *resolved) isFinal() bool {
+	return isAnnotationSet(v.Annotations, "final")
 }
 
 // setsParameter tells whether a request sets a parameter that the action has a value for. Components of sequences may,
 // because their input does not come from a request.
-func (v *resolved) overrides(payload json.RawMessage) bool {
+func (v *resolved) setsParameter(payload json.RawMessage) bool {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(payload, &args) != nil {
 		return false // an array sets no parameter
 	}
 	return slices.ContainsFunc(mergeParameters(v.inherited, v.Parameters), func(own keyValue) bool {
 		_, set := args[own.Key]
-		return set && defined(own.Value)
+		return set && hasValue(own.Value)
 	})
 }
 
 // hasValue tells whether a parameter has a value that the annotation final protects.
-func defined(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" && string(v) != `""` }
+func hasValue(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" && string(v) != `""` }
 
 func addParameters(to map[string]json.RawMessage, list []keyValue) {
 	for _, v := range list {
@@ -235,24 +235,24 @@ func addParameters(to map[string]json.RawMessage, list []keyValue) {
 
 // noteAfter is how long a blocking request may wait before the accepted log gets a line of its activation. An
 // activation that is lost earlier is one that nobody knows.
-const quietFor = 100 * time.Millisecond
+const noteAfter = 100 * time.Millisecond
 
 // await waits for an activation's end and tells whether it came in time. If not, the accepted log gets a line, because
 // the client gets the id. If that write fails, the record will fail too, stays in memory, and stops new invocations.
 func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) (ended bool) {
 	begun := time.Now()
-	timer := time.NewTimer(min(wait, quietFor))
+	timer := time.NewTimer(min(wait, noteAfter))
 	defer timer.Stop()
 	for {
 		select {
 		case <-run.done:
 			return true
 		case <-ctx.Done():
-			p.note(run) //nolint:errcheck // see above
+			p.noteAccepted(run) //nolint:errcheck // see above
 			return false
 		case <-timer.C:
 		}
-		p.note(run) //nolint:errcheck // see above
+		p.noteAccepted(run) //nolint:errcheck // see above
 		left := wait - time.Since(begun)
 		if left <= 0 {
 			return false
@@ -264,46 +264,47 @@ func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) 
 // wait answers a blocking request: with the record, or with the id if the wait is over.
 func (p *Platform) wait(run *running, q *request, wait time.Duration) (int, any, error) {
 	if !p.await(q.Context(), run, wait) {
-		return httpRunning, answer{run.id, invoked{run.id}}, nil
+		return httpRunning, withActivationID{run.id, activationIDBody{run.id}}, nil
 	}
 	status := blockingStatus[run.record.Response.Status]
 	if result := run.record.Response.Result; flag(q.Request, "result") || len(result) > 0 && result[0] == '[' {
-		return status, answer{run.id, result}, nil // an array is always answered without the record
+		return status, withActivationID{run.id, result}, nil // an array is always answered without the record
 	}
-	if run.action.Exec.Kind == sequenceKind || run.conducted() { // its logs are the ids of its components, which are known
-		return status, answer{run.id, run.record}, nil
+	// the logs of these are the ids of their components, which are known
+	if run.action.Exec.Kind == sequenceKind || run.isConductor() {
+		return status, withActivationID{run.id, run.record}, nil
 	}
-	return status, answer{run.id, run.record.withoutLogs()}, nil
+	return status, withActivationID{run.id, run.record.withoutLogs()}, nil
 }
 
 // execute runs an activation in a container and saves its record.
 func (p *Platform) execute(run *running) {
-	p.file(run, p.attempt(run))
+	p.finishRun(run, p.attempt(run))
 }
 
 // maxReschedules bounds how often an activation whose container answers 503 gets another container.
 const maxReschedules = 3
 
 func (p *Platform) attempt(run *running) *activation {
-	if _, ok := p.cfg.runsAs(&run.action.Exec); !ok {
-		return p.record(run, nil, ending{status: statusDeveloper, text: textImageMissing(run.action.Exec.Image)})
+	if _, ok := p.cfg.kindOf(&run.action.Exec); !ok {
+		return p.record(run, nil, activationEnd{status: statusDeveloper, text: textImageMissing(run.action.Exec.Image)})
 	}
 	for try := 0; ; try++ {
 		s, err := p.pool.acquire(p.work, run.action)
 		switch {
 		case err != nil:
-			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
+			return p.record(run, nil, activationEnd{status: statusInternal, text: textStartFailed})
 		case s.failed != nil:
 			return p.record(run, nil, *s.failed)
 		}
-		if err := p.furnish(s); err != nil {
-			return p.record(run, nil, ending{status: statusInternal, text: textStartFailed})
+		if err := p.ensureContainer(s); err != nil {
+			return p.record(run, nil, activationEnd{status: statusInternal, text: textStartFailed})
 		}
-		end := p.runIn(s, run)
+		end := p.runInContainer(s, run)
 		rec := p.record(run, s, end)
 		if p.pool.leave(s, end.keep() && p.work.Err() == nil) {
 			s.container.kill()
-			p.pool.abandon(s)
+			p.pool.discardSlot(s)
 		}
 		if end.reschedule && try < maxReschedules {
 			continue
@@ -313,23 +314,23 @@ func (p *Platform) attempt(run *running) *activation {
 }
 
 // ensureContainer starts the container of a slot that has none yet.
-func (p *Platform) furnish(s *seat) error {
+func (p *Platform) ensureContainer(s *containerSlot) error {
 	if s.container != nil {
 		return nil
 	}
-	c, err := p.startWith(p.cfg.sizeOf(s.action), s.part)
+	c, err := p.startOnDevice(p.cfg.sizeOf(s.action), s.device)
 	if err != nil {
-		p.pool.unopened(s, &ending{status: statusInternal, text: textStartFailed})
-		p.pool.abandon(s)
+		p.pool.initFailed(s, &activationEnd{status: statusInternal, text: textStartFailed})
+		p.pool.discardSlot(s)
 		return err
 	}
 	c.action = s.action
-	p.pool.started(s, c)
+	p.pool.setContainer(s, c)
 	return nil
 }
 
 // activationEnd is how an activation ended.
-type ending struct {
+type activationEnd struct {
 	status     string
 	result     json.RawMessage // for success and application errors
 	text       string          // for other errors
@@ -346,56 +347,60 @@ type ending struct {
 
 // keep tells whether the container may run another activation. OpenWhisk destroys it after a developer error or an
 // internal error.
-func (e *ending) keep() bool { return e.status == statusSuccess || e.status == statusApplication }
+func (e *activationEnd) keep() bool {
+	return e.status == statusSuccess || e.status == statusApplication
+}
 
-func (p *Platform) runIn(s *seat, run *running) (end ending) {
+func (p *Platform) runInContainer(s *containerSlot, run *running) (end activationEnd) {
 	c := s.container
 	journal := c.logs.begin(run.id, run.action.Limits.Logs)
 	defer func() {
 		end.end = time.Now()
 		end.logs = c.collect(journal, &end)
-		p.pool.unopened(s, &end)
-		p.dwell(&end)
+		p.pool.initFailed(s, &end)
+		p.delayRecord(&end)
 	}()
 	end.start = time.Now()
 	limit := time.Duration(run.action.Limits.Timeout) * time.Millisecond
 	if !c.initialized {
 		end.cold = true
-		if s.room > 1 {
-			c.logs.share()
+		if s.capacity > 1 {
+			c.logs.expectTags()
 		}
-		got, err := c.post(p.work, "/init", p.initBody(run, s.room), limit)
+		got, err := c.postJSON(p.work, "/init", p.initBody(run, s.capacity), limit)
 		end.initTime = time.Since(end.start)
 		if done := p.initEnding(c, got, err, limit, &end); done {
 			return end
 		}
 		c.initialized = true
-		if endsSilently(got.body) {
-			c.logs.hush()
+		if printsNoSentinels(got.body) {
+			c.logs.expectNoSentinels()
 		}
-		p.pool.opened(s)
+		p.pool.initDone(s)
 	}
-	got, err := c.ask(p.work, "/run", p.runBody(run, limit), limit)
+	got, err := c.request(p.work, "/run", p.runBody(run, limit), limit)
 	p.runEnding(c, got, err, limit, &end)
 	return end
 }
 
 // initEnding sets the end of an activation whose /init failed. done is false if /init succeeded.
-func (p *Platform) initEnding(c *container, got reply, err error, limit time.Duration, end *ending) (done bool) {
+func (p *Platform) initEnding(c *container, got runtimeReply, err error, limit time.Duration,
+	end *activationEnd,
+) (done bool) {
 	switch {
 	case isTimeout(err):
 		end.timedOut = true
 		end.developerError(textTimeout(limit, true))
 	case err != nil:
 		end.died = true
-		end.developerError(p.death(c, textAbnormalInit))
-		p.refuseInit(end, limit)
+		end.developerError(p.deathText(c, textAbnormalInit))
+		p.emulateRefusedInit(end, limit)
 	case got.status == http.StatusServiceUnavailable:
 		end.developerError(textInvalidInit(got.body))
 		end.reschedule = true
 	case got.status != http.StatusOK:
-		end.size = characters(got.body)
-		end.ownError(got.body, textInvalidInit(got.body))
+		end.size = utf16Length(got.body)
+		end.containerError(got.body, textInvalidInit(got.body))
 	default:
 		return false
 	}
@@ -403,41 +408,41 @@ func (p *Platform) initEnding(c *container, got reply, err error, limit time.Dur
 }
 
 // runEnding reads the answer of /run, as ActivationResult.processRunResponseContent does.
-func (p *Platform) runEnding(c *container, got reply, err error, limit time.Duration, end *ending) {
-	got.body = inUTF8(got.body)
+func (p *Platform) runEnding(c *container, got runtimeReply, err error, limit time.Duration, end *activationEnd) {
+	got.body = toUTF8(got.body)
 	trimmed := bytes.TrimSpace(got.body)
 	if err == nil {
-		end.size = characters(got.body)
+		end.size = utf16Length(got.body)
 	}
 	object := len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) &&
-		!tooDeep(trimmed)
+		!nestedTooDeep(trimmed)
 	switch {
 	case isTimeout(err):
 		end.timedOut = true
 		end.developerError(textTimeout(limit, false))
 	case err != nil:
 		end.died = true
-		end.developerError(p.death(c, textAbnormalRun))
-		end.reschedule = p.repeats(end)
+		end.developerError(p.deathText(c, textAbnormalRun))
+		end.reschedule = p.retriesWarm(end)
 	case got.status == http.StatusServiceUnavailable:
 		end.developerError(textInvalidResponse(got.body))
 		end.reschedule = true
 	case disdel.Bytes(got.length) > p.cfg.Limits.Payload:
 		end.applicationError(textResultTooLarge(int(got.length), p.cfg.Limits.Payload, got.body))
 	case got.status != http.StatusOK:
-		end.ownError(got.body, textInvalidResponse(got.body))
+		end.containerError(got.body, textInvalidResponse(got.body))
 	case !object:
 		end.developerError(textInvalidResponse(got.body))
 	default:
 		end.status, end.result = statusSuccess, trimmed
-		if e := errorIn(trimmed); e != nil {
+		if e := errorField(trimmed); e != nil {
 			end.status, end.result = statusApplication, e
 		}
 	}
 }
 
 // utf16Length is the length of a text in UTF-16 units, like Java's String.length.
-func characters(body []byte) (n int) {
+func utf16Length(body []byte) (n int) {
 	for _, c := range string(body) {
 		n += utf16.RuneLen(c)
 	}
@@ -445,7 +450,7 @@ func characters(body []byte) (n int) {
 }
 
 // errorField returns {"error": ...} of an object that has an error, and nil otherwise. It drops other fields.
-func errorIn(body []byte) json.RawMessage {
+func errorField(body []byte) json.RawMessage {
 	var e struct {
 		Error json.RawMessage `json:"error"`
 	}
@@ -457,40 +462,40 @@ func errorIn(body []byte) json.RawMessage {
 }
 
 // containerError is a developer error with the container's own error, if it answered one.
-func (e *ending) ownError(body []byte, otherwise string) {
+func (e *activationEnd) containerError(body []byte, otherwise string) {
 	e.developerError(otherwise)
-	if own := errorIn(body); own != nil {
+	if own := errorField(body); own != nil {
 		e.text, e.result = "", own
 	}
 }
 
-func (e *ending) developerError(text string) { e.status, e.text = statusDeveloper, text }
+func (e *activationEnd) developerError(text string) { e.status, e.text = statusDeveloper, text }
 
-func (e *ending) applicationError(text string) {
+func (e *activationEnd) applicationError(text string) {
 	e.status = statusApplication
 	e.result, _ = json.Marshal(map[string]string{"error": text})
 }
 
 // deathText is the text of an activation whose container died.
-func (p *Platform) death(c *container, otherwise string) string {
-	memory := c.exhausted()
-	if c.overflowed() {
+func (p *Platform) deathText(c *container, otherwise string) string {
+	memory := c.diedOfMemory()
+	if c.isOverDisk() {
 		return textFolder(p.cfg.FolderMB)
 	}
-	if memory && p.cfg.saysMemory() {
+	if memory && p.cfg.tellsOutOfMemory() {
 		return textMemoryExhausted
 	}
 	return otherwise
 }
 
 // closeOnce closes a channel at most once.
-type once struct {
+type closeOnce struct {
 	sync.Once
 	c chan struct{}
 }
 
-func newOnce() *once { return &once{c: make(chan struct{})} }
+func newOnce() *closeOnce { return &closeOnce{c: make(chan struct{})} }
 
-func (o *once) close() { o.Do(func() { close(o.c) }) }
+func (o *closeOnce) close() { o.Do(func() { close(o.c) }) }
 
 func isTimeout(err error) bool { return err == context.DeadlineExceeded }

@@ -20,21 +20,21 @@ import (
 // mountView is a mount namespace for containers with their own users. The spawner's thread enters it to start them. It
 // covers folders that are closed to these users with empty ones that show only what the containers need. Permissions
 // outside do not change.
-type view struct {
+type mountView struct {
 	outside, inside int             // descriptors of mount namespaces; 0: containers share the platform's
 	open            map[string]bool // paths that every user can reach inside
 	masked          map[string]bool // as in confinement
 }
 
 // neededPaths are the paths that containers with their own users must reach.
-type needs struct {
+type neededPaths struct {
 	programs []string
 	folders  []string // read with everything in them; may be files
 	work     string   // has the working folders, which are written
 }
 
 // each calls f for every path with the permissions that every user needs on it.
-func (n needs) each(f func(path string, need os.FileMode)) {
+func (n neededPaths) each(f func(path string, need os.FileMode)) {
 	for _, path := range n.programs {
 		f(path, 0o001)
 	}
@@ -51,9 +51,9 @@ func (n needs) each(f func(path string, need os.FileMode)) {
 
 // openView creates the view on the spawner's thread and finds out what every user can reach in it.
 func (c *confinement) openView() {
-	n := c.needs
-	c.own = view{open: map[string]bool{}, masked: maps.Clone(c.masked)}
-	plan := newCovering(n)
+	n := c.paths
+	c.own = mountView{open: map[string]bool{}, masked: maps.Clone(c.masked)}
+	plan := newCoverPlan(n)
 	if c.mounts && len(plan.covers) > 0 && c.own.build(plan) == nil { // without the view, fewer paths are open
 		defer c.own.leave()
 	}
@@ -61,7 +61,7 @@ func (c *confinement) openView() {
 }
 
 // build creates the namespace and covers closed folders in it. On success the thread is inside.
-func (v *view) build(plan *covering) error {
+func (v *mountView) build(plan *coverPlan) error {
 	outside, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (v *view) build(plan *covering) error {
 }
 
 // enter moves the thread into the view, until leave.
-func (v *view) enter() error {
+func (v *mountView) enter() error {
 	if v.inside == 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (v *view) enter() error {
 }
 
 // leave moves the thread back. It panics on failure, because the thread would start every container in the wrong view.
-func (v *view) leave() {
+func (v *mountView) leave() {
 	if v.outside == 0 {
 		return
 	}
@@ -101,7 +101,7 @@ func (v *view) leave() {
 	}
 }
 
-func (v *view) close() {
+func (v *mountView) close() {
 	for _, fd := range []*int{&v.outside, &v.inside} {
 		if *fd != 0 {
 			unix.Close(*fd) //nolint:errcheck // the namespace goes with its last process
@@ -111,7 +111,7 @@ func (v *view) close() {
 }
 
 // coverPlan lists the closed folders to cover, and what to show in the empty folders that cover them.
-type covering struct {
+type coverPlan struct {
 	covers  []string          // closed folders; none is inside another
 	folders map[string]bool   // empty folders on the way to something shown
 	links   map[string]string // symbolic links and their targets
@@ -119,8 +119,8 @@ type covering struct {
 }
 
 // newCoverPlan plans for all needed paths. Paths that cannot be followed stay closed.
-func newCovering(n needs) *covering {
-	p := &covering{folders: map[string]bool{}, links: map[string]string{}, shown: map[string]bool{}}
+func newCoverPlan(n neededPaths) *coverPlan {
+	p := &coverPlan{folders: map[string]bool{}, links: map[string]string{}, shown: map[string]bool{}}
 	n.each(func(path string, need os.FileMode) {
 		p.add(path, need, path == n.work) //nolint:errcheck // see above
 	})
@@ -128,10 +128,10 @@ func newCovering(n needs) *covering {
 }
 
 // maxLinks is how many symbolic links the kernel follows in one path.
-const mostLinks = 40
+const maxLinks = 40
 
 // add follows a path like the kernel and plans what is closed on it. need are the permissions for its last part.
-func (p *covering) add(path string, need os.FileMode, writable bool) error {
+func (p *coverPlan) add(path string, need os.FileMode, writable bool) error {
 	at, rest, links := "/", strings.TrimPrefix(path, "/"), 0
 	for rest != "" {
 		name, tail, _ := strings.Cut(rest, "/")
@@ -148,7 +148,7 @@ func (p *covering) add(path string, need os.FileMode, writable bool) error {
 		switch {
 		case info.Mode()&os.ModeSymlink != 0:
 			target, err := os.Readlink(next)
-			if links++; err != nil || links > mostLinks {
+			if links++; err != nil || links > maxLinks {
 				return errors.Join(err, fmt.Errorf("%s: %w", path, unix.ELOOP))
 			}
 			if p.covered(at) {
@@ -159,7 +159,7 @@ func (p *covering) add(path string, need os.FileMode, writable bool) error {
 			}
 			rest = strings.TrimLeft(filepath.ToSlash(target)+"/"+rest, "/")
 		case rest != "":
-			p.pass(next, info.Mode())
+			p.passFolder(next, info.Mode())
 			at = next
 		default:
 			return p.show(next, info, need, writable)
@@ -168,12 +168,12 @@ func (p *covering) add(path string, need os.FileMode, writable bool) error {
 	return nil // a link to the root, or the root
 }
 
-func (p *covering) covered(path string) bool {
+func (p *coverPlan) covered(path string) bool {
 	return slices.ContainsFunc(p.covers, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }
 
 // passFolder plans a folder on the way.
-func (p *covering) pass(dir string, mode os.FileMode) {
+func (p *coverPlan) passFolder(dir string, mode os.FileMode) {
 	switch {
 	case p.covered(dir):
 		p.folders[dir] = true
@@ -188,14 +188,14 @@ func (p *covering) pass(dir string, mode os.FileMode) {
 }
 
 // show plans to show the end of a path. If it is a closed folder, show plans to show its content instead.
-func (p *covering) show(path string, info os.FileInfo, need os.FileMode, writable bool) error {
+func (p *coverPlan) show(path string, info os.FileInfo, need os.FileMode, writable bool) error {
 	if !info.IsDir() || info.Mode().Perm()&need == need {
 		if p.covered(filepath.Dir(path)) {
 			p.shown[path] = p.shown[path] || writable
 		}
 		return nil
 	}
-	p.pass(path, 0)
+	p.passFolder(path, 0)
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (p *covering) show(path string, info os.FileInfo, need os.FileMode, writabl
 }
 
 // mount carries out the plan in the thread's own mount namespace.
-func (p *covering) mount() error {
+func (p *coverPlan) mount() error {
 	paths := slices.Sorted(maps.Keys(p.shown)) // a folder comes before what is in it
 	sources := make([]int, 0, len(paths))
 	defer func() {
@@ -247,7 +247,7 @@ func (p *covering) mount() error {
 }
 
 // fill creates folders, links and mounts in the covers.
-func (p *covering) fill(paths []string, sources []int) error {
+func (p *coverPlan) fill(paths []string, sources []int) error {
 	for _, dir := range slices.Sorted(maps.Keys(p.folders)) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -305,8 +305,8 @@ type confinement struct {
 	done   []string
 	mounts bool // the thread has its own mount namespace
 	masked map[string]bool
-	needs  needs // of containers with their own users
-	own    view  // of containers with their own users
+	paths  neededPaths // of containers with their own users
+	own    mountView   // of containers with their own users
 }
 
 // maxProcesses bounds a container's processes and threads, like the --pids-limit of OpenWhisk's invoker.
@@ -442,24 +442,24 @@ func (p *Platform) Users() []KindUser {
 func (p *Platform) userOfKind(name string) KindUser {
 	kind := p.cfg.Kinds[name]
 	out := KindUser{Kind: name, User: os.Geteuid()}
-	if p.mayOwn(kind) {
+	if p.hasOwnUsers(kind) {
 		out.Own, out.User = true, 0
 		return out
 	}
 	if kind.OwnUser && realRoot() && !p.cfg.AllowRoot {
 		out.Refused = fmt.Sprintf("its actions would run as root: %s. Install it where every user may read and start it, "+
-			"or start the platform with --allow-root", p.whyNotOwn(kind))
+			"or start the platform with --allow-root", p.whyNoOwnUsers(kind))
 	}
 	return out
 }
 
 // hasOwnUsers tells whether containers of a kind have their own users.
-func (p *Platform) mayOwn(kind Kind) bool { return kind.OwnUser && p.whyNotOwn(kind) == "" }
+func (p *Platform) hasOwnUsers(kind Kind) bool { return kind.OwnUser && p.whyNoOwnUsers(kind) == "" }
 
 // whyNoOwnUsers returns why containers of a kind cannot have their own users; "" if they can.
-func (p *Platform) whyNotOwn(kind Kind) string {
+func (p *Platform) whyNoOwnUsers(kind Kind) string {
 	if !p.ownUsers {
-		return "this process cannot start others as other users, or they cannot reach " + p.root.dir
+		return "this process cannot start others as other users, or they cannot reach " + p.temp.dir
 	}
 	program, err := exec.LookPath(kind.Command[0])
 	if err != nil {
@@ -497,15 +497,15 @@ func (p *Platform) refusal(name string) error {
 
 // userFor is the user id of the next container of a kind; 0 means the platform's user.
 func (p *Platform) userFor(kind Kind) uint32 {
-	if !p.mayOwn(kind) {
+	if !p.hasOwnUsers(kind) {
 		return 0
 	}
 	return firstUser + p.started.Add(1)%users
 }
 
 // needsOf are the paths that containers with their own users must reach, including the platform's folder.
-func needsOf(kinds map[string]Kind, work string) needs {
-	n := needs{work: work}
+func needsOf(kinds map[string]Kind, work string) neededPaths {
+	n := neededPaths{work: work}
 	for _, kind := range kinds {
 		if !kind.OwnUser || len(kind.Command) == 0 {
 			continue

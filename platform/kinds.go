@@ -60,7 +60,7 @@ var languages = []language{
 func DefaultKinds(disdelBinary string) map[string]Kind {
 	kinds := map[string]Kind{disdel.RuntimeKind: {
 		Command: []string{disdelBinary, "runtime", "--listen", "{listen}"}, Env: []string{allowConcurrent + "=true"},
-		Together: []string{string(disdel.TaskInfer)}, // training uses the whole process
+		SharedMains: []string{string(disdel.TaskInfer)}, // training uses the whole process
 	}}
 	for _, s := range languages {
 		found, ok := findInterpreter(s.program, s.ask...)
@@ -70,7 +70,7 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 		path, version := found.Path, found.Version
 		kind := Kind{
 			Command: append([]string{path}, s.run...), Env: s.env, OwnUser: true, Reads: found.reads(),
-			Says: s.title + " " + version,
+			Description: s.title + " " + version,
 		}
 		for _, name := range s.names {
 			kinds[s.family+":"+name] = kind
@@ -78,7 +78,7 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 		if s.family == "python" {
 			native := kind
 			native.Command = append([]string{path, "-c", launchPython, "native"}, s.run[2:]...)
-			native.Unlisted, native.Says = true, "programs"
+			native.Unlisted, native.Description = true, "programs"
 			kinds[nativeKind] = native
 		}
 		major, _, _ := strings.Cut(version, ".")

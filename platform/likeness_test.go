@@ -205,7 +205,7 @@ func TestAnActionLargerThanThePoolHoldsTheQueueUp(t *testing.T) {
 }
 
 func TestLikenessesHaveNames(t *testing.T) {
-	for text, want := range map[string]Likeness{
+	for text, want := range map[string]Emulation{
 		"embedded":  {},
 		"openwhisk": {LateRecords: 12 * time.Second, RefusedInit: true, CountRefused: true, LateSlots: 20 * time.Millisecond},
 		"openwhisk,late-records=0s,late-slots=0s": {RefusedInit: true, CountRefused: true},
@@ -215,12 +215,12 @@ func TestLikenessesHaveNames(t *testing.T) {
 		},
 		"late-records=3s,no-evidence": {LateRecords: 3 * time.Second, NoEvidence: true},
 	} {
-		if got, err := LikenessOf(text); got != want || err != nil {
+		if got, err := ParseEmulation(text); got != want || err != nil {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "whisk", "late-records=soon", "late-records=-1s", "refused-init=1", "openwhisk=1"} {
-		if _, err := LikenessOf(text); disdel.KindOf(err) != disdel.Invalid {
+		if _, err := ParseEmulation(text); disdel.KindOf(err) != disdel.Invalid {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -229,7 +229,7 @@ func TestLikenessesHaveNames(t *testing.T) {
 // What is like an OpenWhisk loses nothing under load either.
 func TestALikenessLosesNothing(t *testing.T) {
 	p := start(t, func(c *Config) {
-		c.Likeness, _ = LikenessOf("standalone,late-records=10ms,late-slots=1ms")
+		c.Emulation, _ = ParseEmulation("standalone,late-records=10ms,late-slots=1ms")
 		c.PoolMemory, c.Limits.ConcurrentInvocations = 256*disdel.MB, 100
 	})
 	newTestAction(t, p, "sleep", 60000, 128)

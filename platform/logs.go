@@ -27,31 +27,31 @@ const failureWait = 250 * time.Millisecond
 // logs collects a container's output by activation. If several activations run at once, a tagged line belongs to one of
 // them, and an untagged line to all.
 type logs struct {
-	mu      sync.Mutex
-	open    []*journal // logs of running activations
-	marked  bool       // lines may have the tag of an activation
-	ends    int        // sentinels without a tag that no activation has counted yet
-	tail    []string   // the last lines, to find the cause of a death
-	streams []*lineWriter
-	silent  bool    // the program prints no sentinels; its log ends with its answer
-	pumps   []*pump // of the two streams
+	mu          sync.Mutex
+	open        []*activationLog // logs of running activations
+	tagged      bool             // lines may have the tag of an activation
+	sentinels   int              // sentinels without a tag that no activation has counted yet
+	tail        []string         // the last lines, to find the cause of a death
+	streams     []*lineWriter
+	noSentinels bool            // the program prints no sentinels; its log ends with its answer
+	readers     []*streamReader // of the two streams
 }
 
 func newLogs() *logs { return &logs{} }
 
 // activationLog is the log of one activation.
-type journal struct {
+type activationLog struct {
 	id        string
 	lines     []string
 	size, max int
-	cut       bool
-	ends      int  // its own sentinels
-	mixed     bool // some lines may belong to another activation
+	truncated bool
+	sentinels int  // its own sentinels
+	shared    bool // some lines may belong to another activation
 	changed   chan struct{}
 }
 
 // tagByte starts a tagged line of a shared container: tagByte, the activation's id, tagByte, the text.
-const ofActivation = "\x00"
+const tagByte = "\x00"
 
 // logLine formats a line as OpenWhisk does (DockerToActivationLogStore): times without trailing zeros, in columns of
 // 30.
@@ -60,34 +60,34 @@ func logLine(at time.Time, stream, text string) string {
 }
 
 // expectTags is called if lines may have tags.
-func (l *logs) share() {
+func (l *logs) expectTags() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marked = true
+	l.tagged = true
 }
 
 // expectNoSentinels is called if the program prints no sentinels.
-func (l *logs) hush() {
+func (l *logs) expectNoSentinels() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silent = true
+	l.noSentinels = true
 }
 
 // begin opens an activation's log.
-func (l *logs) begin(id string, limitMB int) *journal {
+func (l *logs) begin(id string, limitMB int) *activationLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) == 0 {
-		l.ends = 0
+		l.sentinels = 0
 	}
-	j := &journal{id: id, max: limitMB << 20, changed: make(chan struct{}, 1)}
+	j := &activationLog{id: id, max: limitMB << 20, changed: make(chan struct{}, 1)}
 	l.open = append(l.open, j)
 	return j
 }
 
 // finish closes an activation's log and tells whether it is complete. It reads the output so far, and then waits up to
 // wait for both sentinels.
-func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
+func (l *logs) finish(j *activationLog, wait time.Duration) (complete bool) {
 	l.drain()
 	if wait > 0 {
 		complete = l.ended(j) || l.awaitEnd(j, wait)
@@ -99,12 +99,12 @@ func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
 			w.flush()
 		}
 	}
-	l.open = slices.DeleteFunc(l.open, func(other *journal) bool { return other == j })
+	l.open = slices.DeleteFunc(l.open, func(other *activationLog) bool { return other == j })
 	return complete
 }
 
 // awaitEnd waits for an activation's sentinels and tells whether they came.
-func (l *logs) awaitEnd(j *journal, wait time.Duration) bool {
+func (l *logs) awaitEnd(j *activationLog, wait time.Duration) bool {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
@@ -121,35 +121,35 @@ func (l *logs) awaitEnd(j *journal, wait time.Duration) bool {
 
 // ended tells whether both of an activation's sentinels came. A sentinel without a tag counts for the activation that
 // asks first, because an activation prints its own before it answers.
-func (l *logs) ended(j *journal) bool {
+func (l *logs) ended(j *activationLog) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.silent {
+	if l.noSentinels {
 		return true
 	}
-	missing := sentinels - j.ends
-	if missing > l.ends {
+	missing := sentinelsPerRun - j.sentinels
+	if missing > l.sentinels {
 		return false
 	}
-	l.ends -= max(0, missing)
+	l.sentinels -= max(0, missing)
 	return true
 }
 
 // sentinelsPerRun is one for each stream.
-const sentinels = 2
+const sentinelsPerRun = 2
 
 // blackbox is the kind of images. Their sentinels are not awaited (ExecManifest.scala, sentinelledLogs).
 const blackbox = "blackbox"
 
 // collect is an activation's log with the lines that OpenWhisk appends. An action with a log limit of 0 has none.
-func (c *container) collect(j *journal, end *ending) []string {
+func (c *container) collect(j *activationLog, end *activationEnd) []string {
 	managed := c.kind != blackbox
 	complete := c.logs.finish(j, end.logWait(managed))
 	if c.action.Limits.Logs == 0 {
 		return nil
 	}
 	lines := j.lines // no line is added from now on
-	if j.mixed {
+	if j.shared {
 		lines = append(lines, logLine(time.Now(), "stderr", textLogsMixed))
 	}
 	switch {
@@ -163,7 +163,7 @@ func (c *container) collect(j *journal, end *ending) []string {
 }
 
 // logWait is how long the rest of a log is awaited. A dead or timed-out process prints nothing more.
-func (e *ending) logWait(managed bool) time.Duration {
+func (e *activationEnd) logWait(managed bool) time.Duration {
 	switch {
 	case !managed:
 		return 0
@@ -181,21 +181,21 @@ func (e *ending) logWait(managed bool) time.Duration {
 func (l *logs) add(stream, owner, text string) {
 	text, ended := strings.CutSuffix(text, sentinel)
 	if text != "" || !ended {
-		l.keep(stream, owner, text)
+		l.appendLine(stream, owner, text)
 	}
 	if ended {
-		l.end(owner)
+		l.addSentinel(owner)
 	}
 }
 
 // addSentinel counts a sentinel.
-func (l *logs) end(owner string) {
-	own := l.of(owner)
+func (l *logs) addSentinel(owner string) {
+	own := l.logsOf(owner)
 	switch {
 	case len(own) == 1:
-		own[0].ends++
+		own[0].sentinels++
 	case owner == "" && len(own) > 1:
-		l.ends++
+		l.sentinels++
 	}
 	for _, j := range own {
 		select {
@@ -206,7 +206,7 @@ func (l *logs) end(owner string) {
 }
 
 // logsOf are the logs that a line belongs to: that of its owner if it still runs, or all of running activations.
-func (l *logs) of(owner string) []*journal {
+func (l *logs) logsOf(owner string) []*activationLog {
 	if owner == "" {
 		return l.open
 	}
@@ -219,31 +219,31 @@ func (l *logs) of(owner string) []*journal {
 }
 
 // appendLine adds a line to its logs.
-func (l *logs) keep(stream, owner, text string) {
+func (l *logs) appendLine(stream, owner, text string) {
 	const most = 50
 	if l.tail = append(l.tail, text); len(l.tail) > most {
 		l.tail = l.tail[1:]
 	}
-	own := l.of(owner)
+	own := l.logsOf(owner)
 	for _, j := range own {
-		j.mixed = j.mixed || len(own) > 1
-		j.keep(stream, text)
+		j.shared = j.shared || len(own) > 1
+		j.appendLine(stream, text)
 	}
 }
 
 // appendLine adds a line, up to the limit.
-func (j *journal) keep(stream, text string) {
+func (j *activationLog) appendLine(stream, text string) {
 	line := logLine(time.Now(), stream, text)
 	if j.size += len(line); j.size <= j.max {
 		j.lines = append(j.lines, line)
-	} else if !j.cut {
-		j.cut = true
+	} else if !j.truncated {
+		j.truncated = true
 		j.lines = append(j.lines, logLine(time.Now(), "stderr", textLogsTruncated(j.max)))
 	}
 }
 
 // contains tells whether one of the last lines contains one of the texts.
-func (l *logs) saw(texts ...string) bool {
+func (l *logs) contains(texts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range l.tail {
@@ -265,11 +265,11 @@ func (l *logs) writer(name string) *lineWriter {
 
 // lineWriter splits a stream into lines. It also splits lines that are too long.
 type lineWriter struct {
-	logs  *logs
-	name  string
-	part  []byte
-	owner string // of the current line
-	begun bool   // part of the current line was taken already
+	logs    *logs
+	name    string
+	part    []byte
+	owner   string // of the current line
+	started bool   // part of the current line was taken already
 }
 
 const maxLine = 64 << 10
@@ -283,7 +283,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		w.part, p = append(w.part, line...), rest
 		if ended {
 			w.take()
-			w.begun = false
+			w.started = false
 		} else if len(w.part) >= maxLine {
 			w.take()
 		}
@@ -295,13 +295,13 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 func (w *lineWriter) take() {
 	text := string(w.part)
 	w.part = w.part[:0]
-	if !w.begun {
+	if !w.started {
 		w.owner = ""
-		if w.logs.marked {
+		if w.logs.tagged {
 			w.owner, text = ownerOf(text)
 		}
 	}
-	w.begun = true
+	w.started = true
 	w.logs.add(w.name, w.owner, text)
 }
 
@@ -309,13 +309,13 @@ func (w *lineWriter) flush() {
 	if len(w.part) > 0 {
 		w.take()
 	}
-	w.begun = false
+	w.started = false
 }
 
 // ownerOf reads the tag of a line.
 func ownerOf(line string) (id, text string) {
-	if rest, ok := strings.CutPrefix(line, ofActivation); ok {
-		if id, text, ok := strings.Cut(rest, ofActivation); ok {
+	if rest, ok := strings.CutPrefix(line, tagByte); ok {
+		if id, text, ok := strings.Cut(rest, tagByte); ok {
 			return id, text
 		}
 	}
@@ -324,19 +324,19 @@ func ownerOf(line string) (id, text string) {
 
 // streamReader reads one of a container's two streams in a goroutine. Whoever needs the whole log reads the rest
 // directly, because waiting for the goroutine's turn takes longer.
-type pump struct {
+type streamReader struct {
 	in   *os.File // the process writes to it; closed here once the process has started
 	out  *os.File // the platform reads from it
 	raw  syscall.RawConn
 	to   *lineWriter
 	done chan struct{}
 
-	mu   sync.Mutex // held from a read until its lines are added, to keep their order
-	room []byte
+	mu     sync.Mutex // held from a read until its lines are added, to keep their order
+	buffer []byte
 }
 
 // readSize is how many bytes are read at once.
-const pumpRoom = 16 << 10
+const readSize = 16 << 10
 
 // attach gives a command its two streams before it starts.
 func (l *logs) attach(cmd *exec.Cmd) error {
@@ -351,8 +351,10 @@ func (l *logs) attach(cmd *exec.Cmd) error {
 		if err != nil {
 			return err
 		}
-		p := &pump{in: in, out: out, to: l.writer(stream.name), done: make(chan struct{}), room: make([]byte, pumpRoom)}
-		l.pumps = append(l.pumps, p)
+		p := &streamReader{
+			in: in, out: out, to: l.writer(stream.name), done: make(chan struct{}), buffer: make([]byte, readSize),
+		}
+		l.readers = append(l.readers, p)
 		if p.raw, err = out.SyscallConn(); err != nil {
 			return err
 		}
@@ -363,7 +365,7 @@ func (l *logs) attach(cmd *exec.Cmd) error {
 
 // detach closes the streams of a command that was not started.
 func (l *logs) detach() {
-	for _, p := range l.pumps {
+	for _, p := range l.readers {
 		p.in.Close()
 		p.out.Close()
 	}
@@ -371,9 +373,9 @@ func (l *logs) detach() {
 
 // read starts reading the streams of a started command.
 func (l *logs) read() {
-	for _, p := range l.pumps {
+	for _, p := range l.readers {
 		p.in.Close()
-		go p.work()
+		go p.run()
 	}
 }
 
@@ -381,7 +383,7 @@ func (l *logs) read() {
 func (l *logs) close(wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for _, p := range l.pumps {
+	for _, p := range l.readers {
 		select {
 		case <-p.done:
 		case <-timer.C:
@@ -395,28 +397,28 @@ func (l *logs) close(wait time.Duration) {
 
 // drain reads what was printed so far.
 func (l *logs) drain() {
-	for _, p := range l.pumps {
+	for _, p := range l.readers {
 		p.raw.Control(func(fd uintptr) { p.take(fd, false) }) //nolint:errcheck // closed: it was read to its end
 	}
 }
 
 // run reads until the stream ends.
-func (p *pump) work() {
+func (p *streamReader) run() {
 	defer close(p.done)
 	p.raw.Read(func(fd uintptr) bool { return p.take(fd, true) }) //nolint:errcheck // closed: nobody reads on
 }
 
 // take reads what is there and tells whether the stream has ended. With all it reads until nothing is left, which the
 // caller must do before it waits for more.
-func (p *pump) take(fd uintptr, all bool) (ended bool) {
+func (p *streamReader) take(fd uintptr, all bool) (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		n, err := unix.Read(int(fd), p.room)
+		n, err := unix.Read(int(fd), p.buffer)
 		switch {
 		case n > 0:
-			p.to.Write(p.room[:n]) //nolint:errcheck // it takes everything
-			if !all && n < len(p.room) {
+			p.to.Write(p.buffer[:n]) //nolint:errcheck // it takes everything
+			if !all && n < len(p.buffer) {
 				return false
 			}
 		case err == unix.EINTR:

@@ -12,25 +12,25 @@ import (
 
 // The load is sampled over 60 ms, so that short bursts do not dominate it.
 const (
-	busyLooks = 15
-	busyEvery = 4 * time.Millisecond
+	loadSamples = 15
+	loadEvery   = 4 * time.Millisecond
 )
 
 // MachineLoad is the number of threads of other processes that ran or waited for a processor over the next 60 ms: the
 // load that a job's containers have to share the processors with. It is 0 if the kernel does not tell or ctx ends. Call
 // it before the job's own actions run.
-func Busy(ctx context.Context) float64 {
-	return busy(ctx, func() (string, error) {
+func MachineLoad(ctx context.Context) float64 {
+	return machineLoad(ctx, func() (string, error) {
 		text, err := os.ReadFile("/proc/loadavg")
 		return string(text), err
 	}, ownThreads)
 }
 
-func busy(ctx context.Context, read func() (string, error), own func() int) float64 {
+func machineLoad(ctx context.Context, read func() (string, error), own func() int) float64 {
 	var seen []float64
-	tick := time.NewTicker(busyEvery)
+	tick := time.NewTicker(loadEvery)
 	defer tick.Stop()
-	for range busyLooks {
+	for range loadSamples {
 		text, err := read()
 		n, ok := runnable(text)
 		if err != nil || !ok {

@@ -62,7 +62,7 @@ func validateNamespaces(list []Namespace, first Namespace) error {
 // userOf finds the user of a key. It compares every key in constant time, so the duration reveals nothing.
 func (p *Platform) userOf(key string) *user {
 	var found *user
-	for _, u := range p.everyone() {
+	for _, u := range p.allUsers() {
 		if subtle.ConstantTimeCompare([]byte(key), []byte(u.Key)) == 1 {
 			found = u
 		}
@@ -72,7 +72,7 @@ func (p *Platform) userOf(key string) *user {
 
 // namespace finds the user of a name; nil if there is none.
 func (p *Platform) namespace(name string) *user {
-	for _, u := range p.everyone() {
+	for _, u := range p.allUsers() {
 		if u.Name == name {
 			return u
 		}
@@ -97,10 +97,10 @@ func (u *user) admitFire(now time.Time) error {
 
 // throttle counts the invocations of a namespace per minute of the wall clock, as OpenWhisk does, and those in flight.
 type throttle struct {
-	mu     sync.Mutex
-	minute int64
-	count  int
-	flying int
+	mu       sync.Mutex
+	minute   int64
+	count    int
+	inFlight int
 }
 
 func (t *throttle) admit(now time.Time, perMinute, atOnce int, countRefused bool) error {
@@ -114,10 +114,10 @@ func (t *throttle) admit(now time.Time, perMinute, atOnce int, countRefused bool
 	switch {
 	case t.count > perMinute:
 		err = errPerMinute(t.count, perMinute)
-	case t.flying >= atOnce:
-		err = errConcurrent(t.flying, atOnce)
+	case t.inFlight >= atOnce:
+		err = errConcurrent(t.inFlight, atOnce)
 	default:
-		t.flying++
+		t.inFlight++
 		return nil
 	}
 	if !countRefused {
@@ -129,7 +129,7 @@ func (t *throttle) admit(now time.Time, perMinute, atOnce int, countRefused bool
 func (t *throttle) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.flying--
+	t.inFlight--
 }
 
 func (p *Platform) listNamespaces(q *request) (int, any, error) {
@@ -150,14 +150,14 @@ func (p *Platform) userLimits(q *request) (int, any, error) {
 }
 
 // allUsers returns all users. The list is replaced and never changed.
-func (p *Platform) everyone() []*user {
+func (p *Platform) allUsers() []*user {
 	p.tenants.RLock()
 	defer p.tenants.RUnlock()
 	return p.users
 }
 
 // configuredUsers is the number of users from the configuration. Those after them are in the store.
-func (p *Platform) configured() int { return 1 + len(p.cfg.Namespaces) }
+func (p *Platform) configuredUsers() int { return 1 + len(p.cfg.Namespaces) }
 
 // loadTenants reads the namespaces in the store.
 func (p *Platform) loadTenants() error {
@@ -181,7 +181,7 @@ func (p *Platform) loadTenants() error {
 // Namespaces lists all namespaces with keys and throttles, the platform's own first.
 func (p *Platform) Namespaces() []Namespace {
 	var out []Namespace
-	for _, u := range p.everyone() {
+	for _, u := range p.allUsers() {
 		out = append(out, u.Namespace)
 	}
 	return out
@@ -195,12 +195,12 @@ func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) 
 	defer p.tenants.Unlock()
 	at := slices.IndexFunc(p.users, func(u *user) bool { return u.Name == n.Name })
 	switch {
-	case at >= 0 && at < p.configured() && overwrite:
-		return n, badNamespace(disdel.Invalid, n.Name+" is a namespace of the configuration: change it there")
+	case at >= 0 && at < p.configuredUsers() && overwrite:
+		return n, namespaceError(disdel.Invalid, n.Name+" is a namespace of the configuration: change it there")
 	case at >= 0 && !overwrite:
-		return n, badNamespace(disdel.Conflict, "the namespace "+n.Name+" exists already")
+		return n, namespaceError(disdel.Conflict, "the namespace "+n.Name+" exists already")
 	case at >= 0:
-		if err := p.keepTenant(&n); err != nil {
+		if err := p.fillFromStored(&n); err != nil {
 			return n, err
 		}
 	case n.Key == "":
@@ -210,7 +210,7 @@ func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) 
 		return n, err
 	}
 	if slices.ContainsFunc(p.users, func(u *user) bool { return u.Key == n.Key && u.Name != n.Name }) {
-		return n, badNamespace(disdel.Conflict, "another namespace has this key")
+		return n, namespaceError(disdel.Conflict, "another namespace has this key")
 	}
 	if err := p.store.update(func(t tx) error { return put(t, tenants, n.Name, n) }); err != nil {
 		return n, &disdel.Error{Kind: disdel.Unavailable, Op: "keep a namespace", Err: err}
@@ -226,7 +226,7 @@ func (p *Platform) PutNamespace(n Namespace, overwrite bool) (Namespace, error) 
 }
 
 // fillFromStored fills in the fields that a change leaves out.
-func (p *Platform) keepTenant(n *Namespace) error {
+func (p *Platform) fillFromStored(n *Namespace) error {
 	return p.store.view(func(t tx) error {
 		old, err := get[Namespace](t, tenants, n.Name)
 		if err != nil || old == nil {
@@ -248,9 +248,9 @@ func (p *Platform) RemoveNamespace(name string) error {
 	at := slices.IndexFunc(p.users, func(u *user) bool { return u.Name == name })
 	switch {
 	case at < 0:
-		return badNamespace(disdel.NotFound, "there is no namespace "+name)
-	case at < p.configured():
-		return badNamespace(disdel.Invalid, name+" is a namespace of the configuration, and cannot be removed")
+		return namespaceError(disdel.NotFound, "there is no namespace "+name)
+	case at < p.configuredUsers():
+		return namespaceError(disdel.Invalid, name+" is a namespace of the configuration, and cannot be removed")
 	}
 	if err := p.store.update(func(t tx) error { return t.drop(tenants, name) }); err != nil {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "remove a namespace", Err: err}
@@ -260,24 +260,24 @@ func (p *Platform) RemoveNamespace(name string) error {
 }
 
 // minSecret is the fewest characters of a key after its colon, because anybody who reaches the port can try keys.
-const shortestSecret = 16
+const minSecret = 16
 
 func (n *Namespace) check() error {
 	id, secret, ok := strings.Cut(n.Key, ":")
 	switch {
 	case checkName(n.Name) != nil:
-		return badNamespace(disdel.Invalid, "a namespace cannot have the name "+strings.ToValidUTF8(n.Name, "?"))
-	case !ok || id == "" || len(secret) < shortestSecret || strings.ContainsFunc(n.Key, outsideKeys):
-		return badNamespace(disdel.Invalid, "a key is UUID:SECRET in ASCII, with at least 16 characters after the colon")
+		return namespaceError(disdel.Invalid, "a namespace cannot have the name "+strings.ToValidUTF8(n.Name, "?"))
+	case !ok || id == "" || len(secret) < minSecret || strings.ContainsFunc(n.Key, isNoKeyCharacter):
+		return namespaceError(disdel.Invalid, "a key is UUID:SECRET in ASCII, with at least 16 characters after the colon")
 	case n.InvocationsPerMinute < 0 || n.ConcurrentInvocations < 0 || n.FiresPerMinute < 0:
-		return badNamespace(disdel.Invalid, "a throttle cannot be negative")
+		return namespaceError(disdel.Invalid, "a throttle cannot be negative")
 	}
 	return nil
 }
 
-func outsideKeys(c rune) bool { return c <= ' ' || c > '~' }
+func isNoKeyCharacter(c rune) bool { return c <= ' ' || c > '~' }
 
-func badNamespace(kind disdel.Kind, msg string) error {
+func namespaceError(kind disdel.Kind, msg string) error {
 	return &disdel.Error{Kind: kind, Op: "change namespaces", Msg: msg}
 }
 

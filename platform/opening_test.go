@@ -25,7 +25,7 @@ func TestAFailedInitIsThatOfAllWhoWaitForIt(t *testing.T) {
 	if err != nil || first.container != nil {
 		t.Fatal(first, err)
 	}
-	got := make(chan *seat, 2)
+	got := make(chan *containerSlot, 2)
 	for i := range 2 {
 		go func() {
 			s, _ := p.acquire(t.Context(), a)
@@ -34,13 +34,13 @@ func TestAFailedInitIsThatOfAllWhoWaitForIt(t *testing.T) {
 		until(t, "it waits", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return len(first.opening.waiting) == i+1
+			return len(first.init.waiting) == i+1
 		})
 	}
 	if s := p.status(); s.Running != 1 || s.Used != 128*disdel.MB {
 		t.Errorf("%+v", s)
 	}
-	p.unopened(first, &ending{status: statusDeveloper, text: "why"})
+	p.initFailed(first, &activationEnd{status: statusDeveloper, text: "why"})
 	for range 2 {
 		if s := <-got; s.failed == nil || s.failed.text != "why" || s.failed.cold {
 			t.Errorf("%+v", s.failed)
@@ -56,9 +56,9 @@ func TestAFailedInitIsThatOfAllWhoWaitForIt(t *testing.T) {
 	until(t, "it waits", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(first.opening.waiting) == 1
+		return len(first.init.waiting) == 1
 	})
-	p.unopened(first, &ending{status: statusDeveloper, text: "busy", reschedule: true})
+	p.initFailed(first, &activationEnd{status: statusDeveloper, text: "busy", reschedule: true})
 	p.discard(a)
 	if s := <-got; s.failed != nil || s.container != nil {
 		t.Errorf("%+v", s)
@@ -82,13 +82,13 @@ func TestGivingUpBeforeAnInitLeavesThePlace(t *testing.T) {
 	waiting := func() int {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(first.opening.waiting)
+		return len(first.init.waiting)
 	}
 	until(t, "it waits", func() bool { return waiting() == 1 })
 	stop()
 	if err := <-gone; err == nil || waiting() != 0 {
 		t.Errorf("%v, %d wait", err, waiting())
 	}
-	p.unopened(first, &ending{status: statusDeveloper})
+	p.initFailed(first, &activationEnd{status: statusDeveloper})
 	p.discard(a)
 }

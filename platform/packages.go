@@ -43,7 +43,7 @@ type packagePut struct {
 
 // visiblePackage finds a package that the user may read: an own or a public one. The refusal does not tell whether
 // another user's private package exists.
-func readable(t tx, u *user, key string) (*pkg, error) {
+func visiblePackage(t tx, u *user, key string) (*pkg, error) {
 	v, err := get[pkg](t, packages, key)
 	if err != nil {
 		return nil, err
@@ -53,21 +53,21 @@ func readable(t tx, u *user, key string) (*pkg, error) {
 	case foreign && (v == nil || !v.Publish):
 		return nil, errForbidden(key)
 	case v == nil:
-		return nil, missing(t, packages, key)
+		return nil, notFoundError(t, packages, key)
 	}
 	return v, nil
 }
 
 // resolvePackage follows a binding: it returns the named package, the package that has the actions, and the parameters
 // of both.
-func provider(t tx, u *user, key string) (named, owner *pkg, params []keyValue, err error) {
-	if named, err = readable(t, u, key); err != nil {
+func resolvePackage(t tx, u *user, key string) (named, owner *pkg, params []keyValue, err error) {
+	if named, err = visiblePackage(t, u, key); err != nil {
 		return nil, nil, nil, err
 	}
 	if !named.bound() {
 		return named, named, named.Parameters, nil
 	}
-	if owner, err = readable(t, u, named.Binding.key()); err != nil {
+	if owner, err = visiblePackage(t, u, named.Binding.key()); err != nil {
 		return nil, nil, nil, err
 	}
 	return named, owner, mergeParameters(owner.Parameters, named.Parameters), nil
@@ -102,7 +102,7 @@ func (p *Platform) listPackages(q *request) (int, any, error) {
 }
 
 // packageMember is an action in the answer to GET of its package.
-type member struct {
+type packageMember struct {
 	Name        string     `json:"name"`
 	Version     string     `json:"version"`
 	Annotations []keyValue `json:"annotations"`
@@ -111,13 +111,13 @@ type member struct {
 func (p *Platform) getPackage(q *request) (int, any, error) {
 	var out struct {
 		pkg
-		Actions []member `json:"actions"`
-		Feeds   []member `json:"feeds"`
+		Actions []packageMember `json:"actions"`
+		Feeds   []packageMember `json:"feeds"`
 	}
-	out.Actions, out.Feeds = []member{}, []member{}
+	out.Actions, out.Feeds = []packageMember{}, []packageMember{}
 	err := p.store.view(func(t tx) error {
 		key := q.ns + "/" + q.PathValue("name")
-		named, owner, params, err := provider(t, q.user, key)
+		named, owner, params, err := resolvePackage(t, q.user, key)
 		if err == error(errNoEntity) {
 			return errNoPackage(key) // only this answer names the package
 		}
@@ -129,7 +129,7 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 		list, err := actionsUnder(t, owner.path())
 		newestFirst(list)
 		for _, a := range list {
-			m := member{a.Name, a.Version, a.Annotations}
+			m := packageMember{a.Name, a.Version, a.Annotations}
 			if isFeed(a.Annotations) {
 				out.Feeds = append(out.Feeds, m)
 			} else {
@@ -142,11 +142,11 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 }
 
 func isFeed(annotations []keyValue) bool {
-	return annotated(annotations, "feed")
+	return isAnnotationSet(annotations, "feed")
 }
 
 // isTruthy tells whether an annotation counts as set.
-func truthy(v json.RawMessage) bool {
+func isTruthy(v json.RawMessage) bool {
 	switch string(v) {
 	case "", "null", "false", "0", `""`:
 		return false
@@ -172,7 +172,7 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if err := mayPut(t, packages, q, old != nil); err != nil {
+		if err := checkPut(t, packages, q, old != nil); err != nil {
 			return err
 		}
 		if out, err = p.newPackage(t, q, old, &body); err != nil {
@@ -215,7 +215,7 @@ func bind(t tx, q *request, old, v *pkg, b binding) error {
 	if old != nil && !old.bound() {
 		return errNotBinding
 	}
-	target, err := readable(t, q.user, b.key())
+	target, err := visiblePackage(t, q.user, b.key())
 	if isNotFound(err) {
 		return errBindingTarget
 	}
@@ -237,7 +237,7 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 			return err
 		}
 		if v == nil {
-			return missing(t, packages, key)
+			return notFoundError(t, packages, key)
 		}
 		members, err := actionsUnder(t, key)
 		if err != nil {
@@ -312,13 +312,13 @@ func (p *Platform) installFile(t tx, kind, file string) error {
 		return err
 	}
 	where := pathName{CatalogNamespace + "/" + owner, strings.TrimSuffix(path.Base(file), ".js")}
-	old, err := p.store.whole(t, where.key())
+	old, err := p.store.actionWithCode(t, where.key())
 	if err != nil {
 		return err
 	}
 	about, _, _ := strings.Cut(strings.TrimPrefix(string(code), "// "), "\n")
 	annotations := keyValues{kv("description", about)}
-	body := actionPut{Exec: &execPut{execSpec{Kind: kind, Code: string(code), coded: true}}}
+	body := actionPut{Exec: &execPut{execSpec{Kind: kind, Code: string(code), hasCode: true}}}
 	body.Annotations = &annotations
 	if old != nil && old.Exec.Kind == kind && old.Exec.Code == string(code) {
 		return nil

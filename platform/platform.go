@@ -21,29 +21,29 @@ import (
 // Platform is one embedded OpenWhisk. It is safe for concurrent use.
 type Platform struct {
 	cfg      Config
-	root     *root // sockets and working folders
-	fences   fencer
+	temp     *tempFolder // sockets and working folders
+	limiter  limiter
 	spawner  *spawner
 	guard    *guard
 	pool     *pool
 	ownUsers bool          // containers of kinds with OwnUser run as their own users
 	started  atomic.Uint32 // containers started; selects the next user id
 
-	large    chan struct{} // bounds the large bodies that are read at once
-	store    *store
-	accepted *accepted // nil without a data folder
-	unfiled  unfiled
-	finder   finder
-	counters *counters
-	tenants  sync.RWMutex
-	users    []*user // the first is the platform's own; read by allUsers
+	largeBodies chan struct{} // bounds the large bodies that are read at once
+	store       *store
+	accepted    *acceptedLog // nil without a data folder
+	pending     pendingRecords
+	actionCache actionCache
+	counters    *counters
+	tenants     sync.RWMutex
+	users       []*user // the first is the platform's own; read by allUsers
 
-	livingMu sync.Mutex
-	living   map[*container]bool // started and not removed
+	containersMu sync.Mutex
+	containers   map[*container]bool // started and not removed
 
 	work     context.Context // context of activations
 	stop     context.CancelFunc
-	flying   sync.WaitGroup
+	runs     sync.WaitGroup
 	closing  sync.Once
 	server   *http.Server
 	listener net.Listener
@@ -62,7 +62,7 @@ func New(cfg Config) (*Platform, error) {
 	if err := cfg.validateContainers(); err != nil {
 		return nil, err
 	}
-	root, err := makeRoot(cfg.TempDir)
+	root, err := newTempFolder(cfg.TempDir)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func New(cfg Config) (*Platform, error) {
 		root.remove() //nolint:errcheck // the first error is reported
 		return nil, err
 	}
-	state.most = cfg.ActivationBytes
-	var took *accepted
-	var left leftOpen
+	state.maxBytes = cfg.ActivationBytes
+	var took *acceptedLog
+	var left unfinished
 	if cfg.DataDir != "" {
 		if took, left, err = openAccepted(dir); err != nil {
 			state.close() //nolint:errcheck // the first error is reported
@@ -88,13 +88,14 @@ func New(cfg Config) (*Platform, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{
-		large: make(chan struct{}, largeAtOnce), living: map[*container]bool{}, cfg: cfg, counters: newCounters(),
-		root: root, store: state, accepted: took, unfiled: unfiled{many: make(chan struct{}, 1)},
-		users: newUsers(&cfg), fences: newFencer(),
+		largeBodies: make(chan struct{}, maxLargeBodies), containers: map[*container]bool{}, cfg: cfg,
+		counters: newCounters(),
+		temp:     root, store: state, accepted: took, pending: pendingRecords{full: make(chan struct{}, 1)},
+		users: newUsers(&cfg), limiter: newLimiter(),
 		spawner: newSpawner(cfg.hiddenPaths(), needsOf(cfg.Kinds, root.dir)), work: work, stop: stop,
 	}
-	if cfg.CPU != (CPUScaling{}) && !keepsQuotas(p.fences) {
-		p.fences.close()
+	if cfg.CPU != (CPUScaling{}) && !quotasWork(p.limiter) {
+		p.limiter.close()
 		p.spawner.close()
 		stop()
 		errors.Join(state.close(), took.close(), root.remove()) //nolint:errcheck // the first error is reported
@@ -104,17 +105,17 @@ func New(cfg Config) (*Platform, error) {
 		}
 	}
 	p.ownUsers = canSwitch() && p.spawner.confined.own.open[root.dir]
-	p.guard = newGuard(p.fences.folders())
+	p.guard = newGuard(p.limiter.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
-	if err := errors.Join(p.loadTenants(), p.answerForLost(left)); err != nil {
+	if err := errors.Join(p.loadTenants(), p.recordUnfinished(left)); err != nil {
 		p.Close(context.Background()) //nolint:errcheck // the first error is reported
 		return nil, &disdel.Error{
 			Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,
 			Hint: "free space in the data folder, or choose another",
 		}
 	}
-	cfg.Logger.WithField("memory", p.fences.String()).WithField("confined", p.Confinement()).Debug("platform made")
+	cfg.Logger.WithField("memory", p.limiter.String()).WithField("confined", p.Confinement()).Debug("platform made")
 	return p, nil
 }
 
@@ -134,7 +135,7 @@ func (p *Platform) URL() string { return "http://" + p.listener.Addr().String() 
 func (p *Platform) AuthKey() string { return p.cfg.AuthKey }
 
 // Enforcement says how memory limits are enforced on this machine.
-func (p *Platform) Enforcement() string { return p.fences.String() }
+func (p *Platform) Enforcement() string { return p.limiter.String() }
 
 // Confinement describes how actions are confined on this machine, besides their memory limit.
 func (p *Platform) Confinement() string {
@@ -144,7 +145,7 @@ func (p *Platform) Confinement() string {
 	if own {
 		parts = append(parts, "own users for "+familiesOf(kinds, func(u KindUser) bool { return u.Own }))
 	}
-	if _, ok := p.fences.(groups); ok || own {
+	if _, ok := p.limiter.(cgroups); ok || own {
 		parts = append(parts, fmt.Sprintf("at most %d processes", maxProcesses))
 	}
 	if len(parts) == 0 {
@@ -170,15 +171,15 @@ func (p *Platform) end(ctx context.Context) error {
 		<-p.served
 	}
 	p.pool.close()
-	p.flying.Wait()
+	p.runs.Wait()
 	p.pool.drain()
 	p.spawner.close() // before the guard, which kills what is in a container's group: the spawner's thread may be there
 	p.guard.close()
-	p.fences.close()
+	p.limiter.close()
 	if err := errors.Join(p.store.close(), p.accepted.close()); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
-	if err := p.root.remove(); err != nil {
+	if err := p.temp.remove(); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
 	return nil

@@ -130,12 +130,12 @@ func TestAKilledContainerReadsAsWhatItWas(t *testing.T) {
 	p := start(t, nil)
 	newTestAction(t, p, "sleep", 60000, 512) // the race detector multiplies a container's memory
 	running := make(chan int)
-	told := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	refusal := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		pid, _ := strconv.Atoi(r.URL.Query().Get("pid"))
 		running <- pid
 	}))
-	defer told.Close()
-	_, accepted := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000,"tell":"`+told.URL+`"}`)
+	defer refusal.Close()
+	_, accepted := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000,"tell":"`+refusal.URL+`"}`)
 	id, _ := accepted["activationId"].(string)
 	select {
 	case pid := <-running:

@@ -19,26 +19,26 @@ import (
 // action that is larger than the pool waits forever and blocks the queue.
 type pool struct {
 	sizeOf      func(*action) size // kind and memory of an action's container
-	roomOf      func(*action) int  // how many activations may share a container of the action
+	capacityOf  func(*action) int  // how many activations may share a container of the action
 	total       disdel.Bytes
 	idle, grace time.Duration
-	stock       []Prewarm
-	begin       func(size) (*container, error) // starts a prewarmed container
+	wanted      []Prewarm
+	start       func(size) (*container, error) // starts a prewarmed container
 
-	mu        sync.Mutex
-	devices   *devices
-	used      disdel.Bytes
-	busy      int          // containers in use, or started for one
-	free      []*container // idle, least recently used first
-	prewarmed []*container
-	shared    []*container // in use, and shareable by activations of one action
-	openings  []*opening
-	coming    map[size]int // prewarmed containers that are starting, by size
-	barred    bool         // a prewarmed container could not be started: retry after the next sweep
-	queue     []*waiter
-	closed    bool
-	stop      *once
-	done      sync.WaitGroup
+	mu            sync.Mutex
+	devices       *devices
+	used          disdel.Bytes
+	busy          int          // containers in use, or started for one
+	free          []*container // idle, least recently used first
+	prewarmed     []*container
+	shared        []*container // in use, and shareable by activations of one action
+	inits         []*containerInit
+	starting      map[size]int // prewarmed containers that are starting, by size
+	prewarmFailed bool         // a prewarmed container could not be started: retry after the next sweep
+	queue         []*waiter
+	closed        bool
+	stop          *closeOnce
+	done          sync.WaitGroup
 }
 
 // size is what a prewarmed container has in common with the actions that can use it.
@@ -48,7 +48,7 @@ type size struct {
 }
 
 func (c *Config) sizeOf(a *action) size {
-	kind, _ := c.runsAs(&a.Exec)
+	kind, _ := c.kindOf(&a.Exec)
 	return size{kind, memoryOf(a)}
 }
 
@@ -56,14 +56,14 @@ func memoryOf(a *action) disdel.Bytes { return disdel.Bytes(a.Limits.Memory) * d
 
 type waiter struct {
 	action *action
-	part   part       // device share of the container to start
-	got    chan *seat // one value
+	device deviceShare         // device share of the container to start
+	got    chan *containerSlot // one value
 }
 
 func newPool(cfg *Config, begin func(size) (*container, error)) *pool {
 	p := &pool{
-		total: cfg.PoolMemory, idle: cfg.Idle, grace: cfg.PauseGrace, stock: cfg.Prewarm, begin: begin, sizeOf: cfg.sizeOf,
-		roomOf: cfg.roomOf, coming: map[size]int{}, stop: newOnce(), devices: newDevices(cfg.Devices),
+		total: cfg.PoolMemory, idle: cfg.Idle, grace: cfg.PauseGrace, wanted: cfg.Prewarm, start: begin, sizeOf: cfg.sizeOf,
+		capacityOf: cfg.capacityOf, starting: map[size]int{}, stop: newOnce(), devices: newDevices(cfg.Devices),
 	}
 	p.done.Add(1)
 	go p.sweep()
@@ -71,8 +71,8 @@ func newPool(cfg *Config, begin func(size) (*container, error)) *pool {
 }
 
 // acquire waits for a slot: in a warm or prewarmed container, or in one that the caller has to start.
-func (p *pool) acquire(ctx context.Context, a *action) (*seat, error) {
-	w := &waiter{action: a, got: make(chan *seat, 1)}
+func (p *pool) acquire(ctx context.Context, a *action) (*containerSlot, error) {
+	w := &waiter{action: a, got: make(chan *containerSlot, 1)}
 	p.mu.Lock()
 	p.queue = append(p.queue, w)
 	p.dispatch()
@@ -81,13 +81,13 @@ func (p *pool) acquire(ctx context.Context, a *action) (*seat, error) {
 	case s := <-w.got:
 		return s, nil
 	case <-ctx.Done():
-		p.withdraw(w)
+		p.cancel(w)
 		return nil, ctx.Err()
 	}
 }
 
 // cancel removes a waiter and gives back what it may have got meanwhile.
-func (p *pool) withdraw(w *waiter) {
+func (p *pool) cancel(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.dispatch()
@@ -95,19 +95,19 @@ func (p *pool) withdraw(w *waiter) {
 		p.queue = slices.Delete(p.queue, i, i+1)
 		return
 	}
-	if p.leaveOpenings(w) {
+	if p.leaveInit(w) {
 		return
 	}
 	switch s := <-w.got; {
 	case s.failed != nil:
 	case s.container == nil:
-		p.fail(s, nil)
+		p.failWaiters(s, nil)
 		p.used -= memoryOf(w.action)
-		p.devices.give(s.part)
+		p.devices.release(s.device)
 		p.busy--
 	default:
-		p.fail(s, nil)
-		if p.vacate(s, false) {
+		p.failWaiters(s, nil)
+		if p.leaveLocked(s, false) {
 			p.remove(s.container)
 			p.busy--
 		}
@@ -116,9 +116,9 @@ func (p *pool) withdraw(w *waiter) {
 
 // dispatch serves the head of the queue while it can. The caller holds the lock.
 func (p *pool) dispatch() {
-	p.bury()
+	p.removeDead()
 	for len(p.queue) > 0 {
-		if !p.place(p.queue[0]) {
+		if !p.serve(p.queue[0]) {
 			return
 		}
 		p.queue = p.queue[1:]
@@ -127,7 +127,7 @@ func (p *pool) dispatch() {
 }
 
 // removeDead removes containers that died while idle.
-func (p *pool) bury() {
+func (p *pool) removeDead() {
 	dead := func(c *container) bool {
 		if c.alive() {
 			return false
@@ -140,7 +140,7 @@ func (p *pool) bury() {
 }
 
 // serve gives a waiter a slot and returns true, if it can.
-func (p *pool) place(w *waiter) bool {
+func (p *pool) serve(w *waiter) bool {
 	a := w.action
 	if p.join(w) {
 		return true
@@ -148,25 +148,25 @@ func (p *pool) place(w *waiter) bool {
 	if c := takeLast(&p.free, func(c *container) bool { return sameAction(c.action, a) }); c != nil {
 		c.resume()
 		p.busy++
-		p.seat(w, c)
+		p.assign(w, c)
 		return true
 	}
-	want := p.devices.of(a)
+	want := p.devices.needOf(a)
 	prewarmed := func(c *container) bool { return want.memory == 0 && c.size == p.sizeOf(a) }
 	if c := takeLast(&p.prewarmed, prewarmed); c != nil {
 		c.action = a
 		p.busy++
-		p.openFor(w, c)
+		p.assignNew(w, c)
 		return true
 	}
 	need := memoryOf(a)
 	if _, ok := p.devices.reclaim(want, p.free); !ok || !p.evict(need) {
 		return false
 	}
-	w.part = p.clear(want)
+	w.device = p.takeDevice(want)
 	p.used += need
 	p.busy++
-	p.openFor(w, nil)
+	p.assignNew(w, nil)
 	return true
 }
 
@@ -198,7 +198,7 @@ func (p *pool) evict(need disdel.Bytes) bool {
 }
 
 // removeIdle removes the idle containers of a deleted action. Nobody can use them, and they would push out useful ones.
-func (p *pool) forget(a *action) {
+func (p *pool) removeIdle(a *action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = slices.DeleteFunc(p.free, func(c *container) bool {
@@ -213,29 +213,29 @@ func (p *pool) forget(a *action) {
 
 func (p *pool) remove(c *container) {
 	p.used -= c.memory
-	p.devices.give(c.part)
+	p.devices.release(c.device)
 	p.done.Go(c.kill)
 }
 
 // leave gives a slot back. It returns true if the caller has to kill the container and call discard: a container that
 // failed an activation takes no more, and ends with the last activation in it (ContainerProxy.scala).
-func (p *pool) leave(s *seat, keep bool) (last bool) {
+func (p *pool) leave(s *containerSlot, keep bool) (last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.dispatch()
-	return p.vacate(s, keep)
+	return p.leaveLocked(s, keep)
 }
 
 // leaveLocked is leave; the caller holds the lock.
-func (p *pool) vacate(s *seat, keep bool) (last bool) {
+func (p *pool) leaveLocked(s *containerSlot, keep bool) (last bool) {
 	c := s.container
-	c.seats = slices.DeleteFunc(c.seats, func(other *seat) bool { return other == s })
-	c.spent = c.spent || !keep
-	if len(c.seats) > 0 {
+	c.slots = slices.DeleteFunc(c.slots, func(other *containerSlot) bool { return other == s })
+	c.failed = c.failed || !keep
+	if len(c.slots) > 0 {
 		return false
 	}
 	p.shared = slices.DeleteFunc(p.shared, func(other *container) bool { return other == c })
-	if c.spent {
+	if c.failed {
 		return true
 	}
 	c.lastUsed = time.Now()
@@ -288,7 +288,7 @@ func (p *pool) age(now time.Time) {
 			c.pause()
 		}
 	}
-	p.barred = false
+	p.prewarmFailed = false
 	p.dispatch()
 }
 
@@ -316,12 +316,12 @@ const allowConcurrent = "__OW_ALLOW_CONCURRENT"
 // concurrent tells whether a container of the kind may run several activations of an action with this main at once.
 func (k Kind) concurrent(main string) bool {
 	allowed := slices.ContainsFunc(k.Env, func(v string) bool { return strings.EqualFold(v, allowConcurrent+"=true") })
-	return allowed && (len(k.Together) == 0 || slices.Contains(k.Together, main))
+	return allowed && (len(k.SharedMains) == 0 || slices.Contains(k.SharedMains, main))
 }
 
 // capacityOf is how many activations of an action may share a container; 1 if the kind does not support sharing.
-func (c *Config) roomOf(a *action) int {
-	kind, _ := c.runsAs(&a.Exec)
+func (c *Config) capacityOf(a *action) int {
+	kind, _ := c.kindOf(&a.Exec)
 	if !c.Kinds[kind].concurrent(mainOf(a)) {
 		return 1
 	}
@@ -329,37 +329,37 @@ func (c *Config) roomOf(a *action) int {
 }
 
 // containerSlot is an activation's slot in a container.
-type seat struct {
-	container *container // nil: the holder has to start it; its memory is reserved
-	action    *action    // of the activation
-	part      part       // device share of the container to start
-	room      int        // activations that the container can run at once
-	most      int        // the most other activations in it at one time
-	opening   *opening
-	failed    *ending // how the awaited /init failed; then there is no container
+type containerSlot struct {
+	container *container  // nil: the holder has to start it; its memory is reserved
+	action    *action     // of the activation
+	device    deviceShare // device share of the container to start
+	capacity  int         // activations that the container can run at once
+	maxOthers int         // the most other activations in it at one time
+	init      *containerInit
+	failed    *activationEnd // how the awaited /init failed; then there is no container
 }
 
 // containerInit is a container whose /init runs. Activations that could share the container wait for it.
-type opening struct {
-	action  *action
-	room    int
-	waiting []*waiter
+type containerInit struct {
+	action   *action
+	capacity int
+	waiting  []*waiter
 }
 
 // join gives a waiter a slot in a container that others of its action use, or lets it wait for one whose /init runs.
 // The caller holds the lock, as for all functions below.
 func (p *pool) join(w *waiter) bool {
-	room := p.roomOf(w.action)
+	room := p.capacityOf(w.action)
 	if room < 2 {
 		return false
 	}
 	for _, c := range p.shared {
-		if !c.spent && c.alive() && len(c.seats) < room && sameAction(c.action, w.action) {
-			p.seat(w, c)
+		if !c.failed && c.alive() && len(c.slots) < room && sameAction(c.action, w.action) {
+			p.assign(w, c)
 			return true
 		}
 	}
-	for _, o := range p.openings {
+	for _, o := range p.inits {
 		if len(o.waiting)+1 < room && sameAction(o.action, w.action) {
 			o.waiting = append(o.waiting, w)
 			return true
@@ -369,58 +369,58 @@ func (p *pool) join(w *waiter) bool {
 }
 
 // assign gives a waiter a slot in an initialised container.
-func (p *pool) seat(w *waiter, c *container) {
-	s := &seat{container: c, action: w.action, room: p.roomOf(w.action)}
-	if len(c.seats) == 0 && s.room > 1 {
+func (p *pool) assign(w *waiter, c *container) {
+	s := &containerSlot{container: c, action: w.action, capacity: p.capacityOf(w.action)}
+	if len(c.slots) == 0 && s.capacity > 1 {
 		p.shared = append(p.shared, c)
 	}
-	p.sit(s)
+	p.occupy(s)
 	w.got <- s
 }
 
 // occupy counts a slot as taken.
-func (p *pool) sit(s *seat) {
+func (p *pool) occupy(s *containerSlot) {
 	c := s.container
-	c.seats = append(c.seats, s)
-	c.mixed = c.mixed || len(c.seats) > 1
-	for _, other := range c.seats {
-		other.most = max(other.most, len(c.seats)-1)
+	c.slots = append(c.slots, s)
+	c.wasShared = c.wasShared || len(c.slots) > 1
+	for _, other := range c.slots {
+		other.maxOthers = max(other.maxOthers, len(c.slots)-1)
 	}
 }
 
 // assignNew gives a waiter a container that it has to initialise or, if c is nil, to start first.
-func (p *pool) openFor(w *waiter, c *container) {
-	s := &seat{container: c, action: w.action, part: w.part, room: p.roomOf(w.action)}
-	if s.room > 1 {
-		s.opening = &opening{action: w.action, room: s.room}
-		p.openings = append(p.openings, s.opening)
+func (p *pool) assignNew(w *waiter, c *container) {
+	s := &containerSlot{container: c, action: w.action, device: w.device, capacity: p.capacityOf(w.action)}
+	if s.capacity > 1 {
+		s.init = &containerInit{action: w.action, capacity: s.capacity}
+		p.inits = append(p.inits, s.init)
 	}
 	if c != nil {
-		p.sit(s)
+		p.occupy(s)
 	}
 	w.got <- s
 }
 
 // setContainer is called with the container that was started for a slot.
-func (p *pool) started(s *seat, c *container) {
+func (p *pool) setContainer(s *containerSlot, c *container) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.container = c
-	p.sit(s)
+	p.occupy(s)
 }
 
 // initDone gives slots to those who waited for a container's /init.
-func (p *pool) opened(s *seat) {
+func (p *pool) initDone(s *containerSlot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o := p.takeOpening(s)
+	o := p.takeInit(s)
 	if o == nil {
 		return
 	}
 	p.shared = append(p.shared, s.container)
 	for _, w := range o.waiting {
-		other := &seat{container: s.container, action: w.action, room: s.room}
-		p.sit(other)
+		other := &containerSlot{container: s.container, action: w.action, capacity: s.capacity}
+		p.occupy(other)
 		w.got <- other
 	}
 	p.dispatch()
@@ -428,19 +428,19 @@ func (p *pool) opened(s *seat) {
 
 // initFailed ends those who waited for a container's /init with the same failure. If the failure asks for another
 // container they go back to the queue.
-func (p *pool) unopened(s *seat, end *ending) {
+func (p *pool) initFailed(s *containerSlot, end *activationEnd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if end.reschedule {
 		end = nil
 	}
-	p.fail(s, end)
+	p.failWaiters(s, end)
 }
 
 // failWaiters ends those who waited for a container's /init with end, or puts them at the head of the queue if end is
 // nil.
-func (p *pool) fail(s *seat, end *ending) {
-	o := p.takeOpening(s)
+func (p *pool) failWaiters(s *containerSlot, end *activationEnd) {
+	o := p.takeInit(s)
 	if o == nil {
 		return
 	}
@@ -450,24 +450,24 @@ func (p *pool) fail(s *seat, end *ending) {
 	}
 	for _, w := range o.waiting {
 		now := time.Now()
-		same := ending{status: end.status, result: end.result, text: end.text, size: end.size, start: now, end: now}
-		w.got <- &seat{action: w.action, failed: &same}
+		same := activationEnd{status: end.status, result: end.result, text: end.text, size: end.size, start: now, end: now}
+		w.got <- &containerSlot{action: w.action, failed: &same}
 	}
 }
 
 // takeInit removes and returns a slot's containerInit, or returns nil.
-func (p *pool) takeOpening(s *seat) *opening {
-	o := s.opening
-	s.opening = nil
+func (p *pool) takeInit(s *containerSlot) *containerInit {
+	o := s.init
+	s.init = nil
 	if o != nil {
-		p.openings = slices.DeleteFunc(p.openings, func(other *opening) bool { return other == o })
+		p.inits = slices.DeleteFunc(p.inits, func(other *containerInit) bool { return other == o })
 	}
 	return o
 }
 
 // leaveInit removes a waiter from the containerInit that it waits for, and tells whether it did.
-func (p *pool) leaveOpenings(w *waiter) bool {
-	for _, o := range p.openings {
+func (p *pool) leaveInit(w *waiter) bool {
+	for _, o := range p.inits {
 		if i := slices.Index(o.waiting, w); i >= 0 {
 			o.waiting = slices.Delete(o.waiting, i, i+1)
 			return true
@@ -478,12 +478,12 @@ func (p *pool) leaveOpenings(w *waiter) bool {
 
 // memoryAnnotations are the annotations of a record about its container's memory. A shared container's memory belongs
 // to no single activation.
-func (p *Platform) measured(s *seat) []keyValue {
+func (p *Platform) memoryAnnotations(s *containerSlot) []keyValue {
 	if s == nil || p.cfg.NoEvidence {
 		return nil
 	}
 	p.pool.mu.Lock()
-	most, mixed := s.most, s.container.mixed
+	most, mixed := s.maxOthers, s.container.wasShared
 	p.pool.mu.Unlock()
 	switch {
 	case most > 0:
@@ -548,11 +548,11 @@ func (p *pool) open() {
 
 // refill starts missing prewarmed containers with memory that nobody uses or waits for. The caller holds the lock.
 func (p *pool) refill() {
-	if p.closed || p.barred || len(p.queue) > 0 {
+	if p.closed || p.prewarmFailed || len(p.queue) > 0 {
 		return
 	}
-	for _, w := range p.stock {
-		have := p.coming[w.size()]
+	for _, w := range p.wanted {
+		have := p.starting[w.size()]
 		for _, c := range p.prewarmed {
 			if c.size == w.size() {
 				have++
@@ -560,21 +560,21 @@ func (p *pool) refill() {
 		}
 		for ; have < w.Count && p.used+w.Memory <= p.total; have++ {
 			p.used += w.Memory
-			p.coming[w.size()]++
+			p.starting[w.size()]++
 			p.done.Go(func() { p.prewarm(w.size()) })
 		}
 	}
 }
 
 func (p *pool) prewarm(s size) {
-	c, err := p.begin(s)
+	c, err := p.start(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.coming[s]--
+	p.starting[s]--
 	switch {
 	case err != nil:
 		p.used -= s.memory
-		p.barred = true
+		p.prewarmFailed = true
 	case p.closed:
 		p.remove(c)
 	default:

@@ -150,7 +150,7 @@ func TestTheWatchOfAStoppedContainerSleeps(t *testing.T) {
 		p.pool.mu.Lock()
 		c := p.pool.free[0]
 		p.pool.mu.Unlock()
-		if !c.stopped.Load() {
+		if !c.isStopped.Load() {
 			t.Error("its watch is not told")
 		}
 	}

@@ -12,18 +12,18 @@ import (
 // and what came in parts is whole.
 func TestWhatWasPrintedBeforeAnAnswerIsInItsLog(t *testing.T) {
 	l := newLogs()
-	l.hush()
+	l.expectNoSentinels()
 	if err := l.attach(&exec.Cmd{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range l.pumps {
-		go p.work()
+	for _, p := range l.readers {
+		go p.run()
 	}
-	long := strings.Repeat("x", 3*pumpRoom/2)
+	long := strings.Repeat("x", 3*readSize/2)
 	for i := range 200 {
 		j := l.begin(fmt.Sprint(i), 10)
-		fmt.Fprintf(l.pumps[0].in, "said %d\n%s", i, long)
-		fmt.Fprintf(l.pumps[1].in, "not ended %d", i)
+		fmt.Fprintf(l.readers[0].in, "said %d\n%s", i, long)
+		fmt.Fprintf(l.readers[1].in, "not ended %d", i)
 		if !l.finish(j, time.Minute) {
 			t.Fatal("a log that needs no sentinel is not whole")
 		}
@@ -31,7 +31,7 @@ func TestWhatWasPrintedBeforeAnAnswerIsInItsLog(t *testing.T) {
 			t.Fatalf("%d: %.100q", i, got)
 		}
 	}
-	for _, p := range l.pumps {
+	for _, p := range l.readers {
 		p.in.Close()
 	}
 	l.close(time.Minute)
@@ -97,7 +97,7 @@ func TestScriptsLogsAreWholeWithoutSentinels(t *testing.T) {
 		}
 		p.pool.mu.Lock()
 		for _, c := range p.pool.free {
-			if !c.logs.silent {
+			if !c.logs.noSentinels {
 				t.Errorf("%s: a container that prints sentinels", kind)
 			}
 		}

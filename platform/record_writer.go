@@ -20,7 +20,7 @@ import (
 // the same data folder reads what a killed platform left in it, so no client waits for a record that never comes. The
 // file is not synced: it survives the end of the process, not a power failure. A line costs an invocation a few
 // microseconds.
-type accepted struct {
+type acceptedLog struct {
 	path string
 	mu   sync.Mutex
 	file *os.File
@@ -29,33 +29,33 @@ type accepted struct {
 }
 
 // acceptedEntry is one line of the file. Exactly one field is set.
-type acceptedLine struct {
+type acceptedEntry struct {
 	Lost  *activation `json:"lost,omitempty"`
 	Ended *activation `json:"ended,omitempty"`
 	Filed string      `json:"filed,omitempty"`
 }
 
 // unfinished are the activations that an earlier platform left without a record in the store, sorted by start.
-type leftOpen struct {
+type unfinished struct {
 	ended []*activation // with the records that clients got
 	lost  []*activation // with the records that say so
 }
 
 // compactAbove is the size in bytes below which the file is never rewritten.
-const smallAccepted = 1 << 20
+const compactAbove = 1 << 20
 
 // openAccepted opens the file in dir and returns what an earlier platform left unfinished in it.
-func openAccepted(dir string) (*accepted, leftOpen, error) {
+func openAccepted(dir string) (*acceptedLog, unfinished, error) {
 	path := filepath.Join(dir, "accepted.jsonl")
 	left, err := readAccepted(path)
 	if err != nil {
-		return nil, leftOpen{}, err
+		return nil, unfinished{}, err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, leftOpen{}, err
+		return nil, unfinished{}, err
 	}
-	a := &accepted{path: path, file: f, open: map[string][]byte{}}
+	a := &acceptedLog{path: path, file: f, open: map[string][]byte{}}
 	if info, err := f.Stat(); err == nil {
 		a.size = info.Size()
 	}
@@ -63,21 +63,21 @@ func openAccepted(dir string) (*accepted, leftOpen, error) {
 }
 
 // readAccepted reads the unfinished activations of a file. It skips lines that are cut off or foreign.
-func readAccepted(path string) (leftOpen, error) {
+func readAccepted(path string) (unfinished, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return leftOpen{}, nil
+		return unfinished{}, nil
 	}
 	lost, ended := map[string]*activation{}, map[string]*activation{}
 	for line := range bytes.Lines(data) {
-		var v acceptedLine
+		var v acceptedEntry
 		if json.Unmarshal(line, &v) != nil {
 			continue
 		}
 		switch {
-		case v.Lost.ours():
+		case v.Lost.valid():
 			lost[v.Lost.ActivationID] = v.Lost
-		case v.Ended.ours():
+		case v.Ended.valid():
 			ended[v.Ended.ActivationID] = v.Ended
 			delete(lost, v.Ended.ActivationID)
 		default:
@@ -85,11 +85,11 @@ func readAccepted(path string) (leftOpen, error) {
 			delete(ended, v.Filed)
 		}
 	}
-	return leftOpen{byStart(ended), byStart(lost)}, err
+	return unfinished{byStart(ended), byStart(lost)}, err
 }
 
 // valid tells whether a record that was read from the file can be one that a platform wrote.
-func (a *activation) ours() bool {
+func (a *activation) valid() bool {
 	return a != nil && activationID.MatchString(a.ActivationID) && a.Namespace != ""
 }
 
@@ -98,28 +98,28 @@ func byStart(records map[string]*activation) []*activation {
 }
 
 // add writes the line of an accepted activation, before the client gets its id.
-func (a *accepted) add(lost *activation) error {
+func (a *acceptedLog) add(lost *activation) error {
 	if a == nil {
 		return nil
 	}
-	line, err := json.Marshal(acceptedLine{Lost: lost})
+	line, err := json.Marshal(acceptedEntry{Lost: lost})
 	if err != nil {
 		return err
 	}
-	return a.keep(lost.ActivationID, line)
+	return a.appendOpen(lost.ActivationID, line)
 }
 
 // ended writes the line of an ended activation, before its record is answered and stored.
-func (a *accepted) ended(record *activation) error {
+func (a *acceptedLog) ended(record *activation) error {
 	data, err := record.bytes()
 	if err != nil {
 		return err
 	}
-	return a.keep(record.ActivationID, slices.Concat([]byte(`{"ended":`), data, []byte{'}'}))
+	return a.appendOpen(record.ActivationID, slices.Concat([]byte(`{"ended":`), data, []byte{'}'}))
 }
 
 // appendOpen writes a line that stays open until recorded is called with its id.
-func (a *accepted) keep(id string, line []byte) error {
+func (a *acceptedLog) appendOpen(id string, line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.write(append(line, '\n')); err != nil {
@@ -131,7 +131,7 @@ func (a *accepted) keep(id string, line []byte) error {
 
 // recorded notes that the store has the records of these activations. A failed write is harmless: the next start looks
 // into the store.
-func (a *accepted) filed(ids ...string) {
+func (a *acceptedLog) recorded(ids ...string) {
 	if a == nil || len(ids) == 0 {
 		return
 	}
@@ -145,13 +145,13 @@ func (a *accepted) filed(ids ...string) {
 		delete(a.open, id)
 	}
 	a.write(lines) //nolint:errcheck // see above
-	if a.size > smallAccepted && a.size > 2*a.openSize() {
-		a.restart()
+	if a.size > compactAbove && a.size > 2*a.openSize() {
+		a.compact()
 	}
 }
 
 // write writes whole lines with one system call.
-func (a *accepted) write(lines []byte) error {
+func (a *acceptedLog) write(lines []byte) error {
 	n, err := a.file.Write(lines)
 	a.size += int64(n)
 	if err != nil && n > 0 {
@@ -160,7 +160,7 @@ func (a *accepted) write(lines []byte) error {
 	return err
 }
 
-func (a *accepted) openSize() (sum int64) {
+func (a *acceptedLog) openSize() (sum int64) {
 	for _, line := range a.open {
 		sum += int64(len(line))
 	}
@@ -168,13 +168,13 @@ func (a *accepted) openSize() (sum int64) {
 }
 
 // compact rewrites the file with only the open lines.
-func (a *accepted) restart() {
+func (a *acceptedLog) compact() {
 	draft := a.path + "-new"
 	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return // the old one will do
 	}
-	next := &accepted{file: f}
+	next := &acceptedLog{file: f}
 	for _, line := range a.open {
 		err = errors.Join(err, next.write(append(slices.Clone(line), '\n')))
 	}
@@ -191,12 +191,12 @@ func (a *accepted) restart() {
 }
 
 // clear empties the file, once all records in it are in the store.
-func (a *accepted) forget() error {
+func (a *acceptedLog) clear() error {
 	a.size = 0
 	return a.file.Truncate(0)
 }
 
-func (a *accepted) close() error {
+func (a *acceptedLog) close() error {
 	if a == nil {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (a *accepted) close() error {
 }
 
 // lostRecord is the record that an activation gets if the platform ends before the activation does.
-func (run *running) lost() *activation {
+func (run *running) lostRecord() *activation {
 	a := run.action
 	result, _ := json.Marshal(map[string]string{"error": textLost}) // plain data
 	none := int64(0)
@@ -218,23 +218,23 @@ func (run *running) lost() *activation {
 }
 
 // recordUnfinished stores records for the activations that an earlier platform left unfinished.
-func (p *Platform) answerForLost(left leftOpen) error {
+func (p *Platform) recordUnfinished(left unfinished) error {
 	if p.accepted == nil {
 		return nil
 	}
 	err := p.store.update(func(t tx) error {
 		for _, a := range slices.Concat(left.ended, left.lost) {
-			if t.has(a) {
+			if t.hasRecord(a) {
 				continue // the platform was killed between writing the record and the line
 			}
-			if err := p.store.fileIn(t, a); err != nil {
+			if err := p.store.putRecord(t, a); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err == nil {
-		err = p.accepted.forget()
+		err = p.accepted.clear()
 	}
 	if len(left.lost) > 0 && err == nil {
 		p.cfg.Logger.WithField("activations",
@@ -246,51 +246,51 @@ func (p *Platform) answerForLost(left leftOpen) error {
 // pendingRecords are the records that are not in the store: queued ones, which clients can read already, as in
 // OpenWhisk, and failed ones, which could not be written because the disk is full. Both are read from memory. While
 // there are failed records the platform accepts nothing new, so their number is bounded.
-type unfiled struct {
-	mu      sync.Mutex
-	coming  []*activation // to be written soon
-	writing bool          // a goroutine writes the queued records
-	many    chan struct{} // signals that half of maxQueued are queued
-	list    []*activation // could not be written
-	why     error
-	retries bool // a goroutine retries the failed records
+type pendingRecords struct {
+	mu       sync.Mutex
+	queued   []*activation // to be written soon
+	writing  bool          // a goroutine writes the queued records
+	full     chan struct{} // signals that half of maxQueued are queued
+	failed   []*activation // could not be written
+	cause    error
+	retrying bool // a goroutine retries the failed records
 }
 
 const (
 	// retryEvery is the time between two attempts to write failed records.
-	tryAgain = time.Second
+	retryEvery = time.Second
 	// batchEvery is how long records are collected before they are written together. Nobody waits for them. A sync of the
 	// disk takes as long for a hundred records as for one, and delays other writers on ext4.
-	gather = 500 * time.Millisecond
+	batchEvery = 500 * time.Millisecond
 )
 
 // maxQueued bounds the queued records. Above it an activation waits until its own record is written.
-const mostComing = 1000
+const maxQueued = 1000
 
 // saveRecord makes a record readable and durable. A record that is in the accepted log is written to the store later,
 // because a sync takes most of a short activation's time.
-func (p *Platform) keep(record *activation) {
-	err := record.write()
-	if err == nil && p.accepted != nil && p.accepted.ended(record) == nil && p.unfiled.announce(record) {
-		if p.unfiled.begin() {
-			p.flying.Go(p.fileComing)
+func (p *Platform) saveRecord(record *activation) {
+	err := record.encode()
+	if err == nil && p.accepted != nil && p.accepted.ended(record) == nil && p.pending.enqueue(record) {
+		if p.pending.startWriter() {
+			p.runs.Go(p.writePending)
 		}
 		return
 	}
-	p.settle([]*activation{record}, []error{p.store.file(record)})
+	p.noteWritten([]*activation{record}, []error{p.store.saveRecord(record)})
 }
 
 // enqueue queues a record, or returns false if the queue is full.
-func (u *unfiled) announce(record *activation) bool {
+func (u *pendingRecords) enqueue(record *activation) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.coming) >= mostComing {
+	if len(u.queued) >= maxQueued {
 		return false
 	}
-	u.coming = append(u.coming, record)
-	if len(u.coming) >= mostComing/2 {
+	u.queued = append(u.queued, record)
+	if len(u.queued) >= maxQueued/2 {
 		select {
-		case u.many <- struct{}{}:
+		case u.full <- struct{}{}:
 		default: // the signal is there already
 		}
 	}
@@ -298,7 +298,7 @@ func (u *unfiled) announce(record *activation) bool {
 }
 
 // startWriter returns true if the caller has to start the goroutine that writes queued records.
-func (u *unfiled) begin() bool {
+func (u *pendingRecords) startWriter() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	idle := !u.writing
@@ -307,38 +307,38 @@ func (u *unfiled) begin() bool {
 }
 
 // batch returns the queued records. If there are none, the writer must end.
-func (u *unfiled) next() []*activation {
+func (u *pendingRecords) batch() []*activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.writing = len(u.coming) > 0
-	return slices.Clone(u.coming)
+	u.writing = len(u.queued) > 0
+	return slices.Clone(u.queued)
 }
 
 // writePending writes queued records until there are none.
-func (p *Platform) fileComing() {
+func (p *Platform) writePending() {
 	for {
-		p.gather()
-		batch := p.unfiled.next()
+		p.waitForBatch()
+		batch := p.pending.batch()
 		if len(batch) == 0 {
 			return
 		}
-		p.settle(batch, p.store.fileAll(batch))
+		p.noteWritten(batch, p.store.saveRecords(batch))
 	}
 }
 
 // waitForBatch waits for more records to write together.
-func (p *Platform) gather() {
-	timer := time.NewTimer(gather)
+func (p *Platform) waitForBatch() {
+	timer := time.NewTimer(batchEvery)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-p.unfiled.many:
+	case <-p.pending.full:
 	case <-p.work.Done():
 	}
 }
 
 // noteWritten removes records from the queue after an attempt to write them, and keeps those that failed.
-func (p *Platform) settle(batch []*activation, errs []error) {
+func (p *Platform) noteWritten(batch []*activation, errs []error) {
 	var done []string
 	tried := map[*activation]bool{}
 	for i, record := range batch {
@@ -347,51 +347,50 @@ func (p *Platform) settle(batch []*activation, errs []error) {
 			done = append(done, record.ActivationID)
 		}
 	}
-	p.accepted.filed(done...)
-	u := &p.unfiled
+	p.accepted.recorded(done...)
+	u := &p.pending
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.coming = slices.DeleteFunc(u.coming, func(a *activation) bool { return tried[a] })
+	u.queued = slices.DeleteFunc(u.queued, func(a *activation) bool { return tried[a] })
 	for i, record := range batch {
 		if errs[i] != nil {
-			p.remember(record, errs[i])
+			p.keepFailed(record, errs[i])
 		}
 	}
 }
 
 // keepFailed keeps a record whose write failed. The caller holds the lock.
-func (p *Platform) remember(record *activation, err error) {
-	p.cfg.Logger.WithError(err).WithField("activation",
-		record.ActivationID).Error("a record could not be written: it stays in memory, and the platform accepts nothing new until " +
-		"the disk takes it")
-	u := &p.unfiled
-	u.list, u.why = append(u.list, record), err
-	if !u.retries {
-		u.retries = true
-		p.flying.Go(p.refile)
+func (p *Platform) keepFailed(record *activation, err error) {
+	p.cfg.Logger.WithError(err).WithField("activation", record.ActivationID).Error(
+		"a record could not be written: it stays in memory, and the platform accepts nothing new until the disk takes it")
+	u := &p.pending
+	u.failed, u.cause = append(u.failed, record), err
+	if !u.retrying {
+		u.retrying = true
+		p.runs.Go(p.retryFailed)
 	}
 }
 
 // retryFailed writes failed records until none is left or the platform ends.
-func (p *Platform) refile() {
-	u := &p.unfiled
+func (p *Platform) retryFailed() {
+	u := &p.pending
 	for {
-		p.pause(tryAgain)
+		p.sleep(retryEvery)
 		u.mu.Lock()
-		list := slices.Clone(u.list)
+		list := slices.Clone(u.failed)
 		u.mu.Unlock()
 		done := 0
 		for _, record := range list {
-			if p.store.file(record) != nil {
+			if p.store.saveRecord(record) != nil {
 				break
 			}
-			p.accepted.filed(record.ActivationID)
+			p.accepted.recorded(record.ActivationID)
 			done++
 		}
 		u.mu.Lock()
-		u.list = slices.Delete(u.list, 0, done)
-		if len(u.list) == 0 || p.work.Err() != nil {
-			u.retries, u.why = false, nil
+		u.failed = slices.Delete(u.failed, 0, done)
+		if len(u.failed) == 0 || p.work.Err() != nil {
+			u.retrying, u.cause = false, nil
 			u.mu.Unlock()
 			return
 		}
@@ -400,10 +399,10 @@ func (p *Platform) refile() {
 }
 
 // find returns the record of an activation that is not in the store, or nil.
-func (u *unfiled) of(ns, id string) *activation {
+func (u *pendingRecords) find(ns, id string) *activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, a := range slices.Concat(u.coming, u.list) {
+	for _, a := range slices.Concat(u.queued, u.failed) {
 		if a.Namespace == ns && a.ActivationID == id {
 			return a
 		}
@@ -412,11 +411,11 @@ func (u *unfiled) of(ns, id string) *activation {
 }
 
 // newest returns the records of a namespace that are not in the store, newest first.
-func (u *unfiled) newest(ns string) []*activation {
+func (u *pendingRecords) newest(ns string) []*activation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var out []*activation
-	for _, a := range slices.Concat(u.coming, u.list) {
+	for _, a := range slices.Concat(u.queued, u.failed) {
 		if a.Namespace == ns {
 			out = append(out, a)
 		}
@@ -426,19 +425,19 @@ func (u *unfiled) newest(ns string) []*activation {
 }
 
 // writeError returns why nothing new can be accepted, or nil.
-func (u *unfiled) stuck() error {
+func (u *pendingRecords) writeError() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.list) == 0 {
+	if len(u.failed) == 0 {
 		return nil
 	}
-	return errCannotWrite(reason(u.why))
+	return errCannotWrite(systemError(u.cause))
 }
 
 // diskError translates an error of a full or broken disk into the refusal that the API answers. Other errors stay as
 // they are.
-func unwritable(err error) error {
-	switch no := reason(err); no {
+func diskError(err error) error {
+	switch no := systemError(err); no {
 	case syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EFBIG:
 		return errCannotWrite(no)
 	default:
@@ -447,7 +446,7 @@ func unwritable(err error) error {
 }
 
 // systemError returns the error of the operating system, without the path.
-func reason(err error) error {
+func systemError(err error) error {
 	var no syscall.Errno
 	if errors.As(err, &no) {
 		return no
@@ -457,20 +456,20 @@ func reason(err error) error {
 
 // recordCommits lets records that end at the same time share one sync of the disk. A record that comes while others are
 // written is in the next batch; nothing else delays a write.
-type filings struct {
+type recordCommits struct {
 	mu      sync.Mutex
 	writing bool
-	waiting []filing
+	waiting []recordCommit
 }
 
-type filing struct {
+type recordCommit struct {
 	record *activation
 	done   chan error
 }
 
 // commit returns once the record is on the disk.
-func (f *filings) file(s *store, a *activation) error {
-	mine := filing{a, make(chan error, 1)}
+func (f *recordCommits) commit(s *store, a *activation) error {
+	mine := recordCommit{a, make(chan error, 1)}
 	f.mu.Lock()
 	f.waiting = append(f.waiting, mine)
 	first := !f.writing
@@ -486,33 +485,33 @@ func (f *filings) file(s *store, a *activation) error {
 }
 
 // write writes the waiting records and tells whether there were any.
-func (f *filings) write(s *store) bool {
+func (f *recordCommits) write(s *store) bool {
 	f.mu.Lock()
 	batch := f.waiting
 	f.waiting, f.writing = nil, len(batch) > 0
 	f.mu.Unlock()
 	if len(batch) > 0 {
-		writeFilings(s, batch)
+		commitAll(s, batch)
 	}
 	return len(batch) > 0
 }
 
-func writeFilings(s *store, batch []filing) {
+func commitAll(s *store, batch []recordCommit) {
 	list := make([]*activation, len(batch))
 	for i, b := range batch {
 		list[i] = b.record
 	}
-	for i, err := range s.fileAll(list) {
+	for i, err := range s.saveRecords(list) {
 		batch[i].done <- err
 	}
 }
 
 // saveRecords stores records in one transaction. If that fails it stores them one by one, so each gets its own error.
-func (s *store) fileAll(list []*activation) []error {
+func (s *store) saveRecords(list []*activation) []error {
 	errs := make([]error, len(list))
-	err := s.record(func(t tx) error {
+	err := s.updateRecords(func(t tx) error {
 		for _, a := range list {
-			if err := s.fileIn(t, a); err != nil {
+			if err := s.putRecord(t, a); err != nil {
 				return err
 			}
 		}
@@ -520,7 +519,7 @@ func (s *store) fileAll(list []*activation) []error {
 	})
 	for i, a := range list {
 		if errs[i] = err; err != nil && len(list) > 1 {
-			errs[i] = s.record(func(t tx) error { return s.fileIn(t, a) })
+			errs[i] = s.updateRecords(func(t tx) error { return s.putRecord(t, a) })
 		}
 	}
 	return errs

@@ -22,38 +22,38 @@ import (
 
 // cgroups is the platform's control group, which has a child for each container. Version 1 has separate trees for
 // memory, processes and processors; version 2 has one.
-type groups struct {
-	version                    int
-	magic                      int64    // of the file system, because a plain folder accepts any file and limits nothing
-	bases                      []string // memory first, processors last
-	limit, swap, events, peaks string   // names of files
-	share, current             string
-	ahead                      *ahead // version 1 only
+type cgroups struct {
+	version                       int
+	magic                         int64    // of the file system: a plain folder accepts any file and limits nothing
+	bases                         []string // memory first, processors last
+	limit, swap, events, peakFile string   // names of files
+	share, current                string
+	prepared                      *preparedGroup // version 1 only
 }
 
-func groupsV2(name string) groups {
-	return groups{
+func groupsV2(name string) cgroups {
+	return cgroups{
 		version: 2, magic: unix.CGROUP2_SUPER_MAGIC, bases: []string{filepath.Join("/sys/fs/cgroup", name)},
-		limit: "memory.max", swap: "memory.swap.max", events: "memory.events", peaks: "memory.peak", share: "cpu.weight",
+		limit: "memory.max", swap: "memory.swap.max", events: "memory.events", peakFile: "memory.peak", share: "cpu.weight",
 		current: "memory.current",
 	}
 }
 
-func groupsV1(name string) groups {
-	return groups{
+func groupsV1(name string) cgroups {
+	return cgroups{
 		version: 1, magic: unix.CGROUP_SUPER_MAGIC,
 		bases: []string{
 			filepath.Join("/sys/fs/cgroup/memory", name), filepath.Join("/sys/fs/cgroup/pids", name),
 			filepath.Join("/sys/fs/cgroup/cpu", name),
 		},
 		limit: "memory.limit_in_bytes", swap: "memory.memsw.limit_in_bytes", events: "memory.oom_control",
-		peaks: "memory.max_usage_in_bytes", share: "cpu.shares", current: "memory.usage_in_bytes",
-		ahead: &ahead{},
+		peakFile: "memory.max_usage_in_bytes", share: "cpu.shares", current: "memory.usage_in_bytes",
+		prepared: &preparedGroup{},
 	}
 }
 
 // usable creates the groups and tries to limit one.
-func (g groups) usable() bool {
+func (g cgroups) usable() bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(filepath.Dir(g.bases[0]), &fs) != nil || int64(fs.Type) != g.magic {
 		return false
@@ -128,7 +128,7 @@ func removeStaleGroups(parent string) {
 
 // stillEmptying removes a group with its children, and tells whether the kernel was still emptying it.
 func stillEmptying(group string) bool {
-	for _, kind := range []string{"c-*", aheadPrefix + "*"} {
+	for _, kind := range []string{"c-*", preparedPrefix + "*"} {
 		members, _ := filepath.Glob(filepath.Join(group, kind)) // the pattern is well-formed
 		for _, dir := range members {
 			os.Remove(dir) //nolint:errcheck // the group around it cannot be removed then
@@ -137,7 +137,7 @@ func stillEmptying(group string) bool {
 	return errors.Is(os.Remove(group), unix.EBUSY)
 }
 
-func (g groups) String() string {
+func (g cgroups) String() string {
 	text := "cgroup v" + strconv.Itoa(g.version)
 	if _, err := os.Stat(filepath.Join(g.bases[len(g.bases)-1], g.share)); err != nil {
 		return text + "; processors are shared equally, nice values are not used"
@@ -145,11 +145,11 @@ func (g groups) String() string {
 	return text + "; processors in proportion to memory"
 }
 
-func (g groups) folders() []string { return g.bases }
+func (g cgroups) folders() []string { return g.bases }
 
-func (g groups) close() {
+func (g cgroups) close() {
 	for _, base := range g.bases {
-		left, _ := filepath.Glob(filepath.Join(base, aheadPrefix+"*")) // the pattern is well-formed
+		left, _ := filepath.Glob(filepath.Join(base, preparedPrefix+"*")) // the pattern is well-formed
 		for _, dir := range left {
 			removeGroup(dir)
 		}
@@ -164,7 +164,8 @@ func removeGroup(dir string) {
 			return
 		}
 		for _, pid := range numbersIn(filepath.Join(dir, "cgroup.procs")) {
-			if pid > 0 && pid != os.Getpid() { // 0 is a process of another pid namespace; as an argument of kill it means this process's group
+			// 0 is a process of another pid namespace; kill would take it for this process's group
+			if pid > 0 && pid != os.Getpid() {
 				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may be gone already
 			}
 		}
@@ -183,13 +184,13 @@ func numbersIn(file string) []int {
 	return out
 }
 
-func (g groups) fence(name string, limit disdel.Bytes, cpu processing) fence {
-	f := group{groups: g, was: g.ahead.take()}
-	if f.was != "" {
-		f.dirs = g.rename(f.was, name)
+func (g cgroups) newLimit(name string, limit disdel.Bytes, cpu cpuLimit) processLimit {
+	f := cgroup{cgroups: g, preparedName: g.prepared.take()}
+	if f.preparedName != "" {
+		f.dirs = g.rename(f.preparedName, name)
 	}
 	if f.dirs == nil {
-		f.was, f.dirs = "", g.make(name)
+		f.preparedName, f.dirs = "", g.make(name)
 	}
 	if f.dirs == nil {
 		return rlimit{limit}
@@ -211,12 +212,13 @@ func (g groups) fence(name string, limit disdel.Bytes, cpu processing) fence {
 			f.write(q[0], q[1]) // New has checked that quotas work
 		}
 	}
-	f.deaths, f.most = openGauge(filepath.Join(f.dirs[0], g.events)), openGauge(filepath.Join(f.dirs[0], g.peaks))
+	f.eventsCounter = openCounterFile(filepath.Join(f.dirs[0], g.events))
+	f.peakCounter = openCounterFile(filepath.Join(f.dirs[0], g.peakFile))
 	return f
 }
 
 // make creates a group in every tree. It returns nil if the memory tree refuses.
-func (g groups) make(name string) (dirs []string) {
+func (g cgroups) make(name string) (dirs []string) {
 	for _, base := range g.bases {
 		dirs = append(dirs, filepath.Join(base, name))
 		if os.Mkdir(dirs[len(dirs)-1], 0o755) != nil && len(dirs) == 1 {
@@ -227,14 +229,14 @@ func (g groups) make(name string) (dirs []string) {
 }
 
 // rename gives a prepared group a container's name. It returns nil, with nothing changed, if it cannot.
-func (g groups) rename(from, to string) (dirs []string) {
+func (g cgroups) rename(from, to string) (dirs []string) {
 	for i, base := range g.bases {
 		dirs = append(dirs, filepath.Join(base, to))
 		if os.Rename(filepath.Join(base, from), dirs[i]) == nil {
 			continue
 		}
 		for _, done := range g.bases[:i] {
-			os.Rename(filepath.Join(done, to), filepath.Join(done, from)) //nolint:errcheck // the rename back cannot fail if the first one succeeded
+			os.Rename(filepath.Join(done, to), filepath.Join(done, from)) //nolint:errcheck // undoes the first rename
 		}
 		return nil
 	}
@@ -242,16 +244,16 @@ func (g groups) rename(from, to string) (dirs []string) {
 }
 
 // cgroup is the control group of one container.
-type group struct {
-	groups
-	dirs   []string // one for each of bases
-	was    string   // its name when it was prepared; "": it was not
-	deaths gauge    // reads the file events
-	most   gauge    // reads the file peaks
+type cgroup struct {
+	cgroups
+	dirs          []string    // one for each of bases
+	preparedName  string      // its name when it was prepared; "": it was not
+	eventsCounter counterFile // reads the file events
+	peakCounter   counterFile // reads the file peaks
 }
 
 // write writes to a file in each tree that has it, and tells whether one does.
-func (f group) write(file, text string) (ok bool) {
+func (f cgroup) write(file, text string) (ok bool) {
 	for _, dir := range f.dirs {
 		ok = writeTo(filepath.Join(dir, file), text) || ok
 	}
@@ -260,7 +262,7 @@ func (f group) write(file, text string) (ok bool) {
 
 // enter starts the process inside the group, so that all its memory is counted. Version 2 uses clone3; version 1 moves
 // the starting thread, because a child inherits its groups.
-func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
+func (f cgroup) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 	if f.version == 2 {
 		dir, err := os.Open(f.dirs[0])
 		if err != nil {
@@ -271,15 +273,15 @@ func (f group) enter(attr *syscall.SysProcAttr, thread int) (leave func()) {
 	}
 	// Suspend the OOM killer: it might choose this process while its thread is in the group.
 	f.write(f.events, "1")
-	f.ahead.enter(f, thread)
+	f.prepared.moveIn(f, thread)
 	return func() {
-		f.ahead.next(f.groups, thread)
+		f.prepared.prepare(f.cgroups, thread)
 		f.write(f.events, "0")
 	}
 }
 
 // started moves a process that is not in the group yet. A needless move would take long.
-func (f group) took(pid int) {
+func (f cgroup) started(pid int) {
 	for _, dir := range f.dirs {
 		if list := filepath.Join(dir, "cgroup.procs"); !slices.Contains(numbersIn(list), pid) {
 			writeTo(list, strconv.Itoa(pid))
@@ -287,14 +289,14 @@ func (f group) took(pid int) {
 	}
 }
 
-func (f group) exact() bool { return true }
+func (f cgroup) enforcedByKernel() bool { return true }
 
-func (f group) killed() bool { return f.deaths.counts("oom_kill") }
+func (f cgroup) oomKilled() bool { return f.eventsCounter.hasNonZero("oom_kill") }
 
-func (f group) mark() disdel.Bytes { return disdel.Bytes(f.most.number()) }
+func (f cgroup) peak() disdel.Bytes { return disdel.Bytes(f.peakCounter.number()) }
 
 // fileCache is the file cache that is counted for the group, without tmpfs, which cannot be dropped.
-func (f group) cache() (sum disdel.Bytes) {
+func (f cgroup) fileCache() (sum disdel.Bytes) {
 	data, _ := os.ReadFile(filepath.Join(f.dirs[0], "memory.stat")) // a removed group has none
 	for line := range strings.Lines(string(data)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -309,9 +311,9 @@ func (f group) cache() (sum disdel.Bytes) {
 	return max(0, sum)
 }
 
-func (f group) remove() {
-	f.deaths.close()
-	f.most.close()
+func (f cgroup) remove() {
+	f.eventsCounter.close()
+	f.peakCounter.close()
 	writeTo(filepath.Join(f.dirs[0], "cgroup.kill"), "1") // version 2
 	for _, dir := range f.dirs {
 		removeGroup(dir)
@@ -320,41 +322,41 @@ func (f group) remove() {
 
 // limiter puts memory limits around processes with the best means of this machine. If the kernel does not enforce the
 // limit exactly, the container's watch does.
-type fencer interface {
+type limiter interface {
 	fmt.Stringer
 	// newLimit creates the limit for a process that will be started. cpu is its share of the processors.
-	fence(name string, limit disdel.Bytes, cpu processing) fence
+	newLimit(name string, limit disdel.Bytes, cpu cpuLimit) processLimit
 	folders() []string // of control groups; they list the processes
 	close()
 }
 
 // processLimit is the limit of one container's processes.
-type fence interface {
+type processLimit interface {
 	// enter prepares attr so that the next process of the thread starts inside the limit. leave is called after that
 	// start. Neither runs on the thread itself, whose view of control groups may differ.
 	enter(attr *syscall.SysProcAttr, thread int) (leave func())
 	// started is called with the new process. If enter could not place it inside, started moves it.
-	took(pid int)
+	started(pid int)
 	// enforcedByKernel tells whether the kernel enforces the limit; else the watch does.
-	exact() bool
+	enforcedByKernel() bool
 	// oomKilled tells whether the kernel killed a process for memory.
-	killed() bool
+	oomKilled() bool
 	// peak is the most memory that the kernel counted; 0 if it does not count.
-	mark() disdel.Bytes
+	peak() disdel.Bytes
 	// usage is the memory that the kernel counts now; 0 if it does not count.
-	now() disdel.Bytes
+	usage() disdel.Bytes
 	// fileCache is the part of the memory that is file cache, which the kernel drops before it kills.
-	cache() disdel.Bytes
+	fileCache() disdel.Bytes
 	// remove kills what still runs inside.
 	remove()
 }
 
 // cpuShares is Docker's --cpu-shares as OpenWhisk's invoker sets it: in proportion to memory.
-func sharesOfPool(memory, pool disdel.Bytes) int { return int(max(2, 1024*memory/pool)) }
+func cpuShares(memory, pool disdel.Bytes) int { return int(max(2, 1024*memory/pool)) }
 
-func newFencer() fencer {
+func newLimiter() limiter {
 	name := groupName()
-	for _, g := range []groups{groupsV2(name), groupsV1(name)} {
+	for _, g := range []cgroups{groupsV2(name), groupsV1(name)} {
 		if g.usable() {
 			return g
 		}
@@ -367,7 +369,7 @@ func newFencer() fencer {
 // divided, because nice values are not proportional and cannot be lowered again without privileges.
 type rlimits struct{}
 
-const rlimitRoom = 64 * disdel.MB
+const rlimitExtra = 64 * disdel.MB
 
 func (rlimits) String() string {
 	return "RLIMIT_DATA and a watch on resident memory; processors are shared equally, nice values are not used"
@@ -375,25 +377,25 @@ func (rlimits) String() string {
 func (rlimits) folders() []string { return nil }
 func (rlimits) close()            {}
 
-func (rlimits) fence(_ string, limit disdel.Bytes, _ processing) fence { return rlimit{limit} }
+func (rlimits) newLimit(_ string, limit disdel.Bytes, _ cpuLimit) processLimit { return rlimit{limit} }
 
 type rlimit struct{ limit disdel.Bytes }
 
 func (rlimit) enter(*syscall.SysProcAttr, int) func() { return func() {} }
-func (rlimit) exact() bool                            { return false }
-func (rlimit) killed() bool                           { return false }
-func (rlimit) mark() disdel.Bytes                     { return 0 }
-func (rlimit) cache() disdel.Bytes                    { return 0 }
+func (rlimit) enforcedByKernel() bool                 { return false }
+func (rlimit) oomKilled() bool                        { return false }
+func (rlimit) peak() disdel.Bytes                     { return 0 }
+func (rlimit) fileCache() disdel.Bytes                { return 0 }
 func (rlimit) remove()                                {}
 
-func (r rlimit) took(pid int) {
-	most := uint64(r.limit + r.limit/2 + rlimitRoom)
+func (r rlimit) started(pid int) {
+	most := uint64(r.limit + r.limit/2 + rlimitExtra)
 	setLimit(pid, unix.RLIMIT_DATA, most) //nolint:errcheck // the watch enforces the limit too
 }
 
 // residentMemory reads a process's memory that the kernel cannot drop, and its peak; 0 if the process is gone. It
 // leaves out file pages, because containers share a program's pages.
-func residentOf(pid int) (resident, peak disdel.Bytes) {
+func residentMemory(pid int) (resident, peak disdel.Bytes) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0
@@ -416,7 +418,7 @@ func residentOf(pid int) (resident, peak disdel.Bytes) {
 
 // processesOfFolder lists the processes that were started with a container's folder in their environment. A process
 // that left the container's process group, such as a daemon, still has it.
-func straysOf(dir string) []int {
+func processesOfFolder(dir string) []int {
 	var out []int
 	list, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well-formed
 	for _, file := range list {
@@ -431,7 +433,7 @@ func straysOf(dir string) []int {
 }
 
 // processesOfGroup lists the other processes of a process group.
-func membersOf(leader int) []int {
+func processesOfGroup(leader int) []int {
 	var out []int
 	list, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, dir := range list {
@@ -452,17 +454,17 @@ func membersOf(leader int) []int {
 //
 // Its name differs from those of containers, because their processes are killed when a platform ends, and the thread
 // belongs to this process.
-type ahead struct {
+type preparedGroup struct {
 	mu   sync.Mutex
 	free string // the group's name; "": it was taken
 
-	inside string // the prepared name of the group that the thread is in; only the spawner's thread uses it
+	threadIn string // the prepared name of the group that the thread is in; only the spawner's thread uses it
 }
 
-const aheadPrefix = "next-"
+const preparedPrefix = "next-"
 
 // take returns the prepared group's name and forgets it; "" if there is none.
-func (a *ahead) take() string {
+func (a *preparedGroup) take() string {
 	if a == nil {
 		return ""
 	}
@@ -474,18 +476,18 @@ func (a *ahead) take() string {
 }
 
 // moveIn moves the thread into a container's group, unless it is there already.
-func (a *ahead) enter(f group, thread int) {
-	if f.was == "" || a.inside != f.was {
+func (a *preparedGroup) moveIn(f cgroup, thread int) {
+	if f.preparedName == "" || a.threadIn != f.preparedName {
 		f.write("tasks", strconv.Itoa(thread))
 	}
-	a.inside = ""
+	a.threadIn = ""
 }
 
 // prepare moves the thread to a new group, so that a container's memory and end do not affect this process.
-func (a *ahead) next(g groups, thread int) {
+func (a *preparedGroup) prepare(g cgroups, thread int) {
 	name := a.take() // an unused prepared group is reused
 	if name == "" {
-		name = aheadPrefix + newID()[:8]
+		name = preparedPrefix + newID()[:8]
 		if g.make(name) == nil {
 			name = ""
 		}
@@ -493,36 +495,36 @@ func (a *ahead) next(g groups, thread int) {
 	for _, base := range g.bases {
 		writeTo(filepath.Join(base, name, "tasks"), strconv.Itoa(thread))
 	}
-	a.inside = name
+	a.threadIn = name
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.free = name
 }
 
 // counterFile is a small file of the kernel that is read often. It is opened once, so a read is one system call.
-type gauge struct {
+type counterFile struct {
 	file *os.File // nil: there is none
 	raw  syscall.RawConn
 }
 
 // counterFileSize is more than any of these files has.
-const gaugeRoom = 512
+const counterFileSize = 512
 
-func openGauge(path string) gauge {
+func openCounterFile(path string) counterFile {
 	f, err := os.Open(path)
 	if err != nil {
-		return gauge{}
+		return counterFile{}
 	}
 	raw, err := f.SyscallConn()
 	if err != nil {
 		f.Close()
-		return gauge{}
+		return counterFile{}
 	}
-	return gauge{f, raw}
+	return counterFile{f, raw}
 }
 
 // read appends the file's content, or nothing if the file is gone.
-func (g gauge) read(to []byte) []byte {
+func (g counterFile) read(to []byte) []byte {
 	if g.file == nil {
 		return to
 	}
@@ -541,22 +543,22 @@ func (g gauge) read(to []byte) []byte {
 }
 
 // number is the number in the file; 0 if there is none.
-func (g gauge) number() int {
-	n, _ := strconv.Atoi(string(bytes.TrimSpace(g.read(make([]byte, 0, gaugeRoom)))))
+func (g counterFile) number() int {
+	n, _ := strconv.Atoi(string(bytes.TrimSpace(g.read(make([]byte, 0, counterFileSize)))))
 	return n
 }
 
 // hasNonZero tells whether the file has a line with this name and a number other than 0.
-func (g gauge) counts(name string) bool {
-	for line := range bytes.Lines(g.read(make([]byte, 0, gaugeRoom))) {
-		if said, n, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '}); ok && string(said) == name && string(n) != "0" {
+func (g counterFile) hasNonZero(name string) bool {
+	for line := range bytes.Lines(g.read(make([]byte, 0, counterFileSize))) {
+		if reply, n, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '}); ok && string(reply) == name && string(n) != "0" {
 			return true
 		}
 	}
 	return false
 }
 
-func (g gauge) close() {
+func (g counterFile) close() {
 	if g.file != nil {
 		g.file.Close()
 	}

@@ -30,7 +30,7 @@ func (p *Platform) routes() []route {
 	list := func(f handler) map[string]handler { return map[string]handler{"GET": f} }
 	out := []route{
 		{path: "/{$}", methods: list(p.info), open: true},
-		{path: "/ping", methods: list(func(*request) (int, any, error) { return httpDone, plain("pong"), nil }), open: true},
+		{path: "/ping", methods: list(ping), open: true},
 		{path: "/metrics", methods: list(p.metrics), open: true, anyType: true},
 		{path: "/api/v1/api-docs", methods: list(p.apiDocs), open: true},
 		{path: "/api/v1", methods: list(p.apiInfo), open: true},
@@ -60,6 +60,8 @@ func (p *Platform) routes() []route {
 	return out
 }
 
+func ping(*request) (int, any, error) { return httpDone, textBody("pong"), nil }
+
 // Handler is the REST API. It refuses requests of foreign web pages.
 func (p *Platform) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -67,14 +69,14 @@ func (p *Platform) Handler() http.Handler {
 		mux.HandleFunc(rt.path, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, p.dispatch(&rt, w)) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		p.serve(w, r, func(*http.Request) (int, any, error) { return nowhere(w, r) })
+		p.serve(w, r, func(*http.Request) (int, any, error) { return noRoute(w, r) })
 	})
-	return p.gate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return p.refuseForeignPages(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case isWeb(r):
 			p.web(w, r)
-		case !plainPath(r):
-			p.serve(w, r, func(*http.Request) (int, any, error) { return unclean(w, r) })
+		case !isCleanPath(r):
+			p.serve(w, r, func(*http.Request) (int, any, error) { return uncleanPath(w, r) })
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -83,7 +85,7 @@ func (p *Platform) Handler() http.Handler {
 
 // isCleanPath tells whether a path has no empty parts and no dots. OpenWhisk has no such routes, and http.ServeMux
 // would redirect them.
-func plainPath(r *http.Request) bool {
+func isCleanPath(r *http.Request) bool {
 	given := r.URL.EscapedPath()
 	clean := path.Clean(given)
 	return given == clean || clean != "/" && given == clean+"/"
@@ -91,21 +93,21 @@ func plainPath(r *http.Request) bool {
 
 // uncleanPath answers paths with empty parts or dots. A dot in the place of an entity's name is an illegal name: wsk
 // writes packages/./a:b for the package a:b, because a:b alone would be a URL.
-func unclean(w http.ResponseWriter, r *http.Request) (int, any, error) {
+func uncleanPath(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1/namespaces/"), "/")
 	if _, _, known := r.BasicAuth(); known && len(parts) == 4 && parts[2] == "." {
 		return 0, nil, errNameIllegal
 	}
-	return nowhere(w, r)
+	return noRoute(w, r)
 }
 
 // noRoute answers unknown paths. Outside the API OpenWhisk answers only preflight requests.
-func nowhere(w http.ResponseWriter, r *http.Request) (int, any, error) {
+func noRoute(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	if r.URL.Path == "/api/v1" || strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		return 0, nil, errNoRoute
 	}
 	if r.Method == http.MethodOptions {
-		return httpDone, plain("OK"), nil
+		return httpDone, textBody("OK"), nil
 	}
 	return 0, nil, notAllowed(w, "OPTIONS")
 }
@@ -126,7 +128,7 @@ type request struct {
 func (q *request) own() bool { return q.ns == q.user.Name }
 
 // withActivationID is a body together with the id of its activation, which the answer's header names.
-type answer struct {
+type withActivationID struct {
 	id   string
 	body any
 }
@@ -182,15 +184,15 @@ func checkNames(r *http.Request) error {
 func (p *Platform) dispatch(rt *route, w http.ResponseWriter) func(*http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		if r.Method == http.MethodOptions {
-			return httpDone, plain("OK"), nil
+			return httpDone, textBody("OK"), nil
 		}
 		q := &request{Request: r}
 		if !rt.open {
 			if err := p.authorize(q, rt.shared); err != nil {
 				return 0, nil, err
 			}
-			q.Request = known(w, r)
-			defer readRest(q.Request)
+			q.Request = authenticated(w, r)
+			defer discardBody(q.Request)
 		}
 		f := rt.methods[r.Method]
 		switch {
@@ -244,7 +246,7 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	status, body, err := f(r)
 	if err != nil {
-		refusal, ok := unwritable(err).(apiError)
+		refusal, ok := diskError(err).(apiError)
 		if !ok {
 			refusal = errInternal
 			if errors.Is(err, disdel.Corrupt) {
@@ -256,15 +258,15 @@ func (p *Platform) serve(w http.ResponseWriter, r *http.Request, f func(*http.Re
 	}
 	h := w.Header()
 	h.Set("X-Request-ID", id)
-	if a, ok := body.(answer); ok {
+	if a, ok := body.(withActivationID); ok {
 		h.Set("x-openwhisk-activation-id", a.id)
 		body = a.body
 	}
-	if told, ok := body.(refused); ok {
+	if told, ok := body.(activationError); ok {
 		body = map[string]any{"error": string(told), "code": id}
 	}
 	if status == errNoKey.status && !isWeb(r) { // not for web actions: a browser would ask its user for a password
-		patience{w, r}.refuse()
+		bodyDeadline{w, r}.closeSoon()
 		h.Set("WWW-Authenticate", `Basic realm="OpenWhisk secure realm",charset=UTF-8`)
 	}
 	writeJSON(w, status, body)
@@ -290,11 +292,11 @@ func checkFlags(r *http.Request) error {
 const maxList = 200
 
 // pageOptions reads limit and skip of a list; the defaults are 30 and 0.
-func page(r *http.Request, collection string) (limit, skip int, err error) {
-	if limit, err = number(r, "limit", 30, collection); err != nil {
+func pageOptions(r *http.Request, collection string) (limit, skip int, err error) {
+	if limit, err = queryInteger(r, "limit", 30, collection); err != nil {
 		return 0, 0, err
 	}
-	if skip, err = number(r, "skip", 0, collection); err != nil {
+	if skip, err = queryInteger(r, "skip", 0, collection); err != nil {
 		return 0, 0, err
 	}
 	if limit < 0 || limit > maxList {
@@ -309,7 +311,7 @@ func page(r *http.Request, collection string) (limit, skip int, err error) {
 	return limit, skip, nil
 }
 
-func number(r *http.Request, name string, otherwise int, collection string) (int, error) {
+func queryInteger(r *http.Request, name string, otherwise int, collection string) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
 		return otherwise, nil
@@ -321,7 +323,7 @@ func number(r *http.Request, name string, otherwise int, collection string) (int
 	return n, nil
 }
 
-func cut[T any](list []T, limit, skip int) []T {
+func pageOf[T any](list []T, limit, skip int) []T {
 	list = list[min(skip, len(list)):]
 	return list[:min(limit, len(list))]
 }
@@ -341,7 +343,7 @@ func newestFirst[T entity](list []T) {
 
 // listOf answers a list request: a count, or a page of brief of each entity.
 func listOf[T entity](r *http.Request, collection string, list []T, brief func(T) any) (int, any, error) {
-	limit, skip, err := page(r, collection)
+	limit, skip, err := pageOptions(r, collection)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -350,7 +352,7 @@ func listOf[T entity](r *http.Request, collection string, list []T, brief func(T
 	}
 	newestFirst(list)
 	out := []any{}
-	for _, v := range cut(list, limit, skip) {
+	for _, v := range pageOf(list, limit, skip) {
 		out = append(out, brief(v))
 	}
 	return httpDone, out, nil

@@ -27,7 +27,7 @@ func TestLeftoversOfKilledPlatformsGoAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	killed, err := makeRoot(dir)
+	killed, err := newTempFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,16 +49,16 @@ func TestLeftoversOfKilledPlatformsGoAndNothingElse(t *testing.T) {
 		os.Remove(filepath.Join(dir, "disdel-999999999-theirs", markerName))
 	}
 	elsewhere := t.TempDir()
-	left, _ := makeRoot(elsewhere)
+	left, _ := newTempFolder(elsewhere)
 	left.marker.Close()
 	if err := os.Symlink(left.dir, filepath.Join(dir, "disdel-999999999-link")); err != nil {
 		t.Fatal(err)
 	}
-	alive, err := makeRoot(dir) // removes what was killed
+	alive, err := newTempFolder(dir) // removes what was killed
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := makeRoot(dir)
+	second, err := newTempFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestLeftoversOfKilledPlatformsGoAndNothingElse(t *testing.T) {
 	if got := namesIn(t, left.dir); len(got) == 0 {
 		t.Error("what a link leads to was removed")
 	}
-	for _, r := range []*root{alive, second} {
+	for _, r := range []*tempFolder{alive, second} {
 		if err := r.remove(); err != nil {
 			t.Error(err)
 		}
@@ -109,14 +109,14 @@ func TestAPlatformOfAnotherNamespaceKeepsItsFolder(t *testing.T) {
 	}
 	before := namesIn(t, dir)
 	groups, _ := filepath.Glob("/sys/fs/cgroup/*/disdel-*")
-	next, err := makeRoot(dir)
+	next, err := newTempFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := next.remove(); err != nil {
 		t.Error(err)
 	}
-	fencer := newFencer() // looks for groups that were left
+	fencer := newLimiter() // looks for groups that were left
 	fencer.close()
 	if got := namesIn(t, dir); !slices.Equal(got, before) || len(got) != 1 {
 		t.Errorf("of %v there is left %v", before, got)

@@ -24,7 +24,7 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 	}
 	a.Exec.Components = names
 	a.Parameters = []keyValue{kv("_actions", names)} // where clients of old releases read them
-	n, err := p.atoms(t, u, a, a.path(), 0)
+	n, err := p.countActions(t, u, a, a.path(), 0)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (p *Platform) checkSequence(t tx, u *user, a *action) error {
 
 // countActions counts the actions that a sequence runs, and stops when there are too many. depth ends loops: a changed
 // binding can make checked sequences refer to each other.
-func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int, error) {
+func (p *Platform) countActions(t tx, u *user, a *action, self string, depth int) (int, error) {
 	if depth > p.cfg.Limits.SequenceLength {
 		return 0, errSequenceCycle
 	}
@@ -58,7 +58,7 @@ func (p *Platform) atoms(t tx, u *user, a *action, self string, depth int) (int,
 			return 0, errSequenceCycle
 		}
 		if part.Exec.Kind == sequenceKind {
-			if add, err = p.atoms(t, u, part.action, self, depth+1); err != nil {
+			if add, err = p.countActions(t, u, part.action, self, depth+1); err != nil {
 				return 0, err
 			}
 		}
@@ -78,14 +78,14 @@ func (p *Platform) component(t tx, u *user, path pathName) (*resolved, error) {
 }
 
 // compositeResult collects what the record of a sequence or composition has.
-type account struct {
+type compositeResult struct {
 	last     response
 	logs     []string // ids of the components' activations
 	duration int64
 	memory   int // the largest component's
 }
 
-func (c *account) fail(text string) {
+func (c *compositeResult) fail(text string) {
 	result, _ := json.Marshal(map[string]string{"error": text})
 	c.last = response{Result: result, Status: statusApplication, Size: len(result)}
 }
@@ -94,7 +94,7 @@ func (c *account) fail(text string) {
 // more actions may run, and so is the result: components may have changed since the check.
 func (p *Platform) runSequence(run *running, left int) int {
 	started := time.Now()
-	c := account{last: response{Result: run.params, Status: statusSuccess, Success: true}, logs: []string{}}
+	c := compositeResult{last: response{Result: run.params, Status: statusSuccess, Success: true}, logs: []string{}}
 	for _, text := range run.action.Exec.Components {
 		if left <= 0 {
 			c.fail(errSequenceLong.text)
@@ -110,7 +110,7 @@ func (p *Platform) runSequence(run *running, left int) int {
 			break
 		}
 		c.logs = append(c.logs, part.id)
-		left = p.carryOut(part, left)
+		left = p.runAction(part, left)
 		c.last = part.record.Response
 		if part.record.Duration != nil {
 			c.duration += *part.record.Duration
@@ -120,7 +120,7 @@ func (p *Platform) runSequence(run *running, left int) int {
 			break
 		}
 	}
-	p.file(run, c.record(run, started))
+	p.finishRun(run, c.record(run, started))
 	return left
 }
 
@@ -146,16 +146,16 @@ func (p *Platform) startComponent(run *running, text string, input json.RawMessa
 	}
 	part := p.newRun(run.user, found, params, run.id)
 	part.depth, part.count = run.depth, run.count
-	if !run.conducted() {
+	if !run.isConductor() {
 		part.depth++
 	}
-	if err := p.accepted.add(part.lost()); err != nil {
-		return nil, unwritable(err)
+	if err := p.accepted.add(part.lostRecord()); err != nil {
+		return nil, diskError(err)
 	}
 	return part, nil
 }
 
-func (c *account) record(run *running, started time.Time) *activation {
+func (c *compositeResult) record(run *running, started time.Time) *activation {
 	a := run.action
 	end := time.Now()
 	rec := &activation{
@@ -174,7 +174,7 @@ func (c *account) record(run *running, started time.Time) *activation {
 // annotations are the annotations that the record of every action has.
 func (run *running) annotations() []keyValue {
 	kind := run.action.Exec.Kind
-	if run.conducted() {
+	if run.isConductor() {
 		kind = sequenceKind
 	}
 	out := []keyValue{kv("path", run.action.path()), kv("kind", kind)}
@@ -192,7 +192,7 @@ func (run *running) annotations() []keyValue {
 type composition struct {
 	p     *Platform
 	run   *running
-	out   account
+	out   compositeResult
 	state map[string]json.RawMessage // the conductor gets it back with every result
 	count *compositionCount
 }
@@ -200,19 +200,19 @@ type composition struct {
 // compositionCount counts the actions of a composition and of all nested ones, which share the limits. A sequence
 // counts as one component and has its own limit (OpenWhisk's PrimitiveActions.scala, CompositionAccounting).
 type compositionCount struct {
-	components int // without conductors
-	turns      int // runs of conductors
+	components    int // without conductors
+	conductorRuns int // runs of conductors
 }
 
 // isConductor tells whether the run starts a composition. A conductor's own runs within it are plain activations.
-func (run *running) conducted() bool {
-	return !run.turn && annotated(run.action.Annotations, "conductor")
+func (run *running) isConductor() bool {
+	return !run.conductorRun && isAnnotationSet(run.action.Annotations, "conductor")
 }
 
-func annotated(list []keyValue, key string) bool {
+func isAnnotationSet(list []keyValue, key string) bool {
 	for _, a := range list {
 		if a.Key == key {
-			return truthy(a.Value)
+			return isTruthy(a.Value)
 		}
 	}
 	return false
@@ -224,45 +224,45 @@ func (p *Platform) runConductor(run *running) {
 	if run.count == nil { // the outermost one
 		run.count = &compositionCount{}
 	}
-	c := &composition{p: p, run: run, count: run.count, out: account{logs: []string{}}}
-	for next := c.turn(run.params); next != nil; next = c.turn(next) {
+	c := &composition{p: p, run: run, count: run.count, out: compositeResult{logs: []string{}}}
+	for next := c.nextStep(run.params); next != nil; next = c.nextStep(next) {
 	}
 	rec := c.out.record(run, started)
 	rec.Annotations = append(rec.Annotations, kv("conductor", true))
-	p.file(run, rec)
+	p.finishRun(run, rec)
 }
 
 // nextStep runs the conductor with the last result, and then the action that it names. It returns the conductor's next
 // input, or nil at the end.
-func (c *composition) turn(input json.RawMessage) json.RawMessage {
+func (c *composition) nextStep(input json.RawMessage) json.RawMessage {
 	switch {
 	case c.p.work.Err() != nil: // the platform ends
 		c.out.fail(textStartFailed)
 		return nil
-	case c.count.turns > 2*c.p.cfg.Limits.SequenceLength:
+	case c.count.conductorRuns > 2*c.p.cfg.Limits.SequenceLength:
 		c.out.fail(textCompositionLong)
 		return nil
 	}
-	c.count.turns++
+	c.count.conductorRuns++
 	found := &resolved{action: c.run.action, binding: c.run.binding}
-	step := c.p.newRun(c.run.user, found, merged(input, c.state), c.run.id)
-	step.turn = true
-	if !c.carryOut(step) || !c.out.last.Success {
+	step := c.p.newRun(c.run.user, found, mergeFields(input, c.state), c.run.id)
+	step.conductorRun = true
+	if !c.runStep(step) || !c.out.last.Success {
 		return nil
 	}
-	var said struct{ Action, Params, State json.RawMessage }
-	if json.Unmarshal(c.out.last.Result, &said) != nil {
+	var reply struct{ Action, Params, State json.RawMessage }
+	if json.Unmarshal(c.out.last.Result, &reply) != nil {
 		return nil // an array ends the composition
 	}
-	c.state = boxed(said.State, "state")
-	if len(said.Action) == 0 {
-		if len(said.Params) > 0 {
-			c.out.last.Result = merged(nil, boxed(said.Params, "value"))
+	c.state = asObject(reply.State, "state")
+	if len(reply.Action) == 0 {
+		if len(reply.Params) > 0 {
+			c.out.last.Result = mergeFields(nil, asObject(reply.Params, "value"))
 		}
 		c.out.last.Size = 0
 		return nil
 	}
-	return c.component(said.Action, merged(nil, boxed(said.Params, "value")))
+	return c.component(reply.Action, mergeFields(nil, asObject(reply.Params, "value")))
 }
 
 // component runs the action that the conductor named. If that fails, the conductor gets the error.
@@ -270,7 +270,7 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 	var text string
 	path, err := pathName{}, json.Unmarshal(name, &text)
 	if err == nil {
-		path, err = parsePath(qualified(text), c.run.user.Name)
+		path, err = parsePath(fullName(text), c.run.user.Name)
 	}
 	switch {
 	case err != nil:
@@ -278,14 +278,14 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 	case c.count.components >= c.p.cfg.Limits.SequenceLength:
 		return errorResult(textCompositionLong)
 	}
-	step, err := c.p.startComponent(c.run, qualified(text), params)
+	step, err := c.p.startComponent(c.run, fullName(text), params)
 	if isForbidden(err) {
 		return errorResult(textComponentDenied(path.key()))
 	}
 	if err != nil {
 		return errorResult(textComponentMissing(path.key()))
 	}
-	if !c.carryOut(step) {
+	if !c.runStep(step) {
 		return nil
 	}
 	return c.out.last.Result
@@ -293,7 +293,7 @@ func (c *composition) component(name, params json.RawMessage) json.RawMessage {
 
 // fullName is the full name of the action that a conductor names. One or two parts without a leading slash are in the
 // user's namespace (FullyQualifiedEntityName.resolveName).
-func qualified(name string) string {
+func fullName(name string) string {
 	if strings.HasPrefix(name, "/") || strings.Count(name, "/") > 1 {
 		return name
 	}
@@ -301,18 +301,18 @@ func qualified(name string) string {
 }
 
 // runStep runs and counts a step. It returns false if the platform could not accept it.
-func (c *composition) carryOut(step *running) bool {
-	if step.turn {
-		if err := c.p.accepted.add(step.lost()); err != nil {
-			c.out.fail(unwritable(err).Error())
+func (c *composition) runStep(step *running) bool {
+	if step.conductorRun {
+		if err := c.p.accepted.add(step.lostRecord()); err != nil {
+			c.out.fail(diskError(err).Error())
 			return false
 		}
 		c.p.execute(step)
 	} else {
-		if !step.conducted() {
+		if !step.isConductor() {
 			c.count.components++
 		}
-		c.p.carryOut(step, c.p.cfg.Limits.SequenceLength)
+		c.p.runAction(step, c.p.cfg.Limits.SequenceLength)
 	}
 	c.out.logs = append(c.out.logs, step.id)
 	c.out.last = step.record.Response
@@ -324,7 +324,7 @@ func (c *composition) carryOut(step *running) bool {
 }
 
 // asObject returns a value as an object: the value itself, or {name: value}. It returns nil without a value.
-func boxed(v json.RawMessage, name string) map[string]json.RawMessage {
+func asObject(v json.RawMessage, name string) map[string]json.RawMessage {
 	if len(v) == 0 {
 		return nil
 	}
@@ -336,7 +336,7 @@ func boxed(v json.RawMessage, name string) map[string]json.RawMessage {
 }
 
 // mergeFields overwrites fields of an object.
-func merged(object json.RawMessage, fields map[string]json.RawMessage) json.RawMessage {
+func mergeFields(object json.RawMessage, fields map[string]json.RawMessage) json.RawMessage {
 	all := map[string]json.RawMessage{}
 	if len(object) > 0 && json.Unmarshal(object, &all) != nil {
 		return object // an array takes no fields

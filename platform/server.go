@@ -23,7 +23,7 @@ const (
 	headerWait = 10 * time.Second
 	idleWait   = 2 * time.Minute
 	// unauthBodyWait bounds reading the body of a request without a valid key.
-	strangerWait = time.Second
+	unauthBodyWait = time.Second
 )
 
 // bodyWait bounds reading the body of a request with a key: a minute, and the time for length bytes at 256 KB/s.
@@ -38,27 +38,27 @@ func (p *Platform) Serve(l net.Listener, h http.Handler) {
 	p.listener, p.served = l, make(chan struct{})
 	p.pool.open()
 	p.server = &http.Server{
-		Handler: p.gate(h), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait, ConnContext: withStranger,
+		Handler: p.refuseForeignPages(h), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait, ConnContext: withConn,
 	}
 	go func() {
 		defer close(p.served)
-		p.server.Serve(newStrangers(l, maxStrangers, strangerMinAge)) //nolint:errcheck // ends with ErrServerClosed
+		p.server.Serve(limitUnauthenticated(l, maxUnauthConns, unauthMinAge)) //nolint:errcheck // ends with ErrServerClosed
 	}()
 }
 
-func withStranger(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, strangerKey{}, c)
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, unauthConnKey{}, c)
 }
 
 // bodyDeadline bounds reading a request's body: a short time until the sender shows a key, then enough for the
 // announced length, and none after the body is read, so that the answer may take its time.
-type patience struct {
+type bodyDeadline struct {
 	w http.ResponseWriter
 	r *http.Request
 }
 
 // set ends reading after d; 0 means never.
-func (t patience) limit(d time.Duration) {
+func (t bodyDeadline) set(d time.Duration) {
 	var at time.Time
 	if d > 0 {
 		at = time.Now().Add(d)
@@ -68,40 +68,40 @@ func (t patience) limit(d time.Duration) {
 
 // authenticated is called after a valid key. It returns a request whose body has the time limit of an authenticated
 // one.
-func known(w http.ResponseWriter, r *http.Request) *http.Request {
-	t := patience{w, r}
-	if s, ok := t.r.Context().Value(strangerKey{}).(*stranger); ok {
-		s.known()
+func authenticated(w http.ResponseWriter, r *http.Request) *http.Request {
+	t := bodyDeadline{w, r}
+	if s, ok := t.r.Context().Value(unauthConnKey{}).(*unauthConn); ok {
+		s.authenticated()
 	}
 	if t.r.ContentLength == 0 {
-		t.limit(0)
+		t.set(0)
 	} else {
-		t.limit(bodyWait(t.r.ContentLength))
+		t.set(bodyWait(t.r.ContentLength))
 	}
 	timed := *r // a copy: the server looks at its own request's body
-	timed.Body = &timedBody{ReadCloser: r.Body, patience: t, all: t.r.ContentLength == 0}
+	timed.Body = &timedBody{ReadCloser: r.Body, deadline: t, done: t.r.ContentLength == 0}
 	return &timed
 }
 
 // closeSoon is called before a request without a key is answered: the rest of its body is not awaited.
-func (t patience) refuse() {
+func (t bodyDeadline) closeSoon() {
 	t.w.Header().Set("Connection", "close")
-	t.limit(strangerWait)
+	t.set(unauthBodyWait)
 }
 
 // timedBody removes the deadline once the body is read, because a deadline that passes later looks like a client that
 // went away.
 type timedBody struct {
 	io.ReadCloser
-	patience patience
-	all      bool
+	deadline bodyDeadline
+	done     bool
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF && !b.all {
-		b.all = true
-		b.patience.limit(0)
+	if err == io.EOF && !b.done {
+		b.done = true
+		b.deadline.set(0)
 	}
 	return n, err
 }
@@ -117,19 +117,19 @@ const (
 // forged by a page: Origin names the page, and Host the name that it used, which is foreign if the page's own name
 // points here. Pages of Config.Origins may call and get the CORS headers. Web actions are open to every page under the
 // platform's own host names.
-func (p *Platform) gate(h http.Handler) http.Handler {
-	if behind, ok := h.(gated); ok {
+func (p *Platform) refuseForeignPages(h http.Handler) http.Handler {
+	if behind, ok := h.(gatedHandler); ok {
 		return behind
 	}
-	return gated{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return gatedHandler{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isWeb(r) {
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("Vary", "Origin")
 		}
-		patient := patience{w, r}
-		patient.limit(headerWait)
-		if err := p.inspect(r); err != nil {
-			patient.refuse()
+		patient := bodyDeadline{w, r}
+		patient.set(headerWait)
+		if err := p.checkOrigin(r); err != nil {
+			patient.closeSoon()
 			p.serve(w, r, func(*http.Request) (int, any, error) { return 0, nil, err })
 			return
 		}
@@ -141,7 +141,7 @@ func (p *Platform) gate(h http.Handler) http.Handler {
 }
 
 // gatedHandler marks a handler that checks origins already.
-type gated struct{ http.Handler }
+type gatedHandler struct{ http.Handler }
 
 func allowOrigin(h http.Header, r *http.Request, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -153,7 +153,7 @@ func allowOrigin(h http.Header, r *http.Request, origin string) {
 }
 
 // checkOrigin returns why a request may not pass, or nil.
-func (p *Platform) inspect(r *http.Request) error {
+func (p *Platform) checkOrigin(r *http.Request) error {
 	if !p.servesHost(r) {
 		return errForeignHost(r.Host)
 	}
@@ -235,51 +235,51 @@ func (c *Config) validateGate() error {
 // Bounds on connections without a valid key. A client with a key shows it within milliseconds, so an older connection
 // may be closed when the places are taken.
 const (
-	maxStrangers   = 1024
-	strangerMinAge = time.Second
+	maxUnauthConns = 1024
+	unauthMinAge   = time.Second
 )
 
 // unauthListener is a listener that bounds the connections without a valid key: anybody who reaches the port can open
 // them, and they cost descriptors and memory. When all places are taken it closes the oldest connection, once that is
 // minAge old. So a flood is closed as it comes, and clients with keys get through.
-type strangers struct {
+type unauthListener struct {
 	net.Listener
-	most   int
+	max    int
 	minAge time.Duration
 
-	mu    sync.Mutex
-	byAge *list.List    // of *unauthConn, oldest first
-	left  chan struct{} // signals that a connection closed or showed a key
-	ended *once
+	mu     sync.Mutex
+	byAge  *list.List    // of *unauthConn, oldest first
+	freed  chan struct{} // signals that a connection closed or showed a key
+	closed *closeOnce
 }
 
 // unauthConn is a connection that has not shown a valid key yet.
-type stranger struct {
+type unauthConn struct {
 	net.Conn
-	of    *strangers
-	since time.Time
-	place *list.Element // nil once it showed a key or is closed
+	listener *unauthListener
+	opened   time.Time
+	element  *list.Element // nil once it showed a key or is closed
 }
 
-type strangerKey struct{}
+type unauthConnKey struct{}
 
-func newStrangers(l net.Listener, most int, minAge time.Duration) *strangers {
-	return &strangers{
-		Listener: l, most: most, minAge: minAge, byAge: list.New(), left: make(chan struct{}, 1),
-		ended: newOnce(),
+func limitUnauthenticated(l net.Listener, most int, minAge time.Duration) *unauthListener {
+	return &unauthListener{
+		Listener: l, max: most, minAge: minAge, byAge: list.New(), freed: make(chan struct{}, 1),
+		closed: newOnce(),
 	}
 }
 
-func (s *strangers) Accept() (net.Conn, error) {
+func (s *unauthListener) Accept() (net.Conn, error) {
 	c, err := s.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	for wait := s.room(); wait > 0; wait = s.room() {
+	for wait := s.makeRoom(); wait > 0; wait = s.makeRoom() {
 		select {
 		case <-time.After(wait):
-		case <-s.left:
-		case <-s.ended.c:
+		case <-s.freed:
+		case <-s.closed.c:
 			c.Close()
 			return nil, net.ErrClosed
 		}
@@ -287,62 +287,62 @@ func (s *strangers) Accept() (net.Conn, error) {
 	return s.add(c), nil
 }
 
-func (s *strangers) Close() error {
-	s.ended.close()
+func (s *unauthListener) Close() error {
+	s.closed.close()
 	return s.Listener.Close()
 }
 
 // makeRoom closes the oldest connection if all places are taken. It returns how long to wait if that one is too young.
-func (s *strangers) room() time.Duration {
+func (s *unauthListener) makeRoom() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.byAge.Len() < s.most {
+	if s.byAge.Len() < s.max {
 		return 0
 	}
-	oldest := s.byAge.Front().Value.(*stranger)
-	if young := s.minAge - time.Since(oldest.since); young > 0 {
+	oldest := s.byAge.Front().Value.(*unauthConn)
+	if young := s.minAge - time.Since(oldest.opened); young > 0 {
 		return young
 	}
-	s.forget(oldest)
+	s.remove(oldest)
 	go oldest.Conn.Close() // not under the lock
 	return 0
 }
 
-func (s *strangers) add(c net.Conn) *stranger {
+func (s *unauthListener) add(c net.Conn) *unauthConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := &stranger{Conn: c, of: s, since: time.Now()}
-	out.place = s.byAge.PushBack(out)
+	out := &unauthConn{Conn: c, listener: s, opened: time.Now()}
+	out.element = s.byAge.PushBack(out)
 	return out
 }
 
 // remove removes a connection from the list. The caller holds the lock.
-func (s *strangers) forget(c *stranger) {
-	if c.place == nil {
+func (s *unauthListener) remove(c *unauthConn) {
+	if c.element == nil {
 		return
 	}
-	s.byAge.Remove(c.place)
-	c.place = nil
+	s.byAge.Remove(c.element)
+	c.element = nil
 	select {
-	case s.left <- struct{}{}:
+	case s.freed <- struct{}{}:
 	default:
 	}
 }
 
 // authenticated is called when the connection showed a valid key.
-func (c *stranger) known() {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.of.forget(c)
+func (c *unauthConn) authenticated() {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.listener.remove(c)
 }
 
-func (c *stranger) Close() error {
-	c.known()
+func (c *unauthConn) Close() error {
+	c.authenticated()
 	return c.Conn.Close()
 }
 
 // CloseWrite lets the server close its side after an answer, as on a plain connection.
-func (c *stranger) CloseWrite() error {
+func (c *unauthConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -23,9 +23,9 @@ type spawner struct {
 	done     chan struct{}
 }
 
-func newSpawner(hidden []string, n needs) *spawner {
+func newSpawner(hidden []string, n neededPaths) *spawner {
 	s := &spawner{
-		confined: confinement{hidden: hidden, needs: n}, orders: make(chan func()), ready: make(chan struct{}),
+		confined: confinement{hidden: hidden, paths: n}, orders: make(chan func()), ready: make(chan struct{}),
 		done: make(chan struct{}),
 	}
 	go s.serve()
@@ -64,10 +64,10 @@ func (s *spawner) work() {
 
 // start starts a process inside a limit. With own it starts in the mount namespace of containers that have their own
 // users. It returns the command that was started: cmd or a copy.
-func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
+func (s *spawner) start(cmd *exec.Cmd, f processLimit, own bool) (*exec.Cmd, error) {
 	err := make(chan error, 1)
 	s.orders <- func() {
-		keepDescriptors()
+		closeInheritedOnExec()
 		s.confined.hide(s.confined.masked)
 		if own {
 			if e := s.confined.own.enter(); e != nil {
@@ -78,15 +78,15 @@ func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 			s.confined.hide(s.confined.own.masked)
 		}
 		thread, leave := unix.Gettid(), func() {}
-		outside(func() { leave = f.enter(cmd.SysProcAttr, thread) })
-		defer outside(func() { leave() }) // delays only the next start
+		onFreshThread(func() { leave = f.enter(cmd.SysProcAttr, thread) })
+		defer onFreshThread(func() { leave() }) // delays only the next start
 		e := cmd.Start()
 		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or sandbox without clone3: started moves the process
-			cmd = again(cmd)
+			cmd = withoutCgroupFD(cmd)
 			e = cmd.Start()
 		}
 		if e == nil {
-			outside(func() { f.took(cmd.Process.Pid) })
+			onFreshThread(func() { f.started(cmd.Process.Pid) })
 		}
 		err <- e
 	}
@@ -95,7 +95,7 @@ func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 }
 
 // onFreshThread runs f on a thread without the restrictions of the spawner's thread.
-func outside(f func()) {
+func onFreshThread(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -105,7 +105,7 @@ func outside(f func()) {
 }
 
 // withoutCgroupFD copies a command that could not be started inside a control group.
-func again(cmd *exec.Cmd) *exec.Cmd {
+func withoutCgroupFD(cmd *exec.Cmd) *exec.Cmd {
 	attr := *cmd.SysProcAttr
 	attr.UseCgroupFD = false
 	return &exec.Cmd{
@@ -120,7 +120,7 @@ func (s *spawner) close() {
 }
 
 // closeInheritedOnExec marks descriptors that this process inherited as close-on-exec. Go marks its own files.
-func keepDescriptors() {
+func closeInheritedOnExec() {
 	const first = 3
 	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -162,7 +162,7 @@ done 2>/dev/null
 
 // newGuard starts a guard. Without a shell it returns nil, and only the containers' own death signal is left.
 func newGuard(folders []string) *guard {
-	keepDescriptors()
+	closeInheritedOnExec()
 	in, out, err := os.Pipe()
 	if err != nil {
 		return nil
@@ -181,7 +181,7 @@ func newGuard(folders []string) *guard {
 	return g
 }
 
-func (g *guard) tell(what string, group int) {
+func (g *guard) send(what string, group int) {
 	if g != nil {
 		fmt.Fprintln(g.input, what, group) //nolint:errcheck // the guard may have been killed
 	}
@@ -195,7 +195,7 @@ func (g *guard) close() {
 }
 
 // readAhead is how many bytes the kernel is asked to read at once.
-const hint = 128 << 10
+const readAhead = 128 << 10
 
 // preload has the kernel read the programs of the kinds. The kernel counts a file's pages for the control group that
 // reads them first: without this, the first container pays for a program that all share, and a cold start waits for the
@@ -214,8 +214,8 @@ func preload(kinds map[string]Kind) {
 			continue
 		}
 		if info, err := f.Stat(); err == nil {
-			for at := int64(0); at < info.Size(); at += hint {
-				_ = unix.Fadvise(int(f.Fd()), at, hint, unix.FADV_WILLNEED) // the kernel reads only the start of larger ranges
+			for at := int64(0); at < info.Size(); at += readAhead {
+				_ = unix.Fadvise(int(f.Fd()), at, readAhead, unix.FADV_WILLNEED) // the kernel reads only the start of larger ranges
 			}
 		}
 		f.Close()
@@ -234,7 +234,7 @@ func setLimit(pid, resource int, most uint64) error {
 	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &s); err != nil {
 		return err
 	}
-	outside(func() {
+	onFreshThread(func() {
 		runtime.LockOSThread()
 		uid, gid := unix.Getuid(), unix.Getgid()
 		err = setRealIDs(int(s.Uid), int(s.Gid))

@@ -51,7 +51,7 @@ func (p *pool) status() Status {
 	for _, c := range p.prewarmed {
 		s.Busy -= c.memory
 	}
-	for size, n := range p.coming {
+	for size, n := range p.starting {
 		s.Busy -= disdel.Bytes(n) * size.memory
 	}
 	for _, c := range p.free {
@@ -87,9 +87,9 @@ func (p *Platform) Follow(ctx context.Context, every time.Duration, f func(Sampl
 
 // resident is the memory that all containers hold now.
 func (p *Platform) resident() (sum disdel.Bytes) {
-	p.livingMu.Lock()
-	all := slices.Collect(maps.Keys(p.living))
-	p.livingMu.Unlock()
+	p.containersMu.Lock()
+	all := slices.Collect(maps.Keys(p.containers))
+	p.containersMu.Unlock()
 	for _, c := range all {
 		sum += c.resident()
 	}
@@ -97,14 +97,14 @@ func (p *Platform) resident() (sum disdel.Bytes) {
 }
 
 // track adds a started container to the list until it is gone.
-func (p *Platform) lives(c *container) {
-	p.livingMu.Lock()
-	defer p.livingMu.Unlock()
-	p.living[c] = true
-	c.gone = func() {
-		p.livingMu.Lock()
-		defer p.livingMu.Unlock()
-		delete(p.living, c)
+func (p *Platform) track(c *container) {
+	p.containersMu.Lock()
+	defer p.containersMu.Unlock()
+	p.containers[c] = true
+	c.onRemoved = func() {
+		p.containersMu.Lock()
+		defer p.containersMu.Unlock()
+		delete(p.containers, c)
 	}
 }
 
@@ -114,26 +114,26 @@ func (c *container) resident() disdel.Bytes {
 	if !c.alive() {
 		return 0
 	}
-	if n := c.fence.now(); n > 0 {
-		return max(0, n-c.fence.cache())
+	if n := c.limit.usage(); n > 0 {
+		return max(0, n-c.limit.fileCache())
 	}
 	pid := c.cmd.Process.Pid
-	sum, _ := residentOf(pid)
-	for _, other := range membersOf(pid) {
-		more, _ := residentOf(other)
+	sum, _ := residentMemory(pid)
+	for _, other := range processesOfGroup(pid) {
+		more, _ := residentMemory(other)
 		sum += more
 	}
 	return sum
 }
 
-func (f group) now() disdel.Bytes {
+func (f cgroup) usage() disdel.Bytes {
 	if n := numbersIn(f.dirs[0] + "/" + f.current); len(n) == 1 {
 		return disdel.Bytes(n[0])
 	}
 	return 0
 }
 
-func (rlimit) now() disdel.Bytes { return 0 }
+func (rlimit) usage() disdel.Bytes { return 0 }
 
 // counters count what a platform did since its start.
 type counters struct {
@@ -196,5 +196,5 @@ func (p *Platform) metrics(*request) (int, any, error) {
 	fmt.Fprintf(&out, "disdel_platform_pool_bytes %d\n", s.Memory)
 	family("disdel_platform_pool_used_bytes", "gauge", "Memory of the pool that containers have.")
 	fmt.Fprintf(&out, "disdel_platform_pool_used_bytes %d\n", s.Used)
-	return httpDone, plain(out.String()), nil
+	return httpDone, textBody(out.String()), nil
 }

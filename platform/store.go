@@ -22,12 +22,12 @@ import (
 // action, because lists do not read code. Activations are stored twice: the record by id, and the summary that lists
 // show by start time.
 type store struct {
-	path    string
-	db      *bbolt.DB
-	kept    int          // activations kept of one namespace
-	most    disdel.Bytes // of the activations of one namespace; 0: no bound
-	filings filings
-	changes atomic.Uint64 // grows with every change except records of activations
+	path       string
+	db         *bbolt.DB
+	maxRecords int          // activations kept of one namespace
+	maxBytes   disdel.Bytes // of the activations of one namespace; 0: no bound
+	commits    recordCommits
+	changes    atomic.Uint64 // grows with every change except records of activations
 
 	mu    sync.Mutex
 	cache map[string]*storedAction
@@ -53,7 +53,7 @@ var allBuckets = [...]bucket{packages, actions, codes, triggers, rules, records,
 // tx is a transaction. Callers must not change the values that its methods return.
 type tx struct{ *bbolt.Tx }
 
-func (t tx) of(b bucket) *bbolt.Bucket { return t.Bucket([]byte(b)) }
+func (t tx) bucket(b bucket) *bbolt.Bucket { return t.Bucket([]byte(b)) }
 
 // openStore opens the file in dir. A file that is not durable is not synced, because nobody reads it after a crash.
 func openStore(dir string, durable bool, kept int) (*store, error) {
@@ -63,7 +63,7 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fail(err, "choose a data folder that can be written")
 	}
-	s := &store{path: filepath.Join(dir, "platform.db"), kept: kept, cache: map[string]*storedAction{}}
+	s := &store{path: filepath.Join(dir, "platform.db"), maxRecords: kept, cache: map[string]*storedAction{}}
 	switch err := s.open(durable); {
 	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, sealed.ErrBusy):
 		return nil, fail(err, "another platform has this data folder open: end it, or choose another folder")
@@ -124,17 +124,17 @@ func (s *store) view(f func(tx) error) error {
 
 func (s *store) update(f func(tx) error) error {
 	defer s.changes.Add(1)
-	return s.record(f)
+	return s.updateRecords(f)
 }
 
 // updateRecords is update for a transaction that changes only records of activations.
-func (s *store) record(f func(tx) error) error {
+func (s *store) updateRecords(f func(tx) error) error {
 	return sealed.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 // get reads an entity; nil if there is none.
 func get[T any](t tx, b bucket, key string) (*T, error) {
-	data := t.of(b).Get([]byte(key))
+	data := t.bucket(b).Get([]byte(key))
 	if data == nil {
 		return nil, nil
 	}
@@ -155,7 +155,9 @@ func decode[T any](key, data []byte) (*T, error) {
 }
 
 // seal stores a value with a checksum.
-func (t tx) seal(b bucket, key, value []byte) error { return t.of(b).Put(key, sealed.Seal(key, value)) }
+func (t tx) seal(b bucket, key, value []byte) error {
+	return t.bucket(b).Put(key, sealed.Seal(key, value))
+}
 
 func put(t tx, b bucket, key string, v any) error {
 	data, err := json.Marshal(v)
@@ -165,11 +167,11 @@ func put(t tx, b bucket, key string, v any) error {
 	return t.seal(b, []byte(key), data)
 }
 
-func (t tx) drop(b bucket, key string) error { return t.of(b).Delete([]byte(key)) }
+func (t tx) drop(b bucket, key string) error { return t.bucket(b).Delete([]byte(key)) }
 
 // each reads the entities whose keys start with prefix, in the order of the keys.
 func each[T any](t tx, b bucket, prefix string, f func(*T)) error {
-	c := t.of(b).Cursor()
+	c := t.bucket(b).Cursor()
 	for k, data := c.Seek([]byte(prefix)); hasPrefix(k, prefix); k, data = c.Next() {
 		v, err := decode[T](k, data)
 		if err != nil {
@@ -189,11 +191,11 @@ func timelineKey(ns string, start int64, id string) []byte {
 }
 
 // saveRecord stores a record and deletes the namespace's oldest records to make room.
-func (s *store) file(a *activation) error {
-	return s.filings.file(s, a)
+func (s *store) saveRecord(a *activation) error {
+	return s.commits.commit(s, a)
 }
 
-func (s *store) fileIn(t tx, a *activation) error {
+func (s *store) putRecord(t tx, a *activation) error {
 	data, err := a.bytes()
 	if err != nil {
 		return err
@@ -208,23 +210,23 @@ func (s *store) fileIn(t tx, a *activation) error {
 	if err := t.seal(timeline, timelineKey(a.Namespace, a.Start, a.ActivationID), summary); err != nil {
 		return err
 	}
-	n, size := t.counted(a.Namespace)
+	n, size := t.recordCount(a.Namespace)
 	return s.prune(t, a.Namespace, n+1, size+len(data)+len(summary))
 }
 
 // hasRecord tells whether the store has the record of an activation.
-func (t tx) has(a *activation) bool {
-	return t.of(records).Get([]byte(a.Namespace+"\x00"+a.ActivationID)) != nil
+func (t tx) hasRecord(a *activation) bool {
+	return t.bucket(records).Get([]byte(a.Namespace+"\x00"+a.ActivationID)) != nil
 }
 
 func (t tx) count(ns string) int {
-	n, _ := t.counted(ns)
+	n, _ := t.recordCount(ns)
 	return n
 }
 
 // recordCount is the number and the bytes of a namespace's activations. Earlier versions stored no bytes.
-func (t tx) counted(ns string) (n, size int) {
-	data, _, err := sealed.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
+func (t tx) recordCount(ns string) (n, size int) {
+	data, _, err := sealed.Open([]byte(ns), t.bucket(counts).Get([]byte(ns)))
 	switch {
 	case err != nil:
 		return t.recount(ns)
@@ -239,7 +241,7 @@ func (t tx) counted(ns string) (n, size int) {
 
 // recount counts the records if the stored number is damaged.
 func (t tx) recount(ns string) (n, size int) {
-	c := t.of(records).Cursor()
+	c := t.bucket(records).Cursor()
 	for k, v := c.Seek([]byte(ns + "\x00")); hasPrefix(k, ns+"\x00"); k, v = c.Next() {
 		n++
 		size += len(v)
@@ -251,17 +253,17 @@ func (t tx) recount(ns string) (n, size int) {
 // stays.
 func (s *store) prune(t tx, ns string, n, size int) error {
 	prefix := ns + "\x00"
-	for ; n > s.kept || s.most > 0 && disdel.Bytes(size) > s.most && n > 1; n-- {
-		k, summary := t.of(timeline).Cursor().Seek([]byte(prefix))
+	for ; n > s.maxRecords || s.maxBytes > 0 && disdel.Bytes(size) > s.maxBytes && n > 1; n-- {
+		k, summary := t.bucket(timeline).Cursor().Seek([]byte(prefix))
 		if !hasPrefix(k, prefix) {
 			break
 		}
 		record := []byte(prefix + string(k[len(prefix)+8:]))
-		size = max(0, size-len(summary)-len(t.of(records).Get(record)))
-		if err := t.of(timeline).Delete(k); err != nil {
+		size = max(0, size-len(summary)-len(t.bucket(records).Get(record)))
+		if err := t.bucket(timeline).Delete(k); err != nil {
 			return err
 		}
-		if err := t.of(records).Delete(record); err != nil {
+		if err := t.bucket(records).Delete(record); err != nil {
 			return err
 		}
 	}
@@ -272,7 +274,7 @@ func (s *store) prune(t tx, ns string, n, size int) error {
 // newest walks a namespace's summaries from upto back to since until f returns false. It reads only what it walks over.
 func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 	prefix := ns + "\x00"
-	c := t.of(timeline).Cursor()
+	c := t.bucket(timeline).Cursor()
 	// the first key after upto; there may be none
 	k, _ := c.Seek(append(binary.BigEndian.AppendUint64([]byte(prefix), uint64(upto)), 0xff))
 	var data []byte
@@ -303,7 +305,7 @@ type storedAction struct {
 }
 
 func (t tx) putAction(a *action) error {
-	revision, err := t.of(actions).NextSequence()
+	revision, err := t.bucket(actions).NextSequence()
 	if err != nil {
 		return err
 	}
@@ -327,7 +329,7 @@ const maxCached = 64
 
 // actionWithCode reads an action with its code; nil if there is none. Runs of one state of an action share one value,
 // so that the pool compares pointers and not 48 MB of code.
-func (s *store) whole(t tx, key string) (*action, error) {
+func (s *store) actionWithCode(t tx, key string) (*action, error) {
 	v, err := get[storedAction](t, actions, key)
 	if v == nil || err != nil {
 		return nil, err
@@ -337,7 +339,7 @@ func (s *store) whole(t tx, key string) (*action, error) {
 	if hit := s.cache[key]; hit != nil && hit.Revision == v.Revision {
 		return hit.Action, nil
 	}
-	code, _, err := sealed.Open([]byte(key), t.of(codes).Get([]byte(key)))
+	code, _, err := sealed.Open([]byte(key), t.bucket(codes).Get([]byte(key)))
 	if err != nil {
 		return nil, err
 	}
@@ -351,22 +353,22 @@ func (s *store) whole(t tx, key string) (*action, error) {
 
 // actionCache caches actions as users reach them, so that a repeated invocation does not read the store. Every change
 // except a stored record empties it.
-type finder struct {
-	mu    sync.Mutex
-	as    uint64 // store.changes when the entries were read
-	known map[way]*resolved
+type actionCache struct {
+	mu      sync.Mutex
+	version uint64 // store.changes when the entries were read
+	actions map[actionRoute]*resolved
 }
 
 // actionRoute is how a user reaches an action.
-type way struct {
+type actionRoute struct {
 	user string
 	path pathName
 }
 
 // findAction finds an action that a user may invoke. Callers must not change it.
-func (p *Platform) find(u *user, path pathName) (*resolved, error) {
-	as, w := p.store.changes.Load(), way{u.Name, path} // read before the state, which may change meanwhile
-	if found := p.finder.recall(as, w); found != nil {
+func (p *Platform) findAction(u *user, path pathName) (*resolved, error) {
+	as, w := p.store.changes.Load(), actionRoute{u.Name, path} // read before the state, which may change meanwhile
+	if found := p.actionCache.get(as, w); found != nil {
 		return found, nil
 	}
 	var found *resolved
@@ -377,27 +379,27 @@ func (p *Platform) find(u *user, path pathName) (*resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.finder.learn(as, w, found)
+	p.actionCache.put(as, w, found)
 	return found, nil
 }
 
-func (f *finder) recall(as uint64, w way) *resolved {
+func (f *actionCache) get(as uint64, w actionRoute) *resolved {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.as != as {
+	if f.version != as {
 		return nil
 	}
-	return f.known[w]
+	return f.actions[w]
 }
 
-func (f *finder) learn(as uint64, w way, found *resolved) {
+func (f *actionCache) put(as uint64, w actionRoute, found *resolved) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.as > as {
+	if f.version > as {
 		return // another goroutine read a newer state
 	}
-	if f.as < as || len(f.known) >= maxCached || f.known == nil {
-		f.as, f.known = as, map[way]*resolved{}
+	if f.version < as || len(f.actions) >= maxCached || f.actions == nil {
+		f.version, f.actions = as, map[actionRoute]*resolved{}
 	}
-	f.known[w] = found
+	f.actions[w] = found
 }

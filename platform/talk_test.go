@@ -32,9 +32,9 @@ func talkative(t *testing.T, h http.HandlerFunc) (*container, *atomic.Int64) {
 		defer close(served)
 		server.Serve(l) //nolint:errcheck // ends with ErrServerClosed
 	}()
-	c := &container{exited: newOnce(), most: 100, door: door{dial: path}}
+	c := &container{exited: newOnce(), maxReply: 100, socket: socketPath{dial: path}}
 	t.Cleanup(func() {
-		c.forgetTalks()
+		c.closeIdleConns()
 		server.Close()
 		<-served
 	})
@@ -58,7 +58,7 @@ func TestConnectionsServeAgainWhereTheProgramSaysSo(t *testing.T) {
 	for header, want := range map[string]int64{"keep-alive": 1, "close": 10, "": 10} {
 		c, made := talkative(t, echoing(header))
 		for range 10 {
-			got, err := c.ask(t.Context(), "/run", []byte(`{"a":1}`), time.Minute)
+			got, err := c.request(t.Context(), "/run", []byte(`{"a":1}`), time.Minute)
 			if err != nil || got.status != 200 || string(got.body) != `{"a":1}` || got.length != 7 {
 				t.Fatalf("%q: %+v, %v", header, got, err)
 			}
@@ -69,10 +69,10 @@ func TestConnectionsServeAgainWhereTheProgramSaysSo(t *testing.T) {
 	}
 	c, made := talkative(t, echoing("keep-alive"))
 	for range 2 {
-		if _, err := c.ask(t.Context(), "/run", nil, time.Minute); err != nil {
+		if _, err := c.request(t.Context(), "/run", nil, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		c.talks[0].last = time.Now().Add(-2 * keptFor)
+		c.idleConns[0].lastUsed = time.Now().Add(-2 * idleConnLife)
 	}
 	if made.Load() != 2 {
 		t.Errorf("%d connections where one is too old, want 2", made.Load())
@@ -87,7 +87,7 @@ func TestAnAnswerThatIsTooLongIsCutAndItsConnectionClosed(t *testing.T) {
 		io.WriteString(w, long)
 	})
 	for range 2 {
-		got, err := c.ask(t.Context(), "/run", []byte(`{}`), time.Minute)
+		got, err := c.request(t.Context(), "/run", []byte(`{}`), time.Minute)
 		if err != nil || string(got.body) != long[:100] || got.length != 1000 {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -111,25 +111,25 @@ func TestHowRequestsToContainersEnd(t *testing.T) {
 			io.WriteString(w, "{}")
 		}
 	})
-	if _, err := c.ask(t.Context(), "/hang", nil, 20*time.Millisecond); !isTimeout(err) {
+	if _, err := c.request(t.Context(), "/hang", nil, 20*time.Millisecond); !isTimeout(err) {
 		t.Errorf("after its limit: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, stop)
-	if _, err := c.ask(ctx, "/hang", nil, time.Minute); !errors.Is(err, errDied) {
+	if _, err := c.request(ctx, "/hang", nil, time.Minute); !errors.Is(err, errDied) {
 		t.Errorf("as the platform ends: %v", err)
 	}
 	for _, path := range []string{"/chunked", "/cut"} {
-		if _, err := c.ask(t.Context(), path, nil, time.Minute); !errors.Is(err, errDied) {
+		if _, err := c.request(t.Context(), path, nil, time.Minute); !errors.Is(err, errDied) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	gone := &container{exited: newOnce(), door: door{dial: filepath.Join(t.TempDir(), "none")}}
-	if _, err := gone.ask(t.Context(), "/run", nil, 10*time.Millisecond); !isTimeout(err) {
+	gone := &container{exited: newOnce(), socket: socketPath{dial: filepath.Join(t.TempDir(), "none")}}
+	if _, err := gone.request(t.Context(), "/run", nil, 10*time.Millisecond); !isTimeout(err) {
 		t.Errorf("where nobody listens: %v", err)
 	}
 	gone.exited.close()
-	if _, err := gone.ask(t.Context(), "/run", nil, time.Minute); !errors.Is(err, errDied) {
+	if _, err := gone.request(t.Context(), "/run", nil, time.Minute); !errors.Is(err, errDied) {
 		t.Errorf("where the process ended: %v", err)
 	}
 }

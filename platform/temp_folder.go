@@ -16,17 +16,17 @@ import (
 const markerName = ".disdel-platform"
 
 // tempFolder is the temporary folder of one platform, with its sockets and working folders.
-type root struct {
+type tempFolder struct {
 	dir    string
 	marker *os.File // locked
 }
 
 // newTempFolder creates the folder and removes those of killed platforms beside it.
-func makeRoot(parent string) (*root, error) {
+func newTempFolder(parent string) (*tempFolder, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	removeLeftRoots(parent)
+	removeAbandonedFolders(parent)
 	fail := func(err error) error {
 		return &disdel.Error{
 			Kind: disdel.Unavailable, Op: "start platform", Err: err,
@@ -37,17 +37,17 @@ func makeRoot(parent string) (*root, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	marker, err := mark(dir)
+	marker, err := lockMarker(dir)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, fail(err)
 	}
-	return &root{dir, marker}, nil
+	return &tempFolder{dir, marker}, nil
 }
 
 // lockMarker creates the marker in a folder. It locks the file before it gives it its name, so that a visible marker is
 // always valid.
-func mark(dir string) (*os.File, error) {
+func lockMarker(dir string) (*os.File, error) {
 	draft := filepath.Join(dir, markerName+"-draft")
 	f, err := os.OpenFile(draft, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -67,21 +67,21 @@ func mark(dir string) (*os.File, error) {
 }
 
 // openToUsers lets containers' users reach their own folders inside without seeing the others.
-func (r *root) openToUsers() {
+func (r *tempFolder) openToUsers() {
 	if canSwitch() {
 		os.Chmod(r.dir, 0o711) //nolint:errcheck // if it stays closed, containers run without their own users
 	}
 }
 
 // remove deletes the folder and releases the lock last.
-func (r *root) remove() error { return errors.Join(os.RemoveAll(r.dir), r.marker.Close()) }
+func (r *tempFolder) remove() error { return errors.Join(os.RemoveAll(r.dir), r.marker.Close()) }
 
 // removeAbandonedFolders removes the folders of killed platforms: those of this user whose marker has their name and is
 // not locked, in any process namespace.
-func removeLeftRoots(parent string) {
+func removeAbandonedFolders(parent string) {
 	names, _ := filepath.Glob(filepath.Join(parent, "disdel-*")) // the pattern is well-formed
 	for _, dir := range names {
-		marker, err := abandoned(dir)
+		marker, err := lockAbandoned(dir)
 		if err != nil {
 			continue
 		}
@@ -93,9 +93,9 @@ func removeLeftRoots(parent string) {
 var errInUse = errors.New("not a folder that a platform left")
 
 // lockAbandoned locks and returns the marker of a folder that a killed platform left.
-func abandoned(dir string) (*os.File, error) {
+func lockAbandoned(dir string) (*os.File, error) {
 	path := filepath.Join(dir, markerName)
-	if !own(dir, unix.S_IFDIR) || !own(path, unix.S_IFREG) {
+	if !isOwn(dir, unix.S_IFDIR) || !isOwn(path, unix.S_IFREG) {
 		return nil, errInUse
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -112,7 +112,7 @@ func abandoned(dir string) (*os.File, error) {
 }
 
 // isOwn tells whether path itself, without following links, belongs to this user and has this type.
-func own(path string, mode uint32) bool {
+func isOwn(path string, mode uint32) bool {
 	var s unix.Stat_t
 	return unix.Lstat(path, &s) == nil && int(s.Uid) == os.Geteuid() && s.Mode&unix.S_IFMT == mode
 }

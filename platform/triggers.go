@@ -34,14 +34,14 @@ func (v *trigger) status(rule string) string {
 }
 
 func (p *Platform) listTriggers(q *request) (int, any, error) {
-	list, err := listed[trigger](p.store, triggers, q.ns)
+	list, err := listEntities[trigger](p.store, triggers, q.ns)
 	if err != nil {
 		return 0, nil, err
 	}
 	return listOf(q.Request, "triggers", list, func(v *trigger) any { return v.header })
 }
 
-func listed[T any](s *store, b bucket, ns string) (list []*T, err error) {
+func listEntities[T any](s *store, b bucket, ns string) (list []*T, err error) {
 	err = s.view(func(t tx) error {
 		return each(t, b, ns+"/", func(v *T) { list = append(list, v) })
 	})
@@ -49,10 +49,10 @@ func listed[T any](s *store, b bucket, ns string) (list []*T, err error) {
 }
 
 // mustGet reads an entity and returns a refusal if there is none.
-func existing[T any](t tx, b bucket, key string) (*T, error) {
+func mustGet[T any](t tx, b bucket, key string) (*T, error) {
 	v, err := get[T](t, b, key)
 	if v == nil && err == nil {
-		err = missing(t, b, key)
+		err = notFoundError(t, b, key)
 	}
 	return v, err
 }
@@ -60,7 +60,7 @@ func existing[T any](t tx, b bucket, key string) (*T, error) {
 func (p *Platform) getTrigger(q *request) (int, any, error) {
 	var out *trigger
 	err := p.store.view(func(t tx) (err error) {
-		out, err = existing[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
+		out, err = mustGet[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
 		return err
 	})
 	return httpDone, out, err
@@ -84,7 +84,7 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if err := mayPut(t, triggers, q, old != nil); err != nil {
+		if err := checkPut(t, triggers, q, old != nil); err != nil {
 			return err
 		}
 		if old != nil {
@@ -125,7 +125,7 @@ func (p *Platform) deleteTrigger(q *request) (int, any, error) {
 	var out *trigger
 	err := p.store.update(func(t tx) (err error) {
 		key := q.ns + "/" + q.PathValue("name")
-		if out, err = existing[trigger](t, triggers, key); err != nil {
+		if out, err = mustGet[trigger](t, triggers, key); err != nil {
 			return err
 		}
 		return t.drop(triggers, key)
@@ -141,13 +141,13 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	}
 	var v *trigger
 	err = p.store.view(func(t tx) (err error) {
-		v, err = existing[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
+		v, err = mustGet[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
 		return err
 	})
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := p.unfiled.stuck(); err != nil {
+	if err := p.pending.writeError(); err != nil {
 		return 0, nil, err
 	}
 	if err := q.user.admitFire(time.Now()); err != nil {
@@ -159,7 +159,7 @@ func (p *Platform) fire(q *request) (int, any, error) {
 		return httpNoRule, nil, nil
 	}
 	id, err := p.fired(q, v, payload)
-	return httpRunning, answer{id, invoked{id}}, err
+	return httpRunning, withActivationID{id, activationIDBody{id}}, err
 }
 
 // fired starts the actions of a trigger's rules. As in OpenWhisk they get the headers of the request, including its
@@ -190,7 +190,7 @@ func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (strin
 		line, _ := json.Marshal(p.outcome(u, rule, v.Rules[rule], args)) // plain data
 		rec.Logs = append(rec.Logs, string(line))
 	}
-	p.keep(rec)
+	p.saveRecord(rec)
 	return rec.ActivationID, nil
 }
 
@@ -236,7 +236,7 @@ type ruleStatus struct {
 }
 
 func (p *Platform) listRules(q *request) (int, any, error) {
-	list, err := listed[rule](p.store, rules, q.ns)
+	list, err := listEntities[rule](p.store, rules, q.ns)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -246,7 +246,7 @@ func (p *Platform) listRules(q *request) (int, any, error) {
 func (p *Platform) getRule(q *request) (int, any, error) {
 	var out ruleStatus
 	err := p.store.view(func(t tx) error {
-		v, err := existing[rule](t, rules, q.ns+"/"+q.PathValue("name"))
+		v, err := mustGet[rule](t, rules, q.ns+"/"+q.PathValue("name"))
 		if err != nil {
 			return err
 		}
@@ -277,7 +277,7 @@ func (p *Platform) putRule(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if err := mayPut(t, rules, q, old != nil); err != nil {
+		if err := checkPut(t, rules, q, old != nil); err != nil {
 			return err
 		}
 		v, err := body.rule(q, old)
@@ -380,7 +380,7 @@ func setLink(t tx, v *rule, status string) error {
 func (p *Platform) deleteRule(q *request) (int, any, error) {
 	var out *rule
 	err := p.store.update(func(t tx) (err error) {
-		if out, err = existing[rule](t, rules, q.ns+"/"+q.PathValue("name")); err != nil {
+		if out, err = mustGet[rule](t, rules, q.ns+"/"+q.PathValue("name")); err != nil {
 			return err
 		}
 		if _, err := unlink(t, out); err != nil {
@@ -403,7 +403,7 @@ func (p *Platform) setRule(q *request) (int, any, error) {
 		return 0, nil, errRuleStatus(body.Status)
 	}
 	err := p.store.update(func(t tx) error {
-		v, err := existing[rule](t, rules, q.ns+"/"+q.PathValue("name"))
+		v, err := mustGet[rule](t, rules, q.ns+"/"+q.PathValue("name"))
 		if err != nil {
 			return err
 		}
@@ -413,5 +413,5 @@ func (p *Platform) setRule(q *request) (int, any, error) {
 		}
 		return setLink(t, v, body.Status)
 	})
-	return httpDone, plain("OK"), err
+	return httpDone, textBody("OK"), err
 }

@@ -13,7 +13,7 @@ func TestAnAnswerDoesNotWaitForTheDisk(t *testing.T) {
 	p := start(t, func(c *Config) { c.DataDir, c.PoolMemory = dir, 256*disdel.MB })
 	newTestAction(t, p, "echo", 60000, 128)
 	first := must(t, p, "POST", "_/actions/echo?blocking=true", `{"a":1}`).at("activationId").(string)
-	until(t, "the first record on the disk", func() bool { return len(p.unfiled.newest("guest")) == 0 })
+	until(t, "the first record on the disk", func() bool { return len(p.pending.newest("guest")) == 0 })
 
 	busy, err := p.store.db.Begin(true) // nothing is written before it ends
 	if err != nil {
@@ -44,7 +44,7 @@ func TestAnAnswerDoesNotWaitForTheDisk(t *testing.T) {
 	if err := busy.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the second record on the disk", func() bool { return len(p.unfiled.newest("guest")) == 0 })
+	until(t, "the second record on the disk", func() bool { return len(p.pending.newest("guest")) == 0 })
 	both(t, p)
 	for name, left := range map[string]string{"before": before, "after": copyData(t, dir)} {
 		t.Run("killed "+name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAnAnswerDoesNotWaitForTheDisk(t *testing.T) {
 func TestARecordThatReachesTheDiskMeanwhileIsListedOnce(t *testing.T) {
 	p := start(t, func(c *Config) { c.DataDir = t.TempDir() })
 	record := &activation{Namespace: "guest", Name: "a", ActivationID: newID(), Start: 1000, Logs: []string{}}
-	if !p.unfiled.announce(record) {
+	if !p.pending.enqueue(record) {
 		t.Fatal("no room for one record")
 	}
 	err := p.viewRecords("guest", func(_ tx, waiting []*activation) error {
@@ -69,7 +69,7 @@ func TestARecordThatReachesTheDiskMeanwhileIsListedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.store.file(record); err != nil {
+	if err := p.store.saveRecord(record); err != nil {
 		t.Fatal(err)
 	}
 	if got := must(t, p, "GET", "_/activations?count=true", ""); got.at("activations") != 1.0 {
@@ -83,13 +83,13 @@ func TestARecordThatReachesTheDiskMeanwhileIsListedOnce(t *testing.T) {
 
 // Who ends while too many records are on their way to the disk waits for its own.
 func TestOnlySoManyRecordsAreOnTheirWay(t *testing.T) {
-	var u unfiled
-	for range mostComing {
-		if !u.announce(&activation{}) {
+	var u pendingRecords
+	for range maxQueued {
+		if !u.enqueue(&activation{}) {
 			t.Fatal("refused too early")
 		}
 	}
-	if u.announce(&activation{}) {
+	if u.enqueue(&activation{}) {
 		t.Error("more are announced than may be")
 	}
 }

@@ -83,7 +83,7 @@ func (p *Platform) web(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return 0, nil, target.missing(err)
 		}
-		if !annotatedTrue(found.Annotations, "web-custom-options") {
+		if !isAnnotationTrue(found.Annotations, "web-custom-options") {
 			allowEveryPage(w.Header(), r)
 			if r.Method == http.MethodOptions {
 				return httpDone, webPage{}, nil
@@ -93,9 +93,9 @@ func (p *Platform) web(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodOptions && !mayCall(found.Annotations, r, caller) {
 			return 0, nil, errWebNoKey
 		}
-		call := webCall{Request: timed(w, r), target: &target, caller: caller}
-		defer readRest(call.Request)
-		call.raw = annotatedTrue(found.Annotations, "raw-http")
+		call := webCall{Request: withDeadline(w, r), target: &target, caller: caller}
+		defer discardBody(call.Request)
+		call.raw = isAnnotationTrue(found.Annotations, "raw-http")
 		return p.invokeWeb(&call, owner, found)
 	})
 }
@@ -126,14 +126,14 @@ func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
 	if owner == nil {
 		return nil, nil, errNoEntity
 	}
-	found, err := p.find(owner, target.path())
+	found, err := p.findAction(owner, target.path())
 	var pr apiError
 	switch {
 	case errors.As(err, &pr):
 		return nil, nil, errNoEntity
 	case err != nil:
 		return nil, nil, err
-	case !annotatedTrue(found.Annotations, "web-export"):
+	case !isAnnotationTrue(found.Annotations, "web-export"):
 		return nil, nil, errNoEntity
 	}
 	return owner, found, nil
@@ -149,7 +149,7 @@ func (t *webTarget) missing(err error) error {
 }
 
 // isAnnotationTrue tells whether an annotation is the JSON value true.
-func annotatedTrue(list []keyValue, key string) bool {
+func isAnnotationTrue(list []keyValue, key string) bool {
 	for _, a := range list {
 		if a.Key == key {
 			return string(a.Value) == "true"
@@ -192,15 +192,15 @@ func mayCall(annotations []keyValue, r *http.Request, caller *user) bool {
 }
 
 // withDeadline bounds the time to read a request's body.
-func timed(w http.ResponseWriter, r *http.Request) *http.Request {
-	t := patience{w, r}
+func withDeadline(w http.ResponseWriter, r *http.Request) *http.Request {
+	t := bodyDeadline{w, r}
 	if r.ContentLength == 0 {
-		t.limit(0)
+		t.set(0)
 	} else {
-		t.limit(bodyWait(r.ContentLength))
+		t.set(bodyWait(r.ContentLength))
 	}
 	out := *r // a copy: the server looks at its own request's body
-	out.Body = &timedBody{ReadCloser: r.Body, patience: t}
+	out.Body = &timedBody{ReadCloser: r.Body, deadline: t}
 	return &out
 }
 
@@ -210,7 +210,7 @@ func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, 
 	if err != nil {
 		return 0, nil, err
 	}
-	if !call.raw && (call.overridesReserved || found.final() && found.overrides(call.given)) {
+	if !call.raw && (call.overridesReserved || found.isFinal() && found.setsParameter(call.given)) {
 		return 0, nil, errParameterSet
 	}
 	run, err := p.begin(owner, found, payload, true)
@@ -218,14 +218,14 @@ func (p *Platform) invokeWeb(call *webCall, owner *user, found *resolved) (int, 
 		return 0, nil, err
 	}
 	if !p.await(call.Context(), run, p.cfg.BlockingWait) {
-		return httpRunning, answer{run.id, refused(textNotReady)}, nil
+		return httpRunning, withActivationID{run.id, activationError(textNotReady)}, nil
 	}
 	status, body, err := call.page(run.record)
 	var pr apiError
 	if errors.As(err, &pr) {
-		return pr.status, answer{run.id, refused(pr.text)}, nil
+		return pr.status, withActivationID{run.id, activationError(pr.text)}, nil
 	}
-	return status, answer{run.id, body}, err
+	return status, withActivationID{run.id, body}, err
 }
 
 // acceptable refuses a page whose type the client does not accept.
@@ -322,7 +322,7 @@ func (c *webCall) readBody(data []byte) (fields map[string]any, body any, err er
 	}
 	switch {
 	case jsonFamily(kind) && !c.raw:
-		return jsonBody(data)
+		return readJSONBody(data)
 	case kind == "application/x-www-form-urlencoded" && !c.raw:
 		form, err := url.ParseQuery(string(data))
 		if err != nil {
@@ -340,8 +340,8 @@ func (c *webCall) readBody(data []byte) (fields map[string]any, body any, err er
 	}
 }
 
-func jsonBody(data []byte) (fields map[string]any, body any, err error) {
-	data = bytes.TrimSpace(inUTF8(data))
+func readJSONBody(data []byte) (fields map[string]any, body any, err error) {
+	data = bytes.TrimSpace(toUTF8(data))
 	if len(data) == 0 {
 		return nil, nil, nil
 	}

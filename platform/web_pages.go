@@ -49,7 +49,7 @@ func (v webPage) write(w http.ResponseWriter, status int) {
 }
 
 // activationError is the error text of an answer that has an activation's id.
-type refused string
+type activationError string
 
 // page makes the answer from an ended activation. For an application error it shows the error itself.
 func (c *webCall) page(rec *activation) (int, any, error) {
@@ -151,18 +151,18 @@ type webResult struct {
 // httpPage is a page with the status, headers and body of the result.
 func httpPage(result json.RawMessage) (int, webPage, error) {
 	invalid := errWebMedia("message/http")
-	var said webResult
-	if result[0] != '{' || json.Unmarshal(result, &said) != nil {
+	var reply webResult
+	if result[0] != '{' || json.Unmarshal(result, &reply) != nil {
 		return 0, webPage{}, invalid
 	}
-	header, ok := headersOf(said.Headers)
-	status, valid := statusOf(said.Status)
+	header, ok := headersOf(reply.Headers)
+	status, valid := statusOf(reply.Status)
 	if !ok || !valid {
 		return 0, webPage{}, invalid
 	}
 	contentType := header.Get("Content-Type")
 	header.Del("Content-Type")
-	if len(said.Body) == 0 || string(said.Body) == "null" || string(said.Body) == `""` {
+	if len(reply.Body) == 0 || string(reply.Body) == "null" || string(reply.Body) == `""` {
 		if status == 0 {
 			status = httpNoBody
 		}
@@ -171,7 +171,7 @@ func httpPage(result json.RawMessage) (int, webPage, error) {
 	if status == 0 {
 		status = httpDone
 	}
-	contentType, body, err := bodyOf(said.Body, contentType)
+	contentType, body, err := bodyOf(reply.Body, contentType)
 	header.Set("Content-Type", contentType)
 	return status, webPage{header, body}, err
 }

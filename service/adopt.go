@@ -99,7 +99,7 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 		return p.again(ctx, rec, known)
 	})
 	if err == nil {
-		r.obey(l.Wish)
+		r.obey(l.StopRequest)
 	}
 	return err
 }

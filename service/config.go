@@ -134,7 +134,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	aggregator.Quiet()
+	aggregator.SilenceRedis()
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
 		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, tenants: map[string]*Service{},

@@ -30,14 +30,16 @@ func (s *core) addresses() []disdel.Option {
 
 // knowsPlace says whether the addresses that a job ran with are known: from its record, or from its lease where the
 // record is a tenant's.
-func knowsPlace(rec *disdel.Record, l history.Lease) bool { return rec.Place != nil || l.Place != nil }
+func knowsPlace(rec *disdel.Record, l history.Lease) bool {
+	return rec.Place != nil || l.Addresses != nil
+}
 
 // samePlace returns Conflict with CodeElsewhere if a job ran at other addresses than this Service's. It does not
 // compare unknown addresses.
 func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
 	ran := report.Recorded(rec)
-	if rec.Place == nil && l.Place != nil {
-		ran = l.Place
+	if rec.Place == nil && l.Addresses != nil {
+		ran = l.Addresses
 	}
 	here := report.Place(s.addresses())
 	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {

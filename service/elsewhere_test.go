@@ -43,7 +43,7 @@ func unfinishedAt(t *testing.T, home, tenant string, place []disdel.Option) disd
 	if tenant == "" {
 		rec.Place = place
 	} else {
-		lease.Place = place
+		lease.Addresses = place
 	}
 	if err := h.Save(t.Context(), &rec); err != nil {
 		t.Fatal(err)

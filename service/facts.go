@@ -92,7 +92,7 @@ func (e runEvidence) since(t time.Time) runEvidence {
 
 // contradict notes the facts that a run has contradicted, so that later plans leave them out. refused tells the quotas
 // that OpenWhisk has named since a moment.
-func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.Refusals) {
+func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.RefusedQuotas) {
 	if s.embedded() {
 		return
 	}
@@ -107,7 +107,7 @@ func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.
 
 // contradictions compares what is known of a cluster with what a run went through there since, and with the quotas that
 // OpenWhisk has named since.
-func contradictions(f clusterfacts.Facts, e runEvidence, refused executor.Refusals) (out []clusterfacts.Doubt) {
+func contradictions(f clusterfacts.Facts, e runEvidence, refused executor.RefusedQuotas) (out []clusterfacts.Doubt) {
 	if f.Pool > 0 && !f.AtLeast {
 		if d, ok := poolContradicted(f.Pool, e.since(f.PoolFoundAt())); ok {
 			out = append(out, d)

@@ -67,8 +67,8 @@ func (s *Service) own(ctx context.Context, h *history.Store, id disdel.JobID) (*
 			return nil, cmp.Or(err, runAlready(id, ownerText(was.Owner)))
 		}
 	}
-	was.Owner, was.Data, was.Expires, was.Wish = s.owner(), s.storage("datasets"), time.Now().Add(s.leaseFor), nil
-	was.Place = s.addresses()
+	was.Owner, was.Data, was.Expires, was.StopRequest = s.owner(), s.storage("datasets"), time.Now().Add(s.leaseFor), nil
+	was.Addresses = s.addresses()
 	lease, err := h.Take(ctx, was)
 	if disdel.KindOf(err) == disdel.Conflict {
 		return nil, runAlready(id, "another process")

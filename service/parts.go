@@ -45,7 +45,7 @@ func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 func (s *Service) History(ctx context.Context) (*history.Store, error) {
 	h, err := s.everything(ctx)
 	if err == nil && s.tenant != nil {
-		h = h.Of(*s.tenant)
+		h = h.ForTenant(*s.tenant)
 	}
 	return h, err
 }
@@ -134,7 +134,7 @@ func (s *core) startedOpenWhisk() (worksOn, error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
-			Beats: s.beats, Seal: true,
+			Heartbeats: s.beats, Seal: true,
 		}
 		if s.embedded() {
 			cfg.PollEvery = lookOften

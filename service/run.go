@@ -74,7 +74,7 @@ func (r *Run) end(to disdel.Status, cause error) {
 }
 
 // obey does what another process asks.
-func (r *Run) obey(w *history.Wish) {
+func (r *Run) obey(w *history.StopRequest) {
 	if w != nil {
 		r.end(w.To, errors.New(w.Cause))
 	}
@@ -167,7 +167,7 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 		r.rec, r.err = w.execute(ctx, p.controller(r, holds))
 		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
 		if r.rec != nil {
-			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.Refused)
+			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.QuotasRefused)
 		}
 	}
 	p.end(ctx, r, err)

@@ -141,7 +141,7 @@ func (n *session) look(ctx context.Context) error {
 		r, mine := n.s.has(l.Job)
 		switch {
 		case mine && l.Owner.Token == n.s.token:
-			r.obey(l.Wish)
+			r.obey(l.StopRequest)
 		case mine:
 			if err := n.another(ctx, r, l.Job); err != nil {
 				return err

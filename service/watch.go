@@ -217,7 +217,7 @@ func (s *Service) Ask(ctx context.Context, job string, to disdel.Status, cause s
 		return err
 	}
 	for range mostWrites {
-		if err = s.askOnce(ctx, h, id, history.Wish{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
+		if err = s.askOnce(ctx, h, id, history.StopRequest{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
 			errors.Is(err, errEnded) {
 			return err
 		}
@@ -228,7 +228,7 @@ func (s *Service) Ask(ctx context.Context, job string, to disdel.Status, cause s
 var errEnded = errors.New("the job has ended")
 
 // askOnce is one try, Conflict where somebody else wrote meanwhile.
-func (s *Service) askOnce(ctx context.Context, h *history.Store, id disdel.JobID, w history.Wish) error {
+func (s *Service) askOnce(ctx context.Context, h *history.Store, id disdel.JobID, w history.StopRequest) error {
 	rec, err := h.Get(ctx, id)
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (s *Service) askOnce(ctx context.Context, h *history.Store, id disdel.JobID
 		return err
 	}
 	if lives {
-		l.Wish = &w
+		l.StopRequest = &w
 		_, err = h.Take(ctx, l)
 		return err
 	}

@@ -31,7 +31,7 @@ type Redis struct {
 
 // Start starts a server with half of the machine's memory as its budget. It returns Unavailable without a free loopback
 // port.
-func Start() (*Redis, error) { return StartWithin(halfOfMemory()) }
+func Start() (*Redis, error) { return StartWithin(defaultLimit()) }
 
 // StartWithin starts a server that refuses to hold more than limit bytes, like Redis at maxmemory.
 func StartWithin(limit disdel.Bytes) (*Redis, error) {
@@ -153,7 +153,7 @@ func (b *budget) forget(exists func(key string) bool) {
 }
 
 // defaultLimit is half of the machine's memory, or 4 GB if that is unknown.
-func halfOfMemory() disdel.Bytes {
+func defaultLimit() disdel.Bytes {
 	text, _ := os.ReadFile("/proc/meminfo")
 	fields := strings.Fields(string(text))
 	if len(fields) < 2 || fields[0] != "MemTotal:" {

@@ -30,7 +30,7 @@ const (
 	inRows = 0x80
 )
 
-var forms = map[disdel.Wire]byte{
+var formatBytes = map[disdel.Wire]byte{
 	"": asFloat32, disdel.WireFloat32: asFloat32, disdel.WireBfloat16: asBfloat16, disdel.WireInt8: asInt8,
 }
 
@@ -40,7 +40,7 @@ var forms = map[disdel.Wire]byte{
 // varints. The values follow: float32 and bfloat16 in 4 and 2 bytes, little-endian; int8 as multiples of a power of two
 // that 4,096 neighbouring weights share, with its exponent before the first of them.
 func (d Delta) Append(dst []byte) []byte {
-	form, head := forms[d.Values], len(dst)
+	form, head := formatBytes[d.Values], len(dst)
 	dst = binary.AppendUvarint(append(dst, form|inRows), uint64(len(d.Index)))
 	start, gaps := len(dst), 0
 	before := int32(-1)
@@ -94,8 +94,8 @@ func (d Delta) rowEnd(k int) int {
 func varintBytes(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
 // MaxBytes is the largest encoded size of a delta with so many entries, of a model with so many weights.
-func Most(entries, weights int, values disdel.Wire) disdel.Bytes {
-	each := map[byte]int{asFloat32: 4, asBfloat16: 2, asInt8: 1}[forms[values]]
+func MaxBytes(entries, weights int, values disdel.Wire) disdel.Bytes {
+	each := map[byte]int{asFloat32: 4, asBfloat16: 2, asInt8: 1}[formatBytes[values]]
 	gap := varintBytes(2 * weights / max(1, entries)) // gaps differ, so some are longer than the mean
 	return disdel.Bytes(1 + binary.MaxVarintLen32 + entries*(each+gap) + min(entries, weights/region+1))
 }
@@ -109,7 +109,7 @@ func (d Delta) Read(data []byte, n int) (Delta, error) {
 	r := reader{data: data, weights: n}
 	d = r.delta(d)
 	if r.fault == "" && len(r.data) > 0 {
-		r.bad("%d bytes follow its entries", len(r.data))
+		r.fail("%d bytes follow its entries", len(r.data))
 	}
 	if r.fault != "" {
 		return Delta{}, &disdel.Error{Kind: disdel.Corrupt, Op: "read delta", Msg: r.fault}
@@ -124,7 +124,7 @@ type reader struct {
 	fault   string
 }
 
-func (r *reader) bad(format string, args ...any) {
+func (r *reader) fail(format string, args ...any) {
 	if r.fault == "" {
 		r.fault, r.data = fmt.Sprintf(format, args...), nil
 	}
@@ -132,7 +132,7 @@ func (r *reader) bad(format string, args ...any) {
 
 func (r *reader) byte() byte {
 	if len(r.data) == 0 {
-		r.bad("it ends too soon")
+		r.fail("it ends too soon")
 		return 0
 	}
 	b := r.data[0]
@@ -149,7 +149,7 @@ func (r *reader) number(most int) int {
 	}
 	v, size := binary.Uvarint(r.data)
 	if size <= 0 || v == 0 || v > uint64(max(most, 0)) {
-		r.bad("a number is %d, of 1 to %d", v, most)
+		r.fail("a number is %d, of 1 to %d", v, most)
 		return 0
 	}
 	r.data = r.data[size:]
@@ -158,14 +158,14 @@ func (r *reader) number(most int) int {
 
 func (r *reader) delta(into Delta) (d Delta) {
 	head := r.byte()
-	for wire, form := range forms {
+	for wire, form := range formatBytes {
 		if wire != "" && form == head&^inRows {
 			d.Values = wire
 		}
 	}
 	count, size := binary.Uvarint(r.data)
 	if d.Values == "" || size <= 0 || count > uint64(r.weights) || count > uint64(len(r.data)) {
-		r.bad("it says that it has %d entries in format %d, of %d weights in %d bytes", count, head, r.weights, len(r.data))
+		r.fail("it says that it has %d entries in format %d, of %d weights in %d bytes", count, head, r.weights, len(r.data))
 		return d
 	}
 	r.data = r.data[size:]
@@ -213,7 +213,7 @@ func (r *reader) rows(d *Delta, count int) {
 func (r *reader) values(d *Delta) {
 	width := map[disdel.Wire]int{disdel.WireFloat32: 4, disdel.WireBfloat16: 2, disdel.WireInt8: 1}[d.Values]
 	if len(r.data) < width*len(d.Value) {
-		r.bad("%d bytes for %d values", len(r.data), len(d.Value))
+		r.fail("%d bytes for %d values", len(r.data), len(d.Value))
 		return
 	}
 	switch d.Values {
@@ -228,8 +228,8 @@ func (r *reader) values(d *Delta) {
 		data := r.data[:4*len(d.Value)]
 		for k := range d.Value {
 			v := math.Float32frombits(binary.LittleEndian.Uint32(data[4*k : 4*k+4]))
-			if d.Value[k] = v; odd(v) {
-				r.bad("entry %d is %v", k, v)
+			if d.Value[k] = v; isZeroOrNotFinite(v) {
+				r.fail("entry %d is %v", k, v)
 				return
 			}
 		}
@@ -237,14 +237,14 @@ func (r *reader) values(d *Delta) {
 		return
 	}
 	for k, v := range d.Value {
-		if odd(v) {
-			r.bad("entry %d is %v", k, v)
+		if isZeroOrNotFinite(v) {
+			r.fail("entry %d is %v", k, v)
 		}
 	}
 }
 
 // isZeroOrNotFinite compares the exponent without the sign with both of its ends at once.
-func odd(v float32) bool { return math.Float32bits(v)<<1-1 >= 0xff<<24-1 }
+func isZeroOrNotFinite(v float32) bool { return math.Float32bits(v)<<1-1 >= 0xff<<24-1 }
 
 // Rounded returns the delta with its values rounded to a format. It drops values that become zero; the member sends the
 // rounding error later. It reuses the memory of d.
@@ -352,13 +352,13 @@ func (r *reader) int8s(d *Delta) {
 	d.eachRegion(func(from, end int) {
 		e := int(int8(r.byte()))
 		if e < leastExponent {
-			r.bad("multiples of 2^%d", e)
+			r.fail("multiples of 2^%d", e)
 		}
 		by := unitOf(e)
 		for k := from; k < end; k++ {
 			q := int(int8(r.byte()))
 			if q < -mostMultiple {
-				r.bad("entry %d is %d times", k, q)
+				r.fail("entry %d is %d times", k, q)
 			}
 			d.Value[k] = float32(float64(q) * by.size)
 		}

@@ -47,7 +47,7 @@ type Config struct {
 // Check returns Invalid for an impossible configuration.
 func (c Config) Check() error {
 	if c.Members >= 1 && c.Member >= 0 && c.Member < c.Members && c.Threshold >= 0 && !math.IsInf(c.Threshold, 0) &&
-		c.Slack >= 0 && (c.Combine == "" || c.Combine == Sum || c.Combine == Mean) && forms[c.Values] != 0 {
+		c.Slack >= 0 && (c.Combine == "" || c.Combine == Sum || c.Combine == Mean) && formatBytes[c.Values] != 0 {
 		return nil
 	}
 	return &disdel.Error{
@@ -59,19 +59,19 @@ func (c Config) Check() error {
 
 // Replica is one member's weights in a round. It is for one goroutine.
 type Replica struct {
-	cfg    Config
-	last   []int     // by member: its last step; 0: it stays
-	scale  float32   // factor of an update that is added to S
-	shared []float32 // S
-	local  []float32 // the part of the weights that is not in S
-	sent   []float32 // the part of local that was sent; nil in lock-step
-	own    []Delta   // own deltas that are not folded, oldest first
-	room   int       // expected entries of the next delta
-	made   int       // own steps
-	folded int       // steps of all members in S
-	ahead  [][]Delta // eager: by member, deltas after folded that are not in S; own ones are in local
-	base   []float32 // eager: S and eager deltas at the start of the step
-	spare  []Delta   // memory for reuse
+	cfg          Config
+	last         []int     // by member: its last step; 0: it stays
+	scale        float32   // factor of an update that is added to S
+	shared       []float32 // S
+	local        []float32 // the part of the weights that is not in S
+	sent         []float32 // the part of local that was sent; nil in lock-step
+	own          []Delta   // own deltas that are not folded, oldest first
+	nextCapacity int       // expected entries of the next delta
+	made         int       // own steps
+	folded       int       // steps of all members in S
+	eager        [][]Delta // eager: by member, deltas after folded that are not in S; own ones are in local
+	stepBase     []float32 // eager: S and eager deltas at the start of the step
+	spare        []Delta   // memory for reuse
 
 	kernels *kernel.Exact
 	marks   [block / 8]byte // bits of the weights that may be significant
@@ -97,7 +97,7 @@ func New(cfg Config, start []float32) (*Replica, error) {
 		r.sent = make([]float32, len(start))
 	}
 	if cfg.Eager && cfg.Members > 1 {
-		r.ahead, r.base = make([][]Delta, cfg.Members), slices.Clone(r.shared)
+		r.eager, r.stepBase = make([][]Delta, cfg.Members), slices.Clone(r.shared)
 	}
 	return r, nil
 }
@@ -168,16 +168,16 @@ func (r *Replica) Fold(step int, deltas []Delta) error {
 		r.own = slices.Delete(r.own, 0, 1) // in place, to keep the capacity
 	}
 	r.folded = step
-	for m, deltas := range r.ahead {
+	for m, deltas := range r.eager {
 		if len(deltas) > 0 {
-			r.ahead[m] = slices.Delete(deltas, 0, 1)
+			r.eager[m] = slices.Delete(deltas, 0, 1)
 		}
 	}
 	return nil
 }
 
 func (r *Replica) foldable(step int, deltas []Delta) error {
-	there := r.There(r.cfg.Member, step)
+	there := r.Participates(r.cfg.Member, step)
 	switch {
 	case step != r.folded+1 || there && step > r.made:
 		return r.conflict("step %d is to be folded after %d of %d", step, r.folded, r.made)
@@ -192,7 +192,7 @@ func (r *Replica) foldable(step int, deltas []Delta) error {
 		switch {
 		case m == r.cfg.Member && len(d.Index) != own:
 			return r.conflict("the own delta of step %d has %d entries, not %d", step, len(d.Index), own)
-		case len(d.Index) > 0 && !r.There(m, step):
+		case len(d.Index) > 0 && !r.Participates(m, step):
 			return r.conflict("member %d has left, and sends %d entries of step %d", m, len(d.Index), step)
 		}
 	}
@@ -204,12 +204,12 @@ func (r *Replica) foldable(step int, deltas []Delta) error {
 func (r *Replica) add(to []float32, d Delta, scale float32) {
 	index, values := d.Index, d.Value[:len(d.Index)]
 	for k := 0; k < len(index); {
-		if k+side <= len(index) && index[k+side-1]-index[k] == side-1 { // neighbours, because indices ascend
-			row, change := to[index[k]:][:side], values[k:][:side]
+		if k+rowStride <= len(index) && index[k+rowStride-1]-index[k] == rowStride-1 { // neighbours, because indices ascend
+			row, change := to[index[k]:][:rowStride], values[k:][:rowStride]
 			for j := range row {
 				row[j] += float32(scale * change[j])
 			}
-			k += side
+			k += rowStride
 			continue
 		}
 		to[index[k]] += float32(scale * values[k])
@@ -218,14 +218,14 @@ func (r *Replica) add(to []float32, d Delta, scale float32) {
 }
 
 // rowStride is how many neighbouring weights are added at once.
-const side = 4
+const rowStride = 4
 
 // Weights writes the weights for the next step into x: S, the eager deltas, and the own part.
 func (r *Replica) Weights(x []float32) {
 	began := r.shared
-	if r.base != nil {
-		r.addAhead()
-		began = r.base
+	if r.stepBase != nil {
+		r.addEagerDeltas()
+		began = r.stepBase
 	}
 	r.kernels.Add(x[:len(began)], began, r.local)
 }
@@ -285,13 +285,13 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 		return d, nil
 	}
 	began := r.shared
-	if r.base != nil {
-		began = r.base
+	if r.stepBase != nil {
+		began = r.stepBase
 	}
-	d = r.Spare()
-	d.Index, d.Value = slices.Grow(d.Index, r.room), slices.Grow(d.Value, r.room)
+	d = r.NewDelta()
+	d.Index, d.Value = slices.Grow(d.Index, r.nextCapacity), slices.Grow(d.Value, r.nextCapacity)
 	d = r.significant(d, x, began, threshold)
-	r.room = d.Len() + d.Len()/8
+	r.nextCapacity = d.Len() + d.Len()/8
 	if k := slices.IndexFunc(d.Value, notFinite); k >= 0 {
 		return d, &disdel.Error{
 			Kind: disdel.Diverged, Op: fmt.Sprintf("exchange updates of member %d", r.cfg.Member),
@@ -299,7 +299,7 @@ func (r *Replica) send(x []float32, threshold float64, values disdel.Wire) (d De
 			Hint: "lower the learning rate, set training.clipNorm, or check the data's scale",
 		}
 	}
-	if d.Values = values; forms[values] != asFloat32 { // float32 needs no rounding
+	if d.Values = values; formatBytes[values] != asFloat32 { // float32 needs no rounding
 		d = d.Rounded(values)
 	}
 	if r.sent != nil {
@@ -321,7 +321,7 @@ const block = 4096
 // kernel processes all weights and marks candidates by a threshold that is not higher; only those are checked one by
 // one.
 func (r *Replica) significant(d Delta, x, began []float32, threshold float64) Delta {
-	factor := notAbove(threshold)
+	factor := roundDown(threshold)
 	for from := 0; from < len(x); from += block {
 		end := min(from+block, len(x))
 		var sent []float32
@@ -366,7 +366,7 @@ func (r *Replica) take(d Delta, marked uint64, from int, x []float32, threshold 
 
 // roundDown is the largest float32 that is not above v, which must not be negative. Rounding is monotonic, so a change
 // below the rounded product of it and a weight is below the exact product of v too.
-func notAbove(v float64) float32 {
+func roundDown(v float64) float32 {
 	f := float32(v)
 	if float64(f) > v {
 		f = math.Nextafter32(f, 0)
@@ -376,11 +376,12 @@ func notAbove(v float64) float32 {
 
 // AddEager lets the next steps use another member's delta of a step that cannot be folded yet. A member's deltas must
 // come in order. It returns Conflict for other steps, and if members are not eager.
-func (r *Replica) Ahead(member, step int, d Delta) error {
-	if r.ahead == nil || member == r.cfg.Member || member < 0 || member >= r.cfg.Members || step != r.Has(member)+1 {
+func (r *Replica) AddEager(member, step int, d Delta) error {
+	if r.eager == nil || member == r.cfg.Member || member < 0 || member >= r.cfg.Members ||
+		step != r.NewestStep(member)+1 {
 		return r.conflict("step %d of member %d is ahead of %d folded ones", step, member, r.folded)
 	}
-	r.ahead[member] = append(r.ahead[member], d)
+	r.eager[member] = append(r.eager[member], d)
 	return nil
 }
 
@@ -389,26 +390,26 @@ func (r *Replica) Next(member int) (d Delta, ok bool) {
 	switch {
 	case member == r.cfg.Member && len(r.own) > 0:
 		return r.own[0], true
-	case r.ahead != nil && len(r.ahead[member]) > 0:
-		return r.ahead[member][0], true
+	case r.eager != nil && len(r.eager[member]) > 0:
+		return r.eager[member][0], true
 	}
 	return d, false
 }
 
 // NewestStep is the newest step of another member that the next step starts with.
-func (r *Replica) Has(member int) int {
-	if r.ahead == nil {
+func (r *Replica) NewestStep(member int) int {
+	if r.eager == nil {
 		return r.folded
 	}
-	return r.folded + len(r.ahead[member])
+	return r.folded + len(r.eager[member])
 }
 
 // addEagerDeltas sets stepBase to S and the eager deltas, in the order of members and steps.
-func (r *Replica) addAhead() {
-	copy(r.base, r.shared)
-	for _, deltas := range r.ahead {
+func (r *Replica) addEagerDeltas() {
+	copy(r.stepBase, r.shared)
+	for _, deltas := range r.eager {
 		for _, d := range deltas {
-			r.add(r.base, d, r.scale)
+			r.add(r.stepBase, d, r.scale)
 		}
 	}
 }
@@ -418,7 +419,7 @@ func (r *Replica) addAhead() {
 func (r *Replica) Leave(x []float32) (Delta, error) {
 	d, err := r.Flush(x)
 	if err == nil {
-		r.Left(r.cfg.Member, r.made)
+		r.SetLastStep(r.cfg.Member, r.made)
 	}
 	return d, err
 }
@@ -426,13 +427,15 @@ func (r *Replica) Leave(x []float32) (Delta, error) {
 // SetLastStep sets the last step of a member. It must be called before a later step is folded. A mean still divides by
 // all members of the round: a step with fewer members has fewer rows and moves the weights less. The remaining members
 // make more steps, so each batch moves the weights as far as before.
-func (r *Replica) Left(member, step int) { r.last[member] = step }
+func (r *Replica) SetLastStep(member, step int) { r.last[member] = step }
 
 // Participates tells whether a member takes part in a step, as far as is known.
-func (r *Replica) There(member, step int) bool { return r.last[member] == 0 || step <= r.last[member] }
+func (r *Replica) Participates(member, step int) bool {
+	return r.last[member] == 0 || step <= r.last[member]
+}
 
 // NewDelta returns an empty delta, in recycled memory if there is some.
-func (r *Replica) Spare() Delta {
+func (r *Replica) NewDelta() Delta {
 	d := Delta{Index: []int32{}}
 	if n := len(r.spare); n > 0 {
 		d.Index, d.Value = r.spare[n-1].Index[:0], r.spare[n-1].Value[:0]

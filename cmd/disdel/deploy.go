@@ -53,7 +53,7 @@ func deployPackage(u *ui, name, usage string, done bool,
 			if err := commandline.Operands(c, 0, 0); err != nil {
 				return err
 			}
-			text, err := deploy.Standard(), error(nil)
+			text, err := deploy.StandardManifest(), error(nil)
 			if file := c.String("manifest"); file != "" {
 				if text, err = files.Read(file); err != nil {
 					return err
@@ -71,7 +71,7 @@ func deployPackage(u *ui, name, usage string, done bool,
 				}
 				plan, err := carryOut(deploy.Cluster{Executor: e, Host: disdel.Redacted(c.String("apihost"))}, ctx, wanted)
 				if err == nil || plan.Changed() > 0 {
-					u.Say("%s", plan.Says(done))
+					u.Say("%s", plan.Summary(done))
 					err = cmp.Or(err, u.Show(plan, plan.Print))
 				}
 				if err == nil && !done && plan.Changed() > 0 {

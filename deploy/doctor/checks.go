@@ -26,7 +26,7 @@ func (d *doctor) container(ctx context.Context) bool {
 	d.sweep(ctx, probes)
 	res, failure := resultOf(a, err)
 	if failure != nil {
-		d.found(noContainer(failure))
+		d.add(noContainer(failure))
 		return false
 	}
 	started := "a container of the action runtime starts"
@@ -34,13 +34,13 @@ func (d *doctor) container(ctx context.Context) bool {
 		started = fmt.Sprintf("a container of the action runtime starts: %v of waiting, %v until it was ready",
 			time.Duration(a.WaitTime), time.Duration(a.InitTime))
 	}
-	d.found(Finding{Check: CheckImage, State: Good, Found: started})
+	d.add(Finding{Check: CheckImage, State: Good, Found: started})
 	d.report.Facts.Processors = res.Processors
-	d.found(Finding{
+	d.add(Finding{
 		Check: CheckProcessors, State: Good, Found: fmt.Sprintf("a container finds %d", res.Processors),
 		Means: "train actions that run at once share those of their machine",
 	})
-	d.found(clock(res, asked, time.Now()))
+	d.add(clock(res, asked, time.Now()))
 	d.stores(res)
 	return true
 }
@@ -64,7 +64,7 @@ func noContainer(failure *disdel.Error) Finding {
 }
 
 // maxSkew is how far clocks may differ: leases and heartbeats have an accuracy of seconds.
-const mostSkew = 2 * time.Second
+const maxSkew = 2 * time.Second
 
 // clock compares a container's time with the times before and after the probe.
 func clock(res disdel.ProbeResult, asked, answered time.Time) Finding {
@@ -76,7 +76,7 @@ func clock(res disdel.ProbeResult, asked, answered time.Time) Finding {
 	case at.After(answered):
 		skew = at.Sub(answered)
 	}
-	if skew.Abs() <= mostSkew {
+	if skew.Abs() <= maxSkew {
 		return Finding{Check: CheckClock, State: Good, Found: "containers and this machine have the same time"}
 	}
 	return Finding{
@@ -95,7 +95,7 @@ func (d *doctor) stores(res disdel.ProbeResult) {
 	}
 	d.redis(reached)
 	if r, asked := reached[CheckStorage]; asked {
-		d.found(d.reachedBy(CheckStorage, r, "data sets cannot be read, nor models be written, by any action",
+		d.add(d.reachedBy(CheckStorage, r, "data sets cannot be read, nor models be written, by any action",
 			"name a bucket that the cluster reaches (--storage s3://BUCKET?region=REGION); the admin gives containers its "+
 				"credentials: whisk.container-factory.container-args.extra-env-vars, or a role of their pods"))
 	}
@@ -105,8 +105,8 @@ func (d *doctor) stores(res disdel.ProbeResult) {
 // redis checks both sides: this machine controls jobs through it, actions exchange updates through it.
 func (d *doctor) redis(reached map[string]disdel.Reached) {
 	const means = "actions cannot exchange updates: no job comes through its first round"
-	if d.BoardFailure != nil {
-		e := disdel.AsError(d.BoardFailure)
+	if d.StoreFailure != nil {
+		e := disdel.AsError(d.StoreFailure)
 		f := Finding{
 			Check: CheckRedis, State: Problem, Kind: e.Kind, Found: "this machine does not reach it: " + e.Error(),
 			Means: means, Fix: "name one that this machine and the cluster reach", Key: "DISDEL_REDIS",
@@ -115,11 +115,11 @@ func (d *doctor) redis(reached map[string]disdel.Reached) {
 		if e.Kind == disdel.Denied {
 			f.Fix, f.Key, f.Value = "put the password of its user into a variable or a context", "DISDEL_REDIS_PASSWORD", "..."
 		}
-		d.found(f)
+		d.add(f)
 		return
 	}
 	if r, asked := reached[CheckRedis]; asked {
-		d.found(d.reachedBy(CheckRedis, r, means,
+		d.add(d.reachedBy(CheckRedis, r, means,
 			"let the pods of actions out to it (deploy/cluster/networkpolicy.yaml), and name it as they know it: --redis URL"))
 	}
 }
@@ -128,7 +128,7 @@ func (d *doctor) redis(reached map[string]disdel.Reached) {
 func (d *doctor) history(reached map[string]disdel.Reached) {
 	if d.HistoryFailure != nil {
 		e := disdel.AsError(d.HistoryFailure)
-		d.found(Finding{
+		d.add(Finding{
 			Check: CheckCouchDB, State: Problem, Kind: e.Kind, Found: "this machine does not reach it: " + e.Error(),
 			Means: "no job is acknowledged: its record has to be kept first", Fix: e.Hint,
 		})
@@ -137,17 +137,17 @@ func (d *doctor) history(reached map[string]disdel.Reached) {
 	r, asked := reached[CheckCouchDB]
 	switch {
 	case !asked:
-		d.found(Finding{
+		d.add(Finding{
 			Check: CheckCouchDB, State: Note, Found: "the history is a file of this machine",
 			Means: "jobs that others submit are not seen here", Fix: "--couchdb https://HOST:6984 names one for all",
 		})
 	case r.Failure != nil:
-		d.found(Finding{
+		d.add(Finding{
 			Check: CheckCouchDB, State: Note, Found: "this machine reaches it, a pod of the cluster does not",
 			Means: "actions have no need of it; a disdel serve in the cluster has",
 		})
 	default:
-		d.found(Finding{Check: CheckCouchDB, State: Good, Found: "this machine and the cluster's pods reach it"})
+		d.add(Finding{Check: CheckCouchDB, State: Good, Found: "this machine and the cluster's pods reach it"})
 	}
 }
 
@@ -166,12 +166,12 @@ func (d *doctor) reachedBy(check string, r disdel.Reached, means, fix string) Fi
 
 // sweep deletes what probes left in the store.
 func (d *doctor) sweep(ctx context.Context, probes disdel.JobID) {
-	if d.Board == nil {
+	if d.ProgressStore == nil {
 		return
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
 	defer stop()
-	d.Board.Sweep(ctx, probes) //nolint:errcheck // every key expires after a day
+	d.ProgressStore.Sweep(ctx, probes) //nolint:errcheck // every key expires after a day
 }
 
 // api reads the description that OpenWhisk gives without a key.
@@ -179,7 +179,7 @@ func (d *doctor) api(ctx context.Context) bool {
 	limits, err := d.Executor.Limits(ctx)
 	if err != nil {
 		e := disdel.AsError(err)
-		d.found(Finding{
+		d.add(Finding{
 			Check: CheckAPI, State: Problem, Found: "it does not answer: " + e.Error(), Kind: e.Kind,
 			Means: "no command reaches this OpenWhisk",
 			Fix:   cmp.Or(e.Hint, "check --apihost, and that the API's gateway can be reached from here"),
@@ -187,7 +187,7 @@ func (d *doctor) api(ctx context.Context) bool {
 		return false
 	}
 	d.limits = limits
-	d.found(Finding{Check: CheckAPI, State: Good, Found: "OpenWhisk answers at " + d.Host})
+	d.add(Finding{Check: CheckAPI, State: Good, Found: "OpenWhisk answers at " + d.Host})
 	return true
 }
 
@@ -208,18 +208,18 @@ func (d *doctor) credentials(ctx context.Context) bool {
 			f.Fix, f.Key, f.Value = "put the key that the admin gave out into a variable or a context", "DISDEL_AUTH",
 				"UUID:SECRET, as `wskadmin user get NAME` prints it"
 		}
-		d.found(f)
+		d.add(f)
 		return false
 	}
 	d.report.Facts.PerMinute, d.report.Facts.Concurrent = quotas.PerMinute, quotas.Concurrent
 	d.limits.PerMinute = cmp.Or(quotas.PerMinute, d.limits.PerMinute)
 	d.limits.Concurrent = cmp.Or(quotas.Concurrent, d.limits.Concurrent)
-	d.found(Finding{Check: CheckCredentials, State: Good, Found: "the key is taken, and may make packages"})
+	d.add(Finding{Check: CheckCredentials, State: Good, Found: "the key is taken, and may make packages"})
 	return true
 }
 
 // limitsAndQuotas compares the limits of an action with what is needed, and reports the quotas.
-func (d *doctor) allowances(context.Context) bool {
+func (d *doctor) limitsAndQuotas(context.Context) bool {
 	l := d.limits
 	limits := Finding{
 		Check: CheckLimits, State: Good,
@@ -242,16 +242,16 @@ func (d *doctor) allowances(context.Context) bool {
 		limits.Key = "whisk.limits.actions.time.max"
 		limits.Value = fmt.Sprintf("%ds", int(time.Duration(d.Need.Timeout).Seconds()))
 	}
-	d.found(limits)
-	d.found(d.throttles())
+	d.add(limits)
+	d.add(d.throttles())
 	return true
 }
 
 // enoughPerMinute is the number of invocations per minute with which a job of a few workers does not wait.
-const comfortable = 300
+const enoughPerMinute = 300
 
 // enoughAtOnce is the number of concurrent invocations with which a job of a few workers does not wait.
-const comfortableAtOnce = 5
+const enoughAtOnce = 5
 
 func (d *doctor) throttles() Finding {
 	l := d.limits
@@ -262,19 +262,19 @@ func (d *doctor) throttles() Finding {
 	switch {
 	case l.PerMinute == 0 && l.Concurrent == 0:
 		f.State, f.Found = Unknown, "the platform does not tell them"
-	case l.PerMinute > 0 && l.PerMinute < comfortable:
+	case l.PerMinute > 0 && l.PerMinute < enoughPerMinute:
 		const workers = 4
 		f.State = Note
 		f.Means = fmt.Sprintf("a round of %d workers takes %d invocations, so that %d rounds fit into a minute", workers,
 			workers+2, l.PerMinute/(workers+2))
 		f.Fix = "the admin raises the namespace's own, wskadmin limits set NAMESPACE --invocationsPerMinute N, or everybody's"
-		f.Key, f.Value = "whisk.limits.actionsInvokesPerminute", fmt.Sprint(comfortable)
-	case l.Concurrent > 0 && l.Concurrent < comfortableAtOnce:
+		f.Key, f.Value = "whisk.limits.actionsInvokesPerminute", fmt.Sprint(enoughPerMinute)
+	case l.Concurrent > 0 && l.Concurrent < enoughAtOnce:
 		f.State = Note
 		f.Means = fmt.Sprintf("a job's actions that run at once, its aggregations included: %d at most", l.Concurrent)
 		f.Fix = "the admin raises the namespace's own, " +
 			"wskadmin limits set NAMESPACE --concurrentInvocations N, or everybody's"
-		f.Key, f.Value = "whisk.limits.actionsInvokesConcurrent", fmt.Sprint(comfortableAtOnce)
+		f.Key, f.Value = "whisk.limits.actionsInvokesConcurrent", fmt.Sprint(enoughAtOnce)
 	}
 	return f
 }
@@ -282,32 +282,32 @@ func (d *doctor) throttles() Finding {
 // pool finds out how many containers run at once and how much memory they have. It starts with the least memory. If all
 // containers ran, it continues with the memory that one machine is known to hold, which cannot wait forever.
 func (d *doctor) pool(ctx context.Context) bool {
-	if f, _ := d.report.Find(CheckRedis); d.Board == nil || f.State == Problem {
-		d.found(Finding{
+	if f, _ := d.report.Find(CheckRedis); d.ProgressStore == nil || f.State == Problem {
+		d.add(Finding{
 			Check: CheckPool, State: Unknown, Found: "without a Redis that actions reach, nobody can tell how many run at once",
 			Fix: "name one with --redis; or say what the admin says, --pool-memory SIZE",
 		})
 		return true
 	}
-	n := d.Most
+	n := d.MaxContainers
 	if d.limits.Concurrent > 0 {
 		n = min(n, max(1, d.limits.Concurrent-1)) // OpenWhisk frees a place a little after the record exists
-		d.held = n < d.Most
+		d.quotaBound = n < d.MaxContainers
 	}
 	for memory := d.limits.MinMemory; ; {
-		if err := d.wave(ctx, memory, n); err != nil {
+		if err := d.runAtOnce(ctx, memory, n); err != nil {
 			e := disdel.AsError(err)
-			d.found(Finding{Check: CheckPool, State: Unknown, Found: e.Error(), Kind: e.Kind, Fix: e.Hint})
+			d.add(Finding{Check: CheckPool, State: Unknown, Found: e.Error(), Kind: e.Kind, Fix: e.Hint})
 			return e.Kind != disdel.Canceled
 		}
 		next := min(d.limits.MaxMemory, d.largestNode())
-		if !d.all || next <= memory {
+		if !d.allRan || next <= memory {
 			break
 		}
 		memory = next
 	}
-	d.report.Facts.Nodes, d.report.Facts.AtLeast = len(d.nodes), d.all
-	d.found(d.poolFinding())
+	d.report.Facts.Nodes, d.report.Facts.AtLeast = len(d.nodes), d.allRan
+	d.add(d.poolFinding())
 	return true
 }
 
@@ -319,7 +319,7 @@ func (d *doctor) largestNode() (most disdel.Bytes) {
 }
 
 // runAtOnce asks for n containers, waits until no further one starts, and ends all of them.
-func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
+func (d *doctor) runAtOnce(ctx context.Context, memory disdel.Bytes, n int) error {
 	limits := disdel.Limits{Memory: memory, Timeout: d.timeout()}
 	inv, err := d.prepare(ctx, probing{limits: limits})
 	if err != nil {
@@ -336,14 +336,14 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 	for i := range n {
 		flying.Go(func() {
 			ask := disdel.ProbeRequest{Probes: probes, Member: i, Store: d.Store, Hold: limits.Timeout * 4 / 5}
-			ended[i], failed[i] = d.runTelling(ctx, taking, inv, ask, func() { taken.Add(1) })
+			ended[i], failed[i] = d.runProbe(ctx, taking, inv, ask, func() { taken.Add(1) })
 		})
 	}
-	there, err := d.gathered(ctx, probes, n)
+	there, err := d.waitForProbes(ctx, probes, n)
 	asked := int(taken.Load())
 	stop() // invocations that wait for a quota would start after the others end
 	if err == nil {
-		err = d.Board.Cancel(ctx, probes)
+		err = d.ProgressStore.Cancel(ctx, probes)
 	}
 	flying.Wait()
 	if err != nil {
@@ -357,7 +357,7 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 		}
 		held[res.Node] += memory
 	}
-	d.all, d.held = len(there) >= min(n, asked), d.held || asked < n
+	d.allRan, d.quotaBound = len(there) >= min(n, asked), d.quotaBound || asked < n
 	for node, bytes := range held {
 		d.nodes[node] = max(d.nodes[node], bytes)
 	}
@@ -369,12 +369,12 @@ func (d *doctor) wave(ctx context.Context, memory disdel.Bytes, n int) error {
 const lookEvery = 100 * time.Millisecond
 
 // waitForProbes waits until all n probes run, or no further one starts for a while, and returns their numbers.
-func (d *doctor) gathered(ctx context.Context, probes disdel.JobID, n int) (there []int, err error) {
+func (d *doctor) waitForProbes(ctx context.Context, probes disdel.JobID, n int) (there []int, err error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	newest := time.Now()
 	for {
-		all, err := d.Board.Progress(ctx, probes)
+		all, err := d.ProgressStore.Progress(ctx, probes)
 		if err != nil {
 			return nil, err
 		}
@@ -412,7 +412,7 @@ func (d *doctor) poolFinding() Finding {
 		f.Found = "at least " + f.Found
 		f.Means = "nothing shows that the pool ends there, so jobs are not held to it; --pool-memory says what it has"
 	}
-	if facts.AtLeast && d.held {
+	if facts.AtLeast && d.quotaBound {
 		f.State = Note
 		f.Means = "the namespace's quota allowed no more containers at once, so the pool may be larger: jobs are not held " +
 			"to this figure; --pool-memory says what the pool has"
@@ -437,7 +437,7 @@ func (d *doctor) largest(ctx context.Context) bool {
 	a, err := d.probe(ctx, probing{limits: disdel.Limits{Memory: memory, Timeout: d.timeout()}})
 	res, failure := resultOf(a, err)
 	if failure != nil {
-		d.found(Finding{
+		d.add(Finding{
 			Check: CheckMemory, State: Problem, Kind: failure.Kind,
 			Found: fmt.Sprintf("an action of %v does not run: %v", memory, failure),
 			Means: "controller and invokers were given different limits",
@@ -459,7 +459,7 @@ func (d *doctor) largest(ctx context.Context) bool {
 		f.Means = "actions are ended for memory below the limit that they were given"
 		f.Fix = "the admin looks for a LimitRange, or a pod template, that bounds containers otherwise"
 	}
-	d.found(f)
+	d.add(f)
 	return true
 }
 
@@ -485,7 +485,7 @@ func (d *doctor) longest(ctx context.Context) bool {
 			time.Duration(want))
 		f.Means = "work that is planned for the longer time is paused and goes on in legs"
 	}
-	d.found(f)
+	d.add(f)
 	return true
 }
 
@@ -514,6 +514,6 @@ func (d *doctor) outOfMemory(ctx context.Context) bool {
 		f.Means = "a job tells memory from other deaths by heartbeats, and tries again with more where that is likely"
 		f.Fix = "where containers are Docker's, the admin mounts its folder of containers into the invokers (/containers)"
 	}
-	d.found(f)
+	d.add(f)
 	return true
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // ProgressStore is the store that probes share, as this machine reaches it.
-type Board interface {
+type ProgressStore interface {
 	// Progress returns the last heartbeat of every probe.
 	Progress(ctx context.Context, probes disdel.JobID) ([]disdel.Progress, error)
 	// Cancel ends the probes.
@@ -30,17 +30,17 @@ type Config struct {
 	Executor *executor.Executor
 	Host     string // as shown to users
 
-	// Board and Store are the Redis of jobs, as this machine and as actions reach it. nil: BoardFailure says why.
-	Board        Board
-	Store        *disdel.Store
-	BoardFailure error
+	// ProgressStore and Store are the Redis of jobs, as this machine and as actions reach it. nil: BoardFailure says why.
+	ProgressStore ProgressStore
+	Store         *disdel.Store
+	StoreFailure  error
 
 	Models         string // blob URL for actions
 	CouchDB        string // address of the history without its password; "": embedded
 	HistoryFailure error  // why this machine cannot reach it
 
-	Need disdel.Limits // limits of the largest action to run; 0: no requirement
-	Most int           // most containers to ask for at once; 0: 16
+	Need          disdel.Limits // limits of the largest action to run; 0: no requirement
+	MaxContainers int           // most containers to ask for at once; 0: 16
 
 	// Settle is how long a check waits for one more container. It must be longer than a cold start. 0: 5 s.
 	Settle time.Duration
@@ -48,7 +48,7 @@ type Config struct {
 	// Patience is how long a probe may wait in the queue, beyond its timeout. 0: two minutes.
 	Patience time.Duration
 
-	Tell func(Finding) // called with each finding at once; may be nil
+	OnFinding func(Finding) // called with each finding at once; may be nil
 }
 
 // standard is what a Config's zeros mean.
@@ -61,12 +61,12 @@ const (
 // doctor is one examination.
 type doctor struct {
 	Config
-	report Report
-	limits disdel.PlatformLimits
-	pkg    string
-	nodes  map[string]disdel.Bytes // memory that ran at once on each machine
-	all    bool                    // all containers ran that were asked for
-	held   bool                    // a quota limited the number of containers
+	report     Report
+	limits     disdel.PlatformLimits
+	pkg        string
+	nodes      map[string]disdel.Bytes // memory that ran at once on each machine
+	allRan     bool                    // all containers ran that were asked for
+	quotaBound bool                    // a quota limited the number of containers
 }
 
 // check is one check; more is false if no other check is possible.
@@ -74,8 +74,8 @@ type check func(ctx context.Context) (more bool)
 
 // Examine checks a cluster and returns the findings. Findings are not errors. It ends with ctx.
 func Examine(ctx context.Context, cfg Config) (Report, error) {
-	if cfg.Most == 0 {
-		cfg.Most = standardMost
+	if cfg.MaxContainers == 0 {
+		cfg.MaxContainers = standardMost
 	}
 	if cfg.Settle == 0 {
 		cfg.Settle = standardSettle
@@ -83,8 +83,8 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Patience == 0 {
 		cfg.Patience = standardPatience
 	}
-	if cfg.Tell == nil {
-		cfg.Tell = func(Finding) {}
+	if cfg.OnFinding == nil {
+		cfg.OnFinding = func(Finding) {}
 	}
 	d := &doctor{
 		Config: cfg, report: Report{Host: cfg.Host, Findings: []Finding{}}, nodes: map[string]disdel.Bytes{},
@@ -92,7 +92,7 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	}
 	defer d.cleanUp(ctx)
 	for _, look := range []check{
-		d.api, d.credentials, d.allowances, d.container, d.pool, d.largest, d.longest, d.outOfMemory,
+		d.api, d.credentials, d.limitsAndQuotas, d.container, d.pool, d.largest, d.longest, d.outOfMemory,
 	} {
 		if more := look(ctx); !more || ctx.Err() != nil {
 			break
@@ -115,9 +115,9 @@ func (d *doctor) cleanUp(ctx context.Context) {
 	d.Executor.Remove(ctx, d.pkg) //nolint:errcheck // leftover actions cost nothing
 }
 
-func (d *doctor) found(f Finding) {
+func (d *doctor) add(f Finding) {
 	d.report.Findings = append(d.report.Findings, f)
-	d.Tell(f)
+	d.OnFinding(f)
 }
 
 // probing is one probe action.
@@ -159,12 +159,12 @@ func sizeName(l disdel.Limits) string {
 
 // run invokes a probe and waits for its record.
 func (d *doctor) run(ctx context.Context, inv disdel.Invocation, ask disdel.ProbeRequest) (disdel.Activation, error) {
-	return d.runTelling(ctx, ctx, inv, ask, func() {})
+	return d.runProbe(ctx, ctx, inv, ask, func() {})
 }
 
 // runProbe is run that calls accepted once OpenWhisk has accepted the invocation. The end of taking ends the wait for
 // that.
-func (d *doctor) runTelling(
+func (d *doctor) runProbe(
 	ctx, taking context.Context, inv disdel.Invocation, ask disdel.ProbeRequest, accepted func(),
 ) (a disdel.Activation, err error) {
 	ask.Memory = inv.Limits.Memory
@@ -204,16 +204,16 @@ func newProbes() disdel.JobID { return disdel.JobID("job-" + strings.ToLower(uli
 
 // ForService fills in the parts of cfg that come from a service. A store that does not answer is not an error but a
 // finding.
-func Of(ctx context.Context, s *service.Service, cfg Config) (Config, error) {
+func ForService(ctx context.Context, s *service.Service, cfg Config) (Config, error) {
 	var err error
 	if cfg.Executor, err = s.Executor(ctx); err != nil {
 		return cfg, err
 	}
 	cfg.Models = s.ModelsURL()
 	if board, store, err := s.Board(ctx); err != nil {
-		cfg.BoardFailure = err
+		cfg.StoreFailure = err
 	} else {
-		cfg.Board, cfg.Store = board, &store
+		cfg.ProgressStore, cfg.Store = board, &store
 	}
 	_, cfg.HistoryFailure = s.History(ctx)
 	return cfg, nil

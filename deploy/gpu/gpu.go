@@ -54,7 +54,7 @@ type File struct {
 var templates embed.FS
 
 // filesOfRoute are the files of each route, in order.
-var written = map[Route][]string{
+var filesOfRoute = map[Route][]string{
 	RuntimeClass: {"pod-template.yaml", "whiskconfig.conf"},
 	LimitRange:   {"pod-template.yaml", "whiskconfig.conf", "limit-range.yaml", "device-plugin.yaml"},
 	Docker:       {"whiskconfig.conf"},
@@ -70,7 +70,7 @@ func (m Machines) Files() ([]File, error) {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "write GPU files", Err: err}
 	}
 	var out []File
-	for _, name := range written[m.Route] {
+	for _, name := range filesOfRoute[m.Route] {
 		var text bytes.Buffer
 		if err := all.ExecuteTemplate(&text, name+".tmpl", m); err != nil {
 			return nil, &disdel.Error{Kind: disdel.Internal, Op: "write " + name, Err: err}
@@ -92,7 +92,8 @@ func (m Machines) check() error {
 		}
 		return bad("use "+strings.Join(words, ", "), "there is no route %q", m.Route)
 	case m.Count < 1 || m.GPUs < 1 || m.Memory <= 0 || m.Action <= 0:
-		return bad("--gpus 2 --gpu-memory 16GB --machines 2", "machines, GPUs, their memory and an action's memory must be positive")
+		return bad("--gpus 2 --gpu-memory 16GB --machines 2",
+			"machines, GPUs, their memory and an action's memory must be positive")
 	case m.Share <= 0 || m.Share > m.Memory:
 		return bad("disdel estimate JOB shows the GPU memory of a train action",
 			"an action's share of a GPU, %v, must be positive and at most the GPU's %v", m.Share, m.Memory)
@@ -110,7 +111,7 @@ func (m Machines) PerMachine() int { return m.GPUs * m.PerGPU() }
 func (m Machines) Pool() string { return fmt.Sprintf("%dm", m.PerMachine()*m.Action.MB()) }
 
 // ClientFlags are the flags that clients need, because the cluster's API does not report GPUs.
-func (m Machines) Says() string {
+func (m Machines) ClientFlags() string {
 	return fmt.Sprintf("--gpus %d --gpu-memory %dMB", m.Count*m.GPUs, m.Memory/disdel.MB)
 }
 
@@ -118,4 +119,4 @@ func (m Machines) Says() string {
 func (m Machines) Kubernetes() bool { return m.Route != Docker }
 
 // UsesRuntimeClass tells whether pods use GPUs by a runtime class.
-func (m Machines) Class() bool { return m.Route == RuntimeClass }
+func (m Machines) UsesRuntimeClass() bool { return m.Route == RuntimeClass }

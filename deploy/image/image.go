@@ -63,25 +63,25 @@ func Build(o Options) (v1.Image, error) {
 	}
 	layer, err := layerOf(files)
 	if err != nil {
-		return nil, fault("make layer", o.Program, err)
+		return nil, imageError("make layer", o.Program, err)
 	}
 	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
 	image, err = mutate.Append(image, mutate.Addendum{
-		Layer: layer, History: v1.History{CreatedBy: "disdel deploy image", Created: v1.Time{Time: never}},
+		Layer: layer, History: v1.History{CreatedBy: "disdel deploy image", Created: v1.Time{Time: epoch}},
 	})
 	if err != nil {
-		return nil, fault("make image", o.Program, err)
+		return nil, imageError("make image", o.Program, err)
 	}
 	image, err = mutate.ConfigFile(image, configOf(image, o, architecture))
 	if err != nil {
-		return nil, fault("make image", o.Program, err)
+		return nil, imageError("make image", o.Program, err)
 	}
 	return image, nil
 }
 
 // epoch is the time of everything in an image, so that equal files give equal images.
-var never = time.Unix(0, 0).UTC()
+var epoch = time.Unix(0, 0).UTC()
 
 func configOf(image v1.Image, o Options, architecture string) *v1.ConfigFile {
 	c, err := image.ConfigFile()
@@ -89,7 +89,7 @@ func configOf(image v1.Image, o Options, architecture string) *v1.ConfigFile {
 		c = &v1.ConfigFile{} // cannot happen for an image in memory
 	}
 	c = c.DeepCopy()
-	c.OS, c.Architecture, c.Created = "linux", architecture, v1.Time{Time: never}
+	c.OS, c.Architecture, c.Created = "linux", architecture, v1.Time{Time: epoch}
 	c.Config = v1.Config{
 		Entrypoint:   []string{programPath},
 		User:         fmt.Sprintf("%d:%d", user, user),
@@ -115,7 +115,7 @@ func checkProgram(name string) (architecture string, err error) {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "make image", Msg: name + " " + msg, Hint: hint}
 	}
 	if _, err := os.Stat(name); err != nil {
-		return "", fault("make image", name, err)
+		return "", imageError("make image", name, err)
 	}
 	f, err := elf.Open(name)
 	if err != nil {
@@ -147,11 +147,11 @@ type entry struct {
 func readFiles(o Options) ([]entry, error) {
 	program, err := os.ReadFile(o.Program)
 	if err != nil {
-		return nil, fault("read program", o.Program, err)
+		return nil, imageError("read program", o.Program, err)
 	}
 	certificates, err := os.ReadFile(o.Certificates)
 	if err != nil {
-		return nil, fault("read certificates", o.Certificates, err)
+		return nil, imageError("read certificates", o.Certificates, err)
 	}
 	if !bytes.Contains(certificates, []byte("-----BEGIN CERTIFICATE-----")) {
 		return nil, &disdel.Error{
@@ -177,7 +177,7 @@ func layerOf(files []entry) (v1.Layer, error) {
 	w := tar.NewWriter(&packed)
 	for _, f := range files {
 		h := &tar.Header{
-			Name: f.path[1:], Mode: f.mode, Size: int64(len(f.data)), ModTime: never, Format: tar.FormatUSTAR,
+			Name: f.path[1:], Mode: f.mode, Size: int64(len(f.data)), ModTime: epoch, Format: tar.FormatUSTAR,
 			Typeflag: tar.TypeReg,
 		}
 		if f.data == nil {
@@ -238,7 +238,7 @@ func FindProgram(name string, self func() (string, error)) (string, error) {
 	if name == "" {
 		own, err := self()
 		if err != nil {
-			return "", fault("find runtime", "disdel-runtime", err)
+			return "", imageError("find runtime", "disdel-runtime", err)
 		}
 		name = filepath.Join(filepath.Dir(own), "disdel-runtime")
 	}
@@ -256,9 +256,9 @@ func FindProgram(name string, self func() (string, error)) (string, error) {
 func Make(ctx context.Context, o Options, to Target) (Made, error) {
 	switch {
 	case to.Layout != "" && to.Tar != "":
-		return Made{}, target("--layout and --tar are two targets", "build two images; they have the same bits")
+		return Made{}, targetError("--layout and --tar are two targets", "build two images; they have the same bits")
 	case to.Reference == "" && to.Layout == "":
-		return Made{}, target("the image has no target",
+		return Made{}, targetError("the image has no target",
 			"disdel deploy image REGISTRY/NAME:TAG, or --layout FOLDER")
 	}
 	image, err := Build(o)
@@ -280,7 +280,7 @@ func Make(ctx context.Context, o Options, to Target) (Made, error) {
 	return made, made.measure(image)
 }
 
-func target(msg, hint string) error {
+func targetError(msg, hint string) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "make image", Msg: msg, Hint: hint}
 }
 
@@ -288,26 +288,26 @@ func target(msg, hint string) error {
 func (m *Made) measure(image v1.Image) error {
 	digest, err := image.Digest()
 	if err != nil {
-		return fault("measure image", m.Reference, err)
+		return imageError("measure image", m.Reference, err)
 	}
 	m.Digest = digest.String()
 	layers, err := image.Layers()
 	if err != nil {
-		return fault("measure image", m.Reference, err)
+		return imageError("measure image", m.Reference, err)
 	}
 	for _, layer := range layers {
 		compressed, err := layer.Size()
 		if err != nil {
-			return fault("measure image", m.Reference, err)
+			return imageError("measure image", m.Reference, err)
 		}
 		m.Compressed += disdel.Bytes(compressed)
 		content, err := layer.Uncompressed()
 		if err != nil {
-			return fault("measure image", m.Reference, err)
+			return imageError("measure image", m.Reference, err)
 		}
 		n, err := io.Copy(io.Discard, content)
 		if err = errors.Join(err, content.Close()); err != nil {
-			return fault("measure image", m.Reference, err)
+			return imageError("measure image", m.Reference, err)
 		}
 		m.Size += disdel.Bytes(n)
 	}
@@ -319,7 +319,7 @@ func (m *Made) measure(image v1.Image) error {
 func WriteLayout(folder string, image v1.Image) error {
 	files, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fault("write layout", folder, err)
+		return imageError("write layout", folder, err)
 	}
 	path, err := layout.FromPath(folder)
 	switch {
@@ -331,16 +331,16 @@ func WriteLayout(folder string, image v1.Image) error {
 		}
 	default:
 		if path, err = layout.Write(folder, empty.Index); err != nil {
-			return fault("write layout", folder, err)
+			return imageError("write layout", folder, err)
 		}
 	}
 	digest, err := image.Digest()
 	if err != nil {
-		return fault("write layout", folder, err)
+		return imageError("write layout", folder, err)
 	}
 	// replaces an equal image, so that the index names it once
 	err = path.ReplaceImage(image, func(d v1.Descriptor) bool { return d.Digest == digest })
-	return fault("write layout", folder, err)
+	return imageError("write layout", folder, err)
 }
 
 // WriteTar writes an image with its reference into a file for `docker load`.
@@ -349,7 +349,7 @@ func WriteTar(file, reference string, image v1.Image) error {
 	if err != nil {
 		return err
 	}
-	return fault("write image", file, tarball.WriteToFile(file, tag, image))
+	return imageError("write image", file, tarball.WriteToFile(file, tag, image))
 }
 
 // Push sends an image to the registry of its reference, with the login of `docker login`. It returns Denied,
@@ -360,7 +360,7 @@ func Push(ctx context.Context, reference string, image v1.Image) error {
 		return err
 	}
 	err = remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
-	return fault("push image", reference, err)
+	return imageError("push image", reference, err)
 }
 
 // tagOf parses a reference. It refuses an image without a tag and the tag latest, because OpenWhisk pulls these at
@@ -383,7 +383,7 @@ func tagOf(reference string) (name.Tag, error) {
 }
 
 // imageError is the error of a file or registry of an image.
-func fault(op, subject string, err error) error {
+func imageError(op, subject string, err error) error {
 	if err == nil {
 		return nil
 	}

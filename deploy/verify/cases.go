@@ -25,7 +25,7 @@ const short = disdel.Millis(time.Minute)
 
 // protocol creates, reads, changes, invokes and removes an action.
 func (r *run) protocol(ctx context.Context) (string, error) {
-	wanted := executor.Deployed{
+	wanted := executor.DeployedAction{
 		Name: "protocol", Kind: disdel.RuntimeKind, Image: r.Image, Main: string(disdel.TaskProbe), Code: "disdel",
 		Memory: r.limits.MinMemory, Timeout: time.Duration(min(short, r.limits.MaxTimeout)),
 		Annotations: map[string]any{"description": "of disdel verify"},
@@ -53,7 +53,7 @@ func (r *run) protocol(ctx context.Context) (string, error) {
 	if versions[0] == versions[1] {
 		return "", fmt.Errorf("an action that was replaced kept its version %s", versions[0])
 	}
-	if err := r.bothWays(ctx, wanted); err != nil {
+	if err := r.invokeTwice(ctx, wanted); err != nil {
 		return "", err
 	}
 	if err := r.executor.RemoveAction(ctx, r.pkg, wanted.Name); err != nil {
@@ -66,7 +66,7 @@ func (r *run) protocol(ctx context.Context) (string, error) {
 	return fmt.Sprintf("made, read, replaced (%s), invoked and removed", strings.Join(versions, ", then ")), nil
 }
 
-func same(wanted executor.Deployed, is executor.Deployment) error {
+func same(wanted executor.DeployedAction, is executor.Deployment) error {
 	if len(is.Actions) != 1 {
 		return fmt.Errorf("a package with one action lists %d", len(is.Actions))
 	}
@@ -79,7 +79,7 @@ func same(wanted executor.Deployed, is executor.Deployment) error {
 }
 
 // invokeTwice invokes an action without blocking and with blocking, and compares the records.
-func (r *run) bothWays(ctx context.Context, d executor.Deployed) error {
+func (r *run) invokeTwice(ctx context.Context, d executor.DeployedAction) error {
 	inv := disdel.Invocation{
 		ID: "verify/protocol", Task: disdel.TaskProbe, Action: disdel.ActionName(r.pkg + "/" + d.Name), Attempt: 1,
 		Limits: disdel.Limits{Memory: d.Memory, Timeout: disdel.Millis(d.Timeout)},
@@ -148,8 +148,8 @@ func (r *run) outOfMemory(ctx context.Context) (string, error) {
 
 // ignoreDeadlineFor is how long an action runs beyond a deadline of a few seconds.
 const (
-	deadline = disdel.Millis(3 * time.Second)
-	deafFor  = disdel.Millis(time.Minute)
+	deadline          = disdel.Millis(3 * time.Second)
+	ignoreDeadlineFor = disdel.Millis(time.Minute)
 )
 
 // timeout lets an action ignore its deadline.
@@ -158,7 +158,7 @@ func (r *run) timeout(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	a, err := r.invoke(ctx, inv, disdel.ProbeRequest{Deaf: true, Hold: deafFor})
+	a, err := r.invoke(ctx, inv, disdel.ProbeRequest{Deaf: true, Hold: ignoreDeadlineFor})
 	switch {
 	case err != nil:
 		return "", err
@@ -170,7 +170,7 @@ func (r *run) timeout(ctx context.Context) (string, error) {
 }
 
 // maxQuotaTried is the largest quota that is tried: a larger one would fill a cluster's whole pool.
-const mostAtOnce = 40
+const maxQuotaTried = 40
 
 // throttle asks for more concurrent activations than the namespace may have.
 func (r *run) throttle(ctx context.Context) (string, error) {
@@ -178,8 +178,8 @@ func (r *run) throttle(ctx context.Context) (string, error) {
 	if q, err := r.executor.Quotas(ctx); err == nil && q.Concurrent > 0 {
 		most = q.Concurrent
 	}
-	if most == 0 || most > mostAtOnce {
-		return "", skip("%d activations at once are allowed, and up to %d are tried", most, mostAtOnce)
+	if most == 0 || most > maxQuotaTried {
+		return "", skip("%d activations at once are allowed, and up to %d are tried", most, maxQuotaTried)
 	}
 	board, store, err := r.Service.Board(ctx)
 	if err != nil {
@@ -257,7 +257,7 @@ output: {model: disdel-verify}
 }
 
 // minAccuracy is the accuracy on held-out digits that shows learning; guessing has 0.1.
-const learned = 0.5
+const minAccuracy = 0.5
 
 // smallJob trains a network with two workers.
 func (r *run) smallJob(ctx context.Context) (string, error) {
@@ -288,7 +288,7 @@ func succeeded(rec *disdel.Record, err error) error {
 		return rec.Failure
 	case rec.Status != disdel.StatusSucceeded:
 		return fmt.Errorf("job %s is %v", rec.ID, rec.Status)
-	case rec.Accuracy < learned:
+	case rec.Accuracy < minAccuracy:
 		return fmt.Errorf("job %s learned nothing: accuracy %.3f", rec.ID, rec.Accuracy)
 	}
 	return nil
@@ -366,7 +366,7 @@ func (r *run) submitAndKill(ctx context.Context, name string, rounds int) (disde
 			stop(fmt.Errorf("the process that submits the job ended: %w: %s", err, strings.TrimSpace(said.String())))
 		}
 	}()
-	id, seen, err := r.afterARound(ctx, name)
+	id, seen, err := r.waitForRound(ctx, name)
 	stop(nil)
 	child.Process.Kill() //nolint:errcheck // it may have ended
 	<-ended
@@ -374,7 +374,7 @@ func (r *run) submitAndKill(ctx context.Context, name string, rounds int) (disde
 }
 
 // waitForRound waits until a job's record has a round.
-func (r *run) afterARound(ctx context.Context, name string) (id disdel.JobID, rounds int, err error) {
+func (r *run) waitForRound(ctx context.Context, name string) (id disdel.JobID, rounds int, err error) {
 	h, err := r.Service.History(ctx)
 	if err != nil {
 		return "", 0, err

@@ -36,7 +36,7 @@ type Config struct {
 	Program     string
 	Environment []string
 
-	Begin func(name string) // called with the name of each case; may be nil
+	OnCase func(name string) // called with the name of each case; may be nil
 }
 
 // skipped is why a case cannot be tried.
@@ -55,7 +55,7 @@ type run struct {
 }
 
 // verifyCase is a case. try returns what it saw, and an error if it failed or was skipped.
-type trial struct {
+type verifyCase struct {
 	name, grade string
 	try         func(ctx context.Context) (detail string, err error)
 }
@@ -63,8 +63,8 @@ type trial struct {
 // Run tries all cases in order and returns a report. It returns an error only without a cluster, or if ctx ends.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	report := Report{Host: cfg.Host, Version: cfg.Version, At: time.Now(), Grade: GradeFull, Cases: []Case{}}
-	if cfg.Begin == nil {
-		cfg.Begin = func(string) {}
+	if cfg.OnCase == nil {
+		cfg.OnCase = func(string) {}
 	}
 	r := &run{Config: cfg, pkg: "disdel-verify-" + strings.ToLower(ulid.Make().String())}
 	var err error
@@ -75,7 +75,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return report, err
 	}
 	defer r.cleanUp(ctx)
-	for _, t := range []trial{
+	for _, t := range []verifyCase{
 		{"protocol", Core, r.protocol},
 		{"limits", Core, r.refusals},
 		{"out of memory", Full, r.outOfMemory},
@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		{"small job", Core, r.smallJob},
 		{"killed controller", Full, r.killedController},
 	} {
-		report.add(r.carryOut(ctx, t))
+		report.add(r.runCase(ctx, t))
 		if ctx.Err() != nil {
 			return report, &disdel.Error{Kind: disdel.Canceled, Op: "verify " + cfg.Host, Err: context.Cause(ctx)}
 		}
@@ -97,10 +97,10 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 // longestCase bounds one case, which takes less than a minute if the platform answers.
 const longestCase = 10 * time.Minute
 
-func (r *run) carryOut(ctx context.Context, t trial) Case {
+func (r *run) runCase(ctx context.Context, t verifyCase) Case {
 	ctx, stop := context.WithTimeout(ctx, longestCase)
 	defer stop()
-	r.Begin(t.name)
+	r.OnCase(t.name)
 	begun := time.Now()
 	c := Case{Name: t.name, Grade: t.grade, State: Passed}
 	detail, err := t.try(ctx)

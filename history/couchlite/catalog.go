@@ -45,7 +45,7 @@ type catalogHead struct {
 	Fields   []string      `json:"fields,omitempty"` // fields of all indexes, each once
 	Indexes  []index       `json:"indexes,omitempty"`
 	Live     int           `json:"live"`
-	Gone     int           `json:"gone"`
+	Deleted  int           `json:"gone"`
 	Next     uint32        `json:"next"` // number of the next new segment
 	Segments []segmentHead `json:"segments,omitempty"`
 }
@@ -135,7 +135,7 @@ func (c *catalog) readHead(data []byte) error {
 // build builds the catalog from the documents. before is nil if there was none; then sealed documents are an error,
 // because versions that seal also write catalogs.
 func (c *catalog) build(before *catalog) error {
-	c.segments, c.head.Live, c.head.Gone, c.anew = nil, 0, 0, true
+	c.segments, c.head.Live, c.head.Deleted, c.anew = nil, 0, 0, true
 	last := ""
 	return c.docs.ForEach(func(k, v []byte) error {
 		d, was, err := parse(k, v)
@@ -283,7 +283,7 @@ func (c *catalog) split(i, k int) {
 
 func (c *catalog) count(e entry, by int) {
 	if e.deleted {
-		c.head.Gone += by
+		c.head.Deleted += by
 	} else {
 		c.head.Live += by
 	}

@@ -96,7 +96,7 @@ func (s *Server) allDBs(*http.Request) (int, any, error) {
 func (s *Server) createDB(r *http.Request) (int, any, error) {
 	name := r.PathValue("db")
 	if !dbName.MatchString(name) {
-		return 0, nil, problem{400, "illegal_database_name", "Name: '" + name +
+		return 0, nil, couchError{400, "illegal_database_name", "Name: '" + name +
 			"'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, (, ), +, -, and / are allowed. " +
 			"Must begin with a letter."}
 	}
@@ -134,7 +134,7 @@ func (s *Server) dbInfo(r *http.Request) (int, any, error) {
 	var out map[string]any
 	err := s.reading(r, func(c *catalog) error {
 		out = map[string]any{
-			"db_name": c.name, "doc_count": c.head.Live, "doc_del_count": c.head.Gone,
+			"db_name": c.name, "doc_count": c.head.Live, "doc_del_count": c.head.Deleted,
 			"update_seq": strconv.FormatUint(c.docs.Sequence(), 10), "instance_start_time": "0",
 		}
 		return nil
@@ -181,7 +181,7 @@ func (s *Server) write(r *http.Request, id string) (int, any, error) {
 	if id != "" {
 		doc["_id"] = quoted(id)
 	}
-	if rev := cmpRev(r); rev != "" {
+	if rev := requestRev(r); rev != "" {
 		doc["_rev"] = quoted(rev)
 	}
 	var out written
@@ -202,7 +202,7 @@ func quoted(text string) json.RawMessage {
 }
 
 // requestRev is the revision in a request's query or header.
-func cmpRev(r *http.Request) string {
+func requestRev(r *http.Request) string {
 	if rev := r.URL.Query().Get("rev"); rev != "" {
 		return rev
 	}
@@ -220,7 +220,7 @@ func (s *Server) deleteDoc(r *http.Request) (int, any, error) {
 		if !found || e.deleted {
 			return errMissing
 		}
-		out, err = c.write(fields{"_id": quoted(id), "_rev": quoted(cmpRev(r)), "_deleted": json.RawMessage("true")})
+		out, err = c.write(fields{"_id": quoted(id), "_rev": quoted(requestRev(r)), "_deleted": json.RawMessage("true")})
 		return err
 	})
 	return 200, out, err
@@ -242,7 +242,7 @@ func (f fields) id() (string, error) {
 	}
 	id := f.text("_id")
 	if id == "" || strings.HasPrefix(id, "_") && !strings.HasPrefix(id, "_design/") {
-		return "", problem{400, "bad_request", "Only reserved document ids may start with underscore."}
+		return "", couchError{400, "bad_request", "Only reserved document ids may start with underscore."}
 	}
 	return id, nil
 }
@@ -254,7 +254,7 @@ func (c *catalog) write(doc fields) (written, error) {
 		return written{}, err
 	}
 	if len(id) > bbolt.MaxKeySize {
-		return written{}, problem{400, "bad_request", "Document id is too long"}
+		return written{}, couchError{400, "bad_request", "Document id is too long"}
 	}
 	old, found, err := c.find(id)
 	if err != nil {
@@ -265,7 +265,7 @@ func (c *catalog) write(doc fields) (written, error) {
 		return written{}, errConflict
 	}
 	deleted := string(doc["_deleted"]) == "true"
-	body, err := json.Marshal(doc.bare())
+	body, err := json.Marshal(doc.withoutMeta())
 	if err != nil {
 		return written{}, err
 	}
@@ -282,7 +282,7 @@ func (c *catalog) write(doc fields) (written, error) {
 }
 
 // withoutMeta is a document without CouchDB's own fields.
-func (f fields) bare() fields {
+func (f fields) withoutMeta() fields {
 	out := fields{}
 	for k, v := range f {
 		if k != "_id" && k != "_rev" && k != "_deleted" && k != "_revisions" {
@@ -319,7 +319,7 @@ func (s *Server) bulkDocs(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(req.Docs) > maxBulk {
-		return 0, nil, problem{413, "too_large", fmt.Sprintf("at most %d documents at once", maxBulk)}
+		return 0, nil, couchError{413, "too_large", fmt.Sprintf("at most %d documents at once", maxBulk)}
 	}
 	out := make([]any, len(req.Docs))
 	err := s.writing(r, func(c *catalog) error {
@@ -328,7 +328,7 @@ func (s *Server) bulkDocs(r *http.Request) (int, any, error) {
 				return errNotObject
 			}
 			w, err := c.write(doc)
-			p, refused := err.(problem)
+			p, refused := err.(couchError)
 			switch {
 			case err == nil:
 				out[i] = w
@@ -442,7 +442,7 @@ func (d stored) text(id string) []byte {
 }
 
 // document is the parsed document with id and revision.
-func (d stored) whole(id string) (document, error) {
+func (d stored) document(id string) (document, error) {
 	out := document{}
 	if err := decodeNumbers(d.Body, &out); err != nil {
 		return nil, damaged("document %q: %v", id, err)

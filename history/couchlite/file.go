@@ -37,7 +37,7 @@ func (s *Server) view(f func(*bbolt.Tx) error) error {
 	return s.with(&bbolt.Options{ReadOnly: true}, func(db *bbolt.DB) error { return db.View(f) })
 }
 
-func (s *Server) update(f func(*bbolt.Tx) error) error { return s.commits.make(f, s.commit) }
+func (s *Server) update(f func(*bbolt.Tx) error) error { return s.commits.run(f, s.commit) }
 
 // commit writes several changes in one transaction.
 func (s *Server) commit(all func(*bbolt.Tx) error) error {
@@ -59,11 +59,11 @@ func (s *Server) with(o *bbolt.Options, f func(*bbolt.DB) error) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	return sealed.Guard(s.path, func() error { return opened(s.path, o, s.cfg.LockWait, f) })
+	return sealed.Guard(s.path, func() error { return withFile(s.path, o, s.cfg.LockWait, f) })
 }
 
 // withFile opens the file for f. If bbolt panics, it closes the file, so that no lock stays.
-func opened(path string, o *bbolt.Options, wait time.Duration, f func(*bbolt.DB) error) error {
+func withFile(path string, o *bbolt.Options, wait time.Duration, f func(*bbolt.DB) error) error {
 	var file *os.File
 	done := false
 	o.Timeout = wait
@@ -98,7 +98,7 @@ func (s *Server) create() error {
 	}
 	defer os.RemoveAll(dir)
 	made := filepath.Join(dir, "new")
-	if err := opened(made, &bbolt.Options{}, s.cfg.LockWait, func(*bbolt.DB) error { return nil }); err != nil {
+	if err := withFile(made, &bbolt.Options{}, s.cfg.LockWait, func(*bbolt.DB) error { return nil }); err != nil {
 		return err
 	}
 	if err := os.Link(made, s.path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -139,29 +139,29 @@ func (s *Server) check() error {
 }
 
 // errorOf translates an error into an answer. Errors of the file name it, because clients show the text to users.
-func (s *Server) problemOf(err error) problem {
-	var p problem
+func (s *Server) errorOf(err error) couchError {
+	var p couchError
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, berrors.ErrTimeout), errors.Is(err, sealed.ErrBusy):
-		return problem{503, "service_unavailable", "another process holds " + s.path + " for too long"}
+		return couchError{503, "service_unavailable", "another process holds " + s.path + " for too long"}
 	case errors.Is(err, disdel.Corrupt):
-		return problem{StatusDamaged, "file_damaged", err.Error()}
+		return couchError{StatusDamaged, "file_damaged", err.Error()}
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return problem{
+		return couchError{
 			StatusNoSpace, "insufficient_storage",
-			fmt.Sprintf("%s cannot be written: %s", s.path, full(filepath.Dir(s.path))),
+			fmt.Sprintf("%s cannot be written: %s", s.path, diskFullText(filepath.Dir(s.path))),
 		}
 	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission):
-		return problem{StatusReadOnly, "read_only", fmt.Sprintf("%s cannot be written: %v", s.path, plain(err))}
+		return couchError{StatusReadOnly, "read_only", fmt.Sprintf("%s cannot be written: %v", s.path, pathless(err))}
 	default:
-		return problem{500, "internal_server_error", s.path + ": " + plain(err).Error()}
+		return couchError{500, "internal_server_error", s.path + ": " + pathless(err).Error()}
 	}
 }
 
 // pathless drops the path, which the message has already.
-func plain(err error) error {
+func pathless(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err
@@ -170,7 +170,7 @@ func plain(err error) error {
 }
 
 // diskFullText tells how much space a folder's disk has.
-func full(dir string) string {
+func diskFullText(dir string) string {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
 		return "the disk of " + dir + " is full"
@@ -180,7 +180,7 @@ func full(dir string) string {
 
 // commitQueue lets concurrent writers share a commit, because opening the file and syncing it take as long for one
 // document as for many. A writer that comes during a commit waits and then commits for all that came meanwhile.
-type commits struct {
+type commitQueue struct {
 	mu      sync.Mutex
 	busy    bool      // guarded by mu: a commit runs or is about to
 	waiting []*change // guarded by mu
@@ -198,7 +198,7 @@ var errAborted = errors.New("the write was broken off")
 
 // run commits a change, alone or with others. A failed change is rolled back without affecting the others, whose
 // functions may run again.
-func (s *commits) make(f func(*bbolt.Tx) error, commit func(func(*bbolt.Tx) error) error) error {
+func (s *commitQueue) run(f func(*bbolt.Tx) error, commit func(func(*bbolt.Tx) error) error) error {
 	c := &change{do: f, turn: make(chan struct{}, 1), ended: make(chan error, 1)}
 	s.join(c)
 	select {
@@ -206,13 +206,13 @@ func (s *commits) make(f func(*bbolt.Tx) error, commit func(func(*bbolt.Tx) erro
 		return err
 	case <-c.turn:
 	}
-	defer s.pass()
+	defer s.wakeNext()
 	writeAll(s.take(), commit)
 	return <-c.ended
 }
 
 // join adds a change. It gets the turn if no commit runs.
-func (s *commits) join(c *change) {
+func (s *commitQueue) join(c *change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, c)
@@ -223,7 +223,7 @@ func (s *commits) join(c *change) {
 }
 
 // take returns all waiting changes.
-func (s *commits) take() []*change {
+func (s *commitQueue) take() []*change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.waiting
@@ -232,7 +232,7 @@ func (s *commits) take() []*change {
 }
 
 // wakeNext gives the turn to the first waiting change.
-func (s *commits) pass() {
+func (s *commitQueue) wakeNext() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy = len(s.waiting) > 0; s.busy {
@@ -242,7 +242,7 @@ func (s *commits) pass() {
 
 // writeAll commits changes and reports their results. After a failure it repeats the commit without the failed change.
 func writeAll(all []*change, commit func(func(*bbolt.Tx) error) error) {
-	defer func() { tellAll(all, errAborted) }() // after a panic
+	defer func() { reportAll(all, errAborted) }() // after a panic
 	for len(all) > 0 {
 		failed := -1
 		err := commit(func(tx *bbolt.Tx) error {
@@ -255,23 +255,23 @@ func writeAll(all []*change, commit func(func(*bbolt.Tx) error) error) {
 			return nil
 		})
 		if failed < 0 || len(all) == 1 {
-			tellAll(all, err)
+			reportAll(all, err)
 			all = nil
 			return
 		}
-		tellAll(all[failed:failed+1], err)
+		reportAll(all[failed:failed+1], err)
 		all = slices.Delete(all, failed, failed+1)
 	}
 }
 
-func tellAll(all []*change, err error) {
+func reportAll(all []*change, err error) {
 	for _, c := range all {
 		c.ended <- err
 	}
 }
 
 // RepairResult is the result of Repair.
-type Repaired struct {
+type RepairResult struct {
 	Kept  int    // documents in the new file
 	Aside string // path of the damaged file
 }
@@ -279,12 +279,12 @@ type Repaired struct {
 // Repair makes a new file at path from the readable documents of the damaged one, which it renames. It takes the newest
 // intact state of each document. All documents go into one database. It returns NotFound without a file. If it fails,
 // the old file stays.
-func Repair(path, name string) (Repaired, error) {
-	fail := func(err error) (Repaired, error) {
-		return Repaired{}, &disdel.Error{Kind: disdel.Unavailable, Op: "repair history", Msg: path, Err: plain(err)}
+func Repair(path, name string) (RepairResult, error) {
+	fail := func(err error) (RepairResult, error) {
+		return RepairResult{}, &disdel.Error{Kind: disdel.Unavailable, Op: "repair history", Msg: path, Err: pathless(err)}
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return Repaired{}, &disdel.Error{Kind: disdel.NotFound, Op: "repair history", Msg: "there is no " + path}
+		return RepairResult{}, &disdel.Error{Kind: disdel.NotFound, Op: "repair history", Msg: "there is no " + path}
 	}
 	values, err := newestStates(path)
 	if err != nil {
@@ -296,11 +296,11 @@ func Repair(path, name string) (Repaired, error) {
 	}
 	defer os.RemoveAll(dir)
 	made := filepath.Join(dir, "new")
-	if err := opened(made, &bbolt.Options{}, time.Second,
+	if err := withFile(made, &bbolt.Options{}, time.Second,
 		func(db *bbolt.DB) error { return fillNew(db, name, values) }); err != nil {
 		return fail(err)
 	}
-	out := Repaired{Aside: path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")}
+	out := RepairResult{Aside: path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")}
 	for _, v := range values {
 		if !v.Deleted {
 			out.Kept++

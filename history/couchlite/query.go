@@ -42,7 +42,7 @@ func readListing(r *http.Request) (listing, error) {
 	}
 	data, err := json.Marshal(fields)
 	if err != nil || json.Unmarshal(data, &o) != nil {
-		return o, problem{400, "query_parse_error", "Invalid value for a query parameter."}
+		return o, couchError{400, "query_parse_error", "Invalid value for a query parameter."}
 	}
 	if r.Method == http.MethodPost { // clients send keys in the body and the rest in the URL
 		return o, readJSON(r, &o)
@@ -182,7 +182,7 @@ func (s *Server) createIndex(r *http.Request) (int, any, error) {
 	for _, f := range req.Index.Fields {
 		name, ok := fieldName(f)
 		if !ok {
-			return 0, nil, problem{400, "invalid_index", "a field of the index is no name"}
+			return 0, nil, couchError{400, "invalid_index", "a field of the index is no name"}
 		}
 		want.Fields = append(want.Fields, name)
 	}
@@ -230,7 +230,7 @@ func (c *catalog) index(want index) error {
 		}
 	}
 	if len(fields) > maxIndexed {
-		return problem{400, "invalid_index", "the indexes of this database name too many fields"}
+		return couchError{400, "invalid_index", "the indexes of this database name too many fields"}
 	}
 	if len(fields) == len(c.head.Fields) {
 		return nil
@@ -268,14 +268,14 @@ type query struct {
 }
 
 // wantsOnlyRevision tells whether the query asks only for ids and revisions, which the catalog has.
-func (q *query) marks() bool {
+func (q *query) wantsOnlyRevision() bool {
 	return len(q.Fields) > 0 && !slices.ContainsFunc(q.Fields, func(f string) bool { return f != "_id" && f != "_rev" })
 }
 
 // encode is a found document as JSON. If other fields are asked for it is the whole document; the client picks its
 // fields.
-func (q *query) wanted(d stored, id string) []byte {
-	if q.marks() {
+func (q *query) encode(d stored, id string) []byte {
+	if q.wantsOnlyRevision() {
 		return stored{Rev: d.Rev}.text(id)
 	}
 	return d.text(id)
@@ -303,7 +303,7 @@ func (s *Server) find(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if q.Selector == nil {
-		return 0, nil, problem{400, "missing_required_key", "Missing required key: selector"}
+		return 0, nil, couchError{400, "missing_required_key", "Missing required key: selector"}
 	}
 	skip, limit := q.window()
 	var out answer
@@ -339,7 +339,7 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 		if passed++; v == yes && ordered && passed <= skip {
 			return true, nil
 		}
-		if v == yes && ordered && q.marks() {
+		if v == yes && ordered && q.wantsOnlyRevision() {
 			texts = append(texts, stored{Rev: e.rev}.text(e.id))
 			return true, nil
 		}
@@ -348,10 +348,10 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 			return false, err
 		}
 		if v == yes && ordered {
-			texts = append(texts, q.wanted(d, e.id))
+			texts = append(texts, q.encode(d, e.id))
 			return true, nil
 		}
-		doc, err := d.whole(e.id)
+		doc, err := d.document(e.id)
 		if err != nil {
 			return false, err
 		}
@@ -363,7 +363,7 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 		case ordered && passed <= skip:
 			return true, nil
 		}
-		texts = append(texts, q.wanted(d, e.id))
+		texts = append(texts, q.encode(d, e.id))
 		docs = append(docs, doc)
 		return true, nil
 	})

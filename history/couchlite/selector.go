@@ -25,7 +25,7 @@ func matches(doc document, selector map[string]any) (bool, error) {
 				return false, badSelector(key)
 			}
 			value, exists := field(map[string]any(doc), key)
-			ok, err = holds(value, exists, want)
+			ok, err = matchesField(value, exists, want)
 		}
 		if err != nil || !ok {
 			return false, err
@@ -35,7 +35,7 @@ func matches(doc document, selector map[string]any) (bool, error) {
 }
 
 func badSelector(key string) error {
-	return problem{400, "invalid_operator", "Invalid operator: " + key}
+	return couchError{400, "invalid_operator", "Invalid operator: " + key}
 }
 
 func combine(doc document, op string, want any) (bool, error) {
@@ -59,7 +59,7 @@ func combine(doc document, op string, want any) (bool, error) {
 }
 
 // matchesField compares one field with a value or an object of operators.
-func holds(value any, exists bool, want any) (bool, error) {
+func matchesField(value any, exists bool, want any) (bool, error) {
 	ops, isMap := want.(map[string]any)
 	if !isMap {
 		return exists && compare(value, want) == 0, nil
@@ -95,7 +95,7 @@ func holds(value any, exists bool, want any) (bool, error) {
 				return false, badSelector(op)
 			}
 			inner, there := field(value, op)
-			hit, err := holds(inner, there, arg)
+			hit, err := matchesField(inner, there, arg)
 			if err != nil {
 				return false, err
 			}
@@ -165,18 +165,18 @@ func rank(v any) int {
 }
 
 // matchResult tells whether a document matches a selector, as far as the catalog knows.
-type verdict int
+type matchResult int
 
 const (
-	no verdict = iota
+	no matchResult = iota
 	unknown
 	yes
 )
 
 // test checks a document by its entry.
-type test func(*entry) verdict
+type test func(*entry) matchResult
 
-func always(v verdict) test { return func(*entry) verdict { return v } }
+func constantTest(v matchResult) test { return func(*entry) matchResult { return v } }
 
 // compile makes a test from a selector. It uses ids and marks; for other fields the result is unknown and the document
 // must be read.
@@ -185,7 +185,7 @@ func (c *catalog) compile(selector map[string]any) test {
 	for key, want := range selector {
 		all = append(all, c.condition(key, want))
 	}
-	return func(e *entry) verdict {
+	return func(e *entry) matchResult {
 		out := yes
 		for _, t := range all {
 			out = min(out, t(e))
@@ -204,7 +204,7 @@ func (c *catalog) condition(key string, want any) test {
 	case key == "_id":
 		return idTest(want)
 	case k < 0 || strings.HasPrefix(key, "$"):
-		return always(unknown)
+		return constantTest(unknown)
 	default:
 		return markTest(k, want)
 	}
@@ -213,17 +213,17 @@ func (c *catalog) condition(key string, want any) test {
 func (c *catalog) junction(op string, want any) test {
 	list, ok := want.([]any)
 	if !ok {
-		return always(unknown)
+		return constantTest(unknown)
 	}
 	var parts []test
 	for _, item := range list {
 		sub, ok := item.(map[string]any)
 		if !ok {
-			return always(unknown)
+			return constantTest(unknown)
 		}
 		parts = append(parts, c.compile(sub))
 	}
-	return func(e *entry) verdict {
+	return func(e *entry) matchResult {
 		least, most := yes, no
 		for _, t := range parts {
 			v := t(e)
@@ -236,7 +236,7 @@ func (c *catalog) junction(op string, want any) test {
 	}
 }
 
-func asVerdict(ok bool) verdict {
+func asVerdict(ok bool) matchResult {
 	if ok {
 		return yes
 	}
@@ -249,7 +249,7 @@ func idTest(want any) test {
 	if !isMap {
 		ops = map[string]any{"$eq": want}
 	}
-	return func(e *entry) verdict {
+	return func(e *entry) matchResult {
 		out := yes
 		for op, arg := range ops {
 			text, ok := arg.(string)
@@ -286,7 +286,7 @@ func markTest(k int, want any) test {
 	for op, arg := range ops {
 		all = append(all, operatorTest(k, op, arg))
 	}
-	return func(e *entry) verdict {
+	return func(e *entry) matchResult {
 		out := yes
 		for _, t := range all {
 			out = min(out, t(e))
@@ -300,25 +300,25 @@ func operatorTest(k int, op string, arg any) test {
 	switch op {
 	case "$eq":
 		m := markOf(arg)
-		return func(e *entry) verdict { return asVerdict(of(e) == m) }
+		return func(e *entry) matchResult { return asVerdict(of(e) == m) }
 	case "$exists":
 		there, ok := arg.(bool)
 		if !ok {
-			return always(unknown)
+			return constantTest(unknown)
 		}
-		return func(e *entry) verdict { return asVerdict((of(e) != noMark) == there) }
+		return func(e *entry) matchResult { return asVerdict((of(e) != noMark) == there) }
 	case "$in":
 		list, ok := arg.([]any)
 		if !ok {
-			return always(unknown)
+			return constantTest(unknown)
 		}
 		var marks []string
 		for _, v := range list {
 			marks = append(marks, markOf(v))
 		}
-		return func(e *entry) verdict { return asVerdict(slices.Contains(marks, of(e))) }
+		return func(e *entry) matchResult { return asVerdict(slices.Contains(marks, of(e))) }
 	default:
-		return always(unknown)
+		return constantTest(unknown)
 	}
 }
 
@@ -353,7 +353,7 @@ func (q *query) byID() (descending, ok bool) {
 			if field == "_id" {
 				return direction == "desc", true
 			}
-			if !fixed(q.Selector[field]) {
+			if !isSingleValue(q.Selector[field]) {
 				return false, false
 			}
 		}
@@ -362,7 +362,7 @@ func (q *query) byID() (descending, ok bool) {
 }
 
 // isSingleValue tells whether a condition allows only one value.
-func fixed(want any) bool {
+func isSingleValue(want any) bool {
 	ops, isMap := want.(map[string]any)
 	if !isMap {
 		return want != nil

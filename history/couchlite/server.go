@@ -32,7 +32,7 @@ type Server struct {
 	path     string
 	cfg      Config
 	password string
-	commits  commits
+	commits  commitQueue
 	mu       sync.RWMutex // many readers of this process, or one writer
 	checked  atomic.Pointer[fileState]
 	noSync   bool // only for tests: answers before the data is on disk
@@ -100,23 +100,23 @@ func (s *Server) Close() error {
 }
 
 // couchError is an error as CouchDB answers it.
-type problem struct {
+type couchError struct {
 	status      int
 	err, reason string
 }
 
-func (p problem) Error() string { return p.err + ": " + p.reason }
+func (p couchError) Error() string { return p.err + ": " + p.reason }
 
 var (
-	errNoDB      = problem{404, "not_found", "Database does not exist."}
-	errMissing   = problem{404, "not_found", "missing"}
-	errDeleted   = problem{404, "not_found", "deleted"}
-	errConflict  = problem{409, "conflict", "Document update conflict."}
-	errDBExists  = problem{412, "file_exists", "The database could not be created, the file already exists."}
-	errNoAccess  = problem{401, "unauthorized", "You are not authorized to access this db."}
-	errBadJSON   = problem{400, "bad_request", "invalid UTF-8 JSON"}
-	errNotObject = problem{400, "bad_request", "Document must be a JSON object"}
-	errTooLarge  = problem{413, "too_large", "the request entity is too large"}
+	errNoDB      = couchError{404, "not_found", "Database does not exist."}
+	errMissing   = couchError{404, "not_found", "missing"}
+	errDeleted   = couchError{404, "not_found", "deleted"}
+	errConflict  = couchError{409, "conflict", "Document update conflict."}
+	errDBExists  = couchError{412, "file_exists", "The database could not be created, the file already exists."}
+	errNoAccess  = couchError{401, "unauthorized", "You are not authorized to access this db."}
+	errBadJSON   = couchError{400, "bad_request", "invalid UTF-8 JSON"}
+	errNotObject = couchError{400, "bad_request", "Document must be a JSON object"}
+	errTooLarge  = couchError{413, "too_large", "the request entity is too large"}
 )
 
 // Handler is the HTTP interface.
@@ -143,7 +143,7 @@ func (s *Server) Handler() http.Handler {
 	handle("GET /{db}/_index", s.listIndexes)
 	handle("GET /{db}/_changes", s.changes)
 	handle("/", func(*http.Request) (int, any, error) {
-		return 0, nil, problem{405, "method_not_allowed", "this server speaks a part of CouchDB only"}
+		return 0, nil, couchError{405, "method_not_allowed", "this server speaks a part of CouchDB only"}
 	})
 	return mux
 }
@@ -162,10 +162,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Requ
 		subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) == 1 {
 		status, body, err = f(r)
 	} else {
-		letGo(w)
+		closeSoon(w)
 	}
 	if err != nil {
-		p := s.problemOf(err)
+		p := s.errorOf(err)
 		status, body = p.status, map[string]string{"error": p.err, "reason": p.reason}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -189,9 +189,10 @@ func encoded(body any) ([]byte, error) {
 }
 
 // closeSoon closes the connection of a client without a password after the answer.
-func letGo(w http.ResponseWriter) {
+func closeSoon(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // test recorders have no deadlines
+	soon := time.Now().Add(time.Second)
+	http.NewResponseController(w).SetReadDeadline(soon) //nolint:errcheck // test recorders have no deadlines
 }
 
 // revisionOf is the revision for the header ETag.

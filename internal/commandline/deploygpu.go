@@ -57,7 +57,7 @@ func DeployGPU(u *terminal.UI) *cli.Command {
 			if folder := c.String("folder"); folder != "" {
 				return writeFiles(u, folder, files)
 			}
-			return u.Show(gpuFiles{m.PerGPU(), m.PerMachine(), m.Says(), files}, func(w io.Writer) {
+			return u.Show(gpuFiles{m.PerGPU(), m.PerMachine(), m.ClientFlags(), files}, func(w io.Writer) {
 				for _, f := range files {
 					fmt.Fprintf(w, "# --- %s\n%s", f.Name, f.Text)
 				}

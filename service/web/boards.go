@@ -19,7 +19,7 @@ const (
 
 // boards are what tells lists of jobs that they have changed, one for each tenant whose list somebody looks at.
 type boards struct {
-	rows *history.Digest[row]
+	rows *history.RecordCache[row]
 
 	mu  sync.Mutex
 	all map[*service.Service]*board // guarded by mu
@@ -73,7 +73,7 @@ type seen struct {
 	model  bool
 }
 
-func (b *board) look(ctx context.Context, s *service.Service, rows *history.Digest[row]) {
+func (b *board) look(ctx context.Context, s *service.Service, rows *history.RecordCache[row]) {
 	defer close(b.over)
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -99,7 +99,7 @@ func (b *board) look(ctx context.Context, s *service.Service, rows *history.Dige
 // mostWatched is how many jobs are looked at: those that run are among the newest.
 const mostWatched = 50
 
-func newest(ctx context.Context, s *service.Service, rows *history.Digest[row]) ([]seen, error) {
+func newest(ctx context.Context, s *service.Service, rows *history.RecordCache[row]) ([]seen, error) {
 	list, err := listRows(ctx, s, rows, history.Query{Limit: mostWatched})
 	out := make([]seen, len(list))
 	for i := range list {

@@ -99,8 +99,8 @@ type site struct {
 	Config
 	sessions *sessions
 	boards   boards
-	rows     *history.Digest[row]             // of lists of jobs
-	parts    *history.Digest[comparison.Part] // of comparisons
+	rows     *history.RecordCache[row]             // of lists of jobs
+	parts    *history.RecordCache[comparison.Part] // of comparisons
 }
 
 // How much is remembered of records: a row takes about 2 kB, the curves of a long job 60 kB.
@@ -117,8 +117,8 @@ func newSite(cfg Config) *site {
 		}
 	}
 	s := &site{
-		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewDigest(mostRows, rowOf),
-		parts: history.NewDigest(mostParts, func(r *disdel.Record) comparison.Part { return comparison.PartOf(r).Thin() }),
+		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewRecordCache(mostRows, rowOf),
+		parts: history.NewRecordCache(mostParts, func(r *disdel.Record) comparison.Part { return comparison.PartOf(r).Thin() }),
 	}
 	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows}
 	return s
