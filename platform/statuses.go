@@ -357,11 +357,19 @@ func textFolder(limitMB int) string {
 }
 
 func textInvalidResponse(body []byte) string {
-	return "The action did not produce a valid JSON or JSON Array response: " + shortened(body)
+	return withBody("The action did not produce a valid JSON or JSON Array response", body)
 }
 
 func textInvalidInit(body []byte) string {
-	return "The action failed during initialization: " + shortened(body)
+	return withBody("The action failed during initialization", body)
+}
+
+// withBody appends a container's answer to a text, or a full stop if the answer is empty.
+func withBody(text string, body []byte) string {
+	if len(body) == 0 {
+		return text + "."
+	}
+	return text + ": " + shortened(body)
 }
 
 // shortened is a body as texts repeat it: its first KB.
