@@ -16,7 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/secret"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
 // Config names the platform and how to call it.
@@ -45,7 +45,7 @@ type Executor struct {
 	health    health
 	quotas    quotaGate
 	probes    probes
-	key       secret.Key // zero: nothing is encrypted
+	key       secrets.Key // zero: nothing is encrypted
 }
 
 // New returns an Executor. It returns Invalid without host, key or logger. It makes no request.
@@ -70,7 +70,7 @@ func New(cfg Config) (*Executor, error) {
 	}
 	e := &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}
 	if cfg.Seal {
-		e.key = secret.NewKey()
+		e.key = secrets.NewKey()
 	}
 	return e, nil
 }

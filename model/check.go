@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // CheckLayers lists every fault of a job file's layers; path is where the list stands ("model.layers").
@@ -75,7 +75,7 @@ func (c *layerChecker) layer(at string, i int, layers []disdel.Layer) {
 		c.values(at+"."+l.Kind, l)
 	default:
 		hint := "kinds: " + strings.Join(LayerKinds(), ", ")
-		if near := nearest.Word(l.Kind, LayerKinds()); near != "" {
+		if near := spelling.Closest(l.Kind, LayerKinds()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		c.fault(at, hint, "there is no kind of layer %q", l.Kind)
@@ -125,7 +125,7 @@ func (c *layerChecker) nearest(name string) string {
 	if len(c.faults) >= mostFaults || len(name) > maxName {
 		return ""
 	}
-	return nearest.Word(name, append([]string{"input"}, c.order[max(0, len(c.order)-nearby):]...))
+	return spelling.Closest(name, append([]string{"input"}, c.order[max(0, len(c.order)-nearby):]...))
 }
 
 const (

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // SparseModel is a model of sparse rows that a job file may name. It is no network of layers: its graph has one node
@@ -46,7 +46,7 @@ func NearestSparse(name string) string {
 	for _, m := range sparseModels {
 		names = append(names, m.Name)
 	}
-	return nearest.Word(name, names)
+	return spelling.Closest(name, names)
 }
 
 // DefaultRank is the rank of a factorisation that is given none: MLLess' experiments have 20.

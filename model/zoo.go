@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // Entry is one network of the zoo.
@@ -119,7 +119,7 @@ func Nearest(name string) string {
 	for _, e := range Zoo() {
 		names = append(names, e.Name)
 	}
-	return nearest.Word(name, names)
+	return spelling.Closest(name, names)
 }
 
 // Build makes the graph of a network: what a binary says of its own, or of the zoo by name, else from its layers. It

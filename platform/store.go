@@ -15,7 +15,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // store keeps a platform's state in one bbolt file. Entities have the key namespace/path. Code is stored apart from its
@@ -65,7 +65,7 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	}
 	s := &store{path: filepath.Join(dir, "platform.db"), maxRecords: kept, cache: map[string]*storedAction{}}
 	switch err := s.open(durable); {
-	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, sealed.ErrBusy):
+	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, boltcheck.ErrBusy):
 		return nil, fail(err, "another platform has this data folder open: end it, or choose another folder")
 	case errors.Is(err, disdel.Corrupt):
 		return nil, damaged(s.path, err)
@@ -104,10 +104,10 @@ func damaged(path string, err error) error {
 
 // open checks the file before bbolt maps it, because a missing page of a mapped file ends the process.
 func (s *store) open(durable bool) error {
-	if err := sealed.CheckLeaves(s.path, time.Second); err != nil {
+	if err := boltcheck.CheckLeaves(s.path, time.Second); err != nil {
 		return err
 	}
-	return sealed.Guard(s.path, func() (err error) {
+	return boltcheck.Guard(s.path, func() (err error) {
 		s.db, err = bbolt.Open(s.path, 0o600,
 			&bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 		return err
@@ -119,7 +119,7 @@ func (s *store) close() error { return s.db.Close() }
 // view, update and updateRecords run f in a transaction. Only the latter two may write. If the file is damaged they
 // return an error that names it.
 func (s *store) view(f func(tx) error) error {
-	return sealed.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
+	return boltcheck.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 func (s *store) update(f func(tx) error) error {
@@ -129,7 +129,7 @@ func (s *store) update(f func(tx) error) error {
 
 // updateRecords is update for a transaction that changes only records of activations.
 func (s *store) updateRecords(f func(tx) error) error {
-	return sealed.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
+	return boltcheck.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 // get reads an entity; nil if there is none.
@@ -143,7 +143,7 @@ func get[T any](t tx, b bucket, key string) (*T, error) {
 
 // decode reads a stored value and checks its checksum.
 func decode[T any](key, data []byte) (*T, error) {
-	value, _, err := sealed.Open(key, data)
+	value, _, err := boltcheck.Open(key, data)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func decode[T any](key, data []byte) (*T, error) {
 
 // seal stores a value with a checksum.
 func (t tx) seal(b bucket, key, value []byte) error {
-	return t.bucket(b).Put(key, sealed.Seal(key, value))
+	return t.bucket(b).Put(key, boltcheck.Seal(key, value))
 }
 
 func put(t tx, b bucket, key string, v any) error {
@@ -226,7 +226,7 @@ func (t tx) count(ns string) int {
 
 // recordCount is the number and the bytes of a namespace's activations. Earlier versions stored no bytes.
 func (t tx) recordCount(ns string) (n, size int) {
-	data, _, err := sealed.Open([]byte(ns), t.bucket(counts).Get([]byte(ns)))
+	data, _, err := boltcheck.Open([]byte(ns), t.bucket(counts).Get([]byte(ns)))
 	switch {
 	case err != nil:
 		return t.recount(ns)
@@ -339,7 +339,7 @@ func (s *store) actionWithCode(t tx, key string) (*action, error) {
 	if hit := s.cache[key]; hit != nil && hit.Revision == v.Revision {
 		return hit.Action, nil
 	}
-	code, _, err := sealed.Open([]byte(key), t.bucket(codes).Get([]byte(key)))
+	code, _, err := boltcheck.Open([]byte(key), t.bucket(codes).Get([]byte(key)))
 	if err != nil {
 		return nil, err
 	}

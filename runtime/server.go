@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/secret"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
 // Handler answers one activation: params are the activation's, the result becomes its response. ctx ends at the
@@ -204,7 +204,7 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 		answer(w, http.StatusBadRequest, failure(fmt.Sprintf("the environment cannot be set: %v", err)))
 		return
 	}
-	if key, given := secret.FromCode(req.Value.Code); given {
+	if key, given := secrets.FromCode(req.Value.Code); given {
 		h = opening(key, h)
 	}
 	s.task, s.handler = disdel.Task(req.Value.Main), h
@@ -220,7 +220,7 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 }
 
 // opening is a handler of parameters that were sealed.
-func opening(key secret.Key, h Handler) Handler {
+func opening(key secrets.Key, h Handler) Handler {
 	return func(ctx context.Context, params json.RawMessage) (any, error) {
 		opened, err := key.Open(params)
 		if err != nil {

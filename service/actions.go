@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/actions/serve"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
@@ -79,7 +79,7 @@ func Describe(ctx context.Context, program string) (*disdel.CustomNetwork, error
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, time.Second
 	bad := func(err error) error {
 		return &disdel.Error{
-			Kind: disdel.Invalid, Op: "describe " + program, Msg: report.Clean(strings.TrimSpace(errs.String())), Err: err,
+			Kind: disdel.Invalid, Op: "describe " + program, Msg: terminal.Clean(strings.TrimSpace(errs.String())), Err: err,
 			Hint: "an action with a network of its own is built with actions/custom; see examples/gorgonia",
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
@@ -175,8 +175,8 @@ func (s *core) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
 
 // platformConfig is the embedded platform's.
 func (s *core) platformConfig() (platform.Config, error) {
-	cfg, err := localplatform.Config(localplatform.Settings{
-		Home: s.cfg.Home, Program: s.cfg.Program, Pool: cmp.Or(s.cfg.Pool, localplatform.DefaultPool()),
+	cfg, err := local.Config(local.Settings{
+		Home: s.cfg.Home, Program: s.cfg.Program, Pool: cmp.Or(s.cfg.Pool, local.DefaultPool()),
 		ActionMemory: s.cfg.ActionMemory, ActionTimeout: s.cfg.ActionTimeout, Log: s.log, Devices: s.devices(),
 	})
 	if err == nil && s.cfg.Tune != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/report"
 )
 
 // addresses is where this Service runs jobs, as flags of the command line without passwords. It is never nil. A part
@@ -37,11 +36,11 @@ func knowsPlace(rec *disdel.Record, l history.Lease) bool {
 // samePlace returns Conflict with CodeElsewhere if a job ran at other addresses than this Service's. It does not
 // compare unknown addresses.
 func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
-	ran := report.Recorded(rec)
+	ran := addresses.Recorded(rec)
 	if rec.Place == nil && l.Addresses != nil {
 		ran = l.Addresses
 	}
-	here := report.Place(s.addresses())
+	here := addresses.Place(s.addresses())
 	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
 		now, _ := here.Value(flag)
 		_, was := ran.Value(flag)

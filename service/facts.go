@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/deploy/clusterfacts"
 	"github.com/disdel/disdel/executor"
-	"github.com/disdel/disdel/internal/clusterfacts"
 )
 
 // facts is what the doctor found out about the platform of Config. Fields are 0 if it never looked.

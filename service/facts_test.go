@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/deploy/clusterfacts"
 	"github.com/disdel/disdel/executor"
-	"github.com/disdel/disdel/internal/clusterfacts"
 )
 
 // What the doctor has found out of a cluster is what jobs there are planned by; what was said counts more.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/exposition"
+	"github.com/disdel/disdel/internal/promtext"
 )
 
 // Figures is what a Service has done for one tenant since it was opened, and what it does now.
@@ -23,7 +23,7 @@ type Figures struct {
 	Ends      map[ActivationEnd]int // activations by how they ended
 	Cold      map[disdel.Task]int   // activations that had to initialise a container
 	Cost      float64               // of jobs that ended, in GB-s
-	Waited    *exposition.Histogram // of jobs, from their acknowledgement to their gang, in seconds
+	Waited    *promtext.Histogram   // of jobs, from their acknowledgement to their gang, in seconds
 	Jobs      []JobFigures          // those that run or wait, by their ids
 }
 
@@ -67,7 +67,7 @@ func (t *tally) of(tenant string) *tenantTally {
 		f = &tenantTally{jobs: map[disdel.JobID]*JobFigures{}}
 		f.Figures = Figures{
 			Tenant: tenant, Ended: map[disdel.Status]int{}, Ends: map[ActivationEnd]int{}, Cold: map[disdel.Task]int{},
-			Waited: exposition.NewHistogram(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
+			Waited: promtext.NewHistogram(0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600),
 		}
 		t.tenants[tenant] = f
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // leaseFor is how long a lease is to be believed after the session of its owner was last renewed. It is renewed four
@@ -224,7 +224,7 @@ func (s *Service) Runner(ctx context.Context, id disdel.JobID) (who Runner, runs
 
 // Reader is a running job that reads a data set, "" where none is known to.
 func (s *Service) Reader(ctx context.Context, name string) disdel.JobID {
-	_, none := os.Stat(localplatform.HistoryFile(s.cfg.Home))
+	_, none := os.Stat(local.HistoryFile(s.cfg.Home))
 	if s.cfg.CouchDB == "" && none != nil {
 		return ""
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -29,8 +29,8 @@ func (s *core) atWork(ctx context.Context) disdel.Bytes {
 	defer c.mu.Unlock()
 	if time.Since(c.at) >= lookEvery {
 		c.at = time.Now()
-		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
-		if live, err := localplatform.Ask(ctx, state); err == nil {
+		state := local.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
+		if live, err := local.Ask(ctx, state); err == nil {
 			c.busy = live.Pool.BusyBytes
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -55,8 +55,8 @@ func TestAPlatformTellsWhatIsAtWork(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		json.NewEncoder(w).Encode(localplatform.Status{ //nolint:errcheck // the client sees
-			Pool: localplatform.Pool{Bytes: disdel.GB, BusyBytes: disdel.Bytes(n)},
+		json.NewEncoder(w).Encode(local.Status{ //nolint:errcheck // the client sees
+			Pool: local.Pool{Bytes: disdel.GB, BusyBytes: disdel.Bytes(n)},
 		})
 	}))
 	defer server.Close()

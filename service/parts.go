@@ -13,9 +13,9 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // Datasets is where data sets are. It lives as long as the Service.
@@ -74,7 +74,7 @@ func (s *core) historyAddress() (address string, closeServer func() error, err e
 	if s.cfg.CouchDB != "" {
 		return s.cfg.CouchDB, func() error { return nil }, nil
 	}
-	server, err := couchlite.Open(localplatform.HistoryFile(s.cfg.Home), couchlite.Config{})
+	server, err := couchlite.Open(local.HistoryFile(s.cfg.Home), couchlite.Config{})
 	if err == nil {
 		err = server.Start()
 	}
@@ -133,7 +133,7 @@ func (s *core) startedOpenWhisk() (worksOn, error) {
 	return s.invoker.get(s.ctx, func() (w worksOn, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
-			APIHost: localplatform.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
+			APIHost: local.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
 			Heartbeats: s.beats, Seal: true,
 		}
 		if s.embedded() {
@@ -163,7 +163,7 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.atEnd(func() error { return localplatform.End(p) })
+	s.atEnd(func() error { return local.End(p) })
 	return p, p.Start()
 }
 
@@ -184,10 +184,10 @@ func (s *core) poolOf(ctx context.Context) knownPool {
 }
 
 // told is what the platform of Config tells of itself, nil where it is none of disdel's.
-func (s *core) told(ctx context.Context) *localplatform.Status {
-	live, _ := s.live.get(s.ctx, func() (*localplatform.Status, error) {
-		state := localplatform.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
-		if live, err := localplatform.Ask(ctx, state); err == nil && live.Pool.Bytes > 0 {
+func (s *core) told(ctx context.Context) *local.Status {
+	live, _ := s.live.get(s.ctx, func() (*local.Status, error) {
+		state := local.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
+		if live, err := local.Ask(ctx, state); err == nil && live.Pool.Bytes > 0 {
 			return live, nil
 		}
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/estimator"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/runtime/engine/backends"
 	"github.com/disdel/disdel/scheduler"
 )
@@ -350,7 +350,7 @@ func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 // ownProcessors is all that a platform has, embedded or one of disdel that tells; 0 for another.
 func (s *core) ownProcessors(ctx context.Context) int {
 	if s.embedded() {
-		return localplatform.Processors()
+		return local.Processors()
 	}
 	if told := s.told(ctx); told != nil {
 		return told.Processors

@@ -16,9 +16,9 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/executor"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
@@ -66,7 +66,7 @@ type core struct {
 	store   part[disdel.Store]
 	board   part[*aggregator.Store]
 	invoker part[worksOn]
-	live    part[*localplatform.Status]
+	live    part[*local.Status]
 	session part[*session]
 
 	mu      sync.Mutex

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // form is what kind of value a field takes.
@@ -218,7 +218,7 @@ func closestKey(key string, names []string) string {
 	if len(key) > longestGuess {
 		return ""
 	}
-	return nearest.Word(key, names)
+	return spelling.Closest(key, names)
 }
 
 // suggest is the hint for a key that the object at pattern does not know; near is the closest key that it does know, or

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 	"github.com/disdel/disdel/model"
 )
 
@@ -31,7 +31,7 @@ func kindOfLayer(name string) (described, error) {
 		return described{k}, nil
 	}
 	hint := "kinds: " + strings.Join(model.LayerKinds(), ", ")
-	if near := nearest.Word(name, model.LayerKinds()); near != "" {
+	if near := spelling.Closest(name, model.LayerKinds()); near != "" {
 		hint = didYouMean("model.layers." + near)
 	}
 	return described{}, &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no kind of layer " +

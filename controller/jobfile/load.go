@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // load reads the file's one document. It returns nil where there is nothing to continue with.
@@ -103,12 +105,12 @@ func describe(err error) (place, string) {
 	if le.ContextMsg != "" && le.ContextMark.Line > 0 && le.ContextMark.Line < le.Mark.Line {
 		msg += fmt.Sprintf(" %s that starts in line %d", le.ContextMsg, le.ContextMark.Line)
 	}
-	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, escape(msg)
+	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, terminal.Escape(msg)
 }
 
 // mend is the hint for text that is no YAML, by the character that the reader stopped at.
 func mend(data []byte, p place, msg string) string {
-	lines := splitLines(data)
+	lines := terminal.SourceLines(data)
 	if p.line > len(lines) {
 		return ""
 	}
@@ -146,7 +148,7 @@ func firstBadText(data []byte) (place, string) {
 		switch {
 		case c == utf8.RuneError && n == 1:
 			return p, fmt.Sprintf("byte %#02x is not UTF-8", rest[0])
-		case isControl(c) && !isSpace(rest):
+		case terminal.IsControl(c) && !isSpace(rest):
 			return p, fmt.Sprintf("the control character %U is not allowed", c)
 		}
 		p.column++
@@ -161,17 +163,4 @@ func firstBadText(data []byte) (place, string) {
 // isSpace says whether text starts with a tab or the end of a line.
 func isSpace(text []byte) bool {
 	return text[0] == '\t' || text[0] == '\n' || bytes.HasPrefix(text, []byte("\r\n"))
-}
-
-// isControl says whether a terminal or an editor would act on c instead of showing it: the control characters C0 and
-// C1, line separators, marks that turn the direction of text, and the non-characters that YAML refuses.
-func isControl(c rune) bool {
-	switch {
-	case c < ' ', c >= 0x7f && c < 0xa0:
-		return true
-	case c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f:
-		return true
-	default:
-		return c == 0xfeff || c == 0xfffe || c == 0xffff
-	}
 }

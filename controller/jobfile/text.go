@@ -1,20 +1,19 @@
 package jobfile
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // longestQuote is how much of the file's text one message repeats, in characters.
 const longestQuote = 64
 
 // shorten cuts text for a message and escapes what a terminal would act on.
-func shorten(s string) string { return escape(cut(s)) }
+func shorten(s string) string { return terminal.Escape(cut(s)) }
 
 // quote is shorten for text that stands in quotes.
 func quote(s string) string { return strconv.Quote(cut(s)) }
@@ -27,22 +26,6 @@ func cut(s string) string {
 		}
 	}
 	return s
-}
-
-// escape makes control characters and broken UTF-8 visible, so that text of a file cannot drive the terminal.
-func escape(s string) string {
-	var b strings.Builder
-	for i, c := range s {
-		switch {
-		case c == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case isControl(c):
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-		default:
-			b.WriteRune(c)
-		}
-	}
-	return b.String()
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_$/][-A-Za-z0-9_$/]*$`)

@@ -16,7 +16,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // document is a CouchDB document with _id and _rev.
@@ -398,13 +398,13 @@ func (d stored) value(id string) []byte {
 	out = binary.AppendUvarint(out, d.Seq)
 	out = binary.AppendUvarint(out, uint64(len(d.Rev)))
 	out = append(out, d.Rev...)
-	return sealed.Seal([]byte(id), append(out, d.Body...))
+	return boltcheck.Seal([]byte(id), append(out, d.Body...))
 }
 
 // parse decodes what value or an earlier version wrote. The body shares memory with value. was tells whether the
 // document was sealed.
 func parse(key, value []byte) (d stored, was bool, err error) {
-	data, was, err := sealed.Open(key, value)
+	data, was, err := boltcheck.Open(key, value)
 	if err != nil {
 		return d, was, err
 	}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // Statuses of errors of the file itself. CouchDB has only StatusNoSpace of them.
@@ -59,7 +59,7 @@ func (s *Server) with(o *bbolt.Options, f func(*bbolt.DB) error) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	return sealed.Guard(s.path, func() error { return withFile(s.path, o, s.cfg.LockWait, f) })
+	return boltcheck.Guard(s.path, func() error { return withFile(s.path, o, s.cfg.LockWait, f) })
 }
 
 // withFile opens the file for f. If bbolt panics, it closes the file, so that no lock stays.
@@ -126,12 +126,12 @@ func (s *Server) check() error {
 		return err
 	}
 	if now.size == 0 {
-		return sealed.Named(s.path, damaged("it is empty"))
+		return boltcheck.Named(s.path, damaged("it is empty"))
 	}
 	if before := s.checked.Load(); before != nil && *before == now {
 		return nil
 	}
-	if err := sealed.Check(s.path, s.cfg.LockWait); err != nil {
+	if err := boltcheck.Check(s.path, s.cfg.LockWait); err != nil {
 		return err
 	}
 	s.checked.Store(&now)
@@ -144,7 +144,7 @@ func (s *Server) errorOf(err error) couchError {
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.Is(err, berrors.ErrTimeout), errors.Is(err, sealed.ErrBusy):
+	case errors.Is(err, berrors.ErrTimeout), errors.Is(err, boltcheck.ErrBusy):
 		return couchError{503, "service_unavailable", "another process holds " + s.path + " for too long"}
 	case errors.Is(err, disdel.Corrupt):
 		return couchError{StatusDamaged, "file_damaged", err.Error()}
@@ -318,7 +318,7 @@ func Repair(path, name string) (RepairResult, error) {
 // newestStates is the newest intact state of every document in a file.
 func newestStates(path string) (map[string]stored, error) {
 	out := map[string]stored{}
-	err := sealed.Scan(path, func(key, value []byte) {
+	err := boltcheck.Scan(path, func(key, value []byte) {
 		if len(key) == 0 || bytes.IndexByte(key, 0) >= 0 { // a key of a catalog
 			return
 		}

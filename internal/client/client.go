@@ -8,9 +8,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 )
 
@@ -73,7 +72,7 @@ type Models interface {
 	// Remove deletes a version that no tag means.
 	Remove(ctx context.Context, ref string) (modelstore.Model, error)
 	// Answer classifies the rows of a file. What was found out before an error comes with it.
-	Answer(ctx context.Context, ref, file string, text []byte) (modeltext.Inference, modelstore.Model, error)
+	Answer(ctx context.Context, ref, file string, text []byte) (render.Inference, modelstore.Model, error)
 	// AnswerData answers for the rows of a data set. A nil sink takes none, and the answers are kept, which a server does
 	// not do.
 	AnswerData(ctx context.Context, ref string, ask service.DataQuestion, to service.DataSink) (service.DataAnswers, error)
@@ -90,17 +89,17 @@ type Models interface {
 // Data is data sets.
 type Data interface {
 	// List may have data sets beside an error: those that are not damaged.
-	List(ctx context.Context) ([]datasettext.Set, error)
-	Get(ctx context.Context, name string) (datasettext.Set, error)
+	List(ctx context.Context) ([]render.Dataset, error)
+	Get(ctx context.Context, name string) (render.Dataset, error)
 	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error)
 	// AddKnown adds a public data set by its name.
-	AddKnown(ctx context.Context, name string, overwrite bool) (datasettext.Set, error)
+	AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error)
 	// AddFiles adds a data set of files, and says what is probably not meant.
-	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (datasettext.Set, error)
+	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset, error)
 	// AddDense adds a data set of a table, of arrays or of pictures, which are read here.
-	AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (datasettext.Set, error)
+	AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Dataset, error)
 	// AddSparse adds a data set of sparse rows, which are read here.
-	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (datasettext.Set, error)
+	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error)
 	// Remove takes a data set away that no running job reads.
 	Remove(ctx context.Context, name string) (dataset.Removed, error)
 }

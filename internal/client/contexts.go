@@ -12,7 +12,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/keyring"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
 // Context is a server under a name, and the token for it; or a cluster, which commands of this process work with.
@@ -114,7 +114,7 @@ func (c *Contexts) Find(name string) (Context, error) {
 func (c *Contexts) Remove(home, name string) error {
 	one, err := c.Find(name)
 	if err == nil && one.Keyring {
-		err = keyring.Forget(account(home, name))
+		err = secrets.DeleteFromKeyring(account(home, name))
 	}
 	if err != nil {
 		return err

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/keyring"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
-// secrets is what of a context nobody else is to read.
-type secrets struct {
+// contextSecrets is what of a context nobody else is to read.
+type contextSecrets struct {
 	Token           string `json:"token,omitempty"`
 	Key             string `json:"key,omitempty"`
 	RedisPassword   string `json:"redisPassword,omitempty"`
@@ -17,8 +17,8 @@ type secrets struct {
 }
 
 // taken is a context without its secrets, and those.
-func (c Context) taken() (Context, secrets) {
-	s := secrets{Token: c.Token}
+func (c Context) taken() (Context, contextSecrets) {
+	s := contextSecrets{Token: c.Token}
 	c.Token = ""
 	if c.Cluster != nil {
 		at := *c.Cluster
@@ -44,7 +44,7 @@ func (c *Contexts) AddToKeyring(home string, one Context) error {
 		return err
 	}
 	bare, s := one.taken()
-	if s == (secrets{}) {
+	if s == (contextSecrets{}) {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "add context", Msg: "there is no secret for the keyring to keep",
 			Hint: "name it with --key-file or --token-file, or in DISDEL_AUTH or DISDEL_TOKEN for this one command",
@@ -52,7 +52,7 @@ func (c *Contexts) AddToKeyring(home string, one Context) error {
 	}
 	text, err := json.Marshal(s)
 	if err == nil {
-		err = keyring.Keep(account(home, one.Name), string(text))
+		err = secrets.SaveToKeyring(account(home, one.Name), string(text))
 	}
 	if err != nil {
 		return err
@@ -66,11 +66,11 @@ func (c Context) whole(home string) (Context, error) {
 	if !c.Keyring {
 		return c, nil
 	}
-	text, err := keyring.Read(account(home, c.Name))
+	text, err := secrets.ReadFromKeyring(account(home, c.Name))
 	if err != nil {
 		return c, err
 	}
-	var s secrets
+	var s contextSecrets
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return c, &disdel.Error{
 			Kind: disdel.Corrupt, Op: "read secrets", Msg: "the keyring has something else under the name of " + c.Name,

@@ -8,9 +8,8 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 )
 
@@ -181,14 +180,14 @@ func (l localModels) RemoveWeights(ctx context.Context, ref string) error {
 	return store.RemoveWeights(ctx, ref)
 }
 
-func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc modeltext.Inference,
+func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
 	m modelstore.Model, err error,
 ) {
 	t, err := l.s.Trained(ctx, ref)
 	if err != nil {
 		return doc, m, err
 	}
-	doc, err = modeltext.Answer(ctx, l.s, t, file, text)
+	doc, err = render.AnswerFile(ctx, l.s, t, file, text)
 	return doc, t.Model, err
 }
 
@@ -199,7 +198,7 @@ func (l localModels) AnswerData(ctx context.Context, ref string, ask service.Dat
 	if err != nil {
 		return out, err
 	}
-	return modeltext.AnswerData(ctx, l.s, t, ask, to)
+	return render.AnswerData(ctx, l.s, t, ask, to)
 }
 
 func (l localModels) Judge(ctx context.Context, ref, dataset string) (j service.Judgement, err error) {
@@ -212,19 +211,19 @@ func (l localModels) Judge(ctx context.Context, ref, dataset string) (j service.
 
 type localData struct{ s *service.Service }
 
-func (l localData) List(ctx context.Context) (out []datasettext.Set, err error) {
+func (l localData) List(ctx context.Context) (out []render.Dataset, err error) {
 	store, err := l.s.Datasets(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list, err := store.List(ctx)
 	for _, m := range list {
-		out = append(out, datasettext.Describe(m))
+		out = append(out, render.DescribeDataset(m))
 	}
 	return out, err
 }
 
-func (l localData) Get(ctx context.Context, name string) (set datasettext.Set, err error) {
+func (l localData) Get(ctx context.Context, name string) (set render.Dataset, err error) {
 	store, err := l.s.Datasets(ctx)
 	if err != nil {
 		return set, err
@@ -233,7 +232,7 @@ func (l localData) Get(ctx context.Context, name string) (set datasettext.Set, e
 	if err != nil {
 		return set, err
 	}
-	return datasettext.Describe(m), nil
+	return render.DescribeDataset(m), nil
 }
 
 func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.Sampled, err error) {
@@ -244,21 +243,21 @@ func (l localData) Sample(ctx context.Context, name string, rows []int, seed int
 	return store.Sample(ctx, name, rows, seed)
 }
 
-func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (set datasettext.Set, err error) {
+func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Dataset, err error) {
 	m, err := l.s.AddKnown(ctx, name, overwrite)
 	if err != nil {
 		return set, err
 	}
-	return datasettext.Describe(m), nil
+	return render.DescribeDataset(m), nil
 }
 
-func (l localData) AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (datasettext.Set,
+func (l localData) AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset,
 	error,
 ) {
 	return AddFiles(ctx, l.s, name, files, overwrite)
 }
 
-func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set datasettext.Set,
+func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set render.Dataset,
 	err error,
 ) {
 	store, err := l.s.Datasets(ctx)
@@ -269,12 +268,12 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 	if err != nil {
 		return set, err
 	}
-	set = datasettext.Describe(m)
+	set = render.DescribeDataset(m)
 	set.Warnings, set.Understood = in.Understood.Doubts(&m), &in.Understood
 	return set, nil
 }
 
-func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set datasettext.Set,
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set render.Dataset,
 	err error,
 ) {
 	store, err := l.s.Datasets(ctx)
@@ -285,12 +284,12 @@ func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwr
 	if err != nil {
 		return set, err
 	}
-	return datasettext.Describe(m), nil
+	return render.DescribeDataset(m), nil
 }
 
 // AddFiles adds a data set of files to a service, and says what is probably not meant.
 func AddFiles(ctx context.Context, s *service.Service, name string, files dataset.Files, overwrite bool) (
-	set datasettext.Set, err error,
+	set render.Dataset, err error,
 ) {
 	in, err := files.Input(name)
 	if err != nil {
@@ -304,7 +303,7 @@ func AddFiles(ctx context.Context, s *service.Service, name string, files datase
 	if err != nil {
 		return set, err
 	}
-	set = datasettext.Describe(m)
+	set = render.DescribeDataset(m)
 	set.Warnings = dataset.Doubts(&in, &m, files.Layout != "")
 	return set, nil
 }

@@ -15,10 +15,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/datasettext"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/service"
 )
@@ -78,7 +77,7 @@ func (r remoteModels) RemoveWeights(ctx context.Context, ref string) error {
 	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"weights", ref}}, nil)
 }
 
-func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte) (doc modeltext.Inference,
+func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
 	m modelstore.Model, err error,
 ) {
 	if m, err = r.Get(ctx, ref); err != nil {
@@ -100,13 +99,13 @@ func (r remoteModels) Judge(ctx context.Context, ref, dataset string) (j service
 
 type remoteData struct{ *remote }
 
-func (r remoteData) List(ctx context.Context) ([]datasettext.Set, error) {
+func (r remoteData) List(ctx context.Context) ([]render.Dataset, error) {
 	var out wire.DatasetList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets"}}, &out)
 	return out.Datasets, err
 }
 
-func (r remoteData) Get(ctx context.Context, name string) (set datasettext.Set, err error) {
+func (r remoteData) Get(ctx context.Context, name string) (set render.Dataset, err error) {
 	err = r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets", name}}, &set)
 	return set, err
 }
@@ -120,7 +119,7 @@ func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed in
 	return doc, err
 }
 
-func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (set datasettext.Set, err error) {
+func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Dataset, err error) {
 	err = r.ask(ctx, request{
 		method: http.MethodPost, path: []string{"datasets"}, body: wire.Source{Source: name, Overwrite: overwrite},
 	}, &set)
@@ -129,7 +128,7 @@ func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (
 
 // AddFiles sends files as they are, packed or not, and holds none of them.
 func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.Files, overwrite bool) (
-	set datasettext.Set, err error,
+	set render.Dataset, err error,
 ) {
 	if from.Format != "" && from.Format != dataset.FormatIDX {
 		in, err := from.Input(name)
@@ -177,19 +176,19 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 }
 
 // AddDense sends rows as they are read here: a server need not know the formats of files.
-func (r remoteData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (datasettext.Set, error) {
+func (r remoteData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Dataset, error) {
 	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteDenseRows(w, in) })
 }
 
 // AddSparse sends rows as AddDense does.
-func (r remoteData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (datasettext.Set, error) {
+func (r remoteData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error) {
 	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteSparseRows(w, in) })
 }
 
 // addRows sends rows while they are read, and holds none of them. What is wrong with them is said, and not that the
 // server has not got them whole.
 func (r remoteData) addRows(ctx context.Context, name string, overwrite bool, rows func(w io.Writer) error) (
-	set datasettext.Set, err error,
+	set render.Dataset, err error,
 ) {
 	body, in := io.Pipe()
 	read := make(chan error, 1)

@@ -5,9 +5,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/datasettext"
-	"github.com/disdel/disdel/internal/jobtext"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 )
@@ -95,7 +94,7 @@ type RemarkList struct {
 
 // LogList is the logs of a job's activations that failed.
 type LogList struct {
-	Logs []jobtext.Log `json:"logs"`
+	Logs []render.ActivationLog `json:"logs"`
 }
 
 // Source is a public data set to add.
@@ -106,7 +105,7 @@ type Source struct {
 
 // DatasetList is the data sets there are.
 type DatasetList struct {
-	Datasets []datasettext.Set `json:"datasets"`
+	Datasets []render.Dataset `json:"datasets"`
 }
 
 // Weights are what jobs may begin with, once they were sent.

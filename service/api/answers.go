@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/service"
 )
@@ -30,7 +30,7 @@ func inferData(c *call) (int, any, error) {
 	var beats sync.WaitGroup
 	beating, still := context.WithCancel(ctx)
 	beats.Go(func() { out.beat(beating) })
-	end, err := modeltext.AnswerData(ctx, c.Service, m, ask, out)
+	end, err := render.AnswerData(ctx, c.Service, m, ask, out)
 	still()
 	beats.Wait()
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/wire"
 )
 
@@ -24,7 +24,7 @@ func listData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return sendList(c, "datasets", store.All(c.Context()), func(m dataset.Manifest) any { return datasettext.Describe(m) })
+	return sendList(c, "datasets", store.All(c.Context()), func(m dataset.Manifest) any { return render.DescribeDataset(m) })
 }
 
 // addData adds a public data set by its name.
@@ -37,7 +37,7 @@ func addData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, datasettext.Describe(m), nil
+	return http.StatusCreated, render.DescribeDataset(m), nil
 }
 
 func showData(c *call) (int, any, error) {
@@ -46,7 +46,7 @@ func showData(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	m, err := store.Manifest(c.Context(), c.PathValue("name"))
-	return http.StatusOK, datasettext.Describe(m), err
+	return http.StatusOK, render.DescribeDataset(m), err
 }
 
 // sampleData answers with held-out rows, as infer takes them.

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/scheduler"
@@ -146,7 +146,7 @@ func logs(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	rec := body.(disdel.Record)
-	return http.StatusOK, wire.LogList{Logs: jobtext.Logs(&rec)}, nil
+	return http.StatusOK, wire.LogList{Logs: render.ActivationLogs(&rec)}, nil
 }
 
 // mostWait bounds one wait: clients that wait longer ask again.

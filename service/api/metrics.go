@@ -11,16 +11,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/disdel/disdel/internal/exposition"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/internal/promtext"
 	"github.com/disdel/disdel/service"
 )
 
 // requests counts what a server has answered.
 type requests struct {
 	mu   sync.Mutex
-	seen map[answered]int                 // guarded by mu
-	took map[string]*exposition.Histogram // guarded by mu: by the route
+	seen map[answered]int               // guarded by mu
+	took map[string]*promtext.Histogram // guarded by mu: by the route
 }
 
 // answered is requests that came to the same.
@@ -38,7 +38,7 @@ func (r *requests) add(route string, code int, took time.Duration) {
 		return
 	}
 	if r.took[route] == nil {
-		r.took[route] = exposition.NewHistogram(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10)
+		r.took[route] = promtext.NewHistogram(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10)
 	}
 	r.took[route].Add(took.Seconds())
 }
@@ -46,7 +46,7 @@ func (r *requests) add(route string, code int, took time.Duration) {
 // metrics answers in the text format of Prometheus: a tenant's own figures, and everybody's and the process' own to the
 // operator.
 func metrics(c *call) (int, any, error) {
-	var p exposition.Page
+	var p promtext.Page
 	all := c.Service.Figures()
 	totals(&p, all)
 	newest(&p, all)
@@ -55,13 +55,13 @@ func metrics(c *call) (int, any, error) {
 		c.server.requests.write(&p)
 		ofProcess(&p)
 	}
-	c.w.Header().Set("Content-Type", exposition.ContentType)
+	c.w.Header().Set("Content-Type", promtext.ContentType)
 	c.w.Write(p.Bytes()) //nolint:errcheck // the client went away
 	return 0, nil, nil
 }
 
 // totals is what tenants' jobs have come to.
-func totals(p *exposition.Page, all []service.Figures) {
+func totals(p *promtext.Page, all []service.Figures) {
 	gauge := func(name, help string, value func(f *service.Figures) float64) {
 		p.Family(name, "gauge", help)
 		for i := range all {
@@ -143,7 +143,7 @@ var ofJobs = []struct {
 }
 
 // newest is the newest round of each job that has not ended.
-func newest(p *exposition.Page, all []service.Figures) {
+func newest(p *promtext.Page, all []service.Figures) {
 	for _, of := range ofJobs {
 		p.Family(of.name, "gauge", of.help)
 		for _, f := range all {
@@ -157,7 +157,7 @@ func newest(p *exposition.Page, all []service.Figures) {
 }
 
 // aliases are the figures of KubeML's names, for boards that were made for it.
-func aliases(p *exposition.Page, all []service.Figures) {
+func aliases(p *promtext.Page, all []service.Figures) {
 	running, inferring := 0, 0
 	for _, f := range all {
 		running, inferring = running+f.Running, inferring+f.Inferring
@@ -178,7 +178,7 @@ func aliases(p *exposition.Page, all []service.Figures) {
 }
 
 // write adds what the server has answered.
-func (r *requests) write(p *exposition.Page) {
+func (r *requests) write(p *promtext.Page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.Family("disdel_http_requests_total", "counter", "Requests that were answered, by their route.")
@@ -193,7 +193,7 @@ func (r *requests) write(p *exposition.Page) {
 }
 
 // ofProcess is what the server's process takes, by the names that Prometheus has for it.
-func ofProcess(p *exposition.Page) {
+func ofProcess(p *promtext.Page) {
 	if resident, ok := process.Resident(os.Getpid()); ok {
 		p.Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.")
 		p.Sample("process_resident_memory_bytes", float64(resident))

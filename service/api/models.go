@@ -13,7 +13,7 @@ import (
 
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
-	"github.com/disdel/disdel/internal/modeltext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 )
 
@@ -125,7 +125,7 @@ func infer(c *call) (int, any, error) {
 	if said := c.URL.Query().Get("name"); said != "" { // whose ending tells of a table
 		name = path.Base(said)
 	}
-	doc, err := modeltext.Answer(c.Context(), c.Service, m, name, body)
+	doc, err := render.AnswerFile(c.Context(), c.Service, m, name, body)
 	return http.StatusOK, doc, err
 }
 

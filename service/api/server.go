@@ -17,7 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/exposition"
+	"github.com/disdel/disdel/internal/promtext"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/web"
 )
@@ -88,7 +88,7 @@ func newServer(ctx context.Context, cfg Config) *server {
 	return &server{
 		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Identify),
 		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
-		requests: requests{seen: map[answered]int{}, took: map[string]*exposition.Histogram{}},
+		requests: requests{seen: map[answered]int{}, took: map[string]*promtext.Histogram{}},
 	}
 }
 

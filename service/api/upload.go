@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/datasettext"
+	"github.com/disdel/disdel/internal/render"
 )
 
 // uploadData adds a data set: of rows that a client has read from files of any format, or of files in the format IDX
@@ -54,7 +54,7 @@ func uploadData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	doc := datasettext.Describe(m)
+	doc := render.DescribeDataset(m)
 	doc.Warnings = in.Doubts(&m, files.Layout != "")
 	return http.StatusCreated, doc, nil
 }
@@ -105,7 +105,7 @@ func uploadRows(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	overwrite, at := c.URL.Query().Get("overwrite") == "true", client.Local(c.Service).Data
-	var set datasettext.Set
+	var set render.Dataset
 	if dense != nil {
 		set, err = at.AddDense(c.Context(), *dense, overwrite)
 	} else {

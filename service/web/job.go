@@ -10,8 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
-	"github.com/disdel/disdel/internal/comparison"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 )
 
@@ -20,7 +19,7 @@ type oneJob struct {
 	ID      disdel.JobID
 	Running bool
 	Report  template.HTML
-	Logs    []jobtext.Log
+	Logs    []render.ActivationLog
 }
 
 func jobPage(v *visit) error {
@@ -34,7 +33,7 @@ func jobPage(v *visit) error {
 		return err
 	}
 	page := oneJob{
-		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: jobtext.Logs(&rec),
+		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: render.ActivationLogs(&rec),
 		Report: template.HTML(out.String()), //nolint:gosec // a template wrote it, which escapes
 	}
 	what := view{Title: rec.Job.Metadata.Name + ", " + rec.Status.String(), Here: "Jobs", Body: page}
@@ -65,7 +64,7 @@ func ServerOf(r *http.Request) []disdel.Option {
 
 // compared is the page of jobs beside each other.
 type compared struct {
-	comparison.Comparison
+	report.Comparison
 	Figures []report.Figure
 	Lines   []line
 }
@@ -105,9 +104,9 @@ func comparePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := compared{Comparison: comparison.From(list)}
+	page := compared{Comparison: report.CompareJobs(list)}
 	page.Figures = page.Comparison.Figures()
-	for _, l := range comparison.Lines {
+	for _, l := range report.ComparisonRows {
 		one := line{Name: l.Name}
 		for i := range page.Jobs {
 			one.Values = append(one.Values, l.Text(&page.Jobs[i]))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/comparison"
+	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service"
 )
 
@@ -26,7 +26,7 @@ const (
 
 // row is a job in the list.
 type row struct {
-	comparison.Entry
+	report.JobResult
 	Short   string // of its id
 	Network string
 	Data    string
@@ -156,7 +156,7 @@ func limitOf(text string) int {
 
 func rowOf(r *disdel.Record) row {
 	out := row{
-		Entry: comparison.EntryOf(r), Short: shortID(r.ID), Network: cmp.Or(r.Job.Model.Name, "own layers"),
+		JobResult: report.JobResultOf(r), Short: shortID(r.ID), Network: cmp.Or(r.Job.Model.Name, "own layers"),
 		Data:    r.Data.Name,
 		Created: r.Created,
 	}
@@ -200,7 +200,7 @@ func shortID(id disdel.JobID) string {
 // matches says whether every word of a query is in what the list shows of a job.
 func (r *row) matches(query string) bool {
 	text := strings.ToLower(strings.Join([]string{
-		string(r.ID), r.Name, r.Status.String(), r.Network, r.Data, r.Entry.Model, r.Labels,
+		string(r.ID), r.Name, r.Status.String(), r.Network, r.Data, r.JobResult.Model, r.Labels,
 	}, " "))
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(query)),
 		func(word string) bool { return !strings.Contains(text, word) })

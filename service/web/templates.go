@@ -13,6 +13,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 //go:embed pages.gohtml
@@ -79,7 +80,7 @@ func (v *visit) write(status int, name string, what view) {
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	v.w.Write([]byte(report.Clean(whole.String()))) //nolint:errcheck // the browser went away
+	v.w.Write([]byte(terminal.Clean(whole.String()))) //nolint:errcheck // the browser went away
 }
 
 func jobAddress(id disdel.JobID) string { return Root + "jobs/" + url.PathEscape(string(id)) }

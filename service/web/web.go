@@ -8,7 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/comparison"
+	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service"
 )
 
@@ -99,8 +99,8 @@ type site struct {
 	Config
 	sessions *sessions
 	boards   boards
-	rows     *history.RecordCache[row]             // of lists of jobs
-	parts    *history.RecordCache[comparison.Part] // of comparisons
+	rows     *history.RecordCache[row]                // of lists of jobs
+	parts    *history.RecordCache[report.ComparedJob] // of comparisons
 }
 
 // How much is remembered of records: a row takes about 2 kB, the curves of a long job 60 kB.
@@ -118,7 +118,7 @@ func newSite(cfg Config) *site {
 	}
 	s := &site{
 		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewRecordCache(mostRows, rowOf),
-		parts: history.NewRecordCache(mostParts, func(r *disdel.Record) comparison.Part { return comparison.PartOf(r).Thin() }),
+		parts: history.NewRecordCache(mostParts, func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
 	}
 	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows}
 	return s

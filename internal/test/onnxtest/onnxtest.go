@@ -17,7 +17,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/onnx"
+	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
@@ -45,7 +45,7 @@ func Write(folder, name string, g *model.Graph, rows int) (err error) {
 		return err
 	}
 	var file bytes.Buffer
-	if err := onnx.Write(&file, g, weights, map[string]string{"network": name}); err != nil {
+	if err := export.WriteONNX(&file, g, weights, map[string]string{"network": name}); err != nil {
 		return err
 	}
 	path := filepath.Join(folder, name)
