@@ -17,7 +17,7 @@ import (
 // 0 every nonzero sum is sent, a sum of 0 never is, and v = 0 sends all nonzero sums. Steps are rounds here, from t =
 // 1. x_i is the weight at the round's end without the unsent updates.
 //
-// A column has, for each run of values of one tensor, the number of entries, and for each entry its distance from the
+// A column has, for each run of values of one tensor, the number of entries, and each entry's distance from the
 // previous one (from index -1 for the first, so never 0) and its value. Numbers are varints, values float32.
 type significant struct {
 	threshold float64 // v_t

@@ -3,7 +3,7 @@
 //
 // Actions claim, push and reduce updates and keep their states. The controller reads progress, cancels jobs, checks for
 // room and deletes what is left. A value that is damaged, of another job or round, of the wrong shape or not finite is
-// refused with its reason and counted. Invariants: the mean is taken in member order, so its bits do not depend on
+// refused with its reason and counted. Invariants: The mean is taken in member order, so its bits do not depend on
 // arrival order; a reduction holds one result and a few columns, for any number of members; a value that is committed
 // under one fence never changes under another; every key expires, and Store.Sweep finds all of them.
 //

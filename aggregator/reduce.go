@@ -85,8 +85,8 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	return r.begin(kindReference, id, data)
 }
 
-// headSize is the buffer for a head: one of the expected shapes, its column if there is only one, and some spare room,
-// so that a head of slightly different shapes can be read and reported.
+// headSize is the buffer for a head of the expected shapes, with its column if there is only one. Spare room lets a
+// head of slightly different shapes be read and reported.
 func (r *reduction) headSize() int {
 	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + bufferSpare
 	for _, t := range r.like {

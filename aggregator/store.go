@@ -414,9 +414,9 @@ func (s *Store) AddUser(ctx context.Context, name, password, prefix string) erro
 	return nil
 }
 
-// Check tests whether every server answers and accepts writes of a job, by deleting a key that does not exist; a
-// read-only replica refuses that too. It returns Unavailable for a server that does not answer before ctx ends, and
-// Denied for one that refuses the user or the write. The error names the server without its password.
+// Check tests whether every server answers and accepts writes of a job. It deletes a key that does not exist, which a
+// read-only replica refuses too. It returns Unavailable for a server that does not answer before ctx ends, and Denied
+// for one that refuses the user or the write. The error names the server without its password.
 func (s *Store) Check(ctx context.Context, job disdel.JobID) error {
 	for _, server := range s.servers {
 		once := *server.Options()

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// sums is a running weighted sum of columns, in float64 and in the order of addition, so that equal orders give equal
-// bits and the error does not grow with the number of members (DiSDeL III-B.1 averages; the order is ours).
+// sums is a running weighted sum of columns in float64. Values are added in a fixed order: equal orders give equal
+// bits. float64 keeps the error from growing with the number of members. DiSDeL III-B.1 averages; the order is ours.
 type sums []float64
 
 const exponent = 0x7f800000

@@ -18,8 +18,8 @@ func damaged(err error) bool {
 
 // PushUpdate stores an update as float32 and commits it under its fence. Pushing the same content again changes
 // nothing. Fence 0 means that nobody claims the update; then the last one counts. It returns Invalid for samples that
-// are not above 0, Diverged for values that are not finite, OverLimit if Redis is out of memory, and Conflict if
-// another attempt has the claim or something else was committed. It needs memory for a few columns.
+// are not above 0, and Diverged for values that are not finite. It returns OverLimit if Redis is out of memory, and
+// Conflict if another attempt has the claim or committed something else. It needs memory for a few columns.
 func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	h, err := s.headOf(kindUpdate, u.ID, u.Weights)
 	if err != nil {
@@ -163,10 +163,10 @@ func noReference(err error, job disdel.JobID, round int) error {
 	return err
 }
 
-// PutState stores a worker's own state under a claim, to continue from in its next segment, after a failure, or, under
-// the next round's id, in the next round. There is one for each worker, round and level; a new one replaces it. meta
-// has what is not a tensor, such as the position in the data. It returns Conflict if the claim, which may be of another
-// round than id, is lost, and the errors of PushUpdate.
+// PutState stores a worker's own state under a claim. The worker continues from it in its next segment, after a
+// failure, or, under the next round's id, in the next round. There is one state for each worker, round and level; a new
+// one replaces it. meta has what is not a tensor, such as the position in the data. It returns Conflict if the claim is
+// lost, and the errors of PushUpdate. The claim may be of another round than id.
 func (s *Store) PutState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
 	tensors disdel.Weights,
 ) error {

@@ -262,9 +262,9 @@ func (h *head) decode(values []float32, k int, data []byte) error {
 // isStopped tells whether an error only says that the work was stopped.
 func isStopped(err error) bool { return errors.Is(err, context.Canceled) }
 
-// columnValues is the number of values in one key. In every format a column fits a size class of Redis' allocator (1
-// MiB, 512 KiB, 256 KiB; one byte more would cost a quarter more memory), fits a processor's cache, and has whole
-// blocks of int8.
+// columnValues is the number of values in one key. A column has whole blocks of int8 and fits a processor's cache. In
+// every format it fits a size class of Redis' allocator (1 MiB, 512 KiB, 256 KiB); one byte more would cost a quarter
+// more memory.
 const columnValues = 1000 * blockValues
 
 // layout maps the values of weights to columns: all tensors in a row, cut into columns of equal length. Column k of

@@ -24,7 +24,8 @@ const (
 )
 
 // withRetries repeats a call while its error is Unavailable, with growing pauses. It retries an outage as long as the
-// executor's patience, other failures for busy, and a used-up minute's quota until the next minute of the wall clock.
+// executor's patience, and other failures for busy. If the minute's quota is used up it waits for the next minute of
+// the wall clock.
 func withRetries[T any](ctx context.Context, e *Executor, busy time.Duration, call func() (T, error)) (T, error) {
 	return repeat(ctx, e, e.cfg.Patience, busy, call)
 }

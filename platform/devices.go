@@ -109,7 +109,7 @@ func (d *devices) count(p deviceShare, by int) {
 	d.users[p.device][p.pkg] += by
 }
 
-// reclaim returns how many of the idle containers, oldest first, have to go until an action gets its share; ok is false
+// reclaim returns how many of the idle containers, oldest first, have to go until an action gets its share. ok is false
 // if all are not enough.
 func (d *devices) reclaim(w deviceNeed, idle []*container) (gone int, ok bool) {
 	trial := newDevices(d.all)

@@ -13,10 +13,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// pool is OpenWhisk's container pool. It counts only memory: of busy, idle and prewarmed containers. An action gets a
-// warm container, else a prewarmed one of its kind and memory, else free memory, else the memory of the oldest idle
-// containers; else it waits in a queue of which only the head is served (ContainerPool.scala). As in OpenWhisk, an
-// action that is larger than the pool waits forever and blocks the queue.
+// pool is OpenWhisk's container pool (ContainerPool.scala). It counts only memory: of busy, idle and prewarmed
+// containers. An action gets a warm container, or else a prewarmed one of its kind and memory. Otherwise it gets free
+// memory, or the memory of the oldest idle containers. Otherwise it waits in a queue of which only the head is served.
+// As in OpenWhisk, an action that is larger than the pool waits forever and blocks the queue.
 type pool struct {
 	sizeOf      func(*action) size // kind and memory of an action's container
 	capacityOf  func(*action) int  // how many activations may share a container of the action

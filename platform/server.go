@@ -50,8 +50,8 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, unauthConnKey{}, c)
 }
 
-// bodyDeadline bounds reading a request's body: a short time until the sender shows a key, then enough for the
-// announced length, and none after the body is read, so that the answer may take its time.
+// bodyDeadline bounds reading a request's body. The time is short until the sender shows a key, and then enough for the
+// announced length. After the body is read there is no bound, so that the answer may take its time.
 type bodyDeadline struct {
 	w http.ResponseWriter
 	r *http.Request

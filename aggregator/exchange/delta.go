@@ -100,8 +100,8 @@ func MaxBytes(entries, weights int, values disdel.Wire) disdel.Bytes {
 	return disdel.Bytes(1 + binary.MaxVarintLen32 + entries*(each+gap) + min(entries, weights/region+1))
 }
 
-// Read decodes a delta of n weights. It returns Corrupt for an unknown format, indices that do not ascend below n,
-// values that are zero or not finite, and missing or extra bytes.
+// Read decodes a delta of n weights. It returns Corrupt for an unknown format and for indices that do not ascend below
+// n. Values that are zero or not finite, and missing or extra bytes, are Corrupt too.
 func Read(data []byte, n int) (Delta, error) { return Delta{}.Read(data, n) }
 
 // Read is the function Read that reuses the memory of d.

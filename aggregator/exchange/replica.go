@@ -148,8 +148,8 @@ func (r *Replica) Needed() int { return max(0, r.made-r.cfg.Slack) }
 func (r *Replica) Shared() []float32 { return r.shared }
 
 // Fold adds the deltas of all members of a step to S, in the order of the members. A member that has left has an empty
-// delta. It returns Conflict if step is not the next one, if this member has not made it, and if there is not one delta
-// for each member.
+// delta. It returns Conflict if step is not the next one or this member has not made it, and if a member's delta is
+// missing.
 func (r *Replica) Fold(step int, deltas []Delta) error {
 	if err := r.foldable(step, deltas); err != nil {
 		return err

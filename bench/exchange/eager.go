@@ -130,7 +130,7 @@ func (g *eagerGang) step(w int, at float64) error {
 		}
 	}
 	for v, newest := range g.seen[w] {
-		for v != w && r.Has(v) < newest {
+		for v != w && r.NewestStep(v) < newest {
 			if err := r.AddEager(v, r.NewestStep(v)+1, g.log[v][r.NewestStep(v)].delta); err != nil {
 				return err
 			}
