@@ -5,6 +5,9 @@
 // The platform refuses what OpenWhisk refuses, with the same texts (statuses.go). cmd/disdel starts one for people
 // without a cluster, and tests run against it.
 //
+// Terms: a slot is the place of an activation in a container, which several activations may share. The limit of a
+// container is the memory limit around its process.
+//
 // Invariant: after Close no child process, socket or folder is left. Containers and what they started die with the
 // platform, even if the platform is killed. Without control groups, a process that left its container's process group
 // survives. Child processes inherit no descriptors except those that Go passes on.

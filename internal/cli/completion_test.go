@@ -78,7 +78,7 @@ func TestTheManual(t *testing.T) {
 	}
 }
 
-func ExampleCandidates() {
+func Example_candidatesFor() {
 	for _, c := range candidatesFor(someApp(), []string{"dataset", "a"}) {
 		fmt.Println(c.Word, c.Meaning)
 	}

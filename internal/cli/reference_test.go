@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/internal/test/golden"
 )
@@ -75,4 +77,18 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 	for file, want := range reference() {
 		golden.Same(t, filepath.Join("..", "..", "docs", "reference", file), want, *update)
 	}
+}
+
+// The exit codes of docs/reference/failures.md are the program's: go test ./cmd/disdel -run TestTheExitCodes -update
+func TestTheExitCodesOfTheReferenceAreCurrent(t *testing.T) {
+	kinds := map[int][]string{}
+	for kind := disdel.UnknownKind; kind <= disdel.NoSpace; kind++ {
+		code := terminal.ExitCode(context.Background(), &disdel.Error{Kind: kind})
+		kinds[code] = append(kinds[code], "`"+kind.String()+"`")
+	}
+	table := "| code | meaning | kinds of error |\n|---|---|---|\n"
+	for _, c := range terminal.ExitCodes {
+		table += fmt.Sprintf("| %d | %s | %s |\n", c.Code, c.Meaning, strings.Join(kinds[c.Code], ", "))
+	}
+	golden.Block(t, filepath.Join("..", "..", "docs", "reference", "failures.md"), "exit codes", table, *update)
 }
