@@ -2,6 +2,9 @@ package controller
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/disdel/disdel"
 )
@@ -216,4 +219,251 @@ func badResult(a disdel.Activation, err error) *disdel.Error {
 		Msg: "the action answered something else than its result", Err: err,
 		Hint: "check that the action image and disdel are of the same version",
 	}
+}
+
+// begin is the first round, or where a job goes on: the round after its checkpoint, or what the round before it still
+// lacks.
+func (m *Manager) begin() []Order {
+	first := m.spec.firstRound()
+	if first == 0 { // with weights that the job was given, where it has a checkpoint
+		return m.startRound(first)
+	}
+	i := slices.IndexFunc(m.spec.Done, func(r disdel.Round) bool { return r.Round == first-1 })
+	over := first >= m.spec.Plan.Rounds // with the end, that only the last round may have
+	if over && i < 0 {
+		i = len(m.spec.Done) - 1
+	}
+	round := disdel.Round{Round: first - 1}
+	if i >= 0 {
+		round = m.spec.Done[i]
+	}
+	m.reset(round.Round)
+	m.last, m.resumed, m.stopped = over, &round, m.spec.Stopped
+	switch {
+	case over && round.Loss != nil:
+		return m.next()
+	case over, i >= 0 && round.Loss == nil && round.NotEvaluated == "" && m.evaluationDue():
+		return m.measure()
+	default:
+		return m.next()
+	}
+}
+
+func (m *Manager) startRound(round int) []Order {
+	m.reset(round)
+	return m.startWorkers()
+}
+
+// roundSoFar is this round with the loss of its train actions, weighted by their samples.
+func (m *Manager) roundSoFar() disdel.Round {
+	if m.resumed != nil {
+		return *m.resumed
+	}
+	round := disdel.Round{Round: m.round, Duplicates: m.duplicates, Stage: m.spec.Before}
+	m.barrier.sum(&round)
+	for i := range round.Trained {
+		round.Trained[i].Epoch += m.spec.span(m.round).Epoch
+	}
+	if !m.course.still() {
+		round.Observed = m.observed(round)
+	}
+	return round
+}
+
+func (m *Manager) roundOrder(r disdel.Round, byClass *disdel.ByClass) []Order {
+	m.budget.roundOver(m.stepsOf(m.round))
+	m.course.saw(r)
+	return []Order{RoundOrder{r, byClass}}
+}
+
+func (m *Manager) endRound(r disdel.Round, byClass *disdel.ByClass) []Order {
+	return append(m.roundOrder(r, byClass), m.next()...)
+}
+
+// next is what follows a round: the next one, or the end, before which the weights are written that no aggregation has
+// written with its mean.
+func (m *Manager) next() []Order {
+	if why := m.enough(); why != "" && !m.last {
+		m.last, m.stopped, m.written = true, why, m.spec.keepsBest() && m.evaluations.best != nil
+	}
+	switch {
+	case m.last && !m.written:
+		return m.write()
+	case m.last:
+		return m.finish(disdel.StatusSucceeded, nil)
+	}
+	if m.round+1 >= m.attempts.replayUntil {
+		m.rollbacks = 0 // it has come further than where it went back
+	}
+	orders, stop := m.boundary()
+	if m.gang.asked != nil {
+		return orders
+	}
+	return m.goesOn(orders, stop)
+}
+
+// goesOn is what follows a boundary: the next round, or, with why, the end.
+func (m *Manager) goesOn(orders []Order, stop string) []Order {
+	if stop == "" {
+		return append(orders, m.startRound(m.round+1)...)
+	}
+	m.last, m.stopped, m.written = true, stop, m.spec.keepsBest() && m.evaluations.best != nil
+	return append(orders, m.next()...)
+}
+
+// forget takes back what is known of a round and those after it.
+func (m *Manager) forget(round int) {
+	m.evaluations.forget(round)
+	m.course.forget(round)
+}
+
+// invoke makes the next attempt of a slot.
+func (m *Manager) invoke(s disdel.Slot) InvokeOrder { return m.order(s, m.attempts.next(s, m.round)) }
+
+func (m *Manager) invokeAll(slots []disdel.Slot) []Order {
+	out := make([]Order, len(slots))
+	for i, s := range slots {
+		out[i] = m.invoke(s)
+	}
+	return out
+}
+
+// order waits for the end of an invocation of s from now on.
+func (m *Manager) order(s disdel.Slot, e effort) InvokeOrder {
+	inv := m.built(s, e, 0)
+	m.attempts.await(s, e, inv.ID)
+	return InvokeOrder{Invocation: inv}
+}
+
+// built is the next invocation of a slot. hold is how long the budget lets it run; 0: until its timeout.
+func (m *Manager) built(s disdel.Slot, e effort, hold disdel.Millis) disdel.Invocation {
+	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.attempts.limits[s.Task], hold: hold}
+	inv := m.invocation(s, w)
+	inv.ID = invocationID(w, s)
+	if m.publish {
+		inv.ID += Written
+	}
+	return inv
+}
+
+// invocation is what a slot's action is asked to do.
+func (m *Manager) invocation(s disdel.Slot, w work) disdel.Invocation {
+	switch s.Task {
+	case disdel.TaskTrain:
+		return m.spec.train(w, s.Member, m.from(m.round))
+	case disdel.TaskAggregate:
+		var members []int
+		if !m.publish { // none are needed where only what was made of them is written
+			members = m.barrier.present(s)
+		}
+		return m.spec.aggregate(w, s.Level, s.Member, members,
+			written{m.final(s), m.from(m.round + 1), m.checkpoint(s)})
+	default:
+		return m.spec.evaluate(w, m.attempts.evaluationBatch(&m.spec.Job, &m.spec.Plan), m.from(m.round+1))
+	}
+}
+
+// Written ends the id of an invocation that only writes what another has made.
+const Written = "/publish"
+
+// from is the checkpoint of the reference that a round starts from, "" where there is none.
+func (m *Manager) from(round int) string {
+	if m.saved == nil || m.saved.Round != round && !(m.last && round == m.round+1 && m.saved.Round == m.spec.Plan.Rounds) {
+		return ""
+	}
+	return m.saved.Path
+}
+
+// checkpoint is the key that an aggregation writes the next round's reference to, "" for none. That of the last round
+// is there until the model is evaluated.
+func (m *Manager) checkpoint(s disdel.Slot) string {
+	switch {
+	case s != m.barrier.top() || m.publish:
+		return ""
+	case m.last && m.spec.Plan.HeldOut > 0 && m.spec.Job.Reliability.CheckpointEvery > 0:
+		return m.spec.checkpoint(m.spec.Plan.Rounds, "reference")
+	case m.spec.checkpointDue(m.round):
+		return m.spec.checkpoint(m.round+1, "reference")
+	default:
+		return ""
+	}
+}
+
+// final tells whether the aggregation of a slot writes the final weights. Where the best are kept, the evaluation says
+// first whether those of the last round are.
+func (m *Manager) final(s disdel.Slot) bool {
+	return s == m.barrier.top() && (m.publish || m.last && !m.spec.keepsBest())
+}
+
+// paused starts the next leg of a worker that stored its state before its deadline. Legs that train nothing are a
+// timeout.
+func (m *Manager) paused(a disdel.Activation) []Order {
+	var r disdel.TrainResult
+	if err := json.Unmarshal(a.Result, &r); err != nil {
+		return m.fail(badResult(a, err))
+	}
+	m.watch.trained(a.Member, r)
+	e, stalled := m.attempts.nextLeg(a.Slot(), r.BatchesDone, r.Waited)
+	if !stalled {
+		return []Order{m.order(a.Slot(), e)}
+	}
+	a.Outcome = disdel.OutcomeTimeout
+	a.Failure = &disdel.Error{
+		Kind: disdel.Timeout, Op: "train", Activation: a.ID,
+		Msg: fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v",
+			e.stalled+e.waited, e.batches, a.Limits.Timeout),
+		Hint: "a longer resources.timeout, or more workers (distribution.workers)",
+	}
+	return m.failed(a)
+}
+
+// lookAtTarget ends training once every worker that counts has reached the target loss.
+func (m *Manager) lookAtTarget() {
+	if m.last || m.spec.target() <= 0 || !m.barrier.reached() {
+		return
+	}
+	m.last = true
+	m.stopped = fmt.Sprintf("every action's loss is at most %g", m.spec.target())
+}
+
+// canProceed tells whether the policy allows a round without one more of its workers.
+func (m *Manager) canProceed() bool {
+	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingProceed && m.barrier.canSpare()
+}
+
+// without continues without a worker.
+func (m *Manager) without(worker int) []Order {
+	next := m.barrier.without(0, worker)
+	m.attempts.close(disdel.Slot{Task: disdel.TaskTrain, Member: worker}) // what it still comes to is too late
+	m.lookAtTarget()
+	var orders []Order
+	if m.spec.Job.Distribution.Exchange != nil { // the others wait for what it sends
+		orders = append(orders, EndOrder{m.round, worker})
+	}
+	return append(orders, m.invokeAll(next)...)
+}
+
+// alarm bounds, once a round, the time that those who delivered wait for the others.
+func (m *Manager) alarm() []Order {
+	p := m.spec.Job.Distribution.Missing
+	if m.alarmed || p.Policy != disdel.MissingProceed || p.After <= 0 {
+		return nil
+	}
+	m.alarmed = true
+	m.alarms++
+	return []Order{AlarmOrder{Number: m.alarms, Round: m.round, After: time.Duration(p.After)}}
+}
+
+// overdue continues without the workers of a round that have not delivered by now.
+func (m *Manager) overdue(alarm int) []Order {
+	if alarm != m.alarms || !m.alarmed {
+		return nil
+	}
+	var orders []Order
+	for _, w := range m.barrier.outstanding() {
+		if m.canProceed() {
+			orders = append(orders, m.without(w)...)
+		}
+	}
+	return orders
 }

@@ -300,3 +300,138 @@ func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
 		return nil
 	}
 }
+
+// InitialPath is the field that says what training begins with; exceptPath that of layers which are drawn all the same.
+const (
+	InitialPath = "model.init.weights"
+	exceptPath  = "model.init.except"
+)
+
+const layersHint = "disdel model show NETWORK --layers names the network's arrays"
+
+// mostInitial bounds how many faults of weights are told: a network that is another one has hundreds.
+const mostInitial = 20
+
+// CheckInitial holds arrays of weights, their names and shapes, against the network that is to begin with them, and
+// returns everything that does not fit: arrays that are missing, are too many or have another shape. Those of layers
+// that init excepts may be as they like.
+func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []disdel.Fault {
+	have, known := map[string][]int{}, map[string]bool{}
+	for _, a := range arrays {
+		have[a.Name] = a.Shape
+	}
+	var out []disdel.Fault
+	var misfits []string
+	add := func(name, format string, args ...any) {
+		misfits = append(misfits, name)
+		out = append(out, disdel.Fault{Path: InitialPath, Msg: fmt.Sprintf(format, args...)})
+	}
+	for _, p := range g.Params() {
+		known[p.Name] = true
+		if init.Excepts(p.Name) {
+			continue
+		}
+		switch shape, there := have[p.Name]; {
+		case !there:
+			add(p.Name, "%s: there are no weights for %s %v", init.Weights, p.Name, p.Shape)
+		case !slices.Equal(shape, p.Shape):
+			add(p.Name, "%s: %s is %v, and the network's is %v", init.Weights, p.Name, shape, p.Shape)
+		}
+	}
+	for _, a := range arrays {
+		if !known[a.Name] && !init.Excepts(a.Name) {
+			add(a.Name, "%s: the network has no %s %v", init.Weights, a.Name, a.Shape)
+		}
+	}
+	if len(out) > 0 {
+		out[0].Hint = initialHint(g, misfits)
+	}
+	if n := len(out); n > mostInitial {
+		out = append(out[:mostInitial], disdel.Fault{
+			Path: InitialPath, Msg: fmt.Sprintf("%s: %d arrays more do not fit", init.Weights, n-mostInitial),
+		})
+	}
+	for _, layer := range init.Excepted() {
+		of := disdel.Init{Except: layer}
+		if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return of.Excepts(p.Name) }) {
+			out = append(out, disdel.Fault{
+				Path: exceptPath, Msg: fmt.Sprintf("the network has no layer %q with weights", layer), Hint: layersHint,
+			})
+		}
+	}
+	return out
+}
+
+// initialHint says what can be done: where nothing but the last layer is another one, it may be drawn.
+func initialHint(g *model.Graph, misfits []string) string {
+	params := g.Params()
+	last := g.Nodes[params[len(params)-1].Node].Name
+	for _, name := range misfits {
+		if !strings.HasPrefix(name, last+".") {
+			return layersHint
+		}
+	}
+	return fmt.Sprintf("except: %s has it drawn, where the classes are others", last)
+}
+
+// sparse builds the graph of a model of sparse rows, all of whose sizes come from the data set.
+func (r *resolver) sparse(m model.SparseModel) {
+	if !r.found {
+		return // it has been said that there is no data set
+	}
+	d := r.Resolved.Data
+	switch {
+	case d.Sparse == nil:
+		r.fault("model.name", "add the data set with --libsvm, --csv or --ratings, or name a network",
+			"%s learns from sparse rows, and those of %s are dense", m.Name, d.Name)
+		return
+	case m.Ratings && !d.Sparse.Ratings():
+		r.fault("model.name", "write name: logistic or linear", "%s learns from ratings, and %s has none", m.Name, d.Name)
+		return
+	case m.Classes != d.Classes && m.Classes == 2:
+		r.fault("model.name", "write name: linear, or pmf for ratings",
+			"%s learns targets of 0 and 1, and those of %s are numbers", m.Name, d.Name)
+		return
+	case m.Classes != d.Classes:
+		r.fault("model.name", "write name: logistic", "%s learns numbers, and the targets of %s are 0 and 1", m.Name, d.Name)
+		return
+	}
+	r.Network = m.Describe(d, r.Job.Model.Rank, r.Job.Model.Init)
+	g, err := model.Build(r.Network)
+	if err != nil {
+		e := disdel.AsError(err)
+		r.fault("model", e.Hint, "the model cannot be built: %s", cmp.Or(e.Msg, e.Error()))
+		return
+	}
+	r.Graph = g
+}
+
+// fitSparse checks a job's goal against what its data allow: a loss that one guess for all rows has is none.
+func (r *resolver) fitSparse() {
+	d, e, loss := r.Resolved.Data, r.Job.Training.EarlyStop, r.Job.Training.Loss
+	if g := r.Job.Training.Goal; d.Sparse != nil && g != nil {
+		r.sparseGoal(*g)
+		return
+	}
+	if d.Sparse == nil || e == nil {
+		return
+	}
+	switch guess := d.Sparse.Guess(loss); {
+	case e.Metric == disdel.MetricAccuracy && d.Classes < 2:
+		r.fault("training.earlyStop.metric", "write valLoss", "numbers have no accuracy")
+	case e.Metric != disdel.MetricAccuracy && e.Target >= guess:
+		r.fault("training.earlyStop.target", "", "one guess for all rows of %s has a loss of %.4g: a target is below it",
+			d.Name, guess)
+	}
+}
+
+// sparseGoal is fitSparse of a goal.
+func (r *resolver) sparseGoal(g disdel.Goal) {
+	d, guess := r.Resolved.Data, r.Resolved.Data.Sparse.Guess(r.Job.Training.Loss)
+	switch gap, enough := g.Gap(guess, 0); {
+	case g.Accuracy > 0 && d.Classes < 2:
+		r.fault("training.goal.accuracy", "write rmse or loss", "numbers have no accuracy")
+	case g.Accuracy == 0 && enough >= gap:
+		r.fault("training.goal", "", "one guess for all rows of %s has a %s: a goal is below it", d.Name, g.Text(gap))
+	}
+}

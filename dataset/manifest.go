@@ -1,14 +1,20 @@
 package dataset
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
 )
 
 // Manifest describes a data set.
@@ -173,4 +179,229 @@ func checkName(name string) error {
 		Kind: disdel.Invalid, Op: "name data set", Msg: "\"" + name + "\" is no data set's name",
 		Hint: "use lower-case letters, digits and dashes, at most 63",
 	}
+}
+
+// What no data set has: bounds of a manifest's numbers, so that no product of them overflows and nothing is allocated
+// by a number alone.
+const (
+	largestManifest = 64 << 20 // bytes of the manifest itself
+	largestSample   = 1 << 28  // values of a row
+	largestPart     = 1 << 40  // rows of a part
+	largestHeader   = 64 << 10 // bytes of a chunk that are neither values nor labels
+	largestClasses  = 1 << 24
+)
+
+// apiVersion is the only form of a manifest there has been so far.
+const apiVersion = disdel.APIVersion
+
+var sumForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+})
+
+// readManifest reads a manifest and refuses as Corrupt what Add could not have written under that name: whatever its
+// numbers say is believed afterwards, by the plan and by every action.
+func readManifest(name string, data []byte) (Manifest, error) {
+	var m Manifest
+	if len(data) > largestManifest {
+		return m, broken(name, nil,
+			fmt.Sprintf("it has %v, and no manifest has more than %v", disdel.Bytes(len(data)), disdel.Bytes(largestManifest)))
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return Manifest{}, broken(name, err)
+	}
+	if faults := m.faults(name); len(faults) > 0 {
+		return Manifest{}, broken(name, nil, faults...)
+	}
+	return m, nil
+}
+
+// broken is the error of a manifest that is not to be used.
+func broken(name string, cause error, why ...string) error {
+	if more := len(why) - mostFaults; more > 0 {
+		why = append(why[:mostFaults:mostFaults], fmt.Sprintf("and %d more", more))
+	}
+	msg := strings.Join(append([]string{"the manifest of " + name + " is damaged"}, strings.Join(why, "; ")), ": ")
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read data set", Msg: strings.TrimSuffix(msg, ": "), Err: cause,
+		Hint: rebuildHint(name),
+	}
+}
+
+// mostFaults is how many faults of a manifest are listed: after a handful nobody reads on.
+const mostFaults = 6
+
+// rebuildHint says how a data set is added once more.
+func rebuildHint(name string) string {
+	if slices.Contains(Known(), name) {
+		return "disdel dataset add " + name + " --overwrite"
+	}
+	return "add it again from its files: disdel dataset add " + name + " --images FILE --labels FILE --overwrite"
+}
+
+// faults lists what is wrong with a manifest that is kept under name.
+func (m *Manifest) faults(name string) (list []string) {
+	fault := func(wrong bool, format string, args ...any) {
+		if wrong {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	fault(m.APIVersion != apiVersion, "apiVersion is %.40q, and this program knows %s", m.APIVersion, apiVersion)
+	fault(m.Name != name, "it is that of %.80q", m.Name)
+	fault(m.DType != "U8" && m.DType != "F32" && m.DType != sparseType, "dtype is %.20q, neither U8 nor F32", m.DType)
+	fault(m.Classes < 1 || m.Classes > largestClasses, "classes is %d", m.Classes)
+	fault(len(m.ClassNames) > m.Classes, "%d class names for %d classes", len(m.ClassNames), m.Classes)
+	fault(!finite(m.Scale) || m.Scale == 0 || !finite(m.Offset), "scale is %g and offset %g", m.Scale, m.Offset)
+	fault(m.Train.Rows < 1, "train.rows is %d", m.Train.Rows)
+	sample := len(m.Sample) == 3 && bounded(m.Sample, largestSample)
+	if m.DType == sparseType || m.Sparse != nil {
+		sample = m.sparseFaults(fault)
+	}
+	fault(!sample, "sample is %v, not [channels height width]", m.Sample[:min(len(m.Sample), 4)])
+	if sample && len(list) == 0 { // the sizes of chunks follow from these
+		list = append(m.partFaults("train", &m.Train), m.partFaults("test", &m.Test)...)
+	}
+	return list
+}
+
+// partFaults holds a part's chunks against what it says of itself.
+func (m *Manifest) partFaults(part string, p *Part) (list []string) {
+	if p.Rows < 0 || p.Rows > largestPart {
+		return []string{fmt.Sprintf("%s.rows is %d", part, p.Rows)}
+	}
+	rows := 0
+	for i, c := range p.Chunks {
+		switch least := m.chunkSize(c); {
+		case c.Key != chunkKey(m.Name, part, i):
+			list = append(list, fmt.Sprintf("chunk %d of %s is %.120q, not %s", i, part, c.Key, chunkKey(m.Name, part, i)))
+		case c.Rows < 1 || c.Rows > p.Rows-rows:
+			list = append(list, fmt.Sprintf("%s has %d rows, and %d of the %s part's %d are left", c.Key, c.Rows, p.Rows-rows,
+				part, p.Rows))
+			return list
+		case c.Size < least || c.Size > least+largestHeader:
+			list = append(list, fmt.Sprintf("%s has %d bytes, and %d rows take about %d", c.Key, c.Size, c.Rows, least))
+		case !sumForm().MatchString(c.Checksum):
+			list = append(list, fmt.Sprintf("%s has checksum %.80q", c.Key, c.Checksum))
+		}
+		rows += c.Rows
+	}
+	if rows != p.Rows {
+		list = append(list, fmt.Sprintf("%s.rows is %d, and its chunks have %d", part, p.Rows, rows))
+	}
+	return list
+}
+
+// chunkSize is what the values and labels of a chunk's rows take, for as many as a part can have.
+func (m *Manifest) chunkSize(c Chunk) disdel.Bytes {
+	if m.Sparse != nil {
+		return m.sparseChunkSize(c)
+	}
+	rows := c.Rows
+	if rows < 0 || rows > largestPart || float64(rows)*float64(m.SampleSize()+4) > 1<<60 {
+		return 1 << 60
+	}
+	return disdel.Bytes(rows) * (m.SampleSize() + 4)
+}
+
+func chunkKey(name, part string, i int) string {
+	return fmt.Sprintf("%s/%s-%05d.safetensors", name, part, i)
+}
+
+func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
+
+// bounded says whether every side is at least 1 and their product at most most.
+func bounded(sides []int, most int) bool {
+	n := 1
+	for _, v := range sides {
+		if v < 1 || v > most/n {
+			return false
+		}
+		n *= v
+	}
+	return true
+}
+
+// checkSplit refuses shares that are none: a split comes with a request.
+func checkSplit(s disdel.Split) error {
+	if s.Train >= 0 && s.Train <= 1 && s.Validation >= 0 && s.Validation <= 1 {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "divide data set", Msg: fmt.Sprintf("a split of %g and %g", s.Train, s.Validation),
+		Hint: "data.split.train and data.split.validation are shares from 0 to 1",
+	}
+}
+
+// checkLabels refuses labels of a chunk that the data set has no class for.
+func (m *Manifest) checkLabels(y []byte) error {
+	for i := 0; i+4 <= len(y); i += 4 {
+		v := uint32(y[i]) | uint32(y[i+1])<<8 | uint32(y[i+2])<<16 | uint32(y[i+3])<<24
+		if uint64(v) >= uint64(m.Classes) {
+			return fmt.Errorf("the label of its row %d is %d, and there are %d classes", i/4, int32(v), m.Classes)
+		}
+	}
+	return nil
+}
+
+// unfilled is the error of a shard that the chunks hold fewer rows of than the manifest says.
+func unfilled(name string, got, want int) error {
+	if got == want {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read data set " + name,
+		Msg: fmt.Sprintf("its chunks hold %d of the %d rows that were asked for", got, want), Hint: rebuildHint(name),
+	}
+}
+
+// checkSizes holds the chunks that are there against the manifest, by their sizes alone and before memory is taken for
+// as many rows as the manifest says.
+func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
+	size, err := s.sizes(ctx, m.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range []*Part{&m.Train, &m.Test} {
+		for _, c := range p.Chunks {
+			n, err := size(c.Key)
+			switch {
+			case disdel.KindOf(err) == disdel.NotFound:
+				return &disdel.Error{
+					Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: "it is missing",
+					Hint: rebuildHint(m.Name),
+				}
+			case err != nil:
+				return err
+			case n != c.Size:
+				return &disdel.Error{
+					Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Hint: rebuildHint(m.Name),
+					Msg: fmt.Sprintf("it has %d bytes, and the manifest says %d: its checksum is not the manifest's", n, c.Size),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sizes tells the sizes of a data set's keys. In a folder it asks for each, so that links to another disk are followed;
+// elsewhere one listing costs less.
+func (s *Store) sizes(ctx context.Context, name string) (func(key string) (disdel.Bytes, error), error) {
+	if s.folder != "" {
+		return func(key string) (disdel.Bytes, error) {
+			size, err := s.bucket.Size(ctx, key)
+			return disdel.Bytes(size), blobs.Wrap(err, "read chunk", key)
+		}, nil
+	}
+	there := map[string]disdel.Bytes{}
+	for obj, err := range s.bucket.List(ctx, name+"/") {
+		if err != nil {
+			return nil, blobs.Wrap(err, "list data set", name)
+		}
+		there[obj.Key] = disdel.Bytes(obj.Size)
+	}
+	return func(key string) (disdel.Bytes, error) {
+		if n, ok := there[key]; ok {
+			return n, nil
+		}
+		return 0, &disdel.Error{Kind: disdel.NotFound, Op: "read chunk", Msg: key}
+	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -320,3 +321,133 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 	}
 	return &chunkRows{x: x, y: y.Data, n: int(m.SampleSize())}, nil
 }
+
+// Sampled is rows as `infer --input` reads them, with the labels for who wants to compare.
+type Sampled struct {
+	Shape  []int       `json:"shape"`
+	Inputs [][]float32 `json:"inputs,omitempty"`
+	Labels []int32     `json:"labels,omitempty"`
+
+	Rows    []disdel.SparseRow `json:"rows,omitempty"` // sparse ones, and their targets
+	Targets []float32          `json:"targets,omitempty"`
+}
+
+// Sample reads held-out rows of a data set, by their numbers; of one that has none of its own, those of a split into
+// four fifths and one by a seed. It returns NotFound, and Invalid for rows that are not there.
+func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64) (doc Sampled, err error) {
+	m, err := s.Manifest(ctx, name)
+	if err != nil {
+		return doc, err
+	}
+	split := disdel.Split{Train: 0.8, Validation: 0.2, Seed: seed}
+	info := m.Info(split)
+	if info.HeldOut == 0 {
+		return doc, &disdel.Error{
+			Kind: disdel.Invalid, Op: "sample " + name, Msg: "no row of it is held out",
+			Hint: "a data set without held-out rows of its own needs at least 3 rows",
+		}
+	}
+	if slices.Min(rows) < 0 || slices.Max(rows) >= info.HeldOut {
+		return doc, &disdel.Error{
+			Kind: disdel.Invalid, Op: "sample " + name,
+			Msg: fmt.Sprintf("rows go from 0 to %d", info.HeldOut-1),
+		}
+	}
+	shard, err := s.ReadHeldOut(ctx, disdel.DataRef{Name: name, Checksum: info.Checksum, Split: split},
+		disdel.RowRange{End: info.HeldOut})
+	if err != nil {
+		return doc, err
+	}
+	if shard.sparse != nil {
+		return shard.sparse.sample(m.Sample, rows), nil
+	}
+	doc = Sampled{Shape: m.Sample, Labels: make([]int32, len(rows))}
+	x := make([]float32, len(rows)*shard.SampleLen())
+	places := make([]int32, len(rows))
+	for i, r := range rows {
+		places[i] = int32(r)
+	}
+	shard.Batch(places, x, doc.Labels)
+	for i := range rows {
+		doc.Inputs = append(doc.Inputs, x[i*shard.SampleLen():(i+1)*shard.SampleLen()])
+	}
+	return doc, nil
+}
+
+// ReadPart reads rows of a part: of PartTrain what ReadTrain reads, of PartTest what ReadHeldOut reads, and of PartAll
+// rows as they are stored, whatever the split, so that a row's number says where in the data set it is. Its errors are
+// those of ReadTrain, and Invalid for another part.
+func (s *Store) ReadPart(ctx context.Context, ref disdel.DataRef, part disdel.DataPart, rows disdel.RowRange) (*Shard,
+	error,
+) {
+	switch part {
+	case disdel.PartTrain:
+		return s.ReadTrain(ctx, ref, rows)
+	case disdel.PartTest:
+		return s.ReadHeldOut(ctx, ref, rows)
+	case disdel.PartAll:
+		return s.readStored(ctx, ref, rows)
+	default:
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read data set " + ref.Name, Msg: fmt.Sprintf("it has no part %.40q", part),
+			Hint: "the parts are all, train and test",
+		}
+	}
+}
+
+// readStored reads rows of both parts, one after the other.
+func (s *Store) readStored(ctx context.Context, ref disdel.DataRef, rows disdel.RowRange) (*Shard, error) {
+	m, _, err := s.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	all := Part{Rows: m.Train.Rows + m.Test.Rows, Chunks: slices.Concat(m.Train.Chunks, m.Test.Chunks)}
+	if rows.Start < 0 || rows.End > all.Rows || rows.Start > rows.End {
+		return nil, outside(ref.Name, rows, all.Rows)
+	}
+	if m.Sparse != nil {
+		return s.readSparse(ctx, m, all, nil, rows)
+	}
+	return resized(ref)(s.contiguous(ctx, m, all, rows))
+}
+
+// Labels are the classes of dense rows, in their order; nil of sparse ones. They are no copy.
+func (s *Shard) Labels() []int32 { return s.labels }
+
+// Targets are what sparse rows are to come to, in their order; nil of dense ones. They are no copy.
+func (s *Shard) Targets() []float32 {
+	if s.sparse == nil {
+		return nil
+	}
+	return s.sparse.target
+}
+
+// Range is from the least to the greatest input among the first rows of the training part, those of its first chunk:
+// enough to tell values of 0 to 255 from values of 0 to 1.
+func (s *Store) Range(ctx context.Context, m Manifest) (low, high float32, err error) {
+	if m.Sparse != nil {
+		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "its rows are sparse"}
+	}
+	if len(m.Train.Chunks) == 0 {
+		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "it has no training rows"}
+	}
+	rows := min(m.Train.Chunks[0].Rows, rangeRows)
+	shard, err := s.contiguous(ctx, m, m.Train, disdel.RowRange{End: rows})
+	if err != nil {
+		return 0, 0, err
+	}
+	x, labels := make([]float32, shard.SampleLen()), make([]int32, 1)
+	for i := range rows {
+		shard.Batch([]int32{int32(i)}, x, labels)
+		for k, v := range x {
+			if i == 0 && k == 0 {
+				low, high = v, v
+			}
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	return low, high, nil
+}
+
+// rangeRows is how many rows Range looks at.
+const rangeRows = 1000

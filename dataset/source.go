@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -123,4 +124,153 @@ func notPacked(name string, err error) error {
 type through struct {
 	io.Reader
 	io.Closer
+}
+
+// Bounds of what a packed file may unpack to. Pictures and labels rarely pack by more than 20 to 1; a file that goes on
+// at 1000 to 1 was made to fill memory.
+const (
+	maxExpanded = 4 << 30  // of any file
+	maxRatio    = 100      // of a packed one
+	freely      = 16 << 20 // whatever its ratio: labels in order pack well
+)
+
+func damaged(what, format string, args ...any) error {
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + what, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Expand returns r as it is, or unpacked if it is gzip. Reading fails as Corrupt beyond 4 GiB, and of a packed file
+// beyond 100 bytes for each that it has.
+func Expand(r io.Reader) (io.Reader, error) { return expand(r) }
+
+// expanded is the content of a file that may be packed.
+type expanded struct {
+	r      io.Reader
+	packed *counted // nil: it is not
+	whole  int64    // size of the file as it is, -1 where it cannot be known
+	done   int64
+}
+
+func expand(r io.Reader) (*expanded, error) {
+	raw := &counted{r: r}
+	in := bufio.NewReader(raw)
+	x := &expanded{r: in, whole: sizeOf(r)}
+	head, err := in.Peek(2)
+	if err != nil || head[0] != 0x1f || head[1] != 0x8b {
+		return x, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, damaged("gzip", "%v", err)
+	}
+	x.r, x.packed = z, raw
+	return x, nil
+}
+
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// sizeOf is what is left of r, -1 where only reading tells.
+func sizeOf(r io.Reader) int64 {
+	switch v := r.(type) {
+	case interface{ Len() int }:
+		return int64(v.Len())
+	case *os.File:
+		if info, err := v.Stat(); err == nil && info.Mode().IsRegular() {
+			return info.Size()
+		}
+	}
+	return -1
+}
+
+// bound is what a packed file of so many bytes may unpack to.
+func bound(packed int64) int64 { return min(maxExpanded, max(freely, maxRatio*packed)) }
+
+// most is how many bytes there can be at all, as far as it is known before they are read.
+func (x *expanded) most() int64 {
+	switch {
+	case x.whole < 0:
+		return maxExpanded
+	case x.packed == nil:
+		return min(maxExpanded, x.whole)
+	default:
+		return bound(x.whole)
+	}
+}
+
+func (x *expanded) Read(p []byte) (int, error) {
+	n, err := x.r.Read(p)
+	x.done += int64(n)
+	limit := int64(maxExpanded)
+	if x.packed != nil {
+		limit = bound(x.packed.n)
+	}
+	if x.done > limit {
+		return 0, tooPacked(limit)
+	}
+	if err != nil && !errors.Is(err, io.EOF) && disdel.KindOf(err) == disdel.Internal && x.packed != nil {
+		return n, damaged("gzip", "%v", err)
+	}
+	return n, err
+}
+
+func tooPacked(limit int64) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read file",
+		Msg: fmt.Sprintf("it unpacks to more than %v, which is more than %d times its size or more than any file may have",
+			disdel.Bytes(limit), maxRatio),
+		Hint: "if it is what it should be, unpack it with gunzip and name the unpacked file",
+	}
+}
+
+// read reads exactly size bytes, and that nothing follows them. Memory is taken at once only where the file can hold as
+// much; else it grows with what comes.
+func (x *expanded) read(size int64) ([]byte, error) {
+	if most := x.most(); size > most {
+		if x.packed != nil && size <= maxExpanded {
+			return nil, tooPacked(most)
+		}
+		return nil, damaged("file", "it has %d bytes in all, and its header asks for %d more", most, size)
+	}
+	first := size
+	if x.whole < 0 {
+		first = min(size, 1<<20)
+	}
+	data := make([]byte, first)
+	for at := int64(0); ; {
+		n, err := io.ReadFull(x, data[at:])
+		at += int64(n)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, damaged("file", "it ends after %d of %d bytes", at, size)
+		case err != nil:
+			return nil, err
+		}
+		if at == size {
+			return data, x.end()
+		}
+		more := make([]byte, min(size, 2*at))
+		copy(more, data)
+		data = more
+	}
+}
+
+// end says whether the file ends here.
+func (x *expanded) end() error {
+	var more [1]byte
+	switch n, err := io.ReadFull(x, more[:]); {
+	case n > 0:
+		return damaged("file", "more follows than its header says")
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return err
+	}
 }

@@ -59,3 +59,61 @@ func (b *Bill) Add(a disdel.Activation) {
 func (b *Bill) Total() float64 {
 	return b.Before + b.last.Sub(b.first).Seconds()*b.memory.Gigabytes()
 }
+
+// LossesOf is what failed attempts cost: how long they ran and the GB-s that they held (DiSDeL Fig. 2's retry
+// accounting). An attempt that never ran counts and cost nothing.
+func LossesOf(activations []disdel.Activation) disdel.Losses {
+	var l disdel.Losses
+	for _, a := range activations {
+		if !a.Outcome.Failed() {
+			continue
+		}
+		l.Attempts++
+		l.Duration += a.Duration
+		l.Cost += a.HeldGBs()
+	}
+	return l
+}
+
+// Spent is the GB-s that activations held, failed ones included.
+func Spent(activations []disdel.Activation) (gbs float64) {
+	for _, a := range activations {
+		gbs += a.HeldGBs()
+	}
+	return gbs
+}
+
+// FixedStep is the retry strategy that DiSDeL's Fig. 2 measures others by: attempt i gets First + i Step, at most Most,
+// until one passes. In the figure that is 300 s and 240 s more with every retry. Zero bounds in Most mean none.
+type FixedStep struct{ First, Step, Most disdel.Limits }
+
+// Attempt is the limits of attempt i, from 0.
+func (f FixedStep) Attempt(i int) disdel.Limits {
+	l := disdel.Limits{
+		Memory:  f.First.Memory + disdel.Bytes(i)*f.Step.Memory,
+		Timeout: f.First.Timeout + disdel.Millis(i)*f.Step.Timeout,
+	}
+	if f.Most.Memory > 0 {
+		l.Memory = min(l.Memory, f.Most.Memory)
+	}
+	if f.Most.Timeout > 0 {
+		l.Timeout = min(l.Timeout, f.Most.Timeout)
+	}
+	return l
+}
+
+// Failures is the limits of the attempts that fail before one passes that needs so much, in order; ok is false if none
+// ever passes.
+func (f FixedStep) Failures(needs disdel.Limits) (failed []disdel.Limits, ok bool) {
+	for i := 0; ; i++ {
+		l := f.Attempt(i)
+		if l.Memory >= needs.Memory && l.Timeout >= needs.Timeout {
+			return failed, true
+		}
+		failed = append(failed, l)
+		next := f.Attempt(i + 1)
+		if l.Memory < needs.Memory && next.Memory <= l.Memory || l.Timeout < needs.Timeout && next.Timeout <= l.Timeout {
+			return failed, false
+		}
+	}
+}

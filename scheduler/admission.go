@@ -2,7 +2,9 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -278,4 +280,240 @@ func (a *Admission) Demands() []Demand {
 		}
 	}
 	return out
+}
+
+// Books is what an Admission has entered, as a document: where several processes share a platform, each decides with
+// the books that the one before it left.
+type Books struct {
+	Jobs  []Demand           `json:"jobs"`               // that wait or hold something (Demand.Held), by their ids
+	Spent map[string]float64 `json:"spentGBs,omitempty"` // by tenants whose jobs have ended
+}
+
+// OpenAdmission continues with books that were kept: what jobs hold they go on to hold, and who waits does so in his
+// old place. Who knows of a job that the books have lost enters it among theirs, with what it holds.
+func OpenAdmission(by Allocator, whole Capacity, kept Books) *Admission {
+	a := NewAdmission(by, whole)
+	maps.Copy(a.spent, kept.Spent)
+	for _, d := range kept.Jobs {
+		d.note()
+		k := &asker{d, -1}
+		if d.Held == nil || !k.whole() {
+			a.queue(k)
+		}
+		if d.Held != nil {
+			a.hold(k)
+		}
+	}
+	a.changed = true
+	return a
+}
+
+// hold enters what a job has held since before these books were opened.
+func (a *Admission) hold(k *asker) {
+	a.where[k.Job] = k
+	a.number(k)
+	if g := *k.Held; g.Expires > 0 {
+		a.unused[g.Job] = g.Expires
+	}
+	k.Held = new(*k.Held) // the document stays as it is
+	k.place = len(a.held)
+	a.free = a.free.Minus(k.room)
+	a.held, a.holders = append(a.held, k.Demand), append(a.holders, k)
+}
+
+// number gives a job the number of its tenant.
+func (a *Admission) number(k *asker) {
+	if a.numbers[k.Tenant] == 0 {
+		a.numbers[k.Tenant] = len(a.numbers) + 1
+	}
+	k.Demand.number = a.numbers[k.Tenant]
+}
+
+// Books is what has been entered so far, to continue with.
+func (a *Admission) Books() Books {
+	b := Books{Jobs: append([]Demand{}, a.Demands()...)}
+	for i := range b.Jobs {
+		d := &b.Jobs[i]
+		d.room, d.until, d.number = Capacity{}, 0, 0
+		if d.Held != nil {
+			d.Held = new(*d.Held)
+		}
+	}
+	slices.SortFunc(b.Jobs, func(x, y Demand) int { return strings.Compare(string(x.Job), string(y.Job)) })
+	if len(a.spent) > 0 {
+		b.Spent = maps.Clone(a.spent)
+	}
+	return b
+}
+
+// Line is the jobs that wait, whoever's they are, in the order of their priority and arrival. What their tenants hold
+// puts them further back, and changes with every grant.
+func (a *Admission) Line() []disdel.JobID {
+	var all []*asker
+	for _, l := range a.tenants {
+		all = append(all, l.jobs...)
+	}
+	slices.SortFunc(all, byPlace)
+	out := make([]disdel.JobID, len(all))
+	for i, k := range all {
+		out[i] = k.Job
+	}
+	return out
+}
+
+// Within is a job that continues with another gang, for as long as to keeps one, in what it holds: nobody is asked for
+// that, and what it needs no more is free. ok is false where it holds nothing, or too little.
+func (d Demand) Within(to Demand) (with Demand, ok bool) {
+	if d.Held == nil {
+		return d, false
+	}
+	room := d.takes(to.Gang)
+	if !d.Held.Room.Holds(room) {
+		return d, false
+	}
+	return d.holding(to, room), true
+}
+
+// takes is what another gang of a job that holds one takes up: no processors, where it shares those of others.
+func (d *Demand) takes(gang Gang) Capacity {
+	room := gang.Room()
+	if d.Shares && d.Held.Room.Millicores == 0 {
+		room.Millicores = 0
+	}
+	return room
+}
+
+// holding is a job that holds another gang, which takes up so much. When it is expected to end stays.
+func (d Demand) holding(to Demand, room Capacity) Demand {
+	held := *d.Held
+	held.Gang, held.Room, held.Keep = to.Gang, room, to.Keep
+	d.Gang, d.Keep, d.Held, d.room = to.Gang, to.Keep, &held, room
+	return d
+}
+
+// Change has a job that holds its whole gang hold another one, and tells why where it cannot: then the job holds what
+// it held. to is the job with that gang. What that needs less is free at once, for the next Decide. What it needs more
+// is granted as to a job that comes now and is as urgent, at once or not at all: who waits has come before, so that no
+// reservation of theirs is delayed. Nobody waits while he holds something, so that two jobs which both want more never
+// wait for each other.
+func (a *Admission) Change(now disdel.Millis, to Demand) (refused string) {
+	d := a.where[to.Job]
+	if d == nil || !d.whole() {
+		return "the job has no gang yet"
+	}
+	room := d.takes(to.Gang)
+	if more := room.beyond(d.Held.Room); more != (Capacity{}) {
+		given, refused := a.more(now, d, more)
+		if refused != "" {
+			return refused
+		}
+		room = room.Minus(more).Plus(given)
+	}
+	a.free = a.free.Plus(d.Held.Room).Minus(room)
+	d.Demand = d.holding(to, room)
+	a.held[d.place] = d.Demand
+	a.changed = true
+	return ""
+}
+
+// more is what a job is granted beside what it holds, or why it is granted nothing. Nothing is entered.
+func (a *Admission) more(now disdel.Millis, d *asker, room Capacity) (given Capacity, refused string) {
+	ask := Demand{
+		Job: d.Job + "/more", Tenant: d.Tenant, Priority: d.Priority, Arrived: now + 1, Keep: d.Keep, Shares: d.Shares,
+		Gang: Gang{{Task: disdel.TaskTrain, Count: 1, Each: room}}, Quota: d.Quota,
+	}
+	ask.Quota.Jobs, ask.Quota.Cost = 0, 0 // it is no other job, and what it comes to was looked at when it came
+	if left := d.until - now; d.until != never && left > 0 {
+		ask.Takes = disdel.Interval[disdel.Millis]{Low: left, Likely: left, High: left}
+	}
+	ask.note()
+	ask.number = d.number
+	jobs, _ := a.show()
+	for _, g := range a.by.Allocate(now, a.free, append(slices.Clip(jobs), ask)) {
+		if g.Job == ask.Job && !g.Reserved {
+			return g.Room, ""
+		}
+	}
+	return Capacity{}, a.lacking(d, room)
+}
+
+// lacking is why a job is not granted so much beside what it holds.
+func (a *Admission) lacking(d *asker, more Capacity) string {
+	if lacks := a.free.beyond(Capacity{}).Lacks(more); lacks != "" {
+		return "it needs another " + lacks
+	}
+	var holds disdel.Bytes
+	for i := range a.held {
+		if a.held[i].Tenant == d.Tenant {
+			holds += a.held[i].room.Memory
+		}
+	}
+	if q := d.Quota.Memory; q > 0 && holds+more.Memory > q {
+		return "it needs another " + more.Memory.String() + ", and of the quota of " + whose(d.Tenant) + ", " + q.String() +
+			", " + max(0, q-holds).String() + " are left"
+	}
+	return "jobs that wait would wait longer for it"
+}
+
+// beyond is what c has more than d, part by part.
+func (c Capacity) beyond(d Capacity) Capacity {
+	c = c.Minus(d)
+	return Capacity{
+		Memory: max(0, c.Memory), Device: max(0, c.Device), Millicores: max(0, c.Millicores), Devices: max(0, c.Devices),
+		Concurrent: max(0, c.Concurrent), PerMinute: max(0, c.PerMinute),
+	}
+}
+
+// line is the jobs of a tenant that wait, in their order.
+type line struct{ jobs []*asker }
+
+func byPlace(a, b *asker) int { return compareRank(&a.Demand, &b.Demand) }
+
+func (l *line) add(d *asker) {
+	i, _ := slices.BinarySearchFunc(l.jobs, d, byPlace)
+	l.jobs = slices.Insert(l.jobs, i, d)
+}
+
+// remove takes a job out. It is among the first ones as a rule, however many wait behind it: those before it move.
+func (l *line) remove(d *asker) {
+	i, found := slices.BinarySearchFunc(l.jobs, d, byPlace)
+	if !found {
+		return
+	}
+	copy(l.jobs[1:i+1], l.jobs[:i])
+	l.jobs[0] = nil
+	l.jobs = l.jobs[1:]
+}
+
+// A decision is shown showTotal jobs that wait, the first ones of every tenant, and showEach of each at least. Who is
+// not shown is behind all that his tenant has there.
+const (
+	showTotal = 256
+	showEach  = 8
+)
+
+// show is what the Allocator is asked about, and whether that is all of them.
+func (a *Admission) show() (jobs []Demand, all bool) {
+	each := max(showEach, showTotal/max(1, len(a.turn)))
+	jobs, all = a.held, true
+	a.turn = slices.DeleteFunc(a.turn, func(tenant string) bool {
+		l := a.tenants[tenant]
+		if len(l.jobs) == 0 {
+			delete(a.tenants, tenant)
+			return true
+		}
+		for i, d := range l.jobs {
+			if i == each {
+				all = false
+				break
+			}
+			if d.Held == nil { // who holds a part of what it wants is among those that hold something
+				jobs = append(jobs, d.Demand)
+				jobs[len(jobs)-1].Quota.Spent += a.spent[tenant]
+			}
+		}
+		return false
+	})
+	a.held = jobs[:len(a.held)] // what was made longer stays so
+	return jobs, all
 }

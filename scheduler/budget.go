@@ -3,6 +3,8 @@ package scheduler
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 )
@@ -66,4 +68,171 @@ func actionsOf(plan disdel.Plan, task disdel.Task) (n int) {
 		}
 	}
 	return n
+}
+
+// goal holds a plan against the job's goal and what that may take, by what earlier jobs took to it. Where the workers
+// are not the user's, the fewest are taken that are likely to keep to it, or, where none is, the fewest that may; where
+// the low end of every forecast is above, the job is refused with the arithmetic (OverLimit), before anything is spent.
+func (b *planBuilder) goal() error {
+	g := b.plan.Forecast.Goal
+	epochs := b.Job.Training.Epochs
+	switch {
+	case g.Epochs.Likely == 0 && g.Epochs.Low >= float64(epochs):
+		return b.outOfReach(fmt.Sprintf("none of %s like this one came to %s, in up to %.3g epochs, and training.epochs "+
+			"is %d",
+			countOf(g.Jobs, "earlier job"), g.Goal, g.Epochs.Low, epochs),
+			", or a goal that is easier", fmt.Sprintf("training.epochs=%.0f", 2*g.Epochs.Low))
+	case g.Epochs.Low > float64(epochs):
+		return b.outOfReach(fmt.Sprintf("%s takes %.3g to %.3g epochs by %s, and training.epochs is %d", g.Goal, g.Epochs.Low,
+			max(g.Epochs.Low, g.Epochs.High), countOf(g.Jobs, "earlier job"), epochs),
+			"", fmt.Sprintf("training.epochs=%.0f", max(g.Epochs.Likely, g.Epochs.High)+1))
+	}
+	lack := b.lack(&b.plan, likely)
+	if lack == nil {
+		return nil
+	}
+	others := b.others()
+	for _, c := range []struct {
+		end  forecastEnd
+		does string
+	}{{likely, "are likely to"}, {low, "may"}} {
+		if c.end == low && b.lack(&b.plan, low) == nil {
+			b.because("%s is likely to take more than %s allows, and may take less", g.Goal, lack.field)
+			return nil
+		}
+		i := slices.IndexFunc(others, func(o planBuilder) bool { return b.lack(&o.plan, c.end) == nil })
+		if i < 0 || !b.free() {
+			continue
+		}
+		o := others[i]
+		reasons := slices.Concat(b.plan.Reasons, o.plan.Reasons)
+		b.plan, b.train = o.plan, o.train
+		b.plan.Reasons = reasons
+		b.because("workers: %d, the fewest that %s come to %s within %s", b.plan.Workers, c.does, g.Goal, lack.field)
+		return nil
+	}
+	return b.beyond(lack, others)
+}
+
+// forecastEnd is one of a forecast's.
+type forecastEnd int
+
+const (
+	likely forecastEnd = iota
+	low
+)
+
+// endOf is that end of an interval.
+func endOf[T any](e forecastEnd, v disdel.Interval[T]) T {
+	if e == low {
+		return v.Low
+	}
+	return v.Likely
+}
+
+// free tells whether the number of workers is the planner's to choose.
+func (b *planBuilder) free() bool {
+	p := b.Job.Distribution.Policy
+	return b.Job.Distribution.Workers == 0 && (p == "" || p == disdel.PolicyStatic)
+}
+
+// lacking is a bound of the job that a plan is not likely to come to its goal within.
+type lacking struct {
+	field string
+	has   string
+	need  func(*disdel.GoalForecast) float64 // GB-s, or s
+	text  func(float64) string
+	set   func(float64) string // as --set takes it
+}
+
+// lack is the bound that a plan does not keep to by that end of its forecast; nil: it keeps to all.
+func (b *planBuilder) lack(p *disdel.Plan, e forecastEnd) *lacking {
+	if p.Forecast == nil || p.Forecast.Goal == nil {
+		return nil
+	}
+	g := p.Forecast.Goal
+	most, whose := b.Job.Budget()
+	if most > 0 && endOf(e, g.ByUse()) > most {
+		return &lacking{
+			field: whose, has: fmt.Sprintf("%.4g GB-s", most),
+			need: func(g *disdel.GoalForecast) float64 { return g.ByUse().Likely },
+			text: func(v float64) string { return fmt.Sprintf("%.4g GB-s", v) },
+			set:  func(v float64) string { return RoundedUp(v) + "GB-s" },
+		}
+	}
+	within, whose := b.Job.TimeLimit()
+	if within > 0 && endOf(e, g.Duration) > disdel.Millis(within) {
+		return &lacking{
+			field: whose, has: within.String(),
+			need: func(g *disdel.GoalForecast) float64 { return float64(g.Duration.Likely) },
+			text: func(v float64) string { return disdel.Millis(v).Text() },
+			set:  func(v float64) string { return disdel.Millis(v).Readable().String() },
+		}
+	}
+	return nil
+}
+
+// others are plans with other numbers of workers, the fewest first: powers of two within the job's bounds.
+func (b *planBuilder) others() []planBuilder {
+	bounds := bounds(b.Job, b.Data.Train, b.Platform, b.train.Total)
+	var out []planBuilder
+	for n := bounds.Least; n <= min(bounds.Most, mostOthers); n *= 2 {
+		if n == b.plan.Workers {
+			continue
+		}
+		o := planBuilder{PlanInput: b.PlanInput}
+		o.looking, o.Suggest, o.Job.Distribution.Workers = true, false, n
+		if o.build() == nil && o.plan.Forecast != nil && o.plan.Forecast.Goal != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// mostOthers is the most workers that are looked at for a goal.
+const mostOthers = 64
+
+// beyond refuses a job that no plan brings to its goal within a bound, or not the number of workers that it asks for.
+func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
+	g := b.plan.Forecast.Goal
+	least, of := l.need(g), b.plan.Workers
+	looked := []int{of}
+	for _, o := range others {
+		looked = append(looked, o.plan.Workers)
+		if n := l.need(o.plan.Forecast.Goal); n < least {
+			least, of = n, o.plan.Workers
+		}
+	}
+	msg := fmt.Sprintf("%s takes about %.3g epochs by %s, %s with %s, and %s is %s", g.Goal, g.Epochs.Likely,
+		countOf(g.Jobs, "earlier job"), l.text(l.need(g)), countOf(b.plan.Workers, "worker"), l.field, l.has)
+	sets := []string{fmt.Sprintf("%s=%s", l.field, l.set(least*(1+spareGoal)))}
+	if len(others) > 0 {
+		slices.Sort(looked)
+		each := strings.Trim(fmt.Sprint(looked), "[]")
+		msg += fmt.Sprintf("; of %s workers %d take the least, %s", strings.ReplaceAll(each, " ", ", "), of, l.text(least))
+	}
+	if of != b.plan.Workers && b.Job.Distribution.Workers > 0 {
+		sets = append([]string{fmt.Sprintf("distribution.workers=%d", of)}, sets...)
+	}
+	return b.outOfReach(msg, "", sets...)
+}
+
+// spareGoal is what a proposed bound has above what is likely.
+const spareGoal = 0.25
+
+// outOfReach is the error of a job that cannot reach its goal. Its hint names the settings that are enough, and the
+// alternative in or.
+func (b *planBuilder) outOfReach(msg, or string, sets ...string) error {
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg,
+		Hint: "--set " + strings.Join(sets, ", and --set ") + or, Changes: [][]string{sets},
+	}
+}
+
+// countOf prints "1 worker", "2 workers".
+func countOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -1,10 +1,12 @@
 package scheduler
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
 )
 
 // Fit is how a job goes into actions of at most Limit. A point that is nil does not exist.
@@ -144,4 +146,211 @@ func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
 		return 0, ""
 	}
 	return largestLimit(p)
+}
+
+// Smaller is what makes a job fit a limit below the one it has.
+type Smaller struct {
+	Limit   disdel.Bytes `json:"limitBytes"`
+	Whose   string       `json:"whose,omitempty"` // the ceiling that this is; "" is a size to save at
+	Changes []Change     `json:"changes"`         // each alone is enough
+	// Where there is none: the least limit that one row a batch, plain gradient descent, bf16 and many workers reach, and
+	// whose it is.
+	Least     disdel.Bytes `json:"leastBytes,omitempty"`
+	LeastTask disdel.Task  `json:"leastTask,omitempty"`
+}
+
+// Change is a change of the job file that was planned and fits.
+type Change struct {
+	Set      []string         `json:"set"` // as --set takes them
+	Estimate disdel.Bytes     `json:"estimateBytes"`
+	Limit    disdel.Bytes     `json:"limitBytes"` // of a train action
+	Forecast *disdel.Forecast `json:"forecast,omitempty"`
+}
+
+// plainRate is the learning rate of a change to plain gradient descent. Whoever takes it has to find one that suits the
+// network: rates of Adam do not carry over.
+const plainRate = 0.01
+
+// ToFitLess finds changes for the next smaller limits than those of the plan p of in: the job's ceiling, if p is above
+// it (it was made from Lift(in)), then powers of two down to the platform's minimum, three at most. Every change was
+// planned again under that limit.
+func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
+	current, _ := largestLimit(p)
+	ceiling, whose := Ceiling(in)
+	var out []Smaller
+	if ceiling < current {
+		out = append(out, Smaller{Limit: ceiling, Whose: whose})
+		current = ceiling
+	}
+	power := disdel.MB
+	for power*2 < current {
+		power *= 2
+	}
+	for ; power >= max(in.Platform.MinMemory, disdel.MB) && len(out) < 3; power /= 2 {
+		out = append(out, Smaller{Limit: power})
+	}
+	for i := range out {
+		s := newSearch(Lift(in), out[i].Limit)
+		out[i].Changes = s.changes(p.Workers)
+		if len(out[i].Changes) == 0 {
+			out[i].Least, out[i].LeastTask = s.leastOfAll()
+		}
+		if in.Job.Resources.Memory > 0 {
+			out[i].pin()
+		}
+	}
+	return out
+}
+
+// Killed is an action that was killed for memory, and what it would take.
+type Killed struct {
+	Task    disdel.Task
+	Need    disdel.Bytes // that is likely to be enough with the batch and the workers that it had
+	Batch   int          // of one worker, that it had
+	Workers int          // that the job had
+}
+
+// search looks for changes of the job of in that keep actions like this one within a limit.
+func (k Killed) search(in PlanInput, limit disdel.Bytes) search {
+	s := newSearch(Lift(in), limit)
+	s.in.Decided = true // the job has run: its policy is not asked again
+	if k.Batch > 0 {
+		s.in.Job.Training = s.in.Job.Training.WithWorkerBatch(k.Batch, k.Workers)
+	}
+	return s.corrected(k.Task, k.Need, k.Workers)
+}
+
+// FitKilled finds changes of the job of in that keep an action like a killed one within a limit in bytes.
+// Such an action needs more than its estimate. Every change was planned; the result is empty if nothing fits.
+func FitKilled(in PlanInput, k Killed, limit disdel.Bytes) []Change {
+	return k.search(in, limit).changes(max(1, k.Workers))
+}
+
+// pin adds the limit to every change of a job whose file gives one.
+func (t Smaller) pin() {
+	for i := range t.Changes {
+		c := &t.Changes[i]
+		c.Set, c.Limit = append(c.Set, fmt.Sprintf("resources.memory=%dMB", t.Limit.MB())), t.Limit
+	}
+}
+
+// plain is the search of the same job with plain gradient descent, which keeps nothing of its own.
+func (s search) plain() search {
+	s.in.Job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: plainRate}}
+	return s
+}
+
+// shortens tells whether bf16 is a change of the job: the engine that trains has it, and takes less memory then.
+func (s search) shortens() bool {
+	t := s.in.Job.Training
+	return t.Precision.Plain() && s.in.Estimator.Saves(estimator.Input{
+		Graph: s.in.Graph, BatchSize: t.JobBatch(), Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
+		Backend: t.Backend,
+	}, disdel.PrecisionBF16)
+}
+
+// short is the search of the same job in bf16.
+func (s search) short() search {
+	s.in.Job.Training.Precision = disdel.PrecisionBF16
+	return s
+}
+
+// others are the same job with another precision and with another optimiser, as far as these take less memory; all
+// adds both at once.
+func (s search) others(all bool) (out []search) {
+	shortens, keeps := s.shortens(), s.in.Job.Training.Optimizer.Moments() > 0
+	if shortens {
+		out = append(out, s.short())
+	}
+	if keeps {
+		out = append(out, s.plain())
+	}
+	if all && shortens && keeps {
+		out = append(out, s.plain().short())
+	}
+	return out
+}
+
+// leastOfAll is the least limit that any change reaches, and the task that takes it.
+func (s search) leastOfAll() (disdel.Bytes, disdel.Task) {
+	least, task := s.plain().least(1)
+	if s.shortens() {
+		if n, whose := s.plain().short().least(1); n < least {
+			return n, whose
+		}
+	}
+	return least, task
+}
+
+// changes are none if the job fits as it is; else a smaller batch, more workers, bf16 and plain gradient descent, each
+// alone; where none of them is enough, two, three or all of them together.
+func (s search) changes(workers int) []Change {
+	batch := s.in.Job.Training.JobBatch()
+	if p := s.point(batch, workers); p != nil {
+		return s.described(p) // only the job file's own limit is above
+	}
+	same := func(int) int { return workers }
+	alone := s.described(s.smallerBatch(same, workers), s.fewest(batch))
+	for _, o := range s.others(false) {
+		alone = append(alone, o.described(o.point(batch, workers))...)
+	}
+	if len(alone) > 0 {
+		return alone
+	}
+	if both := s.described(s.fewestRows()); len(both) > 0 {
+		return both
+	}
+	for _, points := range []func(search) *FitPoint{
+		func(o search) *FitPoint { return o.smallerBatch(same, workers) }, search.fewestRows,
+	} {
+		for _, o := range s.others(true) {
+			if less := o.described(points(o)); len(less) > 0 {
+				return less
+			}
+		}
+	}
+	return nil
+}
+
+// fewestRows is the largest batch, up to the job's, that fits with any number of workers, with the fewest of them.
+func (s search) fewestRows() *FitPoint {
+	return s.fewest(min(s.in.Job.Training.JobBatch(), s.largest(s.most)))
+}
+
+func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {
+	return s.point(min(s.in.Job.Training.JobBatch(), s.largest(by)), workers)
+}
+
+// described writes points down as changes of the job that was asked for.
+func (s search) described(points ...*FitPoint) []Change {
+	var out []Change
+	for _, p := range points {
+		if p == nil {
+			continue
+		}
+		train, _ := p.Plan.Action(disdel.TaskTrain)
+		out = append(out, Change{
+			Set: s.sets(s.asked, p), Estimate: train.Estimate.Expected(), Limit: train.Limits.Memory,
+			Forecast: p.Plan.Forecast,
+		})
+	}
+	return out
+}
+
+func (s search) sets(job disdel.Job, p *FitPoint) []string {
+	var out []string
+	if p.BatchSize != job.Training.JobBatch() {
+		out = append(out, fmt.Sprintf("%s=%d", job.Training.BatchField(), p.BatchSize))
+	}
+	if p.Workers != job.Distribution.Workers {
+		out = append(out, fmt.Sprintf("distribution.workers=%d", p.Workers))
+	}
+	if o := s.in.Job.Training.Optimizer; o.Name() != job.Training.Optimizer.Name() ||
+		o.Moments() != job.Training.Optimizer.Moments() {
+		out = append(out, fmt.Sprintf("training.optimizer={sgd: {learningRate: %g}}", o.SGD.LearningRate))
+	}
+	if p := s.in.Job.Training.Precision; !p.Same(job.Training.Precision) {
+		out = append(out, fmt.Sprintf("training.precision=%s", p))
+	}
+	return out
 }

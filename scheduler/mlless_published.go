@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 )
@@ -170,4 +171,171 @@ func mean(v []float64) float64 {
 		sum += x
 	}
 	return sum / float64(max(1, len(v)))
+}
+
+// reference is MLLess' L_P(t) = 1/(a t^b + c) + d, fitted to the losses of steps 1, 2, ...
+func reference(losses []float64) func(float64) float64 {
+	b := golden(0.2, 3, func(b float64) float64 { return bestFloor(losses, b).off })
+	f := bestFloor(losses, b)
+	return f.at
+}
+
+// recent is MLLess' l_p(t) = 1/(a t^2 + b t + c) + d, for losses since a worker left, whose steps count from 1.
+func recent(losses []float64) func(float64) float64 {
+	f := bestFloor(losses, 2, 1)
+	return f.at
+}
+
+// powers is 1/(sum of factor t^power, and a constant) + floor.
+type powers struct {
+	power, factor []float64 // the last power is 0
+	floor, off    float64   // off is the sum of squares of the losses
+}
+
+func (p powers) at(t float64) float64 {
+	sum := 0.0
+	for i, b := range p.power {
+		sum += p.factor[i] * math.Pow(t, b)
+	}
+	if sum <= 0 {
+		return p.floor
+	}
+	return p.floor + 1/sum
+}
+
+// bestFloor finds floor and factors for the given powers: the floor by a golden section below the least loss, the
+// factors by non-negative least squares.
+func bestFloor(losses []float64, power ...float64) powers {
+	f := powerFit{power: append(slices.Clone(power), 0)}
+	for from := 0; from < len(losses); {
+		until := min(len(losses), from+1+int(groupShare*float64(from)))
+		f.add(losses[from:until], from)
+		from = until
+	}
+	return f.fit(f.floor())
+}
+
+// floor is the floor below the least loss with the best fit. The error has several valleys, and far from the true floor
+// of a long curve it is almost flat. So floor first tries the whole range, in steps that become finer towards the least
+// loss. Then it searches around the best step.
+func (f *powerFit) floor() float64 {
+	const looks, finest = 48, 1e-6
+	least, most := slices.Min(f.losses), slices.Max(f.losses)
+	reach := max(least, most-least, 1e-9) // of a floor below the least loss: a loss is not below 0
+	at := func(i int) float64 {
+		if i >= looks {
+			return least
+		}
+		return least - reach*math.Pow(finest, float64(i)/(looks-1))
+	}
+	best, off := 0, math.Inf(1)
+	for i := range looks {
+		if o := f.fit(at(i)).off; o < off {
+			best, off = i, o
+		}
+	}
+	return golden(at(max(0, best-1)), at(best+1), func(floor float64) float64 { return f.fit(floor).off })
+}
+
+// groupShare is the size of a group of steps, as a share of the steps before it. A group counts as one step with the
+// mean loss, since the weights follow the losses above the floor, and late losses differ from it only by noise.
+const groupShare = 0.08
+
+// powerFit is means of losses and the powers of their steps.
+type powerFit struct {
+	losses, power []float64
+	count         []float64   // steps of each mean
+	rows          [][]float64 // by mean, of each power
+}
+
+// add adds the mean of the losses of some steps, the first of which comes after so many.
+func (f *powerFit) add(losses []float64, after int) {
+	sum, n := 0.0, float64(len(losses))
+	for _, l := range losses {
+		sum += l
+	}
+	row := make([]float64, len(f.power))
+	for j, p := range f.power {
+		row[j] = math.Pow(float64(after)+(n+1)/2, p)
+	}
+	f.losses, f.count, f.rows = append(f.losses, sum/n), append(f.count, n), append(f.rows, row)
+}
+
+// fit is the non-negative fit for a floor: of all sets of terms the one with the least squares whose factors are not
+// below 0. 1/(loss - floor) is linear in them, and weights of (loss - floor)^4 make its squares those of the losses.
+func (f *powerFit) fit(floor float64) powers {
+	best := powers{floor: floor, off: math.Inf(1)}
+	for set := 1; set < 1<<len(f.power); set++ {
+		var terms []int
+		var power []float64
+		for i, p := range f.power {
+			if set&(1<<i) != 0 {
+				terms, power = append(terms, i), append(power, p)
+			}
+		}
+		factors, ok := f.factors(terms, floor)
+		if !ok {
+			continue
+		}
+		if off := f.off(terms, factors, floor); off < best.off {
+			best = powers{power, factors, floor, off}
+		}
+	}
+	return best
+}
+
+// off is the sum of squares of the losses.
+func (f *powerFit) off(terms []int, factors []float64, floor float64) (sum float64) {
+	for k, l := range f.losses {
+		y := 0.0
+		for i, term := range terms {
+			y += factors[i] * f.rows[k][term]
+		}
+		d := l - floor
+		if y > 0 {
+			d -= 1 / y
+		}
+		sum += f.count[k] * d * d
+	}
+	return sum
+}
+
+func (f *powerFit) factors(terms []int, floor float64) ([]float64, bool) {
+	n := len(terms)
+	a := make([][]float64, n)
+	for i := range a {
+		a[i] = make([]float64, n+1)
+	}
+	for k, l := range f.losses {
+		above := max(l-floor, 1e-9)
+		w := f.count[k] * above * above * above * above
+		for i, p := range terms {
+			x := w * f.rows[k][p]
+			for j, q := range terms {
+				a[i][j] += x * f.rows[k][q]
+			}
+			a[i][n] += x / above
+		}
+	}
+	x, ok := solve(a)
+	return x, ok && !slices.ContainsFunc(x, func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) })
+}
+
+// golden is where f is least between two places, by a golden section of 32 steps.
+func golden(low, high float64, f func(float64) float64) float64 {
+	const share = 0.6180339887498949
+	a, b := high-share*(high-low), low+share*(high-low)
+	fa, fb := f(a), f(b)
+	for range 32 {
+		if fa <= fb {
+			high, b, fb = b, a, fa
+			a = high - share*(high-low)
+			fa = f(a)
+		} else {
+			low, a, fa = a, b, fb
+			b = low + share*(high-low)
+			fb = f(b)
+		}
+	}
+	return (low + high) / 2
 }

@@ -491,3 +491,119 @@ func (b *planBuilder) bound() error {
 	b.plan.CostGBs = math.Round((seconds*memory.Gigabytes()+evaluations)*10) / 10
 	return nil
 }
+
+// Shards deals rows out to workers: contiguous, every row once, sizes differing by at most one.
+func Shards(rows, workers int) []disdel.RowRange {
+	out := make([]disdel.RowRange, workers)
+	for w := range out {
+		out[w] = disdel.RowRange{Start: w * rows / workers, End: (w + 1) * rows / workers}
+	}
+	return out
+}
+
+// SpanOf is the part of a worker's training that a round of a plan is: where it starts, and how far it goes.
+func SpanOf(job disdel.Job, p disdel.Plan, round int) disdel.Span {
+	whole := p.Whole(job)
+	return whole.Span(round)
+}
+
+// Tree lays the aggregation levels over workers: level 1 has as many clusters as it takes for each to hold at most
+// fanIn workers, and a level is added above while there is more than one cluster (DiSDeL III-B.1c). Clusters of a level
+// differ in size by at most one, and members keep their order, so that the average is taken in worker order. workers is
+// at least 1 and fanIn at least 2.
+func Tree(workers, fanIn int) []disdel.Level {
+	var levels []disdel.Level
+	for members := workers; len(levels) == 0 || members > 1; members = len(levels[len(levels)-1].Clusters) {
+		levels = append(levels, disdel.Level{Height: len(levels) + 1, Clusters: clusters(members, fanIn)})
+	}
+	return levels
+}
+
+func clusters(members, fanIn int) [][]int {
+	n := (members + fanIn - 1) / fanIn
+	out := make([][]int, n)
+	for c := range out {
+		for m := c * members / n; m < (c+1)*members/n; m++ {
+			out[c] = append(out[c], m)
+		}
+	}
+	return out
+}
+
+// An aggregation action reads at most readBytes of updates a round, a few seconds' work for a Redis server, so that
+// what is lost with it is little, and no more than maxFanIn updates.
+const (
+	readBytes = 2 * disdel.GB
+	maxFanIn  = 64
+)
+
+// FanIn is how many updates one aggregation action is given, at least two. DiSDeL III-B.1c gives it as many as its
+// memory holds; here an action holds a few columns of them whatever their number, and what it reads is the bound.
+func FanIn(update disdel.Bytes) int {
+	return int(min(maxFanIn, max(2, readBytes/max(1, update))))
+}
+
+// sideBySide is how many jobs share the processors, this one among them: of those that were submitted together, as many
+// as the pool holds at once if all are of this one's size, with so many workers.
+func (b *planBuilder) sideBySide(workers int) int {
+	if b.Beside <= 0 {
+		return 1
+	}
+	at := b.Beside + 1
+	pool := b.Platform.Pool
+	if pool <= 0 {
+		return at
+	}
+	one := *b
+	one.plan.Workers, one.side = workers, at
+	train := b.limit(one.estimate(workers).Total)
+	if own := b.Job.Resources.Memory; own > 0 {
+		train = own
+	}
+	room := disdel.Bytes(workers)*train + b.limit(b.Estimator.Aggregate(one.input(0, 1)).Total)
+	if b.Data.HeldOut > 0 {
+		room += b.limit(b.Estimator.Evaluate(one.input(b.Data.HeldOut, 1)).Total)
+	}
+	return min(at, max(1, int(pool/room)))
+}
+
+// want is how many processors train actions of so many jobs take, with so many workers each.
+func (b *planBuilder) want(jobs, workers int) float64 {
+	each := 1.0
+	if most := b.Platform.Millicores; most > 0 {
+		each = min(1, float64(most)/1000)
+	}
+	return float64(jobs*workers) * each
+}
+
+// plenty is how many times the processors are wanted by jobs that begin with fewer workers: the last ones of a batch
+// leave some idle otherwise, and so do jobs of very different lengths.
+const plenty = 1.5
+
+// fairShare takes back workers of a job of a batch where the processors are plentily wanted without them: nothing is
+// faster for workers that take turns, and each of them moves all of the weights. What its memory needs stays.
+func (b *planBuilder) fairShare(limit disdel.Bytes) {
+	rule := b.plan.Workers
+	b.side = b.sideBySide(rule)
+	if b.Beside <= 0 || b.Processors <= 0 {
+		return
+	}
+	for n := rule - 1; n > 0; n-- {
+		side, e := b.sideBySide(n), b.estimate(n)
+		if b.want(side, n) < plenty*float64(b.Processors) || e.Total > limit {
+			break
+		}
+		b.plan.Workers, b.train, b.side = n, e, side
+	}
+	if n := b.plan.Workers; n < rule {
+		b.because("workers: %d of these %d, since %d jobs of a batch share %d processors", n, rule, b.side, b.Processors)
+	}
+}
+
+// besideOf is how many jobs an earlier one was submitted with: with its workers it was one of so many.
+func besideOf(r *disdel.Record) int {
+	if r.Planning == nil {
+		return 0
+	}
+	return r.Planning.Beside
+}

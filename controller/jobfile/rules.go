@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"regexp"
@@ -318,4 +319,127 @@ func nearWord(word string, words []string) string {
 		return didYouMean(best)
 	}
 	return ""
+}
+
+// sparse fills in what a model of sparse rows means by what its file leaves out, and refuses what does not go with one.
+func (r *reader) sparse(job *disdel.Job) {
+	const rank, loss, backend = "model.rank", "training.loss", "training.backend"
+	m, isSparse := model.FindSparse(job.Model.Name)
+	if !m.Ratings && r.given(rank) && r.sound(rank, "model.name") {
+		r.fault(r.places[rank], rank, "take it out, or write name: pmf", "only pmf has a rank")
+	}
+	if !isSparse {
+		r.dense(job)
+		return
+	}
+	switch {
+	case !r.given(loss):
+		job.Training.Loss = m.Loss
+	case job.Training.Loss != m.Loss && r.sound(loss):
+		r.fault(r.places[loss], loss, "leave it out", "%s is trained by %s", m.Name, m.Loss)
+	}
+	switch {
+	case !r.given(backend):
+		job.Training.Backend = disdel.BackendSparse
+	case job.Training.Backend != disdel.BackendSparse && r.sound(backend):
+		r.fault(r.places[backend], backend, "leave it out", "%s is trained by %s alone", m.Name, disdel.BackendSparse)
+	}
+	if m.Ratings && !r.given(rank) {
+		job.Model.Rank = cmp.Or(job.Model.Rank, model.DefaultRank)
+	}
+}
+
+// dense refuses of a network what only models of sparse rows have.
+func (r *reader) dense(job *disdel.Job) {
+	const loss, backend = "training.loss", "training.backend"
+	if l := job.Training.Loss; (l == disdel.LossSquared || l == disdel.LossLogistic) && r.given(loss) && r.sound(loss) {
+		r.fault(r.places[loss], loss, "write mse or binaryCrossEntropy", "%s is a loss of logistic, linear and pmf", l)
+	}
+	if job.Training.Backend == disdel.BackendSparse && r.given(backend) && r.sound(backend) {
+		r.fault(r.places[backend], backend, "leave it out", "it is that of logistic, linear and pmf")
+	}
+}
+
+// exchange refuses what does not go with workers that exchange updates inside a round: whatever would have one of them
+// end before the others, who wait for it.
+func (r *reader) exchange(job *disdel.Job) {
+	const path = "distribution.exchange"
+	if job.Distribution.Exchange == nil || !r.sound(path) {
+		return
+	}
+	not := func(wrong bool, at, hint, why string) {
+		if wrong && r.sound(at) {
+			r.fault(r.places[at], at, hint, "does not go with distribution.exchange: %s", why)
+		}
+	}
+	d, stop := job.Distribution, job.Training.EarlyStop
+	not(d.Aggregation.Wire != disdel.WireFloat32, "distribution.aggregation.wire", "write wire: float32",
+		"what is exchanged has its own threshold")
+	not(stop != nil && stop.Metric == disdel.MetricLoss, "training.earlyStop.metric", "write metric: valLoss",
+		"each worker has a training loss of its own")
+	queue := path + ".batches"
+	if !d.Exchange.Queued() || !r.sound(queue) {
+		return
+	}
+	if d.Exchange.Order != disdel.OrderEager {
+		r.fault(r.places[queue], queue, "write order: eager beside it",
+			"a queue takes order: eager, since who is there first takes the next batch")
+	}
+	if d.Sync != disdel.SyncEpoch {
+		r.fault(r.places[queue], queue, "write distribution.sync: epoch", "a queue has the batches of one epoch, "+
+			"and sync is %v", d.Sync)
+	}
+}
+
+// precisions are the words of training.precision.
+var precisions = func() (words []string) {
+	for _, p := range disdel.Precisions() {
+		words = append(words, string(p))
+	}
+	return words
+}()
+
+// precision leaves the default unsaid, and refuses what the engine that trains has not: the processor's has bf16, that
+// of GPUs all, the others none. It comes when the job's engine is known.
+func (r *reader) precision(job *disdel.Job) {
+	const path = "training.precision"
+	t := &job.Training
+	if t.Precision.Plain() {
+		t.Precision = ""
+		return
+	}
+	engine := cmp.Or(t.Backend, disdel.BackendNative)
+	if job.Model.Custom != "" {
+		engine = disdel.BackendGorgonia
+	}
+	has := engine == disdel.BackendCUDA || engine == disdel.BackendNative && t.Precision.Short()
+	switch {
+	case has || !r.sound(path, backendPath, "resources.device"):
+	case t.Precision == disdel.PrecisionTF32 && engine == disdel.BackendNative:
+		r.fault(r.places[path], path, "write resources.device: gpu", "GPUs alone have %s", t.Precision)
+	default:
+		r.fault(r.places[path], path, "leave it out", "%s computes with float32 alone", engine)
+	}
+}
+
+const backendPath = "training.backend"
+
+// device has a job that asks for a GPU trained by the engine of GPUs, and refuses what does not go with one.
+func (r *reader) device(job *disdel.Job) {
+	const device, share = "resources.device", "resources.gpu"
+	_, sparse := model.FindSparse(job.Model.Name)
+	switch onGPU := job.Resources.Device == disdel.DeviceGPU; {
+	case !r.sound(device, share, backendPath):
+	case !onGPU && r.given(share):
+		r.fault(r.places[share], share, "write device: gpu beside it",
+			"it says what a job takes of GPUs, and this one is not trained by one")
+	case !onGPU:
+	case sparse || job.Model.Custom != "":
+		r.fault(r.places[device], device, "leave it out", "%s is trained by the processor alone",
+			cmp.Or(job.Model.Custom, job.Model.Name))
+	case r.given(backendPath):
+		r.fault(r.places[backendPath], backendPath, "leave it out", "GPUs have an engine of their own")
+	default:
+		job.Training.Backend = disdel.BackendCUDA
+	}
 }

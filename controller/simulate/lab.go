@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -238,4 +239,85 @@ func (l *Lab) standing(policy string) Standing {
 	}
 	s.Forecast = expectError(all)
 	return s
+}
+
+// Regret is what wrong estimates cost a policy: its mean time and cost where it is told times that are wrong, over
+// those where it is told true ones.
+type Regret struct {
+	Policy string  `json:"policy"`
+	Told   float64 `json:"told"`  // factor of the times of other numbers of workers than a job began with
+	Noise  float64 `json:"noise"` // deviation of the logarithm of what they are told, besides
+	Time   float64 `json:"timeRatio"`
+	Cost   float64 `json:"costRatio"`
+}
+
+// Errors are what Regrets injects: each factor without noise, and each noise without a factor.
+type Errors struct {
+	Factors []float64
+	Noises  []float64
+}
+
+// Regrets runs the jobs of a lab anew with errors in what policies are told, and adds what they cost. A policy that did
+// not come to an end in either is left out. Errors are those of Compare.
+func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) error {
+	add := func(told, noise float64) error {
+		cfg.Told, cfg.ToldNoise = told, noise
+		wrong, err := Compare(cfg, jobs, policies)
+		if err != nil {
+			return err
+		}
+		for _, s := range wrong.Policies {
+			i := slices.IndexFunc(l.Policies, func(t Standing) bool { return t.Policy == s.Policy })
+			if s.Policy == Fixed || i < 0 || s.Succeeded == 0 || s.Succeeded != l.Policies[i].Succeeded {
+				continue
+			}
+			l.Regret = append(l.Regret, Regret{
+				Policy: s.Policy, Told: told, Noise: noise, Time: s.Time / l.Policies[i].Time, Cost: s.Cost / l.Policies[i].Cost,
+			})
+		}
+		return nil
+	}
+	for _, f := range e.Factors {
+		if err := add(f, 0); err != nil {
+			return err
+		}
+	}
+	for _, n := range e.Noises {
+		if err := add(1, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// misled is a policy that is told wrong times: those of every number of workers but the one that the job began with,
+// times a factor and, where there is noise, times another of each round's own. What it then does worse is what an error
+// of its estimates costs.
+type misled struct {
+	scheduler.Policy
+	factor, noise float64
+	job           disdel.JobID
+}
+
+func (m misled) Decide(in scheduler.Input) disdel.Decision {
+	if len(in.Seen) > 0 {
+		first := in.Seen[0].Setting.Workers
+		in.Seen = slices.Clone(in.Seen)
+		for i := range in.Seen {
+			if o := &in.Seen[i]; o.Setting.Workers != first {
+				wrong := m.factor * m.luck(o.Round)
+				o.Duration, o.Compute = times(o.Duration, wrong), times(o.Compute, wrong)
+			}
+		}
+	}
+	return m.Policy.Decide(in)
+}
+
+// luck is what a round's time is told wrong by, the same whenever it is told.
+func (m misled) luck(round int) float64 {
+	if m.noise == 0 {
+		return 1
+	}
+	const errors = 77
+	return math.Exp(m.noise * rand.New(rand.NewPCG(scheduler.Seed(m.job, round), errors)).NormFloat64())
 }

@@ -1,6 +1,7 @@
 package dense
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,3 +224,259 @@ func (t *table) find(text string) (int, error) {
 
 // mostNames is how many names of columns are listed.
 const mostNames = 12
+
+// learn reads the rows to learn from, for what has to be known of all of them.
+func (t *table) learn() error {
+	wrong := &faults{file: t.Name}
+	err := t.rows(t.Source, wrong, func(r row) error {
+		if t.first.line == 0 {
+			t.first.line, t.first.record = r.line, cloned(r.cells)
+		}
+		t.learned++
+		for i := range t.columns {
+			if c := &t.columns[i]; c.passed == "" {
+				c.add(r.line, &r.cells[i])
+			}
+		}
+		if label := &r.cells[t.label]; label.kind == aGap {
+			wrong.at(r.line, t.label+1, t.names[t.label], "its label is missing")
+		} else {
+			t.labels.add(label.text)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if t.learned == 0 && wrong.err() == nil {
+		wrong.at(0, 0, "rows", "there are none")
+	}
+	t.decide(wrong)
+	slices.SortStableFunc(wrong.list, func(a, b disdel.Fault) int { return a.Line - b.Line })
+	return wrong.err()
+}
+
+// cloned is a record that lasts.
+func cloned(cells []cell) []string {
+	out := make([]string, len(cells))
+	for i := range cells {
+		out[i] = strings.Clone(cells[i].text)
+	}
+	return out
+}
+
+// decide settles what all columns are.
+func (t *table) decide(wrong *faults) {
+	t.labels.close()
+	if why := t.labels.fault(); why != "" && t.learned > 0 {
+		wrong.add(disdel.Fault{
+			Path: t.names[t.label], Msg: "the label: " + why, Hint: "name the label's column: --label COLUMN",
+		})
+	} else if why := t.labels.numeric(t.LabelClasses); why != "" {
+		wrong.add(disdel.Fault{
+			Path: t.names[t.label], Msg: "the label: " + why,
+			Hint: dataset.NumericTargetHint + "; if another column has the class: --label COLUMN",
+		})
+	}
+	inBytes := true
+	for i := range t.columns {
+		c := &t.columns[i]
+		c.close(i, wrong)
+		inBytes = inBytes && (c.passed != "" || c.inBytes())
+	}
+	scale := t.Scale
+	if scale == "" && t.Shape != nil {
+		scale = AsIs
+	}
+	if scale == "" {
+		scale = Standard
+	}
+	t.bytes = t.Shape != nil && scale == AsIs && inBytes
+	for i := range t.columns {
+		t.columns[i].scale(scale)
+	}
+	t.Scale = scale
+	width := t.width()
+	switch {
+	case t.Shape != nil && width != product(t.Shape):
+		wrong.at(0, 0, "columns", "a row has %d values, and shape %v needs %d", width, t.Shape, product(t.Shape))
+	case width == 0 && t.learned > 0 && len(wrong.list) == 0:
+		wrong.at(0, 0, "columns", "none is left beside the label")
+	case width > mostValues:
+		wrong.at(0, 0, "columns", "a row has %d values, and %d are the most", width, mostValues)
+	}
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, v := range shape {
+		n *= v
+	}
+	return n
+}
+
+// test reads the held-out rows for what is wrong with them.
+func (t *table) test() error {
+	wrong := &faults{file: t.Test.Name}
+	err := t.rows(*t.Test, wrong, func(r row) error {
+		t.tested++
+		t.unknown += r.strangers
+		if r.why != "" {
+			wrong.at(r.line, r.at+1, t.names[r.at], "%s", r.why)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if t.tested == 0 && wrong.err() == nil {
+		wrong.at(0, 0, "rows", "there are none")
+	}
+	return wrong.err()
+}
+
+// each gives the rows.
+func (t *table) each(yield func(dataset.DenseRow) error) error {
+	if err := t.part(t.Source, false, yield); err != nil || t.Test == nil {
+		return err
+	}
+	return t.part(*t.Test, true, yield)
+}
+
+func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.DenseRow) error) error {
+	wrong := &faults{file: from.Name}
+	out := dataset.DenseRow{HeldOut: heldOut}
+	err := t.rows(from, wrong, func(r row) error {
+		if r.why != "" { // it was read before without this
+			wrong.at(r.line, r.at+1, t.names[r.at], "%s; the file has changed meanwhile", r.why)
+			return wrong.err()
+		}
+		out.Label = r.class
+		if t.bytes {
+			out.Bytes = out.Bytes[:0]
+			for _, v := range r.values {
+				out.Bytes = append(out.Bytes, byte(v))
+			}
+		} else {
+			out.Values = r.values
+		}
+		return yield(out)
+	})
+	if err == nil {
+		err = wrong.err()
+	}
+	return err
+}
+
+// mostShown is how many values of the example are shown.
+const mostShown = 8
+
+// described is the columns as the data set keeps them.
+func (t *table) described() []dataset.Column {
+	if t.Shape != nil {
+		return nil
+	}
+	out := []dataset.Column{}
+	for i := range t.columns {
+		if t.columns[i].passed == "" {
+			out = append(out, t.columns[i].Column)
+		}
+	}
+	return out
+}
+
+var separators = map[rune]string{',': "commas", ';': "semicolons", '\t': "tabs", '|': "bars"}
+
+// understood is what the file was taken for.
+func (t *table) understood() dataset.Understood {
+	by, ok := separators[t.Separator]
+	if !ok {
+		by = fmt.Sprintf("%q", t.Separator)
+	}
+	u := dataset.Understood{
+		Kind: "CSV, separated by " + by + ", without a header", Rows: t.learned, HeldOut: t.tested,
+		Classes: t.labels.counts(), Values: t.kept(),
+	}
+	if t.header {
+		u.Kind = "CSV, separated by " + by + ", with a header"
+	}
+	u.Example = dataset.Example{Place: fmt.Sprintf("line %d", t.first.line), Class: t.first.record[t.label]}
+	for i := range t.columns {
+		c := &t.columns[i]
+		switch {
+		case c.passed == isLabel:
+			u.Kind += fmt.Sprintf("; the label is %s", c.Name)
+		case c.passed != "":
+			u.Passed = append(u.Passed, c.Name+": "+c.passed)
+		case len(u.Example.Values) == mostShown:
+			u.Example.More++
+		default:
+			u.Example.Values = append(u.Example.Values, c.Name+" "+t.first.record[i])
+		}
+	}
+	if t.unknown > 0 {
+		u.Notes = append(u.Notes,
+			fmt.Sprintf("held-out rows have %d texts that no row to learn from has; they are kept as missing",
+				t.unknown))
+	}
+	u.Notes = append(u.Notes, t.labels.numericNotes(t.LabelClasses)...)
+	u.Notes = append(u.Notes, t.almostNumbers()...)
+	if t.Shape == nil && t.pixels() {
+		u.Notes = append(u.Notes,
+			"all values are whole numbers from 0 to 255; if rows are images, add --shape 1xHEIGHTxWIDTH --overwrite")
+	}
+	return u
+}
+
+// almostNumbers tells of columns that are numbers to people, and became categories.
+func (t *table) almostNumbers() (list []string) {
+	for i := range t.columns {
+		c := &t.columns[i]
+		at := slices.IndexFunc(c.Categories, func(text string) bool { return almost(text) != "" })
+		if at < 0 || c.passed != "" || slices.ContainsFunc(c.Categories, isText) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s is kept as %d categories and not as numbers, as it has %.40q%s",
+			c.Name, len(c.Categories), c.Categories[at], almost(c.Categories[at])))
+	}
+	return list
+}
+
+// isText tells whether a text is no number to anybody.
+func isText(text string) bool {
+	_, ok := number(text)
+	return !ok && almost(text) == ""
+}
+
+// kept says how values are kept.
+func (t *table) kept() string {
+	if t.bytes {
+		return "bytes, as 0..1 from 0..255"
+	}
+	switch t.Scale {
+	case Standard:
+		return "numbers less their column's mean, over its deviation"
+	case Range:
+		return "numbers as 0..1 from their column's least to its largest"
+	default:
+		return "numbers as they are"
+	}
+}
+
+// leastPixels is the smallest picture that anybody would call one, 8x8.
+const leastPixels = 64
+
+// pixels says whether the columns look like those of a picture.
+func (t *table) pixels() bool {
+	n, high := 0, 0.0
+	for i := range t.columns {
+		c := &t.columns[i]
+		if c.passed == "" && !c.inBytes() {
+			return false
+		}
+		if c.passed == "" {
+			n, high = n+1, max(high, c.High)
+		}
+	}
+	return n >= leastPixels && high > 1
+}

@@ -1,0 +1,271 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/disdel/disdel"
+)
+
+// watched is what was seen of a running invocation.
+type watched struct {
+	inv       disdel.Invocation       // without its request, but for an aggregation's
+	stop      context.CancelCauseFunc // ends the wait for its record
+	since     time.Time               // when OpenWhisk accepted it; before that, when it was ordered
+	accepted  bool
+	beats     []disdel.Beat
+	last      int64           // the newest heartbeat's own time
+	heard     time.Time       // when the newest heartbeat was seen
+	gaps      []time.Duration // between its newest heartbeats, at most keptGaps
+	done, all int             // batches, by the newest heartbeat
+	beaten    bool            // a heartbeat of it was seen
+	ended     bool            // it reported
+	told      time.Duration   // how long it had given no sign when the onlooker was told last
+	lookedUp  time.Time       // when its update was looked for last
+}
+
+// keptGaps is how many times between heartbeats tell when the next one is due. Older ones are forgotten, so that one
+// stall does not hide a later one.
+const keptGaps = 8
+
+// maxBeats bounds what a record keeps of one activation: enough for a curve.
+const maxBeats = 64
+
+// watch keeps the heartbeats of invocations that run.
+func (r *run) watch(list []disdel.Progress) {
+	now := r.c.cfg.Now()
+	r.seen = now
+	for _, p := range list {
+		w := r.watched[disdel.Slot{Task: p.Task, Level: p.Level, Member: p.Member}]
+		if w == nil || w.inv.Round != p.Round || p.UnixMs <= w.last {
+			continue
+		}
+		w.last = p.UnixMs
+		w.beats = append(thin(w.beats), p.Beat(disdel.Millis(now.Sub(w.since))))
+		r.heard(w, now)
+	}
+}
+
+// heard notes a heartbeat. The first one does not tell when the next is due: the time before it may be a wait in
+// OpenWhisk's queue, or the start of the container.
+func (r *run) heard(w *watched, now time.Time) {
+	of := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
+	w.done, w.all = of.Done()
+	if w.beaten {
+		w.gaps = append(w.gaps[max(0, len(w.gaps)-keptGaps+1):], now.Sub(w.heard))
+	} else {
+		w.told = 0
+	}
+	if w.told > 0 {
+		w.told = 0
+		r.tell(Waiting{
+			Invocations: []disdel.Invocation{w.inv}, For: now.Sub(w.heard), Stopped: true, Over: true, Done: w.done, All: w.all,
+		})
+	}
+	w.heard, w.beaten = now, true
+}
+
+// acceptance notes that OpenWhisk has accepted an invocation: from then on it gives signs.
+func (r *run) acceptance(inv disdel.Invocation) {
+	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
+		w.accepted, w.since, w.told = true, r.c.cfg.Now(), 0
+	}
+}
+
+// thin drops every other heartbeat of a full list, so that what is left still spans the whole time.
+func thin(beats []disdel.Beat) []disdel.Beat {
+	if len(beats) < maxBeats {
+		return beats
+	}
+	half := beats[:0:0]
+	for i := 1; i < len(beats); i += 2 {
+		half = append(half, beats[i])
+	}
+	return half
+}
+
+// invoked begins to watch an invocation. The store still shows the last heartbeat of the slot's attempt before it,
+// which is none of this one's.
+func (r *run) invoked(inv disdel.Invocation, since time.Time, stop context.CancelCauseFunc) {
+	if inv.Task != disdel.TaskAggregate {
+		inv.Params = nil
+	}
+	w := &watched{inv: inv, since: since, stop: stop}
+	if before := r.watched[inv.Slot()]; before != nil {
+		w.last = before.last
+	}
+	r.watched[inv.Slot()] = w
+}
+
+// closed notes that an invocation has reported.
+func (r *run) closed(inv disdel.Invocation) {
+	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
+		w.ended = true
+	}
+}
+
+// beats takes what was seen of an invocation. Where nobody looked in time, what the executor found has to do.
+func (r *run) beats(a disdel.Activation) []disdel.Beat {
+	w := r.watched[a.Slot()]
+	if w == nil || w.inv.ID != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
+		return a.Beats
+	}
+	seen := w.beats
+	w.beats = nil
+	return seen
+}
+
+// lookOn reads how far the actions are, again and again until the stop that it returns is called, beside the loop,
+// which never waits for the store. One that does not answer costs the onlooker the picture, not the job.
+func (r *run) lookOn(ctx context.Context) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	r.running.Go(func() {
+		for wait(ctx, r.c.cfg.Tick) {
+			p, err := r.look(ctx)
+			if err != nil {
+				r.log.WithError(err).Debug("no progress to be had")
+				continue
+			}
+			select {
+			case r.progress <- p:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return stop
+}
+
+func (r *run) look(ctx context.Context) ([]disdel.Progress, error) {
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	return r.c.cfg.Board.Progress(ctx, r.spec.ID)
+}
+
+const (
+	// quietAfter is how long an action may give no sign before the onlooker hears of it, while no heartbeat is due:
+	// before the second heartbeat and after the last batch. The onlooker hears of it again whenever that time has doubled.
+	quietAfter = 10 * time.Second
+	// overdueAfter is how late a heartbeat may be before the onlooker hears of it.
+	overdueAfter = 2 * time.Second
+	// storeFresh is how long ago heartbeats may have been read: after older reads, a missing one means nothing.
+	storeFresh = time.Second
+)
+
+// Waiting tells an onlooker which invocations give no sign after OpenWhisk accepted them. Those that never sent a
+// heartbeat may wait behind others or be starting. OpenWhisk has no record of either.
+type Waiting struct {
+	Invocations []disdel.Invocation
+	For         time.Duration // how long the first of them has waited
+	// Pool is the memory that the largest of them needs from the pool; 0: the pool is certainly large enough.
+	Pool disdel.Bytes
+	// Found is the size of the pool that the doctor found at FoundAt; 0: it found none, or the size is stated.
+	Found   disdel.Bytes
+	FoundAt time.Time
+	// Stopped says that their heartbeats came and then stopped.
+	Stopped   bool
+	Done, All int  // batches of the action that is silent longest, by its last heartbeat; 0: unknown
+	Over      bool // heartbeats come again
+}
+
+// lookAtQuiet tells the onlooker of actions that were accepted a while ago and never gave a sign, and of actions whose
+// heartbeats are missing.
+func (r *run) lookAtQuiet() {
+	if r.outages.now != nil {
+		return
+	}
+	now := r.c.cfg.Now()
+	var unseen, stopped Waiting
+	for _, w := range r.watched {
+		switch {
+		case w.ended || !w.accepted:
+		case w.beaten:
+			r.lookAtHeartbeats(w, &stopped, now)
+		default:
+			after := quietAfter
+			if w.inv.Task == disdel.TaskAggregate { // where its store is slow its first heartbeat is late
+				after = max(after, r.aggregated)
+			}
+			if quiet := now.Sub(w.since) - time.Duration(w.inv.Queue); w.isDue(quiet, after) {
+				unseen.add(w.inv, quiet)
+				r.suspectPool(&unseen, w.inv.Limits.Memory)
+			}
+		}
+	}
+	r.tell(unseen)
+	r.tell(stopped)
+}
+
+// suspectPool names the pool as a possible cause: it may be too small for an action of so much memory.
+// The pool is no cause if an action was served, or if the user or the platform states its size.
+// A size that the doctor found is not certain: the pool may have shrunk since.
+func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
+	at := r.rec.Plan.Platform
+	if r.served || at.Pool > 0 && at.PoolFrom != disdel.PoolFound {
+		return
+	}
+	t.Pool = max(t.Pool, memory)
+	t.Found, t.FoundAt = at.Pool, at.PoolAt
+}
+
+// lookAtHeartbeats adds an action to stopped if its heartbeats are missing, and looks for its update in the store.
+func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
+	if now.Sub(r.seen) > storeFresh {
+		return // the store does not answer, so a missing heartbeat says nothing about the action
+	}
+	quiet := now.Sub(w.heard)
+	after := w.overdue()
+	if quiet >= overdueAfter && now.Sub(w.lookedUp) >= overdueAfter {
+		w.lookedUp = now
+		r.lookUp(w)
+	}
+	if w.isDue(quiet, after) {
+		stopped.Stopped = true
+		if quiet > stopped.For {
+			stopped.Done, stopped.All = w.done, w.all
+		}
+		stopped.add(w.inv, quiet)
+	}
+}
+
+// overdue is how long an action may be silent after its newest heartbeat before the next one is missing.
+func (w *watched) overdue() time.Duration {
+	if len(w.gaps) == 0 {
+		return quietAfter
+	}
+	gap := slices.Max(w.gaps)
+	after := gap + max(overdueAfter, gap/2)
+	if w.all > 0 && w.done >= w.all {
+		return max(after, quietAfter) // it writes its update, without heartbeats
+	}
+	return after
+}
+
+// isDue tells whether the onlooker should hear of a silence: once it reaches after, and whenever it has doubled since.
+func (w *watched) isDue(quiet, after time.Duration) bool {
+	if quiet < max(after, 2*w.told) {
+		return false
+	}
+	w.told = quiet
+	return true
+}
+
+func (t *Waiting) add(inv disdel.Invocation, quiet time.Duration) {
+	t.For = max(t.For, quiet)
+	t.Invocations = append(t.Invocations, inv)
+}
+
+func (r *run) tell(t Waiting) {
+	if len(t.Invocations) == 0 {
+		return
+	}
+	sortInvocations(t.Invocations)
+	r.observe(Notice{Waiting: &t})
+}
+
+func sortInvocations(list []disdel.Invocation) {
+	slices.SortFunc(list, func(a, b disdel.Invocation) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Level, b.Level), cmp.Compare(a.Member, b.Member))
+	})
+}

@@ -1,0 +1,377 @@
+package dense
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+)
+
+// column is what is found out about one.
+type column struct {
+	dataset.Column
+	passed string // why it is left out; "": it is not
+
+	numbers, texts int
+	squares        float64           // of what numbers are off their mean (Welford 1962)
+	whole          bool              // all numbers are
+	seen           map[string]string // texts, and the same ones
+	// recent is what was seen, by its last character: most columns have few texts, or far too many
+	recent  [16]string
+	tooMany bool // different texts for a category
+	odd     []place
+	index   map[string]int // of categories, once they are decided
+}
+
+// place is a text that is no number.
+type place struct {
+	line int
+	text string
+}
+
+func newColumn(name string) column {
+	return column{
+		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, whole: true,
+		seen: map[string]string{},
+	}
+}
+
+// width is how many values the column comes to.
+func (c *column) width() int {
+	if c.passed != "" {
+		return 0
+	}
+	return c.Width()
+}
+
+// add takes the column's cell of a row.
+func (c *column) add(line int, x *cell) {
+	if x.kind == aGap {
+		c.Missing++
+		return
+	}
+	if !c.tooMany && c.recent[ending(x.text)] != x.text {
+		c.see(x.text)
+	}
+	if x.kind != aNumber {
+		if c.texts++; len(c.odd) < mostFaults {
+			c.odd = append(c.odd, place{line, strings.Clone(x.text)})
+		}
+		return
+	}
+	v := x.value
+	c.numbers++
+	off := v - c.Mean
+	c.Mean += off / float64(c.numbers)
+	c.squares += off * (v - c.Mean)
+	c.Low, c.High = min(c.Low, v), max(c.High, v)
+	c.whole = c.whole && v == math.Trunc(v)
+}
+
+// ending is a number for a text's last character, another one for each digit.
+func ending(text string) int {
+	if text == "" {
+		return 0
+	}
+	return int(text[len(text)-1] & 15)
+}
+
+// see notes a text, as long as there are few.
+func (c *column) see(text string) {
+	kept, ok := c.seen[text]
+	switch {
+	case ok:
+	case len(c.seen) >= mostCategories:
+		c.tooMany, c.seen = true, nil
+		return
+	default:
+		kept = strings.Clone(text) // the block's memory is not to be kept
+		c.seen[kept] = kept
+	}
+	c.recent[ending(kept)] = kept
+}
+
+// fewTexts is of how many numbers a text is rather a mistake than a category.
+const fewTexts = 20
+
+// close decides what the column is, from all rows, and tells what is wrong with it.
+func (c *column) close(at int, wrong *faults) {
+	if c.passed != "" {
+		return
+	}
+	switch {
+	case c.numbers+c.texts == 0:
+		c.passed = "it is empty"
+	case c.texts == 0, c.texts*fewTexts < c.numbers:
+		c.Kind = dataset.ColumnNumber
+		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
+		for _, p := range c.odd {
+			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, almost(p.text))
+		}
+		if more := c.texts - len(c.odd); more > 0 {
+			wrong.more += more
+		}
+	case c.tooMany:
+		wrong.at(c.odd[0].line, at+1, c.Name,
+			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s", mostCategories,
+			almost(c.odd[0].text))
+	case c.unreadable() != "":
+		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
+	case len(c.seen) == 1:
+		c.passed = "it is the same in all rows"
+	default:
+		c.Kind = dataset.ColumnCategory
+		for text := range c.seen {
+			c.Categories = append(c.Categories, text)
+		}
+		slices.SortFunc(c.Categories, naturally)
+		c.index = map[string]int{}
+		for k, text := range c.Categories {
+			c.index[text] = k
+		}
+	}
+	if c.Kind != dataset.ColumnNumber {
+		c.Low, c.High, c.Mean = 0, 0, 0
+	}
+}
+
+// notUTF8 is what is said of a text that is none in UTF-8.
+const notUTF8 = "no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT"
+
+// unreadable says which of a column's texts can be no category, "" if all can.
+func (c *column) unreadable() string {
+	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
+		switch {
+		case !utf8.ValidString(text):
+			return fmt.Sprintf("%.40q is %s", text, notUTF8)
+		case len(text) > longestName:
+			return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
+		}
+	}
+	return ""
+}
+
+// almost is what to say of a text that is a number but for its comma or its percent sign; "" of any other.
+func almost(text string) string {
+	bare, percent := strings.CutSuffix(text, "%")
+	_, ok := number(strings.Replace(strings.TrimSpace(bare), ",", ".", 1))
+	switch {
+	case ok && strings.Contains(bare, ","):
+		return "; decimals have a point"
+	case ok && percent:
+		return "; a number has no percent sign"
+	default:
+		return ""
+	}
+}
+
+// scale says how numbers are kept.
+func (c *column) scale(by Scale) {
+	c.Shift, c.Factor = 0, 1
+	switch {
+	case c.Kind != dataset.ColumnNumber:
+		c.Factor = 0
+	case by == Standard:
+		c.Shift = c.Mean
+		if c.Deviation > 0 {
+			c.Factor = 1 / c.Deviation
+		}
+	case by == Range:
+		c.Shift = c.Low
+		if c.High > c.Low {
+			c.Factor = 1 / (c.High - c.Low)
+		}
+	}
+}
+
+// inBytes says whether all numbers fit a byte each as they are.
+func (c *column) inBytes() bool {
+	return c.Kind == dataset.ColumnNumber && c.whole && c.Missing == 0 && c.Low >= 0 && c.High <= math.MaxUint8
+}
+
+// write appends the values of a cell; a category that is not known is kept as a missing one.
+func (c *column) write(to []float32, x *cell) []float32 {
+	if c.index != nil {
+		at := len(to)
+		to = append(to, make([]float32, len(c.Categories))...)
+		if x.kind == aNumber {
+			to[at+int(x.value)] = 1
+		}
+		return to
+	}
+	v := x.value
+	if x.kind == aGap {
+		v = c.Mean
+	}
+	return append(to, float32((v-c.Shift)*c.Factor))
+}
+
+// labels is the different texts in the place of a label, and how often each was there.
+type labels struct {
+	rows  map[string]*int
+	class map[string]int32 // once it is closed
+	names []string         // of the classes in their order
+	plain bool             // they are 0, 1, 2 ... without a gap, and need no names
+	over  bool             // there are more than mostClasses
+	long  string           // the beginning of one that is longer than any name; "": there is none
+}
+
+// mostClasses is how many different labels are taken for classes: more of them are numbers to be predicted, or names.
+const mostClasses = 10_000
+
+// longestName is how long the name of a class, or of a category, may be: what is longer is a text to be read.
+const longestName = 1 << 10
+
+func newLabels() *labels { return &labels{rows: map[string]*int{}} }
+
+// add counts a label. Numbers that are written in several ways are one.
+func (l *labels) add(text string) {
+	if l.over {
+		return
+	}
+	if len(text) > longestName {
+		l.long = strings.Clone(text[:longestName])
+		return
+	}
+	n := l.rows[text]
+	if n == nil {
+		if text = canonical(text); l.rows[text] == nil {
+			if l.over = len(l.rows) >= mostClasses; l.over {
+				return
+			}
+			l.rows[strings.Clone(text)] = new(int) // the text's memory is not to be kept
+		}
+		n = l.rows[text]
+	}
+	*n++
+}
+
+// canonical is the usual way to write a number, and a text as it is.
+func canonical(text string) string {
+	if v, ok := number(text); ok {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return text
+}
+
+// close numbers the classes: numbers by their value, then texts by the alphabet.
+func (l *labels) close() {
+	for text := range l.rows {
+		l.names = append(l.names, text)
+	}
+	slices.SortFunc(l.names, naturally)
+	l.class, l.plain = map[string]int32{}, true
+	for i, text := range l.names {
+		l.class[text] = int32(i)
+		l.plain = l.plain && text == strconv.Itoa(i)
+	}
+}
+
+// name gives the classes names, in the order of their numbers from 0; why says where a label is no such number. Without
+// names nothing changes.
+func (l *labels) name(names []string) (why string) {
+	if len(names) == 0 {
+		return ""
+	}
+	rows := map[string]*int{}
+	for _, name := range names {
+		rows[name] = new(int)
+	}
+	for text, n := range l.rows {
+		v, ok := number(text)
+		if !ok || v < 0 || v != math.Trunc(v) || v >= float64(len(names)) {
+			return fmt.Sprintf("there are names for %d classes, and a label is %.40q", len(names), text)
+		}
+		l.class[text] = int32(v)
+		*rows[names[int(v)]] += *n
+	}
+	l.names, l.rows, l.plain = names, rows, false
+	return ""
+}
+
+// naturally orders numbers by their value and before texts, which are ordered by the alphabet.
+func naturally(a, b string) int {
+	x, isX := number(a)
+	y, isY := number(b)
+	switch {
+	case isX && isY:
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+	case isX != isY && isX:
+		return -1
+	case isX != isY:
+		return 1
+	default:
+		return cmp.Compare(a, b)
+	}
+}
+
+// of is the class of a label.
+func (l *labels) of(text string) (int32, bool) {
+	k, ok := l.class[text]
+	if !ok {
+		k, ok = l.class[canonical(text)]
+	}
+	return k, ok
+}
+
+// classNames is nil where labels say no more than the classes' numbers.
+func (l *labels) classNames() []string {
+	if l.plain {
+		return nil
+	}
+	return l.names
+}
+
+// counts is how many rows each class has.
+func (l *labels) counts() []dataset.ClassRows {
+	out := make([]dataset.ClassRows, len(l.names))
+	for i, text := range l.names {
+		out[i] = dataset.ClassRows{Name: text, Rows: *l.rows[text]}
+	}
+	return out
+}
+
+// fault says why the labels are no classes, "" if they are.
+func (l *labels) fault() string {
+	switch {
+	case l.long != "":
+		return fmt.Sprintf("%.40q goes on for more than %d bytes, as no class's name does", l.long, longestName)
+	case l.over:
+		return fmt.Sprintf("it has more than %d different values, which are no classes. To predict a number (regression) "+
+			"is not supported yet: make ranges of the numbers", mostClasses)
+	case len(l.names) == 1:
+		return fmt.Sprintf("it is %.40q in all rows, and there is nothing to tell apart", l.names[0])
+	}
+	for _, text := range l.names {
+		if !utf8.ValidString(text) {
+			return fmt.Sprintf("%.40q is %s", text, notUTF8)
+		}
+	}
+	return ""
+}
+
+// numeric says why the labels are numbers to predict, "" if they are classes, or if somebody insists that they are.
+func (l *labels) numeric(insists bool) string {
+	if insists || l.over {
+		return ""
+	}
+	return dataset.NumericTarget(l.counts())
+}
+
+// numericNotes says that many numbers are taken for classes, unless a person said that they are.
+func (l *labels) numericNotes(insists bool) []string {
+	if insists {
+		return nil
+	}
+	if note := dataset.NumericClasses(l.counts()); note != "" {
+		return []string{note}
+	}
+	return nil
+}
