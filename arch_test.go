@@ -185,6 +185,7 @@ var house = map[string][]string{
 	"internal/test/onnxtest":    {"dataset", "internal/onnx", "model", "runtime/engine", "runtime/engine/native"},
 	"internal/test/transcripts": {},
 	"internal/test/golden":      {},
+	"internal/test/rehearse":    {"scheduler", "scheduler/sim"},
 	"internal/test/jsonshape":   {"internal/test/golden"},
 	"examples/policy":           {"scheduler", "scheduler/sim"},
 }

@@ -7,23 +7,22 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// standing is how far a member of a level is in the current round.
+// memberStatus is the state of a member of a level in the current round.
 type standing uint8
 
 const (
 	waiting standing = iota
 	delivered
-	missing // the mean is taken without it
-	left    // the others have all of what it did: it was let go
+	missing // the mean is computed without it
+	left    // released: the others have all its updates
 )
 
-// barrier is how the workers of one round come to the next reference: all train actions run at once; a cluster's
-// aggregation starts when none of its members is waited for any more; the round is made when the top one has delivered.
-// It is told which slots have delivered and which are given up, and says which are next.
+// barrier combines the workers of one round into the next reference. All train actions run at once. A cluster's
+// aggregation starts when none of its members is still awaited. The round is complete when the top aggregation has
+// delivered. The barrier is told which slots have delivered and which are given up, and returns the next slots.
 //
-// It is all that the Manager knows of how a round goes: invoking a slot, as often as it takes, is the business of
-// attempts, and what follows a round is the Manager's. A job whose workers exchange updates inside a round gets another
-// one of these.
+// The Manager knows nothing else about the course of a round. attempts handle invocations of a slot, and the Manager
+// handles what follows a round.
 type barrier struct {
 	levels  []disdel.Level
 	members [][]standing               // by level, then member
@@ -40,7 +39,7 @@ func newBarrier(plan disdel.Plan) *barrier {
 	return b
 }
 
-// start is the slots that a round begins with.
+// start returns the slots that a round starts with.
 func (b *barrier) start() []disdel.Slot {
 	out := make([]disdel.Slot, len(b.members[0]))
 	for w := range out {
@@ -54,7 +53,7 @@ func (b *barrier) top() disdel.Slot {
 	return disdel.Slot{Task: disdel.TaskAggregate, Level: len(b.levels)}
 }
 
-// trained takes what a worker has delivered.
+// trained adds a worker's result.
 func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot) {
 	b.results[worker] = r
 	if r.Left > 0 {
@@ -64,7 +63,7 @@ func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot)
 	return b.delivered(disdel.Slot{Task: disdel.TaskTrain, Member: worker})
 }
 
-// delivered continues with what a slot has delivered. Nothing follows the top one.
+// delivered continues after a slot has delivered. Nothing follows the top one.
 func (b *barrier) delivered(s disdel.Slot) (next []disdel.Slot) {
 	b.members[s.Level][s.Member] = delivered
 	return b.advance(s.Level, s.Member)
@@ -76,7 +75,7 @@ func (b *barrier) without(level, member int) (next []disdel.Slot) {
 	return b.advance(level, member)
 }
 
-// advance starts the cluster above a member of level once no other member of it is waited for.
+// advance starts the cluster above a member of level once no other member of it is awaited.
 func (b *barrier) advance(level, member int) []disdel.Slot {
 	if level == len(b.levels) {
 		return nil
@@ -100,7 +99,7 @@ func (b *barrier) advance(level, member int) []disdel.Slot {
 	return []disdel.Slot{{Task: disdel.TaskAggregate, Level: level + 1, Member: i}}
 }
 
-// outstanding is the workers that have neither delivered nor are given up.
+// outstanding returns the workers that have neither delivered nor are given up.
 func (b *barrier) outstanding() (workers []int) {
 	for w, s := range b.members[0] {
 		if s == waiting {
@@ -110,7 +109,7 @@ func (b *barrier) outstanding() (workers []int) {
 	return workers
 }
 
-// canSpare tells whether the round has a mean without one more of its workers.
+// canSpare tells whether the round can do without one more of its workers.
 func (b *barrier) canSpare() bool {
 	there := 0
 	for _, s := range b.members[0] {
@@ -121,7 +120,7 @@ func (b *barrier) canSpare() bool {
 	return there > 1
 }
 
-// present is the members of a cluster that delivered, in their order.
+// present returns the members of a cluster that delivered, in order.
 func (b *barrier) present(s disdel.Slot) (members []int) {
 	for _, member := range b.levels[s.Level-1].Clusters[s.Member] {
 		if b.members[s.Level-1][member] == delivered {
@@ -131,7 +130,7 @@ func (b *barrier) present(s disdel.Slot) (members []int) {
 	return members
 }
 
-// reached tells whether every worker that counts is there, and has reached the target loss.
+// reached tells whether every worker has finished, and has reached the target loss.
 func (b *barrier) reached() bool {
 	for _, r := range b.results {
 		if !r.Reached {
@@ -141,9 +140,8 @@ func (b *barrier) reached() bool {
 	return len(b.outstanding()) == 0
 }
 
-// sum puts what the workers came to into their round: the means over them, weighted by their samples, and who is
-// missing.
-// It goes by workers in their order: the same bits whatever ended first.
+// sum adds the workers' results to their round: the means, weighted by their samples, and the missing workers. It
+// adds them in the order of the workers, so that the bits do not depend on which ended first.
 func (b *barrier) sum(round *disdel.Round) {
 	loss, first, right := mean{}, mean{}, mean{known: true}
 	several, steps := false, []*disdel.StepCourse(nil)
@@ -170,8 +168,7 @@ func (b *barrier) sum(round *disdel.Round) {
 	}
 }
 
-// epochs is what the epochs of a round came to, each over the workers that trained it. Epochs count from the round's
-// first, which is 1.
+// epochs returns the epochs of a round, each over the workers that trained it. The round's first epoch is 1.
 func (b *barrier) epochs() (out []disdel.TrainedEpoch) {
 	for e := 0; ; e++ {
 		loss, right := mean{}, mean{known: true}
@@ -190,10 +187,10 @@ func (b *barrier) epochs() (out []disdel.TrainedEpoch) {
 	}
 }
 
-// mean is a weighted mean on its way.
+// mean is a weighted mean.
 type mean struct {
 	sum, weight float64
-	known       bool // everybody that was added had a value
+	known       bool // every addition had a value
 }
 
 func (m *mean) add(v float64, samples int) {
@@ -201,10 +198,10 @@ func (m *mean) add(v float64, samples int) {
 	m.weight += float64(samples)
 }
 
-// addLast adds the newest of a worker's values by epoch, of which there have to be n.
+// addLast adds the newest of a worker's values by epoch, of which there must be n.
 func (m *mean) addLast(values []float64, n, samples int) { m.addAt(values, n-1, n, samples) }
 
-// addAt adds one of a worker's values by epoch, of which there have to be n.
+// addAt adds one of a worker's values by epoch, of which there must be n.
 func (m *mean) addAt(values []float64, at, n, samples int) {
 	if len(values) != n {
 		m.known = false
@@ -215,7 +212,7 @@ func (m *mean) addAt(values []float64, at, n, samples int) {
 
 func (m *mean) value() float64 { return m.sum / math.Max(m.weight, 1) }
 
-// orNil is the mean, nil where somebody had no value.
+// orNil returns the mean, nil if a worker had no value.
 func (m *mean) orNil() *float64 {
 	if !m.known || m.weight == 0 {
 		return nil
@@ -223,8 +220,8 @@ func (m *mean) orNil() *float64 {
 	return new(m.value())
 }
 
-// stepsOf is what the steps of a round came to, in the mean of the workers that tell: nil where none does. Stretches
-// are put together by their last steps; a worker that was tried again tells only of the steps since then.
+// stepsOf averages the steps of a round over the workers that report them; nil if none does. Stretches are combined
+// by their last steps; a worker that was retried reports only the steps since then.
 func stepsOf(workers []*disdel.StepCourse) *disdel.StepCourse {
 	var out disdel.StepCourse
 	told := 0
@@ -252,7 +249,7 @@ func stepsOf(workers []*disdel.StepCourse) *disdel.StepCourse {
 	return &out
 }
 
-// addStretch adds a worker's stretch to that of the others up to the same step, as a sum weighted by its steps and its
+// addStretch adds a worker's stretch to that of the others up to the same step, as a sum weighted by its steps and
 // rows.
 func addStretch(all []disdel.StepStretch, s disdel.StepStretch) []disdel.StepStretch {
 	at := 0
@@ -277,7 +274,7 @@ func addStretch(all []disdel.StepStretch, s disdel.StepStretch) []disdel.StepStr
 	return all
 }
 
-// meanOf makes means of what addStretch has added up.
+// meanOf turns the sums of addStretch into means.
 func meanOf(s *disdel.StepStretch) {
 	n := float64(max(1, s.Steps))
 	times := disdel.StepTimes{}
@@ -291,5 +288,5 @@ func meanOf(s *disdel.StepStretch) {
 	s.Loss /= float64(max(1, s.Rows))
 }
 
-// perMs is to what parts of a ms times are kept: digits that say nothing take room in a record.
+// perMs is the precision of times, in parts of a ms: insignificant digits take room in a record.
 const perMs = 1e4

@@ -9,33 +9,33 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// budget counts what a job may spend, in GB-s by use. It reserves a part for every invocation that runs, so that the
-// spent and the reserved GB-s together never pass the budget.
+// budget counts what a job may spend, in GB-s by use. It reserves a part for every running invocation, so that the
+// spent and the reserved GB-s together never exceed the budget.
 //
-// An invocation may get less time than its timeout: its hold. A train action stores its state before its hold ends, and
-// another leg goes on. The part is free again when the invocation ends, so an action that finds too little waits while
-// others run. The cost of a step follows from what earlier steps used, never from their limits.
+// An invocation may get less time than its timeout: its hold. A train action stores its state before its hold ends,
+// and another leg continues. The part is free again when the invocation ends, so an action that finds too little
+// waits while others run. The cost of a step is derived from what earlier steps used, never from their limits.
 //
-// Nobody knows in advance by how much an action passes its hold. reserveSpare is kept for that.
+// By how much an action exceeds its hold is unknown in advance. reserveSpare covers that.
 type budget struct {
 	most  float64 // GB-s; 0: none
-	field string  // that says so
-	spent float64 // GB-s by use of what has ended
-	began float64 // spent when the round began, in whichever run of the job
-	done  float64 // GB-s that an earlier run of the job spent on the current round; 0: the round began anew
+	field string  // of the job file that sets it
+	spent float64 // GB-s by use of ended activations
+	began float64 // spent when the round began, in any run of the job
+	done  float64 // GB-s that an earlier run of the job spent on the current round; 0: it started again
 
-	rounds       int     // whole ones that were seen in this stage
+	rounds       int     // whole ones observed in this stage
 	cheapest     float64 // GB-s of the cheapest of them
-	cheapestStep float64 // GB-s of a step of one worker in the cheapest of them, all of the round included
-	perStep      float64 // GB-s of a step of one worker in the newest round, all of the round included
-	entered      int     // rounds that began because the budget could pay them
+	cheapestStep float64 // GB-s of a step of one worker in the cheapest of them, including the round's other costs
+	perStep      float64 // GB-s of a step of one worker in the newest round, including the round's other costs
+	entered      int     // rounds that the budget could pay for at their start
 
-	running map[string]float64 // GB-s that are reserved for invocations which run, by their ids
+	running map[string]float64 // GB-s reserved for running invocations, by id
 	waiting []asking           // invocations that wait for a part of the budget
-	ended   bool               // an activation has ended after it ran
-	start   disdel.Millis      // longest start of a container that was seen
-	overrun disdel.Millis      // the most by which an activation passed its timeout
-	late    disdel.Millis      // the most by which an activation passed its hold
+	ended   bool               // an activation has run and ended
+	start   disdel.Millis      // longest observed start of a container
+	overrun disdel.Millis      // the most by which an activation exceeded its timeout
+	late    disdel.Millis      // the most by which an activation exceeded its hold
 	leg     legCost
 	closing map[disdel.Task]closing
 }
@@ -49,30 +49,30 @@ type asking struct {
 
 // legCost is the measured time of the shortest useful leg of a train action.
 type legCost struct {
-	fixed, step disdel.Millis // least times so far: of all that is no training, and of one batch
+	fixed, step disdel.Millis // least times so far: of everything except training, and of one batch
 	tooShort    disdel.Millis // the longest hold that failed
 }
 
 // closing is the cost of one kind of action that closes a round: aggregation or evaluation. These cannot pause.
 type closing struct {
 	passed   int           // how many
-	each     float64       // GB-s, the most that one held
-	cheapest float64       // GB-s, the least that a passed one held
+	each     float64       // GB-s, the most of one
+	cheapest float64       // GB-s, the least of a passed one
 	now      float64       // GB-s of all of them in this round
 	round    float64       // GB-s of all of them in a round, the most so far
 	tooShort disdel.Millis // the longest hold that failed
 }
 
 const (
-	closingShare = 0.2 // of what is left, for closing a round, before one was closed
-	closingSpare = 1.5 // times the most that closing a round, or one action of it, has taken
+	closingShare = 0.2 // of what is left, for closing the first round
+	closingSpare = 1.5 // times the most that closing a round, or one action of it, has cost
 	trainSpare   = 1.25
 	reserveSpare = 0.05                                  // of what is reserved: an action ends some time after its hold
 	firstStart   = disdel.Millis(500 * time.Millisecond) // of a container, before one was seen
 	leastHold    = disdel.Millis(100 * time.Millisecond)
 	legSpare     = 1.5 // times the shortest leg that would have trained one batch
 	longer       = 2   // times a hold that was too short
-	sureAfter    = 4   // steps of a kind that were seen: the cheapest of them is then a bound
+	sureAfter    = 4   // observations of a kind: the cheapest of them is then a bound
 )
 
 func newBudget(job disdel.Job) budget {
@@ -81,10 +81,10 @@ func newBudget(job disdel.Job) budget {
 	return b
 }
 
-// tell takes what the loop knows of the bill.
+// tell updates what was spent.
 func (b *budget) tell(now Moment) { b.spent = max(b.spent, now.Spent) }
 
-// over notes that an activation has ended: its GB-s are spent, and its part of the budget is free again. batch is the
+// over handles the end of an activation: its GB-s are spent, and its part of the budget is free again. batch is the
 // number of rows in a worker's batch.
 func (b *budget) over(a disdel.Activation, batch int) {
 	delete(b.running, a.Invocation.ID)
@@ -120,7 +120,7 @@ func (b *budget) over(a disdel.Activation, batch int) {
 	b.closing[a.Task] = c
 }
 
-// frozen tells whether an activation stood still until the platform ended it. Its times say nothing about others.
+// frozen tells whether an activation hung until the platform ended it. Its times say nothing about others.
 func frozen(a disdel.Activation) bool {
 	_, stalled := a.Stalled()
 	return stalled || a.Outcome == disdel.OutcomeTimeout && a.Hold > 0 && a.Duration >= a.Limits.Timeout
@@ -152,7 +152,7 @@ func (l *legCost) useful() disdel.Millis {
 // least is the shortest hold in which a leg may train something: in a shorter one, none has.
 func (l *legCost) least() disdel.Millis { return max(leastHold, l.tooShort, l.fixed+l.step) }
 
-// lower returns the lower of an earlier and a new measurement. An earlier one of 0 means that there was none.
+// lower returns the lower of an earlier and a new measurement; an earlier 0 means none.
 func lower[T ~int64 | ~float64](before, now T) T {
 	if before == 0 {
 		return now
@@ -160,13 +160,13 @@ func lower[T ~int64 | ~float64](before, now T) T {
 	return min(before, now)
 }
 
-// sure is the least that a step costs, in GB-s. It follows from the cheapest step in whole rounds. After few rounds it
-// is lower: the first round starts containers, and a busy machine may be quiet next time.
+// sure is the least that a step costs, in GB-s. It is derived from the cheapest step in whole rounds. After few
+// rounds it is lower: the first round starts containers, and a busy machine may be quiet next time.
 func (b *budget) sure(cheapest float64) float64 {
 	return cheapest * min(1, float64(b.rounds)/sureAfter)
 }
 
-// roundOver learns from the round that ended how much the next one takes. steps are those of all workers together.
+// roundOver learns from the ended round how much the next one costs. steps are those of all workers together.
 func (b *budget) roundOver(steps int) {
 	if took := b.spent - b.began; took > 0 {
 		b.perStep = took / float64(max(1, steps))
@@ -189,10 +189,8 @@ func (b *budget) stageBegins() {
 	}
 }
 
-// used says whether nothing is left.
 func (b *budget) used() bool { return b.most > 0 && b.spent >= b.most }
 
-// left is what is not spent yet.
 func (b *budget) left() float64 { return max(0, b.most-b.spent) }
 
 // free is the part of the budget, in GB-s, that is neither spent nor reserved.
@@ -204,7 +202,7 @@ func (b *budget) free() float64 {
 	return max(0, free)
 }
 
-// kept is the part of free that is kept for closing the round, in GB-s. It is more than closing a round has taken, if
+// kept is the part of free that is kept for closing the round, in GB-s. It is more than closing a round has cost, if
 // that leaves enough for training. round is the cost of a whole round.
 func (b *budget) kept(free, round float64) float64 {
 	aggregate := b.closing[disdel.TaskAggregate].round
@@ -216,14 +214,14 @@ func (b *budget) kept(free, round float64) float64 {
 	return min(free, max(closes, min(closingSpare*closes, free-trainSpare*train)))
 }
 
-// whole is what an action with these limits may hold until its timeout.
+// whole is the cost of an action that runs until its timeout.
 func (b *budget) whole(l disdel.Limits) float64 {
 	return disdel.GBSeconds(l.Memory, l.Timeout+b.overrun)
 }
 
 // hold is how long an action may run if gbs GB-s are reserved for it: without the start of its container, and without
-// the time by which others passed their holds. If that would be shorter than least, hold leaves out the latter.
-// It is 0 if the action may run until its timeout.
+// the time by which others exceeded their holds. If that would be shorter than least, hold omits the latter. It is 0
+// if the action may run until its timeout.
 func (b *budget) hold(l disdel.Limits, gbs float64, least disdel.Millis) disdel.Millis {
 	memory := l.Memory.Gigabytes()
 	if memory <= 0 || gbs >= b.whole(l) {
@@ -251,8 +249,8 @@ func (b *budget) leastFor(l disdel.Limits, hold disdel.Millis) float64 {
 	return min(b.whole(l), disdel.GBSeconds(l.Memory, hold+start)/(1-reserveSpare)*(1+1e-9))
 }
 
-// within returns the orders that the budget can pay. An invocation that finds too little waits until something that
-// runs has ended. The job ends only if nothing runs and the rest of the budget does not pay the next step.
+// payFor returns the orders that the budget can pay for. An invocation that finds too little waits until a running
+// one ends. The job ends only if nothing runs and the rest of the budget cannot pay for the next step.
 func (m *Manager) within(orders []Order) []Order {
 	if m.budget.most <= 0 || m.ended {
 		return orders
@@ -270,7 +268,7 @@ func (m *Manager) within(orders []Order) []Order {
 	return append(out, m.pay()...)
 }
 
-// roundBegins tells whether what waits for a part of the budget is the first of a round.
+// roundBegins tells whether the first invocation of a round waits for a part of the budget.
 func (m *Manager) roundBegins() bool {
 	return m.budget.entered <= m.round && slices.ContainsFunc(m.budget.waiting, func(w asking) bool {
 		e := m.attempts.efforts[w.slot]
@@ -278,31 +276,28 @@ func (m *Manager) roundBegins() bool {
 	})
 }
 
-// roundTooDear tells whether a round that is to begin would not end within the budget.
+// roundTooDear tells whether the next round would not end within the budget.
 func (m *Manager) roundTooDear() bool {
 	return m.budget.used() || m.leastOfRound() > m.budget.left()
 }
 
-// leastOfRound is the least cost of the round that is to begin, in GB-s. It assumes that every worker and aggregation
-// is as fast as the fastest so far. The evaluation does not count: a round that cannot pay for it goes without. It is 0
-// in the first round of a stage.
+// leastOfRound is the least cost of the next round, in GB-s. It assumes that every worker and aggregation is as fast
+// as the fastest so far. The evaluation does not count: a round that cannot pay for it goes without. It is 0 in the
+// first round of a stage.
 func (m *Manager) leastOfRound() float64 {
 	b := &m.budget
 	steps := m.stepsOf(m.round)
 	least := min(b.cheapest, b.cheapestStep*float64(steps))
 	if b.leg.step > 0 {
 		l, _ := m.spec.limits(disdel.TaskTrain, work{limits: m.attempts.limits[disdel.TaskTrain]})
-		workers, aggregations := disdel.Millis(m.spec.Plan.Workers), 0
-		for _, level := range m.spec.Plan.Levels {
-			aggregations += len(level.Clusters)
-		}
+		workers, aggregations := disdel.Millis(m.spec.Plan.Workers), m.spec.Plan.ActionCount(disdel.TaskAggregate)
 		least = min(least, disdel.GBSeconds(l.Memory, workers*b.leg.fixed+disdel.Millis(steps)*b.leg.step)+
 			float64(aggregations)*b.closing[disdel.TaskAggregate].cheapest)
 	}
 	return b.sure(max(0, least-b.done))
 }
 
-// stepsOf is how many steps the workers make in a round, all together, at least 1.
+// stepsOf is the number of steps of all workers in a round, at least 1.
 func (m *Manager) stepsOf(round int) (steps int) {
 	span := m.spec.span(round)
 	for _, rows := range shardsOf(&m.spec.Job, &m.spec.Plan) {
@@ -311,7 +306,7 @@ func (m *Manager) stepsOf(round int) (steps int) {
 	return max(1, steps)
 }
 
-// payment is the decision about an invocation that asks for a part of the budget.
+// payment is the decision about an invocation that needs a part of the budget.
 type payment uint8
 
 const (
@@ -322,19 +317,19 @@ const (
 
 // share is the part of the budget that an invocation gets.
 type share struct {
-	gbs  float64       // GB-s that are reserved for it
-	cost float64       // GB-s that it costs at least
-	hold disdel.Millis // the shortest one that may be of use to it
+	gbs  float64       // reserved
+	cost float64       // GB-s, at least
+	hold disdel.Millis // the shortest useful one
 	what payment
 }
 
-// pay begins the waiting invocations for which the budget has a part.
+// pay starts the waiting invocations for which the budget has a part.
 func (m *Manager) pay() (orders []Order) {
 	if m.roundBegins() {
 		switch {
 		case !m.roundTooDear():
 			m.budget.entered = m.round + 1
-		case len(m.budget.running) > 0: // running actions may give back what they do not use
+		case len(m.budget.running) > 0: // running actions may return what they do not use
 			return nil
 		default:
 			return m.broke(m.wholeRound())
@@ -342,10 +337,10 @@ func (m *Manager) pay() (orders []Order) {
 	}
 	asked := m.budget.waiting
 	m.budget.waiting = nil
-	workers := len(m.barrier.outstanding()) // that share what is left for training
+	workers := len(m.barrier.outstanding()) // they share what is left for training
 	for i, w := range asked {
 		e := m.attempts.efforts[w.slot]
-		if e.awaited != w.id { // nobody waits for it any more
+		if e.awaited != w.id { // it is no longer awaited
 			continue
 		}
 		limits, _ := m.spec.limits(w.slot.Task, work{limits: m.attempts.limits[w.slot.Task]})
@@ -373,7 +368,7 @@ func (m *Manager) pay() (orders []Order) {
 	return orders
 }
 
-// part is the part of the budget that a slot's invocation gets.
+// part computes the part of the budget that a slot's invocation gets.
 func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) share {
 	b := &m.budget
 	var out share
@@ -385,14 +380,14 @@ func (m *Manager) part(s disdel.Slot, l disdel.Limits, workers int) share {
 	if b.used() {
 		out.what = unpayable
 	}
-	if out.what == unpayable && len(b.running) > 0 { // running actions may give back what they do not use
+	if out.what == unpayable && len(b.running) > 0 { // running actions may return what they do not use
 		out.what = postponed
 	}
 	return out
 }
 
-// partOfClosing is the part of the budget for an aggregation or an evaluation. These cannot pause: after a hold that is
-// too short they begin anew.
+// partOfClosing is the part of the budget for an aggregation or an evaluation. These cannot pause: after a hold that
+// is too short they start again.
 func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 	b := &m.budget
 	c, free, whole := b.closing[s.Task], b.free(), b.whole(l)
@@ -421,8 +416,9 @@ func (m *Manager) partOfClosing(s disdel.Slot, l disdel.Limits) share {
 	}
 }
 
-// partOfTraining is the part of the budget for one of so many train actions. If there is too little for a leg of each,
-// they train one after another, and their work is kept. Workers that exchange updates in a round need each other.
+// partOfTraining is the part of the budget for one of so many train actions. If there is too little for a leg of
+// each, they train one after another, and their work is kept. Workers that exchange updates in a round need each
+// other.
 func (m *Manager) partOfTraining(l disdel.Limits, workers int) share {
 	b := &m.budget
 	free, whole, hold := b.free(), b.whole(l), b.leg.least()
@@ -447,7 +443,7 @@ func (m *Manager) partOfTraining(l disdel.Limits, workers int) share {
 	}
 }
 
-// toClose is how many invocations that close the round are still to come, from a slot on.
+// toClose counts the invocations, from a slot on, that are still needed to close the round.
 func (m *Manager) toClose(s disdel.Slot) int {
 	if s.Task != disdel.TaskAggregate {
 		return 1
@@ -461,7 +457,7 @@ func (m *Manager) toClose(s disdel.Slot) int {
 	return n
 }
 
-// broke ends a job whose budget does not pay the next step.
+// outOfBudget ends a job whose budget cannot pay for the next step.
 func (m *Manager) broke(next step) []Order {
 	m.budget.waiting = nil
 	m.stopped = m.budget.field + " does not pay the next step"
@@ -476,14 +472,14 @@ func (m *Manager) broke(next step) []Order {
 	return orders
 }
 
-// step is something that a budget has to pay.
+// step is something that the budget has to pay for.
 type step struct {
 	what string
-	slot disdel.Slot // that it is for; zero: all of a round
-	cost float64     // GB-s that it takes at least
+	slot disdel.Slot // zero: a whole round
+	cost float64     // GB-s, at least
 }
 
-// wholeRound is the round that is to begin.
+// wholeRound is the next round.
 func (m *Manager) wholeRound() step {
 	return step{
 		what: fmt.Sprintf("round %d of %d", m.round+1, m.spec.Plan.Rounds),
@@ -494,7 +490,7 @@ func (m *Manager) wholeRound() step {
 // costOfRound is the cost of a round in GB-s, by the newest one; 0: unknown.
 func (m *Manager) costOfRound(round int) float64 { return m.budget.perStep * float64(m.stepsOf(round)) }
 
-// nameOf says what an invocation is for.
+// nameOf describes an invocation.
 func (m *Manager) nameOf(w asking, e effort) string {
 	switch {
 	case e.leg > 0:
@@ -512,8 +508,8 @@ func (m *Manager) nameOf(w asking, e effort) string {
 	}
 }
 
-// overBudget is the failure of a job whose budget is used up. It says what was spent, what the next step takes, what
-// the rest would cost, and how the job goes on.
+// overBudget is the failure of a job whose budget is used up. It names what was spent, the next step's cost, the
+// estimated rest, and how to continue the job.
 func (m *Manager) overBudget(next step) *disdel.Error {
 	b := m.budget
 	left, known := m.rest()
@@ -539,11 +535,11 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	}
 }
 
-// spare is what a proposed budget has above the likely cost, as a share of it. A busy machine makes the rest dearer,
-// and a job does not spend what it does not need.
+// spare is the margin of a proposed budget above the likely cost. A busy machine makes the rest dearer, and a job
+// does not spend what it does not need.
 const spare = 0.5
 
-// rest is what a resume would cost: the rounds from the newest checkpoint on.
+// rest estimates the cost of a resume: the rounds from the newest checkpoint on.
 func (m *Manager) rest() (cost float64, known bool) {
 	from, rounds := m.newestCheckpoint(), m.spec.Plan.Rounds
 	each := m.budget.perStep
@@ -562,8 +558,8 @@ func (m *Manager) rest() (cost float64, known bool) {
 	return cost, each > 0
 }
 
-// startsAgain is the cost in GB-s of starting the containers of a round, as a resume has to: the newest round had them.
-// each is the time that one start takes.
+// startsAgain is the cost in GB-s of starting the containers of a round, as a resume has to. each is the time of one
+// start.
 func (m *Manager) startsAgain(each disdel.Millis) (cost float64) {
 	p := &m.spec.Plan
 	for _, a := range p.Actions {

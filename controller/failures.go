@@ -8,15 +8,15 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// failed does about a failed activation what scheduler.Decide says.
+// failed reacts to a failed activation as scheduler.FindRemedy says.
 func (m *Manager) failed(a disdel.Activation) []Order {
 	s := a.Slot()
 	switch {
-	case a.Outcome == disdel.OutcomeCanceled: // somebody stopped the job
+	case a.Outcome == disdel.OutcomeCanceled: // the job was stopped
 		return m.fail(explained(a, ""))
-	case a.FailureCode() == disdel.CodeUnreachable: // it was waited for as long as anything is
+	case a.FailureCode() == disdel.CodeUnreachable: // the longest wait is over
 		return m.fail(explained(a, ""))
-	case holdTooShort(a): // its hold was too short: it gets a longer one, if the budget pays it
+	case holdTooShort(a): // its hold was too short: it gets a longer one, if the budget pays for it
 		return []Order{m.invoke(s)}
 	case a.FailureKind() == disdel.NoSpace:
 		return m.unkept(a, a.Failure) // a retry fails until somebody frees space
@@ -42,8 +42,8 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	}
 }
 
-// unsaved writes a checkpoint again after a failed write, within the limits of retries. It ends the job at once if the
-// disk is full or the storage refuses: a retry would fail until somebody mends that.
+// unsaved writes a checkpoint again after a failed write, within the limits of retries. It ends the job at once if
+// the disk is full or the storage refuses: a retry would fail until somebody fixes that.
 func (m *Manager) unsaved(a disdel.Activation, why *disdel.Error) []Order {
 	if why.Kind == disdel.NoSpace || why.Kind == disdel.Denied {
 		return m.unkept(a, why)
@@ -80,7 +80,7 @@ func (m *Manager) unkept(a disdel.Activation, why *disdel.Error) []Order {
 	})
 }
 
-// explained names the invocation that failed in its failure, and says why it was not tried again.
+// explained adds the failed invocation to its failure, and why it was not retried.
 func explained(a disdel.Activation, why string) *disdel.Error {
 	if a.Failure == nil {
 		return nil
@@ -105,9 +105,8 @@ func (m *Manager) retry(s disdel.Slot, a disdel.Activation, r scheduler.Remedy) 
 	return append(orders, o)
 }
 
-// remedied tries again what failed, as the remedy and then the job's policy say: with the same work, or with another
-// batch or other workers, which begins a stage. Only a train action's failure can: what was trained is not trained
-// again for another reason.
+// remedied retries failed work as the remedy and then the job's policy say: unchanged, or in a new stage with another
+// batch or other workers. Only a train action's failure starts a stage.
 func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 	asked := r.BatchSize > 0 || r.Workers > 0
 	if a.Task != disdel.TaskTrain {
@@ -118,7 +117,7 @@ func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 		return m.retry(a.Slot(), a, r)
 	}
 	begun, why := m.replan(d, r.Why)
-	if begun == nil && asked { // what the policy wants cannot be; what the remedy needs may
+	if begun == nil && asked { // the policy's choice is impossible; the remedy's may be possible
 		d = m.consult(disdel.BoundaryFailure, m.round, scheduler.Static{}, &scheduler.Failure{Activation: a, Remedy: r})
 		begun, why = m.replan(d, r.Why)
 	}
@@ -136,13 +135,13 @@ func (m *Manager) remedied(a disdel.Activation, r scheduler.Remedy) []Order {
 		m.attempts.raise(a.Task, r.Limits)
 		begun = append(begun, AdjustOrder{*r.Adjustment})
 	}
-	m.attempts.raise(a.Task, a.Limits) // what is left of the retries is not for finding out again what was too little
+	m.attempts.raise(a.Task, a.Limits) // so that retries do not repeat a limit that was too small
 	action, _ := m.spec.Plan.Action(a.Task)
 	m.attempts.raise(a.Task, action.Limits)
 	return append(begun, m.beginRoundAgain()...)
 }
 
-// replan begins a stage with the round that runs; nil, and why, where that cannot be planned.
+// replan starts a stage with the current round. begun is nil, with the reason, if that cannot be planned.
 func (m *Manager) replan(d disdel.Decision, because string) (begun []Order, why string) {
 	at, fits := m.divided(d)
 	if m.spec.Replan == nil || !fits {
@@ -155,8 +154,9 @@ func (m *Manager) replan(d disdel.Decision, because string) (begun []Order, why 
 	return m.change(c), ""
 }
 
-// divided is where the round begins with another batch or other workers. Between two epochs that is where it began; in
-// the middle of one the rows that were trained have to be whole batches of the new size, on the same shards.
+// divided returns where the round starts with another batch or other workers. Between two epochs that is its own
+// start. In the middle of an epoch the rows that were trained must be whole batches of the new size, on the same
+// shards.
 func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
 	span, was, batch := m.spec.span(m.round), m.spec.Stage.BatchSize, d.BatchSize
 	at = disdel.Position{Epoch: span.Epoch, Batch: span.Batch}
@@ -173,11 +173,11 @@ func (m *Manager) divided(d disdel.Decision) (at disdel.Position, ok bool) {
 	return at, true
 }
 
-// maxRestarts bounds how often one round is begun anew because updates were lost or damaged, and how often the job goes
-// back.
+// maxRestarts limits how often one round starts again because updates were lost or damaged, and how often the job
+// goes back.
 const maxRestarts = 3
 
-// restartRound begins the round anew: an update was damaged, or the store lost it.
+// restartRound starts the round again: an update was damaged, or the store lost it.
 func (m *Manager) restartRound(a disdel.Activation) []Order {
 	if m.restarts++; m.restarts > maxRestarts {
 		return m.fail(explained(a, fmt.Sprintf("the round was begun anew %d times", maxRestarts)))
@@ -185,17 +185,17 @@ func (m *Manager) restartRound(a disdel.Activation) []Order {
 	return m.beginRoundAgain()
 }
 
-// beginRoundAgain begins the round again: what was delivered is forgotten, and what is still being made of it will be
-// refused.
+// beginRoundAgain starts the round again. What was delivered is deleted, and what running actions still deliver will
+// be refused.
 func (m *Manager) beginRoundAgain() []Order {
 	m.clear()
 	m.budget.done = 0
 	return append([]Order{ForgetOrder{m.round}}, m.startWorkers()...)
 }
 
-// rollBack continues from the newest checkpoint, or from the start: the store has lost weights. What else it still has
-// would have the rounds in between taken for done, so it forgets all of it. Where the checkpoint has what the round
-// came to, only that is read again.
+// rollBack continues from the newest checkpoint, or from the start: the store has lost weights. The rest of the job's
+// data would make later rounds look done, so all of it is deleted. If the checkpoint has the round's result, only
+// that is read again.
 func (m *Manager) rollBack(a disdel.Activation) []Order {
 	if m.rollbacks++; m.rollbacks > maxRestarts {
 		return m.fail(explained(a, fmt.Sprintf("the store has lost the weights %d times", m.rollbacks)))

@@ -9,31 +9,31 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// watched is what was seen of a running invocation.
+// runningInvocation is what is known of a running invocation.
 type watched struct {
-	inv       disdel.Invocation       // without its request, but for an aggregation's
+	inv       disdel.Invocation       // without its request, unless it is an aggregation
 	stop      context.CancelCauseFunc // ends the wait for its record
 	since     time.Time               // when OpenWhisk accepted it; before that, when it was ordered
 	accepted  bool
 	beats     []disdel.Beat
 	last      int64           // the newest heartbeat's own time
-	heard     time.Time       // when the newest heartbeat was seen
+	heard     time.Time       // when the newest heartbeat was read
 	gaps      []time.Duration // between its newest heartbeats, at most keptGaps
 	done, all int             // batches, by the newest heartbeat
-	beaten    bool            // a heartbeat of it was seen
+	beaten    bool            // it has sent a heartbeat
 	ended     bool            // it reported
-	told      time.Duration   // how long it had given no sign when the onlooker was told last
-	lookedUp  time.Time       // when its update was looked for last
+	told      time.Duration   // how long it had been silent at the last notice
+	lookedUp  time.Time       // last search for its update
 }
 
-// keptGaps is how many times between heartbeats tell when the next one is due. Older ones are forgotten, so that one
-// stall does not hide a later one.
+// keptGaps is how many intervals between heartbeats predict the next one. Older ones are forgotten, so that one stall
+// does not hide a later one.
 const keptGaps = 8
 
-// maxBeats bounds what a record keeps of one activation: enough for a curve.
+// maxBeats limits the heartbeats that a record has of one activation.
 const maxBeats = 64
 
-// watch keeps the heartbeats of invocations that run.
+// watch adds the heartbeats of running invocations.
 func (r *run) watch(list []disdel.Progress) {
 	now := r.c.cfg.Now()
 	r.seen = now
@@ -48,7 +48,7 @@ func (r *run) watch(list []disdel.Progress) {
 	}
 }
 
-// heard notes a heartbeat. The first one does not tell when the next is due: the time before it may be a wait in
+// noteHeartbeat notes a heartbeat. The time before the first one does not count as an interval: it may be a wait in
 // OpenWhisk's queue, or the start of the container.
 func (r *run) heard(w *watched, now time.Time) {
 	of := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
@@ -67,14 +67,14 @@ func (r *run) heard(w *watched, now time.Time) {
 	w.heard, w.beaten = now, true
 }
 
-// acceptance notes that OpenWhisk has accepted an invocation: from then on it gives signs.
+// noteAccepted notes that OpenWhisk has accepted an invocation.
 func (r *run) acceptance(inv disdel.Invocation) {
 	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
 		w.accepted, w.since, w.told = true, r.c.cfg.Now(), 0
 	}
 }
 
-// thin drops every other heartbeat of a full list, so that what is left still spans the whole time.
+// thin drops every other heartbeat of a full list, so that the rest still spans the whole time.
 func thin(beats []disdel.Beat) []disdel.Beat {
 	if len(beats) < maxBeats {
 		return beats
@@ -86,8 +86,8 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 	return half
 }
 
-// invoked begins to watch an invocation. The store still shows the last heartbeat of the slot's attempt before it,
-// which is none of this one's.
+// watchInvocation starts to watch an invocation. The store still has the last heartbeat of the slot's previous
+// attempt, which does not count.
 func (r *run) invoked(inv disdel.Invocation, since time.Time, stop context.CancelCauseFunc) {
 	if inv.Task != disdel.TaskAggregate {
 		inv.Params = nil
@@ -99,14 +99,14 @@ func (r *run) invoked(inv disdel.Invocation, since time.Time, stop context.Cance
 	r.watched[inv.Slot()] = w
 }
 
-// closed notes that an invocation has reported.
+// stopWatching notes that an invocation has reported.
 func (r *run) closed(inv disdel.Invocation) {
 	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
 		w.ended = true
 	}
 }
 
-// beats takes what was seen of an invocation. Where nobody looked in time, what the executor found has to do.
+// takeBeats returns the heartbeats of an invocation: the observed ones, or else those that the executor found.
 func (r *run) beats(a disdel.Activation) []disdel.Beat {
 	w := r.watched[a.Slot()]
 	if w == nil || w.inv.ID != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
@@ -117,8 +117,8 @@ func (r *run) beats(a disdel.Activation) []disdel.Beat {
 	return seen
 }
 
-// lookOn reads how far the actions are, again and again until the stop that it returns is called, beside the loop,
-// which never waits for the store. One that does not answer costs the onlooker the picture, not the job.
+// pollProgress reads the actions' progress until stop is called, beside the loop, which never waits for the store. If
+// the store does not answer, only notices are missing.
 func (r *run) lookOn(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	r.running.Go(func() {
@@ -144,32 +144,32 @@ func (r *run) look(ctx context.Context) ([]disdel.Progress, error) {
 }
 
 const (
-	// quietAfter is how long an action may give no sign before the onlooker hears of it, while no heartbeat is due:
-	// before the second heartbeat and after the last batch. The onlooker hears of it again whenever that time has doubled.
+	// quietAfter is the silence that is reported while no heartbeat is due: before the second heartbeat and after the last
+	// batch. It is reported again whenever it has doubled.
 	quietAfter = 10 * time.Second
-	// overdueAfter is how late a heartbeat may be before the onlooker hears of it.
+	// overdueAfter is how late a heartbeat is when that is reported.
 	overdueAfter = 2 * time.Second
-	// storeFresh is how long ago heartbeats may have been read: after older reads, a missing one means nothing.
+	// storeFresh is the age of the newest read of heartbeats beyond which a missing one means nothing.
 	storeFresh = time.Second
 )
 
-// Waiting tells an onlooker which invocations give no sign after OpenWhisk accepted them. Those that never sent a
-// heartbeat may wait behind others or be starting. OpenWhisk has no record of either.
+// Waiting reports invocations that are silent after OpenWhisk accepted them. Those that never sent a heartbeat may
+// wait behind others or be starting. OpenWhisk has no record of either.
 type Waiting struct {
 	Invocations []disdel.Invocation
-	For         time.Duration // how long the first of them has waited
-	// Pool is the memory that the largest of them needs from the pool; 0: the pool is certainly large enough.
+	For         time.Duration // of the one that is silent longest
+	// Pool is the memory that the largest of them needs; 0: the pool is certainly large enough.
 	Pool disdel.Bytes
 	// Found is the size of the pool that the doctor found at FoundAt; 0: it found none, or the size is stated.
 	Found   disdel.Bytes
 	FoundAt time.Time
 	// Stopped says that their heartbeats came and then stopped.
 	Stopped   bool
-	Done, All int  // batches of the action that is silent longest, by its last heartbeat; 0: unknown
-	Over      bool // heartbeats come again
+	Done, All int  // batches of the action that is silent longest; 0: unknown
+	Over      bool // heartbeats arrive again
 }
 
-// lookAtQuiet tells the onlooker of actions that were accepted a while ago and never gave a sign, and of actions whose
+// checkSilence reports actions that were accepted some time ago and have sent no heartbeat, and actions whose
 // heartbeats are missing.
 func (r *run) lookAtQuiet() {
 	if r.outages.now != nil {
@@ -184,7 +184,7 @@ func (r *run) lookAtQuiet() {
 			r.lookAtHeartbeats(w, &stopped, now)
 		default:
 			after := quietAfter
-			if w.inv.Task == disdel.TaskAggregate { // where its store is slow its first heartbeat is late
+			if w.inv.Task == disdel.TaskAggregate { // with a slow store its first heartbeat is late
 				after = max(after, r.aggregated)
 			}
 			if quiet := now.Sub(w.since) - time.Duration(w.inv.Queue); w.isDue(quiet, after) {
@@ -197,9 +197,9 @@ func (r *run) lookAtQuiet() {
 	r.tell(stopped)
 }
 
-// suspectPool names the pool as a possible cause: it may be too small for an action of so much memory.
-// The pool is no cause if an action was served, or if the user or the platform states its size.
-// A size that the doctor found is not certain: the pool may have shrunk since.
+// suspectPool names the pool as a possible cause: it may be too small for an action of so much memory. It is no cause
+// if an action was served, or if the user or the platform states its size. A size that the doctor found is not
+// certain: the pool may have shrunk since.
 func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
 	at := r.rec.Plan.Platform
 	if r.served || at.Pool > 0 && at.PoolFrom != disdel.PoolFound {
@@ -209,7 +209,7 @@ func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
 	t.Found, t.FoundAt = at.Pool, at.PoolAt
 }
 
-// lookAtHeartbeats adds an action to stopped if its heartbeats are missing, and looks for its update in the store.
+// checkHeartbeats adds an action to stopped if its heartbeats are missing, and looks for its update in the store.
 func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
 	if now.Sub(r.seen) > storeFresh {
 		return // the store does not answer, so a missing heartbeat says nothing about the action
@@ -242,7 +242,7 @@ func (w *watched) overdue() time.Duration {
 	return after
 }
 
-// isDue tells whether the onlooker should hear of a silence: once it reaches after, and whenever it has doubled since.
+// isDue tells whether to report a silence: once it reaches after, and whenever it has doubled since.
 func (w *watched) isDue(quiet, after time.Duration) bool {
 	if quiet < max(after, 2*w.told) {
 		return false

@@ -28,7 +28,7 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 	r.observe(Notice{Invoked: &inv})
 }
 
-// alarm has the manager told when time has passed, unless the job ends or another alarm is set before.
+// alarm sends an AlarmEvent after the time, unless the job ends or another alarm is set before.
 func (r *run) alarm(o AlarmOrder) {
 	r.stopAlarm()
 	ctx, stop := context.WithCancel(r.delays)
@@ -45,7 +45,7 @@ func (r *run) alarm(o AlarmOrder) {
 	})
 }
 
-// wait returns false if ctx ends before d has passed.
+// wait waits for d; it returns false if ctx ends before.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -60,7 +60,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// attend makes one invocation and waits for its end.
+// runInvocation makes one invocation and waits for its end.
 func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Duration) Event {
 	if !wait(r.delays, after) {
 		return refused(inv, context.Canceled)
@@ -69,7 +69,7 @@ func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Dur
 		return refused(inv, err)
 	}
 	id, err := r.c.cfg.Invoker.Invoke(work, inv)
-	if disdel.KindOf(err) == disdel.NotFound { // the platform was started again without what it had
+	if disdel.KindOf(err) == disdel.NotFound { // the platform has restarted without its actions
 		if err = r.prepareAnew(work, inv); err == nil {
 			id, err = r.c.cfg.Invoker.Invoke(work, inv)
 		}
@@ -92,11 +92,11 @@ func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Dur
 		e.Activation.ID = id
 		return e
 	}
-	// the look has a bound of its own: a look for a missing record may end the wait at the same time
+	// the search for the update has a time limit of its own, since a search for a missing record may end this wait
 	return EndedEvent{Activation: r.rescued(context.WithoutCancel(work), a)}
 }
 
-// prepare creates the action of an invocation whose limits no action has yet.
+// prepare creates the action of an invocation if no action with its limits exists.
 func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *run) prepare(ctx context.Context, inv disdel.Invocation) error {
 	return r.make(ctx, inv)
 }
 
-// make creates an action; the caller holds the lock.
+// make creates an action. The caller holds the lock.
 func (r *run) make(ctx context.Context, inv disdel.Invocation) error {
 	err := r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID),
 		[]disdel.ActionPlan{{Task: inv.Task, Name: inv.Action, Limits: inv.Limits}})
@@ -116,11 +116,11 @@ func (r *run) make(ctx context.Context, inv disdel.Invocation) error {
 	return err
 }
 
-// remadeFor is for how long an action that was created again is taken to be there: all its invocations find out
-// together.
+// remadeFor is how long an action that was created again is assumed to exist: all its invocations find out at the
+// same time.
 const remadeFor = 5 * time.Second
 
-// prepareAnew creates an action that is gone.
+// prepareAnew creates an action that has disappeared.
 func (r *run) prepareAnew(ctx context.Context, inv disdel.Invocation) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func refused(inv disdel.Invocation, err error) RefusedEvent {
 }
 
 const (
-	// lookUpWithin bounds one look for an update: the job can do without.
+	// lookUpWithin limits one search for an update: the job can do without it.
 	lookUpWithin = 2 * time.Second
 	// recordAfter is how long the job waits for OpenWhisk's record once the update is in the store. Only the record has
 	// the action's peak and usage. It comes when a healthy action ends.
@@ -151,8 +151,8 @@ const (
 // errDelivered ends the wait for the record of an activation whose update is in the store.
 var errDelivered = errors.New("its update is in the store")
 
-// lookUp looks for the update of an action whose heartbeats are missing, without blocking the loop. Once the update has
-// been there for recordAfter, the wait for OpenWhisk's record ends.
+// lookUp searches for the update of an action whose heartbeats are missing, without blocking the loop. Once the
+// update has been there for recordAfter, the wait for OpenWhisk's record ends.
 func (r *run) lookUp(w *watched) {
 	inv, stop, ctx := w.inv, w.stop, r.delays
 	r.running.Go(func() {
@@ -162,7 +162,7 @@ func (r *run) lookUp(w *watched) {
 	})
 }
 
-// delivered returns the result of an invocation's action, if its update is complete in the store. The top aggregation
+// delivered returns the result of an invocation's action if its update is complete in the store. The top aggregation
 // does more than deliver an update, so it counts as not delivered; its retry finds out what is left to do.
 func (r *run) delivered(ctx context.Context, inv disdel.Invocation) (result json.RawMessage, there bool) {
 	id := disdel.UpdateID{Job: r.spec.ID, Round: inv.Round, Level: inv.Level, Member: inv.Member}
@@ -185,7 +185,7 @@ func (r *run) isTop(inv disdel.Invocation) bool {
 }
 
 // rescued returns a failed activation as a success if its update is in the store: an update is committed once and is
-// whole. Any other activation stays as OpenWhisk reports it.
+// whole. Any other activation is unchanged.
 func (r *run) rescued(ctx context.Context, a disdel.Activation) disdel.Activation {
 	if !a.Outcome.Failed() || a.FailureKind() == disdel.Conflict { // another attempt has taken over: it reports
 		return a
@@ -203,7 +203,7 @@ func (r *run) rescued(ctx context.Context, a disdel.Activation) disdel.Activatio
 	return a
 }
 
-// withoutRecord is an activation whose update is in the store while OpenWhisk has no record of it.
+// withoutRecord returns an activation whose update is in the store while OpenWhisk has no record of it.
 func (r *run) withoutRecord(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID,
 	began time.Time,
 ) disdel.Activation {
@@ -222,9 +222,9 @@ func (r *run) withoutRecord(ctx context.Context, inv disdel.Invocation, id disde
 	return a
 }
 
-// Probe measures how fast one worker of a planned job trains, and what it needs: it runs the worker's first batches for
-// a few seconds on the platform, under the plan's limits, and keeps nothing of them. It returns the failure of an
-// activation that failed.
+// Probe measures how fast one worker of a planned job trains, and what it needs: it runs the worker's first batches
+// for a few seconds on the platform, under the plan's limits, and discards the result. It returns the failure of a
+// failed activation.
 func (c *Controller) Probe(ctx context.Context, spec Spec) (estimator.Rate, error) {
 	pkg := scheduler.Package(spec.ID)
 	action, ok := spec.Plan.Action(disdel.TaskTrain)
@@ -236,7 +236,7 @@ func (c *Controller) Probe(ctx context.Context, spec Spec) (estimator.Rate, erro
 	quiet, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
 	_, sweep := c.cfg.Board.Sweep(quiet, spec.ID)
-	remove := c.cfg.Invoker.Remove(quiet, pkg) // one that was interrupted while it was made, too
+	remove := c.cfg.Invoker.Remove(quiet, pkg) // also one whose creation was interrupted
 	if disdel.KindOf(remove) == disdel.NotFound {
 		remove = nil
 	}

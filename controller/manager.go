@@ -9,17 +9,16 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Manager is the event manager: DiSDeL's Algorithm 1, repeated for every round. It is a pure state machine; use it from
-// one goroutine.
+// Manager is the event manager: DiSDeL's Algorithm 1, repeated for every round. It is a state machine without I/O;
+// use it from one goroutine.
 //
-// Three parts have a duty each, and none knows of the others. How a round's workers come to the next reference is the
-// barrier's: it says which slots are next. What it takes to get a slot's work done is attempts': legs, later attempts,
-// remedies as scheduler.Decide says, raised limits. Where the job is to go is course's: its stages, its policy. The
-// Manager joins them and does what every round has in common: it invokes slots, begins a round anew or goes back to a
-// checkpoint where the store has lost something, keeps to the budget, and has a round evaluated when it is made, the
-// weights written, and the next one begun.
+// Three independent parts have a task each. The barrier combines a round's workers into the next reference: it says
+// which slots are next. attempts does the work of a slot: legs, later attempts, remedies of scheduler.FindRemedy,
+// raised limits. policyState decides where the job goes: its stages, its policy. The Manager connects them and does
+// what every round has in common: it invokes slots, starts a round again or goes back to a checkpoint if the store
+// has lost something, keeps to the budget, evaluates a finished round, writes the weights, and starts the next round.
 type Manager struct {
-	spec        Spec // as it is in the round's stage
+	spec        Spec // of the round's stage
 	course      course
 	attempts    attempts
 	barrier     *barrier // of the round
@@ -32,20 +31,20 @@ type Manager struct {
 
 	round      int
 	last       bool // no round follows this one
-	written    bool // an aggregation has written what is to be the model, or will with its mean
+	written    bool // an aggregation has written the model's weights, or will with its mean
 	publish    bool // the running aggregation only writes the weights
 	duplicates int  // results of this round that changed nothing
-	restarts   int  // times this round was begun anew because updates were lost or damaged
+	restarts   int  // times this round started again because updates were lost or damaged
 	alarms     int  // set so far
 	alarmed    bool // the newest alarm is of this round
 	stopped    string
-	resumed    *disdel.Round // which an earlier run of the job had trained
+	resumed    *disdel.Round // trained by an earlier run of the job
 
 	rollbacks int // times the job went back because the store had lost weights
 	ended     bool
 }
 
-// NewManager starts the state machine of one job; a resumed one starts where its checkpoint says.
+// NewManager creates the state machine of a job; a resumed one starts at its checkpoint.
 func NewManager(spec Spec) *Manager {
 	if spec.Began == 0 {
 		spec.Began = spec.Plan.Workers
@@ -66,7 +65,7 @@ func (m *Manager) reset(round int) {
 	m.clear()
 }
 
-// clear forgets what was delivered in this round, and waits for nothing any more.
+// clear forgets what was delivered in this round, and stops waiting.
 func (m *Manager) clear() {
 	m.barrier = newBarrier(m.spec.Plan)
 	m.letting.begin(m.course.policy, m.spec.Job, m.spec.Plan.Workers)
@@ -77,7 +76,7 @@ func (m *Manager) clear() {
 	m.attempts.closeAll()
 }
 
-// Step takes one event and returns what is to be done about it, in order. After a FinishOrder it returns nothing.
+// Step handles an event and returns the resulting orders, in order. After a FinishOrder it returns nothing.
 func (m *Manager) Step(e Event) []Order {
 	if m.ended || e == nil {
 		return nil
@@ -123,7 +122,7 @@ func (m *Manager) activationEnded(a disdel.Activation) []Order {
 	}
 	m.budget.over(a, m.spec.Plan.WorkerBatch(&m.spec.Job))
 	if !m.attempts.awaits(a) {
-		m.duplicates++ // a late duplicate, or one that another attempt has taken the place of, changes nothing
+		m.duplicates++ // a late duplicate, or one that another attempt has replaced, changes nothing
 		return nil
 	}
 	m.attempts.close(a.Slot())
@@ -157,7 +156,7 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	m.watch.trained(a.Member, r)
 	next := m.barrier.trained(a.Member, r)
 	m.lookAtTarget()
-	if r.Left > 0 { // the others are not near their end for that
+	if r.Left > 0 { // the others are not near their end
 		return m.invokeAll(next)
 	}
 	return append(m.alarm(), m.invokeAll(next)...)
@@ -176,11 +175,11 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 	if r.Saved != nil {
 		m.saved = r.Saved
 		if m.last {
-			m.saved.Round = m.spec.Plan.Rounds // nothing is left to train, wherever it stopped
+			m.saved.Round = m.spec.Plan.Rounds // nothing is left to train, even if it stopped early
 		}
 		orders = append(orders, CheckpointOrder{Checkpoint: *r.Saved, Round: m.roundSoFar()})
 	}
-	if r.Unsaved != nil && !m.final(a.Slot()) { // else the model itself is there
+	if r.Unsaved != nil && !m.final(a.Slot()) { // after the final aggregation the model itself exists
 		return append(orders, m.unsaved(a, r.Unsaved)...)
 	}
 	if m.publish {
@@ -221,15 +220,15 @@ func badResult(a disdel.Activation, err error) *disdel.Error {
 	}
 }
 
-// begin is the first round, or where a job goes on: the round after its checkpoint, or what the round before it still
-// lacks.
+// begin starts the first round, or continues a job: with the round after its checkpoint, or with what the round
+// before it still lacks.
 func (m *Manager) begin() []Order {
 	first := m.spec.firstRound()
-	if first == 0 { // with weights that the job was given, where it has a checkpoint
+	if first == 0 { // with given weights, if it has a checkpoint
 		return m.startRound(first)
 	}
 	i := slices.IndexFunc(m.spec.Done, func(r disdel.Round) bool { return r.Round == first-1 })
-	over := first >= m.spec.Plan.Rounds // with the end, that only the last round may have
+	over := first >= m.spec.Plan.Rounds // only the end is left
 	if over && i < 0 {
 		i = len(m.spec.Done) - 1
 	}
@@ -254,7 +253,7 @@ func (m *Manager) startRound(round int) []Order {
 	return m.startWorkers()
 }
 
-// roundSoFar is this round with the loss of its train actions, weighted by their samples.
+// roundSoFar is the current round with the loss of its train actions, weighted by their samples.
 func (m *Manager) roundSoFar() disdel.Round {
 	if m.resumed != nil {
 		return *m.resumed
@@ -280,8 +279,8 @@ func (m *Manager) endRound(r disdel.Round, byClass *disdel.ByClass) []Order {
 	return append(m.roundOrder(r, byClass), m.next()...)
 }
 
-// next is what follows a round: the next one, or the end, before which the weights are written that no aggregation has
-// written with its mean.
+// next starts the next round, or ends the job. Before the end it writes the weights, unless an aggregation has
+// written them with its mean.
 func (m *Manager) next() []Order {
 	if why := m.enough(); why != "" && !m.last {
 		m.last, m.stopped, m.written = true, why, m.spec.keepsBest() && m.evaluations.best != nil
@@ -293,7 +292,7 @@ func (m *Manager) next() []Order {
 		return m.finish(disdel.StatusSucceeded, nil)
 	}
 	if m.round+1 >= m.attempts.replayUntil {
-		m.rollbacks = 0 // it has come further than where it went back
+		m.rollbacks = 0 // it has passed the round where it went back
 	}
 	orders, stop := m.boundary()
 	if m.gang.asked != nil {
@@ -302,7 +301,7 @@ func (m *Manager) next() []Order {
 	return m.goesOn(orders, stop)
 }
 
-// goesOn is what follows a boundary: the next round, or, with why, the end.
+// goesOn follows a boundary: it starts the next round, or ends the job with the reason stop.
 func (m *Manager) goesOn(orders []Order, stop string) []Order {
 	if stop == "" {
 		return append(orders, m.startRound(m.round+1)...)
@@ -311,13 +310,13 @@ func (m *Manager) goesOn(orders []Order, stop string) []Order {
 	return append(orders, m.next()...)
 }
 
-// forget takes back what is known of a round and those after it.
+// forget removes everything known of the rounds from this one on.
 func (m *Manager) forget(round int) {
 	m.evaluations.forget(round)
 	m.course.forget(round)
 }
 
-// invoke makes the next attempt of a slot.
+// invoke starts the next attempt of a slot.
 func (m *Manager) invoke(s disdel.Slot) InvokeOrder { return m.order(s, m.attempts.next(s, m.round)) }
 
 func (m *Manager) invokeAll(slots []disdel.Slot) []Order {
@@ -328,7 +327,7 @@ func (m *Manager) invokeAll(slots []disdel.Slot) []Order {
 	return out
 }
 
-// order waits for the end of an invocation of s from now on.
+// order makes s wait for the end of an invocation.
 func (m *Manager) order(s disdel.Slot, e effort) InvokeOrder {
 	inv := m.built(s, e, 0)
 	m.attempts.await(s, e, inv.ID)
@@ -346,14 +345,14 @@ func (m *Manager) built(s disdel.Slot, e effort, hold disdel.Millis) disdel.Invo
 	return inv
 }
 
-// invocation is what a slot's action is asked to do.
+// invocation makes the request for a slot's action.
 func (m *Manager) invocation(s disdel.Slot, w work) disdel.Invocation {
 	switch s.Task {
 	case disdel.TaskTrain:
 		return m.spec.train(w, s.Member, m.from(m.round))
 	case disdel.TaskAggregate:
 		var members []int
-		if !m.publish { // none are needed where only what was made of them is written
+		if !m.publish { // none are needed to write an existing reference
 			members = m.barrier.present(s)
 		}
 		return m.spec.aggregate(w, s.Level, s.Member, members,
@@ -363,10 +362,10 @@ func (m *Manager) invocation(s disdel.Slot, w work) disdel.Invocation {
 	}
 }
 
-// Written ends the id of an invocation that only writes what another has made.
+// PublishSuffix ends the id of an invocation that only writes what another has made.
 const Written = "/publish"
 
-// from is the checkpoint of the reference that a round starts from, "" where there is none.
+// from is the checkpoint of the reference that a round starts from, "" if there is none.
 func (m *Manager) from(round int) string {
 	if m.saved == nil || m.saved.Round != round && !(m.last && round == m.round+1 && m.saved.Round == m.spec.Plan.Rounds) {
 		return ""
@@ -374,8 +373,8 @@ func (m *Manager) from(round int) string {
 	return m.saved.Path
 }
 
-// checkpoint is the key that an aggregation writes the next round's reference to, "" for none. That of the last round
-// is there until the model is evaluated.
+// checkpoint is the key to which an aggregation writes the next round's reference, "" for none. That of the last
+// round exists until the model is evaluated.
 func (m *Manager) checkpoint(s disdel.Slot) string {
 	switch {
 	case s != m.barrier.top() || m.publish:
@@ -389,13 +388,13 @@ func (m *Manager) checkpoint(s disdel.Slot) string {
 	}
 }
 
-// final tells whether the aggregation of a slot writes the final weights. Where the best are kept, the evaluation says
-// first whether those of the last round are.
+// final tells whether the aggregation of a slot writes the final weights. If the best weights are kept, the
+// evaluation first says whether those of the last round are.
 func (m *Manager) final(s disdel.Slot) bool {
 	return s == m.barrier.top() && (m.publish || m.last && !m.spec.keepsBest())
 }
 
-// paused starts the next leg of a worker that stored its state before its deadline. Legs that train nothing are a
+// paused starts the next leg of a worker that stored its state before its deadline. Legs without progress count as a
 // timeout.
 func (m *Manager) paused(a disdel.Activation) []Order {
 	var r disdel.TrainResult
@@ -417,7 +416,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	return m.failed(a)
 }
 
-// lookAtTarget ends training once every worker that counts has reached the target loss.
+// checkTarget ends training once every worker has reached the target loss.
 func (m *Manager) lookAtTarget() {
 	if m.last || m.spec.target() <= 0 || !m.barrier.reached() {
 		return
@@ -426,7 +425,7 @@ func (m *Manager) lookAtTarget() {
 	m.stopped = fmt.Sprintf("every action's loss is at most %g", m.spec.target())
 }
 
-// canProceed tells whether the policy allows a round without one more of its workers.
+// canProceed tells whether the job may do without one more of the round's workers.
 func (m *Manager) canProceed() bool {
 	return m.spec.Job.Distribution.Missing.Policy == disdel.MissingProceed && m.barrier.canSpare()
 }
@@ -434,16 +433,16 @@ func (m *Manager) canProceed() bool {
 // without continues without a worker.
 func (m *Manager) without(worker int) []Order {
 	next := m.barrier.without(0, worker)
-	m.attempts.close(disdel.Slot{Task: disdel.TaskTrain, Member: worker}) // what it still comes to is too late
+	m.attempts.close(disdel.Slot{Task: disdel.TaskTrain, Member: worker}) // a later result is too late
 	m.lookAtTarget()
 	var orders []Order
-	if m.spec.Job.Distribution.Exchange != nil { // the others wait for what it sends
+	if m.spec.Job.Distribution.Exchange != nil { // the others wait for its updates
 		orders = append(orders, EndOrder{m.round, worker})
 	}
 	return append(orders, m.invokeAll(next)...)
 }
 
-// alarm bounds, once a round, the time that those who delivered wait for the others.
+// alarm limits, once per round, how long the workers that delivered wait for the others.
 func (m *Manager) alarm() []Order {
 	p := m.spec.Job.Distribution.Missing
 	if m.alarmed || p.Policy != disdel.MissingProceed || p.After <= 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// A store that is away may only be restarting. The job asks it every storeEvery; each answer may take storeAnswer. The
-// store is gone if it does not answer for storePatience (the job waits as long for OpenWhisk), or if it refuses the
-// job storeRefusals times, for example its password. A failure of the job names the store as its cause after storeAway
-// failed checks in a row.
+// A store that does not answer may only be restarting. The job checks it every storeEvery; each answer may take
+// storeAnswer. The store is gone if it does not answer for storePatience (the job waits as long for OpenWhisk), or if it
+// refuses the job storeRefusals times, for example its password. A failure of the job names the store as its cause after
+// storeAway failed checks in a row.
 const (
 	storeEvery    = 2 * time.Second
 	storeAnswer   = 5 * time.Second
@@ -26,12 +26,12 @@ const (
 type storeChecks struct {
 	err     error     // of the newest one; nil: the store answers again
 	failed  int       // in a row
-	refused int       // of these: the store answered, and refused
-	since   time.Time // when the first of these began
-	told    time.Time // when onlookers were told last; of the loop
+	refused int       // of these, refused by the store
+	since   time.Time // start of the first failed one
+	told    time.Time // last notice; of the loop
 }
 
-// watchStore checks the store regularly until stop is called. It sends the checks that failed, and the first one that
+// watchStore checks the store regularly until stop is called. It sends the failed checks, and the first one that
 // passes after them. Without it, a store that is gone would cost minutes of retries, and each action would report an
 // error of its own instead of the cause.
 func (r *run) watchStore(ctx context.Context) (seen <-chan storeChecks, stop func()) {
@@ -104,7 +104,7 @@ func (r *run) waitsForStore() bool {
 	return r.spec.Job.Distribution.Missing.Policy == disdel.MissingWait
 }
 
-// outageOfStore is what observers see of a store that is away.
+// outageOfStore describes a store that does not answer, for notices.
 func outageOfStore(c storeChecks, now time.Time) Outage {
 	e := disdel.AsError(c.err)
 	why := e.Hint
@@ -117,15 +117,15 @@ func outageOfStore(c storeChecks, now time.Time) Outage {
 	}
 }
 
-// storeGone is the failure of a job that ends while its store is away. so is the consequence, as text.
+// storeGone is the failure of a job that ends while its store does not answer. so names the consequence.
 func (r *run) storeGone(so string) *disdel.Error {
 	c, e := r.store, disdel.AsError(r.store.err)
 	away := r.c.cfg.Now().Sub(c.since).Round(time.Second)
-	msg := fmt.Sprintf("%s did not answer %s in %v, and %s", e.Msg, count(c.failed, "check"), away, so)
+	msg := fmt.Sprintf("%s did not answer %s in %v, and %s", e.Msg, disdel.Counted(c.failed, "check"), away, so)
 	hint := fmt.Sprintf("start %s again, then disdel resume %s; "+
 		"or with another Redis: disdel resume %s --move --redis URL", e.Msg, r.spec.ID, r.spec.ID)
 	if e.Kind == disdel.Denied {
-		msg = fmt.Sprintf("%s refused %s in %v, and %s", e.Msg, count(c.refused, "check"), away, so)
+		msg = fmt.Sprintf("%s refused %s in %v, and %s", e.Msg, disdel.Counted(c.refused, "check"), away, so)
 		hint = fmt.Sprintf("%s; then disdel resume %s", e.Hint, r.spec.ID)
 	}
 	return &disdel.Error{
@@ -136,7 +136,7 @@ func (r *run) storeGone(so string) *disdel.Error {
 // storeIsAway tells whether the store failed its newest checks. One failed check may be a busy machine.
 func (r *run) storeIsAway() bool { return r.store != nil && r.store.failed >= storeAway }
 
-// byStore returns the failure of a job. If the store is away, it names the store as the cause.
+// byStore returns the failure of a job. If the store does not answer, it names the store as the cause.
 func (r *run) byStore(f *disdel.Error) *disdel.Error {
 	if !r.storeIsAway() || f == nil || f.Code == disdel.CodeStoreGone {
 		return f
@@ -155,27 +155,26 @@ func (r *run) storeIsGone() bool {
 }
 
 const (
-	// outageInterval is the time between what an onlooker is told of one outage.
+	// outageInterval is the time between notices of one outage.
 	outageInterval = 15 * time.Second
-	// maxOutages is what a record keeps.
+	// maxOutages limits the outages in a record.
 	maxOutages = 100
 )
 
-// Outage tells an onlooker that OpenWhisk or the store does not answer, and once that it answers again.
+// Outage reports that OpenWhisk or the store does not answer, and once that it answers again.
 type Outage struct {
-	disdel.Outage               // Until is when it is given up, or when it was over
+	disdel.Outage               // Until is when the job gives up, or the end of the outage
 	For           time.Duration // so far
 	Over          bool
 }
 
-// outages is what the loop knows of OpenWhisk's silence.
+// outages is the state of OpenWhisk's outage.
 type outages struct {
 	now  *disdel.Outage // nil: it answers
 	said time.Time
 }
 
-// lookAtPlatform tells when OpenWhisk does not answer, again while it does not, and when it is back, and keeps it in
-// the record.
+// checkPlatform reports and records that OpenWhisk does not answer, and that it answers again.
 func (r *run) lookAtPlatform() {
 	now := r.c.cfg.Now()
 	o, down := r.c.cfg.Invoker.Outage()
@@ -201,7 +200,7 @@ func (r *run) lookAtPlatform() {
 	}
 }
 
-// outageOver keeps the end of the newest outage.
+// outageOver records the end of the newest outage.
 func (r *run) outageOver(o disdel.Outage) {
 	if n := len(r.rec.Outages); n > 0 {
 		r.rec.Outages = slices.Clone(r.rec.Outages)
@@ -209,7 +208,7 @@ func (r *run) outageOver(o disdel.Outage) {
 	}
 }
 
-// endsAt is when the job's own deadline passes; zero: it has none.
+// endsAt is the time of the job's own deadline, zero if it has none.
 func (r *run) endsAt() time.Time {
 	if d, _ := r.spec.Job.TimeLimit(); d > 0 {
 		return r.began.Add(time.Duration(d))
@@ -217,8 +216,8 @@ func (r *run) endsAt() time.Time {
 	return time.Time{}
 }
 
-// observe tells the onlooker, who may look at several jobs. The record that he sees then is no older than what he is
-// told. What a job has come to at its end is only so once it is saved.
+// observe sends a notice. The record that observers see then is no older than the notice. The final state is shown
+// only once it is saved.
 func (r *run) observe(n Notice) {
 	n.Job = r.spec.ID
 	if n.Progress == nil && r.rec.Status == disdel.StatusRunning {
@@ -227,7 +226,7 @@ func (r *run) observe(n Notice) {
 	r.c.cfg.Observe(n)
 }
 
-// goneFor is the failure of a job whose time was up while OpenWhisk did not answer.
+// goneFor is the failure of a job whose deadline passed while OpenWhisk did not answer.
 func (r *run) goneFor(o disdel.Outage) *disdel.Error {
 	return &disdel.Error{
 		Kind: disdel.Unavailable, Code: disdel.CodeUnreachable, Op: "run job", Job: r.spec.ID,

@@ -8,30 +8,30 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// course is how a job goes on: its stages so far, its policy, and what that has seen and decided.
+// policyState is the job's stages so far and its policy, with what the policy has seen and decided.
 type course struct {
 	policy  scheduler.Policy
-	stages  []begun // that rounds belong to, in their order
-	number  int     // of the newest in the record
+	stages  []begun // in order
+	number  int            // of the newest stage in the record
 	seen    []disdel.Observation
-	decided map[int]bool                 // rounds that the policy was asked about, or that a stage was begun for
-	replay  map[string][]disdel.Decision // made before, by what they were about, oldest first
+	decided map[int]bool                 // rounds that the policy decided about, or that started a stage
+	replay  map[string][]disdel.Decision // earlier decisions by their subject, oldest first
 }
 
-// begun is a stage with what it runs by.
+// startedStage is a stage with its plan.
 type begun struct {
 	stage   disdel.Stage
 	number  int
 	plan    disdel.Plan
 	threads int
-	// the job's, with the batch that the stage was planned with
+	// the job's, with the stage's batch
 	training disdel.Training
 }
 
 func newCourse(spec Spec) course {
 	c := course{policy: spec.Policy, number: spec.Before, decided: map[int]bool{}, replay: map[string][]disdel.Decision{}}
 	if c.policy == nil {
-		c.policy, _ = scheduler.PolicyOf(spec.Job) // one that nobody has changes nothing; the planner has refused it
+		c.policy, _ = scheduler.PolicyOf(spec.Job) // the planner has refused an unknown one
 	}
 	stage := spec.begins()
 	c.stages = []begun{{
@@ -46,7 +46,7 @@ func newCourse(spec Spec) course {
 	return c
 }
 
-// begins is the stage that a run of a job begins with.
+// begins is the stage that a run of a job starts with.
 func (s *Spec) begins() disdel.Stage {
 	if s.Stage != nil {
 		return *s.Stage
@@ -54,21 +54,21 @@ func (s *Spec) begins() disdel.Stage {
 	return s.Plan.Whole(s.Job)
 }
 
-// still tells whether nothing but a failure changes the job.
+// still tells whether only a failure changes the job.
 func (c *course) still() bool { return c.policy.Name() == disdel.PolicyStatic && len(c.replay) == 0 }
 
-// about is what a decision was about: a failure, or the rounds from one on.
+// about is the subject of a decision: a failure, or the rounds from one on.
 func about(d disdel.Decision) string {
 	switch d.Boundary {
 	case disdel.BoundaryFailure:
 		return d.Invocation
-	case disdel.BoundaryStep: // of which nobody asks again: a round that is made anew is another run
+	case disdel.BoundaryStep: // never asked again: a round that starts again is another run
 		return fmt.Sprintf("steps of round %d", d.Round)
 	}
 	return fmt.Sprintf("round %d", d.Round)
 }
 
-// saw adds what was observed of a round, in place of any from that one on.
+// saw adds the observation of a round, and replaces this round and all later ones.
 func (c *course) saw(r disdel.Round) {
 	c.forget(r.Round)
 	if r.Observed != nil {
@@ -76,16 +76,15 @@ func (c *course) saw(r disdel.Round) {
 	}
 }
 
-// forget takes back the observations of a round and those after it. What was decided stays: the job goes the same way
-// again.
+// forget removes the observations from a round on. Decisions remain: the job goes the same way again.
 func (c *course) forget(round int) {
 	c.seen = slices.DeleteFunc(slices.Clone(c.seen), func(o disdel.Observation) bool { return o.Round >= round })
 }
 
-// rounds is how many the job has, if nothing changes.
+// rounds is the job's number of rounds if nothing changes.
 func (c *course) rounds() int { return c.stages[len(c.stages)-1].stage.End() }
 
-// at is the stage of a round.
+// at returns the stage of a round.
 func (c *course) at(round int) *begun {
 	now := &c.stages[0]
 	for i := range c.stages {
@@ -96,14 +95,14 @@ func (c *course) at(round int) *begun {
 	return now
 }
 
-// begin adds a stage, which ends those that were to begin with its first round or later.
+// begin adds a stage, and removes those that were to start with its first round or later.
 func (c *course) begin(b begun) {
 	c.stages = slices.DeleteFunc(c.stages, func(old begun) bool { return old.stage.First >= b.stage.First })
 	c.stages = append(c.stages, b)
 	c.number = b.number
 }
 
-// enter has the requests made as the stage of a round says.
+// enter applies the stage of a round to the requests.
 func (m *Manager) enter(round int) {
 	now := m.course.at(round)
 	m.spec.Plan, m.spec.Threads, m.spec.Before = now.plan, now.threads, now.number
@@ -111,8 +110,8 @@ func (m *Manager) enter(round int) {
 	m.spec.Stage, m.spec.Job.Training = &now.stage, now.training
 }
 
-// boundary asks the policy how the job goes on after this round, once: a job that goes back goes the same way again.
-// stop is why it does not go on.
+// boundary lets the policy decide, once, how the job continues after this round: a job that goes back goes the same
+// way again. stop is why it ends.
 func (m *Manager) boundary() (orders []Order, stop string) {
 	next, span := m.round+1, m.spec.span(m.round)
 	if m.course.still() || m.course.decided[next] {
@@ -127,8 +126,8 @@ func (m *Manager) boundary() (orders []Order, stop string) {
 	return m.decided(m.ask(b, next, nil), at)
 }
 
-// decided does what a policy's answer about the round that is next says, from a position on. Where that needs a gang
-// which the job has to be granted first, it asks for it, and granted goes on.
+// decided applies a policy's decision about the next round, from a position on. If that needs containers which must
+// be granted first, it requests them, and gangGranted continues.
 func (m *Manager) decided(d disdel.Decision, at disdel.Position) (orders []Order, stop string) {
 	if len(m.gang.refused) > 0 {
 		d.NotGranted = m.gang.refused
@@ -147,7 +146,7 @@ func (m *Manager) decided(d disdel.Decision, at disdel.Position) (orders []Order
 		d.Reasons = append(d.Reasons, "it stays as it was: "+err.Error())
 	case len(d.NotGranted) > 0:
 	case d.Policy == disdel.PolicyStatic, at.Batch > 0 && len(d.Reasons) == 0:
-		return nil, "" // a record of many short rounds would be full of them
+		return nil, "" // many short rounds would fill the record with them
 	}
 	return []Order{DecisionOrder{d}}, d.Stop
 }
@@ -155,12 +154,12 @@ func (m *Manager) decided(d disdel.Decision, at disdel.Position) (orders []Order
 // setting is that of the round's stage.
 func (m *Manager) setting() disdel.Setting { return m.spec.Stage.Setting }
 
-// changes tells whether a decision begins a stage.
+// changes tells whether a decision starts a stage.
 func (m *Manager) changes(d disdel.Decision) bool {
 	return d.Next != m.setting() || d.BatchSize > 0 && d.BatchSize != m.spec.Stage.BatchSize
 }
 
-// ask has the policy decide about the rounds from one on, or takes what was decided before.
+// ask lets the policy decide about the rounds from one on, or returns the earlier decision.
 func (m *Manager) ask(b disdel.Boundary, round int, f *scheduler.Failure) disdel.Decision {
 	d := disdel.Decision{Boundary: b, Round: round}
 	if f != nil {
@@ -172,12 +171,12 @@ func (m *Manager) ask(b disdel.Boundary, round int, f *scheduler.Failure) disdel
 	}
 	said := m.consult(b, round, m.course.policy, f)
 	if f != nil && m.changes(said) {
-		clear(m.course.replay) // what was decided before was about another course
+		clear(m.course.replay) // earlier decisions assumed another setting
 	}
 	return said
 }
 
-// consult has one policy decide.
+// consult lets one policy decide.
 func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *scheduler.Failure) disdel.Decision {
 	said := scheduler.Ask(p, m.sight(b, round, f))
 	said.Round = round
@@ -187,7 +186,7 @@ func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *s
 	return said
 }
 
-// sight is what a policy sees.
+// policyInput is what a policy sees.
 func (m *Manager) sight(b disdel.Boundary, round int, f *scheduler.Failure) scheduler.Input {
 	in := scheduler.Input{
 		Boundary: b, Seen: m.course.seen, Past: m.spec.Past, Now: m.setting(),
@@ -200,7 +199,7 @@ func (m *Manager) sight(b disdel.Boundary, round int, f *scheduler.Failure) sche
 	return in
 }
 
-// goal is what is left for the job to come to.
+// goal is what is left for the job to reach.
 func (m *Manager) goal() scheduler.Goal {
 	g := scheduler.Goal{
 		EarlyStop: m.spec.Job.Training.Stop(), Epochs: float64(m.spec.Job.Training.Epochs - m.spec.span(m.round+1).Epoch),
@@ -214,7 +213,7 @@ func (m *Manager) goal() scheduler.Goal {
 	return g
 }
 
-// candidate is a stage that a decision would begin, from a round and a position on.
+// stageCandidate is a stage that a decision would start, from a round and a position on.
 type candidate struct {
 	decision disdel.Decision
 	round    int
@@ -223,7 +222,7 @@ type candidate struct {
 	plan     disdel.Plan
 }
 
-// candidate plans what was decided, and holds it against what no policy may do.
+// candidate plans a decision, and checks what no policy may do.
 func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c candidate, err error) {
 	if m.spec.Replan == nil {
 		return c, &disdel.Error{
@@ -238,7 +237,7 @@ func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c
 	return c, err
 }
 
-// change begins the stage of a candidate.
+// change starts the stage of a candidate.
 func (m *Manager) change(c candidate) []Order {
 	d, plan, wanted, round := c.decision, c.plan, c.job, c.round
 	d.Changed = true
@@ -275,7 +274,7 @@ func (m *Manager) change(c candidate) []Order {
 	}
 }
 
-// ownNames gives actions with other limits than those of the first plan names of their own: one that came back to
+// ownNames gives actions with other limits than those of the first plan names of their own: one that returns to
 // earlier limits finds its containers warm.
 func (m *Manager) ownNames(actions []disdel.ActionPlan) []disdel.ActionPlan {
 	out := slices.Clone(actions)
@@ -287,19 +286,19 @@ func (m *Manager) ownNames(actions []disdel.ActionPlan) []disdel.ActionPlan {
 	return out
 }
 
-// watch is what the manager sees of the round that runs, for its policy.
+// roundStats measures the running round for its policy.
 type watch struct {
-	now     disdel.Millis // since the controller took the job up
+	now     disdel.Millis // since the controller started the job
 	since   disdel.Millis // the round's start
-	took    disdel.Millis // until the next reference stood; 0: it does not yet
+	took    disdel.Millis // until the next reference was complete; 0: not yet
 	failed  int
 	cold    disdel.Millis
 	peak    disdel.Bytes
-	workers map[int]*part         // of each worker, its legs together
+	workers map[int]*part         // by worker, all its legs
 	reduce  map[int]disdel.Millis // the slowest aggregation of each level
 }
 
-// part is what one worker's round took.
+// workerTimes is what one worker's round took.
 type part struct {
 	fetch, compute, push, wait disdel.Millis
 	exchange                   disdel.Millis // part of compute
@@ -312,7 +311,7 @@ func (w *watch) begin() {
 
 func (w *watch) done() { w.took = w.now - w.since }
 
-// ended takes an activation that the round waited for.
+// ended adds an activation of the round.
 func (w *watch) ended(a disdel.Activation) {
 	if a.Task == disdel.TaskEvaluate {
 		return
@@ -351,7 +350,7 @@ func (w *watch) of(worker int) *part {
 	return p
 }
 
-// observed is the round as a policy sees it.
+// observed returns the round's observation for a policy.
 func (m *Manager) observed(r disdel.Round) *disdel.Observation {
 	w := &m.watch
 	o := disdel.Observation{
@@ -379,24 +378,24 @@ func (m *Manager) observed(r disdel.Round) *disdel.Observation {
 	return &o
 }
 
-// gang is what a job that was granted its containers (Spec.Gangs) holds, and what it asks for: the containers of a
-// stage are asked for before it begins. A stage that a policy wants is asked for while the job keeps what it has, and
-// refused where there is no room at once: then the policy is asked again, for fewer workers. A stage that the job
-// cannot do without, because it was decided before or because it is a remedy, is waited for with nothing in hand.
+// gangState is what a job with granted containers (Spec.Gangs) holds and requests. The containers of a stage are
+// requested before it starts. A stage that a policy wants is requested while the job keeps its containers, and
+// refused if there is no room at once; then the policy decides again, for fewer workers. For a stage that the job
+// cannot do without, because of an earlier decision or a remedy, it returns its containers and waits.
 type gang struct {
-	stage   int              // whose containers the job holds, by its number
-	asked   *asked           // that no answer has come to yet; nil: none
+	stage   int              // number of the stage whose containers the job holds
+	asked   *asked           // not answered yet; nil: none
 	refused []disdel.Refusal // at this boundary
-	bound   int              // workers that may be asked for at this boundary, after a refusal; 0: no bound
+	bound   int              // workers that may be requested at this boundary, after a refusal; 0: no bound
 }
 
-// asked is a GrantOrder.
+// grantRequest is an open GrantOrder.
 type asked struct {
-	wants *candidate    // that the policy wants; nil: the round that the manager is in cannot do without
-	since disdel.Millis // when it was asked
+	wants *candidate    // wanted by the policy; nil: the current round cannot do without
+	since disdel.Millis // time of the request
 }
 
-// most is what bounds a policy that is asked again; 0: nothing does.
+// most limits a policy that decides again; 0: no limit.
 func (g *gang) most() int {
 	if len(g.refused) == 0 {
 		return 0
@@ -404,14 +403,14 @@ func (g *gang) most() int {
 	return g.bound
 }
 
-// wants asks for the containers of a stage that a policy wants.
+// requestGang requests the containers of a stage that a policy wants.
 func (m *Manager) wants(c candidate) []Order {
 	m.gang.asked = &asked{wants: &c, since: m.watch.now}
 	return []Order{GrantOrder{Round: c.round, Plan: c.plan}}
 }
 
-// startWorkers begins what a round's workers do, once the job has the containers of the round's stage: it may have gone
-// back to an earlier one, begun one that was decided before, or one that a failure led to.
+// startWorkers starts a round's workers once the job has the containers of the round's stage: it may have gone back
+// to an earlier stage, or started one by an earlier decision or a failure.
 func (m *Manager) startWorkers() []Order {
 	if !m.spec.Gangs || m.gang.stage == m.spec.Before {
 		return m.invokeAll(m.barrier.start())
@@ -420,11 +419,11 @@ func (m *Manager) startWorkers() []Order {
 	return []Order{GrantOrder{Round: m.round, Plan: m.spec.Plan, Waits: true}}
 }
 
-// granted continues with the answer of the admission.
+// gangGranted continues with the answer of the admission.
 func (m *Manager) granted(e GrantedEvent) []Order {
 	a := m.gang.asked
 	if a == nil {
-		return nil // nobody waits for it any more
+		return nil // no longer awaited
 	}
 	m.gang.asked = nil
 	switch {
@@ -432,7 +431,7 @@ func (m *Manager) granted(e GrantedEvent) []Order {
 		return m.fail(e.Err)
 	case a.wants == nil:
 		m.gang.stage = m.spec.Before
-		m.watch.since += m.watch.now - a.since // it is nothing that the round took
+		m.watch.since += m.watch.now - a.since // the wait is not part of the round
 		return m.invokeAll(m.barrier.start())
 	case e.Err != nil:
 		return m.refused(*a.wants, e.Err.Error())
@@ -444,8 +443,8 @@ func (m *Manager) granted(e GrantedEvent) []Order {
 	return m.goesOn(orders, "")
 }
 
-// refused asks the policy again, with half as many workers more than there are; where that is none, the job stays as it
-// is. At the next boundary it may ask for any number again: somebody may have ended.
+// gangRefused lets the policy decide again, with half as many additional workers; if that is none, the job keeps its
+// setting. At the next boundary it may request any number again: another job may have ended.
 func (m *Manager) refused(c candidate, why string) []Order {
 	now := m.setting().Workers
 	m.gang.refused = append(m.gang.refused, disdel.Refusal{Workers: c.plan.Workers, Why: why})
@@ -462,17 +461,17 @@ func (m *Manager) refused(c candidate, why string) []Order {
 	return m.goesOn(orders, stop)
 }
 
-// letting is how workers of a job are let go while a round runs, by what their steps come to (scheduler.LetsGo). What
-// one of them leaves in the queue is another's, so that the round stays whole. At the round's end the policy is asked
-// as ever, which takes it from there.
+// workerRelease releases workers of a job while a round runs, by the results of their steps (scheduler.ScaleInFor).
+// Others take the released worker's batches from the queue, so that the round stays whole. At the round's end the
+// policy decides as usual.
 type letting struct {
-	rule  *scheduler.ScaleIn // of all the job's rounds; nil: nobody is let go
+	rule  *scheduler.ScaleIn // of all the job's rounds; nil: no worker is released
 	seen  map[int]disdel.StepsSoFar
-	owed  disdel.StepsSoFar // of steps that the rule was not told of yet
-	there int               // workers that are in the round, and are to stay
+	owed  disdel.StepsSoFar // steps that the rule has not considered yet
+	there int               // workers that stay in the round
 }
 
-// begin begins a round of so many workers.
+// begin starts a round of so many workers.
 func (l *letting) begin(p scheduler.Policy, job disdel.Job, workers int) {
 	l.seen, l.owed, l.there = map[int]disdel.StepsSoFar{}, disdel.StepsSoFar{}, workers
 	if l.rule == nil {
@@ -482,8 +481,8 @@ func (l *letting) begin(p scheduler.Policy, job disdel.Job, workers int) {
 	l.rule.Now(workers)
 }
 
-// take takes the newest heartbeats of a round's workers, and returns how many steps each has made since, in the mean,
-// and what one of them was. A worker that is tried again counts from then on.
+// take considers the newest heartbeats of a round's workers, and returns the mean number of new steps, and a mean
+// step. A worker that is retried counts from then on.
 func (l *letting) take(round int, list []disdel.Progress) (steps int, mean scheduler.StepSeen) {
 	for _, p := range list {
 		if p.Task != disdel.TaskTrain || p.Round != round || p.Steps == nil || p.Member >= l.there {
@@ -506,8 +505,8 @@ func (l *letting) take(round int, list []disdel.Progress) (steps int, mean sched
 	return steps, mean
 }
 
-// stepsMade lets workers go where the rule says so after the steps that were made since it was asked last: those with
-// the highest numbers, so that a later stage has the others.
+// stepsMade releases workers if the rule says so after the newest steps: those with the highest numbers, so that a
+// later stage has the others.
 func (m *Manager) stepsMade(list []disdel.Progress) (orders []Order) {
 	l := &m.letting
 	if l.rule == nil || l.there < 2 {
@@ -516,7 +515,7 @@ func (m *Manager) stepsMade(list []disdel.Progress) (orders []Order) {
 	steps, mean := l.take(m.round, list)
 	stay := l.there
 	l.rule.Holds = scheduler.Worsens(m.course.seen) != ""
-	for i := 0; i < steps && stay == l.there; i++ { // those after a change would be of as many as before
+	for i := 0; i < steps && stay == l.there; i++ { // the steps after a change were made by as many workers as before
 		stay = min(stay, l.rule.Step(mean))
 	}
 	if stay == l.there {

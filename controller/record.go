@@ -9,24 +9,24 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// saver keeps the record of a running job on disk without holding the job up: it writes the newest state there is, and
-// passes over those that came while it wrote.
+// saver writes the record of a running job without delaying the job: it writes the newest state, and skips those that
+// arrived during a write.
 type saver struct {
 	newest chan disdel.Record
 	urgent chan urgent
 	quit   context.CancelFunc
 	done   chan struct{}
-	failed bool // the last write; of the loop alone
+	failed bool // the last write failed; of the loop alone
 }
 
-// urgent is a record whose writing somebody waits for.
+// urgent is a record whose writing is awaited.
 type urgent struct {
 	rec  disdel.Record
 	done chan struct{}
 }
 
-// saveInterval is the least time between two writes of a running job's record, and saveShare how many times as long as
-// a write took: a large record is written less often.
+// saveInterval is the least time between two writes of a running job's record, and saveShare the least pause in multiples
+// of a write's time: a large record is written less often.
 const (
 	saveInterval = time.Second
 	saveShare    = 10
@@ -62,7 +62,7 @@ func (s *saver) loop(ctx context.Context, to Recorder, log logrus.FieldLogger) {
 	}
 }
 
-// now writes the state of r before it returns; a history that does not answer holds it up for saveTimeout at most.
+// now writes the state of r before it returns. It waits at most saveTimeout for the history store.
 func (s *saver) now(r *disdel.Record) {
 	select {
 	case <-s.newest: // an older state must not be written after this one
@@ -77,13 +77,13 @@ func (s *saver) write(ctx context.Context, to Recorder, r *disdel.Record, log lo
 	limited, stop := context.WithTimeout(ctx, saveTimeout)
 	defer stop()
 	err := to.Save(limited, r)
-	if err != nil && ctx.Err() == nil && !s.failed { // said once, until one is saved again
+	if err != nil && ctx.Err() == nil && !s.failed { // logged once until a write succeeds
 		log.WithError(err).Warn("the record of the running job could not be saved; a later one will be")
 	}
 	s.failed = err != nil
 }
 
-// save takes the state of r. Its lists only ever grow at their ends, so that a copy of the head is a copy of the whole.
+// save schedules the state of r. A record's lists only grow at their ends, so that a copy of the struct is enough.
 func (s *saver) save(r *disdel.Record) {
 	select {
 	case <-s.newest:
@@ -92,23 +92,22 @@ func (s *saver) save(r *disdel.Record) {
 	s.newest <- *r
 }
 
-// close ends the saver, a write that hangs included; the last state is the caller's to write.
+// close ends the saver, including a write that hangs. The caller writes the last state.
 func (s *saver) close() {
 	s.quit()
 	<-s.done
 }
 
-// The bounds of what a record keeps: CouchDB takes documents of 8 MB, and a running job's record is written again and
-// again.
+// The limits of a record: CouchDB accepts documents of 8 MB, and a running job's record is written repeatedly.
 const (
 	maxActivations = 4000
 	maxBeatsInAll  = 8000 // heartbeats of activations that passed
 	maxLinesInAll  = 4000 // lines of their logs
 )
 
-// ledger adds activations to a record and keeps it small. Failures stay with all their evidence. Of those that passed,
-// the later ones of a long job keep their last heartbeat and no log, and every other one is left out when there are too
-// many: what is left still spans the whole job.
+// recordBuilder adds activations to a record and keeps it small. Failures stay with all their evidence. Of those that
+// passed, the later ones of a long job keep only their last heartbeat and no log. If there are too many, every other
+// one is dropped, so that the rest still spans the whole job.
 type ledger struct {
 	beats, lines int
 	limit        int // of activations, before the next thinning
@@ -138,7 +137,7 @@ func (l *ledger) add(r *disdel.Record, a disdel.Activation) {
 	}
 }
 
-// thin makes a new list: the one before may be being written.
+// thin makes a new list: the old one may be in the middle of a write.
 func (l *ledger) thin(r *disdel.Record) {
 	kept := make([]disdel.Activation, 0, len(r.Activations))
 	passed := 0

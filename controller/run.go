@@ -18,7 +18,7 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// saveTimeout bounds the last save of a record after the job's own context has ended.
+// saveTimeout limits the last save of a record after the job's own context has ended.
 const saveTimeout = 10 * time.Second
 
 // Run runs a resolved and planned job to its end and returns its record, which is saved. A job that failed or was
@@ -33,13 +33,12 @@ func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (
 	})
 }
 
-// Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its
-// record.
+// Resume continues a job that ended without success, or whose controller died, from spec.From. rec is its record.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
-	rec.Stages = rec.Staged() // of before its plan and its job become others
+	rec.Stages = rec.Staged() // before its plan and its job change
 	spec.Before = len(rec.Stages)
 	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
-	asked := rec.Job.Distribution.Workers // not as many as there were
+	asked := rec.Job.Distribution.Workers // as requested
 	rec.Job = spec.Job
 	rec.Job.Distribution.Workers = asked
 	if spec.Origin != nil {
@@ -76,7 +75,7 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 	return r.rec, r.close(ctx)
 }
 
-// run is one job in flight. Only the loop's goroutine touches it; invocations report through events.
+// run is one running job. Only the loop's goroutine uses it; invocations report through events.
 type run struct {
 	c              *Controller
 	spec           Spec
@@ -87,25 +86,25 @@ type run struct {
 	running        sync.WaitGroup
 	pending        int // invocations that have not reported yet
 	saver          *saver
-	delays         context.Context // ends with the loop: what waits for its turn is not begun any more
+	delays         context.Context // ends with the loop: delayed work then does not start
 	stopAlarm      context.CancelFunc
 	ledger         ledger
 	cost           estimator.Bill
-	final          disdel.ModelRef // what the action that wrote the final weights said of them
-	previousPhases disdel.Phases   // of the runs of this job before this one
-	notGranted     string          // what onlookers were told of last
+	final          disdel.ModelRef // the final weights, by the action that wrote them
+	previousPhases disdel.Phases   // of earlier runs of this job
+	notGranted     string          // in the last notice
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
-	remade   map[disdel.ActionName]time.Time     // guarded by mu: when an action that was gone was created again
+	remade   map[disdel.ActionName]time.Time     // guarded by mu: when a missing action was created again
 
 	progress   chan []disdel.Progress
-	seen       time.Time // when progress was read last
-	quotaTold  time.Time // the end of the minute whose quota onlookers were told of last
+	seen       time.Time // last read of progress
+	quotaTold  time.Time // the end of the minute of the last quota notice
 	accepted   chan disdel.Invocation
 	watched    map[disdel.Slot]*watched
 	outages    outages
-	store      *storeChecks  // that failed; nil: the store answers
+	store      *storeChecks  // failed ones; nil: the store answers
 	served     bool          // an activation of this run has ended by itself
 	aggregated time.Duration // the longest aggregation of this run that succeeded
 	began      time.Time
@@ -145,9 +144,8 @@ func (r *run) execute(ctx context.Context) {
 	r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
-// ready makes the job's place on the platform. Of a resumed job the store may be ahead of the
-// checkpoint, and have the rounds in between taken for done: it forgets all of it, but for what was kept of the round
-// that the job continues with.
+// ready creates the job's package. The store of a resumed job may be ahead of the checkpoint and show later rounds as
+// done, so all of it is deleted, except what was kept of the round in which the job continues.
 func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
 		there, err := false, error(nil)
@@ -168,7 +166,7 @@ func (r *run) ready(ctx context.Context) error {
 	return r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID), r.spec.Plan.Actions)
 }
 
-// loop waits for what happens next and carries out what the manager makes of it, until the job has ended.
+// loop waits for events and carries out the manager's orders until the job has ended.
 func (r *run) loop(ctx, work context.Context) {
 	tick := time.NewTicker(r.c.cfg.Tick)
 	defer tick.Stop()
@@ -235,7 +233,7 @@ func canceled(ctx context.Context) *disdel.Error {
 	return &disdel.Error{Kind: disdel.Canceled, Op: "run job", Msg: "the job was stopped", Err: context.Cause(ctx)}
 }
 
-// obey carries out orders and tells whether the job has ended.
+// carryOut carries out orders and tells whether the job has ended.
 func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	for _, o := range orders {
 		switch o := o.(type) {
@@ -278,7 +276,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Stopped, r.rec.Unevaluated = o.Stopped, o.Blind
 			r.rec.Halfway = o.Halfway
 			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.watched) == 0 {
-				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is as it was left
+				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is unchanged
 			}
 			ended = true
 		}
@@ -286,8 +284,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	return ended
 }
 
-// stageBegins keeps a stage, before anything runs in it: what a job continues with after its controller died must be
-// known then.
+// stageBegins saves a stage before anything runs in it: a resume after the controller's death needs it.
 func (r *run) stageBegins(o StageOrder) {
 	r.rec.Plan, r.rec.Stages = o.Plan, append(r.rec.Stages, o.Stage)
 	log := r.log.WithFields(logrus.Fields{"stage": o.Number, "round": o.Stage.First, "workers": o.Stage.Workers})
@@ -297,7 +294,7 @@ func (r *run) stageBegins(o StageOrder) {
 	r.observe(Notice{Stage: &o.Stage})
 }
 
-// ask has the admission asked for the containers of a stage, and the manager told what came of it.
+// requestGrant requests the containers of a stage from the admission.
 func (r *run) ask(o GrantOrder) {
 	ctx := r.delays
 	r.running.Go(func() {
@@ -313,7 +310,7 @@ func (r *run) ask(o GrantOrder) {
 	})
 }
 
-// refused tells onlookers what a job was not granted, once for as long as it stays so.
+// noteRefusal reports what a job was not granted, once while it does not change.
 func (r *run) refused(d disdel.Decision) {
 	var text string
 	if n := len(d.NotGranted); n > 0 {
@@ -325,8 +322,8 @@ func (r *run) refused(d disdel.Decision) {
 	r.notGranted = text
 }
 
-// forget has the store forget a round, all of the job, or a worker. The manager finds out where that fails: what is
-// left is delivered again, and is of as little use as before; a worker that was to leave stays.
+// tellStore tells the store something about a round. If that fails, the manager notices: deleted work is delivered
+// again and is refused again; a worker that was to leave stays.
 func (r *run) forget(work context.Context, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()
@@ -335,12 +332,12 @@ func (r *run) forget(work context.Context, do func(context.Context) error) {
 	}
 }
 
-// windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.
+// waitForRunning waits for running invocations after the job's end: they are asked to stop, and get a grace period.
 func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
 	if r.pending > 0 {
 		quiet, done := context.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Grace)
 		defer done()
-		if r.storeIsGone() { // nobody can be asked there
+		if r.storeIsGone() { // the store cannot pass the request on
 			stop(r.rec.Failure)
 		} else if err := r.c.cfg.Board.Cancel(quiet, r.spec.ID); err != nil {
 			r.log.WithError(err).Warn("running actions could not be asked to stop")
@@ -358,7 +355,7 @@ func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
 	r.running.Wait()
 }
 
-// account adds what has ended to the record, and returns the event with the time and the bill that the Manager goes by.
+// addToRecord adds what has ended to the record, and returns the event with its time and the bill.
 func (r *run) account(e Event) Event {
 	switch e := e.(type) {
 	case EndedEvent:
@@ -379,7 +376,6 @@ func (r *run) account(e Event) Event {
 	return e
 }
 
-// now is the time and the bill.
 func (r *run) now() Moment {
 	return Moment{At: disdel.Millis(r.c.cfg.Now().Sub(r.began)), Spent: r.cost.Used}
 }
@@ -422,13 +418,13 @@ func explainStall(a *disdel.Activation) {
 	a.Failure = &failure
 }
 
-// billed has the record say what the job has cost.
+// billed updates the job's cost in the record.
 func (r *run) billed() {
 	r.rec.CostGBs, r.rec.EvaluationGBs, r.rec.UsedGBs = r.cost.Total(), r.cost.Evaluations, r.cost.Used
 }
 
-// learned keeps the loss that a train action came to, what is left of a round whose controller dies before it is kept,
-// how many processors its container found, which the next job there goes by, and what its engine computed with.
+// noteLearned records the loss of a train action, for a round whose controller dies before it is saved, the
+// processors of its container, for the next plan there, and the engine's kernels.
 func (r *run) learned(a *disdel.Activation) {
 	var res disdel.TrainResult
 	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
@@ -439,7 +435,7 @@ func (r *run) learned(a *disdel.Activation) {
 	}
 }
 
-// also adds a name to a list of names with commas between them, where it is not there yet.
+// addName adds a name to a list of names separated by commas, unless it is there.
 func also(list, name string) string {
 	switch {
 	case name == "" || slices.Contains(strings.Split(list, ","), name):
@@ -451,7 +447,8 @@ func also(list, name string) string {
 	}
 }
 
-// wrote keeps what an aggregate action said of the final weights, and logs the checkpoints that it could not remove.
+// noteWeights records what an aggregation said about the final weights, and logs the checkpoints that it could not
+// remove.
 func (r *run) wrote(a disdel.Activation) {
 	var res disdel.AggregateResult
 	if a.Task != disdel.TaskAggregate || json.Unmarshal(a.Result, &res) != nil {
@@ -493,7 +490,7 @@ func (r *run) roundOver(round disdel.Round, byClass *disdel.ByClass) {
 	r.observe(Notice{Round: &round})
 }
 
-// named is what an evaluation counted by class with the classes' names, of no more than a record has room for.
+// named adds the classes' names to the counts of an evaluation by class, if a record has room for them.
 func (r *run) named(b *disdel.ByClass) *disdel.ByClass {
 	if b == nil || len(b.Rows) != len(r.spec.ClassNames) || len(b.Rows) > disdel.MostConfused {
 		return b
@@ -503,7 +500,7 @@ func (r *run) named(b *disdel.ByClass) *disdel.ByClass {
 	return &out
 }
 
-// keepRound puts a round in place of any from that one on: the job may have gone back.
+// keepRound stores a round, and removes this and later ones first: the job may have gone back.
 func (r *run) keepRound(round disdel.Round) {
 	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- {
 		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
@@ -511,8 +508,8 @@ func (r *run) keepRound(round disdel.Round) {
 	r.rec.Rounds = append(r.rec.Rounds, round)
 }
 
-// sinceFirst is the time that the rounds have taken so far, the one that is under way too. What lay between two runs of
-// the job does not count.
+// sinceFirst is the time of the rounds so far, including the current one. The time between two runs of the job does
+// not count.
 func (r *run) sinceFirst() disdel.Millis {
 	d := disdel.Millis(r.c.cfg.Now().Sub(r.roundStart))
 	for _, round := range r.rec.Rounds {
@@ -521,8 +518,8 @@ func (r *run) sinceFirst() disdel.Millis {
 	return d
 }
 
-// close removes what the job put on the platform and into the store, and saves its record, even if ctx has ended. Each
-// step has its own time: a platform that does not answer is no reason to lose the record.
+// close removes what the job created on the platform and in the store, and saves its record, even if ctx has ended.
+// Each step has its own time: the record is saved even if the platform does not answer.
 func (r *run) close(ctx context.Context) error {
 	r.bestEffort(ctx, "the job's package stays on the platform", func(ctx context.Context) error {
 		err := r.c.cfg.Invoker.Remove(ctx, scheduler.Package(r.spec.ID))
@@ -547,7 +544,7 @@ func (r *run) close(ctx context.Context) error {
 	return r.c.cfg.Recorder.Save(ctx, r.rec)
 }
 
-// advise puts what will let the job pass into its failure, as its report will say it.
+// advise adds advice that lets the job pass to its failure, as its report will show it.
 func (r *run) advise() {
 	f := r.rec.Failure
 	if f == nil || f.Code == disdel.CodeOverBudget || f.Code == disdel.CodeUnkept || f.Code == disdel.CodeStoreGone {
@@ -569,7 +566,7 @@ func (r *run) advise() {
 	}
 }
 
-// bestEffort does what is worth a try, and warns where it fails.
+// bestEffort does something that may fail, and logs a warning then.
 func (r *run) bestEffort(ctx context.Context, warning string, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
@@ -578,11 +575,10 @@ func (r *run) bestEffort(ctx context.Context, warning string, do func(context.Co
 	}
 }
 
-// commitTimeout bounds the copying of a model on the blob store.
+// commitTimeout limits the copying of a model on the blob store.
 const commitTimeout = 10 * saveTimeout
 
-// commitModel makes the weights of a job that succeeded a version of its model. A job whose model cannot be kept has
-// failed, whatever it learned.
+// commitModel makes the weights of a successful job a version of its model. If that fails, the job has failed.
 func (r *run) commitModel(ctx context.Context) {
 	if r.rec.Status != disdel.StatusSucceeded {
 		return
@@ -603,7 +599,7 @@ func (r *run) commitModel(ctx context.Context) {
 	}
 	r.rec.Model = &ref
 	if r.rec.Unevaluated != nil {
-		return // the evaluation goes by the last checkpoint
+		return // a later evaluation needs the last checkpoint
 	}
 	if err := r.c.cfg.Shelf.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
 		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")

@@ -8,20 +8,20 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// LossPoint is a loss after so many epochs.
+// LossPoint is the loss after a number of epochs.
 type LossPoint struct {
 	Epoch float64 // trained by then
 	Loss  float64
 }
 
-// LossCurve is loss(x) = Floor + 1/(Rate x + Start) after x epochs, the law that Optimus and Coach go by. Rate and
-// Start are at least 0; with Rate 0 it does not fall.
+// LossCurve is loss(x) = Floor + 1/(Rate x + Start) after x epochs, the law of Optimus and Coach. Rate and Start are
+// at least 0. With Rate 0 the loss does not fall.
 type LossCurve struct{ Floor, Rate, Start float64 }
 
-// At is the loss after so many epochs.
+// At is the loss after a number of epochs.
 func (c LossCurve) At(epoch float64) float64 { return c.Floor + 1/(c.Rate*epoch+c.Start) }
 
-// Reaches is after how many epochs the loss is at most target; +Inf: never.
+// Reaches is the number of epochs after which the loss is at most target; +Inf: never.
 func (c LossCurve) Reaches(target float64) float64 {
 	if target <= c.Floor || c.Rate <= 0 {
 		if target >= c.At(0) {
@@ -32,32 +32,32 @@ func (c LossCurve) Reaches(target float64) float64 {
 	return max(0, (1/(target-c.Floor)-c.Start)/c.Rate)
 }
 
-// Convergence is when a job's loss comes to a target, by its losses so far.
+// Convergence forecasts when the loss of a job reaches a target.
 type Convergence struct {
-	// Epochs is how many the job takes in all, nine times in ten within Low and High. High, and Likely with it where the
-	// floor that fits best is above the target, is +Inf where the loss may never come to the target.
+	// Epochs is the total number of epochs until the target. High is +Inf if the loss may never reach the target, and
+	// so is Likely if the best fitting floor is above it.
 	Epochs disdel.Interval[float64]
-	Floor  disdel.Interval[float64] // that the loss falls to
+	Floor  disdel.Interval[float64] // of the loss
 	Curve  LossCurve                // the likeliest
-	Points int                      // losses that it goes by
+	Points int                      // losses that the forecast uses
 }
 
-// MayNever tells whether the target may never be reached: it is within the interval of the floor, or below it.
+// MayNever tells whether the target may never be reached: it is inside the interval of the floor, or below it.
 func (c Convergence) MayNever() bool { return math.IsInf(c.Epochs.High, 1) }
 
 // Never tells whether the target is below the floor in nine of ten cases.
 func (c Convergence) Never() bool { return math.IsInf(c.Epochs.Low, 1) }
 
-// leastPoints are fewer than which say nothing of a curve of three parameters.
+// leastPoints is the least number of losses that determine a curve of three parameters.
 const leastPoints = 4
 
-// Converge estimates after how many epochs a loss comes to target. Points are means over whole epochs, in their order:
-// probes, and rounds that a worker was missing from, are no points. It returns false for too few points, and for
-// losses that do not fall.
+// Converge estimates after how many epochs a loss reaches target. Points are means over whole epochs, in order;
+// probes and rounds with missing workers are no points. Converge returns false for too few points and for losses that
+// do not fall.
 //
-// The floor is what is hard to know: it is looked for on a grid. The interval is every epoch at which a curve that fits
-// nearly as well as the best one comes to the target. Outliers weigh little (Huber), and the older half of the points
-// weighs less than the newer, since the law only holds later in a training.
+// The floor is hard to know, so Converge searches it on a grid. The interval is all epochs at which a curve that fits
+// nearly as well as the best one reaches the target. Outliers have little weight (Huber). The older half of the
+// points weighs less than the newer one, since the law only holds late in a training.
 func Converge(points []LossPoint, target float64) (Convergence, bool) {
 	s, ok := newFloorSearch(points)
 	if !ok {
@@ -78,14 +78,14 @@ func Converge(points []LossPoint, target float64) (Convergence, bool) {
 	}
 	out.Epochs = s.crossing(fits, best, target, enough)
 	last := points[len(points)-1]
-	if last.Loss > target { // it has not come to it yet
+	if last.Loss > target { // the target is not reached yet
 		e := &out.Epochs
 		e.Low, e.Likely, e.High = max(e.Low, last.Epoch), max(e.Likely, last.Epoch), max(e.High, last.Epoch)
 	}
 	return out, true
 }
 
-// FitLosses is the curve that Converge takes for the likeliest, without its intervals; false where there is none.
+// FitLosses is the most likely curve of Converge, without intervals; false if there is none.
 func FitLosses(points []LossPoint) (LossCurve, bool) {
 	s, ok := newFloorSearch(points)
 	if !ok {
@@ -95,22 +95,22 @@ func FitLosses(points []LossPoint) (LossCurve, bool) {
 	return best.curve, !math.IsInf(best.error, 1) && best.curve.Rate > 0
 }
 
-// floorSearch fits curves with given floors to points.
+// floorSearch fits curves to points for given floors.
 type floorSearch struct {
 	points []LossPoint
 	least  float64 // of the losses
-	scale  float64 // of the losses: how far they are apart
+	scale  float64 // largest loss minus least loss
 	weight []float64
 }
 
-// fit is a curve, the weights of the points, and the weighted squares of what they are off it.
+// fit is a curve, the weights of the points, and the weighted sum of squared errors.
 type fit struct {
 	curve   LossCurve
 	weights []float64
 	error   float64
 }
 
-// newFloorSearch takes the points that are losses; false where they are too few.
+// newFloorSearch keeps the points that are losses. It is false if they are too few.
 func newFloorSearch(points []LossPoint) (s *floorSearch, ok bool) {
 	points = slices.DeleteFunc(slices.Clone(points), func(p LossPoint) bool {
 		return math.IsNaN(p.Loss) || math.IsInf(p.Loss, 0) || p.Epoch < 0
@@ -126,7 +126,7 @@ func newFloorSearch(points []LossPoint) (s *floorSearch, ok bool) {
 	if s.scale = most - s.least; s.scale <= 0 {
 		s.scale = 1
 	}
-	for i, p := range points { // losses are off by a share of what they are
+	for i, p := range points { // errors of losses are proportional to the losses
 		level := max(math.Abs(p.Loss), s.scale/100) / max(math.Abs(s.least), s.scale/100)
 		s.weight[i] = 1 / (level * level)
 		if 2*i < len(points) {
@@ -139,19 +139,19 @@ func newFloorSearch(points []LossPoint) (s *floorSearch, ok bool) {
 // What a fit goes by.
 const (
 	olderWeight = 0.5 // of the older half of the points
-	floorGrid   = 120 // floors that are tried, and so many
-	floorFine   = 16  // on each side of the best of them
+	floorGrid   = 120 // floors of the coarse grid
+	floorFine   = 16  // floors of the fine grid on each side of the best coarse one
 	edgeStep    = 1.01
-	// normal deviations in a median deviation
+	// standard deviations in a median deviation
 	normalMedian = 1.4826
-	// 3 F(3, k) over F(1, k), nine times in ten, for k of 5 and more
+	// 3 F(3, k) / F(1, k) at 90 %, for k of at least 5
 	threeAtOnce = 2.5
-	farthest    = 1e5 // epochs that are looked at
-	reweights   = 4   // times that outliers are weighed anew
-	huber       = 1.5 // median deviations from which a point is an outlier
+	farthest    = 1e5 // epochs
+	reweights   = 4   // iterations of the outliers' weights
+	huber       = 1.5 // median deviations beyond which a point is an outlier
 )
 
-// profile fits a curve for each floor that is tried.
+// profile fits a curve for each floor of the grids.
 func (s *floorSearch) profile() (fits []fit, best fit) {
 	best.error = math.Inf(1)
 	s.search(s.least, func(floor float64) float64 {
@@ -165,21 +165,21 @@ func (s *floorSearch) profile() (fits []fit, best fit) {
 	return fits, best
 }
 
-// crossing is when curves that fit well enough come to the target.
+// crossing is the interval of epochs at which curves that fit well enough reach the target.
 func (s *floorSearch) crossing(fits []fit, best fit, target, enough float64) disdel.Interval[float64] {
 	likely := best.curve.Reaches(target)
 	out := disdel.Interval[float64]{Low: likely, Likely: likely, High: likely}
 	if likely == 0 {
 		return out
 	}
-	for _, f := range fits { // of a floor that is not below the target
+	for _, f := range fits { // with floors at or above the target
 		if f.curve.Floor >= target && f.error <= enough {
 			out.High = math.Inf(1)
 		}
 	}
 	inside := func(x float64) bool { return s.through(x, target, best.weights) <= enough }
 	from := likely
-	if math.IsInf(from, 1) { // the best curve never does: the others may
+	if math.IsInf(from, 1) { // the best curve never reaches it, but others may
 		for from = 1; from < farthest && !inside(from); from *= 1.25 {
 		}
 		if from >= farthest {
@@ -193,7 +193,7 @@ func (s *floorSearch) crossing(fits []fit, best fit, target, enough float64) dis
 	return out
 }
 
-// edge goes from an epoch that is inside by steps of a factor until one is not.
+// edge multiplies an epoch inside by factor until the next one is outside.
 func (s *floorSearch) edge(from, factor float64, inside func(float64) bool) float64 {
 	at := from
 	for next := at * factor; next < farthest && next > 1e-3 && inside(next); next *= factor {
@@ -202,7 +202,7 @@ func (s *floorSearch) edge(from, factor float64, inside func(float64) bool) floa
 	return at
 }
 
-// through is the least error of a curve that comes to the target after so many epochs.
+// through is the least error of a curve that reaches the target at an epoch.
 func (s *floorSearch) through(epoch, target float64, weights []float64) float64 {
 	error := func(floor float64) float64 {
 		return s.off(s.lineThrough(floor, epoch, 1/(target-floor), weights), weights)
@@ -211,7 +211,7 @@ func (s *floorSearch) through(epoch, target float64, weights []float64) float64 
 	return least
 }
 
-// search is the floor below top with the least error, on the two grids.
+// search is the floor below top with the least error, on both grids.
 func (s *floorSearch) search(top float64, error func(floor float64) float64) (best, least float64) {
 	low := min(0, top)
 	if top <= low {
@@ -242,7 +242,7 @@ func (s *floorSearch) search(top float64, error func(floor float64) float64) (be
 	return best, least
 }
 
-// lineThrough is line, through a point of 1/(loss - floor).
+// lineThrough is line through a fixed point of 1/(loss - floor).
 func (s *floorSearch) lineThrough(floor, epoch, at float64, weights []float64) LossCurve {
 	var xx, xy float64
 	for i, p := range s.points {
@@ -261,15 +261,14 @@ func (s *floorSearch) lineThrough(floor, epoch, at float64, weights []float64) L
 	return c
 }
 
-// lifted is a point's place on the line that 1/(loss - floor) is, and its weight there, with which squares are those of
-// the losses.
+// lifted is a point of the line 1/(loss - floor), and the weight that makes its squared errors those of the loss.
 func (s *floorSearch) lifted(i int, floor float64, weights []float64) (weight, y float64) {
 	above := s.points[i].Loss - floor
 	part := above / s.scale // small numbers stay numbers
 	return weights[i] * part * part * part * part, 1 / above
 }
 
-// fit finds rate and start for a floor: 1/(loss - floor) is a line over the epochs.
+// fit finds rate and start for a floor: 1/(loss - floor) is linear in the epochs.
 func (s *floorSearch) fit(floor float64) fit {
 	f := fit{weights: slices.Clone(s.weight)}
 	off := make([]float64, len(s.points))
@@ -289,7 +288,7 @@ func (s *floorSearch) fit(floor float64) fit {
 	return f
 }
 
-// off is the weighted squares of what the points are off a curve; +Inf where it is none.
+// off is the weighted sum of squared errors of a curve; +Inf if it is not a number.
 func (s *floorSearch) off(c LossCurve, weights []float64) (sum float64) {
 	for i, p := range s.points {
 		d := p.Loss - c.At(p.Epoch)
@@ -319,9 +318,9 @@ func (s *floorSearch) line(floor float64, weights []float64) LossCurve {
 	return c
 }
 
-// enough is the error up to which a curve fits nearly as well as the best: nine times in ten the true one's is below,
-// by Student's t with n - 3 degrees of freedom, and more, since three parameters are looked for at once. What losses
-// are off is told by their median, since outliers do not count in the error.
+// enough is the error up to which a curve fits nearly as well as the best one. The true curve is below it in nine of
+// ten cases, by Student's t with n - 3 degrees of freedom. threeAtOnce accounts for three parameters at once. The
+// median tells the errors' size, since outliers do not count in the error.
 func (s *floorSearch) enough(best fit) float64 {
 	off := make([]float64, len(s.points))
 	for i, p := range s.points {
@@ -333,23 +332,22 @@ func (s *floorSearch) enough(best fit) float64 {
 	return best.error + threeAtOnce*t*t*max(sigma*sigma, best.error/free) + 1e-18*s.scale*s.scale
 }
 
-// What ConvergeLike goes by.
+// Constants of ConvergeBySimilar.
 const (
 	likeLeast  = 3    // curves of earlier jobs that have to match
-	likeBest   = 7    // that the estimate is made of
-	likeScales = 96   // ways that a curve is stretched, from a twelfth to twelve times
-	likeWidest = 12.0 // a stretch
-	likeBase   = 0.18 // deviation of the logarithm of the epochs left that is there in any case
-	likeOff    = 0.02 // of a logarithm of losses: curves that are as near as that count alike
-	likeTail   = 3    // part of a curve, its end, that it is thought to go on as
-	likeMost   = 0.5  // of a logarithm of losses: curves that are farther off are of other trainings
+	likeBest   = 7    // most similar curves that the estimate uses
+	likeScales = 96   // stretches that are tried, from 1/12 to 12
+	likeWidest = 12.0 // the largest stretch
+	likeBase   = 0.18 // least deviation of the logarithm of the remaining epochs
+	likeOff    = 0.02 // distance (logarithm of losses) below which curves count alike
+	likeTail   = 3    // the last 1/3 of a curve extrapolates it
+	likeMost   = 0.5  // distance (logarithm of losses) above which a curve does not match
 )
 
-// ConvergeLike estimates after how many epochs a loss comes to target from the losses of earlier jobs of the same model
-// and data, whatever their rates and batches were: those that fall faster or more slowly are stretched until they lie
-// on the losses so far, and go on as they went on then. What a law of losses only guesses, their floor above all,
-// earlier jobs have seen. It returns false where fewer than three of them match, or the points are too few: Converge is
-// for those.
+// ConvergeBySimilar estimates after how many epochs a loss reaches target, from the losses of earlier jobs of the
+// same model and data, whatever their rates and batches. It stretches each earlier curve until it lies on the losses
+// so far, and continues as that curve did. So it knows the floor, which Converge can only guess. It returns false if
+// fewer than three curves match or the points are too few; Converge handles those.
 func ConvergeLike(points []LossPoint, past [][]LossPoint, target float64) (Convergence, bool) {
 	points = soundLosses(points)
 	if len(points) < leastPoints || target <= 0 {
@@ -377,20 +375,20 @@ func ConvergeLike(points []LossPoint, past [][]LossPoint, target float64) (Conve
 	return out, true
 }
 
-// soundLosses are the points that a logarithm can be taken of.
+// soundLosses returns the points whose loss has a logarithm.
 func soundLosses(points []LossPoint) []LossPoint {
 	return slices.DeleteFunc(slices.Clone(points), func(p LossPoint) bool {
 		return !(p.Loss > 0) || math.IsInf(p.Loss, 0) || p.Epoch < 0
 	})
 }
 
-// likeness is how near an earlier job's losses come to those so far, and when they say that the target is reached.
+// similarity is how near an earlier job's losses are to the losses so far, and when they reach the target.
 type likeness struct {
-	off    float64 // root of the mean of the squares of what logarithms of losses are apart
+	off    float64 // root mean square distance of the logarithms of the losses
 	epochs float64
 }
 
-// likenessOf stretches an earlier job's losses until they are nearest.
+// similarityOf stretches an earlier job's losses until they are nearest.
 func likenessOf(points, past []LossPoint, target float64) (best likeness, ok bool) {
 	c, ok := newSeen(past)
 	if !ok {
@@ -407,7 +405,7 @@ func likenessOf(points, past []LossPoint, target float64) (best likeness, ok boo
 	return best, best.off < likeMost && !math.IsInf(best.epochs, 1)
 }
 
-// seen is a job's losses as they were, in logarithms, and the line that they end as.
+// pastCurve is the losses of an earlier job, as logarithms, and the slope of their end.
 type seen struct {
 	points []LossPoint // losses are logarithms
 	fall   float64     // of the logarithm in an epoch, at the end
@@ -434,7 +432,7 @@ func newSeen(past []LossPoint) (s seen, ok bool) {
 	return s, true
 }
 
-// at is the logarithm of the loss after so many epochs: between those that were, and as the end beyond them.
+// at is the logarithm of the loss at an epoch: interpolated between points, extrapolated beyond the last.
 func (s seen) at(epoch float64) float64 {
 	byEpoch := func(p LossPoint, e float64) int { return cmp.Compare(p.Epoch, e) }
 	i, exact := slices.BinarySearchFunc(s.points, epoch, byEpoch)
@@ -450,7 +448,7 @@ func (s seen) at(epoch float64) float64 {
 	return a.Loss + (b.Loss-a.Loss)*(epoch-a.Epoch)/(b.Epoch-a.Epoch)
 }
 
-// crossing is after how many epochs the losses come to a target; +Inf: never.
+// crossing is the number of epochs until a target; +Inf: never.
 func (s seen) crossing(target float64) float64 {
 	to := math.Log(target)
 	for i, p := range s.points {
@@ -470,8 +468,8 @@ func (s seen) crossing(target float64) float64 {
 	return last.Epoch + (last.Loss-to)/s.fall
 }
 
-// off is how far losses are from these, stretched so that an epoch of theirs is so many of these. The newer half counts
-// twice, and what lies beyond the last of these is a guess: the farther, the less near.
+// off is the distance of losses from this curve, if one epoch of theirs is scale epochs here. The newer half counts
+// twice. Losses beyond the end of this curve add a penalty that grows with the distance.
 func (s seen) off(points []LossPoint, scale float64) float64 {
 	sum, weights := 0.0, 0.0
 	last := s.points[len(s.points)-1].Epoch
@@ -489,7 +487,7 @@ func (s seen) off(points []LossPoint, scale float64) float64 {
 	return math.Sqrt(sum / weights)
 }
 
-// leftBy is the epochs in all by the jobs that are nearest: the nearer, the more one counts.
+// epochsBy is the total number of epochs by the most similar jobs. Nearer jobs weigh more.
 func leftBy(all []likeness, now float64) disdel.Interval[float64] {
 	var sum, squares, weights float64
 	for _, l := range all {

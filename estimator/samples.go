@@ -8,8 +8,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// sample is one measured activation, brought to the size of the plan's: what it took whatever the rows, and for each
-// row.
+// timeSample is one measured activation, scaled to the size of the plan: a fixed time and a time for each row.
 type timeSample struct {
 	job   disdel.JobID
 	cold  bool
@@ -17,16 +16,16 @@ type timeSample struct {
 	each  float64 // s for a row (train, evaluate) or an update (aggregate)
 }
 
-// group is how like the plan a past job is. Each has the spread to be expected of it before anything is measured.
+// timeGroup is a degree of similarity between an earlier job and the plan, with the spread that is expected before
+// anything is measured.
 type timeGroup struct {
 	source disdel.Source
 	prior  float64
 	fits   func(in TimingInput, r *disdel.Record) bool
 }
 
-// groups go from the nearest to the farthest. Durations of the same work on the same machine vary by a seventh; what
-// the last ones leave out (caches, threads that wait for each other, layers that are slow for their
-// multiply-accumulates) by more.
+// timeGroups go from the nearest to the farthest. Durations of the same work on the same machine vary by a seventh.
+// The last groups ignore more (caches, threads that wait, layers that are slow for their size), and vary more.
 var timeGroups = []timeGroup{
 	{disdel.SourceHistory, 0.15, func(in TimingInput, r *disdel.Record) bool {
 		return sameNetwork(in, r) && sameData(in, r) && sameShape(in, r)
@@ -39,7 +38,7 @@ var timeGroups = []timeGroup{
 	{disdel.SourceSimilar, 0.7, func(TimingInput, *disdel.Record) bool { return true }},
 }
 
-// sameNetwork wants the same input too: the work of a layer goes with it.
+// sameNetwork also compares the input, since the work of a layer depends on it.
 func sameNetwork(in TimingInput, r *disdel.Record) bool {
 	a, b := in.Job.Model, r.Job.Model
 	return a.Name == b.Name && a.Custom == b.Custom && reflect.DeepEqual(a.Layers, b.Layers) &&
@@ -50,8 +49,8 @@ func sameData(in TimingInput, r *disdel.Record) bool {
 	return in.Data.Name == r.Data.Name && in.Data.Same(r.Data)
 }
 
-// sameShape is the same batch, workers, threads and memory, which on OpenWhisk gives the share of the processors.
-// Memory a little different, as an estimate that learned makes it, counts as the same.
+// sameShape is the same batch, workers, threads and memory; OpenWhisk gives processors by memory. A little difference
+// in memory, such as that of an estimate that learned, does not count.
 func sameShape(in TimingInput, r *disdel.Record) bool {
 	a, b := memoryOf(in.Plan), memoryOf(r.Plan)
 	return in.Plan.WorkerBatch(&in.Job) == r.Plan.WorkerBatch(&r.Job) && in.Plan.Workers == r.Plan.Workers &&
@@ -63,19 +62,19 @@ func memoryOf(p disdel.Plan) disdel.Bytes {
 	return a.Limits.Memory
 }
 
-// scale brings a past job's parts to the size of the plan's.
+// timeScale scales an earlier job's times to the size of the plan.
 type timeScale struct {
 	work    float64 // multiply-accumulates of a sample; for an aggregation bytes of an update
 	threads float64 // that compute
 	crowd   float64 // processes that share a processor
-	busy    float64 // times as long as alone that other programs make everything take
+	busy    float64 // slowdown by other programs
 	units   int     // rows or updates of an activation of the plan
-	near    bool    // the same network in the same shape
+	near    bool    // same network, same shape
 	load    float64 // bytes of a shard
 	weights float64 // bytes of an update
 }
 
-// scaleOf tells false where the past job's work is not comparable.
+// scaleOf is false if the earlier job's work is not comparable.
 func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, bool) {
 	s := timeScale{work: 1, units: units(in.Plan, in.Plan.WorkerBatch(&in.Job), in.Data, task), near: sameNetwork(in, r) &&
 		sameShape(in, r), threads: 1, crowd: 1, load: 1, weights: 1, busy: in.slowdown(task)}
@@ -87,7 +86,7 @@ func scaleOf(in TimingInput, r *disdel.Record, task disdel.Task) (timeScale, boo
 	}
 	if now, then := float64(in.Plan.Threads), float64(r.Plan.Threads); now > 0 && then > 0 {
 		now, then = min(now, processors(in.Plan, task)), min(then, processors(r.Plan, task))
-		s.threads = max(1, then/now) // fewer threads take longer; more of them help less than they should
+		s.threads = max(1, then/now) // fewer threads take longer; more of them help too little to count
 	}
 	s.crowd = max(1, min(1, processors(r.Plan, task))/min(1, processors(in.Plan, task)))
 	then := workOf(r.Plan)
@@ -110,7 +109,8 @@ const (
 	leastMoved = float64(disdel.MB)     // of an update
 )
 
-// processors is how many each of a plan's actions has where they share known ones. Only train actions run side by side.
+// processors is the number of processors of each of a plan's actions; +Inf if unknown. Only train actions run at the
+// same time.
 func processors(p disdel.Plan, task disdel.Task) float64 {
 	if p.Platform.Processors == 0 || task != disdel.TaskTrain {
 		return math.Inf(1)
@@ -131,7 +131,7 @@ func updateBytes(p disdel.Plan) float64 {
 	return float64(a.Estimate.Model)
 }
 
-// workOf is the multiply-accumulates of one sample forwards, by the layers of the plan's own estimate.
+// workOf is the multiply-accumulates of one sample's forward pass, by the layers of the plan's estimate.
 func workOf(p disdel.Plan) (macs int64) {
 	a, _ := p.Action(disdel.TaskTrain)
 	for _, l := range a.Estimate.Layers {
@@ -140,7 +140,7 @@ func workOf(p disdel.Plan) (macs int64) {
 	return macs
 }
 
-// units is how many rows or updates an activation of the plan has to do with at most; at least 1.
+// units is the largest number of rows or updates of an activation of the plan; at least 1.
 func units(p disdel.Plan, batch int, d disdel.DataInfo, task disdel.Task) int {
 	n := 1
 	switch task {
@@ -167,8 +167,8 @@ func units(p disdel.Plan, batch int, d disdel.DataInfo, task disdel.Task) int {
 	return max(1, n)
 }
 
-// samplesOf are the measured activations of a task in a past job. Activations that ran out of time count where no other
-// tells more: by their progress, else as twice what they had.
+// samplesOf are the measured activations of a task in an earlier job. Activations that timed out count only if there
+// are no others: by their progress, otherwise as twice their timeout.
 func samplesOf(in TimingInput, r *disdel.Record, task disdel.Task) []timeSample {
 	by, ok := scaleOf(in, r, task)
 	if !ok {
@@ -180,7 +180,7 @@ func samplesOf(in TimingInput, r *disdel.Record, task disdel.Task) []timeSample 
 		case !by.tells(r, a):
 		case task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && a.Rows == 0 && len(a.Phases) > 0:
 			// another activation had delivered this before: it trained nothing
-		case a.Recovered != "": // its duration is that of a container that did not answer
+		case a.Recovered != "": // the container did not answer, so its duration says nothing
 		case a.Outcome == disdel.OutcomeTimeout:
 			cut = append(cut, by.sample(r, a, unfinished(r, a)))
 		case a.Outcome == disdel.OutcomeSuccess || a.Outcome == disdel.OutcomePaused && a.Rows > 0:
@@ -193,16 +193,14 @@ func samplesOf(in TimingInput, r *disdel.Record, task disdel.Task) []timeSample 
 	return out
 }
 
-// leastCompute is the least time to compute that says how fast rows or multiply-accumulates are, s: below it the first
-// step's page faults and the batch's padding are what was measured.
+// leastCompute is the least compute time, in seconds, that tells the speed of rows: below it, page faults and the
+// padding of the first step dominate.
 const leastCompute = 0.02
 
-// mostGrowth is how many times the rows of a job, of a few milliseconds, the plan may have before they say nothing of
-// it.
+// mostGrowth is how many times the rows of a very short job the plan may have before the job tells nothing.
 const mostGrowth = 10
 
-// tells is false where a few rows were computed, and the plan has many or another network: one job of five rows made
-// every forecast absurd.
+// tells is false for an activation of a few rows if the plan has many rows or another network.
 func (s timeScale) tells(r *disdel.Record, a disdel.Activation) bool {
 	compute, known := a.Phases["compute"]
 	if s.near || !known || a.Task == disdel.TaskAggregate || compute.Seconds() >= leastCompute {
@@ -211,10 +209,11 @@ func (s timeScale) tells(r *disdel.Record, a disdel.Activation) bool {
 	return s.work == 1 && s.units <= mostGrowth*max(a.Rows, 1)
 }
 
-// mostActivations of one job are looked at for one task: evenly spread over the job, the first and the last among them.
+// mostActivations is the number of activations of one job that count for a task: evenly spread, with the first and
+// the last.
 const mostActivations = 48
 
-// thinned is a job's activations of a task, so few that a hundred long jobs are looked through at once.
+// thinned returns a job's activations of a task, at most mostActivations.
 func thinned(all []disdel.Activation, task disdel.Task) []disdel.Activation {
 	var of []disdel.Activation
 	for _, a := range all {
@@ -263,7 +262,7 @@ func members(p disdel.Plan, a disdel.Activation) int {
 	return len(p.Levels[a.Level-1].Clusters[a.Member])
 }
 
-// unfinished is how long an activation would have taken that ran out of time, s.
+// unfinished is how long an activation that timed out would have taken, in seconds.
 func unfinished(r *disdel.Record, a disdel.Activation) float64 {
 	if a.Task == disdel.TaskTrain {
 		stage := r.StageOf(&a.Invocation)
@@ -276,22 +275,21 @@ func unfinished(r *disdel.Record, a disdel.Activation) float64 {
 	return math.Max(a.Duration.Seconds(), 0) * TimeoutFactor
 }
 
-// spread is what measured durations of one kind say of the next one. Durations of machines that others use too are
-// skewed to the right, so that it works on their logarithms.
+// spread is a summary of measured durations of one kind. It works on logarithms, since durations on shared machines
+// are skewed to the right.
 type spread struct {
 	likely  float64 // geometric mean, s
 	longest float64
 	sigma   float64 // of the logarithm, between activations
-	jobs    float64 // and between jobs: the spread of a whole job's duration
-	count   int     // jobs behind it
-	samples int     // activations behind it
+	jobs    float64 // of the logarithm, between whole jobs
+	count   int     // jobs
+	samples int     // activations
 }
 
-// priorWeight is how many jobs a group's prior spread counts for: with one measured job the prior decides, with twenty
-// the measurements.
+// priorWeight is how many jobs the prior spread of a group counts for.
 const priorWeight = 4
 
-// leastDuration keeps the logarithm of a duration that was measured as nothing finite, s.
+// leastDuration keeps the logarithm of a duration finite, in seconds.
 const leastDuration = 1e-3
 
 type measured struct {
@@ -299,8 +297,7 @@ type measured struct {
 	seconds float64
 }
 
-// spreadOf needs at least one duration. prior is the spread of the logarithm to be expected before anything is
-// measured.
+// spreadOf needs at least one duration. prior is the expected spread of the logarithm before anything is measured.
 func spreadOf(all []measured, prior float64) spread {
 	var logs []float64
 	byJob := map[disdel.JobID][]float64{}
@@ -329,25 +326,24 @@ func (s spread) blend(variance, prior float64) float64 {
 	return math.Sqrt((priorWeight*prior*prior + k*variance) / (priorWeight + k))
 }
 
-// factor is what the likely duration is to be multiplied with so that the next one is below in all but the tail of z
-// normal deviations: Student's t, since the spread itself is only estimated, and activations of one job are no
-// independent samples.
+// factor is the factor above the likely duration that the next one exceeds only in the tail of z normal deviations.
+// It uses Student's t, since the spread is an estimate and activations of one job are not independent.
 func (s spread) factor(sigma, z float64) float64 {
 	k := float64(max(1, s.count))
 	return min(mostFactor, math.Exp(student(z, priorWeight+k-1)*sigma*math.Sqrt(1+1/k)))
 }
 
-// mostFactor keeps a wild past from saying more than that it says nothing.
+// mostFactor bounds the factor for records that vary wildly.
 const mostFactor = 100
 
-// The normal deviations of one case in a hundred, and of one in twenty.
+// Normal deviations of the quantiles 1 in 100 and 1 in 20.
 const (
 	oneInHundred = 2.326
 	oneInTwenty  = 1.645
 )
 
-// student is the quantile of Student's t that belongs to a normal deviation, for four degrees of freedom and up
-// (Abramowitz and Stegun 26.7.5, within 1 %).
+// student is the quantile of Student's t for a normal deviation z and at least four degrees of freedom (Abramowitz
+// and Stegun 26.7.5, within 1 %).
 func student(z, freedom float64) float64 {
 	z2 := z * z
 	g1 := z * (z2 + 1) / 4
@@ -372,19 +368,19 @@ func moments(v []float64) (mean, variance float64) {
 
 // pool is the earlier jobs that a forecast uses: jobs of the same network and data in any shape, so that forecasts of
 // several shapes come from one model. If there are none, it is jobs of the same network. Without any, a forecast uses
-// the same sources as the timeouts.
+// the same samples as the timeouts.
 type pool struct {
 	jobs  []*disdel.Record // newest first
-	group timeGroup        // the nearest that any of them is in
+	group timeGroup        // nearest group of any of them
 
-	load loadForecast // of the job to come
+	load loadForecast // of the coming job
 
 	between, outside float64
 	gapsKnown        bool
 	fallback         map[disdel.Task]known
 }
 
-// mostJobs of a pool are looked at: older ones tell less of the machine as it is now.
+// mostJobs is the number of jobs of a pool, the newest ones.
 const mostJobs = 24
 
 func (t *timer) pool() *pool {
@@ -405,8 +401,8 @@ func (t *timer) comparable(r *disdel.Record) bool {
 	return r.Job.Training.Backend == t.in.Job.Training.Backend
 }
 
-// known is what the pool says of every task of a plan: medians for start-ups, since single ones wait for whatever else
-// the machine does, and geometric means for what grows with the rows.
+// known is the pool's times of every task of a plan: medians of start-ups, since single ones vary much, and geometric
+// means of times per row.
 func (w *pool) known(in TimingInput) map[disdel.Task]known {
 	out := map[disdel.Task]known{}
 	for _, a := range in.Plan.Actions {
@@ -425,7 +421,7 @@ func (w *pool) known(in TimingInput) map[disdel.Task]known {
 	return out
 }
 
-// typical is the same without the largest start-up, which a timeout has to be above and most activations are below.
+// typical replaces the largest start-up, which a timeout must exceed, by the median one.
 func (k known) typical() known {
 	out := typical(k.samples)
 	out.each = k.each
@@ -457,9 +453,8 @@ func typical(samples []timeSample) known {
 	return k
 }
 
-// warmShare of a cold start is what a warm one takes where none was measured: the process, the shard and the network
-// are there, and only the reference and the answer are on their way.
+// warmShare is a warm start as a share of a cold one, if none was measured: process, shard and network are there.
 const warmShare = 0.25
 
-// leastEach is what a row takes at least, s, to have a logarithm.
+// leastEach is the least time of a row that has a logarithm, in seconds.
 const leastEach = 1e-12

@@ -9,38 +9,38 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Admission is the books of a platform that jobs share: who waits, who holds what, and what nobody holds. It asks its
-// Allocator when something has changed. It is a state machine without clock or I/O, for one goroutine: the service and
-// the simulator drive the same one.
+// Admission keeps which jobs wait for a shared platform, which hold a part of it, and what is free. It asks its
+// Allocator when something has changed. It is a state machine without clock or I/O, for one goroutine; the service
+// and the simulator use the same one.
 //
-// A job Asks, is granted by Decide, Uses its grant as soon as it runs, and Returns it when it has ended, or when a
-// round has, after which it asks anew with the arrival that it has. What is not used in time Expires, goes back whole,
-// and the job waits again in its old place.
+// Enqueue adds a job, Decide grants it a gang, Use marks the grant as used, and Return ends it: at the job's end, or
+// after a round if the job asks for each round. An unused grant expires: it goes back whole, and the job waits again
+// in its old place.
 type Admission struct {
 	by      Allocator
 	whole   Capacity // of the platform
-	others  Capacity // what those hold of it who are not in these books
-	free    Capacity // what nobody holds
-	held    []Demand // with room behind them for those that a decision is shown beside
+	others  Capacity // held by jobs that this Admission does not know
+	free    Capacity
+	held    []Demand // of jobs that hold something; the slice has spare room for waiting jobs
 	holders []*asker // of held
 	tenants map[string]*line
 	numbers map[string]int // of tenants
-	turn    []string       // tenants with a line, in the order they came
+	turn    []string       // tenants with waiting jobs, in order of arrival
 	where   map[disdel.JobID]*asker
-	fresh   []*asker // have asked since the last decision
-	changed bool     // something came back since then
+	fresh   []*asker // that were enqueued since the last decision
+	changed bool     // something was returned since then
 	waits   int
 	spent   map[string]float64             // GB-s of tenants
-	unused  map[disdel.JobID]disdel.Millis // when grants expire that nobody uses
+	unused  map[disdel.JobID]disdel.Millis // when unused grants expire
 }
 
-// asker is a job in the books.
+// queuedJob is a job that waits or holds something.
 type asker struct {
 	Demand
-	place int // among those that hold something; -1: it holds nothing
+	place int // index in held; -1: it holds nothing
 }
 
-// NewAdmission opens the books of a platform that has so much.
+// NewAdmission returns the Admission of a platform with a capacity.
 func NewAdmission(by Allocator, whole Capacity) *Admission {
 	return &Admission{
 		by: by, whole: whole, free: whole,
@@ -55,33 +55,33 @@ func (a *Admission) Has(job disdel.JobID) bool {
 	return d != nil && d.whole()
 }
 
-// Capacity is what the platform has.
+// Capacity is the capacity of the platform.
 func (a *Admission) Capacity() Capacity { return a.whole }
 
-// Free is what nobody holds.
+// Free is the capacity that no job holds.
 func (a *Admission) Free() Capacity { return a.free }
 
-// Waiting is how many jobs wait.
+// Waiting is the number of waiting jobs.
 func (a *Admission) Waiting() int { return a.waits }
 
-// Holding is how many jobs hold something.
+// Holding is the number of jobs that hold something.
 func (a *Admission) Holding() int { return len(a.held) }
 
-// Resize says what there is to divide from now on. What was granted stays.
+// Resize changes the capacity of the platform. Grants stay.
 func (a *Admission) Resize(whole Capacity) {
 	a.free = a.free.Plus(whole.Minus(a.whole))
 	a.whole, a.changed = whole, true
 }
 
-// Others says what others of the platform hold of it now. Jobs wait behind them; that they never fit is not concluded
-// from it.
+// SetOthers sets what jobs outside of this Admission hold now. Jobs wait for them, but are not refused because of
+// them.
 func (a *Admission) Others(hold Capacity) {
 	a.free = a.free.Plus(a.others).Minus(hold)
 	a.others, a.changed = hold, true
 }
 
-// Ask has a job wait for its gang. It returns OverLimit with the arithmetic for one that can never have it, and
-// Conflict for one that waits or holds something already.
+// Enqueue lets a job wait for its gang. It returns OverLimit with the arithmetic if the job can never have it, and
+// Conflict if the job is there already.
 func (a *Admission) Ask(d Demand) error {
 	if a.where[d.Job] != nil {
 		return &disdel.Error{Kind: disdel.Conflict, Op: "admit job", Job: d.Job, Msg: "the job has asked already"}
@@ -99,8 +99,8 @@ func (a *Admission) fits(d Demand) error {
 	return Fits(a.whole, d)
 }
 
-// Misfits are jobs that wait and can never have their gang any more, each with the arithmetic: the platform has become
-// smaller, or their tenant has used up what it may cost. They wait until somebody Returns them.
+// NeverFit returns the waiting jobs that can never have their gang any more, each with the arithmetic: the platform
+// became smaller, or the tenant has used up its quota. They wait until they are returned.
 func (a *Admission) Misfits() []error {
 	var out []error
 	for _, tenant := range a.turn {
@@ -126,8 +126,8 @@ func (a *Admission) queue(d *asker) {
 	a.fresh = append(a.fresh, d)
 }
 
-// Decide asks the Allocator, and enters what it grants. Reservations of those that go on waiting come with it. Where
-// nothing came back since the last decision, and those that asked since do not fit, nobody is asked.
+// Decide asks the Allocator and enters its grants. It returns them with the reservations of jobs that go on waiting.
+// It does not ask if nothing was returned since the last decision and the new jobs do not fit.
 func (a *Admission) Decide(now disdel.Millis) []Grant {
 	if !a.due() {
 		return nil
@@ -147,7 +147,7 @@ func (a *Admission) Decide(now disdel.Millis) []Grant {
 		if given == 0 || all || a.waits == 0 {
 			return out
 		}
-		out = slices.DeleteFunc(out, func(g Grant) bool { return g.Reserved }) // the next decision reserves anew
+		out = slices.DeleteFunc(out, func(g Grant) bool { return g.Reserved }) // the next decision makes new ones
 	}
 }
 
@@ -158,7 +158,7 @@ func (a *Admission) due() bool {
 	}))
 }
 
-// enter books a grant, which is added to what its job holds already.
+// enter adds a grant to what its job holds.
 func (a *Admission) enter(g Grant) {
 	d := a.where[g.Job]
 	if d == nil || d.whole() {
@@ -181,7 +181,7 @@ func (a *Admission) enter(g Grant) {
 	}
 }
 
-// together is what two grants of a job come to.
+// together is the sum of two grants of a job.
 func together(old, g Grant) Grant {
 	gang := slices.Clone(old.Gang)
 	for i := range gang {
@@ -191,7 +191,7 @@ func together(old, g Grant) Grant {
 	return old
 }
 
-// drop takes a job out of those that hold something; the last of them gets its place.
+// drop removes a job from held; the last one takes its place.
 func (a *Admission) drop(d *asker) {
 	last := len(a.held) - 1
 	a.held[d.place], a.holders[d.place] = a.held[last], a.holders[last]
@@ -201,8 +201,7 @@ func (a *Admission) drop(d *asker) {
 	d.place = -1
 }
 
-// Use says that a job has begun with what it was granted: it is its own until it is returned. Without a grant it is
-// nothing.
+// Use says that a job has begun with its grant, so that the grant does not expire. Without a grant it does nothing.
 func (a *Admission) Use(job disdel.JobID) {
 	delete(a.unused, job)
 	if d := a.where[job]; d != nil && d.Held != nil {
@@ -210,8 +209,8 @@ func (a *Admission) Use(job disdel.JobID) {
 	}
 }
 
-// Return takes back all that a job holds, or its place where it waits, and enters what it has cost its tenant since it
-// asked, in GB-s. Of a job that nobody knows nothing is taken.
+// Return takes back everything that a job holds, or its place in the queue. cost is what the job has cost its tenant
+// since it was enqueued, in GB-s. An unknown job is ignored.
 func (a *Admission) Return(job disdel.JobID, cost float64) {
 	d := a.where[job]
 	if d == nil {
@@ -227,7 +226,7 @@ func (a *Admission) Return(job disdel.JobID, cost float64) {
 	a.giveBack(d)
 	delete(a.where, job)
 	a.fresh = slices.DeleteFunc(a.fresh, func(f *asker) bool { return f == d })
-	a.changed = true // also one that waited: others may have waited behind it
+	a.changed = true // even if it only waited: others may have waited behind it
 }
 
 func (a *Admission) giveBack(d *asker) {
@@ -239,8 +238,8 @@ func (a *Admission) giveBack(d *asker) {
 	}
 }
 
-// Expire takes back the grants that nobody used in time, and returns whose they were: those jobs wait again, where they
-// stood before.
+// Expire takes back the grants that were not used in time, and returns their jobs. Those wait again in their old
+// places.
 func (a *Admission) Expire(now disdel.Millis) []disdel.JobID {
 	var out []disdel.JobID
 	for job, at := range a.unused {
@@ -259,17 +258,7 @@ func (a *Admission) Expire(now disdel.Millis) []disdel.JobID {
 	return out
 }
 
-// Wake is when the next grant expires that nobody uses; false: none does.
-func (a *Admission) Wake() (at disdel.Millis, ok bool) {
-	for _, t := range a.unused {
-		if !ok || t < at {
-			at, ok = t, true
-		}
-	}
-	return at, ok
-}
-
-// Demands are the jobs that hold something, and then those that wait, by tenant.
+// Demands are the jobs that hold something, followed by those that wait, by tenant.
 func (a *Admission) Demands() []Demand {
 	out := slices.Clone(a.held)
 	for _, tenant := range a.turn {
@@ -282,15 +271,15 @@ func (a *Admission) Demands() []Demand {
 	return out
 }
 
-// Books is what an Admission has entered, as a document: where several processes share a platform, each decides with
-// the books that the one before it left.
+// AdmissionState is the state of an Admission as a document. Several processes that share a platform decide one after
+// another, each with the state that the previous one left.
 type Books struct {
-	Jobs  []Demand           `json:"jobs"`               // that wait or hold something (Demand.Held), by their ids
+	Jobs  []Demand           `json:"jobs"`               // that wait or hold something (Demand.Held), sorted by id
 	Spent map[string]float64 `json:"spentGBs,omitempty"` // by tenants whose jobs have ended
 }
 
-// OpenAdmission continues with books that were kept: what jobs hold they go on to hold, and who waits does so in his
-// old place. Who knows of a job that the books have lost enters it among theirs, with what it holds.
+// RestoreAdmission returns an Admission with a kept state: jobs hold what they held, and wait in their old places. A
+// caller that knows of a job that the state lacks adds it first, with what it holds.
 func OpenAdmission(by Allocator, whole Capacity, kept Books) *Admission {
 	a := NewAdmission(by, whole)
 	maps.Copy(a.spent, kept.Spent)
@@ -308,20 +297,20 @@ func OpenAdmission(by Allocator, whole Capacity, kept Books) *Admission {
 	return a
 }
 
-// hold enters what a job has held since before these books were opened.
+// hold enters what a job held in the kept state.
 func (a *Admission) hold(k *asker) {
 	a.where[k.Job] = k
 	a.number(k)
 	if g := *k.Held; g.Expires > 0 {
 		a.unused[g.Job] = g.Expires
 	}
-	k.Held = new(*k.Held) // the document stays as it is
+	k.Held = new(*k.Held) // the document must not change
 	k.place = len(a.held)
 	a.free = a.free.Minus(k.room)
 	a.held, a.holders = append(a.held, k.Demand), append(a.holders, k)
 }
 
-// number gives a job the number of its tenant.
+// number sets the number of a job's tenant.
 func (a *Admission) number(k *asker) {
 	if a.numbers[k.Tenant] == 0 {
 		a.numbers[k.Tenant] = len(a.numbers) + 1
@@ -329,7 +318,7 @@ func (a *Admission) number(k *asker) {
 	k.Demand.number = a.numbers[k.Tenant]
 }
 
-// Books is what has been entered so far, to continue with.
+// State is the state to continue with.
 func (a *Admission) Books() Books {
 	b := Books{Jobs: append([]Demand{}, a.Demands()...)}
 	for i := range b.Jobs {
@@ -346,8 +335,8 @@ func (a *Admission) Books() Books {
 	return b
 }
 
-// Line is the jobs that wait, whoever's they are, in the order of their priority and arrival. What their tenants hold
-// puts them further back, and changes with every grant.
+// Queue is all waiting jobs, by priority and arrival. Their actual order also depends on what their tenants hold,
+// which changes with every grant.
 func (a *Admission) Line() []disdel.JobID {
 	var all []*asker
 	for _, l := range a.tenants {
@@ -361,8 +350,8 @@ func (a *Admission) Line() []disdel.JobID {
 	return out
 }
 
-// Within is a job that continues with another gang, for as long as to keeps one, in what it holds: nobody is asked for
-// that, and what it needs no more is free. ok is false where it holds nothing, or too little.
+// WithinHeld is a job that continues with another gang inside of what it holds, so that no Allocator is asked; the
+// rest becomes free. ok is false if the job holds nothing or too little.
 func (d Demand) Within(to Demand) (with Demand, ok bool) {
 	if d.Held == nil {
 		return d, false
@@ -374,7 +363,7 @@ func (d Demand) Within(to Demand) (with Demand, ok bool) {
 	return d.holding(to, room), true
 }
 
-// takes is what another gang of a job that holds one takes up: no processors, where it shares those of others.
+// takes is the room of another gang of a job; a job that shares processors takes none.
 func (d *Demand) takes(gang Gang) Capacity {
 	room := gang.Room()
 	if d.Shares && d.Held.Room.Millicores == 0 {
@@ -383,7 +372,7 @@ func (d *Demand) takes(gang Gang) Capacity {
 	return room
 }
 
-// holding is a job that holds another gang, which takes up so much. When it is expected to end stays.
+// holding is the job with another gang, which takes up room. Its expected end stays.
 func (d Demand) holding(to Demand, room Capacity) Demand {
 	held := *d.Held
 	held.Gang, held.Room, held.Keep = to.Gang, room, to.Keep
@@ -391,11 +380,10 @@ func (d Demand) holding(to Demand, room Capacity) Demand {
 	return d
 }
 
-// Change has a job that holds its whole gang hold another one, and tells why where it cannot: then the job holds what
-// it held. to is the job with that gang. What that needs less is free at once, for the next Decide. What it needs more
-// is granted as to a job that comes now and is as urgent, at once or not at all: who waits has come before, so that no
-// reservation of theirs is delayed. Nobody waits while he holds something, so that two jobs which both want more never
-// wait for each other.
+// Change gives another gang to a job that holds its whole gang. It returns why it cannot; then nothing changes. Room
+// that the new gang does not need is free at once, for the next Decide. Additional room is granted as to a job that
+// comes now with the same priority, at once or not at all: it delays no reservation of waiting jobs. No job waits
+// while it holds something, so two jobs that want more never wait for each other.
 func (a *Admission) Change(now disdel.Millis, to Demand) (refused string) {
 	d := a.where[to.Job]
 	if d == nil || !d.whole() {
@@ -416,13 +404,13 @@ func (a *Admission) Change(now disdel.Millis, to Demand) (refused string) {
 	return ""
 }
 
-// more is what a job is granted beside what it holds, or why it is granted nothing. Nothing is entered.
+// more is what a job is granted beside what it holds, or why it gets nothing. It enters nothing.
 func (a *Admission) more(now disdel.Millis, d *asker, room Capacity) (given Capacity, refused string) {
 	ask := Demand{
 		Job: d.Job + "/more", Tenant: d.Tenant, Priority: d.Priority, Arrived: now + 1, Keep: d.Keep, Shares: d.Shares,
 		Gang: Gang{{Task: disdel.TaskTrain, Count: 1, Each: room}}, Quota: d.Quota,
 	}
-	ask.Quota.Jobs, ask.Quota.Cost = 0, 0 // it is no other job, and what it comes to was looked at when it came
+	ask.Quota.Jobs, ask.Quota.Cost = 0, 0 // it is no additional job, and its cost was checked when it came
 	if left := d.until - now; d.until != never && left > 0 {
 		ask.Takes = disdel.Interval[disdel.Millis]{Low: left, Likely: left, High: left}
 	}
@@ -437,7 +425,7 @@ func (a *Admission) more(now disdel.Millis, d *asker, room Capacity) (given Capa
 	return Capacity{}, a.lacking(d, room)
 }
 
-// lacking is why a job is not granted so much beside what it holds.
+// lacking is why a job does not get more room.
 func (a *Admission) lacking(d *asker, more Capacity) string {
 	if lacks := a.free.beyond(Capacity{}).Lacks(more); lacks != "" {
 		return "it needs another " + lacks
@@ -455,7 +443,7 @@ func (a *Admission) lacking(d *asker, more Capacity) string {
 	return "jobs that wait would wait longer for it"
 }
 
-// beyond is what c has more than d, part by part.
+// excess is what c has more than d, part by part.
 func (c Capacity) beyond(d Capacity) Capacity {
 	c = c.Minus(d)
 	return Capacity{
@@ -464,7 +452,7 @@ func (c Capacity) beyond(d Capacity) Capacity {
 	}
 }
 
-// line is the jobs of a tenant that wait, in their order.
+// tenantQueue is the waiting jobs of a tenant, in order.
 type line struct{ jobs []*asker }
 
 func byPlace(a, b *asker) int { return compareRank(&a.Demand, &b.Demand) }
@@ -474,7 +462,7 @@ func (l *line) add(d *asker) {
 	l.jobs = slices.Insert(l.jobs, i, d)
 }
 
-// remove takes a job out. It is among the first ones as a rule, however many wait behind it: those before it move.
+// remove takes a job out. It is usually among the first ones, so the jobs before it move.
 func (l *line) remove(d *asker) {
 	i, found := slices.BinarySearchFunc(l.jobs, d, byPlace)
 	if !found {
@@ -485,14 +473,14 @@ func (l *line) remove(d *asker) {
 	l.jobs = l.jobs[1:]
 }
 
-// A decision is shown showTotal jobs that wait, the first ones of every tenant, and showEach of each at least. Who is
-// not shown is behind all that his tenant has there.
+// The Allocator sees showTotal waiting jobs, the first ones of every tenant, but at least showEach of each. Other jobs
+// are behind all those of their tenant.
 const (
 	showTotal = 256
 	showEach  = 8
 )
 
-// show is what the Allocator is asked about, and whether that is all of them.
+// show returns the jobs that the Allocator sees, and whether they are all.
 func (a *Admission) show() (jobs []Demand, all bool) {
 	each := max(showEach, showTotal/max(1, len(a.turn)))
 	jobs, all = a.held, true
@@ -507,13 +495,13 @@ func (a *Admission) show() (jobs []Demand, all bool) {
 				all = false
 				break
 			}
-			if d.Held == nil { // who holds a part of what it wants is among those that hold something
+			if d.Held == nil { // a job that holds a part of its gang is in held
 				jobs = append(jobs, d.Demand)
 				jobs[len(jobs)-1].Quota.Spent += a.spent[tenant]
 			}
 		}
 		return false
 	})
-	a.held = jobs[:len(a.held)] // what was made longer stays so
+	a.held = jobs[:len(a.held)] // keeps the larger memory
 	return jobs, all
 }

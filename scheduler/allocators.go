@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// The ways to admit jobs, by the words of --admission.
+// The values of --admission.
 const (
 	AdmissionGang     = "gang"     // Gangs
 	AdmissionFIFO     = "fifo"     // FIFO
@@ -19,12 +19,7 @@ const (
 	AdmissionGangLike = "ganglike" // GangLike: Coach's rule as published
 )
 
-// Admissions are the words that AllocatorOf knows.
-func Admissions() []string {
-	return []string{AdmissionGang, AdmissionFIFO, AdmissionGreedy, AdmissionGangLike}
-}
-
-// AllocatorOf is the allocator of a word of --admission, Gangs for "". It returns Invalid for a word that nobody has.
+// AllocatorOf is the allocator for a value of --admission, Gangs for "". It returns Invalid for an unknown value.
 func AllocatorOf(name string) (Allocator, error) {
 	switch name {
 	case "", AdmissionGang:
@@ -43,7 +38,7 @@ func AllocatorOf(name string) (Allocator, error) {
 	}
 }
 
-// waiting are the jobs that do not have all that they want, in the order of priority and arrival.
+// waiting are the jobs that lack a part of their gang, by priority and arrival.
 func waiting(jobs []Demand) []*Demand {
 	var out []*Demand
 	for i := range jobs {
@@ -55,8 +50,8 @@ func waiting(jobs []Demand) []*Demand {
 	return merged(out)
 }
 
-// merged sorts jobs of all tenants and keeps the order within each tenant. The jobs come in the order of their ranks. A
-// job goes no earlier among other tenants' jobs than the jobs of its own tenant before it.
+// merged sorts jobs of all tenants and keeps the order within each tenant. The jobs come in the order of their ranks.
+// A job is never ahead of an earlier job of its own tenant.
 func merged(jobs []*Demand) []*Demand {
 	places, last := map[*Demand]disdel.Millis{}, map[string]disdel.Millis{}
 	for _, d := range jobs {
@@ -73,13 +68,13 @@ func merged(jobs []*Demand) []*Demand {
 // whole tells whether a job has its gang.
 func (d *Demand) whole() bool { return d.Held != nil && d.Held.Gang.Size() >= d.Gang.Size() }
 
-// FIFO grants whole gangs strictly in the order of priority and arrival: nobody passes a job that does not fit, but
-// for one whose tenant has as much as it may have.
+// FIFO grants whole gangs strictly by priority and arrival. No job passes one that does not fit, unless that one's
+// tenant is at its quota.
 type FIFO struct {
-	Unused disdel.Millis // a grant that is not used for so long goes back; 0: 100 s
+	Unused disdel.Millis // time after which an unused grant goes back; 0: 100 s
 }
 
-// Allocate is the decision of an Allocator.
+// Allocate implements Allocator.
 func (f FIFO) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	accounts := map[string]*account{}
 	of := func(d *Demand) *account {
@@ -94,7 +89,7 @@ func (f FIFO) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant 
 		}
 	}
 	var grants []Grant
-	full := map[string]bool{} // tenants that have as much as they may have
+	full := map[string]bool{} // tenants at their quota
 	for _, d := range waiting(jobs) {
 		room := d.Gang.Room()
 		if full[d.Tenant] || of(d).over(d, room) {
@@ -120,21 +115,21 @@ func granted(now disdel.Millis, d *Demand, gang Gang, unused disdel.Millis) Gran
 	return g
 }
 
-// ProcessorShare is how many times a platform's processors are granted to jobs that run side by side. A job leaves them
-// idle while it aggregates, evaluates and starts containers, so one job for every processor is too few; with many more
-// they take turns, and caches and memory are shared by all: on two processors, six trainings at once compute 1.3 times
-// as long as one after another, and three 1.1 times.
+// ProcessorShare is how many times a platform's processors are granted to jobs that run at once. A job leaves
+// processors idle while it aggregates, evaluates and starts containers, so one job per processor is too few. With
+// many more, jobs share caches and memory and slow each other down: on two processors, six trainings at once compute
+// 1.3 times as long as one after another, and three 1.1 times.
 const ProcessorShare = 1.5
 
-// SharesAfter is how far off the end of every job that runs must be for one that may share processors to do so.
+// SharesAfter is how far away the end of every running job must be before a job may share processors.
 const SharesAfter = disdel.Millis(3 * time.Second)
 
-// Sharing has an allocator grant jobs that may share processors (Demand.Shares) what lacks nothing but these, one at a
-// decision, where no job that runs is expected to end soon: who submits a short job beside long ones does not wait for
-// their end, and many short ones take their turn.
+// Sharing lets an allocator grant jobs that may share processors (Demand.Shares) and lack only those: one per
+// decision, if no running job is expected to end soon. So a short job does not wait for long ones, and many short
+// ones take turns.
 type Sharing struct{ By Allocator }
 
-// Allocate is the decision of an Allocator.
+// Allocate implements Allocator.
 func (s Sharing) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	grants := s.By.Allocate(now, free, jobs)
 	if slices.ContainsFunc(grants, given) || !longUntilNext(now, jobs) {
@@ -145,7 +140,7 @@ func (s Sharing) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Gra
 		if !d.Shares || d.Held != nil || room.Millicores <= free.Millicores {
 			continue
 		}
-		if room.Millicores = 0; !free.Holds(room) { // nobody waits behind one that waits for memory
+		if room.Millicores = 0; !free.Holds(room) { // it waits for memory: others may go first
 			continue
 		}
 		if shared := s.By.Allocate(now, free, sharing(jobs, d.Job)); slices.ContainsFunc(shared, given) {
@@ -157,15 +152,15 @@ func (s Sharing) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Gra
 
 func given(g Grant) bool { return !g.Reserved }
 
-// longUntilNext tells whether no job that holds something is expected to end soon. Of one that has no time, or whose
-// time is over, that is not expected.
+// longUntilNext tells whether no job that holds something is expected to end soon. A job of unknown or exceeded
+// duration does not count.
 func longUntilNext(now disdel.Millis, jobs []Demand) bool {
 	return !slices.ContainsFunc(jobs, func(d Demand) bool {
 		return d.Held != nil && d.Held.Until > now && d.Held.Until-now <= SharesAfter
 	})
 }
 
-// sharing is the same jobs, one of which asks for no processors of its own.
+// sharing is the same jobs, one of which asks for no processors.
 func sharing(jobs []Demand, job disdel.JobID) []Demand {
 	out := slices.Clone(jobs)
 	at := slices.IndexFunc(out, func(d Demand) bool { return d.Job == job })
@@ -178,14 +173,14 @@ func sharing(jobs []Demand, job disdel.JobID) []Demand {
 	return out
 }
 
-// Greedy is a platform that knows no gangs: it serves requests for single containers, in whatever order they come in,
-// and a job holds what it got. Jobs whose members wait for each other can stop each other for ever. It is there to be
-// compared with: a service that admits jobs greedily starts each at once and leaves the waiting to the platform.
+// Greedy is a platform without gangs, for comparison: it serves requests for single containers in any order, and a
+// job holds what it got. Jobs whose members wait for each other can block each other for ever. A service that admits
+// jobs greedily starts each at once, and the platform queues.
 type Greedy struct {
-	Seed uint64 // of the order in which requests come in
+	Seed uint64 // of the order of requests
 }
 
-// Allocate gives single containers: its grants are what jobs get in addition to what they hold, and do not expire.
+// Allocate gives single containers. Its grants add to what jobs hold, and do not expire.
 func (g Greedy) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	var all []request
 	for _, d := range waiting(jobs) {
@@ -195,14 +190,14 @@ func (g Greedy) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Gran
 	return serve(now, free, all)
 }
 
-// GangLike is the admission rule of Coach as published (its thesis, Algorithms 1 to 3, and its scheduler plugin): jobs
-// in the order of priority and of arrival to the second, containers of a job by name, and none of a job is placed
-// before each of its roles has been looked at once. That roles were asked for does not mean that they fit: the gate
-// opens when the last role by name is looked at, which then goes first, and containers that do not fit are passed by
-// those of younger jobs. A job holds what it got. It is there to be compared with.
+// GangLike is the admission rule of Coach as published (its thesis, Algorithms 1 to 3, and its scheduler plugin), for
+// comparison. Jobs go by priority and arrival in seconds, containers of a job by name, and no container is placed
+// before each role of its job was looked at once. That does not mean that the roles fit: the gate opens when the last
+// role by name is looked at, which then goes first. Containers of younger jobs pass those that do not fit. A job
+// holds what it got.
 type GangLike struct{}
 
-// Allocate gives single containers: its grants are what jobs get in addition to what they hold, and do not expire.
+// Allocate gives single containers. Its grants add to what jobs hold, and do not expire.
 func (GangLike) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	queue := waiting(jobs)
 	slices.SortStableFunc(queue, func(a, b *Demand) int {
@@ -219,7 +214,7 @@ func (GangLike) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Gran
 		if n := len(list); n > 0 {
 			last = string(list[n-1].member.Task)
 		}
-		for _, r := range list { // roles that were ever looked at stay so: only a job that has just arrived waits at the gate
+		for _, r := range list { // only a job that has just arrived waits at the gate
 			if d.Arrived != now || string(r.member.Task) == last {
 				first = append(first, r)
 			} else {
@@ -232,7 +227,7 @@ func (GangLike) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Gran
 
 func second(d *Demand) disdel.Millis { return d.Arrived / disdel.Millis(time.Second) }
 
-// request is one container that a job wants.
+// request is one container that a job lacks.
 type request struct {
 	demand *Demand
 	member Member
@@ -255,7 +250,7 @@ func requests(d *Demand) []request {
 	return out
 }
 
-// lot is a request's place in an order by lot.
+// lot is a request's place in a random order.
 func (r *request) lot(seed uint64) uint64 {
 	h := fnv.New64a()
 	b := binary.LittleEndian.AppendUint64([]byte(r.demand.Job), seed)
@@ -264,7 +259,7 @@ func (r *request) lot(seed uint64) uint64 {
 	return h.Sum64() * 0x9e3779b97f4a7c15 >> 1
 }
 
-// serve gives each request its container where there is room, one after another, and adds up what each job got.
+// serve gives each request its container if there is room, one after another, and adds up what each job got.
 func serve(now disdel.Millis, free Capacity, all []request) []Grant {
 	var grants []Grant
 	at := map[disdel.JobID]int{}
@@ -286,7 +281,7 @@ func serve(now disdel.Millis, free Capacity, all []request) []Grant {
 	return grants
 }
 
-// nothing is a gang without a container, whose members stand where the gang's do.
+// nothing is a gang with the same members and no containers.
 func nothing(g Gang) Gang {
 	out := slices.Clone(g)
 	for i := range out {

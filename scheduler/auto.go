@@ -9,27 +9,26 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Auto takes the fewest workers that do what the user asks for: the fewest that come to the end before the job's
-// deadline, at the least cost, or, without a deadline, the fewest with which an epoch takes at most three per cent
-// longer than with the best number that is known. It goes by jobs of the same kind that ran before, else by this one's
-// first epochs: its probes, which may lose a tenth of its time. It begins with no more workers than there are
-// processors.
+// Auto takes the fewest workers that do what the user asks for: with a deadline, the fewest that keep it, at the
+// least cost; otherwise the fewest with which an epoch takes at most 3 % longer than with the best known number. It
+// uses earlier jobs of the same kind, otherwise this job's first epochs as probes, which may lose a tenth of its
+// time. It begins with at most as many workers as processors.
 type Auto struct{}
 
 const (
-	autoSlower = 1.03 // times the best: what fewer workers may cost in time
-	autoSpare  = 0.9  // of the deadline: what is planned to fill it
+	autoSlower = 1.03 // times the best time, for fewer workers
+	autoSpare  = 0.9  // share of the deadline that the plan fills
 )
 
-// Name is the word of job files.
+// Name implements Policy.
 func (Auto) Name() string { return "auto" }
 
-// Meaning is what explain says.
+// Meaning implements Policy.
 func (Auto) Meaning() string {
 	return "takes the fewest that keep the deadline, or that are as fast as the best but for 3 %"
 }
 
-// Decide begins with what earlier jobs tell, and goes on by what this one's epochs do.
+// Decide implements Policy.
 func (a Auto) Decide(in Input) disdel.Decision {
 	out := unchanged(in)
 	s := speedsOf(in)
@@ -45,17 +44,17 @@ func (a Auto) Decide(in Input) disdel.Decision {
 	}
 	if n := in.Bounds.Processors; n > 0 && out.Next.Workers > n {
 		out.Next.Workers = n
-		out.Why = fmt.Sprintf("as many as there are processors: %s", crew(n))
+		out.Why = fmt.Sprintf("as many as there are processors: %s", workersText(n))
 	}
 	return out
 }
 
-// best is the fewest of those that do.
+// best is the fewest workers that are enough.
 func (Auto) best(s *speeds, in Input, all []timed) timed {
 	all = s.payable(in, all)
 	left, epochs := float64(in.Goal.Deadline), in.Goal.Epochs
 	if left > 0 && epochs > 0 && s.rows > 0 {
-		each := autoSpare * left / epochs / s.rows * 1000 // that 1,000 rows may take
+		each := autoSpare * left / epochs / s.rows * 1000 // time for 1,000 rows
 		intime := slices.DeleteFunc(s.worthwhile(all), func(t timed) bool { return t.time > each })
 		if len(intime) > 0 {
 			return slices.MinFunc(intime, by(func(t timed) float64 { return t.time * float64(t.workers) }))
@@ -67,9 +66,10 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 	return slices.MinFunc(near, func(a, b timed) int { return cmp.Compare(a.workers, b.workers) })
 }
 
-// told is the number of workers of a job whose file gives neither workers nor a policy. It is the number that pays by
-// the times of earlier jobs of the kind, as Auto begins with it. It stays while the job runs, so that the same home and
-// file give the same bits. told returns none if the only measured number pays, or if jobs share the processors.
+// workersThatPay is the number of workers of a job whose file names neither workers nor a policy: the number that
+// pays by the times of earlier jobs of the kind, as Auto begins with it. It stays while the job runs, so that the
+// same home and file give the same bits. It returns none if the only measured number pays, or if jobs share the
+// processors.
 func (b *planBuilder) told(limit disdel.Bytes) (none choice) {
 	if !b.free() || b.Decided || b.Beside > 0 || len(b.History) == 0 {
 		return none
@@ -81,7 +81,7 @@ func (b *planBuilder) told(limit disdel.Bytes) (none choice) {
 	return s.chosen()
 }
 
-// Scaling says which number of workers pays for a job, by what epochs of earlier jobs of its kind took. One worker is
+// Scaling tells which number of workers pays for a job, by the epochs of earlier jobs of its kind. One worker is
 // among the candidates.
 type Scaling struct {
 	// Workers is the number that pays: the fewest that keep the deadline and the budget, or, without a deadline, that are
@@ -93,7 +93,7 @@ type Scaling struct {
 	Deviation float64 `json:"deviation"`
 }
 
-// ScaledEpoch is what an epoch takes with a number of workers.
+// ScaledEpoch is the time of an epoch with a number of workers.
 type ScaledEpoch struct {
 	Workers  int           `json:"workers"`
 	Duration disdel.Millis `json:"durationMs"`
@@ -101,7 +101,7 @@ type ScaledEpoch struct {
 	Exchange disdel.Millis `json:"exchangeMs"`
 	// Fixed is the part of Duration that more workers do not share: starts, loads and waits.
 	Fixed disdel.Millis `json:"fixedMs"`
-	// Measured is false where the time follows from what other numbers took.
+	// Measured is false if the time follows from the times of other numbers.
 	Measured bool `json:"measured"`
 }
 
@@ -116,16 +116,16 @@ func ScalingOf(in PlanInput) *Scaling {
 	return s.report()
 }
 
-// scaling is a job's times by workers, and the number that pays.
+// scaling is the times of a job by number of workers, and the number that pays.
 type scaling struct {
 	*speeds
 	law    speedLaw
 	shared SpeedConditions
-	all    []timed // measured or by the law, in the order of their workers
+	all    []timed // measured or by the law, sorted by workers
 	pays   timed
 }
 
-// scaling looks at the history of the job that is planned. ok is false where it tells of one number of workers only.
+// scaling looks at the history of the planned job. ok is false if the history has one number of workers only.
 func (b *planBuilder) scaling(limit disdel.Bytes) (scaling, bool) {
 	in := Input{
 		Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.estimate(1).Total),
@@ -141,7 +141,7 @@ func (b *planBuilder) scaling(limit disdel.Bytes) (scaling, bool) {
 	return scalingOf(in, func(workers int) bool { return b.estimate(workers).Total <= limit })
 }
 
-// scalingOf is the scaling of what was seen of earlier jobs, of the numbers of workers that fit.
+// scalingOf is the scaling by observations of earlier jobs, for the numbers of workers that fit.
 func scalingOf(in Input, fits func(workers int) bool) (scaling, bool) {
 	in.Past = withoutStarts(in.Past)
 	s := scaling{speeds: speedsOf(in)}
@@ -158,7 +158,7 @@ func scalingOf(in Input, fits func(workers int) bool) (scaling, bool) {
 	return s, true
 }
 
-// chosen is the number that pays, with the times that it rests on.
+// chosen is the number that pays, with the times that tell so.
 func (s *scaling) chosen() choice {
 	more := " in earlier jobs"
 	if _, measured := s.mean[s.pays.workers]; !measured {
@@ -167,7 +167,7 @@ func (s *scaling) chosen() choice {
 	return s.goes(s.pays, more)
 }
 
-// best is the number that pays: one that was measured, unless another one is clearly better.
+// best is the number that pays: a measured one, unless another one is clearly better.
 func (s *scaling) best(in Input) timed {
 	measured := s.measured(s.all)
 	want := Auto{}.best(s.speeds, in, s.all)
@@ -204,8 +204,8 @@ func (s *scaling) doubt(workers int) float64 {
 	return 1 + nearest*nearest
 }
 
-// fit finds the law of the times. It uses the parts of the times if they are known and agree with the times, otherwise
-// the times of at least two numbers of workers.
+// fit finds the law of the times. It uses the parts of the times if they are known and agree with the times,
+// otherwise the times of at least two numbers of workers.
 func (s *scaling) fit(measured []timed, parts map[int]speedLaw) bool {
 	if law, ok := lawOfParts(measured, parts, s.shared); ok {
 		off := noiseSure * s.noise.deviation()
@@ -219,7 +219,7 @@ func (s *scaling) fit(measured []timed, parts map[int]speedLaw) bool {
 	return ok
 }
 
-// lawOfParts is the law whose terms are the means of what each number's parts say. ok is false where a number has none.
+// lawOfParts is the law whose terms are the means of the parts. ok is false if the parts of a number are unknown.
 func lawOfParts(measured []timed, parts map[int]speedLaw, of SpeedConditions) (law speedLaw, ok bool) {
 	for _, t := range measured {
 		p, known := parts[t.workers]
@@ -234,8 +234,7 @@ func lawOfParts(measured []timed, parts map[int]speedLaw, of SpeedConditions) (l
 	return law, true
 }
 
-// partsOf is what the time of 1,000 rows is made of, by numbers of workers: each part is the mean of the epochs whose
-// parts are known.
+// partsOf is the parts of the time of 1,000 rows, by number of workers: means over the epochs with known parts.
 func partsOf(past []disdel.Observation) map[int]speedLaw {
 	sums, counts := map[int]speedLaw{}, map[int]float64{}
 	for _, e := range epochs(past) {
@@ -256,8 +255,8 @@ func partsOf(past []disdel.Observation) map[int]speedLaw {
 	return sums
 }
 
-// withoutStarts takes the time of cold starts off the rounds of numbers of workers that were never seen without one:
-// jobs of one epoch tell something, too.
+// withoutStarts subtracts cold starts from the rounds of numbers of workers that were never seen without one. So jobs
+// of one epoch count, too.
 func withoutStarts(past []disdel.Observation) []disdel.Observation {
 	calm := map[int]bool{}
 	for _, e := range epochs(past) {
@@ -272,7 +271,7 @@ func withoutStarts(past []disdel.Observation) []disdel.Observation {
 	return out
 }
 
-// report is what a user is told.
+// report is the scaling for users.
 func (s *scaling) report() *Scaling {
 	out := &Scaling{Workers: s.pays.workers, Deviation: s.noise.deviation()}
 	for _, t := range s.all {

@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// RoundedUp is a cost as a job file says it, with two digits that are not below it.
+// RoundedUp formats a cost for a job file, rounded up to two digits.
 func RoundedUp(cost float64) string {
 	if cost <= 0 || math.IsInf(cost, 0) || math.IsNaN(cost) {
 		return "1"
@@ -18,8 +18,8 @@ func RoundedUp(cost float64) string {
 	return fmt.Sprintf("%.4g", math.Ceil(cost/step)*step)
 }
 
-// CheckBudget returns OverLimit for a plan that costs more than the job may: by use on a quiet machine, or at least. A
-// plan of unknown cost passes: the budget is kept while the job runs.
+// CheckBudget returns OverLimit for a plan that costs more than the job's budget: by use on a quiet machine, or at
+// least. A plan of unknown cost passes: the budget is checked while the job runs.
 func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	most, field := job.Budget()
 	if most <= 0 {
@@ -47,32 +47,20 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	}
 }
 
-// leastCost is the cost by use with every activation as short as OpenWhisk counts: what no job can be below.
+// leastCost is the cost by use if every activation takes the shortest time that OpenWhisk counts: a lower bound for
+// any job.
 func leastCost(plan disdel.Plan) float64 {
 	const shortest = 0.001 // s
 	var memory disdel.Bytes
 	for _, a := range plan.Actions {
-		memory += disdel.Bytes(actionsOf(plan, a.Task)) * a.Limits.Memory
+		memory += disdel.Bytes(plan.ActionCount(a.Task)) * a.Limits.Memory
 	}
 	return shortest * float64(max(1, plan.Rounds)) * memory.Gigabytes()
 }
 
-// actionsOf is how many actions of a task train and aggregate in a round.
-func actionsOf(plan disdel.Plan, task disdel.Task) (n int) {
-	switch task {
-	case disdel.TaskTrain:
-		return plan.Workers
-	case disdel.TaskAggregate:
-		for _, l := range plan.Levels {
-			n += len(l.Clusters)
-		}
-	}
-	return n
-}
-
-// goal holds a plan against the job's goal and what that may take, by what earlier jobs took to it. Where the workers
-// are not the user's, the fewest are taken that are likely to keep to it, or, where none is, the fewest that may; where
-// the low end of every forecast is above, the job is refused with the arithmetic (OverLimit), before anything is spent.
+// goal checks a plan against the job's goal and its bounds, with the forecast from earlier jobs. If the user does not
+// set the workers, it chooses the fewest that are likely to meet the bounds, or else the fewest that may. If the low
+// end of every forecast is above a bound, it refuses the job with the figures (OverLimit), before anything is spent.
 func (b *planBuilder) goal() error {
 	g := b.plan.Forecast.Goal
 	epochs := b.Job.Training.Epochs
@@ -80,11 +68,11 @@ func (b *planBuilder) goal() error {
 	case g.Epochs.Likely == 0 && g.Epochs.Low >= float64(epochs):
 		return b.outOfReach(fmt.Sprintf("none of %s like this one came to %s, in up to %.3g epochs, and training.epochs "+
 			"is %d",
-			countOf(g.Jobs, "earlier job"), g.Goal, g.Epochs.Low, epochs),
+			disdel.Counted(g.Jobs, "earlier job"), g.Goal, g.Epochs.Low, epochs),
 			", or a goal that is easier", fmt.Sprintf("training.epochs=%.0f", 2*g.Epochs.Low))
 	case g.Epochs.Low > float64(epochs):
 		return b.outOfReach(fmt.Sprintf("%s takes %.3g to %.3g epochs by %s, and training.epochs is %d", g.Goal, g.Epochs.Low,
-			max(g.Epochs.Low, g.Epochs.High), countOf(g.Jobs, "earlier job"), epochs),
+			max(g.Epochs.Low, g.Epochs.High), disdel.Counted(g.Jobs, "earlier job"), epochs),
 			"", fmt.Sprintf("training.epochs=%.0f", max(g.Epochs.Likely, g.Epochs.High)+1))
 	}
 	lack := b.lack(&b.plan, likely)
@@ -114,7 +102,7 @@ func (b *planBuilder) goal() error {
 	return b.beyond(lack, others)
 }
 
-// forecastEnd is one of a forecast's.
+// forecastEnd selects a value of a forecast's interval.
 type forecastEnd int
 
 const (
@@ -122,7 +110,6 @@ const (
 	low
 )
 
-// endOf is that end of an interval.
 func endOf[T any](e forecastEnd, v disdel.Interval[T]) T {
 	if e == low {
 		return v.Low
@@ -130,22 +117,22 @@ func endOf[T any](e forecastEnd, v disdel.Interval[T]) T {
 	return v.Likely
 }
 
-// free tells whether the number of workers is the planner's to choose.
+// free tells whether the planner may choose the number of workers.
 func (b *planBuilder) free() bool {
 	p := b.Job.Distribution.Policy
 	return b.Job.Distribution.Workers == 0 && (p == "" || p == disdel.PolicyStatic)
 }
 
-// lacking is a bound of the job that a plan is not likely to come to its goal within.
+// exceeded is a bound of the job that a plan is not likely to meet on the way to its goal.
 type lacking struct {
 	field string
 	has   string
 	need  func(*disdel.GoalForecast) float64 // GB-s, or s
 	text  func(float64) string
-	set   func(float64) string // as --set takes it
+	set   func(float64) string // in the form of --set
 }
 
-// lack is the bound that a plan does not keep to by that end of its forecast; nil: it keeps to all.
+// overBound returns the bound that a plan exceeds by that end of its forecast, nil if it meets all.
 func (b *planBuilder) lack(p *disdel.Plan, e forecastEnd) *lacking {
 	if p.Forecast == nil || p.Forecast.Goal == nil {
 		return nil
@@ -172,7 +159,7 @@ func (b *planBuilder) lack(p *disdel.Plan, e forecastEnd) *lacking {
 	return nil
 }
 
-// others are plans with other numbers of workers, the fewest first: powers of two within the job's bounds.
+// others returns plans with other numbers of workers, the fewest first: powers of two within the job's bounds.
 func (b *planBuilder) others() []planBuilder {
 	bounds := bounds(b.Job, b.Data.Train, b.Platform, b.train.Total)
 	var out []planBuilder
@@ -189,10 +176,10 @@ func (b *planBuilder) others() []planBuilder {
 	return out
 }
 
-// mostOthers is the most workers that are looked at for a goal.
+// mostOthers is the most workers that are considered for a goal.
 const mostOthers = 64
 
-// beyond refuses a job that no plan brings to its goal within a bound, or not the number of workers that it asks for.
+// unreachable refuses a job that no plan, or no plan with its number of workers, brings to its goal within a bound.
 func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
 	g := b.plan.Forecast.Goal
 	least, of := l.need(g), b.plan.Workers
@@ -204,7 +191,7 @@ func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
 		}
 	}
 	msg := fmt.Sprintf("%s takes about %.3g epochs by %s, %s with %s, and %s is %s", g.Goal, g.Epochs.Likely,
-		countOf(g.Jobs, "earlier job"), l.text(l.need(g)), countOf(b.plan.Workers, "worker"), l.field, l.has)
+		disdel.Counted(g.Jobs, "earlier job"), l.text(l.need(g)), disdel.Counted(b.plan.Workers, "worker"), l.field, l.has)
 	sets := []string{fmt.Sprintf("%s=%s", l.field, l.set(least*(1+spareGoal)))}
 	if len(others) > 0 {
 		slices.Sort(looked)
@@ -217,7 +204,7 @@ func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
 	return b.outOfReach(msg, "", sets...)
 }
 
-// spareGoal is what a proposed bound has above what is likely.
+// spareGoal is the margin of a proposed bound above the likely value.
 const spareGoal = 0.25
 
 // outOfReach is the error of a job that cannot reach its goal. Its hint names the settings that are enough, and the
@@ -227,12 +214,4 @@ func (b *planBuilder) outOfReach(msg, or string, sets ...string) error {
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID, Msg: msg,
 		Hint: "--set " + strings.Join(sets, ", and --set ") + or, Changes: [][]string{sets},
 	}
-}
-
-// countOf prints "1 worker", "2 workers".
-func countOf(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

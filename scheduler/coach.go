@@ -8,27 +8,25 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Coach buys workers by their marginal utility, as the thesis of that name has it: while one per cent more of them
-// saves at least a tenth of a per cent of the time. Where the job has a budget, numbers that would not come to the end
-// within it are not bought. It goes by the law T(w) = fixed + work / w + each w, which two measured numbers of workers
-// determine up to twice the larger; the published surface takes its best number from the fit's starting guess. Epochs
-// are its probes: their work is part of the job, and together they may lose a tenth of its time. The published joint
-// choice among jobs is the Allocator's here.
+// Coach buys workers by their marginal utility, as the thesis of that name: while 1 % more workers save at least 0.1
+// % of the time. It does not buy numbers that exceed the job's budget. It fits the law T(w) = fixed + work / w + each
+// w, which two measured numbers of workers determine up to twice the larger; the best number of the published surface
+// follows from the fit's starting guess. Epochs are probes: their work is part of the job, and together they may lose
+// a tenth of its time. The published joint choice among jobs is the Allocator's here.
 type Coach struct{}
 
-// coachPrice is how much shorter the time has to be for more workers, both as shares: of T(w) w^coachPrice the smallest
-// is taken.
+// coachPrice is the share of the time that 1 % more workers must save: Coach minimises T(w) w^coachPrice.
 const coachPrice = 0.1
 
-// Name is the word of job files.
+// Name implements Policy.
 func (Coach) Name() string { return "coach" }
 
-// Meaning is what explain says.
+// Meaning implements Policy.
 func (Coach) Meaning() string {
 	return "adds and takes away as many as the next one is worth, by a law of the times measured so far"
 }
 
-// Decide fits the law to the epochs so far and takes the number with the largest utility.
+// Decide implements Policy.
 func (Coach) Decide(in Input) disdel.Decision {
 	out := unchanged(in)
 	if in.Boundary != disdel.BoundaryEpoch {
@@ -43,7 +41,7 @@ func (Coach) Decide(in Input) disdel.Decision {
 	return c.decision(out)
 }
 
-// decision is what a policy answers for a choice.
+// decision is a policy's decision for a choice.
 func (c choice) decision(out disdel.Decision) disdel.Decision {
 	out.Next.Workers, out.Why = c.workers, c.why
 	if c.expect > 0 {
@@ -52,7 +50,7 @@ func (c choice) decision(out disdel.Decision) disdel.Decision {
 	return out
 }
 
-// by orders numbers of workers by a figure, the smaller number first where it is equal.
+// by orders numbers of workers by a figure, the smaller number first if it is equal.
 func by(figure func(timed) float64) func(a, b timed) int {
 	return func(a, b timed) int {
 		switch x, y := figure(a), figure(b); {
@@ -66,8 +64,8 @@ func by(figure func(timed) float64) func(a, b timed) int {
 	}
 }
 
-// payable are those of the candidates with which the rest of the job stays within its budget; if there are none, the
-// one that costs the least.
+// payable are the candidates with which the rest of the job stays within its budget, or the cheapest one if there are
+// none.
 func (s *speeds) payable(in Input, all []timed) []timed {
 	left := in.Goal.Cost
 	if left <= 0 || s.price <= 0 || in.Goal.Epochs <= 0 {
@@ -83,20 +81,21 @@ func (s *speeds) payable(in Input, all []timed) []timed {
 	return within
 }
 
-// CoachPublished is Coach's rule as its code has it, to be held against Coach, with one axis: there are no parameter
-// servers here. Its probes are one and two workers; then it fits epochs a second as f(w) = c - a (w - w0)^2, none of
-// the three below 0, to all epochs, from the fit before or from ones, and adds workers while f grows. Two probes
-// determine a level and a difference, and not where f is largest: that comes from where the fit begins, so that what it
-// says of three workers and more is not measured. Ours differs in the fit's steps, which are scipy's there.
+// CoachPublished is Coach's rule as its code has it, for comparison with Coach, with one axis, since there are no
+// parameter servers here. Its probes are one and two workers. Then it fits epochs per second as f(w) = c - a (w -
+// w0)^2, none of the three below 0, to all epochs, starting from the fit before or from ones, and adds workers while
+// f grows. Two probes determine a level and a difference but not the maximum of f: that depends on the start of the
+// fit, so its value for three or more workers is not measured. Ours differs in the fit's steps, which are scipy's
+// there.
 type CoachPublished struct{}
 
-// Name is the word of job files.
+// Name implements Policy.
 func (CoachPublished) Name() string { return "coach-published" }
 
-// Meaning is what explain says.
+// Meaning implements Policy.
 func (CoachPublished) Meaning() string { return "is the rule that Coach published" }
 
-// Decide fits anew after each epoch.
+// Decide implements Policy.
 func (CoachPublished) Decide(in Input) disdel.Decision {
 	out := unchanged(in)
 	switch in.Boundary {
@@ -123,7 +122,7 @@ func (CoachPublished) Decide(in Input) disdel.Decision {
 		n++
 	}
 	out.Next.Workers = n
-	out.Why = fmt.Sprintf("%.3g - %.3g (w - %.3g)^2 epochs a second: %s", hill[0], hill[1], hill[2], crew(n))
+	out.Why = fmt.Sprintf("%.3g - %.3g (w - %.3g)^2 epochs a second: %s", hill[0], hill[1], hill[2], workersText(n))
 	return out
 }
 
@@ -135,7 +134,7 @@ func (f surface) at(workers int) float64 {
 	return f[0] - f[1]*d*d
 }
 
-// speed is epochs a second.
+// speed is epochs per second.
 func speed(e epoch) float64 { return 1 / max(1e-9, e.duration.Seconds()) }
 
 func (f surface) off(all []epoch) (sum float64) {
@@ -146,7 +145,7 @@ func (f surface) off(all []epoch) (sum float64) {
 	return sum
 }
 
-// fitted goes from one fit to the next: Levenberg and Marquardt's steps, cut off at 0.
+// fitted continues a fit with steps of Levenberg and Marquardt, cut off at 0.
 func (f surface) fitted(all []epoch) surface {
 	const steps = 200
 	damping := 1e-3

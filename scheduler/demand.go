@@ -8,28 +8,27 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Allocator divides a platform among jobs. It is pure: equal input, equal grants, and all that it has to remember is in
-// the demands. It is asked whenever a job arrives, ends, or gives a round's room back.
+// Allocator divides a platform among jobs. It is pure: equal input gives equal grants, and it remembers nothing. It
+// is asked whenever a job arrives, ends, or gives back the room of a round.
 //
-// now is on the clock that the demands' times are of; free is what nobody holds; jobs are those that wait and those
-// that hold something (Demand.Held), in any order. What it returns is given from now on, and with Grant.Reserved what a
-// job that goes on waiting will have at the latest.
+// now is on the clock of the demands' times. free is what no job holds. jobs are those that wait and those that hold
+// something (Demand.Held), in any order. Grants count from now on; a grant with Grant.Reserved is what a waiting job
+// will have at the latest.
 //
-// Gang and FIFO grant whole gangs or nothing. Greedy and GangLike are there to be compared with: they give containers
-// one by one, as platforms do that know no gangs, and their grants may be parts of one.
+// Gangs and FIFO grant whole gangs or nothing. Greedy and GangLike are for comparison: they give containers one by
+// one, as platforms without gangs do, and their grants may be parts of a gang.
 type Allocator interface {
 	Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant
 }
 
-// Unbounded is a part of a capacity that nobody bounds, or whose bound is not known. It stays unbounded whatever is
-// taken off it.
+// Unbounded is a part of a capacity without a bound, or with an unknown one. It stays unbounded whatever is taken
+// off.
 const Unbounded = 1 << 50
 
-// Capacity is how much there is of everything that activations take up: of a platform, of what is free of it, or of
-// what a gang needs.
+// Capacity is an amount of everything that activations need: of a platform, of its free part, or of a gang.
 type Capacity struct {
 	Memory     disdel.Bytes `json:"memoryBytes"`           // of containers, on hosts
-	Device     disdel.Bytes `json:"deviceBytes,omitempty"` // of accelerators, which Memory does not count
+	Device     disdel.Bytes `json:"deviceBytes,omitempty"` // of accelerators; not in Memory
 	Millicores int          `json:"millicores,omitempty"`  // thousandths of processors
 	Devices    int          `json:"devices,omitempty"`     // accelerators
 	Concurrent int          `json:"concurrent,omitempty"`  // invocations in flight, by the namespace's throttle
@@ -40,20 +39,20 @@ type Capacity struct {
 type Member struct {
 	Task  disdel.Task `json:"task"`
 	Count int         `json:"count"`
-	Each  Capacity    `json:"each"` // what one of them takes up
+	Each  Capacity    `json:"each"` // of one container
 }
 
-// Gang is the containers that a job needs at once, by what they do: all of a round's train actions and the widest level
-// of its tree.
+// Gang is the containers that a job needs at once, by task: all of a round's train actions and the widest level of
+// its tree.
 type Gang []Member
 
-// Keep is for how long a job keeps its containers.
+// Keep is how long a job keeps its containers.
 type Keep uint8
 
-// The two ways to hold a gang. Zero is for the job's life.
+// The values of Keep.
 const (
 	KeepLife  Keep = iota // until the job ends: every round after the first finds its containers warm
-	KeepRound             // until a round ends: the job asks anew for the next one, in its old place of the queue
+	KeepRound             // until a round ends: the job asks again for the next one, in its old place of the queue
 )
 
 var keepNames = [...]string{"life", "round"}
@@ -68,7 +67,7 @@ func (k Keep) String() string {
 // MarshalText writes the word.
 func (k Keep) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads the word; one that nobody has becomes KeepLife.
+// UnmarshalText reads the word; an unknown one becomes KeepLife.
 func (k *Keep) UnmarshalText(text []byte) error {
 	*k = KeepLife
 	if string(text) == keepNames[KeepRound] {
@@ -77,60 +76,59 @@ func (k *Keep) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Quota is what the jobs of one tenant may have together. Zero bounds nothing.
+// Quota bounds what the jobs of one tenant may have together. Zero is no bound.
 type Quota struct {
 	Jobs   int          `json:"jobs,omitempty"`        // that run at once
 	Memory disdel.Bytes `json:"memoryBytes,omitempty"` // that they hold at once
 	Disk   disdel.Bytes `json:"diskBytes,omitempty"`   // of data sets, models, weights and checkpoints; the service counts
-	Cost   float64      `json:"costGBs,omitempty"`     // GB-s of those that run and of those that have run
-	Spent  float64      `json:"spentGBs,omitempty"`    // GB-s of Cost that jobs have used up before
-	Weight float64      `json:"weight,omitempty"`      // of the tenant's share beside the others'; 0: 1
+	Cost   float64      `json:"costGBs,omitempty"`     // GB-s of running and past jobs
+	Spent  float64      `json:"spentGBs,omitempty"`    // GB-s of Cost that past jobs used
+	Weight float64      `json:"weight,omitempty"`      // of the tenant's share; 0: 1
 }
 
 // Demand is a job that waits for its gang, or that holds one.
 type Demand struct {
 	Job      disdel.JobID                   `json:"job"`
-	Tenant   string                         `json:"tenant,omitempty"`   // whose job it is; "": nobody's in particular
+	Tenant   string                         `json:"tenant,omitempty"`   // "": no tenant
 	Priority int                            `json:"priority,omitempty"` // a higher one goes first
 	Arrived  disdel.Millis                  `json:"arrivedMs"`          // when it was submitted; kept from round to round
 	Gang     Gang                           `json:"gang"`
 	Keep     Keep                           `json:"keep"`
 	Shares   bool                           `json:"shares,omitempty"`  // it may share processors with others; see Sharing
-	Takes    disdel.Interval[disdel.Millis] `json:"takesMs"`           // how long it will hold its gang; High 0: not known
-	Cost     float64                        `json:"costGBs,omitempty"` // by use, that is likely; 0: not known
+	Takes    disdel.Interval[disdel.Millis] `json:"takesMs"`           // expected duration; High 0: unknown
+	Cost     float64                        `json:"costGBs,omitempty"` // likely cost by use; 0: unknown
 	Quota    Quota                          `json:"quota"`             // of its tenant
-	Held     *Grant                         `json:"held,omitempty"`    // what it has; nil: nothing, it waits
+	Held     *Grant                         `json:"held,omitempty"`    // nil: nothing, it waits
 
-	// What books keep so that a decision need not look for it: room and until of Held, or the room of Gang where nothing
-	// is held, and a number of the tenant's own. Zero: it is looked for.
+	// An Admission keeps these to save time: room and until of Held (or the room of Gang), and the number of the tenant.
+	// Zero: note computes them.
 	room   Capacity
 	until  disdel.Millis
 	number int
 }
 
-// Grant is what a job gets, whole: it is given back as a whole too.
+// Grant is what a job gets. It is given back as a whole.
 type Grant struct {
 	Job  disdel.JobID  `json:"job"`
 	Gang Gang          `json:"gang"`
-	Room Capacity      `json:"room"` // what Gang takes up
+	Room Capacity      `json:"room"` // of Gang
 	Keep Keep          `json:"keep"`
-	From disdel.Millis `json:"fromMs"` // since when it is given; of a reservation, when it will be at the latest
-	// Until is when it is given back at the latest if the job takes as long as it was expected to; 0: not known. Nobody
-	// is stopped for it: it is what those that wait are told, and what back-filling goes by.
+	From disdel.Millis `json:"fromMs"` // the start; of a reservation, the latest start
+	// Until is when it is given back if the job takes as long as expected at most; 0: unknown. It stops no job: waiting
+	// jobs are told it, and back-filling uses it.
 	Until    disdel.Millis `json:"untilMs,omitempty"`
-	Expires  disdel.Millis `json:"expiresMs,omitempty"` // a grant that is not used by then goes back; 0: it is in use
+	Expires  disdel.Millis `json:"expiresMs,omitempty"` // when an unused grant goes back; 0: it is in use
 	Reserved bool          `json:"reserved,omitempty"`  // it is not given yet
 	Why      string        `json:"why,omitempty"`
 }
 
-// DemandOf is what a planned job asks of a platform that has whole: its gang, for how long it keeps it, how long that
-// takes (by its forecast, or, where there is none, by its timeouts) and what it costs; and a sentence for the plan that
-// says so. Whose job it is, its priority and its arrival are for the caller to add.
+// DemandOf is the demand of a planned job on a platform with capacity whole: its gang, how long it keeps it, the
+// duration (by the forecast, otherwise by timeouts) and the cost; and a sentence for the plan. The caller adds
+// tenant, priority and arrival.
 //
-// A job keeps its containers for its life where the platform holds all of them, so that every round after the first
-// finds them warm. Where it does not, what a round needs at once is granted for a round: all train actions and the
-// widest level together, or, on a platform that runs the train actions in waves, one wave, in whose room the level and
-// the evaluation run after it.
+// A job keeps its containers for its life if the platform holds all of them, so that rounds after the first start
+// warm. Otherwise it gets per round what a round needs at once: all train actions and the widest level. If the
+// platform runs the train actions in waves, that is one wave, whose room the level and the evaluation use after it.
 func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string) {
 	d := Demand{Job: id}
 	life, round := gangs(plan)
@@ -161,7 +159,7 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 }
 
 // LongestTime is the longest time that a plan allows: every activation takes its timeout, in every leg and wave of
-// every round. Back-filling uses it for jobs whose time is unknown, such as the first batch in a new home.
+// every round. Back-filling uses it for jobs of unknown duration, such as the first batch in a new home.
 func LongestTime(plan disdel.Plan) disdel.Millis {
 	timeout := func(task disdel.Task) disdel.Millis {
 		a, _ := plan.Action(task)
@@ -180,9 +178,8 @@ func perRound(whole disdel.Interval[disdel.Millis], rounds int) disdel.Interval[
 	return disdel.Interval[disdel.Millis]{Low: whole.Low / n, Likely: whole.Likely / n, High: (whole.High + n - 1) / n}
 }
 
-// gangs is what a plan's job keeps for its life, and what its round needs at once. An aggregation takes the place of
-// train actions that have ended, of its processors and of the namespace's concurrent invocations, and so does an
-// evaluation: of those they need none of their own. They need containers beside the others'.
+// gangs is what a plan's job keeps for its life, and what its round needs at once. An aggregation or evaluation uses
+// the processors and concurrent invocations of train actions that have ended, but needs containers of its own.
 func gangs(plan disdel.Plan) (life, round Gang) {
 	round = trains(plan, max(1, min(plan.Parallel, plan.Workers)))
 	if widest := widest(plan); widest > 0 {
@@ -195,8 +192,8 @@ func gangs(plan disdel.Plan) (life, round Gang) {
 	return life, round
 }
 
-// wave is the least room that a round gets on in: as many train actions as run at once, or one of another task where
-// that is larger than all of these.
+// wave is the least room in which a round makes progress: the train actions that run at once, or one action of
+// another task if that is larger.
 func wave(plan disdel.Plan) Gang {
 	least := trains(plan, max(1, min(plan.Parallel, plan.Workers)))
 	for _, task := range []disdel.Task{disdel.TaskAggregate, disdel.TaskEvaluate} {
@@ -215,7 +212,7 @@ func trains(plan disdel.Plan, n int) Gang {
 	if most := plan.Platform.Millicores; most > 0 {
 		train.Each.Millicores = min(train.Each.Millicores, most)
 	}
-	if most := plan.Platform.Processors; most > 0 { // more threads than there are processors share them
+	if most := plan.Platform.Processors; most > 0 { // more threads than processors share them
 		train.Each.Millicores = min(train.Each.Millicores, 1000*most/n)
 	}
 	return Gang{train}
@@ -235,8 +232,8 @@ func widest(plan disdel.Plan) int {
 	return n
 }
 
-// Fits returns OverLimit with the arithmetic for a demand that can never be granted: its gang alone is more than the
-// platform has, or than its tenant may have.
+// CheckFits returns OverLimit with the arithmetic for a demand that can never be granted: its gang alone exceeds the
+// platform or the tenant's quota.
 func Fits(whole Capacity, d Demand) error {
 	needs := d.Gang.Room()
 	refuse := func(hint, format string, args ...any) error {
@@ -271,8 +268,8 @@ func whose(tenant string) string {
 	return "tenant " + tenant
 }
 
-// CapacityOf is what a platform has by its limits. What they do not tell is unbounded. A caller that lets jobs share
-// processors multiplies Millicores by ProcessorShare: actions wait for each other, too.
+// CapacityOf is the capacity of a platform by its limits. Unknown limits are unbounded. A caller that lets jobs share
+// processors multiplies Millicores by ProcessorShare.
 func CapacityOf(p disdel.PlatformLimits) Capacity {
 	known := func(n int) int { return cmp.Or(max(0, n), Unbounded) }
 	c := Capacity{
@@ -286,7 +283,7 @@ func CapacityOf(p disdel.PlatformLimits) Capacity {
 	return c
 }
 
-// Plus is both together.
+// Plus is the sum of both.
 func (c Capacity) Plus(d Capacity) Capacity {
 	c.Memory += d.Memory
 	c.Device += d.Device
@@ -297,10 +294,10 @@ func (c Capacity) Plus(d Capacity) Capacity {
 	return c
 }
 
-// Minus is what is left of c without d. Parts are below zero where more was taken than there is.
+// Minus is c without d. Parts may be below zero.
 func (c Capacity) Minus(d Capacity) Capacity { return c.Plus(d.Times(-1)) }
 
-// Times is n of it.
+// Times is n times c.
 func (c Capacity) Times(n int) Capacity {
 	return Capacity{
 		Memory: disdel.Bytes(n) * c.Memory, Device: disdel.Bytes(n) * c.Device, Millicores: n * c.Millicores,
@@ -308,13 +305,13 @@ func (c Capacity) Times(n int) Capacity {
 	}
 }
 
-// Holds tells whether there is room for d.
+// Holds tells whether d fits into c.
 func (c Capacity) Holds(d Capacity) bool {
 	return c.Memory >= d.Memory && c.Device >= d.Device && c.Millicores >= d.Millicores && c.Devices >= d.Devices &&
 		c.Concurrent >= d.Concurrent && c.PerMinute >= d.PerMinute
 }
 
-// Lacks says what there is too little of for d, with both figures; "" where there is room.
+// Shortfall says what c has too little of for d, with both figures; "" if d fits.
 func (c Capacity) Lacks(d Capacity) string {
 	var out []string
 	bytes := func(what string, has, needs disdel.Bytes) {
@@ -339,7 +336,7 @@ func (c Capacity) Lacks(d Capacity) string {
 	return strings.Join(out, "; ")
 }
 
-// share is the largest part that d is of any bounded kind of c: what a tenant with d has of the platform.
+// share is the largest share that d has of any bounded part of c.
 func (c Capacity) share(d Capacity) float64 {
 	most := 0.0
 	part := func(of, taken float64) {
@@ -356,7 +353,7 @@ func (c Capacity) share(d Capacity) float64 {
 	return most
 }
 
-// Room is what all of a gang takes up.
+// Room is the capacity that all containers of a gang need.
 func (g Gang) Room() Capacity {
 	var c Capacity
 	for _, m := range g {
@@ -365,7 +362,7 @@ func (g Gang) Room() Capacity {
 	return c
 }
 
-// Size is how many containers a gang is.
+// Size is the number of containers of a gang.
 func (g Gang) Size() int {
 	n := 0
 	for _, m := range g {

@@ -6,33 +6,33 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Elastic adds workers while 1,000 rows take less time for it, and keeps the number that was best: twice as many at
-// first and after each clear gain, else one more. It goes by the whole of a round (compute, waiting, aggregation). An
-// epoch in which a worker failed is measured once more, one in which a container started cold as well, unless it
-// gains clearly without that start; and so is a larger number that measured worse, since one epoch may be slow for
-// any reason: a second time, and it is not tried again. Where the best has become slower twice in a row, what was
-// measured is forgotten.
+// Elastic adds workers while 1,000 rows take less time with them, and keeps the best number: it doubles them at first
+// and after each clear gain, otherwise it adds one. It uses the whole time of a round (compute, waiting,
+// aggregation). An epoch with a failed worker is measured once more. So is one with a cold start, unless it gains
+// clearly without that start, and a larger number that measured worse, since anything may slow one epoch. A number
+// that measured worse twice is not tried again. If the best number becomes slower twice in a row, all measurements
+// are forgotten.
 type Elastic struct{}
 
-// What elastic goes by. policy_test.go has the laws that it was tried on.
+// Constants of elastic. policy_test.go has the laws that it was tried on.
 const (
-	elasticPays   = 0.95 // of the best time: a gain that more workers are worth
-	elasticDouble = 0.80 // of it: a gain after which their number is doubled
-	elasticDrift  = 1.20 // times the best: twice in a row, and what was measured no longer holds
-	elasticSame   = 1.05 // times the best: as fast, for fewer workers
-	elasticNewest = 0.3  // of the newest time in the mean of the best number's
+	elasticPays   = 0.95 // of the best time: more workers pay below it
+	elasticDouble = 0.80 // of the best time: the number is doubled below it
+	elasticDrift  = 1.20 // times the best time: twice in a row above it, and measurements are forgotten
+	elasticSame   = 1.05 // times the best time: fewer workers below it are as fast
+	elasticNewest = 0.3  // weight of the newest time in the mean of the best number
 	elasticTwice  = 2    // in a row
 )
 
-// Name is the word of job files.
+// Name implements Policy.
 func (Elastic) Name() string { return disdel.PolicyElastic }
 
-// Meaning is what explain says.
+// Meaning implements Policy.
 func (Elastic) Meaning() string {
 	return "adds some at the end of an epoch while 1,000 rows take less time for it, and goes back where they do not"
 }
 
-// Decide goes through the epochs so far and says with how many workers the next one is.
+// Decide implements Policy.
 func (Elastic) Decide(in Input) disdel.Decision {
 	out := unchanged(in)
 	if in.Boundary != disdel.BoundaryEpoch {
@@ -49,18 +49,18 @@ func (Elastic) Decide(in Input) disdel.Decision {
 	return out
 }
 
-// climb is a search for the best number of workers.
+// elasticSearch searches the best number of workers.
 type climb struct {
 	bounds Bounds
-	best   int           // workers; 0: nothing was measured
+	best   int           // workers; 0: nothing measured yet
 	time   disdel.Millis // of 1,000 rows with them
 	noise  timeNoise     // of one measurement
 	// variance is that of time, over that of one measurement
 	variance float64
 	worse    map[int]bool  // numbers that measured worse
-	extra    bool          // the newest epoch is measured once more
-	doubt    disdel.Millis // the newest epoch's time; 0: something disturbed it
-	slow     int           // epochs in a row in which the best number was slower than it had been
+	extra    bool          // the newest epoch is measured again
+	doubt    disdel.Millis // the newest epoch's time; 0: it was disturbed
+	slow     int           // epochs in a row in which the best number was slower than before
 
 	next   int
 	expect disdel.Millis
@@ -86,7 +86,7 @@ func (s *climb) see(e epoch) {
 	switch {
 	case s.best == 0:
 		s.found(e.workers, t)
-		s.try(2*e.workers, "%s for 1,000 rows with %s", t.Text(), crew(e.workers))
+		s.try(2*e.workers, "%s for 1,000 rows with %s", t.Text(), workersText(e.workers))
 	case e.workers > s.best:
 		s.more(e.workers, t, variance, second)
 	case e.workers == s.best:
@@ -106,7 +106,7 @@ func (s *climb) both(t disdel.Millis) (time disdel.Millis, variance float64) {
 	return min(t, s.doubt), 1
 }
 
-// again measures the same once more.
+// again measures the same number once more.
 func (s *climb) again(workers int, t disdel.Millis, why string) {
 	s.extra, s.doubt, s.next, s.expect = true, t, workers, t
 	s.why = why + ": the same is measured once more"
@@ -127,30 +127,30 @@ func (s *climb) try(workers int, why string, args ...any) {
 	if workers < s.best {
 		s.expect = s.time
 	}
-	s.why = fmt.Sprintf(why, args...) + fmt.Sprintf(": next with %s", crew(workers))
+	s.why = fmt.Sprintf(why, args...) + fmt.Sprintf(": next with %s", workersText(workers))
 }
 
 func (s *climb) stay(why string, args ...any) {
 	s.next, s.expect = s.best, s.time
-	s.why = fmt.Sprintf(why, args...) + fmt.Sprintf(": %s it is", crew(s.best))
+	s.why = fmt.Sprintf(why, args...) + fmt.Sprintf(": %s it is", workersText(s.best))
 }
 
-// more holds a larger number against the best; second: it was measured before, just now.
+// more compares a larger number with the best one. second says that it was measured just before.
 func (s *climb) more(workers int, t disdel.Millis, variance float64, second bool) {
 	was, before := s.best, s.time
 	clear := s.noise.clear(float64(t), float64(before), variance, s.variance)
 	switch {
 	case clear && float64(t) <= elasticDouble*float64(before):
 		s.found(workers, t)
-		s.try(2*workers, "%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)
+		s.try(2*workers, "%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was)
 	case second && clear && float64(t) <= elasticPays*float64(before):
 		s.found(workers, t)
-		s.try(workers+1, "%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)
+		s.try(workers+1, "%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was)
 	case !second:
-		s.again(workers, t, fmt.Sprintf("%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was))
+		s.again(workers, t, fmt.Sprintf("%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was))
 	default:
 		s.worse[workers] = true
-		s.stay("%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)
+		s.stay("%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was)
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *climb) measureBest(t disdel.Millis) {
 		t.Text(), before.Text())
 }
 
-// fewer holds a smaller number against the best.
+// fewer compares a smaller number with the best one.
 func (s *climb) fewer(workers int, t disdel.Millis) {
 	was, before := s.best, s.time
 	if float64(t) <= elasticSame*float64(before) {
@@ -183,13 +183,8 @@ func (s *climb) fewer(workers int, t disdel.Millis) {
 	} else {
 		s.worse[workers] = true
 	}
-	s.stay("%s for 1,000 rows with %s, %s with %d", t.Text(), crew(workers), before.Text(), was)
+	s.stay("%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was)
 }
 
-// crew prints "1 worker", "2 workers".
-func crew(n int) string {
-	if n == 1 {
-		return "1 worker"
-	}
-	return fmt.Sprintf("%d workers", n)
-}
+// workersText prints "1 worker", "2 workers".
+func workersText(n int) string { return disdel.Counted(n, "worker") }

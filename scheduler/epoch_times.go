@@ -11,44 +11,44 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// speeds are what a job's epochs so far say of how long 1,000 rows take with how many workers. An epoch of another
-// number is a probe, whose work is none the less done: it is compared by its rows, so that no probe needs a size of its
-// own (Coach's do not keep the work fixed: with twice the workers they do twice as much).
+// speeds are what a job's epochs so far say about the time of 1,000 rows by the number of workers. An epoch with
+// another number is a probe, whose work counts all the same. Epochs are compared by their rows, so that a probe needs
+// no size of its own (Coach's probes do twice the work with twice the workers).
 type speeds struct {
 	bounds   Bounds
 	memories memories
 	mean     map[int]float64 // time of 1,000 rows by workers, as a Millis; newer ones weigh more
-	variance map[int]float64 // of these means, over that of one measurement
+	variance map[int]float64 // of these means, divided by that of one measurement
 	noise    timeNoise       // of one measurement
 	now      int             // workers of the newest epoch
-	rows     float64         // of it
-	price    float64         // GB-s of a worker for that unit of time, as the newest epoch had it; 0: not known
-	several  bool            // epochs are several rounds, which are fewer with more workers
+	rows     float64         // of the newest epoch
+	price    float64         // GB-s of a worker per unit of time in the newest epoch; 0: unknown
+	several  bool            // epochs have several rounds, and fewer with more workers
 	between  float64         // part of the newest epoch's time in which no worker computed
 
-	repeat  string  // why the same is measured once more; "": it is not
-	doubted float64 // time of the epoch that this is for
-	off     int     // epochs in a row that were far from what was measured before
+	repeat  string  // why the same is measured again; "": it is not
+	doubted float64 // time of the epoch that is measured again
+	off     int     // epochs in a row that were far from earlier measurements
 
 	spent float64 // time of all epochs
-	lost  float64 // time of probes beyond what the best number would have taken
+	lost  float64 // time of probes beyond that of the best number
 
 	coldest float64 // longest start of a container
 }
 
-// What speeds go by.
+// The constants of speeds.
 const (
-	speedsNewest = 0.4 // of the newest time in the mean of its number
-	speedsDrift  = 1.2 // times the mean, or its inverse: so often in a row, and the platform has become another
+	speedsNewest = 0.4 // weight of the newest time in the mean of its number
+	speedsDrift  = 1.2 // times the mean, or its inverse: speedsInARow such times mean that the platform changed
 	speedsInARow = 3
 	speedsProbes = 0.1  // of the job's time that probes may lose
-	speedsReach  = 2    // times the largest number measured: beyond, the law says nothing
-	speedsGain   = 0.03 // of the time, from which a number that was not measured is worth a probe
+	speedsReach  = 2    // times the largest number measured: the law does not hold beyond
+	speedsGain   = 0.03 // of the time: a gain that makes a probe worth it
 
-	speedsBetween = 0.5 // of an epoch's time without computing, from which fewer rounds are worth more workers
+	speedsBetween = 0.5 // of an epoch's time without computing: more makes fewer rounds worth more workers
 )
 
-// speedsOf goes through the rounds of earlier jobs, and then of this one.
+// speedsOf considers the rounds of earlier jobs, and then of this one.
 func speedsOf(in Input) *speeds {
 	s := &speeds{
 		bounds: in.Bounds, memories: memoriesOf(in), mean: map[int]float64{}, variance: map[int]float64{},
@@ -66,7 +66,7 @@ func speedsOf(in Input) *speeds {
 	return s
 }
 
-// see takes an epoch of this job.
+// see adds an epoch of this job.
 func (s *speeds) see(e epoch) {
 	t := float64(e.each()) / s.memories.ratio(s.memories.of(e))
 	s.coldest = max(s.coldest, float64(e.cold))
@@ -89,7 +89,7 @@ func (s *speeds) see(e epoch) {
 	if w, best, ok := s.fastest(); ok && t > best {
 		s.lost += (t - best) * float64(e.rows) / 1000
 		if !known && e.workers > w && doubt == "" {
-			doubt = fmt.Sprintf("%s for 1,000 rows with %s, %s with %d", disdel.Millis(t).Text(), crew(e.workers),
+			doubt = fmt.Sprintf("%s for 1,000 rows with %s, %s with %d", disdel.Millis(t).Text(), workersText(e.workers),
 				disdel.Millis(best).Text(), w)
 		}
 	}
@@ -110,7 +110,7 @@ func (s *speeds) see(e epoch) {
 		return
 	}
 	s.off = 0
-	for w := range s.mean { // all alike, as far as anybody knows
+	for w := range s.mean { // probably all changed alike
 		s.mean[w] *= t / before
 	}
 }
@@ -124,10 +124,10 @@ func (s *speeds) take(workers int, t float64) {
 	s.mean[workers], s.variance[workers] = t, variance
 }
 
-// numbers are those measured, in their order.
+// numbers returns the measured numbers of workers in ascending order.
 func (s *speeds) numbers() []int { return slices.Sorted(maps.Keys(s.mean)) }
 
-// fastest is the measured number that took the least, the smaller of equals.
+// fastest returns the measured number with the least time, the smaller of equals.
 func (s *speeds) fastest() (workers int, t float64, ok bool) {
 	for _, w := range s.numbers() {
 		if m := s.mean[w]; !ok || m < t {
@@ -137,7 +137,7 @@ func (s *speeds) fastest() (workers int, t float64, ok bool) {
 	return workers, t, ok
 }
 
-// candidates are the numbers that something is known of, with the time of 1,000 rows: as measured, or by the law.
+// candidates returns the numbers of workers whose time of 1,000 rows is known, by measurement or by the law.
 func (s *speeds) candidates() []timed {
 	measured := inOrder(s.mean)
 	shared := SpeedConditions{Processors: s.bounds.Processors, Rounds: s.several}
@@ -148,8 +148,7 @@ func (s *speeds) candidates() []timed {
 	return s.byLaw(measured, law, shared)
 }
 
-// byLaw are the numbers from the bounds' least up to the law's reach, each with the time of 1,000 rows: as measured, or
-// by the law.
+// byLaw returns the numbers from the bounds' least up to the law's reach, with measured times or those by the law.
 func (s *speeds) byLaw(measured []timed, law speedLaw, of SpeedConditions) (out []timed) {
 	most := min(s.bounds.Most, speedsReach*measured[len(measured)-1].workers)
 	for w := s.bounds.Least; w <= most; w++ {
@@ -169,7 +168,7 @@ func (s *speeds) worthwhile(all []timed) []timed {
 	var least timed // of those that were measured, with fewer workers
 	for i, t := range out {
 		_, measured := s.mean[t.workers]
-		variance := cmp.Or(s.variance[t.workers], 1) // by the law, it is that of a measurement
+		variance := cmp.Or(s.variance[t.workers], 1) // that of one measurement if the time is by the law
 		if least.workers > 0 && t.time < least.time &&
 			!s.noise.clear(t.time, least.time, variance, s.variance[least.workers]) {
 			out[i].time = least.time
@@ -181,7 +180,7 @@ func (s *speeds) worthwhile(all []timed) []timed {
 	return out
 }
 
-// mayProbe tells whether probes have lost less than their share of what the job takes in all.
+// mayProbe tells whether probes have lost less than their share of the job's time.
 func (s *speeds) mayProbe(in Input) bool {
 	all := s.spent
 	if left := in.Goal.Epochs; left > 0 {
@@ -193,15 +192,15 @@ func (s *speeds) mayProbe(in Input) bool {
 	return s.lost <= speedsProbes*all
 }
 
-// choice is a number of workers, what it is expected to take, and why it.
+// choice is a number of workers, its expected time, and the reason.
 type choice struct {
 	workers int
-	expect  float64 // time of 1,000 rows; 0: not known
+	expect  float64 // time of 1,000 rows; 0: unknown
 	why     string
 }
 
-// choose takes what a policy likes best of what is known, best being the one of the fewest points. What was not
-// measured is chosen for a clear gain alone, and while probes may lose.
+// choose takes the policy's best candidate. A number that was not measured is chosen only for a clear gain, and while
+// probes may lose time.
 func (s *speeds) choose(in Input, best func([]timed) timed) choice {
 	if s.repeat != "" {
 		return choice{s.now, s.mean[s.now], s.repeat + ": the same is measured once more"}
@@ -222,13 +221,13 @@ func (s *speeds) choose(in Input, best func([]timed) timed) choice {
 	case !s.mayProbe(in):
 		return s.goes(known, "; probes have lost what they may")
 	case gain < speedsGain && want.workers >= known.workers:
-		return s.goes(known, fmt.Sprintf("; %s would gain %.1f %%", crew(want.workers), 100*max(0, gain)))
+		return s.goes(known, fmt.Sprintf("; %s would gain %.1f %%", workersText(want.workers), 100*max(0, gain)))
 	default:
 		return s.goes(want, "; by the law of those")
 	}
 }
 
-// measured are those of the candidates that were.
+// measured returns the candidates that were measured.
 func (s *speeds) measured(all []timed) []timed {
 	var out []timed
 	for _, t := range all {
@@ -239,19 +238,19 @@ func (s *speeds) measured(all []timed) []timed {
 	return out
 }
 
-// goes says what was measured, and how the job goes on.
+// goes explains a choice with the measured times.
 func (s *speeds) goes(to timed, more string) choice {
 	var times []string
 	for _, w := range s.numbers() {
 		times = append(times, fmt.Sprintf("%s with %d", disdel.Millis(s.mean[w]).Text(), w))
 	}
-	why := fmt.Sprintf("1,000 rows take %s%s: %s", strings.Join(times, ", "), more, crew(to.workers))
+	why := fmt.Sprintf("1,000 rows take %s%s: %s", strings.Join(times, ", "), more, workersText(to.workers))
 	return choice{to.workers, to.time, why}
 }
 
-// second is the second number to be measured: twice the first, or half of it where there may be no more, or no more
-// processors for them. Workers beyond the processors still save rounds: where most of the time passes between those,
-// twice as many are tried all the same.
+// second returns the second number to measure: twice the first, or half of it at the maximum or if there are no
+// processors for more. More workers than processors still save rounds: if most of the time passes between rounds,
+// twice as many are tried anyway.
 func (s *speeds) second(in Input) choice {
 	one := timed{s.now, s.mean[s.now]}
 	for w, t := range s.mean {
@@ -269,28 +268,27 @@ func (s *speeds) second(in Input) choice {
 	return s.goes(timed{workers: next}, "; nothing else was measured")
 }
 
-// speedLaw is how long 1,000 rows take with so many workers: T(w) = Fixed + Work / w + Each * w. Fixed is what every
-// round has (starts, the reference), Work what workers share, Each what one more of them costs all (updates that are
-// reduced). None is below 0. Coach's published surface, c - a (w - w0)^2, has a best number of its own that two
-// measured numbers do not tell; this law is linear in what is looked for.
+// speedLaw is the time of 1,000 rows with w workers: T(w) = Fixed + Work / w + Each * w. Fixed is the part of every
+// round (starts, the reference), Work is what workers share, Each is what one more of them costs all (updates to
+// reduce). None is below 0. Coach's published surface, c - a (w - w0)^2, has an optimum that two measured numbers do
+// not determine; this law is linear in its parameters.
 type speedLaw struct{ fixed, work, each float64 }
 
-// SpeedConditions are what of a job the terms of its law depend on.
+// SpeedConditions are the conditions of a job that change the terms of its law.
 type SpeedConditions struct {
-	// Processors are those of all workers; 0: not known. No more workers share the work than that, and of what every
-	// round has workers beyond them wait for each other with a part.
+	// Processors are those of all workers; 0: unknown. At most so many workers share the work. Workers beyond them wait
+	// for each other in a part of every round's fixed time.
 	Processors int
-	// Rounds says that an epoch is several rounds of some batches a worker each: with twice the workers there are half
-	// as many of them.
+	// Rounds says that an epoch has several rounds: with twice the workers there are half as many.
 	Rounds bool
 }
 
-// lawCrowd is the part of a round's fixed time that workers beyond the processors add to, each with its share: what an
-// action computes besides the training (start, shard, weights). It was chosen on two processors, looking at the six
-// jobs of bench-policies; where more workers than processors were measured, their times go before it.
+// lawCrowd is the part of a round's fixed time that workers beyond the processors increase: what an action computes
+// besides the training (start, shard, weights). It was chosen on two processors from the six jobs of bench-policies;
+// measured times with more workers than processors take precedence.
 const lawCrowd = 1 / 3.0
 
-// terms are what a law's three are multiplied by for a number of workers.
+// terms returns the factors of the law's three parameters for a number of workers.
 func (s SpeedConditions) terms(workers int) [3]float64 {
 	w := float64(max(1, workers))
 	atOnce := w
@@ -304,7 +302,7 @@ func (s SpeedConditions) terms(workers int) [3]float64 {
 	return [3]float64{fixed, 1 / atOnce, each}
 }
 
-// at is the law's time with so many workers.
+// at returns the law's time with so many workers.
 func (l speedLaw) at(workers int, s SpeedConditions) float64 {
 	row := s.terms(workers)
 	return l.fixed*row[0] + l.work*row[1] + l.each*row[2]
@@ -316,17 +314,15 @@ type timed struct {
 	time    float64
 }
 
-// lawParts are which of the law's terms are looked for together, in the order in which they are preferred where they
-// fit equally well: with two measured numbers, work and each, whose best number is not infinite. Where as many workers
-// were measured as there are processors, fixed goes before each: the best number is known to be no larger. With several
-// rounds an epoch, fewer of them are what more workers gain for sure.
+// lawParts are the sets of terms to fit, in order of preference if they fit equally well. With two measured numbers they
+// are work and each, whose best number is finite. If as many workers as processors were measured, fixed precedes each:
+// the best number is known to be no larger. With several rounds an epoch, more workers certainly save rounds.
 var (
 	lawParts         = [][]int{{1}, {1, 2}, {0, 1}, {0}, {0, 2}, {2}, {0, 1, 2}}
 	lawPartsOfFull   = [][]int{{1}, {0, 1}, {1, 2}, {0}, {0, 2}, {2}, {0, 1, 2}}
 	lawPartsOfRounds = [][]int{{0}, {0, 2}, {0, 1}, {1, 2}, {2}, {0, 1, 2}}
 )
 
-// partsFor are those for some measured numbers.
 func (s SpeedConditions) partsFor(at []timed) [][]int {
 	switch {
 	case s.Rounds:
@@ -338,7 +334,8 @@ func (s SpeedConditions) partsFor(at []timed) [][]int {
 	}
 }
 
-// fitSpeed is the law with the least squares of relative errors; ok is false for fewer than two numbers of workers.
+// fitSpeed returns the law with the least squares of relative errors; ok is false for fewer than two numbers of
+// workers.
 func fitSpeed(at []timed, s SpeedConditions) (law speedLaw, ok bool) {
 	numbers := distinct(at)
 	if numbers < 2 {
@@ -357,8 +354,8 @@ func fitSpeed(at []timed, s SpeedConditions) (law speedLaw, ok bool) {
 	return law, ok
 }
 
-// FitLaw is the law T(w) = fixed + work / w + each w of an epoch's time, s, by numbers of workers of which it is
-// known. With one number alone all of it is work; ok is false where there is none.
+// FitLaw fits the law T(w) = fixed + work / w + each w of an epoch's time, in s, by the number of workers. With one
+// number all of it is work; ok is false if there is none.
 func FitLaw(seconds map[int]float64) (fixed, work, each float64, ok bool) {
 	at := inOrder(seconds)
 	if len(at) == 1 {
@@ -368,14 +365,7 @@ func FitLaw(seconds map[int]float64) (fixed, work, each float64, ok bool) {
 	return law.fixed, law.work, law.each, ok
 }
 
-// EpochTime is what an epoch takes with so many workers, s, by the law of policies, of the times by numbers of workers
-// that are known. ok is false where fewer than two numbers are known.
-func EpochTime(seconds map[int]float64, of SpeedConditions, workers int) (took float64, ok bool) {
-	law, ok := fitSpeed(inOrder(seconds), of)
-	return law.at(workers, of), ok
-}
-
-// inOrder are times by their numbers of workers.
+// inOrder sorts times by their numbers of workers.
 func inOrder(seconds map[int]float64) (out []timed) {
 	for _, w := range slices.Sorted(maps.Keys(seconds)) {
 		out = append(out, timed{w, seconds[w]})
@@ -399,8 +389,8 @@ func lawError(l speedLaw, at []timed, s SpeedConditions) (sum float64) {
 	return sum
 }
 
-// solveLaw finds some of the law's terms by their normal equations; it says false where one would be below 0, or where
-// they do not follow from the points.
+// solveLaw finds the given terms by their normal equations. ok is false if one would be below 0, or if the points do
+// not determine them.
 func solveLaw(at []timed, s SpeedConditions, parts []int) (speedLaw, bool) {
 	n := len(parts)
 	a := make([][]float64, n) // with the right-hand side as the last column
@@ -430,7 +420,7 @@ func solveLaw(at []timed, s SpeedConditions, parts []int) (speedLaw, bool) {
 	return speedLaw{terms[0], terms[1], terms[2]}, true
 }
 
-// solve is Gauss' elimination with pivots, of a few equations. It says false where one follows from the others.
+// solve is Gauss' elimination with pivots. ok is false if one equation follows from the others.
 func solve(a [][]float64) ([]float64, bool) {
 	n := len(a)
 	for c := range n {
@@ -465,23 +455,23 @@ func solve(a [][]float64) ([]float64, bool) {
 	return x, true
 }
 
-// timeNoise measures how much times of the same number of workers vary. Policies that choose workers by times ask it
-// whether a gain is real: nobody should pay for more workers because of noise.
+// timeNoise measures how much times of the same number of workers vary. Policies that choose workers by times use it
+// to tell whether a gain is real: nobody should pay for more workers because of noise.
 type timeNoise struct {
 	squares float64 // of logarithms of times, each off the mean of its number
 	count   float64
 }
 
-// What the noise goes by.
+// The constants of timeNoise.
 const (
-	noisePrior = 0.04 // deviation of the logarithm of a time, before any number was measured twice
+	noisePrior = 0.04 // standard deviation of the logarithm of a time before any number was measured twice
 	noiseCount = 2    // measurements that the prior counts as
-	noiseSure  = 2.5  // deviations that a gain has to be: the best of several numbers is also the luckiest
-	noiseMost  = 0.4  // of a logarithm: a time that is farther off says that something happened
+	noiseSure  = 2.5  // standard deviations of a real gain: the best of several numbers is also the luckiest
+	noiseMost  = 0.4  // of a logarithm: a larger distance has another cause
 )
 
-// see adds a measured time. mean is that of earlier times with the same workers. variance is the variance of this mean,
-// divided by the variance of one measurement.
+// see adds a measured time. mean is that of earlier times with the same workers. variance is the variance of this
+// mean, divided by the variance of one measurement.
 func (n *timeNoise) see(t, mean, variance float64) {
 	if t <= 0 || mean <= 0 {
 		return
@@ -490,18 +480,19 @@ func (n *timeNoise) see(t, mean, variance float64) {
 	n.squares, n.count = n.squares+off*off/(1+variance), n.count+1
 }
 
-// clear tells whether t is below than by more than the noise. The variances are those of the two times, divided by the
-// variance of one measurement.
+// clear tells whether t is below than by more than the noise. The variances are those of the two times, divided by
+// the variance of one measurement.
 func (n *timeNoise) clear(t, than, variance, thanVariance float64) bool {
 	return math.Log(than/t) > noiseSure*n.deviation()*math.Sqrt(variance+thanVariance)
 }
 
-// deviation is that of the logarithm of one measured time.
+// deviation is the standard deviation of the logarithm of one measured time.
 func (n *timeNoise) deviation() float64 {
 	return math.Sqrt((n.squares + noiseCount*noisePrior*noisePrior) / (n.count + noiseCount))
 }
 
-// meanVariance is the variance of a running mean after one more measurement of a weight, over that of one measurement.
+// meanVariance is the variance of a running mean after one more measurement of a weight, divided by that of one
+// measurement.
 func meanVariance(before, weight float64) float64 {
 	return (1-weight)*(1-weight)*before + weight*weight
 }

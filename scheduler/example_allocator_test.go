@@ -95,7 +95,7 @@ func ExampleAllocatorOf() {
 			Job: id, Arrived: arrived, Gang: scheduler.Gang{{Task: disdel.TaskTrain, Count: 3, Each: each}},
 		}
 	}
-	for _, name := range scheduler.Admissions() {
+	for _, name := range []string{"gang", "fifo", "greedy", "ganglike"} {
 		allocator, err := scheduler.AllocatorOf(name)
 		if err != nil {
 			log.Fatal(err)

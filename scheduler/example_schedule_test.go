@@ -49,12 +49,3 @@ func ExampleFitLaw() {
 	fmt.Printf("%.0f + %.0f / w + %.0f w, %v\n", fixed, work, each, ok)
 	// Output: 0 + 100 / w + 1 w, true
 }
-
-// Two processors: more workers than those share no more work.
-func ExampleEpochTime() {
-	seconds := map[int]float64{1: 100, 2: 60}
-	shared, _ := scheduler.EpochTime(seconds, scheduler.SpeedConditions{Processors: 2}, 4)
-	free, _ := scheduler.EpochTime(seconds, scheduler.SpeedConditions{Processors: 16}, 4)
-	fmt.Printf("%.0f %.0f\n", shared, free)
-	// Output: 67 50
-}

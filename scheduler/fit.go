@@ -9,31 +9,31 @@ import (
 	"github.com/disdel/disdel/estimator"
 )
 
-// Fit is how a job goes into actions of at most Limit. A point that is nil does not exist.
+// Fit is how a job fits actions of at most Limit. A nil point does not exist.
 type Fit struct {
 	Limit   disdel.Bytes `json:"limitBytes"`
 	Given   *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
 	Same    *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
-	Largest *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers that it takes
-	// The least limit that every action of the job fits, whatever the number of workers.
+	Largest *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers it needs
+	// The least limit that every action of the job fits with any number of workers.
 	LeastGiven disdel.Bytes `json:"leastGivenBytes"` // with the job's batch
 	Least      disdel.Bytes `json:"leastBytes"`      // with one row a batch
-	LeastTask  disdel.Task  `json:"leastTask"`       // what takes Least
+	LeastTask  disdel.Task  `json:"leastTask"`       // the task that needs Least
 }
 
-// FitPoint is one batch and number of workers, and the plan that it makes.
+// FitPoint is one batch and number of workers, and their plan.
 type FitPoint struct {
 	BatchSize int         `json:"batchSize"`
 	Workers   int         `json:"workers"`
 	Plan      disdel.Plan `json:"plan"`
 }
 
-// Fits tells whether the job goes into the limit at all.
+// Fits tells whether the job fits the limit at all.
 func (f Fit) Fits() bool { return f.Largest != nil }
 
-// FitMemory finds what of the job goes into actions of at most limit, by bisection over NewPlan: what an action needs
-// never falls when the batch grows, and never grows with the number of workers. That number is at most the platform's
-// concurrency, and leaves every shard a whole batch. workers is the job's own; 0: it has none.
+// FitMemory finds the batches and numbers of workers with which the job's actions fit a limit, by bisection over
+// NewPlan: an action's need never falls with a larger batch, and never grows with the number of workers. That number
+// is at most the platform's concurrency, and every shard has a whole batch. workers is the job's own; 0: it has none.
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	s := newSearch(in, limit)
 	f := Fit{Limit: limit}
@@ -47,13 +47,13 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	return f
 }
 
-// search plans a job under a limit again and again.
+// search plans a job repeatedly under a limit.
 type search struct {
 	in    PlanInput
 	limit disdel.Bytes
-	asked disdel.Job // whose fields a change is a change of
+	asked disdel.Job // changes are relative to it
 
-	// What an action of a task turned out to need, in multiples of its estimate; 0: as estimated.
+	// What an action of a task needed in fact, in multiples of its estimate; 0: as estimated.
 	task  disdel.Task
 	times float64
 }
@@ -62,8 +62,7 @@ func newSearch(in PlanInput, limit disdel.Bytes) search {
 	return search{in: in, limit: limit, asked: in.Job}
 }
 
-// corrected returns the search with a corrected estimate: the actions of a task need so many bytes in the unchanged
-// job.
+// corrected returns the search with a corrected estimate: the task's actions need so many bytes in the unchanged job.
 func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) search {
 	in := LiftAll(s.in)
 	in.Job.Distribution.Workers = workers
@@ -74,7 +73,7 @@ func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) sear
 	return s
 }
 
-// needs is the memory that an action needs: its estimate, corrected if the search knows that it is too low.
+// needs returns the memory that an action needs: its estimate, corrected if it is known to be too low.
 func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
 	if a.Task == s.task && s.times > 1 {
 		return scaled(a.Estimate.Total, s.times)
@@ -82,7 +81,7 @@ func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
 	return a.Estimate.Total
 }
 
-// most is the largest number of workers for a batch.
+// most returns the largest number of workers for a batch.
 func (s search) most(batch int) int {
 	n := s.in.Job.Training.Resized(batch).MostWorkers(s.in.Data.Train)
 	if c := s.in.Platform.Concurrent; c > 0 {
@@ -103,7 +102,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	if err != nil {
 		return nil
 	}
-	if most, _ := largestLimit(p); most > s.limit { // the platform may give no less than its minimum
+	if most, _ := largestLimit(p); most > s.limit { // the platform's minimum may be larger
 		return nil
 	}
 	if slices.ContainsFunc(p.Actions, func(a disdel.ActionPlan) bool { return s.needs(a) > s.limit }) {
@@ -112,7 +111,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p}
 }
 
-// largestLimit is the most that any action of a plan is given, and the task of that action.
+// largestLimit returns the largest memory limit of a plan's actions, and that action's task.
 func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
 	for _, a := range p.Actions {
 		if a.Limits.Memory > most {
@@ -122,12 +121,12 @@ func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
 	return most, task
 }
 
-// largest is the largest batch that fits with the number of workers that it is given; 0 if none does.
+// largest returns the largest batch that fits with the given number of workers; 0 if none does.
 func (s search) largest(workers func(batch int) int) int {
 	return sort.Search(s.in.Data.Train, func(i int) bool { return s.point(i+1, workers(i+1)) == nil })
 }
 
-// fewest is the plan of a batch with the fewest workers that it fits with; nil if it never fits.
+// fewest plans a batch with the fewest workers with which it fits; nil if it never fits.
 func (s search) fewest(batch int) *FitPoint {
 	most := s.most(batch)
 	n := 1 + sort.Search(most, func(i int) bool { return s.point(batch, i+1) != nil })
@@ -137,7 +136,7 @@ func (s search) fewest(batch int) *FitPoint {
 	return s.point(batch, n)
 }
 
-// least is the largest limit of the actions that a batch takes with as many workers as it may have.
+// least returns the largest limit of the actions that a batch needs with as many workers as it may have.
 func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
 	in := LiftAll(s.in)
 	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
@@ -148,32 +147,32 @@ func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
 	return largestLimit(p)
 }
 
-// Smaller is what makes a job fit a limit below the one it has.
+// Smaller is a limit below a job's own, and what makes the job fit it.
 type Smaller struct {
 	Limit   disdel.Bytes `json:"limitBytes"`
-	Whose   string       `json:"whose,omitempty"` // the ceiling that this is; "" is a size to save at
+	Whose   string       `json:"whose,omitempty"` // whose ceiling this is; "": a smaller size that saves money
 	Changes []Change     `json:"changes"`         // each alone is enough
-	// Where there is none: the least limit that one row a batch, plain gradient descent, bf16 and many workers reach, and
-	// whose it is.
+	// If there is no change: the least limit that one row a batch, plain gradient descent, bf16 and many workers reach,
+	// and its task.
 	Least     disdel.Bytes `json:"leastBytes,omitempty"`
 	LeastTask disdel.Task  `json:"leastTask,omitempty"`
 }
 
 // Change is a change of the job file that was planned and fits.
 type Change struct {
-	Set      []string         `json:"set"` // as --set takes them
+	Set      []string         `json:"set"` // in the form of --set
 	Estimate disdel.Bytes     `json:"estimateBytes"`
 	Limit    disdel.Bytes     `json:"limitBytes"` // of a train action
 	Forecast *disdel.Forecast `json:"forecast,omitempty"`
 }
 
-// plainRate is the learning rate of a change to plain gradient descent. Whoever takes it has to find one that suits the
+// plainRate is the learning rate of a change to plain gradient descent. The user has to find one that suits the
 // network: rates of Adam do not carry over.
 const plainRate = 0.01
 
-// ToFitLess finds changes for the next smaller limits than those of the plan p of in: the job's ceiling, if p is above
-// it (it was made from Lift(in)), then powers of two down to the platform's minimum, three at most. Every change was
-// planned again under that limit.
+// SmallerLimits finds changes for the next smaller limits than those of the plan p of in: the job's ceiling if p is
+// above it (p was made without it), then powers of two down to the platform's minimum, three at most. Every change is
+// planned again under its limit.
 func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 	current, _ := largestLimit(p)
 	ceiling, whose := Ceiling(in)
@@ -202,26 +201,26 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 	return out
 }
 
-// Killed is an action that was killed for memory, and what it would take.
+// KilledAction is an action that was killed for memory, and what it would need.
 type Killed struct {
 	Task    disdel.Task
-	Need    disdel.Bytes // that is likely to be enough with the batch and the workers that it had
-	Batch   int          // of one worker, that it had
-	Workers int          // that the job had
+	Need    disdel.Bytes // likely to be enough with the same batch and workers
+	Batch   int          // of one worker
+	Workers int          // of the job
 }
 
-// search looks for changes of the job of in that keep actions like this one within a limit.
+// search looks for changes of the job of in that keep such actions within a limit.
 func (k Killed) search(in PlanInput, limit disdel.Bytes) search {
 	s := newSearch(Lift(in), limit)
-	s.in.Decided = true // the job has run: its policy is not asked again
+	s.in.Decided = true // the job has run: its policy decides nothing again
 	if k.Batch > 0 {
 		s.in.Job.Training = s.in.Job.Training.WithWorkerBatch(k.Batch, k.Workers)
 	}
 	return s.corrected(k.Task, k.Need, k.Workers)
 }
 
-// FitKilled finds changes of the job of in that keep an action like a killed one within a limit in bytes.
-// Such an action needs more than its estimate. Every change was planned; the result is empty if nothing fits.
+// FitKilled finds changes of the job of in that keep an action like a killed one within a limit in bytes. Such an
+// action needs more than its estimate. Every change is planned; the result is empty if nothing fits.
 func FitKilled(in PlanInput, k Killed, limit disdel.Bytes) []Change {
 	return k.search(in, limit).changes(max(1, k.Workers))
 }
@@ -234,13 +233,13 @@ func (t Smaller) pin() {
 	}
 }
 
-// plain is the search of the same job with plain gradient descent, which keeps nothing of its own.
+// plain is the search of the same job with plain gradient descent, which stores nothing per weight.
 func (s search) plain() search {
 	s.in.Job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: plainRate}}
 	return s
 }
 
-// shortens tells whether bf16 is a change of the job: the engine that trains has it, and takes less memory then.
+// shortens tells whether bf16 saves memory on the job's engine.
 func (s search) shortens() bool {
 	t := s.in.Job.Training
 	return t.Precision.Plain() && s.in.Estimator.Saves(estimator.Input{
@@ -255,8 +254,8 @@ func (s search) short() search {
 	return s
 }
 
-// others are the same job with another precision and with another optimiser, as far as these take less memory; all
-// adds both at once.
+// others returns the same job in bf16 and with plain gradient descent, if these need less memory; all adds both at
+// once.
 func (s search) others(all bool) (out []search) {
 	shortens, keeps := s.shortens(), s.in.Job.Training.Optimizer.Moments() > 0
 	if shortens {
@@ -271,7 +270,7 @@ func (s search) others(all bool) (out []search) {
 	return out
 }
 
-// leastOfAll is the least limit that any change reaches, and the task that takes it.
+// leastOfAll returns the least limit that any change reaches, and its task.
 func (s search) leastOfAll() (disdel.Bytes, disdel.Task) {
 	least, task := s.plain().least(1)
 	if s.shortens() {
@@ -282,12 +281,12 @@ func (s search) leastOfAll() (disdel.Bytes, disdel.Task) {
 	return least, task
 }
 
-// changes are none if the job fits as it is; else a smaller batch, more workers, bf16 and plain gradient descent, each
-// alone; where none of them is enough, two, three or all of them together.
+// changes is empty if the job fits unchanged. Else it returns a smaller batch, more workers, bf16 and plain gradient
+// descent, each alone; if none of them is enough, combinations.
 func (s search) changes(workers int) []Change {
 	batch := s.in.Job.Training.JobBatch()
 	if p := s.point(batch, workers); p != nil {
-		return s.described(p) // only the job file's own limit is above
+		return s.described(p) // only the job file's own limit is above it
 	}
 	same := func(int) int { return workers }
 	alone := s.described(s.smallerBatch(same, workers), s.fewest(batch))
@@ -321,7 +320,7 @@ func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {
 	return s.point(min(s.in.Job.Training.JobBatch(), s.largest(by)), workers)
 }
 
-// described writes points down as changes of the job that was asked for.
+// described writes points as changes of the original job.
 func (s search) described(points ...*FitPoint) []Change {
 	var out []Change
 	for _, p := range points {

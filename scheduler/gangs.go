@@ -11,30 +11,30 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Jobs go in the order of one time each. Within a tenant this time is a job's arrival, earlier by PriorityWorth for
-// each step of its priority. Between tenants, priority moves a job forward by PriorityAcross at most. A tenant that
-// holds the whole platform moves back by ShareWorth, less in proportion. So other tenants' jobs pass a job only if they
-// arrive within a bounded time after it, whatever their priority: nobody starves.
+// Each job has a time, and jobs go in the order of these times. Within a tenant this is the job's arrival, earlier by
+// PriorityWorth for each step of its priority. Between tenants, priority moves a job forward by PriorityAcross at most.
+// A tenant that holds the whole platform moves back by ShareWorth, less in proportion. So other tenants' jobs pass a
+// job only if they arrive within a bounded time after it, whatever their priority: no job starves.
 const (
 	PriorityWorth  = disdel.Millis(10 * time.Minute)
 	PriorityAcross = disdel.Millis(time.Minute)
 	ShareWorth     = disdel.Millis(10 * time.Minute)
 )
 
-// mostPriority bounds the priority that counts: no sum of its worth and a moment passes an int64.
+// mostPriority bounds the priority that counts, so that no sum of its worth and a time overflows an int64.
 const mostPriority = 1_000_000
 
-// Gangs grants whole gangs, in the order of priority, fair share and arrival. Who does not fit has the earliest time
-// reserved at which it will, by what those that run are expected to take at most; a later one goes first only if it
-// delays none of those reservations (conservative back-filling). Reserve bounds how many have one: behind a job that
-// has none, only what is over before the first reservation may go first. So no job starts later than it would if all
-// started strictly in order and took as long as they are expected to take at most.
+// Gangs grants whole gangs, by priority, fair share and arrival. A job that does not fit gets a reservation at the
+// earliest time at which it will fit, by the longest expected durations of running jobs. A later job goes first only
+// if it delays no reservation (conservative back-filling). Reserve bounds the number of reservations: behind a job
+// without one, only jobs that end before the first reservation may go first. So no job starts later than it would if
+// all jobs started strictly in order and took as long as expected at most.
 //
-// A job of which nobody knows how long it takes may run beside reservations, never in their place.
+// A job of unknown duration may run beside reservations, never in their place.
 type Gangs struct {
-	Unused  disdel.Millis // a grant that is not used for so long goes back; 0: 100 s
-	Reserve int           // reservations of a decision; 0: 8
-	Look    int           // jobs that a decision looks at in vain before it gives up; 0: 256
+	Unused  disdel.Millis // time after which an unused grant goes back; 0: 100 s
+	Reserve int           // reservations per decision; 0: 8
+	Look    int           // jobs that do not fit before a decision gives up; 0: 256
 }
 
 const (
@@ -43,10 +43,10 @@ const (
 	defaultLook    = 256
 )
 
-// Name is the word of --admission.
+// Name is the value of --admission.
 func (Gangs) Name() string { return "gang" }
 
-// Allocate is the decision of an Allocator; it takes n log n steps for n jobs.
+// Allocate implements Allocator. It takes n log n steps for n jobs.
 func (g Gangs) Allocate(now disdel.Millis, free Capacity, jobs []Demand) []Grant {
 	d := gangDecision{
 		Gangs: g, now: now, free: free, whole: free, jobs: jobs, accounts: map[string]*account{},
@@ -66,16 +66,16 @@ type gangDecision struct {
 	unused      disdel.Millis
 	jobs        []Demand
 	accounts    map[string]*account
-	numbered    []*account // the same, by the numbers that jobs have
+	numbered    []*account // the same, by tenant number
 	queue       queue
 	profile     profile
-	blocked     bool          // a job does not fit: those behind it are back-filled
-	first       disdel.Millis // when the first of them will have its gang; 0: that is not known
-	blind       bool          // a reservation waits for jobs of which nobody knows how long they take
+	blocked     bool          // a job does not fit: later jobs are back-filled
+	first       disdel.Millis // time of the first reservation; 0: unknown
+	blind       bool          // a reservation waits for jobs of unknown duration
 	reserved    int
-	skipped     bool // a job has no reservation although it waits
+	skipped     bool // a waiting job has no reservation
 	grants      []Grant
-	steps       int // taken, for tests of how they grow
+	steps       int // for tests of their growth
 }
 
 // read finds the jobs that wait, by tenant. Those that hold something are looked at where it matters who has what:
@@ -107,7 +107,7 @@ func (d *gangDecision) read() {
 	heap.Init(&d.queue)
 }
 
-// readHeld finds what tenants have, and where that puts their jobs.
+// readHeld finds what tenants hold, and how far that moves their jobs back.
 func (d *gangDecision) readHeld() {
 	for i := range d.jobs {
 		if j := &d.jobs[i]; j.Held != nil {
@@ -122,7 +122,7 @@ func (d *gangDecision) readHeld() {
 	}
 }
 
-// note looks for what no books have noted.
+// note fills in room and until, which an Admission keeps.
 func (d *Demand) note() {
 	d.room = d.Gang.Room()
 	if d.Held != nil {
@@ -130,7 +130,7 @@ func (d *Demand) note() {
 	}
 }
 
-// until is when a grant is given back; never where that is not known.
+// until is when a grant is given back; never if that is unknown.
 func until(g *Grant) disdel.Millis {
 	if g.Until == 0 {
 		return never
@@ -219,7 +219,7 @@ func (d *gangDecision) grant(a *account, job *Demand, room Capacity) {
 	d.grants = append(d.grants, g)
 }
 
-// wait reserves the earliest time for a job at which it will fit, while there are reservations to be had.
+// wait reserves the earliest time at which a job will fit, while reservations are left.
 func (d *gangDecision) wait(job *Demand, room Capacity) {
 	if !d.blocked {
 		d.blocked = true
@@ -252,7 +252,7 @@ func (d *gangDecision) wait(job *Demand, room Capacity) {
 	d.grants = append(d.grants, g)
 }
 
-// account is what a tenant has and wants.
+// account is what a tenant holds and waits for.
 type account struct {
 	tenant  string
 	jobs    int
@@ -263,7 +263,7 @@ type account struct {
 	behind  disdel.Millis // how far the tenant's share puts its jobs back
 }
 
-// account is that of a job's tenant. The number saves looking for the name among many.
+// account is the account of a job's tenant. The number saves a look-up by name.
 func (d *gangDecision) account(j *Demand) *account {
 	n := j.number
 	if n > 0 && n < len(d.numbered) && d.numbered[n] != nil && d.numbered[n].tenant == j.Tenant {
@@ -287,19 +287,19 @@ func (a *account) add(d *Demand, room Capacity) {
 	a.cost += d.Cost
 }
 
-// place puts a tenant where its share is.
+// place moves a tenant's jobs back by its share.
 func (d *gangDecision) place(a *account) {
 	a.behind = disdel.Millis(float64(ShareWorth) * d.whole.share(a.room) / cmp.Or(a.weight, 1))
 }
 
-// over tells whether one more job is more than its tenant may have.
+// over tells whether one more job exceeds the tenant's quota.
 func (a *account) over(d *Demand, room Capacity) bool {
 	q := d.Quota
 	return q.Jobs > 0 && a.jobs >= q.Jobs || q.Memory > 0 && a.room.Memory+room.Memory > q.Memory ||
 		q.Cost > 0 && q.Spent+a.cost+d.Cost > q.Cost
 }
 
-// queue is the tenants that want something, the one whose first job goes next on top.
+// queue is a heap of tenants with waiting jobs, the one whose first job goes next on top.
 type queue struct {
 	accounts []*account
 	compare  func(a, b *Demand) int
@@ -315,7 +315,7 @@ func (q *queue) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(rankAcross(x)+a.behind, rankAcross(y)+b.behind), q.compare(x, y)) < 0
 }
 
-// Pop takes out the last one.
+// Pop takes the last one out.
 func (q *queue) Pop() any {
 	n := len(q.accounts) - 1
 	last := q.accounts[n]
@@ -323,11 +323,10 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// never is when what nobody knows the end of is over.
+// never is the end of a job of unknown duration.
 const never = disdel.Millis(math.MaxInt64)
 
-// profile is what will be free, from now on: in each step from its time until the next one's. The last step lasts for
-// ever.
+// profile is the capacity that will be free from now on: each step lasts until the next one, the last one for ever.
 type profile struct{ steps []step }
 
 type step struct {
@@ -335,8 +334,8 @@ type step struct {
 	free Capacity
 }
 
-// build makes the profile of a platform of which so much is free now: jobs give back what they hold when their time is
-// up. Those of which nobody knows keep it. It returns how many steps that took.
+// build makes the profile of a platform with so much free now. Jobs give back what they hold at their expected end;
+// those of unknown duration keep it. It returns the number of steps that it took.
 func (p *profile) build(now disdel.Millis, free Capacity, jobs []Demand, grants []Grant) int {
 	p.steps = append(p.steps[:0], step{now, Capacity{}})
 	for i := range jobs {
@@ -349,7 +348,7 @@ func (p *profile) build(now disdel.Millis, free Capacity, jobs []Demand, grants 
 			p.gives(due(now, until(g), g), g.Room)
 		}
 	}
-	for i := range p.steps { // from what each step gives back to what is free in it
+	for i := range p.steps { // sum up what the steps give back
 		free = free.Plus(p.steps[i].free)
 		p.steps[i].free = free
 	}
@@ -369,8 +368,8 @@ func (p *profile) gives(at disdel.Millis, room Capacity) {
 	p.steps[i].free = p.steps[i].free.Plus(room)
 }
 
-// due is when what a job holds comes back. One that is late is expected to take a quarter more than it has, and no less
-// than a second.
+// due is when a job gives back what it holds. A late job is expected to take a quarter more than so far, and at least
+// a second.
 func due(now, until disdel.Millis, g *Grant) disdel.Millis {
 	if until > now {
 		return until
@@ -379,7 +378,7 @@ func due(now, until disdel.Millis, g *Grant) disdel.Millis {
 	return upTo(now+more, more)
 }
 
-// ends is when a job that begins at a time gives its gang back at the latest.
+// ends is when a job that starts at a time gives its gang back at the latest.
 func ends(from disdel.Millis, job *Demand) disdel.Millis {
 	if job.Takes.High <= 0 {
 		return never
@@ -387,8 +386,8 @@ func ends(from disdel.Millis, job *Demand) disdel.Millis {
 	return upTo(from+job.Takes.High, job.Takes.High)
 }
 
-// upTo is a time, or later by up to a sixteenth of what it is the end of: on a grid of 1, 2 or 5 times a power of ten,
-// so that many jobs end at few times, and a profile stays short however many there are.
+// roundUpEnd is a time, or later by up to a sixteenth of the duration that it ends: on a grid of 1, 2 or 5 times a
+// power of ten, so that many jobs end at few times and profiles stay short.
 func upTo(at, takes disdel.Millis) disdel.Millis {
 	const parts = 16
 	grid := disdel.Millis(1)
@@ -404,7 +403,7 @@ func upTo(at, takes disdel.Millis) disdel.Millis {
 	return (at + grid - 1) / grid * grid
 }
 
-// index is the step that a time is in.
+// index is the step at a time.
 func (p *profile) index(at disdel.Millis) int {
 	low, high := 0, len(p.steps)
 	for low < high {
@@ -417,7 +416,7 @@ func (p *profile) index(at disdel.Millis) int {
 	return low - 1
 }
 
-// holds tells whether there is room from a time to another, and how many steps were looked at.
+// holds tells whether there is room from one time to another, and how many steps it looked at.
 func (p *profile) holds(from, to disdel.Millis, room Capacity) (ok bool, seen int) {
 	for i := p.index(from); i < len(p.steps) && p.steps[i].at < to; i++ {
 		seen++
@@ -428,7 +427,7 @@ func (p *profile) holds(from, to disdel.Millis, room Capacity) (ok bool, seen in
 	return true, seen
 }
 
-// earliest is when there is room for so long; 0: for ever. ok is false where that is not to be foreseen.
+// earliest is the first time with room for a duration; 0: for ever. ok is false if that cannot be foreseen.
 func (p *profile) earliest(room Capacity, takes disdel.Millis) (from disdel.Millis, ok bool, seen int) {
 	open := false
 	for _, s := range p.steps {
@@ -446,7 +445,7 @@ func (p *profile) earliest(room Capacity, takes disdel.Millis) (from disdel.Mill
 	return from, open, seen
 }
 
-// take takes room from a time to another, or for ever.
+// take takes room from one time to another, or for ever.
 func (p *profile) take(from, to disdel.Millis, room Capacity) {
 	first, last := p.cut(from), len(p.steps)
 	if to != never {
@@ -457,7 +456,7 @@ func (p *profile) take(from, to disdel.Millis, room Capacity) {
 	}
 }
 
-// cut makes a step begin at a time and returns its index.
+// cut lets a step begin at a time and returns its index.
 func (p *profile) cut(at disdel.Millis) int {
 	i := p.index(at)
 	if p.steps[i].at == at {

@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// lessonJobs is how many of the newest jobs of a kind decide how large a limit must be. Older jobs only tell whether a
+// lessonJobs is how many of the newest jobs of a kind decide how large a limit must be. Older jobs only say whether a
 // limit was too small.
 const lessonJobs = 5
 
@@ -46,7 +46,7 @@ func deviceLimit() resource {
 	}
 }
 
-// timeLimit leaves out what stalled: such an activation did not need more time.
+// timeLimit ignores activations that stalled: they did not need more time.
 func timeLimit() resource {
 	return resource{
 		limit: func(l disdel.Limits) int64 { return int64(l.Timeout) },
@@ -79,8 +79,8 @@ type lack struct {
 	needed int64 // what the same work needed when it passed, or what is advised where it never did
 }
 
-// lacks returns the limits of a task that were too small in a job. Work that was killed and then passed with the same
-// limit did not lack anything: something else had killed it.
+// lacks returns the limits of a task that were too small in a job. If work was killed and then passed with the same
+// limit, the limit was not the cause.
 func (q resource) lacks(r *disdel.Record, task disdel.Task) (out []lack) {
 	for i := range r.Activations {
 		a := &r.Activations[i]
@@ -100,7 +100,7 @@ func (q resource) lacks(r *disdel.Record, task disdel.Task) (out []lack) {
 	return out
 }
 
-// passedAfter is the later activation that finished the work of activation i of a record, nil if there is none.
+// passedAfter returns the later activation that finished the work of activation i of a record, or nil.
 func passedAfter(r *disdel.Record, i int) *disdel.Activation {
 	slot, round := r.Activations[i].Slot(), r.Activations[i].Round
 	for k := i + 1; k < len(r.Activations); k++ {
@@ -111,8 +111,8 @@ func passedAfter(r *disdel.Record, i int) *disdel.Activation {
 	return nil
 }
 
-// need is what a passed activation needed: the measured value, or else its limit. It is scaled up for a retry that went
-// on from stored state and trained fewer rows than its round has.
+// need returns what a passed activation needed: the measured value, or else its limit. It is scaled up for a retry
+// that continued from stored state and trained fewer rows than its round has.
 func (q resource) need(r *disdel.Record, a *disdel.Activation) int64 {
 	need := q.measured(a)
 	if need == 0 {
@@ -133,8 +133,8 @@ func mostRows(r *disdel.Record, task disdel.Task) (most int) {
 	return most
 }
 
-// needOf is what a task needed in a job: the most of all passed activations, or the advice after a limit that was too
-// small. If nothing was measured, it is the smallest limit that passed. 0: the job tells nothing.
+// needOf returns what a task needed in a job: the maximum over its passed activations, or the advice after a limit
+// that was too small. If nothing was measured, it is the smallest limit that passed. 0: the job says nothing.
 func (q resource) needOf(r *disdel.Record, task disdel.Task) (need int64, lacked bool) {
 	for _, l := range q.lacks(r, task) {
 		need, lacked = max(need, l.needed), true
@@ -154,7 +154,7 @@ func (q resource) needOf(r *disdel.Record, task disdel.Task) (need int64, lacked
 	return cmp.Or(need, had), lacked
 }
 
-// lesson gathers what jobs needed of one limit, newest first.
+// lesson collects what jobs needed of one limit, newest first.
 type lesson struct {
 	needs []float64    // of the newest jobs
 	by    disdel.JobID // the newest job whose limit was too small
@@ -169,9 +169,9 @@ func (l *lesson) add(job disdel.JobID, need float64, lacked bool) {
 	}
 }
 
-// least is the need that the next job begins with: the need of the newest job, or the median of the newest jobs if that
-// is larger. 0: no limit was too small. A need that has gone is forgotten after a few jobs. One that returns counts at
-// once.
+// least returns the need that the next job starts with: that of the newest job, or the median of the newest jobs if
+// that is larger. It returns 0 if no limit was too small. A need that disappears is forgotten after a few jobs; one
+// that returns counts at once.
 func (l *lesson) least() (need float64, by disdel.JobID) {
 	if l.by == "" || len(l.needs) == 0 {
 		return 0, ""
@@ -180,8 +180,9 @@ func (l *lesson) least() (need float64, by disdel.JobID) {
 	return max(l.needs[0], sorted[(len(sorted)-1)/2]), l.by
 }
 
-// learned is the least limit by what earlier jobs of this kind needed, and the newest job whose limit was too small. It
-// is 0 if no limit was too small. Another batch, number of workers, optimiser or engine makes another kind.
+// learned returns the least limit by what earlier jobs of this kind needed, and the newest job whose limit was too
+// small. It returns 0 if no limit was too small. Another batch, number of workers, optimiser or engine makes another
+// kind.
 func (b *planBuilder) learned(task disdel.Task, q resource) (least int64, by disdel.JobID) {
 	var l lesson
 	for i := range b.History {
@@ -204,9 +205,9 @@ func (b *planBuilder) sameKind(r *disdel.Record) bool {
 		was.Precision.Same(is.Precision)
 }
 
-// underrated is a factor on the estimate of a task's actions, and the newest job that taught it. It comes from earlier
-// jobs of the same network whose actions were killed although they had their estimate. The estimate of this network was
-// too low there, whatever the data, batch and workers were. The factor is 1 if there is no such job.
+// underrated returns a factor on the estimate of a task's actions, and the newest job that taught it. The factor
+// comes from earlier jobs of the same network whose actions were killed although they had their estimate. It is 1 if
+// there is no such job.
 func (b *planBuilder) underrated(task disdel.Task, method string) (times float64, by disdel.JobID) {
 	past := b.Past
 	if past == nil {
@@ -229,7 +230,7 @@ func (b *planBuilder) underrated(task disdel.Task, method string) (times float64
 	return max(1, times), by
 }
 
-// sameNetwork is the same network on the same engine, with an optimiser that keeps as much.
+// sameNetwork tells whether the job has the same network on the same engine, with an optimiser that stores as much.
 func (b *planBuilder) sameNetwork(r *disdel.Record) bool {
 	was, is := r.Job, b.Job
 	return was.Training.Backend == is.Training.Backend &&
@@ -237,8 +238,8 @@ func (b *planBuilder) sameNetwork(r *disdel.Record) bool {
 		was.Model.Custom == is.Model.Custom && reflect.DeepEqual(was.Model.Layers, is.Model.Layers)
 }
 
-// CameTo is the limits that a job had come to for a task: the smallest that passed above those that were too small, or,
-// where none did, what the job is advised to ask for. Zero where no limit was too small.
+// LimitsReached returns the limits that a job had reached for a task: the smallest that passed above those that were
+// too small. If none passed, it returns what the job is advised to ask for. A limit is 0 if none was too small.
 func CameTo(r *disdel.Record, task disdel.Task) disdel.Limits {
 	return disdel.Limits{
 		Memory:  disdel.Bytes(memoryLimit().cameTo(r, task)),

@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	// MemoryFactor and TimeoutFactor are the least growth of a limit that was too small, where the job file says nothing.
+	// MemoryFactor and TimeoutFactor are the least growth of a limit that was too small, if the job file sets none.
 	MemoryFactor, TimeoutFactor = 1.25, estimator.TimeoutFactor
-	// peakMargin is what a measured peak is raised by: the collector and the allocator do not repeat themselves to the
-	// byte.
+	// peakMargin raises a measured peak: the garbage collector and the allocator do not repeat to the byte.
 	peakMargin = 1.1
-	// growthBound keeps a few heartbeats from being extrapolated into the absurd, in multiples of the limit.
+	// growthBound limits the extrapolation of a few heartbeats, in multiples of the limit.
 	growthBound = 2.0
 )
 
-// Memory is the limit for another try of an activation that ran out of memory, in whole megabytes, and the arithmetic.
-// It is the largest of the limit times factor (0: MemoryFactor), the measured peak with a margin, the estimate, and
-// where the heartbeats grew from batch to batch, the size at the round's end. The peak of a killed process is a lower
-// bound alone: it never saw the rest.
+// Memory returns the limit for another attempt of an activation that ran out of memory, in whole megabytes, and how
+// it was computed. It is the largest of: the limit times factor (0: MemoryFactor), the measured peak with a margin,
+// the estimate, and the size at the round's end if memory grew from batch to batch in the heartbeats. The peak of a
+// killed process is only a lower bound.
 func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 	if factor <= 1 {
 		factor = MemoryFactor
@@ -44,12 +43,12 @@ func Memory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 	return disdel.Bytes(next.MB()) * disdel.MB, why
 }
 
-// lastFactor is the least growth of a limit that nothing comes after.
+// lastFactor is the least growth of a limit that is not raised again.
 const lastFactor = 1.5
 
-// EnoughMemory is the limit for a job that is to pass at its next try, with nothing after it, and the arithmetic: it
-// grows by half where a retry's limit grows by less, and to what the plan alone had expected where earlier jobs' peaks
-// had spoken for less and this activation of r was killed for it.
+// EnoughMemory returns a limit with which the job should pass at its next attempt, and how it was computed. The limit
+// grows by at least half. If earlier jobs' peaks had lowered the estimate and this activation of r was killed, it
+// grows to what the plan alone had expected.
 func EnoughMemory(r *disdel.Record, a disdel.Activation) (disdel.Bytes, string) {
 	next, why := Memory(a, max(r.Job.Reliability.Retries.MemoryFactor, lastFactor))
 	plan := r.PlanOf(&a.Invocation)
@@ -70,7 +69,7 @@ func scaled(b disdel.Bytes, factor float64) disdel.Bytes {
 	return disdel.Bytes(float64(b) * factor)
 }
 
-// grown is where the memory of the heartbeats would be at the end of the round, if it grew with the batches.
+// grown extrapolates the memory of the heartbeats to the end of the round, if it grew with the batches.
 func grown(a disdel.Activation) (out struct {
 	bytes disdel.Bytes
 	why   string
@@ -84,7 +83,7 @@ func grown(a disdel.Activation) (out struct {
 		case first == nil:
 			first, last = b, b
 		case b.Resident < last.Resident:
-			return out // what falls again is the collector's doing
+			return out // memory that falls again was freed by the garbage collector
 		default:
 			last = b
 		}
@@ -105,13 +104,13 @@ func grown(a disdel.Activation) (out struct {
 	return out
 }
 
-// LeastTime is the shortest timeout that is worth advising: a container takes seconds to start where images are large
-// or the machine is busy.
+// LeastTime is the shortest timeout that is worth advising: a container takes seconds to start if images are large or
+// the machine is busy.
 const LeastTime = disdel.Millis(10 * time.Second)
 
-// Timeout is the timeout for another try of an activation that ran out of time, and the arithmetic: the timeout times
-// factor (0: TimeoutFactor), or what its progress says the whole round takes, with half of factor on top, whichever is
-// longer.
+// Timeout returns the timeout for another attempt of an activation that ran out of time, and how it was computed. It
+// is the longer of: the timeout times factor (0: TimeoutFactor), and the whole round's time by its progress with half
+// of factor on top.
 func Timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	next, why := timeout(a, factor)
 	return ceilSecond(next), why
@@ -131,8 +130,8 @@ func timeout(a disdel.Activation, factor float64) (disdel.Millis, string) {
 	return next, why
 }
 
-// EnoughTime is a timeout that is enough for the next try of an activation of r that ran out of time, and the
-// arithmetic. It follows from the pace in the activation's heartbeats, and from the time of the same work in other
+// EnoughTime returns a timeout that is enough for the next attempt of an activation of r that ran out of time, and
+// how it was computed. It uses the pace in the activation's heartbeats, and the time of the same work in other
 // activations of r. It returns false if neither is known.
 func EnoughTime(r *disdel.Record, a disdel.Activation) (disdel.Millis, string, bool) {
 	need, factor, why := disdel.Millis(0), 0.0, ""
@@ -159,8 +158,8 @@ func EnoughTime(r *disdel.Record, a disdel.Activation) (disdel.Millis, string, b
 	return next.Readable(), why, true
 }
 
-// longestOther is the longest that the work of a took another activation of r, all its legs together; 0 where none
-// finished it.
+// longestOther is the longest time that another activation of r took for the work of a, all its legs together. It is
+// 0 if none finished it.
 func longestOther(r *disdel.Record, a disdel.Activation) (longest disdel.Millis) {
 	legs := map[string]disdel.Millis{} // by slot and round
 	for i := range r.Activations {
@@ -174,7 +173,7 @@ func longestOther(r *disdel.Record, a disdel.Activation) (longest disdel.Millis)
 			legs[of] += o.Duration
 		case disdel.OutcomeSuccess:
 			longest = max(longest, legs[of]+o.Duration)
-		default: // what failed says nothing of the whole
+		default: // a failed activation says nothing about the whole
 		}
 	}
 	return longest

@@ -11,11 +11,11 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// memories tell how the memory of train actions changes a job's times, as seen in this job and earlier ones. It matters
-// on platforms that give processors in proportion to memory. Two memories are compared by epochs with equal numbers of
-// workers. In the first epoch of a new memory every worker starts cold, so only the second one counts.
+// memories tell how the memory of train actions changes a job's times, as seen in this job and earlier ones. It
+// matters on platforms that give processors in proportion to memory. Two memories are compared by epochs with equal
+// numbers of workers. In the first epoch of a new memory every worker starts cold, so only the second one counts.
 type memories struct {
-	own disdel.Bytes // of the job's first epoch: other times are multiples of those with it
+	own disdel.Bytes // of the job's first epoch: the unit of other times
 	// estimated says that own comes from the estimate: the job file gives no memory.
 	estimated bool
 	times     map[disdel.Bytes]map[int][]float64 // of 1,000 rows, by memory and workers
@@ -26,14 +26,13 @@ type memories struct {
 	variance map[disdel.Bytes]float64 // of the logarithm of slower, over that of one measurement
 }
 
-// What a choice of memory goes by.
+// Constants of the choice of a memory.
 const (
-	memoryGain   = 0.05 // of the time: what more memory has to gain to be worth anything
-	memoryEpochs = 4    // that have to be left: one that starts cold, one that counts, and two that gain by it
+	memoryGain   = 0.05 // of the time: more memory must gain at least this
+	memoryEpochs = 4    // that must be left: one cold, one that counts, and two that gain
 	memoryTwice  = 2    // epochs of a memory, after which it is not tried again
 )
 
-// memoriesOf compares epochs with equal numbers of workers.
 func memoriesOf(in Input) memories {
 	m := memories{own: in.Now.Memory, times: map[disdel.Bytes]map[int][]float64{}, tried: map[disdel.Bytes]int{}}
 	limit := in.Bounds.Memory
@@ -64,7 +63,7 @@ func memoriesOf(in Input) memories {
 	return m
 }
 
-// of is the memory of an epoch: one by the estimate counts as own where the job's is by the estimate, too.
+// of returns the memory of an epoch. If the job's memory comes from the estimate, so does that of the epoch.
 func (m *memories) of(e epoch) disdel.Bytes {
 	switch {
 	case e.memory > 0:
@@ -76,7 +75,6 @@ func (m *memories) of(e epoch) disdel.Bytes {
 	}
 }
 
-// take adds what an epoch tells.
 func (m *memories) take(e epoch) {
 	memory, t := m.of(e), float64(e.each())
 	if e.disturbed || memory <= 0 || t <= 0 {
@@ -88,7 +86,7 @@ func (m *memories) take(e epoch) {
 	m.times[memory][e.workers] = append(m.times[memory][e.workers], t)
 }
 
-// measureNoise goes by the times that were measured twice with the same memory and workers.
+// measureNoise compares times that were measured twice with the same memory and workers.
 func (m *memories) measureNoise() {
 	for _, memory := range slices.Sorted(maps.Keys(m.times)) {
 		for _, workers := range slices.Sorted(maps.Keys(m.times[memory])) {
@@ -100,8 +98,8 @@ func (m *memories) measureNoise() {
 	}
 }
 
-// ratioOf is the time with one memory over that with another: the geometric mean over the numbers of workers that both
-// were measured with, and the variance of its logarithm over that of one measurement.
+// ratioOf returns the time with one memory divided by the time with another: the geometric mean over the numbers of
+// workers that both were measured with. variance is that of its logarithm, divided by that of one measurement.
 func ratioOf(one, other map[int][]float64) (ratio, variance float64, ok bool) {
 	sum, n := 0.0, 0.0
 	for _, workers := range slices.Sorted(maps.Keys(one)) {
@@ -125,7 +123,7 @@ func meanLog(all []float64) float64 {
 	return sum / float64(len(all))
 }
 
-// plainly has more memory be as fast as less where it is not clearly faster.
+// dropNoise treats more memory as equally fast unless it is clearly faster.
 func (m *memories) plainly() {
 	least, its := math.Inf(1), 0.0
 	for _, memory := range m.known() {
@@ -142,10 +140,11 @@ func (m *memories) plainly() {
 	}
 }
 
-// known are the memories whose times are known, the least first.
+// known returns the memories whose times are known, in ascending order.
 func (m *memories) known() []disdel.Bytes { return slices.Sorted(maps.Keys(m.slower)) }
 
-// ratio is the time with the memory of a setting over that with own; 1 where nothing is known of it.
+// ratio returns the time with the memory of a setting divided by the time with own. It is 1 if nothing is known about
+// it.
 func (m *memories) ratio(memory disdel.Bytes) float64 {
 	if t, ok := m.slower[memory]; ok {
 		return t
@@ -156,7 +155,7 @@ func (m *memories) ratio(memory disdel.Bytes) float64 {
 // several tells whether there is anything to choose.
 func (m *memories) several() bool { return len(m.slower) > 1 }
 
-// setting is how a setting says a memory: 0 is by the estimate.
+// setting returns how a setting names a memory: 0 is by the estimate.
 func (m *memories) setting(memory disdel.Bytes) disdel.Bytes {
 	if m.estimated && memory == m.own {
 		return 0
@@ -164,8 +163,8 @@ func (m *memories) setting(memory disdel.Bytes) disdel.Bytes {
 	return memory
 }
 
-// another is the next memory to measure: twice the largest known one if that was clearly faster, or half of the
-// smallest one if that was no slower. It is 0 if no memory is worth an epoch.
+// another returns the next memory to measure: twice the largest known one if that was clearly faster, or half of the
+// smallest one if that was no slower. It returns 0 if no memory is worth an epoch.
 func (m *memories) another(b Bounds, workers int) disdel.Bytes {
 	known := m.known()
 	if len(known) == 0 {
@@ -188,8 +187,8 @@ func (m *memories) another(b Bounds, workers int) disdel.Bytes {
 	return 0
 }
 
-// better is a memory that is known to be better than another one: as fast and smaller, or far faster if the job has no
-// budget. ok is false if there is none.
+// better returns a memory that is known to be better than another one: as fast and smaller, or far faster if the job
+// has no budget.
 func (m *memories) better(than disdel.Bytes, budget bool) (memory disdel.Bytes, ok bool) {
 	for _, other := range m.known() {
 		smaller := other < than && m.slower[other] <= m.slower[than]
@@ -201,7 +200,7 @@ func (m *memories) better(than disdel.Bytes, budget bool) (memory disdel.Bytes, 
 	return memory, ok
 }
 
-// into tells a world what is known, unit being own there.
+// addTo adds the known memories to a world, in which own is unit.
 func (m *memories) into(w *schedule.World, unit float64) {
 	if !m.several() {
 		return
@@ -214,7 +213,8 @@ func (m *memories) into(w *schedule.World, unit float64) {
 	w.Step = w.LeastMemory / 8
 }
 
-// nearest is the measured memory that is nearest to the choice of a simulated world. ok is false if it chose none.
+// nearest returns the measured memory that is nearest to the choice of a simulated world. ok is false if it chose
+// none.
 func (m *memories) nearest(unit float64, c schedule.Choice) (memory disdel.Bytes, ok bool) {
 	if !m.several() || c.Memory <= 0 {
 		return 0, false
@@ -226,8 +226,8 @@ func (m *memories) nearest(unit float64, c schedule.Choice) (memory disdel.Bytes
 	return slices.MinFunc(m.known(), func(a, b disdel.Bytes) int { return cmp.Compare(off(a), off(b)) }), true
 }
 
-// tryMemory decides to measure another memory, with the best number of workers so far. ok is false if it tries none;
-// then why says what speaks against it.
+// tryMemory decides to measure another memory, with the best number of workers so far. If ok is false, why gives the
+// reason if there is one.
 func (s *speeds) tryMemory(in Input) (d disdel.Decision, why string, ok bool) {
 	if len(in.Seen) == 0 || s.repeat != "" || len(s.mean) < 2 && s.bounds.Least < s.bounds.Most {
 		return d, "", false
@@ -248,14 +248,14 @@ func (s *speeds) tryMemory(in Input) (d disdel.Decision, why string, ok bool) {
 	}
 	d = unchanged(in)
 	d.Next.Workers, d.Next.Memory = best.workers, memory
-	d.Why = fmt.Sprintf("%s of %v are measured, to compare with %v each", crew(best.workers), memory, s.memories.own)
+	d.Why = fmt.Sprintf("%s of %v are measured, to compare with %v each", workersText(best.workers), memory, s.memories.own)
 	if best.workers == 1 {
 		d.Why = fmt.Sprintf("1 worker of %v is measured, to compare with %v", memory, s.memories.own)
 	}
 	return d, "", true
 }
 
-// keepsMemory is why another memory is not tried, "" where it may be.
+// keepsMemory returns why another memory is not tried, "" if it may be.
 func (s *speeds) keepsMemory(in Input, best timed, memory disdel.Bytes) string {
 	left := in.Goal.Epochs
 	if left < memoryEpochs {

@@ -6,10 +6,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// PastOf is what was seen of earlier jobs of a kind that succeeded with this data and batch, oldest first; records come
-// newest first. Of jobs whose policy looked at nothing it is what their activations tell. How well a job did on
-// held-out rows is left out where one of the two began with given weights and the other did not: they take as long as
-// each other, and do not learn alike.
+// PastObservations returns the observations of earlier jobs of a kind that succeeded with this data and batch, oldest
+// first; records are newest first. For jobs whose policy recorded none, they follow from the activations. Results on
+// held-out rows are omitted if only one of the two jobs started from given weights: the times are comparable, but
+// learning is not.
 func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
 	for _, r := range slices.Backward(records) {
@@ -23,7 +23,7 @@ func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []dis
 				seen[i].HeldOut, seen[i].Accuracy = nil, nil
 			}
 		}
-		whole := 0 // of them, up to the end of an epoch
+		whole := 0 // of them, up to the last end of an epoch
 		for i, o := range seen {
 			if o.Epoch == float64(int(o.Epoch)) {
 				whole = i + 1
@@ -34,14 +34,14 @@ func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []dis
 	return out
 }
 
-// seenOf is what a job's policy saw of its rounds, or would have.
+// seenOf returns what a job's policy saw of its rounds, or would have seen.
 func seenOf(r *disdel.Record) (seen []disdel.Observation) {
 	for i := range r.Rounds {
 		if o := r.Rounds[i].Observed; o != nil {
 			seen = append(seen, *o)
 		}
 	}
-	if len(seen) > 0 || besideOf(r) > 0 { // beside others a job takes longer than alone
+	if len(seen) > 0 || besideOf(r) > 0 { // a job takes longer beside others than alone
 		return seen
 	}
 	by := map[int][]*disdel.Activation{}
@@ -61,7 +61,7 @@ func seenOf(r *disdel.Record) (seen []disdel.Observation) {
 	return seen
 }
 
-// settingOf is what a round of a job ran under.
+// settingOf returns the setting of a round of a job.
 func settingOf(r *disdel.Record, round disdel.Round) disdel.Setting {
 	all := r.Staged()
 	return all[min(max(0, round.Stage), len(all)-1)].Setting
@@ -107,28 +107,28 @@ func fromActivations(round disdel.Round, all []*disdel.Activation) disdel.Observ
 	return o
 }
 
-// epoch is what was seen of an epoch, in however many rounds.
+// epoch is what was observed of an epoch, in one or several rounds.
 type epoch struct {
 	workers   int
-	memory    disdel.Bytes // of a train action, that was chosen; 0: it is by the estimate
-	limit     disdel.Bytes // of a train action; 0: not known
-	until     float64      // epochs that were trained when it had ended
+	memory    disdel.Bytes // chosen for a train action; 0: by the estimate
+	limit     disdel.Bytes // of a train action; 0: unknown
+	until     float64      // epochs trained by its end
 	duration  disdel.Millis
 	rows      int
 	compute   disdel.Millis // of the slowest workers of its rounds
-	exchange  disdel.Millis // part of compute: with the other workers, after every step
+	exchange  disdel.Millis // part of compute: exchanges with other workers after steps
 	reduce    disdel.Millis // of their aggregations
 	rounds    int
 	cost      float64  // GB-s
-	losses    float64  // of its rounds, each times its rows
-	heldOut   *float64 // loss of held-out rows when it had ended; nil: it was not evaluated
-	disturbed bool     // a container started cold, or a worker failed or left, so that its time says little
-	left      int      // workers that were let go while it ran
-	failed    bool     // a worker did
+	losses    float64  // sum of its rounds' losses, each times the round's rows
+	heldOut   *float64 // loss of held-out rows at its end; nil: not evaluated
+	disturbed bool     // a cold start, or a worker that failed or left: its time says little
+	left      int      // workers that were released while it ran
+	failed    bool     // a worker failed
 	cold      disdel.Millis
 }
 
-// started is the time of 1,000 rows without that of the containers that started cold in it.
+// started is the time of 1,000 rows without cold starts.
 func (e epoch) started() disdel.Millis {
 	return disdel.Observation{Duration: max(0, e.duration-e.cold), Rows: e.rows}.PerThousand()
 }
@@ -138,10 +138,10 @@ func (e epoch) each() disdel.Millis {
 	return disdel.Observation{Duration: e.duration, Rows: e.rows}.PerThousand()
 }
 
-// meanLoss is the training loss over the epoch's rows.
+// meanLoss is the mean training loss of the epoch's rows.
 func (e epoch) meanLoss() float64 { return e.losses / float64(max(1, e.rows)) }
 
-// epochs adds rounds up to the epochs that they ended: what most policies go by.
+// epochs combines rounds into the epochs that most policies consider.
 func epochs(seen []disdel.Observation) []epoch {
 	var out []epoch
 	var e epoch

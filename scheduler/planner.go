@@ -11,28 +11,28 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// PlanInput is what a plan is made of.
+// PlanInput is what a plan is made from.
 type PlanInput struct {
 	ID       disdel.JobID
 	Job      disdel.Job
 	Graph    *model.Graph
 	Data     disdel.DataInfo
 	Platform disdel.PlatformLimits
-	History  []disdel.Record        // of similar jobs, newest first
+	History  []disdel.Record        // of jobs of this kind, newest first
 	Past     []disdel.Record        // of jobs of any kind, newest first; nil: History
 	Rate     *estimator.Rate        // of a probe; nil: none was made
-	Threads  func(parallel int) int // of a train action, when so many run at once; nil: unknown
+	Threads  func(parallel int) int // of a train action if so many run at once; nil: unknown
 
-	Estimator  estimator.Estimator // of memory, by what the program's backends take
+	Estimator  estimator.Estimator // of memory, with the figures of the program's backends
 	Processors int                 // that the job's actions share; 0: one for each action
-	Beside     int                 // jobs that were submitted with this one, and want the processors too
-	Unknown    string              // why Processors are not known, and what helps
-	Known      []string            // where what is known of the platform comes from, for the plan's reasons
-	// the job's setting is what was decided while it ran: its policy is not asked, nor its file quoted
+	Beside     int                 // other jobs submitted with this one, that want the processors too
+	Unknown    string              // why Processors are unknown, and what helps
+	Known      []string            // sources of the platform's figures, for the plan's reasons
+	// Decided: the job's setting was decided while it ran. Its policy decides nothing, and no reason quotes its file.
 	Decided bool
 
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
-	// the plan is looked at beside others: nothing is held against what the job may take
+	// looking: the plan is only compared with others, and not checked against budgets and deadlines
 	looking bool
 
 	// Suggest adds changes that fit to the error of a job that does not fit. Finding them takes dozens of plans, so only
@@ -40,8 +40,8 @@ type PlanInput struct {
 	Suggest bool
 }
 
-// NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
-// estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the arithmetic for a job
+// NewPlan plans how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
+// estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the figures for a job
 // that cannot fit.
 func NewPlan(in PlanInput) (disdel.Plan, error) {
 	b := planBuilder{PlanInput: in}
@@ -66,7 +66,7 @@ func (b *planBuilder) build() error {
 	return nil
 }
 
-// affordable refuses what the job may not take.
+// affordable refuses a plan beyond the job's budget or deadline.
 func (b *planBuilder) affordable() error {
 	switch f := b.plan.Forecast; {
 	case b.looking:
@@ -78,14 +78,14 @@ func (b *planBuilder) affordable() error {
 	}
 }
 
-// Package is the OpenWhisk package of a job.
+// Package returns the OpenWhisk package of a job.
 func Package(id disdel.JobID) string { return "disdel-" + string(id) }
 
 type planBuilder struct {
 	PlanInput
 	plan  disdel.Plan
 	train disdel.Estimate
-	side  int // jobs that share the processors, this one among them; 0: that has not been looked at yet
+	side  int // jobs that share the processors, including this one; 0: not computed yet
 }
 
 // because adds a reason to the plan.
@@ -110,8 +110,8 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	}
 }
 
-// part is how many rows of the data set are looked through for some: all of them where rows are drawn by lot, and a
-// part for tests that the data set brings is read by itself.
+// part returns how many rows of the data set an action reads through for some rows. It is all of them if rows are
+// drawn at random; a test part of its own is read by itself.
 func (b *planBuilder) part(rows int) int {
 	if b.Data.Drawn {
 		return b.Data.Train + b.Data.HeldOut
@@ -124,7 +124,7 @@ func (b *planBuilder) part(rows int) int {
 
 func (b *planBuilder) estimate(workers int) disdel.Estimate {
 	rows := (b.Data.Train + workers - 1) / workers
-	if b.Job.Distribution.Exchange.Queued() { // any batch may come to any worker
+	if b.Job.Distribution.Exchange.Queued() { // any worker may get any batch
 		rows = b.Data.Train
 	}
 	in := b.input(rows, workers)
@@ -132,7 +132,7 @@ func (b *planBuilder) estimate(workers int) disdel.Estimate {
 	return b.Estimator.Train(in)
 }
 
-// ceiling is the most memory an action of this job may be given, and who said so.
+// ceiling returns the most memory an action of this job may get, and what sets it.
 func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 	m, who := b.Platform.MaxMemory, "the platform's maximum"
 	if r := b.Job.Resources; r.MaxMemory > 0 && r.MaxMemory < m {
@@ -147,7 +147,7 @@ func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 	return m, who
 }
 
-// workers decides how many train actions run, and what each holds.
+// workers decides how many train actions run, and their memory.
 func (b *planBuilder) workers() error {
 	limit, who := b.ceiling()
 	b.side = b.sideBySide(1)
@@ -193,13 +193,13 @@ func (b *planBuilder) workers() error {
 	return nil
 }
 
-// take has the job begin with so many workers.
+// setWorkers plans with so many workers.
 func (b *planBuilder) take(workers int) {
 	b.side = b.sideBySide(workers)
 	b.plan.Workers, b.train = workers, b.estimate(workers)
 }
 
-// policy asks a job's policy what it begins with, where the job file does not say it.
+// policy lets a job's policy decide the first number of workers, unless the job file sets it.
 func (b *planBuilder) policy() error {
 	p, err := PolicyOf(b.Job)
 	if err != nil || b.Decided || p.Name() == disdel.PolicyStatic {
@@ -234,12 +234,13 @@ func (b *planBuilder) policy() error {
 	return nil
 }
 
-// maxWorkers keeps at least one whole batch in every shard: a row, where the workers share the batch.
+// maxWorkers keeps at least one whole batch in every shard; a row if the workers share the batch.
 func (b *planBuilder) maxWorkers() int {
 	return b.Job.Training.MostWorkers(b.Data.Train)
 }
 
-// known is Algorithm 1's look into the history: the newest job of this kind that succeeded on a platform like this one.
+// lastSuccess is Algorithm 1's use of the history: it returns the newest job of this kind that succeeded on a
+// platform like this one.
 func (b *planBuilder) known() *disdel.Record {
 	limit, _ := b.ceiling()
 	i := slices.IndexFunc(b.History, func(r disdel.Record) bool {
@@ -283,7 +284,7 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	return out
 }
 
-// lessWork is a change of the job that makes every action fit a limit, and the hint that says so. Like disdel estimate
+// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. Like disdel estimate
 // --max-memory it plans the change, so that the hint never names one that does not help.
 func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
 	s := newSearch(Lift(b.PlanInput), limit)
@@ -354,12 +355,12 @@ func (b *planBuilder) actions() error {
 	return nil
 }
 
-// limit is the smallest limit the platform takes for an estimate: whole megabytes, not below its minimum.
+// limit returns the smallest limit that the platform accepts for an estimate: whole megabytes, not below its minimum.
 func (b *planBuilder) limit(e disdel.Bytes) disdel.Bytes {
 	return max(b.Platform.MinMemory, disdel.Bytes(e.MB())*disdel.MB)
 }
 
-// tree lays the aggregation levels.
+// tree builds the aggregation levels.
 func (b *planBuilder) tree() error {
 	fanIn := b.Job.Distribution.Aggregation.FanIn
 	a, _ := b.plan.Action(disdel.TaskAggregate)
@@ -372,7 +373,7 @@ func (b *planBuilder) tree() error {
 	return nil
 }
 
-// rounds divides the epochs, and says how many train actions run at once.
+// rounds divides the epochs, and decides how many train actions run at once.
 func (b *planBuilder) rounds() error {
 	t := b.Job.Training
 	b.plan.Rounds, b.plan.Epochs, b.plan.Legs = t.Epochs, 1, 1
@@ -386,7 +387,7 @@ func (b *planBuilder) rounds() error {
 	return b.gang()
 }
 
-// gang refuses a job whose workers wait for each other inside a round, where not all of them run at once.
+// gang refuses a job whose workers wait for each other inside a round if not all of them can run at once.
 func (b *planBuilder) gang() error {
 	p := &b.plan
 	if b.Job.Distribution.Exchange == nil || p.Parallel >= p.Workers {
@@ -402,8 +403,8 @@ func (b *planBuilder) gang() error {
 	}
 }
 
-// atOnce is how many train actions run side by side: as many as the pool, the platform's concurrency and an
-// accelerator's memory hold.
+// atOnce computes how many train actions run at once: as many as the pool, the platform's concurrency and an
+// accelerator's memory allow.
 func (b *planBuilder) atOnce() {
 	train, _ := b.plan.Action(disdel.TaskTrain)
 	b.plan.Parallel = b.plan.Workers
@@ -421,7 +422,7 @@ func (b *planBuilder) atOnce() {
 	}
 }
 
-// every divides each epoch into rounds of k batches, the last of which takes what is left: no round crosses the end of
+// every divides each epoch into rounds of k batches, the last of which has what is left: no round crosses the end of
 // an epoch, and every worker has at least k batches in each.
 func (b *planBuilder) every(k int) {
 	least := b.plan.Shards[len(b.plan.Shards)-1].Len()
@@ -435,7 +436,7 @@ func (b *planBuilder) every(k int) {
 	b.because("rounds: %d of %d batches an epoch, %d batches in the last of each", per, k, batches-(per-1)*k)
 }
 
-// timeouts asks the timeout manager; the job file's own timeout wins.
+// timeouts adds the timeouts and the forecast of estimator.TimingOf.
 func (b *planBuilder) timeouts() error {
 	past := b.Past
 	if past == nil {
@@ -450,20 +451,17 @@ func (b *planBuilder) timeouts() error {
 	} else if b.Unknown != "" {
 		b.because("threads: 1 of a train action: %s", b.Unknown)
 	}
+	least := map[disdel.Task]estimator.LeastTimeout{}
+	for _, a := range b.plan.Actions {
+		timeout, id := b.learned(a.Task, timeLimit())
+		least[a.Task] = estimator.LeastTimeout{Timeout: disdel.Millis(timeout), Job: id}
+	}
 	t := b.timing(estimator.TimingInput{
-		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate,
+		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate, Least: least,
 	})
 	for i := range b.plan.Actions {
 		a := &b.plan.Actions[i]
-		if a.Limits.Timeout = t.Timeouts[a.Task]; b.Job.Resources.Timeout > 0 {
-			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), disdel.SourceJobFile
-		}
-		least, id := b.learned(a.Task, timeLimit())
-		if least := disdel.Millis(least); least > a.Limits.Timeout && b.Job.Resources.Timeout == 0 {
-			a.Limits.Timeout = least
-			b.because("%s timeout: at least %v, since less was too little for %s", a.Task, least, id)
-		}
-		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
+		a.Limits.Timeout = t.Timeouts[a.Task]
 	}
 	b.plan.TimeoutSource, b.plan.Legs, b.plan.Forecast = t.Source, max(1, t.Legs), t.Forecast
 	b.plan.Reasons = append(b.plan.Reasons, t.Reasons...)
@@ -472,8 +470,8 @@ func (b *planBuilder) timeouts() error {
 	return nil
 }
 
-// bound is Eq. 6 with every action at its limits and every leg and wave of every round at its timeout, and what as many
-// evaluations hold: the most the job can cost.
+// bound is Eq. 6 with every action at its limits, and every leg and wave of every round at its timeout, plus as many
+// evaluations: the most the job can cost.
 func (b *planBuilder) bound() error {
 	var memory disdel.Bytes
 	var seconds, evaluations float64
@@ -485,14 +483,14 @@ func (b *planBuilder) bound() error {
 		if a.Task == disdel.TaskEvaluate && b.plan.HeldOut > 0 {
 			evaluations = float64(runs) * disdel.GBSeconds(a.Limits.Memory, a.Limits.Timeout)
 		}
-		memory += disdel.Bytes(actionsOf(b.plan, a.Task)) * a.Limits.Memory
+		memory += disdel.Bytes(b.plan.ActionCount(a.Task)) * a.Limits.Memory
 		seconds += a.Limits.Timeout.Seconds() * float64(runs)
 	}
 	b.plan.CostGBs = math.Round((seconds*memory.Gigabytes()+evaluations)*10) / 10
 	return nil
 }
 
-// Shards deals rows out to workers: contiguous, every row once, sizes differing by at most one.
+// Shards divides rows among workers: contiguous, every row once, sizes differing by at most one.
 func Shards(rows, workers int) []disdel.RowRange {
 	out := make([]disdel.RowRange, workers)
 	for w := range out {
@@ -501,16 +499,16 @@ func Shards(rows, workers int) []disdel.RowRange {
 	return out
 }
 
-// SpanOf is the part of a worker's training that a round of a plan is: where it starts, and how far it goes.
+// SpanOf returns which part of a worker's training a round of a plan is.
 func SpanOf(job disdel.Job, p disdel.Plan, round int) disdel.Span {
 	whole := p.Whole(job)
 	return whole.Span(round)
 }
 
-// Tree lays the aggregation levels over workers: level 1 has as many clusters as it takes for each to hold at most
-// fanIn workers, and a level is added above while there is more than one cluster (DiSDeL III-B.1c). Clusters of a level
-// differ in size by at most one, and members keep their order, so that the average is taken in worker order. workers is
-// at least 1 and fanIn at least 2.
+// Tree builds the aggregation levels over workers. Level 1 has as few clusters as possible with at most fanIn workers
+// each, and levels are added until one has a single cluster (DiSDeL III-B.1c). Clusters of a level differ in size by
+// at most one, and members keep their order, so that the average is computed in worker order. workers is at least 1
+// and fanIn at least 2.
 func Tree(workers, fanIn int) []disdel.Level {
 	var levels []disdel.Level
 	for members := workers; len(levels) == 0 || members > 1; members = len(levels[len(levels)-1].Clusters) {
@@ -530,21 +528,21 @@ func clusters(members, fanIn int) [][]int {
 	return out
 }
 
-// An aggregation action reads at most readBytes of updates a round, a few seconds' work for a Redis server, so that
-// what is lost with it is little, and no more than maxFanIn updates.
+// An aggregation action reads at most readBytes of updates a round, a few seconds' work for a Redis server, and at most
+// maxFanIn updates: little is lost if it fails.
 const (
 	readBytes = 2 * disdel.GB
 	maxFanIn  = 64
 )
 
-// FanIn is how many updates one aggregation action is given, at least two. DiSDeL III-B.1c gives it as many as its
-// memory holds; here an action holds a few columns of them whatever their number, and what it reads is the bound.
+// FanIn returns how many updates one aggregation action reads, at least two. In DiSDeL III-B.1c its memory limits
+// them. Here an action has only a few columns of them in memory at a time, so the bytes that it reads are the limit.
 func FanIn(update disdel.Bytes) int {
 	return int(min(maxFanIn, max(2, readBytes/max(1, update))))
 }
 
-// sideBySide is how many jobs share the processors, this one among them: of those that were submitted together, as many
-// as the pool holds at once if all are of this one's size, with so many workers.
+// jobsAtOnce returns how many jobs share the processors, including this one: of those submitted together, as many as
+// the pool holds at once if all are of this one's size, with so many workers.
 func (b *planBuilder) sideBySide(workers int) int {
 	if b.Beside <= 0 {
 		return 1
@@ -567,7 +565,7 @@ func (b *planBuilder) sideBySide(workers int) int {
 	return min(at, max(1, int(pool/room)))
 }
 
-// want is how many processors train actions of so many jobs take, with so many workers each.
+// processorsWanted returns how many processors the train actions of so many jobs use, with so many workers each.
 func (b *planBuilder) want(jobs, workers int) float64 {
 	each := 1.0
 	if most := b.Platform.Millicores; most > 0 {
@@ -576,12 +574,12 @@ func (b *planBuilder) want(jobs, workers int) float64 {
 	return float64(jobs*workers) * each
 }
 
-// plenty is how many times the processors are wanted by jobs that begin with fewer workers: the last ones of a batch
-// leave some idle otherwise, and so do jobs of very different lengths.
+// plenty is how much of the processors must remain wanted, in multiples, when jobs start with fewer workers.
+// Otherwise the last jobs of a batch, or jobs of very different lengths, leave some idle.
 const plenty = 1.5
 
-// fairShare takes back workers of a job of a batch where the processors are plentily wanted without them: nothing is
-// faster for workers that take turns, and each of them moves all of the weights. What its memory needs stays.
+// fairShare reduces the workers of a job of a batch while the processors remain wanted: workers that take turns are
+// not faster, and each of them transfers all of the weights. The workers that its memory needs stay.
 func (b *planBuilder) fairShare(limit disdel.Bytes) {
 	rule := b.plan.Workers
 	b.side = b.sideBySide(rule)
@@ -600,7 +598,7 @@ func (b *planBuilder) fairShare(limit disdel.Bytes) {
 	}
 }
 
-// besideOf is how many jobs an earlier one was submitted with: with its workers it was one of so many.
+// siblingsOf returns how many other jobs an earlier job was submitted with.
 func besideOf(r *disdel.Record) int {
 	if r.Planning == nil {
 		return 0

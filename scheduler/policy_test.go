@@ -198,7 +198,7 @@ func scriptSeconds(t *testing.T, words []string) disdel.Millis {
 
 func decided(d disdel.Decision) string {
 	var s strings.Builder
-	s.WriteString(crew(d.Next.Workers))
+	s.WriteString(workersText(d.Next.Workers))
 	if d.Next.Memory > 0 {
 		s.WriteString(fmt.Sprintf(" of %v", d.Next.Memory))
 	}

@@ -15,50 +15,52 @@ const (
 	platformRetries = 6
 	lostRetries     = 24
 	imageRetries    = 1
-	// startRetries is for a process that never took a request. A slow machine may start it the next time; an image that
-	// dies at start will not, and OpenWhisk tells the two apart no sooner than at the action's timeout.
+	// startRetries is for a process that never accepted a request. A slow machine may start it the next time. A broken
+	// image will not start, but OpenWhisk reports the difference only at the action's timeout.
 	startRetries = 2
 )
 
-// standardRetries is what Retries without a word mean. In a job file a limit of 0 allows none.
+// standardRetries applies if a job sets no retries. In a job file a limit of 0 allows none.
 var standardRetries = disdel.Retries{
 	Limit: 6, PerWorker: 3, MemoryFactor: MemoryFactor, TimeoutFactor: TimeoutFactor,
 	Backoff: disdel.Backoff{Initial: disdel.Duration(time.Second), Max: disdel.Duration(30 * time.Second)},
 }
 
-// Attempts is how often work has been tried again before the failure at hand.
+// Attempts counts the earlier attempts at the failed work.
 type Attempts struct {
 	Job      int // retries that count against reliability.retries.limit
-	Worker   int // those of this worker in this round
-	Platform int // this worker's failures in this round that the platform is to blame for
-	Crashes  int // this worker's in this round, for a defect of its own
+	Worker   int // retries of this worker in this round
+	Platform int // this worker's failures in this round that the platform caused
+	Crashes  int // this worker's failures in this round by its own defect
 }
 
-// RemedyInput is what a remedy is found by.
+// RemedyInput is what a remedy is chosen from.
 type RemedyInput struct {
-	Activation disdel.Activation // that failed, with its peak, its heartbeats and its request
+	Activation disdel.Activation // the failed one, with its peak, its heartbeats and its request
 	Job        disdel.Job
-	Plan       disdel.Plan // Platform in it
+	Plan       disdel.Plan // with its Platform
 	Attempts   Attempts
-	Planned    *PlanInput // what the job was planned from; nil: unknown, so that a smaller batch is a guess
-	Patient    bool       // neither attempts nor deaths bound the retries: the job waits for this work
+	Planned    *PlanInput // what the job was planned from; nil: unknown, and a smaller batch is a guess
+	Patient    bool       // the job waits for this work: retries are not limited
 }
 
-// Remedy is what is done about a failed activation.
+// Remedy is the reaction to a failed activation.
 type Remedy struct {
 	Retry              bool
-	Limits             disdel.Limits      // of the next try
+	Limits             disdel.Limits      // of the next attempt
 	BatchSize, Workers int                // above 0: plan again with these
-	After              time.Duration      // before the next try
+	After              time.Duration      // pause before the next attempt
 	Adjustment         *disdel.Adjustment // nil: the same limits
-	Why                string             // of the retry, or of the refusal with the limits that would pass
+	Why                string             // of the retry or the refusal
 }
 
-// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. An activation
-// that lacked memory or time gets more of it; where a limit is at its ceiling, the batch becomes smaller or the workers
-// more. Work that only the platform is to blame for is tried once more unchanged, and work that would fail in the same
-// way is not. Whatever outcomes come, a sequence of remedies ends: every retry counts against the bound of the job, of
-// the worker or of the platform. It is pure.
+// FindRemedy is the Failure Manager's second half (DiSDeL III-B.2c): it chooses the reaction to a failed activation.
+// An activation that lacked memory or time gets more of it. If a limit is at its ceiling, the batch becomes smaller
+// or the workers more. Work that failed only because of the platform is tried again unchanged, and work that would
+// fail in the same way is not.
+//
+// A sequence of remedies always ends: every retry counts against the bound of the job, of the worker or of the
+// platform.
 func Decide(in RemedyInput) Remedy {
 	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
 	if !d.a.Outcome.Failed() {
@@ -74,7 +76,7 @@ func Decide(in RemedyInput) Remedy {
 func retriesOf(job disdel.Job) disdel.Retries {
 	r := job.Reliability.Retries
 	if r == (disdel.Retries{}) {
-		return standardRetries // a job that no file was read for, or an older one's
+		return standardRetries // a job without a file, or an older one
 	}
 	if r.Backoff.Initial == 0 {
 		r.Backoff.Initial = standardRetries.Backoff.Initial
@@ -97,18 +99,18 @@ type decider struct {
 	retries disdel.Retries
 }
 
-// LostUpdate tells whether an aggregation failed because of an update that it was given, not of itself, or a worker
-// because of what another one had sent of a step.
+// LostUpdate tells whether an aggregation failed because of an update that it read, or a worker because of what
+// another one had sent in a step.
 func LostUpdate(a disdel.Activation) bool {
 	return (a.Task == disdel.TaskAggregate || a.Task == disdel.TaskTrain) && a.FailureCode() == disdel.CodeLostUpdate
 }
 
-// LostReference tells whether the weights that a round starts from, or came to, are not in the store.
+// LostReference tells whether the weights at a round's start or end are missing from the store.
 func LostReference(a disdel.Activation) bool {
 	return a.FailureCode() == disdel.CodeLostReference
 }
 
-// PlatformFault says whether nobody but the platform is to blame, so that the same may pass unchanged.
+// PlatformFault tells whether only the platform caused the failure, so that the same work may pass unchanged.
 func PlatformFault(a disdel.Activation) bool {
 	switch k := a.FailureKind(); a.Outcome {
 	case disdel.OutcomeLost, disdel.OutcomeThrottled:
@@ -116,14 +118,14 @@ func PlatformFault(a disdel.Activation) bool {
 	case disdel.OutcomeStartFailure, disdel.OutcomeInternalError:
 		return !hopeless(k)
 	case disdel.OutcomeApplicationError:
-		// the store lost the claim: had another attempt taken over, nobody would ask
+		// the store lost the claim: if another attempt had taken over, this failure would not be considered
 		return k.Retryable() || k == disdel.Conflict
 	default:
 		return false
 	}
 }
 
-// hopeless kinds fail again however often they are tried.
+// permanent failures happen again on every attempt.
 func hopeless(k disdel.Kind) bool {
 	switch k {
 	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled,
@@ -134,7 +136,7 @@ func hopeless(k disdel.Kind) bool {
 	}
 }
 
-// CrashedItself says whether an action failed by a defect of its own.
+// CrashedItself tells whether an action failed by a defect of its own.
 func CrashedItself(a disdel.Activation) bool {
 	return a.Outcome == disdel.OutcomeDeveloperError ||
 		a.Outcome == disdel.OutcomeApplicationError && !hopeless(a.FailureKind()) && !a.FailureKind().Retryable()
@@ -173,8 +175,8 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// diedWithoutTrace is for a process that died without a word where memory may have been the cause: on Kubernetes
-// nothing else tells. It gets a little more, up to the ceiling: that changes nothing else of the job.
+// diedWithoutTrace raises the memory after a process died without a message, possibly out of memory: on Kubernetes
+// nothing else tells. Nothing else of the job changes.
 func (d *decider) diedWithoutTrace() Remedy {
 	r, ok := d.raised()
 	if !ok {
@@ -186,7 +188,7 @@ func (d *decider) diedWithoutTrace() Remedy {
 	return r
 }
 
-// retryUnchanged tries the same at the same limits.
+// retryUnchanged retries with the same limits.
 func (d *decider) retryUnchanged(after time.Duration, why string, args ...any) Remedy {
 	return Remedy{Retry: true, Limits: d.a.Limits, After: after, Why: fmt.Sprintf(why, args...)}
 }
@@ -195,7 +197,8 @@ func (d *decider) refuse(why string, args ...any) Remedy {
 	return Remedy{Limits: d.a.Limits, Why: fmt.Sprintf(why, args...)}
 }
 
-// pause grows from try to try. OpenWhisk counts a minute's invocations by the wall clock: only the next minute helps.
+// pause grows with every attempt. OpenWhisk counts a minute's invocations by the wall clock: only the next minute
+// helps.
 func (d *decider) pause() time.Duration {
 	after, most := time.Duration(d.retries.Backoff.Initial), time.Duration(d.retries.Backoff.Max)
 	for range d.Attempts.Platform + d.Attempts.Worker {
@@ -222,7 +225,7 @@ func (d *decider) bounded(r Remedy) Remedy {
 	case n.Worker >= d.retries.PerWorker:
 		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker)", d.retries.PerWorker)
 	}
-	return r // the Manager keeps the job within its budget
+	return r // the Manager checks the budget
 }
 
 func (d *decider) platformBound() int {
@@ -238,7 +241,7 @@ func (d *decider) platformBound() int {
 	}
 }
 
-// Refused is the outcome of an invocation that the platform did not take.
+// Refused returns the outcome of an invocation that the platform rejected.
 func Refused(err *disdel.Error) disdel.Outcome {
 	switch {
 	case err == nil:
@@ -263,7 +266,7 @@ func (d *decider) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantit
 	return r
 }
 
-// memory gives more of it, and at the ceiling divides the work.
+// memory gives more memory, and divides the work at the ceiling.
 func (d *decider) memory() Remedy {
 	if r, ok := d.raised(); ok {
 		return r
@@ -304,7 +307,7 @@ func (d *decider) raised() (r Remedy, ok bool) {
 	return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why), true
 }
 
-// ceiling is the most memory that the failed action may get, in whole MB, and what says so.
+// ceiling returns the most memory that the failed action may get, in whole MB, and what sets it.
 func (d *decider) ceiling() (most disdel.Bytes, who string) {
 	job := d.Job
 	if d.a.Task != disdel.TaskTrain {
@@ -322,7 +325,7 @@ func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
 	in.Job = d.Job
 	k := Killed{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
 	s := k.search(in, ceiling)
-	more := sync.OnceValues(func() (Remedy, bool) { // it plans dozens of jobs
+	more := sync.OnceValues(func() (Remedy, bool) { // it makes dozens of plans
 		p := s.fewest(s.in.Job.Training.JobBatch())
 		if p == nil {
 			return Remedy{}, false
@@ -346,7 +349,7 @@ func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
 	return d.refuse("%s, and no smaller batch and no more workers fit", at)
 }
 
-// shardIsLarge says whether a smaller shard would do more than a smaller batch.
+// shardIsLarge tells whether a smaller shard saves more than a smaller batch.
 func (d *decider) shardIsLarge() bool {
 	train, _ := d.Plan.Action(disdel.TaskTrain)
 	e := train.Estimate
@@ -358,8 +361,8 @@ func (d *decider) workersFor(needs, ceiling disdel.Bytes) int {
 	return d.Plan.Workers + max(1, int((needs-ceiling+ceiling-1)/max(1, ceiling)))
 }
 
-// moreWorkers plans again with smaller shards; not where the job file names the number, nor where a shard would not
-// fill a batch.
+// moreWorkers plans again with smaller shards, unless the job file sets the number of workers or a shard would be
+// less than a batch.
 func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
 	rows := 0
 	for _, s := range d.Plan.Shards {
@@ -417,7 +420,7 @@ func (d *decider) time() Remedy {
 	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
 		return d.retryUnchanged(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
 	}
-	// it is the user's to raise: starting takes as long with any number of workers
+	// only the user can raise it: starting takes as long with any number of workers
 	if platform := d.Plan.Platform.MaxTimeout; most < platform {
 		return d.refuse("%s, and nothing came of it", at)
 	}

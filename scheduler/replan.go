@@ -6,7 +6,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Apply is a job as it is planned under a setting, with batches of so many rows on every worker; 0: as they are.
+// ApplySetting returns a job with a setting, and with so many rows per batch and worker; 0: unchanged.
 func Apply(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	d := &job.Distribution
 	d.Workers, d.Aggregation.FanIn, job.Resources.Memory = s.Workers, s.FanIn, s.Memory
@@ -22,8 +22,8 @@ func Apply(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	return job
 }
 
-// From is the plan of a job that begins a stage: its rounds are those before the stage too, and its forecast goes with
-// them.
+// ContinuePlan returns the plan of a job at the start of a stage: it counts the earlier rounds too, and its forecast
+// is scaled accordingly.
 func From(plan disdel.Plan, stage disdel.Stage) disdel.Plan {
 	rounds := stage.End()
 	if f := plan.Forecast; f != nil && rounds != plan.Rounds && plan.Rounds > 0 {
@@ -41,7 +41,7 @@ func From(plan disdel.Plan, stage disdel.Stage) disdel.Plan {
 	return plan
 }
 
-// Leaving says what a change costs those that come and go: what a worker carries from round to round is its own.
+// LeavingReasons says what a change of workers loses: what a worker stores from round to round is its own.
 func Leaving(job disdel.Job, was, now int) []string {
 	a := job.Distribution.Aggregation
 	var out []string
@@ -60,12 +60,12 @@ func Leaving(job disdel.Job, was, now int) []string {
 	return out
 }
 
-// Shield says why a plan that a policy's decision led to must not be carried out; nil: it may. Every decision that
-// begins a stage comes through here, whoever made it: Ask keeps what was said within bounds that are known beforehand,
-// and Shield looks at what it came to. It returns OverLimit, with the arithmetic, for an action that gets less than its
-// estimate or more than the platform gives, for more memory at once than the pool has, for waves where all workers ran
-// at once, and for an epoch that the budget does not hold. After a failure, which a job has to get over, waves and the
-// budget are not its business: the remedy may need the first, and the job stops where the second is used up.
+// ValidateReplan returns why a plan from a policy's decision must not be carried out, nil if it may. Every decision
+// that starts a stage passes this check. DecideInBounds checks bounds that are known beforehand; ValidateReplan
+// checks the resulting plan. It returns OverLimit, with the figures: for an action that gets less than its estimate
+// or more than the platform gives, for more memory at once than the pool has, for waves if all workers ran at once
+// before, and for an epoch beyond the budget. After a failure it ignores waves and the budget: the remedy may need
+// waves, and the job stops anyway when the budget is used up.
 func Shield(in Input, now, next disdel.Plan) error {
 	for _, a := range next.Actions {
 		if err := shieldAction(a, next.Platform); err != nil {
@@ -97,7 +97,7 @@ func shielded(hint, format string, args ...any) error {
 	}
 }
 
-// shieldAction holds an action's memory against what it is expected to need, and against what there is.
+// validateAction compares an action's memory with its estimate and the platform's maximum.
 func shieldAction(a disdel.ActionPlan, p disdel.PlatformLimits) error {
 	limit, needs := a.Limits.Memory, a.Estimate.Total
 	switch {
@@ -112,8 +112,8 @@ func shieldAction(a disdel.ActionPlan, p disdel.PlatformLimits) error {
 	}
 }
 
-// shieldBudget holds the next epoch's cost, as high as it may be, against what is left: more workers are no faster than
-// now at the worst, and fewer no slower than if all of an epoch were work that they share.
+// validateBudget compares the highest possible cost of the next epoch with the budget that is left. In the worst case
+// more workers are no faster than now, and with fewer workers all of an epoch is shared work.
 func shieldBudget(in Input, now, next disdel.Plan) error {
 	left := in.Goal.Cost
 	all := epochs(in.Seen)
@@ -133,5 +133,5 @@ func shieldBudget(in Input, now, next disdel.Plan) error {
 	}
 	return shielded("more resources.maxCost",
 		"an epoch with %s may cost %.3g GB-s, as the last one with %d cost %.3g, and %.3g of the budget are left",
-		crew(next.Workers), most, now.Workers, newest, left)
+		workersText(next.Workers), most, now.Workers, newest, left)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// job is a job on its way.
+// job is a running job.
 type job struct {
 	Outcome
 	run     *run
@@ -19,14 +19,14 @@ type job struct {
 	spec    controller.Spec
 	manager *controller.Manager
 	demand  scheduler.Demand
-	round   int                     // that the job holds its gang for
-	later   []disdel.Invocation     // of a round that it does not hold its gang for yet
-	left    map[share]disdel.Millis // work of a round that an attempt of several legs has before it
+	round   int                     // for which the job holds its gang
+	later   []disdel.Invocation     // of a round for which it does not hold its gang yet
+	left    map[share]disdel.Millis // remaining work of an attempt of several legs
 	alarm   *sim.Alarm
 	over    bool
-	// it waits for the containers of a stage
+	// entering: it waits for the containers of a stage
 	entering bool
-	stages   map[int]disdel.Plan // of those that were begun while it ran, by their numbers
+	stages   map[int]disdel.Plan // of stages started while it ran, by their numbers
 	course   course
 }
 
@@ -35,7 +35,7 @@ func (j *job) refuse(err error) {
 	j.Started, j.Ended = j.run.clock.Now(), j.run.clock.Now()
 }
 
-// prepare makes the manager of a planned job.
+// prepare creates the manager of a planned job.
 func (j *job) prepare(plan disdel.Plan) {
 	j.left = map[share]disdel.Millis{}
 	j.spec = controller.Spec{
@@ -51,13 +51,13 @@ func (j *job) prepare(plan disdel.Plan) {
 		}
 	}
 	if told := cmp.Or(j.run.cfg.Told, 1); told != 1 || j.run.cfg.ToldNoise > 0 {
-		p, _ := scheduler.PolicyOf(j.spec.Job) // the planner has refused one that nobody has
+		p, _ := scheduler.PolicyOf(j.spec.Job) // the planner has refused an unknown one
 		j.spec.Policy = misled{p, told, j.run.cfg.ToldNoise, j.ID}
 	}
 	j.manager = controller.NewManager(j.spec)
 }
 
-// planOf is the plan that an invocation was made by.
+// planOf is the plan of an invocation.
 func (j *job) planOf(inv disdel.Invocation) disdel.Plan {
 	if p, ok := j.stages[inv.Stage]; ok {
 		return p
@@ -65,7 +65,7 @@ func (j *job) planOf(inv disdel.Invocation) disdel.Plan {
 	return j.spec.Plan
 }
 
-// granted begins a job, or the round that it asked for.
+// granted starts a job, or the round that it requested.
 func (j *job) granted() {
 	if j.Status == disdel.StatusUnknown {
 		j.begin()
@@ -88,7 +88,8 @@ func (j *job) begin() {
 	j.happens(started())
 }
 
-// invoke makes an invocation. One of a round that the job has no gang for gives back what it holds and asks anew.
+// invoke makes an invocation. If it starts a round for which the job has no gang, the job returns what it holds and
+// requests a new gang.
 func (j *job) invoke(inv disdel.Invocation) {
 	switch {
 	case j.run.books == nil || j.demand.Keep == scheduler.KeepLife || inv.Round <= j.round && j.later == nil:
@@ -110,8 +111,8 @@ func (j *job) giveBack() {
 	}
 }
 
-// paced is how long an invocation that the platform refused for its rate waits before it is made again, where rates are
-// kept to across jobs: that is no failure of the job.
+// paced is how long an invocation that the platform throttled waits before it is repeated, if admission limits rates:
+// that is no failure of the job.
 const paced = disdel.Millis(time.Second)
 
 func (j *job) call(inv disdel.Invocation) {
@@ -130,7 +131,7 @@ func (j *job) call(inv disdel.Invocation) {
 	})
 }
 
-// finish is the job's end.
+// finish ends the job.
 func (j *job) finish(status disdel.Status, failure *disdel.Error) {
 	now := j.run.clock.Now()
 	j.Status, j.Failure, j.Ended, j.over = status, failure, now, true
@@ -143,8 +144,6 @@ func (j *job) finish(status disdel.Status, failure *disdel.Error) {
 	j.manager, j.spec, j.left, j.stages = nil, controller.Spec{}, nil, nil
 }
 
-// What the manager is told, and what it asks for, is in this file alone.
-
 func started() controller.Event { return controller.StartedEvent{} }
 
 func ended(a disdel.Activation, at controller.Moment) controller.Event {
@@ -154,7 +153,7 @@ func ended(a disdel.Activation, at controller.Moment) controller.Event {
 	return controller.EndedEvent{Moment: at, Activation: a}
 }
 
-// happens tells the manager what happened, and does what it asks for. What it has recorded or stored is left out.
+// happens passes an event to the manager, and carries out its orders. It ignores those about records and the store.
 func (j *job) happens(e controller.Event) {
 	for _, o := range j.manager.Step(e) {
 		switch o := o.(type) {
@@ -189,8 +188,7 @@ func (j *job) happens(e controller.Event) {
 	}
 }
 
-// asks has the job granted the containers of a stage, or refused them. What it cannot do without it waits for, with
-// nothing in hand.
+// asks requests the containers of a stage. If the job cannot do without them, it returns what it holds and waits.
 func (j *job) asks(o controller.GrantOrder) {
 	now, books := j.run.clock.Now(), j.run.books
 	to, _ := scheduler.DemandOf(j.ID, o.Plan, books.Capacity())
@@ -212,63 +210,63 @@ func (j *job) asks(o controller.GrantOrder) {
 	default:
 		j.NotGranted++
 	}
-	j.run.decideSoon() // others may have what it gave back
+	j.run.decideSoon() // others may get what it returned
 	j.run.clock.At(now, func() { j.answered(e) })
 }
 
-// answered tells the manager what came of its asking.
+// answered tells the manager the answer to its request.
 func (j *job) answered(e controller.GrantedEvent) {
 	if e.Moment = j.moment(); !j.over {
 		j.happens(e)
 	}
 }
 
-// rings tells the manager of an alarm whose time has come.
+// rings tells the manager of an alarm.
 func (j *job) rings(number int) {
 	if !j.over {
 		j.happens(controller.AlarmEvent{Moment: j.moment(), Number: number})
 	}
 }
 
-// moment is what the manager gets about time and cost.
+// moment is the time and cost for the manager.
 func (j *job) moment() controller.Moment {
 	return controller.Moment{At: j.run.clock.Now() - j.Started, Spent: j.CostGBs}
 }
 
-// Crew is how many workers a job had from a moment on.
+// WorkerChange is a job's number of workers from some time on.
 type Crew struct {
 	At      disdel.Millis `json:"atMs"` // since its start
 	Epoch   float64       `json:"epoch"`
 	Workers int           `json:"workers"`
 }
 
-// Expected is what a policy expected of an epoch, and what it came to.
+// Expected is what a policy expected of an epoch, and its result.
 type Expected struct {
 	Workers     int           `json:"workers"`
-	PerThousand disdel.Millis `json:"perThousandMs"` // of 1,000 rows
-	Took        disdel.Millis `json:"tookMs"`        // the same
+	PerThousand disdel.Millis `json:"perThousandMs"` // expected, of 1,000 rows
+	Took        disdel.Millis `json:"tookMs"`        // in fact, of 1,000 rows
 }
 
-// course is how a job goes under its policy, as the simulator saw it.
+// policyTrace records a job's course under its policy.
 type course struct {
 	crews    []Crew
 	expected []Expected
 
-	expects  disdel.Millis // of the epoch that runs; 0: nothing
+	expects  disdel.Millis // of the current epoch; 0: nothing
 	rows     int           // of that epoch so far
 	duration disdel.Millis
 	epoch    float64       // trained so far
-	began    disdel.Millis // when the round did
+	began    disdel.Millis // start of the round
 }
 
-// decided takes a policy's answer about the epoch to come.
+// decided considers a policy's decision about the next epoch.
 func (c *course) decided(d disdel.Decision) {
 	if c.expects = 0; d.Expect != nil {
 		c.expects = d.Expect.PerThousand
 	}
 }
 
-// round takes a round that has ended at a moment since the job's start.
+// round considers a round that ended at a time since the job's start.
 func (c *course) round(r disdel.Round, at disdel.Millis) {
 	o := r.Observed
 	if o == nil {

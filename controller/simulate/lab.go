@@ -11,15 +11,15 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// Lab is the same jobs under several policies, each job alone on the cloud, and beside them the best fixed number of
-// workers, which nobody knows beforehand.
+// Lab compares several policies on the same jobs, each job alone on the cloud, with the best fixed number of workers,
+// which nobody knows beforehand.
 type Lab struct {
 	Trials   []Trial    `json:"trials"`   // in the order of the jobs, and then of the policies
 	Policies []Standing `json:"policies"` // all jobs together
 	Regret   []Regret   `json:"regret,omitempty"`
-	// the same jobs as they really ran, whose ratios are to those of the policy static; nil: they did not
+	// Run has the same jobs as they really ran, with ratios to those of the policy static; nil: they did not.
 	Run *Lab `json:"run,omitempty"`
-	// median of |simulated / run - 1| of the trials that ran, in per cent; 0: none did
+	// SimError is the median of |simulated / run - 1| of the trials that ran, in per cent; 0: none did.
 	SimError float64 `json:"simErrorPct,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type Trial struct {
 	Job      disdel.JobID  `json:"job"`
 	Policy   string        `json:"policy"`
 	Status   disdel.Status `json:"status"`
-	Why      string        `json:"why,omitempty"` // it was refused, or failed
+	Why      string        `json:"why,omitempty"` // of a refusal or failure
 	Took     disdel.Millis `json:"tookMs"`
 	CostGBs  float64       `json:"costGBs"` // by use
 	Loss     float64       `json:"trainLoss"`
@@ -39,8 +39,8 @@ type Trial struct {
 	Expected []Expected    `json:"expected,omitempty"`
 }
 
-// Standing is what a policy comes to: means over jobs of ratios (geometric) to the best fixed number of workers, and
-// the worst of them.
+// PolicySummary sums up a policy: geometric means over jobs of the ratios to the best fixed number of workers, and
+// the worst ratios.
 type Standing struct {
 	Policy    string  `json:"policy"`
 	Succeeded int     `json:"succeeded"`
@@ -52,11 +52,11 @@ type Standing struct {
 	Forecast  float64 `json:"expectError"` // median of |took / expected - 1|; 0: it expected nothing
 }
 
-// Fixed is the name that the best fixed number of workers has among policies.
+// Fixed is the name of the best fixed number of workers among policies.
 const Fixed = "best fixed"
 
-// Compare runs the jobs of a trace under each policy, told true times or Config.Told times them. It returns Invalid for
-// a policy that nobody has.
+// Compare runs the jobs of a trace under each policy, which sees true times or times with the errors of Config. It
+// returns Invalid for an unknown policy.
 func Compare(cfg Config, jobs []sim.Job, policies []string) (Lab, error) {
 	for _, name := range policies {
 		var job disdel.Job
@@ -90,14 +90,14 @@ func Compare(cfg Config, jobs []sim.Job, policies []string) (Lab, error) {
 	return out, nil
 }
 
-// mostFixed is up to how many workers fixed numbers are tried, where the job has no bound.
+// mostFixed is the most fixed workers that are tried if the job has no maximum.
 const mostFixed = 32
 
-// asFast is a share of time: fixed numbers of workers within it of the shortest are as fast.
+// asFast is a share of time: fixed numbers of workers within it of the fastest count as equally fast.
 const asFast = 0.001
 
-// bestFixed is the fastest trial of a job with a fixed number of workers. Of several that are as fast, it is the
-// cheapest one.
+// bestFixed is the fastest trial of a job with a fixed number of workers, and the cheapest of several equally fast
+// ones.
 func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 	var all []Trial
 	line.Policy = disdel.PolicyStatic
@@ -122,14 +122,13 @@ func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 	return best, nil
 }
 
-// cheapest is the trial with the least cost of those that are as fast as the fastest.
+// cheapest is the cheapest of the trials that are as fast as the fastest.
 func cheapest(all []Trial) Trial {
 	least := slices.MinFunc(all, func(a, b Trial) int { return cmp.Compare(a.Took, b.Took) }).Took
 	fast := slices.DeleteFunc(all, func(t Trial) bool { return float64(t.Took) > (1+asFast)*float64(least) })
 	return slices.MinFunc(fast, func(a, b Trial) int { return cmp.Compare(a.CostGBs, b.CostGBs) })
 }
 
-// try runs one job alone.
 func try(cfg Config, line sim.Job, name string) (Trial, error) {
 	r, err := Run(cfg, []sim.Job{line})
 	if err != nil {
@@ -152,15 +151,15 @@ func try(cfg Config, line sim.Job, name string) (Trial, error) {
 	return t, nil
 }
 
-// against sets the ratios of a trial that succeeded.
+// against sets the ratios of a successful trial.
 func (t *Trial) against(best Trial) {
 	if t.Status == disdel.StatusSucceeded && best.Took > 0 && best.CostGBs > 0 {
 		t.Time, t.Cost = float64(t.Took)/float64(best.Took), t.CostGBs/best.CostGBs
 	}
 }
 
-// Ran adds the trials of jobs that really ran, and says how far their simulation was from them. Their ratios are set to
-// those of the policy static.
+// Ran adds the trials of jobs that really ran, with ratios to those of the policy static, and computes how far their
+// simulation was off.
 func (l *Lab) Ran(trials []Trial) {
 	run := &Lab{}
 	base := map[disdel.JobID]Trial{}
@@ -192,7 +191,7 @@ func (l *Lab) Ran(trials []Trial) {
 	}
 }
 
-// Add adds the trials of another lab, of other jobs under the same policies.
+// Add adds the trials of another lab, with other jobs under the same policies.
 func (l *Lab) Add(other Lab) {
 	names := map[string]bool{}
 	l.Trials = append(l.Trials, other.Trials...)
@@ -205,7 +204,7 @@ func (l *Lab) Add(other Lab) {
 	}
 }
 
-// expectError is the median of how far epochs were from what was expected of them, as a share of it.
+// expectError is the median relative error of expected epochs.
 func expectError(all []Expected) float64 {
 	var off []float64
 	for _, e := range all {
@@ -241,24 +240,24 @@ func (l *Lab) standing(policy string) Standing {
 	return s
 }
 
-// Regret is what wrong estimates cost a policy: its mean time and cost where it is told times that are wrong, over
-// those where it is told true ones.
+// Regret is what wrong estimates cost a policy: its mean time and cost with wrong times, divided by those with true
+// times.
 type Regret struct {
 	Policy string  `json:"policy"`
-	Told   float64 `json:"told"`  // factor of the times of other numbers of workers than a job began with
-	Noise  float64 `json:"noise"` // deviation of the logarithm of what they are told, besides
+	Told   float64 `json:"told"`  // factor on times with other numbers of workers than at a job's start
+	Noise  float64 `json:"noise"` // standard deviation of the logarithm of a further random factor
 	Time   float64 `json:"timeRatio"`
 	Cost   float64 `json:"costRatio"`
 }
 
-// Errors are what Regrets injects: each factor without noise, and each noise without a factor.
+// Errors are the errors for Regrets: each factor without noise, and each noise without a factor.
 type Errors struct {
 	Factors []float64
 	Noises  []float64
 }
 
-// Regrets runs the jobs of a lab anew with errors in what policies are told, and adds what they cost. A policy that did
-// not come to an end in either is left out. Errors are those of Compare.
+// Regrets repeats the jobs of a lab with errors in the times that policies see, and adds what they cost. It omits a
+// policy that did not finish in one of the two. Errors are those of Compare.
 func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) error {
 	add := func(told, noise float64) error {
 		cfg.Told, cfg.ToldNoise = told, noise
@@ -290,9 +289,9 @@ func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) e
 	return nil
 }
 
-// misled is a policy that is told wrong times: those of every number of workers but the one that the job began with,
-// times a factor and, where there is noise, times another of each round's own. What it then does worse is what an error
-// of its estimates costs.
+// biasedPolicy is a policy that sees wrong times: those with another number of workers than at the job's start are
+// multiplied by a factor, and with noise by a random factor per round. Its loss is what an error of its estimates
+// costs.
 type misled struct {
 	scheduler.Policy
 	factor, noise float64
@@ -313,7 +312,7 @@ func (m misled) Decide(in scheduler.Input) disdel.Decision {
 	return m.Policy.Decide(in)
 }
 
-// luck is what a round's time is told wrong by, the same whenever it is told.
+// luck is the random factor of a round's time, always the same for a round.
 func (m misled) luck(round int) float64 {
 	if m.noise == 0 {
 		return 1

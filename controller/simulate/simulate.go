@@ -12,66 +12,65 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// Config is what jobs are simulated on.
+// Config is the setting of a simulation.
 type Config struct {
 	Cloud     sim.Config
-	Admission string // as scheduler.AllocatorOf has it; but with greedy every job starts at once, and the platform queues
+	Admission string // as in scheduler.AllocatorOf; with greedy every job starts at once, and the platform queues
 	Estimator estimator.Estimator
-	Quotas    map[string]scheduler.Quota // of tenants; those without one have no bound
-	Share     float64                    // jobs that a processor is promised to; 0: scheduler.ProcessorShare
-	Beside    int                        // jobs of a batch that each job is planned as one of, beside itself
-	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: whatever happens is decided
-	Told      float64                    // what policies are told of other numbers of workers, over true times; 0: 1
-	ToldNoise float64                    // deviation of the logarithm of what they are told, besides
-	Clock     func() time.Duration       // of the machine, by which decisions are timed; nil: they are not
-	// of jobs that are planned as they really are, job files and not lines of a trace alone; nil: of none
+	Quotas    map[string]scheduler.Quota // by tenant; others are unlimited
+	Share     float64                    // jobs per processor; 0: scheduler.ProcessorShare
+	Beside    int                        // other jobs of the batch that each job is planned in
+	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: decide after every event
+	Told      float64                    // factor on the times that policies see with other numbers of workers; 0: 1
+	ToldNoise float64                    // standard deviation of the logarithm of a further random factor
+	Clock     func() time.Duration       // of the machine, to time decisions; nil: they are not timed
+	// Inputs are those of jobs with real job files; nil: none.
 	Inputs map[disdel.JobID]scheduler.PlanInput
 }
 
-// Outcome is what became of one job.
+// Outcome is the result of one job.
 type Outcome struct {
 	ID          disdel.JobID  `json:"job"`
 	Tenant      string        `json:"tenant,omitempty"`
-	Status      disdel.Status `json:"status"` // unknown: it waits for ever
+	Status      disdel.Status `json:"status"` // unknown: it waits forever
 	Refused     *disdel.Error `json:"refused,omitempty"`
 	Failure     *disdel.Error `json:"failure,omitempty"`
 	Arrived     disdel.Millis `json:"arrivedMs"`
 	Started     disdel.Millis `json:"startedMs"`
 	Ended       disdel.Millis `json:"endedMs"`
 	Workers     int           `json:"workers,omitempty"`
-	Keep        string        `json:"keep,omitempty"` // for how long it was granted its containers
+	Keep        string        `json:"keep,omitempty"` // how long a grant lasts
 	Activations int           `json:"activations,omitempty"`
 	Cold        int           `json:"cold,omitempty"`   // of them
-	Failed      int           `json:"failed,omitempty"` // of them, and invocations that were refused
+	Failed      int           `json:"failed,omitempty"` // of them, including refused invocations
 	CostGBs     float64       `json:"costGBs,omitempty"`
 	TrainLoss   float64       `json:"trainLoss,omitempty"` // of the last round
-	// Of a job with a policy: how often it was not granted what that wanted, how many workers it had from when on, and
-	// what the policy expected of epochs.
+	// For a job with a policy: refused grants, changes of workers, and what the policy expected of epochs.
 	NotGranted int        `json:"notGranted,omitempty"`
 	Course     []Crew     `json:"course,omitempty"`
 	Expected   []Expected `json:"expected,omitempty"`
 }
 
-// Result is a trace that has come to its end.
+// Result is the result of a trace.
 type Result struct {
 	Jobs      []Outcome       `json:"jobs"`
 	Makespan  disdel.Millis   `json:"makespanMs"`
 	Succeeded int             `json:"succeeded"`
 	Failed    int             `json:"failed"`
 	Refused   int             `json:"refused"`
-	Stuck     []disdel.JobID  `json:"stuck"` // they wait, nothing runs, and nothing will happen
+	Stuck     []disdel.JobID  `json:"stuck"` // waiting forever
 	Wait      Spread          `json:"wait"`  // from arrival to start
 	Run       Spread          `json:"run"`   // from start to end
 	ColdShare float64         `json:"coldShare"`
 	CostGBs   float64         `json:"costGBs"`
-	UsedShare float64         `json:"usedShare"`              // of all memory, of containers with work, over time
-	Granted   disdel.Bytes    `json:"grantedBytes,omitempty"` // the most memory that jobs were granted at once
+	UsedShare float64         `json:"usedShare"`              // of all memory over time, by working containers
+	Granted   disdel.Bytes    `json:"grantedBytes,omitempty"` // the most memory granted at once
 	Cloud     sim.Totals      `json:"cloud"`
 	Decisions int             `json:"decisions"`
 	Took      []time.Duration `json:"-"` // each decision, by Config.Clock
 }
 
-// Spread is how times are spread over jobs.
+// Spread is the distribution of a time over jobs.
 type Spread struct {
 	Mean   disdel.Millis `json:"meanMs"`
 	Median disdel.Millis `json:"medianMs"`
@@ -79,7 +78,7 @@ type Spread struct {
 	Most   disdel.Millis `json:"mostMs"`
 }
 
-// Run lets the jobs of a trace come and waits for the end of all. It returns Invalid for an admission that nobody has.
+// Run submits the jobs of a trace and waits for the end of all. It returns Invalid for an unknown admission.
 func Run(cfg Config, jobs []sim.Job) (Result, error) {
 	r, err := newRun(cfg, jobs)
 	if err != nil {
@@ -94,7 +93,7 @@ func Run(cfg Config, jobs []sim.Job) (Result, error) {
 	return r.result(), nil
 }
 
-// run is a trace on its way.
+// run is a running trace.
 type run struct {
 	cfg      Config
 	clock    sim.Clock
@@ -104,7 +103,7 @@ type run struct {
 	jobs     []*job
 	byID     map[disdel.JobID]*job
 	deciding bool
-	decided  disdel.Millis // when it was last
+	decided  disdel.Millis // time of the last decision
 	out      Result
 }
 
@@ -136,7 +135,7 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 	return r, nil
 }
 
-// arrive plans a job and has it wait for its gang.
+// arrive plans a job and lets it wait for its gang.
 func (r *run) arrive(j *job) {
 	plan, k, err := r.planner.plan(j.line)
 	if err != nil {
@@ -151,14 +150,14 @@ func (r *run) arrive(j *job) {
 	}
 	d, why := scheduler.DemandOf(j.ID, plan, r.books.Capacity())
 	plan.Reasons = append(plan.Reasons[:len(plan.Reasons):len(plan.Reasons)], why)
-	d.Shares = r.cfg.Beside == 0 // jobs of a batch are better off one after another
+	d.Shares = r.cfg.Beside == 0 // jobs of a batch are faster one after another
 	d.Tenant, d.Priority, d.Arrived, d.Quota = j.line.Tenant, j.line.Priority, j.line.At, r.cfg.Quotas[j.line.Tenant]
 	j.demand, j.Keep = d, d.Keep.String()
 	j.prepare(plan)
 	r.ask(j)
 }
 
-// ask has a job wait, for its life or for its next round.
+// ask lets a job wait, for its whole life or for its next round.
 func (r *run) ask(j *job) {
 	if err := r.books.Ask(j.demand); err != nil {
 		j.refuse(err)
@@ -167,7 +166,7 @@ func (r *run) ask(j *job) {
 	r.decideSoon()
 }
 
-// decideSoon decides once all that happens now has happened.
+// decideSoon decides after all events of this moment.
 func (r *run) decideSoon() {
 	if r.deciding || r.books == nil {
 		return
@@ -197,18 +196,18 @@ func (r *run) decide() {
 			continue
 		}
 		r.books.Use(g.Job)
-		if r.books.Has(g.Job) { // and not a part of its gang alone
+		if r.books.Has(g.Job) { // its complete gang
 			r.byID[g.Job].granted()
 		}
 	}
 }
 
-// noteGranted keeps the most memory that jobs were granted at once.
+// noteGranted updates the most memory granted at once.
 func (r *run) noteGranted() {
 	r.out.Granted = max(r.out.Granted, r.books.Capacity().Memory-r.books.Free().Memory)
 }
 
-// result sums up a trace that has come to its end.
+// result sums up the trace.
 func (r *run) result() Result {
 	out := r.out
 	var waits, runs []disdel.Millis

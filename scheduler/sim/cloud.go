@@ -11,59 +11,58 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Config is a cloud that runs OpenWhisk.
+// Config describes a cloud that runs OpenWhisk.
 type Config struct {
 	Invokers   int          `json:"invokers"`    // hosts; 0: 1
 	Memory     disdel.Bytes `json:"memoryBytes"` // of the containers of each host
-	Processors int          `json:"processors"`  // of each host; 0: as many as anybody wants
-	// Crowding is how much longer a thread computes while all processors of a host are busy, of what it takes alone on
-	// one: they share caches, memory and often cores. In between it grows with the processors that are busy. 0: not at
-	// all.
+	Processors int          `json:"processors"`  // of each host; 0: unlimited
+	// Crowding is how much longer a thread computes while all processors of a host are busy, as a share of its time alone:
+	// they share caches, memory and often cores. In between it grows with the busy processors.
 	Crowding   float64       `json:"crowding,omitempty"`
 	Concurrent int           `json:"concurrent,omitempty"` // invocations in flight of a namespace; 0: any
 	PerMinute  int           `json:"perMinute,omitempty"`  // invocations of a minute of a namespace; 0: any
-	Cold       disdel.Millis `json:"coldMs"`               // until a new container takes requests
-	Warm       disdel.Millis `json:"warmMs"`               // the same of one that is there
-	Idle       disdel.Millis `json:"idleMs"`               // that a container stays without work; 0: 10 min
+	Cold       disdel.Millis `json:"coldMs"`               // start of a new container
+	Warm       disdel.Millis `json:"warmMs"`               // start in an existing container
+	Idle       disdel.Millis `json:"idleMs"`               // for which a container waits for work; 0: 10 min
 }
 
-// Call is an invocation, as far as a cloud is concerned.
+// Call is an invocation in a cloud.
 type Call struct {
 	Namespace string
-	Action    string // containers are those of an action
+	Action    string // a container belongs to one action
 	Memory    disdel.Bytes
-	Threads   int           // that it computes with; 0: it only waits
-	Work      disdel.Millis // with all its threads on processors of their own
-	Load      disdel.Millis // more of it in a new container
-	Timeout   disdel.Millis // it is ended then; 0: never
-	Hold      disdel.Millis // it ends itself then, done or not; 0: it does not
+	Threads   int           // computing threads; 0: it only waits
+	Work      disdel.Millis // time with a processor for each thread
+	Load      disdel.Millis // additional work in a new container
+	Timeout   disdel.Millis // 0: none
+	Hold      disdel.Millis // it ends itself after this time, finished or not; 0: never
 }
 
-// Reply is what became of a Call.
+// Reply is the result of a Call.
 type Reply struct {
-	Throttled bool // it was refused: too many are in flight, or came in this minute
+	Throttled bool // refused: too many in flight or in this minute
 	TimedOut  bool
 	Held      bool          // it ended itself by its Hold
-	Left      disdel.Millis // then: of its work
+	Left      disdel.Millis // of its work, if Held
 	Cold      bool
-	Start     disdel.Millis // of Call in its container
-	Wait      disdel.Millis // before it, for room and for the container
+	Start     disdel.Millis // in its container
+	Wait      disdel.Millis // for room and for the container, before Start
 	Duration  disdel.Millis
 }
 
-// Totals is what a cloud has done so far.
+// Totals counts what a cloud has done so far.
 type Totals struct {
 	Calls     int     `json:"calls"`
-	Cold      int     `json:"cold"`      // of them, began in a new container
+	Cold      int     `json:"cold"`      // calls in a new container
 	Throttled int     `json:"throttled"` // refused
 	TimedOut  int     `json:"timedOut"`
-	Evicted   int     `json:"evicted"`        // containers that made room for others
-	Misplaced int     `json:"misplaced"`      // calls that no invoker had room for when they came
-	BusyGBs   float64 `json:"busyGBs"`        // memory of containers with work, over time
+	Evicted   int     `json:"evicted"`        // containers removed to make room
+	Misplaced int     `json:"misplaced"`      // calls that found no invoker with room
+	BusyGBs   float64 `json:"busyGBs"`        // memory of working containers, over time
 	Most      int     `json:"mostContainers"` // at once
 }
 
-// Cloud is invokers in virtual time. It is for one goroutine.
+// Cloud is a set of invokers in virtual time. It is for one goroutine.
 type Cloud struct {
 	Totals
 	clock      *Clock
@@ -73,14 +72,13 @@ type Cloud struct {
 	containers int
 }
 
-// namespace is what throttles count.
+// namespace counts for throttles.
 type namespace struct {
 	flying int
 	minute disdel.Millis
 	made   int // in that minute
 }
 
-// NewCloud makes a cloud on a clock.
 func NewCloud(clock *Clock, cfg Config) *Cloud {
 	cfg.Invokers, cfg.Idle = max(1, cfg.Invokers), cmp.Or(cfg.Idle, disdel.Millis(10*time.Minute))
 	c := &Cloud{clock: clock, cfg: cfg, namespaces: map[string]*namespace{}}
@@ -90,7 +88,7 @@ func NewCloud(clock *Clock, cfg Config) *Cloud {
 	return c
 }
 
-// Limits are those that a planner goes by.
+// Limits returns the limits for a planner.
 func (c *Cloud) Limits() disdel.PlatformLimits {
 	return disdel.PlatformLimits{
 		MinMemory: 128 * disdel.MB, MaxMemory: c.cfg.Memory, MinTimeout: disdel.Millis(100 * time.Millisecond),
@@ -99,7 +97,7 @@ func (c *Cloud) Limits() disdel.PlatformLimits {
 	}
 }
 
-// Call makes an invocation, and has done told what became of it.
+// Call invokes, and calls done with the result.
 func (c *Cloud) Call(call Call, done func(Reply)) {
 	n := c.namespaces[call.Namespace]
 	if n == nil {
@@ -123,8 +121,8 @@ func (c *Cloud) Call(call Call, done func(Reply)) {
 	}})
 }
 
-// place is the invoker of a call as OpenWhisk's balancer has it: the first with room from the action's own on, in steps
-// that come by all of them; where there is none, the action's own, whose queue it joins.
+// place chooses the invoker like OpenWhisk's balancer: the first with room, starting at the action's home invoker, in
+// steps that reach all of them. If there is none, the call joins the home invoker's queue.
 func (c *Cloud) place(call Call) *invoker {
 	n := len(c.invokers)
 	if n == 1 {
@@ -144,7 +142,7 @@ func (c *Cloud) place(call Call) *invoker {
 	return c.invokers[home]
 }
 
-// coprime is a step from 1 to n-1 that has no divisor in common with n, by lot.
+// coprime returns a step from 1 to n-1 that has no divisor in common with n.
 func coprime(lot, n int) int {
 	for step := 1 + lot%(n-1); ; step = step%(n-1) + 1 {
 		a, b := n, step
@@ -157,33 +155,32 @@ func coprime(lot, n int) int {
 	}
 }
 
-// invoker is one host: a pool of containers as OpenWhisk keeps it (memory is all that it counts; of those that wait
-// only the head is looked at; idle containers, the oldest first, make room), and processors that computing activations
-// share in proportion to their threads.
+// invoker is one host. Its pool of containers works like OpenWhisk's: only memory counts, only the head of the queue
+// is considered, and idle containers make room, the oldest first. Activations share its processors in proportion to
+// their threads.
 type invoker struct {
 	cloud   *Cloud
 	free    disdel.Bytes // in no container
 	idle    disdel.Bytes // in containers without work
 	warm    map[string][]*container
 	oldest  []rest // the least recently used first
-	resting int    // of oldest, when it was tidied last
+	resting int    // length of oldest after its last cleaning
 	queue   []*activity
 	running working
 	demand  int     // threads of running
-	served  float64 // time that a thread has got since the beginning, ns
+	served  float64 // time that a thread has computed since the start, ns
 	at      disdel.Millis
-	ending  *Alarm // for the end of the next one
+	ending  *Alarm // at the end of the next activation
 }
 
-// container is one that is there, busy or not.
 type container struct {
 	action string
 	memory disdel.Bytes
-	used   disdel.Millis // since when it has no work
+	used   disdel.Millis // end of its last work
 	idle   bool
 }
 
-// rest is a container that had no work from a time on. It may have been used or ended since.
+// rest is a container that had no work from some time on. It may have been used or removed since.
 type rest struct {
 	box   *container
 	since disdel.Millis
@@ -191,7 +188,7 @@ type rest struct {
 
 func (r rest) over() bool { return !r.box.idle || r.box.used != r.since }
 
-// activity is a call on its way.
+// activity is a call in progress.
 type activity struct {
 	Call
 	done  func(Reply)
@@ -200,7 +197,7 @@ type activity struct {
 	cold  bool
 	box   *container
 	due   float64 // by the invoker's served time
-	place int     // in running; -1: it is not there
+	place int     // in running; -1: not there
 	over  bool
 	alarm *Alarm // at its timeout, or its hold
 }
@@ -210,17 +207,17 @@ type ending uint8
 
 const (
 	done     ending = iota
-	timedOut        // the platform ends it
-	held            // it ends itself before it is done
+	timedOut        // ended by the platform
+	held            // ended itself before it was done
 )
 
-// take has a call wait for its turn.
+// take adds a call to the queue.
 func (v *invoker) take(a *activity) {
 	v.queue = append(v.queue, a)
 	v.serve()
 }
 
-// serve gives containers to the head of the queue for as long as it can be served.
+// serve gives containers to the head of the queue while it can.
 func (v *invoker) serve() {
 	for len(v.queue) > 0 {
 		a := v.queue[0]
@@ -262,7 +259,7 @@ func (v *invoker) place(a *activity) bool {
 	return true
 }
 
-// expire ends the containers of an action that had no work for too long.
+// expire removes an action's containers that had no work for too long.
 func (v *invoker) expire(action string) {
 	now := v.cloud.clock.Now()
 	for list := v.warm[action]; len(list) > 0 && now-list[0].used > v.cloud.cfg.Idle; list = v.warm[action] {
@@ -285,7 +282,7 @@ func (v *invoker) remove(box *container) {
 	v.cloud.containers--
 }
 
-// start begins an activity once its container takes requests.
+// start begins an activity once its container accepts requests.
 func (v *invoker) start(a *activity) {
 	wait := v.cloud.cfg.Warm
 	if a.cold {
@@ -313,21 +310,21 @@ func (v *invoker) start(a *activity) {
 	})
 }
 
-// advance brings what threads have got up to now.
+// advance updates the computed time to now.
 func (v *invoker) advance() {
 	now := v.cloud.clock.Now()
 	v.served += v.rate() * float64(now-v.at)
 	v.at = now
 }
 
-// rate is what each thread gets of a processor that nothing else disturbs.
+// rate is the share of an undisturbed processor that each thread gets.
 func (v *invoker) rate() float64 {
 	all, busy := float64(v.cloud.cfg.Processors), float64(max(1, v.demand))
-	others := (min(busy, all) - 1) / max(1, all-1) // of the other processors, how much is busy
+	others := (min(busy, all) - 1) / max(1, all-1) // the busy share of the other processors
 	return min(1, all/busy) / (1 + v.cloud.cfg.Crowding*others)
 }
 
-// next has the clock come by when the next activity has got all that it needs.
+// next schedules the end of the next activity.
 func (v *invoker) next() {
 	v.cloud.clock.Cancel(v.ending)
 	if len(v.running) == 0 {
@@ -344,7 +341,7 @@ func (v *invoker) next() {
 	})
 }
 
-// end ends an activity, whose container is idle from now on, or gone where it had to be stopped.
+// end ends an activity. Its container becomes idle, or is removed after a timeout.
 func (v *invoker) end(a *activity, how ending) {
 	if a.over {
 		return
@@ -381,7 +378,7 @@ func (v *invoker) end(a *activity, how ending) {
 	v.serve()
 }
 
-// rest puts a container behind those that had no work before it. What is over is taken out now and then.
+// rest appends a container to those without work. It removes outdated entries from time to time.
 func (v *invoker) rest(box *container) {
 	const few = 64
 	if v.oldest = append(v.oldest, rest{box, box.used}); len(v.oldest) > 2*max(few, v.resting) {
@@ -390,7 +387,7 @@ func (v *invoker) rest(box *container) {
 	}
 }
 
-// working is the activities that compute, the one that ends first on top.
+// working is a heap of computing activities, the first to end first.
 type working []*activity
 
 func (w working) Len() int           { return len(w) }

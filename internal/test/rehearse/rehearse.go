@@ -1,13 +1,16 @@
-package sim
+// Package rehearse drives admission alone in virtual time, for tests and benches: jobs come, hold their gangs for a while
+// and go. Equal visits give equal results.
+package rehearse
 
 import (
 	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// Visit is a job as admission alone sees it: what it asks for, and how long it holds its gang once it has all of it.
+// Visit is a job as admission sees it: its demand, and how long it holds its gang once it has all of it.
 type Visit struct {
 	scheduler.Demand
 	Lasts disdel.Millis `json:"lastsMs"`
@@ -24,20 +27,19 @@ type Stay struct {
 	Reserved bool          // one was
 }
 
-// Rehearsal is what came of jobs that came, waited, ran and went.
-type Rehearsal struct {
+// Result is what became of all visits.
+type Result struct {
 	Stays    []Stay // in the order of the visits
 	Makespan disdel.Millis
-	// Stuck are the jobs that wait for ever: nothing is going to happen any more, nobody runs, and each of them would fit
-	// alone.
+	// Stuck are the jobs that wait for ever: nothing happens any more, no job runs, and each of them would fit alone.
 	Stuck     []disdel.JobID
 	Decisions int
 }
 
-// Rehearse lets jobs come at their arrivals to a platform that has so much, which the allocator divides among them.
-// Each looks at what it was granted at once: no grant expires. See, if there is one, gets every decision.
-func Rehearse(by scheduler.Allocator, whole scheduler.Capacity, visits []Visit, see func(See)) Rehearsal {
-	r := rehearsal{books: scheduler.NewAdmission(by, whole), see: see, at: map[disdel.JobID]int{}}
+// Run lets jobs arrive at a platform with a capacity, which the allocator divides among them. Every job uses its grant
+// at once, so no grant expires. see, unless nil, gets every decision.
+func Run(by scheduler.Allocator, whole scheduler.Capacity, visits []Visit, see func(See)) Result {
+	r := run{books: scheduler.NewAdmission(by, whole), see: see, at: map[disdel.JobID]int{}}
 	r.out.Stays = make([]Stay, len(visits))
 	for i := range visits {
 		v := &visits[i]
@@ -58,7 +60,7 @@ func Rehearse(by scheduler.Allocator, whole scheduler.Capacity, visits []Visit, 
 	return r.out
 }
 
-// See is a decision of a rehearsal, for those who look on.
+// See is one decision.
 type See struct {
 	Now     disdel.Millis
 	Demands []scheduler.Demand // before it
@@ -66,20 +68,20 @@ type See struct {
 	Grants  []scheduler.Grant
 }
 
-type rehearsal struct {
-	clock  Clock
+type run struct {
+	clock  sim.Clock
 	books  *scheduler.Admission
 	visits []*Visit
 	at     map[disdel.JobID]int
 	see    func(See)
-	out    Rehearsal
+	out    Result
 }
 
-func (r *rehearsal) arrive(i int) {
+func (r *run) arrive(i int) {
 	r.out.Stays[i].Refused = r.books.Ask(r.visits[i].Demand)
 }
 
-func (r *rehearsal) decide() {
+func (r *run) decide() {
 	now := r.clock.Now()
 	s := See{Now: now, Free: r.books.Free()}
 	if r.see != nil {
@@ -95,7 +97,7 @@ func (r *rehearsal) decide() {
 	}
 }
 
-func (r *rehearsal) granted(g scheduler.Grant) {
+func (r *run) granted(g scheduler.Grant) {
 	i := r.at[g.Job]
 	s, v := &r.out.Stays[i], r.visits[i]
 	if g.Reserved {
