@@ -24,7 +24,7 @@ func (r *reader) root(n *yaml.Node, job *disdel.Job) {
 	r.object(n, "", "", reflect.ValueOf(job).Elem())
 }
 
-// value reads n, the value of field f at path, into v; of an option, v is the whole layer.
+// value reads n, the value of field f at path, into v; for an option of a layer, v is the whole layer.
 func (r *reader) value(n *yaml.Node, f *field, path string, v reflect.Value) {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -54,8 +54,8 @@ func (r *reader) wrongForm(n *yaml.Node, f *field, path string) {
 	r.fault(r.places[path], path, f.write(), "expected %s, found %s", f.form.want(), found(n))
 }
 
-// object reads the keys of n into v, which is a struct, a pointer to one or a map of text. pattern is the object's path
-// in the table, path the one in the file.
+// object reads the keys of n into v, which is a struct, a pointer to one or a map of text. pattern is the object's
+// path in the table, path the one in the file.
 func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
@@ -83,7 +83,7 @@ func (r *reader) object(n *yaml.Node, pattern, path string, v reflect.Value) {
 	r.defaults(pattern, path, v)
 }
 
-// keys calls each for every key of n that is text and new, and remembers where it stands.
+// keys calls each for every new key of n that is text, and remembers its place.
 func (r *reader) keys(n *yaml.Node, path string, each func(key string, k, value *yaml.Node)) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -105,7 +105,7 @@ func (r *reader) keys(n *yaml.Node, path string, each func(key string, k, value 
 	}
 }
 
-// unknown adds a fault for a key that the object does not know.
+// unknown adds a fault for an unknown key of an object.
 func (r *reader) unknown(p place, pattern, path, key string) {
 	if r.full() {
 		return
@@ -121,7 +121,7 @@ func (r *reader) unknown(p place, pattern, path, key string) {
 	r.fault(p, join(path, key), suggest(pattern, key, near), "unknown field")
 }
 
-// missing adds a fault for every required key that the object at path does not have.
+// missing adds a fault for every required key that the object at path lacks.
 func (r *reader) missing(pattern, path string) {
 	for _, f := range children(pattern) {
 		if at := join(path, f.name()); f.required && !r.given(at) && !r.meant[at] {
@@ -188,7 +188,7 @@ func member(v reflect.Value, name string) reflect.Value {
 			return v.Field(i)
 		}
 	}
-	panic("jobfile: no field " + name + " in " + v.Type().String()) // a test holds the table against the structs
+	panic("jobfile: no field " + name + " in " + v.Type().String()) // a test compares the table with the structs
 }
 
 func jsonName(f reflect.StructField) string {
@@ -220,7 +220,7 @@ func (r *reader) scalar(n *yaml.Node, f *field, path string, v reflect.Value) {
 	x.store(v)
 }
 
-// scalarValue is a value that was read: a text, or an integer or number in the unit of the file.
+// scalarValue is a decoded value: a text, or an integer or number in the unit of the file.
 type scalarValue struct {
 	text    string
 	whole   int64   // integers, bytes, nanoseconds
@@ -228,7 +228,7 @@ type scalarValue struct {
 	toggle  bool
 }
 
-// store puts the value where the job keeps it.
+// store sets a field of the job.
 func (x scalarValue) store(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -242,7 +242,7 @@ func (x scalarValue) store(v reflect.Value) {
 	}
 }
 
-// check holds the value against the rule of its field.
+// check applies the rule of the value's field.
 func (x scalarValue) check(f *field) (msg, hint string) {
 	bad := f.min != nil && x.decimal < *f.min || f.above != nil && x.decimal <= *f.above ||
 		f.max != nil && x.decimal > *f.max || f.below != nil && x.decimal >= *f.below
@@ -265,7 +265,7 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 	}
 }
 
-// decode reads a scalar as the form of its field. msg is empty where that worked.
+// decode reads a scalar in the form of its field. msg is empty if that worked.
 func decode(n *yaml.Node, f *field) (x scalarValue, msg, hint string) {
 	switch f.form {
 	case text:
@@ -287,7 +287,7 @@ func decode(n *yaml.Node, f *field) (x scalarValue, msg, hint string) {
 	}
 }
 
-// unexpected says that n is no value for f, which takes a want.
+// unexpected says that n is no value for f.
 func unexpected(n *yaml.Node, f *field, hint string) (scalarValue, string, string) {
 	want := f.form.want()
 	if f.auto {
@@ -301,7 +301,8 @@ func unexpected(n *yaml.Node, f *field, hint string) (scalarValue, string, strin
 
 func isText(n *yaml.Node) bool { return n.ShortTag() == "!!str" && !isNumber(n) }
 
-// isNumber says whether a scalar is a number, also one like 1e999 that YAML takes for text because no float64 holds it.
+// isNumber tells whether a scalar is a number, also one like 1e999, which is text for YAML because no float64 holds
+// it.
 func isNumber(n *yaml.Node) bool {
 	plain := n.Style == 0 && n.ShortTag() == "!!str"
 	return n.ShortTag() == "!!int" || n.ShortTag() == "!!float" || plain && decimalForm.MatchString(n.Value)
@@ -318,7 +319,7 @@ func decodeText(n *yaml.Node, f *field) (scalarValue, string, string) {
 	}
 }
 
-// unquote is the hint for a number that stands in quotes.
+// unquote is the hint for a number in quotes.
 func unquote(n *yaml.Node) string {
 	if isText(n) && decimalForm.MatchString(n.Value) {
 		return "take the quotes away"
@@ -398,8 +399,7 @@ func decodeCost(n *yaml.Node, f *field) (scalarValue, string, string) {
 	return scalarValue{decimal: v}, "", ""
 }
 
-// Words of distribution.sync: what else than a word it takes, what to use instead of those that this version does not
-// carry out yet, and those.
+// distribution.sync: its object form, what to use instead of words that this version does not support, and those words.
 const (
 	syncPath   = "distribution.sync"
 	syncObject = "{every: K}"
@@ -423,7 +423,7 @@ func (r *reader) sync(n *yaml.Node, f *field, path string, v reflect.Value) {
 	}
 }
 
-// decodeSync reads a word; a number is taken for the K of an object.
+// decodeSync reads a word; a number stands for the K of an object.
 func decodeSync(n *yaml.Node, f *field) (scalarValue, string, string) {
 	if n.ShortTag() == "!!int" {
 		return unexpected(n, f, writeEvery(n.Value))
@@ -434,7 +434,7 @@ func decodeSync(n *yaml.Node, f *field) (scalarValue, string, string) {
 	return scalarValue{text: n.Value}, "", ""
 }
 
-// meantWord is the hint for a word that is none of those that the field takes.
+// nearbyWord is the hint for a word that the field does not take.
 func (f *field) meantWord(word string) string {
 	switch k := disdel.Sync(word).Every(); {
 	case f.form != syncMode:
@@ -448,7 +448,7 @@ func (f *field) meantWord(word string) string {
 	}
 }
 
-// writeEvery is the hint that shows the object, with the file's own number where that is one.
+// writeEvery is the hint that shows the object, with the file's own number if it is one.
 func writeEvery(k string) string {
 	if v, err := strconv.Atoi(k); err != nil || v < 1 || v > largestInt {
 		k = child(syncPath, "every").example
@@ -456,7 +456,6 @@ func writeEvery(k string) string {
 	return "write sync: {every: " + k + "}"
 }
 
-// printSync makes the tree of a word or of an interval.
 func printSync(s disdel.Sync) *yaml.Node {
 	if s.Every() == 0 {
 		return scalarNode("!!str", string(s))
@@ -468,19 +467,18 @@ func printSync(s disdel.Sync) *yaml.Node {
 	}
 }
 
-// syncSchema describes a word or an interval.
 func (f *field) syncSchema() schemaNode {
 	return schemaNode{"anyOf": []schemaNode{f.textSchema(), objectSchema(f.path)}}
 }
 
-// policyPath is the field that may be an object too, which stands for three fields: policy: {name: coach, max: 8}.
+// policyPath is the field that may also be an object, which stands for three fields: policy: {name: coach, max: 8}.
 const policyPath = "distribution.policy"
 
-// policyKeys is what keys of that object stand for beside it.
+// policyKeys maps the keys of that object to fields.
 var policyKeys = map[string]string{"name": "policy", "min": "minWorkers", "max": "maxWorkers"}
 
-// spreadPolicy puts what an object at the key policy says into the object around it. One with other keys stays, to be
-// refused as what it is.
+// spreadPolicy moves the keys of an object at the key policy into the object around it. An object with other keys is
+// unchanged, and refused later.
 func spreadPolicy(n *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -504,7 +502,7 @@ func spreadPolicy(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// policySchema describes a name, or an object with it and with bounds.
+// policySchema describes a name, or an object with a name and bounds.
 func (f *field) policySchema() schemaNode {
 	members := schemaNode{}
 	for _, key := range slices.Sorted(maps.Keys(policyKeys)) {

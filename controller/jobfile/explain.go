@@ -9,10 +9,10 @@ import (
 	"github.com/disdel/disdel/internal/nearest"
 )
 
-// Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields below
-// it. path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before the
-// kind of a layer, which has its name: model.layers.conv. "job" or "" describes the file. A path that is none is looked
-// for in what the fields mean. The error is of kind NotFound, with the closest path as its hint.
+// Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields
+// below it. path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before
+// the kind of a layer, as in model.layers.conv. "job" or "" describes the file. An unknown path is searched in the
+// fields' meanings. The error is of kind NotFound, with the closest path as its hint.
 func Explain(path string) (string, error) {
 	path = wholePath(path)
 	if path == "" {
@@ -28,8 +28,8 @@ func Explain(path string) (string, error) {
 	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path) + kindsBelow(f.path), nil
 }
 
-// ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields that
-// speak of what path says.
+// ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields
+// that mention what path says.
 func ExplainSchema(path string) (any, error) {
 	path = wholePath(path)
 	if path == "" {
@@ -55,7 +55,7 @@ func ExplainSchema(path string) (any, error) {
 	return s, nil
 }
 
-// wholePath is a path as the table has it, but for the places of items and the keys of the user's choice.
+// wholePath is a path in the form of the table, except for list indexes and the user's own keys.
 func wholePath(path string) string {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "job"), ".")
 	if kind, ok := strings.CutPrefix(path, "model.layers."); ok {
@@ -99,7 +99,6 @@ func (f *field) exampleLine() string {
 	return "  example  " + key + ": " + f.example + "\n"
 }
 
-// below lists the fields of an object.
 func below(pattern string) string {
 	var names []string
 	for _, f := range children(pattern) {
@@ -117,7 +116,7 @@ func below(pattern string) string {
 	return "  fields   " + strings.Join(names, ", ") + "\n"
 }
 
-// closest is the hint for a path that is none: by likeness of the whole, else by the last name alone.
+// closest is the hint for an unknown path: the most similar path, else by the last name alone.
 func closest(path string) string {
 	if len(path) > longestGuess {
 		return "disdel explain job"
@@ -127,11 +126,11 @@ func closest(path string) string {
 		return didYouMean(f.path)
 	}
 	var paths []string
-	for i := range fields {
-		if fields[i].name() == name {
-			return didYouMean(fields[i].path)
+	for _, f := range fields() {
+		if f.name() == name {
+			return didYouMean(f.path)
 		}
-		paths = append(paths, fields[i].path)
+		paths = append(paths, f.path)
 	}
 	if best := nearest.Word(path, paths); best != "" {
 		return didYouMean(best)
@@ -142,62 +141,21 @@ func closest(path string) string {
 	return "disdel explain job"
 }
 
-// otherWords are what people call a field, or look for it by, that its meaning does not say.
-var otherWords = map[string]string{
-	"distribution.sync":                  "K-AVG federated averaging FedAvg local SGD synchronisation communication",
-	"distribution.sync.every":            "federated averaging FedAvg local SGD",
-	"distribution.workers":               "parallelism data parallel replicas concurrency containers functions",
-	"distribution.aggregation":           "federated averaging parameter server all-reduce hierarchy",
-	"distribution.aggregation.fanIn":     "tree degree hierarchy levels",
-	"distribution.aggregation.wire":      "compression quantization quantisation precision int8 float16 sparse",
-	"distribution.aggregation.threshold": "sparse sparsification top-k gradient compression communication MLLess ISP",
-	"distribution.missing.policy":        "straggler dropout of workers fault tolerance",
-	"training.batchSize":                 "minibatch",
-	"training.optimizer":                 "learning rate lr solver",
-	"training.optimizer.sgd":             "learning rate lr",
-	"training.optimizer.adam":            "learning rate lr",
-	"training.optimizer.adamw":           "learning rate lr",
-	"training.schedule":                  "learning rate lr decay annealing",
-	"training.earlyStop":                 "convergence target accuracy overfitting",
-	"training.goal":                      "convergence target accuracy deadline budget time to accuracy",
-	"training.validateEvery":             "evaluation held-out accuracy",
-	"training.precision":                 "mixed precision bfloat16 half memory of activations autocast AMP",
-	"training.clipNorm":                  "gradient clipping exploding",
-	"model.init":                         "weights initialisation initialization random",
-	"model.init.weights":                 "pretrained fine-tune fine-tuning transfer learning warm start checkpoint Keras",
-	"model.init.except":                  "fine-tuning transfer learning new head",
-	"model.init.seed":                    "random reproducible",
-	"data.split":                         "held-out test set validation set",
-	"resources.memory":                   "RAM limit out of memory OOM",
-	"resources.maxMemory":                "RAM limit out of memory OOM",
-	"resources.timeout":                  "time limit",
-	"resources.maxCost":                  "budget money",
-	"resources.price":                    "money dollar rate",
-	"resources.gpu":                      "CUDA accelerator device sharing",
-	"resources.gpu.memory":               "CUDA accelerator VRAM device out of memory OOM",
-	"reliability.checkpointEvery":        "snapshot resume",
-	"reliability.retries":                "fault tolerance failure",
-	"reliability.retries.limit":          "attempts failure",
-	"reliability.deadline":               "time limit",
-	"output.keep":                        "versions history retention",
-	"distribution.aggregation.optimizer": "Adam moments state momentum",
-}
-
-// mention is a field that speaks of what was looked for.
+// mention is a field that mentions a text.
 type mention struct {
 	Path    string `json:"path"`
 	Meaning string `json:"meaning"`
 }
 
-// speakOf lists the fields whose name, meaning or other words have all words of text, whatever their case and dashes.
+// fieldsMentioning lists the fields whose name, meaning or search words contain all words of text, ignoring case and
+// dashes.
 func speakOf(text string) []*field {
 	if len(text) > longestGuess {
 		return nil
 	}
 	var out []*field
-	for i := range fields {
-		f := &fields[i]
-		said := plain(f.path + " " + f.meaning + " " + otherWords[f.path])
+	for _, f := range fields() {
+		said := plain(f.path + " " + f.meaning + " " + f.search)
 		if !f.later && !slices.ContainsFunc(strings.Fields(text),
 			func(word string) bool { return !strings.Contains(said, plain(word)) }) {
 			out = append(out, f)
@@ -214,7 +172,8 @@ func mentions(list []*field) []mention {
 	return out
 }
 
-// spokenOf explains what is no field by those that speak of it. One that is nearly a field is told so first.
+// explainByWords explains an unknown field by the fields that mention it. If it nearly is a field, it returns the
+// error.
 func spokenOf(path string) (string, error) {
 	list := speakOf(path)
 	if len(list) == 0 || strings.Contains(path, ".") || nearlyField(path) {
@@ -228,7 +187,7 @@ func spokenOf(path string) (string, error) {
 	return out.String(), nil
 }
 
-// nearlyField says whether a word is the last name of a field.
+// nearlyField tells whether a word is the last name of a field.
 func nearlyField(word string) bool {
-	return slices.ContainsFunc(fields, func(f field) bool { return plain(f.name()) == plain(word) })
+	return slices.ContainsFunc(fields(), func(f *field) bool { return plain(f.name()) == plain(word) })
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// samePadding is the word that pads as TensorFlow does.
+// samePadding is the word for TensorFlow's padding.
 const samePadding = "same"
 
-// option reads n, the value of an option that takes more than one shape of value, into a layer.
+// option reads n, the value of an option with several kinds of values, into a layer.
 func (r *reader) option(n *yaml.Node, f *field, path string, l *disdel.Layer) {
 	switch f.form {
 	case boolean:
@@ -39,7 +39,7 @@ func (r *reader) option(n *yaml.Node, f *field, path string, l *disdel.Layer) {
 	}
 }
 
-// flagOf and sidesOf are where a layer keeps an option.
+// flagOf and sidesOf return the place of an option in a layer.
 func flagOf(l *disdel.Layer, option string) **bool {
 	return map[string]**bool{"bias": &l.Bias, "scale": &l.Scale, "center": &l.Center}[option]
 }
@@ -79,7 +79,7 @@ func (r *reader) boolean(n *yaml.Node, f *field, path string, v **bool) {
 	}
 }
 
-// window reads one number, or a list with one for every side; equal ones are kept as one.
+// window reads one number, or a list with one for every side; equal numbers become one.
 func (r *reader) window(n *yaml.Node, f *field, path string, one *int, all []int) {
 	if n.Kind != yaml.SequenceNode {
 		r.scalar(n, f.as(integer), path, reflect.ValueOf(one).Elem())
@@ -104,7 +104,7 @@ func (f *field) as(other form) *field {
 	return &item
 }
 
-// integers reads a list of integers that all obey the field's rule.
+// integers reads a list of integers, each with the field's rule.
 func (r *reader) integers(n *yaml.Node, f *field, path string) (out []int, ok bool) {
 	if n.Kind != yaml.SequenceNode {
 		r.wrongForm(n, f, path)
@@ -151,7 +151,7 @@ func (r *reader) texts(n *yaml.Node, f *field, path string) []string {
 	return out
 }
 
-// printOption makes the tree of an option, or nil where the layer does not give it.
+// printOption makes the YAML of an option, or nil if the layer does not have it.
 func printOption(f *field, l disdel.Layer) *yaml.Node {
 	switch f.form {
 	case boolean:
@@ -214,7 +214,7 @@ func printTexts(v []string) *yaml.Node {
 	return n
 }
 
-// keras reads the file of model.keras into layers. All faults of the file stand where the job names it.
+// keras reads the file of model.keras into layers. Faults of that file are reported at the field.
 func (r *reader) keras(m *disdel.Model) {
 	p := r.places[kerasPath]
 	if r.open == nil {
@@ -239,13 +239,13 @@ func (r *reader) keras(m *disdel.Model) {
 	}
 }
 
-// layerPath is where the table has the options of a layer of any kind.
+// layerPath is the path of options of a layer of any kind in the table.
 const layerPath = "model.layers[].*"
 
-// described is a kind of layer as the model folder describes it.
+// described is a kind of layer with its description in package model.
 type described struct{ model.Kind }
 
-// kindIn is the kind of layer that a path goes through, if it names one.
+// kindIn is the kind of layer in a path, if it names one.
 func kindIn(path string) (kind string, ok bool) {
 	parts := segments(path)
 	if len(parts) < 4 || parts[0] != "model" || parts[1] != "layers" || parts[2] != "[]" || parts[3] == "*" {
@@ -267,7 +267,6 @@ func kindOfLayer(name string) (described, error) {
 		quote(name), Hint: hint}
 }
 
-// explainLayer explains a kind of layer, or one of its options.
 func explainLayer(f *field, kind string) (string, error) {
 	k, err := kindOfLayer(kind)
 	switch {
@@ -288,7 +287,7 @@ func explainLayer(f *field, kind string) (string, error) {
 	}
 }
 
-// options are those of the kind and those that every layer takes.
+// options are those of the kind and those of every layer.
 func (k described) options() []model.KindOption {
 	return append(slices.Clone(k.Options), model.KindOption{Name: "name", Default: "its place: 0, 1, ..."},
 		model.KindOption{Name: "from", Default: "the layer before", Required: k.Many})
@@ -302,7 +301,7 @@ func (k described) optionNames() []string {
 	return out
 }
 
-// text is a kind with its options, a line each.
+// text is a kind with its options, one per line.
 func (k described) text() string {
 	var out strings.Builder
 	out.WriteString("model.layers." + k.Name + "  object\n  " + k.Meaning + "\n  options\n")
@@ -317,7 +316,7 @@ func (k described) text() string {
 	return out.String() + "  example  " + k.example() + "\n"
 }
 
-// example is an item of model.layers with what it needs.
+// example is an item of model.layers with its required options.
 func (k described) example() string {
 	var parts []string
 	for _, o := range k.options() {
@@ -351,7 +350,7 @@ func nonEmpty(list ...string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// kindsBelow lists the kinds of layers where a path holds them.
+// kindsBelow lists the kinds of layers for a path that holds them.
 func kindsBelow(pattern string) string {
 	if pattern != "model.layers" && pattern != layerPath {
 		return ""
@@ -366,7 +365,7 @@ func kindsBelow(pattern string) string {
 	return out + "  options  disdel explain model.layers.conv\n"
 }
 
-// optionOrWhole is the schema of a kind of layer, or of the option of it that f is.
+// optionOrWhole is the schema of a kind of layer, or of its option f.
 func (k described) optionOrWhole(f *field, option schemaNode) schemaNode {
 	if f.path != layerPath {
 		return option

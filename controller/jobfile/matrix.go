@@ -11,23 +11,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// maxJobs bounds how many jobs a file makes: what nobody can read is no experiment.
+// maxJobs limits the jobs of a file.
 const maxJobs = 1000
 
-// Choice is a value that a matrix gave to a field of one of its jobs.
+// Choice is a value of a matrix for a field of one of its jobs.
 type Choice struct {
 	Path  string `json:"path"`
-	Value string `json:"value"` // as the file has it
+	Value string `json:"value"` // as in the file
 }
 
-// ParseMany reads the jobs of a file: one, one in each of its YAML documents, and where a document has a matrix, one
-// for each combination of its values:
+// ParseMany reads the jobs of a file: one for each of its YAML documents, or if a document has a matrix, one for each
+// combination of its values:
 //
 //	matrix: {training.batchSize: [32, 64], training.optimizer.adam.learningRate: [0.001, 0.003]}
 //
-// The last field of a matrix changes fastest. Its jobs are named as the document says, with -1, -2 and so on behind it,
+// The last field of a matrix changes fastest. Its jobs have the document's name with -1, -2 and so on appended,
 // unless the matrix has their names. Sets change every document before its matrix is read, so that --set matrix=null
-// takes it away. Everything else is as in ParseWith; a fault of several jobs is told once.
+// removes it. Everything else is as in ParseWith; a fault of several jobs is reported once.
 func ParseMany(name string, data []byte, sets []string, open func(file string) ([]byte, error)) ([]File, error) {
 	m := &many{reader: newReader(open), name: name, data: data, known: map[disdel.Fault]bool{}}
 	documents := m.documents(data, maxJobs+1)
@@ -46,7 +46,7 @@ func ParseMany(name string, data []byte, sets []string, open func(file string) (
 	return m.files, nil
 }
 
-// many collects the jobs of a file, and what is wrong with any of them.
+// matrixReader collects the jobs of a file, and their faults.
 type many struct {
 	*reader
 	name  string
@@ -92,7 +92,7 @@ func (m *many) combination(root *yaml.Node, axes []axis, number, count int) {
 		value := a.values[number/count%len(a.values)]
 		choices[i] = Choice{a.path, textOf(value)}
 		if isNull(value) && !strings.Contains(a.path, "[") {
-			takeOut(tree, steps(a.path)) // as with --set: it is not given
+			takeOut(tree, steps(a.path)) // as with --set: the field is not given
 		} else {
 			r.put(tree, a.path, cloned(value), a.at)
 		}
@@ -112,7 +112,7 @@ func (m *many) job(root *yaml.Node, choices []Choice) {
 	m.files = append(m.files, file)
 }
 
-// take takes over the faults that a reader of a job found, unless they were those of another one too.
+// take adds the faults of a job's reader, unless another job had them.
 func (m *many) take(r *reader) {
 	for _, f := range r.faults {
 		if !m.known[f] && !m.full() {
@@ -131,7 +131,7 @@ type axis struct {
 
 const matrixKey = "matrix"
 
-// matrix takes the matrix out of a document; nil where it has none.
+// matrix removes the matrix from a document; nil if it has none.
 func (m *many) matrix(root *yaml.Node) []axis {
 	if root.Kind != yaml.MappingNode {
 		return nil
@@ -167,7 +167,6 @@ func (m *many) matrix(root *yaml.Node) []axis {
 	return out
 }
 
-// cloned is a tree of its own.
 func cloned(n *yaml.Node) *yaml.Node {
 	out := *n
 	out.Content = make([]*yaml.Node, len(n.Content))
@@ -177,7 +176,7 @@ func cloned(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// numberName puts a number behind the name of a document's job.
+// numberName appends a number to the name of a document's job.
 func numberName(root *yaml.Node, number int) {
 	n := root
 	for _, key := range []string{"metadata", "name"} {
@@ -186,7 +185,7 @@ func numberName(root *yaml.Node, number int) {
 			i = slices.IndexFunc(n.Content, func(c *yaml.Node) bool { return c.Value == key })
 		}
 		if i < 0 || i%2 != 0 {
-			return // it is told as missing
+			return // it is reported as missing
 		}
 		n = n.Content[i+1]
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Shape of a printed source line: its width, and how much of it stands left of a place far to the right, in characters.
+// A printed source line: its width, and how much text stands before a place far to the right, in characters.
 const (
 	lineWidth = 120
 	lead      = 40
 )
 
-// Render prints faults as a person reads them: FILE:LINE:COLUMN, path, message and hint, then the line of the source
-// with a caret under the offending key or value, and at the end how many problems there are. source is the job file's
-// text, nil where it is not at hand, or the file is no job's: then the lines are left out. A fault without a line, in a
-// job file that has a name, is one of a --set, and in any other file one of the file as a whole. Control characters of
-// the source are escaped. Errors of w are not reported: there is nobody to tell.
+// Render prints faults: FILE:LINE:COLUMN, path, message and hint, then the line of the source with a caret under the
+// wrong key or value, and at the end the number of problems. source is the job file's text, nil if it is unknown or
+// the file is no job file: then the source lines are omitted. A fault without a line is one of a --set in a job file
+// with a name, and otherwise one of the whole file. Control characters of the source are escaped. Errors of w are
+// ignored.
 func Render(faults *disdel.Faults, source []byte, w io.Writer) {
 	lines := splitLines(source)
 	for _, f := range faults.Faults {
@@ -39,7 +39,7 @@ func Render(faults *disdel.Faults, source []byte, w io.Writer) {
 	}
 }
 
-// splitLines cuts text at every end of line that YAML knows.
+// splitLines splits text at every line end of YAML.
 func splitLines(source []byte) []string {
 	text := strings.TrimPrefix(string(source), "\ufeff")
 	if text == "" {
@@ -48,7 +48,7 @@ func splitLines(source []byte) []string {
 	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 }
 
-// headline is the line that editors and people find the place by. Of a job file, what has no line is of a --set.
+// headline is the line with the place. A fault of a job file without a line is one of a --set.
 func headline(file string, f disdel.Fault, job bool) string {
 	where := file
 	switch {
@@ -94,7 +94,7 @@ func snippet(line string, number, column int) string {
 // width counts characters; those that terminals draw two columns wide count once.
 func width(s string) int { return utf8.RuneCountInString(s) }
 
-// tokenLength is the length of the key or value that text starts with, in characters.
+// tokenLength is the length of the key or value at the start of text, in characters.
 func tokenLength(text []rune) int {
 	if len(text) == 0 {
 		return 0
@@ -114,7 +114,7 @@ func tokenLength(text []rune) int {
 	return len([]rune(strings.TrimRight(string(text[:n]), " \t")))
 }
 
-// endsToken says whether a plain key or value ends before text: at a colon or comment, or at a mark of a flow.
+// endsToken tells whether a plain key or value ends before text: at a colon or comment, or at a bracket or comma.
 func endsToken(text []rune) bool {
 	next := ' '
 	if len(text) > 1 {
@@ -135,10 +135,10 @@ func endsToken(text []rune) bool {
 // longestQuote is how much of the file's text one message repeats, in characters.
 const longestQuote = 64
 
-// shorten cuts text for a message and escapes what a terminal would act on.
+// shorten cuts and escapes text for a message.
 func shorten(s string) string { return escape(cut(s)) }
 
-// quote is shorten for text that stands in quotes.
+// quote is shorten for text in quotes.
 func quote(s string) string { return strconv.Quote(cut(s)) }
 
 func cut(s string) string {
@@ -151,7 +151,7 @@ func cut(s string) string {
 	return s
 }
 
-// escape makes control characters and broken UTF-8 visible, so that text of a file cannot drive the terminal.
+// escape makes control characters and broken UTF-8 visible, so that text of a file cannot control the terminal.
 func escape(s string) string {
 	var b strings.Builder
 	for i, c := range s {

@@ -15,24 +15,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Bounds of what is read, as reliability promises them: no input costs over a second or 256 MiB.
+// Limits of the input: no file takes over a second or 256 MiB.
 const (
 	maxFile   = 1 << 20 // bytes
 	maxMarks  = 50_000  // brackets, colons and so on; see countMarks
 	maxDepth  = 32      // objects and lists inside each other
 	maxLayers = 1000    // of model.layers
 	maxFaults = 100     // listed; a file with more is no job file
-	maxKept   = 1000    // looked at closely; of more, only the number is kept
+	maxKept   = 1000    // examined; further ones are only counted
 )
 
-// File is a job file that was read.
+// File is a parsed job file.
 type File struct {
-	Name   string     // as messages call it
+	Name   string     // in messages
 	Source []byte     // the text, for Render
 	Job    disdel.Job // with every default filled in
 
-	// ParseMany says of each job of a file what its matrix gave it, in the matrix's order, and what is wrong with it
-	// alone.
+	// ParseMany sets each job's values of its matrix, in the matrix's order, and the faults of that job.
 	Choices []Choice
 	Faults  []disdel.Fault
 
@@ -42,12 +41,12 @@ type File struct {
 // place is a position in the file, 1-based; the zero place is a --set on the command line.
 type place struct{ line, column int }
 
-// Parse reads a job file. name is what messages call it. Each of sets is PATH=VALUE as in training.batchSize=32, where
-// VALUE is YAML; it takes the place of what the file says, in the order given.
+// Parse reads a job file. name is used in messages. Each of sets is PATH=VALUE as in training.batchSize=32, where
+// VALUE is YAML; it replaces the file's value, in the given order.
 //
-// The error is a *disdel.Faults, of kind Invalid, with every fault of the file at once. The File comes back even then,
-// with what could be read, so that a caller may add the faults that only the network and the data set show. A fault of
-// a value that a set gave has line 0.
+// The error is a *disdel.Faults, of kind Invalid, with every fault of the file at once. The File is returned even
+// then, with what could be read, so that a caller may add the faults that only the network and the data set show. A
+// fault of a value from a set has line 0.
 //
 // A job that names a file of Keras is refused: ParseWith reads those.
 func Parse(name string, data []byte, sets []string) (File, error) {
@@ -73,8 +72,8 @@ func ParseWith(name string, data []byte, sets []string, open func(file string) (
 }
 
 // Locate returns the 1-based line and column of the field at a dotted path such as model.layers[2].dense.units, for
-// faults that are found later. A field that the file does not give is located at the closest object around it, the file
-// itself at 1:1. A field that a --set gave is at 0, 0.
+// faults that are found later. For a field that the file does not give it returns the closest object around it, for
+// the file itself 1:1, and for a field of a --set 0, 0.
 func (f File) Locate(path string) (line, column int) {
 	for {
 		if p, ok := f.places[path]; ok {
@@ -84,7 +83,7 @@ func (f File) Locate(path string) (line, column int) {
 	}
 }
 
-// inOrder sorts faults as the file goes, those of --set first, and cuts a list that nobody would read.
+// inOrder sorts faults by their places, those of --set first, and cuts a list that is too long.
 func (r *reader) inOrder() []disdel.Fault {
 	faults := r.faults
 	slices.SortStableFunc(faults, func(a, b disdel.Fault) int {
@@ -100,21 +99,21 @@ func (r *reader) inOrder() []disdel.Fault {
 	return faults
 }
 
-// reader collects what one call of Parse finds.
+// reader collects the results of one Parse.
 type reader struct {
 	faults []disdel.Fault
 	more   int // faults beyond maxKept
 	places map[string]place
 	failed map[string]bool // paths with a fault
 	open   func(file string) ([]byte, error)
-	meant  map[string]bool // fields that a misspelt key probably means: not missing as well
+	meant  map[string]bool // fields that a misspelt key probably means: they are not reported as missing
 }
 
 func newReader(open func(file string) ([]byte, error)) *reader {
 	return &reader{open: open, places: map[string]place{"": {1, 1}}, failed: map[string]bool{}, meant: map[string]bool{}}
 }
 
-// full says whether there are enough faults to give up looking closely, and counts one more if so.
+// full tells whether there are too many faults to examine, and counts one more if so.
 func (r *reader) full() bool {
 	if len(r.faults) < maxKept {
 		return false
@@ -123,7 +122,6 @@ func (r *reader) full() bool {
 	return true
 }
 
-// fault adds a fault at p.
 func (r *reader) fault(p place, path, hint, format string, args ...any) {
 	if r.full() {
 		return
@@ -133,18 +131,17 @@ func (r *reader) fault(p place, path, hint, format string, args ...any) {
 		disdel.Fault{Path: path, Line: p.line, Column: p.column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// given says whether the file or a --set gives a value at path.
+// given tells whether the file or a --set gives a value at path.
 func (r *reader) given(path string) bool { _, ok := r.places[path]; return ok }
 
-// sound says whether nothing is wrong at any of the paths, so that a rule about them makes sense.
+// sound tells whether there is no fault at any of the paths, so that a rule about them makes sense.
 func (r *reader) sound(paths ...string) bool {
 	return !slices.ContainsFunc(paths, func(p string) bool { return r.failed[p] })
 }
 
-// at is the place of a node.
 func at(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// keyPlace is where a key stands that should not be there.
+// keyPlace is the place of a key that should not be there.
 func keyPlace(key, value *yaml.Node) place {
 	if value.Line == 0 {
 		return place{}
@@ -152,7 +149,7 @@ func keyPlace(key, value *yaml.Node) place {
 	return at(key)
 }
 
-// placeOf is where a person looks for a field: at the value of a scalar, at the key of everything else.
+// placeOf is the place of a field in messages: the value of a scalar, the key of everything else.
 func placeOf(key, value *yaml.Node) place {
 	empty := value.Kind == yaml.ScalarNode && value.Value == "" && value.Style == 0
 	if value.Line > 0 && (value.Kind != yaml.ScalarNode || empty) {
@@ -161,7 +158,7 @@ func placeOf(key, value *yaml.Node) place {
 	return at(value)
 }
 
-// load reads the file's one document. It returns nil where there is nothing to continue with.
+// load reads the file's one document. It returns nil if there is nothing to continue with.
 func (r *reader) load(data []byte) *yaml.Node {
 	documents := r.documents(data, 2)
 	if len(documents) == 0 {
@@ -173,7 +170,7 @@ func (r *reader) load(data []byte) *yaml.Node {
 	return r.flat(documents[0].Content[0])
 }
 
-// documents reads the first documents of a file, most at most. None are left where there is nothing to continue with.
+// documents reads at most most documents of a file. It returns none if there is nothing to continue with.
 func (r *reader) documents(data []byte, most int) []yaml.Node {
 	if len(data) > maxFile {
 		r.fault(place{1, 1}, "", "", "the file has %d bytes; a job file has at most %d", len(data), maxFile)
@@ -201,7 +198,7 @@ func (r *reader) documents(data []byte, most int) []yaml.Node {
 	return documents
 }
 
-// flat is a document's tree, nil for one that is nested too deep.
+// flat returns a document's tree, nil if it is nested too deep.
 func (r *reader) flat(root *yaml.Node) *yaml.Node {
 	if deep := deeper(root, maxDepth); deep != nil {
 		r.fault(at(deep), "", "", "nested deeper than %d levels", maxDepth)
@@ -210,8 +207,8 @@ func (r *reader) flat(root *yaml.Node) *yaml.Node {
 	return root
 }
 
-// countMarks counts the characters that may start or end a token. The YAML package holds all tokens of an open bracket
-// in memory, 200 bytes and more for each: a bracket around a megabyte of commas took 555 MB.
+// countMarks counts the characters that may start or end a token. The YAML package holds all tokens of an open
+// bracket in memory, at least 200 bytes each: a bracket around a megabyte of commas took 555 MB.
 func countMarks(data []byte) int {
 	n := 0
 	for _, c := range data {
@@ -222,8 +219,8 @@ func countMarks(data []byte) int {
 	return n
 }
 
-// loadYAML reads the first documents as trees, most at most; aliases are not followed. The recover is for defects of
-// the YAML package, which sees text from outside before anything else does.
+// loadYAML reads at most most documents as trees; it does not follow aliases. The recover is for defects of the YAML
+// package, which is the first to see foreign text.
 func loadYAML(data []byte, most int) (documents []yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -243,7 +240,7 @@ func loadYAML(data []byte, most int) (documents []yaml.Node, err error) {
 	return documents, err
 }
 
-// describe takes place and message out of an error of the YAML package.
+// describe returns the place and message of an error of the YAML package.
 func describe(err error) (place, string) {
 	var le *yaml.LoadError
 	if !errors.As(err, &le) {
@@ -256,7 +253,7 @@ func describe(err error) (place, string) {
 	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, escape(msg)
 }
 
-// mend is the hint for text that is no YAML, by the character that the reader stopped at.
+// mend is the hint for invalid YAML, by the character at which the reader stopped.
 func mend(data []byte, p place, msg string) string {
 	lines := splitLines(data)
 	if p.line > len(lines) {
@@ -287,8 +284,8 @@ func deeper(n *yaml.Node, levels int) *yaml.Node {
 	return nil
 }
 
-// firstBadText finds the first character that has no business in a job file: broken UTF-8, control characters, and the
-// separators of Unicode that only some programs take for the end of a line.
+// firstBadText finds the first character that a job file must not have: broken UTF-8, control characters, and
+// separators of Unicode that only some programs read as a line end.
 func firstBadText(data []byte) (place, string) {
 	p := place{1, 1}
 	for rest := bytes.TrimPrefix(data, []byte("\ufeff")); len(rest) > 0; {
@@ -308,13 +305,13 @@ func firstBadText(data []byte) (place, string) {
 	return place{}, ""
 }
 
-// isSpace says whether text starts with a tab or the end of a line.
+// isSpace tells whether text starts with a tab or a line end.
 func isSpace(text []byte) bool {
 	return text[0] == '\t' || text[0] == '\n' || bytes.HasPrefix(text, []byte("\r\n"))
 }
 
-// isControl says whether a terminal or an editor would act on c instead of showing it: the control characters C0 and
-// C1, line separators, marks that turn the direction of text, and the non-characters that YAML refuses.
+// isControl tells whether a terminal or an editor would act on c instead of showing it: the control characters C0 and
+// C1, line separators, marks that change the direction of text, and the non-characters that YAML refuses.
 func isControl(c rune) bool {
 	switch {
 	case c < ' ', c >= 0x7f && c < 0xa0:
