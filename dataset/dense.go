@@ -14,32 +14,33 @@ import (
 	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// DenseRow is a row on its way into a data set. It is good until the next one.
+// DenseRow is a row to add to a data set. It is valid until the next one.
 type DenseRow struct {
-	Bytes   []byte    // its values, where the data set keeps bytes
-	Values  []float32 // else these
+	Bytes   []byte    // its values, if the data set stores bytes
+	Values  []float32 // its values otherwise
 	Label   int32
-	HeldOut bool // it is of the part that is evaluated, and never learned from
+	HeldOut bool // it is for evaluation, not for training
 }
 
-// DenseInput is a data set of dense rows to add. Rows are read as a stream: of as many as there are, a chunk of each
-// part is in memory.
+// DenseInput is a data set of dense rows to add. Rows are read as a stream, with one chunk of each part in memory.
 type DenseInput struct {
-	Name, Title, License string
-	Shape                []int // [channels height width]
-	Classes              int
-	ClassNames           []string
-	LabelClasses         bool     // each label is a class, also where labels look like numbers to predict
-	Bytes                bool     // rows have Bytes, kept as 0..1 from 0..255
-	Columns              []Column // what the values of a row come from; nil: they have no names
-	// Each gives the rows one after the other, the same ones whenever it is called. It returns what yield returns.
-	Each func(yield func(DenseRow) error) error
-	// Understood is what the reader took the files for.
-	Understood Understood
+	Name         string   `json:"-"`
+	Title        string   `json:"title"`
+	License      string   `json:"license,omitempty"`
+	Shape        []int    `json:"shape"` // [channels height width]
+	Classes      int      `json:"classes"`
+	ClassNames   []string `json:"classNames,omitempty"`
+	LabelClasses bool     `json:"labelClasses,omitempty"` // each label is a class, even if labels look like numbers to predict
+	Bytes        bool     `json:"bytes,omitempty"`        // rows have Bytes, 0..255 for 0..1
+	Columns      []Column `json:"columns,omitempty"`      // of a table; nil: the values have no names
+	// Each yields the rows in order, the same ones at every call. It returns yield's error.
+	Each func(yield func(DenseRow) error) error `json:"-"`
+	// Understood is how the reader interpreted the files.
+	Understood Understood `json:"understood"`
 }
 
-// AddDense stores a data set of dense rows that come as a stream, as Add does one in memory, with the same errors. Who
-// is interrupted, or whose rows turn out to be wrong, has added nothing and changed nothing.
+// AddDense stores a data set of dense rows from a stream, with the errors of Add. An interrupted or failed call
+// changes nothing.
 func (s *Store) AddDense(ctx context.Context, in DenseInput, overwrite bool) (Manifest, error) {
 	if err := in.check(); err != nil {
 		return Manifest{}, err
@@ -47,7 +48,7 @@ func (s *Store) AddDense(ctx context.Context, in DenseInput, overwrite bool) (Ma
 	return s.addStream(ctx, in.Name, overwrite, func(dry bool) (Manifest, error) { return s.writeDense(ctx, &in, dry) })
 }
 
-// writeDense writes the chunks, or with dry only works out what they would be, and returns the manifest.
+// writeDense writes the chunks, or with dry only computes them, and returns the manifest.
 func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manifest, error) {
 	m := Manifest{
 		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Sample: in.Shape,
@@ -109,7 +110,7 @@ func (in *DenseInput) bad(format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: fmt.Sprintf(format, args...)}
 }
 
-// denseWriter makes the chunks of a part. While one is made, the one before it is written.
+// denseWriter makes the chunks of a part. While one is made, the previous one is written.
 type denseWriter struct {
 	s            *Store
 	in           *DenseInput
@@ -121,16 +122,15 @@ type denseWriter struct {
 	rows   int // of the chunk being made
 	made   denseChunk
 	before denseChunk
-	late   chan error // what becomes of the chunk before; nil: it is written
+	late   chan error // result of writing the previous chunk; nil: it is written
 }
 
-// denseChunk is a chunk as it is made.
 type denseChunk struct {
 	values, labels []byte
 	Chunk
 }
 
-// add takes a row, and writes the chunk that is full with it.
+// add adds a row, and writes a full chunk.
 func (w *denseWriter) add(ctx context.Context, row DenseRow) error {
 	if err := w.check(row); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (w *denseWriter) add(ctx context.Context, row DenseRow) error {
 	return w.flush(ctx)
 }
 
-// appendFloats appends values as files have them.
+// appendFloats appends values in the format of files.
 func appendFloats(to []byte, values []float32) []byte {
 	at := len(to)
 	to = slices.Grow(to, 4*len(values))[:at+4*len(values)]
@@ -167,14 +167,14 @@ func (w *denseWriter) check(row DenseRow) error {
 		return w.in.bad("the label of row %d is %d, and there are %d classes", at, row.Label, w.in.Classes)
 	}
 	for _, v := range row.Values {
-		if v-v != 0 { // as of NaN and of what is infinite; it is asked of every value of a file
+		if v-v != 0 { // true for NaN and infinity; fast, since it runs for every value of a file
 			return w.in.bad("row %d holds %g, which is no value to learn from", at, v)
 		}
 	}
 	return nil
 }
 
-// flush begins to write the chunk that was being made, if there is any row in it.
+// flush starts to write the current chunk if it has any row.
 func (w *denseWriter) flush(ctx context.Context) error {
 	if err := w.settle(); err != nil || w.rows == 0 {
 		return err
@@ -200,7 +200,7 @@ func (w *denseWriter) settle() error {
 	return err
 }
 
-// write writes a chunk from the memory that it was made in, and says what it came to.
+// write writes a chunk and sets its size and checksum.
 func (w *denseWriter) write(ctx context.Context, c *denseChunk) error {
 	x := safetensors.Tensor{
 		Name: "x", DType: safetensors.F32, Shape: append([]int{c.Rows}, w.in.Shape...), Data: c.values,

@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// Format is how the files of a data set are written.
+// Format is a format of data set files.
 type Format string
 
 // The formats that are read.
@@ -23,12 +23,12 @@ const (
 	FormatCIFAR100 Format = "cifar100" // the same with two labels, of which the second, fine one is learned
 )
 
-// Formats are the words of all formats.
+// Formats returns the names of all formats.
 func Formats() []string {
 	return []string{string(FormatIDX), string(FormatCIFAR10), string(FormatCIFAR100)}
 }
 
-// cifar is one of the two data sets in their binary version.
+// cifar describes one of the two data sets in their binary version.
 type cifar struct {
 	title           string
 	classes, labels int    // labels: bytes before the image, of which the last is the class
@@ -53,12 +53,10 @@ const (
 	cifarLicense = "A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009"
 )
 
-// ReadCIFAR reads a folder with the files of CIFAR's binary version, as its archive unpacks to: data_batch_1.bin and so
-// on with test_batch.bin, or train.bin with test.bin. Held-out rows are those of the test file, where there is one; the
-// classes have the names of the folder's list of them, where that is there. Pixels are kept as 0..1 from 0..255. It
-// returns Invalid for a folder without the files, and Corrupt for files that are no whole number of rows or name a
-// class
-// that there is not.
+// ReadCIFAR reads a folder with the files of CIFAR's binary version, as unpacked from its archive: data_batch_1.bin
+// and so on with test_batch.bin, or train.bin with test.bin. Rows of a test file are held out. Classes get the names
+// in the folder's list, if it exists. Pixels 0..255 stand for 0..1. It returns Invalid for a folder without the
+// files, and Corrupt for files that are no whole number of rows or have an unknown class.
 func ReadCIFAR(name, folder string, format Format) (Input, error) {
 	set, ok := cifars[format]
 	in := Input{Name: name, Title: set.title, License: cifarLicense, Classes: set.classes, Scale: 1.0 / 255}
@@ -91,7 +89,7 @@ func ReadCIFAR(name, folder string, format Format) (Input, error) {
 	return in, nil
 }
 
-// literal is a folder in whose name a pattern finds nothing but itself.
+// literal quotes a folder's name for a pattern.
 func literal(folder string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(folder)
 }
@@ -116,11 +114,11 @@ func (c cifar) read(file string, to *Samples) error {
 	return err
 }
 
-// classNames reads a name a line; none where there is no such file, or not one name for each class.
+// classNames reads one name per line; it returns none without such a file, or without one name for each class.
 func (c cifar) classNames(file string) []string {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil // the names are a comfort, not the data
+		return nil // the names are optional
 	}
 	defer f.Close()
 	var out []string
@@ -135,7 +133,7 @@ func (c cifar) classNames(file string) []string {
 	return out
 }
 
-// eachRow calls f with every so many bytes of a file. The bytes are good until f returns.
+// eachRow calls f with every so many bytes of a file. The bytes are valid until f returns.
 func eachRow(file string, size int, f func(row []byte) error) error {
 	in, err := os.Open(file)
 	if err != nil {
@@ -166,16 +164,16 @@ func (x *expanded) rows(file string, size int, f func(row []byte) error) error {
 	}
 }
 
-// Files is a data set that comes as files, plain or gzip.
+// Files is a data set in files, plain or gzip.
 type Files struct {
 	Format                 Format // "": IDX
-	Images, Labels         string // names of files; of CIFAR Images is the folder of all files, and nothing else is named
+	Images, Labels         string // names of files; for CIFAR Images is the folder of all files, and the others are empty
 	TestImages, TestLabels string // of held-out rows; both "": none
 	Layout                 Layout // of images with several channels; "": CHW
 	ClassNames             []string
 }
 
-// Parts is a data set in the format IDX that has been read.
+// Parts is a data set in the format IDX, in memory.
 type Parts struct {
 	Images, Labels         IDX
 	TestImages, TestLabels *IDX   // of held-out rows; both nil: none
@@ -186,7 +184,7 @@ type Parts struct {
 // Input reads the files. It returns Invalid for those that cannot be read, or are damaged.
 func (f Files) Input(name string) (Input, error) {
 	in, err := f.input(name)
-	if disdel.KindOf(err) == disdel.Corrupt { // nothing that disdel keeps is damaged
+	if disdel.KindOf(err) == disdel.Corrupt { // the user's file is damaged, nothing of disdel
 		told := *disdel.AsError(err)
 		told.Kind = disdel.Invalid
 		err = &told
@@ -224,7 +222,7 @@ func (f Files) input(name string) (Input, error) {
 	return p.Input(name)
 }
 
-// Input is the parts as a data set to add. Bytes are kept as 0..1 from 0..255, floats as their owner scaled them.
+// Input returns the parts as a data set to add. Bytes 0..255 stand for 0..1; floats are unchanged.
 func (p Parts) Input(name string) (in Input, err error) {
 	layout := p.Layout
 	if layout == "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// IDX is an array in the format of the MNIST files: zero, zero, a type, the rank, the sides as big-endian u32, values.
-// It holds unsigned bytes (type 8) or floats (type 13, big-endian).
+// IDX is an array in the format of the MNIST files: two zero bytes, a type, the rank, the sides as big-endian u32,
+// values. It has unsigned bytes (type 8) or floats (type 13, big-endian).
 type IDX struct {
 	Shape  []int
 	Data   []byte // one of Data and Floats holds the values
@@ -26,11 +26,11 @@ const (
 	idxFloats = 13
 )
 
-// idxTypes are the types that IDX files may have besides.
+// idxTypes are other types of IDX files.
 var idxTypes = map[byte]string{9: "signed bytes", 11: "16-bit integers", 12: "32-bit integers", 14: "64-bit floats"}
 
 // ReadIDX reads an IDX file, plain or gzip, of rank 1 to 4. It returns Corrupt for another magic or type and for data
-// that does not fill the shape exactly, and says what the file is instead where that is plain to see.
+// that does not fill the shape exactly, and says what the file is instead if that is obvious.
 func ReadIDX(r io.Reader) (IDX, error) {
 	in, err := expand(r)
 	if err != nil {
@@ -151,10 +151,10 @@ func text(head []byte) bool {
 	return true
 }
 
-// Layout is the order of an image's sides in a file.
+// Layout is the order of an image's dimensions in a file.
 type Layout string
 
-// The layouts: channels first, as kept here and by PyTorch, and last, as Pillow, TensorFlow and OpenCV have them.
+// The layouts: channels first, as here and in PyTorch, or last, as in Pillow, TensorFlow and OpenCV.
 const (
 	CHW Layout = "chw"
 	HWC Layout = "hwc"
@@ -174,7 +174,7 @@ func FromIDX(images, labels IDX, layout Layout) (Samples, error) {
 	return s, err
 }
 
-// pairShape checks that the shapes of images and labels go together, and returns the shape of a row. It is [channels
+// pairShape checks that the shapes of images and labels fit together, and returns the shape of a row. It is [channels
 // height width] if the file's layout is, too.
 func pairShape(images, labels []int) ([]int, error) {
 	if len(images) < 2 || len(labels) != 1 {
@@ -192,7 +192,7 @@ func pairShape(images, labels []int) ([]int, error) {
 	return shape, nil
 }
 
-// labels reads labels that may be stored as floats.
+// labels reads labels that may be floats.
 func (x *IDX) labels() ([]int32, error) {
 	out := make([]int32, x.Shape[0])
 	for i, y := range x.Data {
@@ -207,7 +207,7 @@ func (x *IDX) labels() ([]int32, error) {
 	return out, nil
 }
 
-// wholeLabel is the label of a row that is kept as a float.
+// wholeLabel is a row's label from a float.
 func wholeLabel(row int, y float32) (int32, error) {
 	if y < 0 || y > largestClasses-1 || y != float32(int32(y)) {
 		return 0, damaged("IDX labels", "the label of row %d is %g, no whole number from 0", row, y)
@@ -215,7 +215,7 @@ func wholeLabel(row int, y float32) (int32, error) {
 	return int32(y), nil
 }
 
-// channelsFirst turns rows of [H W C] into rows of [C H W], a row at a time.
+// channelsFirst turns rows of [H W C] into rows of [C H W].
 func (x *Samples) channelsFirst() {
 	h, w, c := x.Shape[0], x.Shape[1], x.Shape[2]
 	x.Shape = []int{c, h, w}
@@ -236,8 +236,8 @@ func transpose[T byte | float32](rows []T, pixels, channels int) {
 	}
 }
 
-// IDXFiles is a data set in the format IDX whose files are open and unpacked. Its rows are read one at a time: files of
-// any size take the memory of a row.
+// IDXFiles is a data set of open, unpacked IDX files. Its rows are read one at a time, so files of any size need the
+// memory of one row.
 type IDXFiles struct {
 	Images, Labels         *os.File
 	TestImages, TestLabels *os.File // of held-out rows; both nil: none
@@ -248,17 +248,17 @@ type IDXFiles struct {
 // IDXRows is the rows of IDXFiles as a data set to add.
 type IDXRows struct {
 	DenseInput
-	rows []int // of each class, to learn from
+	rows []int // training rows of each class
 }
 
-// Doubts says what is allowed and yet probably not meant.
+// Warnings returns warnings about valid but unusual data.
 func (x *IDXRows) Doubts(m *Manifest, layoutGiven bool) []string {
 	rows := append(x.rows, make([]int, max(0, m.Classes-len(x.rows)))...)
 	return doubtsOf(rows, m, layoutGiven)
 }
 
-// Rows returns the files as a data set to add: the same one that Parts.Input makes of the files in memory. It reads all
-// labels, but no images. It returns Corrupt as ReadIDX does, and Invalid for rows that are too large to be sent.
+// Rows returns the files as a data set to add, equal to that of Parts.Input. It reads all labels, but no images. It
+// returns Corrupt like ReadIDX, and Invalid for rows that are too large to be sent.
 func (f IDXFiles) Rows(name string) (x IDXRows, err error) {
 	train, err := openPair(f.Images, f.Labels, f.Layout)
 	if err != nil {
@@ -285,7 +285,7 @@ func (f IDXFiles) Rows(name string) (x IDXRows, err error) {
 		if err != nil {
 			return x, err
 		}
-		if !p.heldOut { // which says how many classes there are, where nobody names them
+		if !p.heldOut { // these decide the number of classes without names
 			x.rows, x.Classes = rows, len(rows)
 		}
 	}
@@ -346,7 +346,7 @@ func (x *idxArray) values() *bufio.Reader {
 	return bufio.NewReaderSize(io.NewSectionReader(x.file, x.start, x.size*x.width), rowsBuffer)
 }
 
-// idxPair is images and labels that go together.
+// idxPair is images with their labels.
 type idxPair struct {
 	images, labels idxArray
 	rows           int
@@ -375,7 +375,7 @@ func openPair(images, labels *os.File, layout Layout) (*idxPair, error) {
 	return p, nil
 }
 
-// label reads the label of a row, the next one.
+// label reads the label of the next row.
 func (p *idxPair) label(in io.Reader, row int) (int32, error) {
 	var text [4]byte
 	if _, err := io.ReadFull(in, text[:p.labels.width]); err != nil {
@@ -413,7 +413,7 @@ func (p *idxPair) count() (rows []int, err error) {
 	return rows, nil
 }
 
-// each gives the rows one after the other.
+// each yields the rows.
 func (p *idxPair) each(yield func(DenseRow) error) error {
 	sample := (&Manifest{Sample: p.shape}).SampleLen()
 	images, labels := p.images.values(), p.labels.values()
@@ -445,7 +445,7 @@ func (p *idxPair) each(yield func(DenseRow) error) error {
 	return nil
 }
 
-// bigEndian appends floats as IDX files have them.
+// bigEndian appends floats of an IDX file.
 func bigEndian(to []float32, text []byte) []float32 {
 	for ; len(text) >= 4; text = text[4:] {
 		to = append(to, math.Float32frombits(binary.BigEndian.Uint32(text)))

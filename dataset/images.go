@@ -8,27 +8,26 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// augmenting shows images otherwise in every epoch: a part of them, moved by some pixels over zeros, and mirrored or
-// not, as He et al. (2016) do with CIFAR. What an image becomes depends on the job's seed, the epoch and its place
-// among all rows to learn from, and on nothing else: neither on which worker trains it, nor on how often an action
-// stopped and went on, nor on what was drawn before.
+// augmenting changes images in every epoch: it shifts them by some pixels over zeros, and mirrors some, as He et al.
+// (2016) do with CIFAR. The change of an image depends only on the job's seed, the epoch and the image's place among
+// all training rows: not on the worker that trains it, nor on how often an action stopped and continued.
 type augmenting struct {
 	how                     disdel.Augment
 	channels, height, width int
-	first                   int       // place of the shard's first row among those to learn from
-	image                   []float32 // a resized one; nil: rows are read where they lie
+	first                   int       // place of the shard's first row among the training rows
+	image                   []float32 // a resized one; nil: rows are not copied
 }
 
-// drawnChange is what becomes of an image: so many pixels it is moved up and left, and whether it is mirrored.
+// drawnChange is the change of an image: a shift up and left in pixels, and mirroring.
 type drawnChange struct {
 	up, left int
 	flip     bool
 }
 
-// draw is what becomes of a row of the shard in an epoch.
+// draw draws the change of a row of the shard in an epoch.
 func (a *augmenting) draw(seed int64, epoch, row int) (d drawnChange) {
 	state := mixed(mixed(mixed(uint64(seed))+uint64(epoch)) + uint64(a.first+row))
-	next := func(n int) int { // below n; the low half of the state, as a share of all that it could be
+	next := func(n int) int { // below n, from the low half of the state
 		state = mixed(state)
 		return int((state & 0xffffffff) * uint64(n) >> 32)
 	}
@@ -45,14 +44,14 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// pixels is an image as it is trained on, before it is moved: a row where it lies, or one that was resized.
+// pixels is an image before its shift: a stored row, or a resized one.
 type pixels struct {
 	shard *Shard
-	first int // value of the shard
+	first int // index of its first value in the shard
 	image []float32
 }
 
-// read writes the values from one on.
+// read writes the values from at on.
 func (p pixels) read(dst []float32, at int) {
 	if p.image != nil {
 		copy(dst, p.image[at:])
@@ -61,13 +60,13 @@ func (p pixels) read(dst []float32, at int) {
 	p.shard.scaled(dst, p.first+at)
 }
 
-// show writes an image, [channels height width], as it is seen.
+// show writes a changed image, [channels height width].
 func (a *augmenting) show(out []float32, image pixels, d drawnChange) {
 	if (d == drawnChange{}) {
 		image.read(out, 0)
 		return
 	}
-	from, to := max(0, d.left), min(a.width, a.width+d.left) // of the columns those that stay
+	from, to := max(0, d.left), min(a.width, a.width+d.left) // the columns that remain
 	for c := range a.channels {
 		for y := range a.height {
 			line, old := out[(c*a.height+y)*a.width:][:a.width], y+d.up
@@ -85,7 +84,7 @@ func (a *augmenting) show(out []float32, image pixels, d drawnChange) {
 	}
 }
 
-// augmented has the batches of a shard that was read show images as a request for it says; first is its first row.
+// augmented lets the batches of a shard show images as a request says; first is its first row.
 func augmented(ref disdel.DataRef, first int) func(*Shard, error) (*Shard, error) {
 	return func(s *Shard, err error) (*Shard, error) {
 		if err != nil || ref.Augment == (disdel.Augment{}) {
@@ -108,7 +107,7 @@ func augmented(ref disdel.DataRef, first int) func(*Shard, error) (*Shard, error
 	}
 }
 
-// CheckAugment says why rows of a shape, [channels height width], cannot be shown so; "": they can.
+// CheckAugment returns why rows of a shape, [channels height width], cannot be augmented so, "" if they can.
 func CheckAugment(how disdel.Augment, shape []int) string {
 	switch {
 	case len(shape) != 3 || shape[1] == 1 && shape[2] > 1:
@@ -120,8 +119,7 @@ func CheckAugment(how disdel.Augment, shape []int) string {
 	}
 }
 
-// FillAugmented is Fill of rows as a job's training sees them in an epoch: moved and mirrored where that was asked for.
-// The same seed, epoch and rows give the same bits.
+// FillAugmented is Fill with the job's augmentation of an epoch. The same seed, epoch and rows give the same bits.
 func (s *Shard) FillAugmented(b *Batch, rows []int32, seed int64, epoch int) {
 	if s.change == nil {
 		s.Fill(b, rows)
@@ -142,17 +140,17 @@ func (s *Shard) pixels(row int) pixels {
 	return pixels{image: s.change.image}
 }
 
-// resizing makes images of another size, bilinear: a pixel of the new image is the mean of the four of the old one that
-// its centre lies between, by their distances (half-pixel centres, no antialiasing; what PyTorch's interpolate does
-// with align_corners=False, and TensorFlow 2's tf.image.resize). It rounds after every operation, so that all machines
-// come to the same bits.
+// resizing changes the size of images by bilinear interpolation: a pixel of the new image is the mean of the four
+// pixels of the old one around its centre, weighted by distance (half-pixel centres, no antialiasing; like PyTorch's
+// interpolate with align_corners=False, and TensorFlow 2's tf.image.resize). It rounds after every operation, so that
+// the bits are the same on all machines.
 type resizing struct {
 	channels, height, width, side int
 	down, right                   []tap     // by row and by column of the new image
-	row                           []float32 // the image that is resized, [channels height width]
+	row                           []float32 // the old image, [channels height width]
 }
 
-// tap is two neighbours of the old image, and the second one's share of their mean.
+// tap is two neighbours in the old image, and the second one's weight.
 type tap struct {
 	first, second int
 	share         float32
@@ -165,7 +163,7 @@ func newResizing(shape []int, side int) *resizing {
 	}
 }
 
-// taps are those of a side of so many pixels that becomes one of another number.
+// taps returns the taps for a side that changes from one number of pixels to another.
 func taps(from, to int) []tap {
 	out := make([]tap, to)
 	for i := range out {
@@ -176,7 +174,7 @@ func taps(from, to int) []tap {
 	return out
 }
 
-// len is the values of an image of the new size.
+// len is the number of values of a new image.
 func (z *resizing) len() int { return z.channels * z.side * z.side }
 
 // resize writes the image of row, [channels height width], into out, [channels side side].
@@ -194,11 +192,11 @@ func (z *resizing) resize(out []float32) {
 	}
 }
 
-// between is a share of the way from a to b. The conversions keep compilers from fusing the two operations.
+// between interpolates from a to b. The conversions keep compilers from fusing the two operations.
 func between(a, b, share float32) float32 { return a + float32(share*float32(b-a)) }
 
-// Resize is an image, [channels height width], with side rows and columns of pixels, [channels side side]: what a job
-// whose data.resize is side trains on. It returns Invalid for what is no image of that shape, and for another side.
+// Resize returns an image, [channels height width], with side rows and columns of pixels, [channels side side], as
+// for a job with data.resize. It returns Invalid if there is no image of that shape, and for an invalid side.
 func Resize(image []float32, shape []int, side int) ([]float32, error) {
 	if len(shape) != 3 || min(shape[0], shape[1], shape[2]) < 1 || max(shape[0], shape[1], shape[2]) > largestSide ||
 		len(image) != shape[0]*shape[1]*shape[2] || side < 1 || side > largestSide {
@@ -214,7 +212,7 @@ func Resize(image []float32, shape []int, side int) ([]float32, error) {
 	return out, nil
 }
 
-// resized makes the rows of a shard that was read as large as a request for it says.
+// resized sets the size of a shard's rows to that of a request.
 func resized(ref disdel.DataRef) func(*Shard, error) (*Shard, error) {
 	return func(s *Shard, err error) (*Shard, error) {
 		if err != nil || ref.Resize == 0 {
@@ -230,5 +228,5 @@ func resized(ref disdel.DataRef) func(*Shard, error) (*Shard, error) {
 	}
 }
 
-// largestSide bounds a request's size of images, as the job file's field does.
+// largestSide limits the size of images in a request, like the job file's field.
 const largestSide = 4096

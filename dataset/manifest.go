@@ -22,24 +22,24 @@ type Manifest struct {
 	APIVersion string   `json:"apiVersion"`
 	Name       string   `json:"name"` // a DNS label
 	Title      string   `json:"title,omitempty"`
-	License    string   `json:"license,omitempty"` // with the attribution it asks for
+	License    string   `json:"license,omitempty"` // with its attribution
 	Sample     []int    `json:"sample"`            // [channels height width]; of sparse rows [columns]
 	Classes    int      `json:"classes"`
 	ClassNames []string `json:"classNames,omitempty"`
-	// LabelClasses: a person said that the labels are classes, though they look like numbers to predict.
+	// LabelClasses says that the labels are classes although they look like numbers to predict.
 	LabelClasses bool `json:"labelClasses,omitempty"`
 
 	DType  string  `json:"dtype"` // of a stored value: U8 or F32; CSR: rows are sparse
 	Scale  float32 `json:"scale"` // an input is stored x scale + offset
 	Offset float32 `json:"offset"`
 	Train  Part    `json:"train"`
-	Test   Part    `json:"test"` // without rows where the set has no held-out part of its own
+	Test   Part    `json:"test"` // empty if the set has no held-out part of its own
 
-	Columns []Column           `json:"columns,omitempty"` // of a table: what the values of a row come from
+	Columns []Column           `json:"columns,omitempty"` // of a table
 	Sparse  *disdel.SparseData `json:"sparse,omitempty"`  // of sparse rows
 }
 
-// Part is the rows of one part and the chunks that hold them, in order.
+// Part is the rows of one part and their chunks, in order.
 type Part struct {
 	Rows   int     `json:"rows"`
 	Chunks []Chunk `json:"chunks"`
@@ -62,7 +62,7 @@ func checksum(data []byte) string {
 
 func checksumText(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// encode gives the bytes of the manifest as they are stored.
+// encode returns the stored bytes of the manifest.
 func (m *Manifest) encode() []byte {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -71,7 +71,7 @@ func (m *Manifest) encode() []byte {
 	return append(data, '\n')
 }
 
-// Checksum is the sha256 of the manifest as stored; with the chunks' checksums in it, it stands for every row.
+// Checksum is the sha256 of the stored manifest; since that has the chunks' checksums, it covers every row.
 func (m *Manifest) Checksum() string { return checksum(m.encode()) }
 
 // SampleLen is the number of values of a sample.
@@ -83,7 +83,7 @@ func (m *Manifest) SampleLen() int {
 	return n
 }
 
-// SampleSize is the bytes of one stored sample without its label.
+// SampleSize is the size of one stored sample without its label.
 func (m *Manifest) SampleSize() disdel.Bytes {
 	if m.Sparse != nil {
 		return m.sparseSize()
@@ -94,15 +94,15 @@ func (m *Manifest) SampleSize() disdel.Bytes {
 	return disdel.Bytes(4 * m.SampleLen())
 }
 
-// division says how many rows of the stored parts train and how many are held out.
+// division says how many rows of the stored parts are for training and how many are held out.
 type division struct {
 	train, heldOut int
-	// all are rows of the train part, in an order drawn by lot, trained ones first; else the parts as stored
+	// all are rows of the train part in random order, training rows first; else the parts as stored
 	drawn bool
 }
 
-// divide splits the rows: a test part of the set's own is the held-out part; else the rows in an order drawn from the
-// split's seed, of which the last share is held out.
+// divide splits the rows. A test part of the set's own is held out; else the rows are in an order drawn from the
+// split's seed, and the last share is held out.
 func (m *Manifest) divide(s disdel.Split) division {
 	switch {
 	case m.Test.Rows > 0:
@@ -114,12 +114,12 @@ func (m *Manifest) divide(s disdel.Split) division {
 	return division{train: n, heldOut: m.Train.Rows - n, drawn: true}
 }
 
-// drawn is the order that a split's seed draws of n rows.
+// drawn returns the order of n rows that a split's seed draws.
 func drawn(s disdel.Split, n int) []int32 {
 	return shuffled(rand.New(rand.NewPCG(uint64(s.Seed), 0x5eed)), nil, n)
 }
 
-// shuffled is the order that Perm of rng gives, in half of its memory, and in that of order where it has room.
+// shuffled returns the order of rng.Perm in half of its memory, in that of order if there is room.
 func shuffled(rng *rand.Rand, order []int32, n int) []int32 {
 	if cap(order) < n {
 		order = make([]int32, n)
@@ -132,8 +132,8 @@ func shuffled(rng *rand.Rand, order []int32, n int) []int32 {
 	return order
 }
 
-// invert turns an order into the place of every row, in the same memory: it follows each cycle, and marks by their
-// complement the places it has been to.
+// invert turns an order into the place of every row, in the same memory: it follows each cycle, and marks visited
+// places by their complement.
 func invert(order []int32) {
 	for start := range order {
 		if order[start] < 0 {
@@ -152,7 +152,7 @@ func invert(order []int32) {
 	}
 }
 
-// Info is what a record keeps of the data set under a split.
+// Info describes the data set under a split, for a record.
 func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	d := m.divide(s)
 	return disdel.DataInfo{
@@ -161,8 +161,8 @@ func (m *Manifest) Info(s disdel.Split) disdel.DataInfo {
 	}
 }
 
-// Order is the order in which a worker goes through its n rows in an epoch: the same for the same numbers, on any
-// machine. It is written into the memory of order where that has room.
+// Order is the order of a worker's n rows in an epoch: the same for the same numbers, on any machine. It uses the
+// memory of order if there is room.
 func Order(order []int32, seed int64, epoch, worker, n int) []int32 {
 	return shuffled(rand.New(rand.NewPCG(uint64(seed), uint64(epoch)<<32|uint64(worker))), order, n)
 }
@@ -181,25 +181,24 @@ func checkName(name string) error {
 	}
 }
 
-// What no data set has: bounds of a manifest's numbers, so that no product of them overflows and nothing is allocated
-// by a number alone.
+// Limits of a manifest's numbers: no product of them overflows, and nothing is allocated by an unchecked number.
 const (
 	largestManifest = 64 << 20 // bytes of the manifest itself
 	largestSample   = 1 << 28  // values of a row
 	largestPart     = 1 << 40  // rows of a part
-	largestHeader   = 64 << 10 // bytes of a chunk that are neither values nor labels
+	largestHeader   = 64 << 10 // bytes of a chunk except values and labels
 	largestClasses  = 1 << 24
 )
 
-// apiVersion is the only form of a manifest there has been so far.
+// apiVersion is the only version of a manifest so far.
 const apiVersion = disdel.APIVersion
 
 var sumForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 })
 
-// readManifest reads a manifest and refuses as Corrupt what Add could not have written under that name: whatever its
-// numbers say is believed afterwards, by the plan and by every action.
+// readManifest reads a manifest and refuses as Corrupt what Add could not have written under that name: the plan and
+// every action rely on its numbers.
 func readManifest(name string, data []byte) (Manifest, error) {
 	var m Manifest
 	if len(data) > largestManifest {
@@ -215,7 +214,7 @@ func readManifest(name string, data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// broken is the error of a manifest that is not to be used.
+// broken is the error of an invalid manifest.
 func broken(name string, cause error, why ...string) error {
 	if more := len(why) - mostFaults; more > 0 {
 		why = append(why[:mostFaults:mostFaults], fmt.Sprintf("and %d more", more))
@@ -227,10 +226,10 @@ func broken(name string, cause error, why ...string) error {
 	}
 }
 
-// mostFaults is how many faults of a manifest are listed: after a handful nobody reads on.
+// mostFaults is how many faults of a manifest are listed.
 const mostFaults = 6
 
-// rebuildHint says how a data set is added once more.
+// rebuildHint says how to add a data set again.
 func rebuildHint(name string) string {
 	if slices.Contains(Known(), name) {
 		return "disdel dataset add " + name + " --overwrite"
@@ -238,7 +237,7 @@ func rebuildHint(name string) string {
 	return "add it again from its files: disdel dataset add " + name + " --images FILE --labels FILE --overwrite"
 }
 
-// faults lists what is wrong with a manifest that is kept under name.
+// faults lists what is wrong with a manifest under a name.
 func (m *Manifest) faults(name string) (list []string) {
 	fault := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -263,7 +262,7 @@ func (m *Manifest) faults(name string) (list []string) {
 	return list
 }
 
-// partFaults holds a part's chunks against what it says of itself.
+// partFaults compares a part's chunks with its other numbers.
 func (m *Manifest) partFaults(part string, p *Part) (list []string) {
 	if p.Rows < 0 || p.Rows > largestPart {
 		return []string{fmt.Sprintf("%s.rows is %d", part, p.Rows)}
@@ -290,7 +289,7 @@ func (m *Manifest) partFaults(part string, p *Part) (list []string) {
 	return list
 }
 
-// chunkSize is what the values and labels of a chunk's rows take, for as many as a part can have.
+// chunkSize is the size of the values and labels of a chunk's rows, limited for invalid numbers.
 func (m *Manifest) chunkSize(c Chunk) disdel.Bytes {
 	if m.Sparse != nil {
 		return m.sparseChunkSize(c)
@@ -308,7 +307,7 @@ func chunkKey(name, part string, i int) string {
 
 func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 
-// bounded says whether every side is at least 1 and their product at most most.
+// bounded tells whether every side is at least 1 and their product at most most.
 func bounded(sides []int, most int) bool {
 	n := 1
 	for _, v := range sides {
@@ -320,7 +319,7 @@ func bounded(sides []int, most int) bool {
 	return true
 }
 
-// checkSplit refuses shares that are none: a split comes with a request.
+// checkSplit refuses invalid shares: a split comes with a request.
 func checkSplit(s disdel.Split) error {
 	if s.Train >= 0 && s.Train <= 1 && s.Validation >= 0 && s.Validation <= 1 {
 		return nil
@@ -331,7 +330,7 @@ func checkSplit(s disdel.Split) error {
 	}
 }
 
-// checkLabels refuses labels of a chunk that the data set has no class for.
+// checkLabels refuses labels of a chunk without a class.
 func (m *Manifest) checkLabels(y []byte) error {
 	for i := 0; i+4 <= len(y); i += 4 {
 		v := uint32(y[i]) | uint32(y[i+1])<<8 | uint32(y[i+2])<<16 | uint32(y[i+3])<<24
@@ -342,7 +341,7 @@ func (m *Manifest) checkLabels(y []byte) error {
 	return nil
 }
 
-// unfilled is the error of a shard that the chunks hold fewer rows of than the manifest says.
+// unfilled is the error of a shard whose chunks have fewer rows than the manifest says.
 func unfilled(name string, got, want int) error {
 	if got == want {
 		return nil
@@ -353,8 +352,8 @@ func unfilled(name string, got, want int) error {
 	}
 }
 
-// checkSizes holds the chunks that are there against the manifest, by their sizes alone and before memory is taken for
-// as many rows as the manifest says.
+// checkSizes compares the existing chunks with the manifest, by their sizes and before memory is allocated for its
+// rows.
 func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
 	size, err := s.sizes(ctx, m.Name)
 	if err != nil {
@@ -382,8 +381,8 @@ func (s *Store) checkSizes(ctx context.Context, m *Manifest) error {
 	return nil
 }
 
-// sizes tells the sizes of a data set's keys. In a folder it asks for each, so that links to another disk are followed;
-// elsewhere one listing costs less.
+// sizes returns the sizes of a data set's keys. For a folder it reads each, so that links to another disk are
+// followed; elsewhere one listing is cheaper.
 func (s *Store) sizes(ctx context.Context, name string) (func(key string) (disdel.Bytes, error), error) {
 	if s.folder != "" {
 		return func(key string) (disdel.Bytes, error) {

@@ -9,10 +9,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Bounds of the numbers that are taken for classes.
+// Limits for numbers that are classes.
 const (
-	fewNumbers       = 20  // up to here numbers are classes, except fractions of few rows each
-	manyNumbers      = 100 // up to here integers with gaps are classes
+	fewNumbers       = 20  // so many numbers are classes, except fractions with few rows each
+	manyNumbers      = 100 // so many integers with gaps are classes
 	enoughRowsOfEach = 10  // a fraction with so many rows is a class, such as half a star
 )
 
@@ -20,7 +20,7 @@ const (
 const NumericTargetHint = "make ranges of the numbers, for example low, middle and high; if each number is a class, " +
 	"add --label-classes"
 
-// numericLabels counts the labels of a data set that are numbers.
+// numericLabels counts the numbers among a data set's labels.
 type numericLabels struct {
 	values    int // different numbers
 	rows      int // of all of them
@@ -45,12 +45,12 @@ func countNumbers(labels []ClassRows) numericLabels {
 	return n
 }
 
-// gapless tells whether the numbers count up from 0 or 1, as ids of classes do.
+// gapless tells whether the numbers count up from 0 or 1, like ids of classes.
 func (n *numericLabels) gapless() bool {
 	return n.fraction == "" && (n.low == 0 || n.low == 1) && n.high-n.low == float64(n.values-1)
 }
 
-// predicted tells whether the numbers are to be predicted.
+// predicted tells whether the numbers are values to predict.
 func (n *numericLabels) predicted() bool {
 	switch {
 	case n.fraction != "":
@@ -62,9 +62,9 @@ func (n *numericLabels) predicted() bool {
 	}
 }
 
-// NumericTarget tells why labels are numbers to predict and not classes, by the rows of each different label. It
-// returns "" for classes. Labels that are no numbers do not count. Numbers from 0 or 1 without a gap are ids of classes
-// if each has two rows or more.
+// NumericTarget returns why labels are numbers to predict and not classes, by the rows of each label; "" for classes.
+// Labels that are no numbers do not count. Numbers from 0 or 1 without a gap are ids of classes if each has at least
+// two rows.
 func NumericTarget(labels []ClassRows) string {
 	n := countNumbers(labels)
 	if !n.predicted() {
@@ -78,8 +78,8 @@ func NumericTarget(labels []ClassRows) string {
 		"(regression) is not supported yet", n.values, such, n.rows)
 }
 
-// NumericClasses says that many numbers are taken for classes, for people who meant numbers to predict. It returns ""
-// for few numbers, and for numbers that NumericTarget refuses.
+// NumericClasses says that many numbers are used as classes, in case they should be predicted. It returns "" for few
+// numbers, and for numbers that NumericTarget refuses.
 func NumericClasses(labels []ClassRows) string {
 	n := countNumbers(labels)
 	if n.values <= fewNumbers || n.predicted() {
@@ -101,14 +101,14 @@ func (m *Manifest) labels() []ClassRows {
 	return classRows(rows, m.ClassNames)
 }
 
-// NumericTarget is the function NumericTarget for a data set that was added before. It knows the rows of all classes,
-// not of each. It returns "" for sparse rows, whose targets are numbers, and for labels that a person called classes.
+// NumericTarget is the function NumericTarget for an existing data set. It knows the rows of all classes, not of
+// each. It returns "" for sparse rows, whose targets are numbers, and for labels that the user called classes.
 func (m *Manifest) NumericTarget() string { return NumericTarget(m.labels()) }
 
-// NumericClasses is the function NumericClasses for a data set that was added before.
+// NumericClasses is the function NumericClasses for an existing data set.
 func (m *Manifest) NumericClasses() string { return NumericClasses(m.labels()) }
 
-// classRows gives the classes their names. A class without a name is called by its number.
+// classRows names the classes. A class without a name is called by its number.
 func classRows(rows []int, names []string) []ClassRows {
 	out := make([]ClassRows, len(rows))
 	for k, n := range rows {
@@ -120,7 +120,7 @@ func classRows(rows []int, names []string) []ClassRows {
 	return out
 }
 
-// numberOf reads a label that is a number to people: it may have a decimal comma, a percent sign or a currency.
+// numberOf reads a label as a number, perhaps with a decimal comma, a percent sign or a currency.
 func numberOf(text string) (float64, bool) {
 	text = strings.TrimSpace(strings.Trim(text, "%$€£ "))
 	if strings.Count(text, ",") == 1 && !strings.Contains(text, ".") {
@@ -134,8 +134,8 @@ func numberOf(text string) (float64, bool) {
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// judgeLabels returns the error of labels that are numbers to predict, by the rows of each class. If a person called
-// such labels classes, it notes that in the manifest instead: jobs of the data set are judged by the manifest.
+// checkLabelsAreClasses returns an error for labels that are numbers to predict, by the rows of each class. If the
+// user called such labels classes, it sets that in the manifest instead, for the data set's jobs.
 func (in *DenseInput) judgeLabels(m *Manifest, rows []int) error {
 	labels := classRows(rows, in.ClassNames)
 	why := NumericTarget(labels)

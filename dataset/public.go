@@ -39,18 +39,18 @@ func Digits() (Input, error) {
 	return in, err
 }
 
-// Recipe says where a public data set of four IDX files comes from. The checksums are of the unpacked files, which
-// every source shares.
+// Recipe is the source of a public data set of four IDX files. The checksums are of the unpacked files, which are the
+// same everywhere.
 type Recipe struct {
 	Name, Title, License string
 	ClassNames           []string
-	Folders              []string // where packages put the files; relative ones from the working folder
+	Folders              []string // of packages with the files; relative ones from the working folder
 	URL                  string   // of a folder with the files as .gz
-	Advice               string   // how to get them where nothing can be downloaded
+	Advice               string   // how to get them without a download
 	Checksums            map[string]string
 }
 
-// sizes are those of MNIST's unpacked files, which those of Fashion-MNIST share: more is never read.
+// sizes are those of the unpacked files of MNIST and Fashion-MNIST: no more is read.
 var sizes = map[string]int64{
 	trainImages: 16 + 60000*28*28, trainLabels: 8 + 60000, testImages: 16 + 10000*28*28, testLabels: 8 + 10000,
 }
@@ -111,9 +111,8 @@ func FindRecipe(name string) (Recipe, bool) {
 	return r, ok
 }
 
-// Fetch reads a recipe's files from the first folder that has them, else from its URL with client, and checks every
-// file against its checksum. It returns Unavailable with the advice when neither is to be had, Corrupt for other
-// content.
+// Fetch reads a recipe's files from the first folder that has them, else from its URL with client, and verifies their
+// checksums. It returns Unavailable with the advice if both fail, and Corrupt for other content.
 func (r Recipe) Fetch(ctx context.Context, client *http.Client) (Input, error) {
 	in := Input{Name: r.Name, Title: r.Title, License: r.License, ClassNames: r.ClassNames, Classes: 10, Scale: 1.0 / 255}
 	files := map[string]IDX{}
@@ -153,7 +152,7 @@ func (r Recipe) file(ctx context.Context, client *http.Client, name string) ([]b
 	return r.download(ctx, client, name)
 }
 
-// unpack reads a file of the recipe: as many bytes as it has, and not one more, whatever comes.
+// unpack reads a file of the recipe, exactly as many bytes as it should have.
 func (r Recipe) unpack(file io.Reader, name string) ([]byte, error) {
 	in, err := expand(file)
 	if err != nil {
@@ -197,8 +196,8 @@ func (r Recipe) download(ctx context.Context, client *http.Client, name string) 
 	return r.unpack(res.Body, name)
 }
 
-// stays is a client that follows redirects on the host it was sent to, as long as they are no less private: what is
-// asked for there is asked of nobody else, and no answer leads it into the network that this program runs in.
+// stays returns a client that follows redirects only on the same host, and never to an address that is less private:
+// no answer leads it into the network of this program.
 func stays(client *http.Client) *http.Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -223,8 +222,8 @@ func stays(client *http.Client) *http.Client {
 const maxRedirects = 3
 
 // ReadCSV reads rows of numbers whose last column is the label, a whole number from 0; shape is the shape of the
-// others. It returns Corrupt with line and column of the first value that is none, or of a row of another length.
-// Values that are all whole numbers from 0 to 255 are kept in a byte each.
+// others. It returns Corrupt with line and column for the first invalid value, or for a row of another length. If all
+// values are whole numbers from 0 to 255, they are stored in a byte each.
 func ReadCSV(r io.Reader, shape []int) (Samples, error) {
 	n := 1
 	for _, v := range shape {

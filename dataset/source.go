@@ -18,15 +18,15 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// Source opens the bytes of a file, from its beginning, as often as it is asked: who adds rows as a stream reads them
-// once to learn what they are, and once more to store them.
+// Source opens the bytes of a file from the start, as often as needed: rows are read once to learn what they are, and
+// once more to store them.
 type Source struct {
 	Name string // for messages
 	Open func() (io.ReadCloser, error)
 }
 
-// FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the options of the bucket
-// behind a question mark. Open returns Invalid for a file that is not there or is none, and what a bucket says.
+// FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the bucket's options after a
+// question mark. Open returns Invalid for a missing file or a folder, and a bucket's own errors.
 func FileSource(name string) Source {
 	if !strings.HasPrefix(name, objectScheme) {
 		return Source{Name: name, Open: func() (io.ReadCloser, error) { return openFile(name) }}
@@ -35,7 +35,7 @@ func FileSource(name string) Source {
 	return Source{Name: place, Open: func() (io.ReadCloser, error) { return openObject(name) }}
 }
 
-// objectScheme begins the names of objects.
+// objectScheme starts the names of objects.
 const objectScheme = "s3://"
 
 // TextSource is a text in memory.
@@ -57,7 +57,7 @@ func openFile(name string) (io.ReadCloser, error) {
 	return unpacked(name, f)
 }
 
-// openObject opens an object of a bucket. A bucket whose key is one with slashes is asked for it as it is.
+// openObject opens an object of a bucket. A key with slashes is used unchanged.
 func openObject(name string) (io.ReadCloser, error) {
 	u, err := url.Parse(name)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
@@ -68,7 +68,7 @@ func openObject(name string) (io.ReadCloser, error) {
 	}
 	key := strings.TrimPrefix(u.Path, "/")
 	u.Path = ""
-	ctx := context.Background() // who reads no more closes it
+	ctx := context.Background() // closing ends the reading
 	bucket, err := blobs.Open(ctx, u.String())
 	if err != nil {
 		return nil, err
@@ -80,9 +80,9 @@ func openObject(name string) (io.ReadCloser, error) {
 	return unpacked(name, in)
 }
 
-// unpacked reads through gzip where a file is packed.
+// unpacked unpacks gzip files.
 func unpacked(name string, f io.ReadCloser) (io.ReadCloser, error) {
-	in := bufio.NewReaderSize(f, 32<<10) // who reads more at once reads the file itself
+	in := bufio.NewReaderSize(f, 32<<10) // larger reads bypass the buffer
 	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		return through{in, f}, nil
 	}
@@ -94,7 +94,7 @@ func unpacked(name string, f io.ReadCloser) (io.ReadCloser, error) {
 	return through{&unpacking{z, name}, f}, nil
 }
 
-// unpacking is a packed file, of which what is damaged is invalid as any other file is that cannot be read.
+// unpacking is a gzip file; damage is Invalid, as for any other unreadable file.
 type unpacking struct {
 	*gzip.Reader
 	name string
@@ -108,7 +108,7 @@ func (u *unpacking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// notPacked is the error of a packed file that is damaged, or ends early, and any other error as it is.
+// notPacked is the error of a damaged or truncated gzip file; other errors are unchanged.
 func notPacked(name string, err error) error {
 	if odd := flate.CorruptInputError(0); !errors.As(err, &odd) && !errors.Is(err, gzip.ErrHeader) &&
 		!errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
@@ -120,36 +120,34 @@ func notPacked(name string, err error) error {
 	}
 }
 
-// through is a file that is read through something.
+// through is a reader with its file's Close.
 type through struct {
 	io.Reader
 	io.Closer
 }
 
-// Bounds of what a packed file may unpack to. Pictures and labels rarely pack by more than 20 to 1; a file that goes on
-// at 1000 to 1 was made to fill memory.
+// Limits of unpacked files. Pictures and labels rarely shrink by more than 20 to 1; a file of 1000 to 1 was made to fill
+// memory.
 const (
 	maxExpanded = 4 << 30  // of any file
 	maxRatio    = 100      // of a packed one
-	freely      = 16 << 20 // whatever its ratio: labels in order pack well
+	freely      = 16 << 20 // with any ratio: sorted labels shrink a lot
 )
 
 func damaged(what, format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + what, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Expand returns r as it is, or unpacked if it is gzip. Reading fails as Corrupt beyond 4 GiB, and of a packed file
-// beyond 100 bytes for each that it has.
-func Expand(r io.Reader) (io.Reader, error) { return expand(r) }
-
-// expanded is the content of a file that may be packed.
+// expanded is the content of a file that may be gzip.
 type expanded struct {
 	r      io.Reader
-	packed *counted // nil: it is not
-	whole  int64    // size of the file as it is, -1 where it cannot be known
+	packed *counted // nil: not packed
+	whole  int64    // size of the file, -1 if unknown
 	done   int64
 }
 
+// expand reads a file, unpacked if it is gzip. Reading fails as Corrupt beyond 4 GiB, and for a packed file beyond 100
+// bytes for each of its own.
 func expand(r io.Reader) (*expanded, error) {
 	raw := &counted{r: r}
 	in := bufio.NewReader(raw)
@@ -177,7 +175,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sizeOf is what is left of r, -1 where only reading tells.
+// sizeOf is what is left of r, -1 if unknown.
 func sizeOf(r io.Reader) int64 {
 	switch v := r.(type) {
 	case interface{ Len() int }:
@@ -190,10 +188,10 @@ func sizeOf(r io.Reader) int64 {
 	return -1
 }
 
-// bound is what a packed file of so many bytes may unpack to.
+// bound is the most bytes that a packed file of so many bytes may unpack to.
 func bound(packed int64) int64 { return min(maxExpanded, max(freely, maxRatio*packed)) }
 
-// most is how many bytes there can be at all, as far as it is known before they are read.
+// most is the most bytes that there can be, as far as it is known before reading.
 func (x *expanded) most() int64 {
 	switch {
 	case x.whole < 0:
@@ -230,8 +228,8 @@ func tooPacked(limit int64) error {
 	}
 }
 
-// read reads exactly size bytes, and that nothing follows them. Memory is taken at once only where the file can hold as
-// much; else it grows with what comes.
+// read reads exactly size bytes, and checks that nothing follows them. Memory is allocated at once only if the file
+// can have that much; else it grows with the content.
 func (x *expanded) read(size int64) ([]byte, error) {
 	if most := x.most(); size > most {
 		if x.packed != nil && size <= maxExpanded {
@@ -262,7 +260,7 @@ func (x *expanded) read(size int64) ([]byte, error) {
 	}
 }
 
-// end says whether the file ends here.
+// end tells whether the file ends here.
 func (x *expanded) end() error {
 	var more [1]byte
 	switch n, err := io.ReadFull(x, more[:]); {

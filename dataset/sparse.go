@@ -12,31 +12,34 @@ import (
 	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// SparseRow is a row on its way into a data set. It is good until the next one.
+// SparseRow is a row to add to a data set. It is valid until the next one.
 type SparseRow struct {
 	Index   []int32   // columns, each once
-	Value   []float32 // of those columns; nil where every entry of the data set is 1
+	Value   []float32 // of those columns; nil if every entry of the data set is 1
 	Target  float32
-	HeldOut bool // it is of the part that is evaluated, and never learned from
+	HeldOut bool // it is for evaluation, not for training
 }
 
-// SparseInput is a data set of sparse rows to add. Rows are read as a stream: of as many as there are, a chunk is in
-// memory.
+// SparseInput is a data set of sparse rows to add. Rows are read as a stream, with one chunk in memory.
 type SparseInput struct {
-	Name, Title, License string
-	Columns              int      // 0: the largest and one
-	Classes              int      // 2: targets are 0 or 1; 1: they are numbers
-	ClassNames           []string // of 0 and 1
-	Ones                 bool     // every entry is 1
-	Users, Items         int      // of ratings: a row has column u, of its user, and Users+i, of its item; else 0
-	// Each gives the rows one after the other, the same ones whenever it is called. It returns what yield returns.
-	Each func(yield func(SparseRow) error) error
-	// Bayes is asked after the rows: the loss of who knows how they were made; nil: nobody does.
-	Bayes func() float64
+	Name       string   `json:"-"`
+	Title      string   `json:"title"`
+	License    string   `json:"license,omitempty"`
+	Columns    int      `json:"columns,omitempty"` // 0: the largest column of the rows plus 1
+	Classes    int      `json:"classes"`           // 2: targets are 0 or 1; 1: they are numbers
+	ClassNames []string `json:"classNames,omitempty"`
+	Ones       bool     `json:"ones,omitempty"` // every entry is 1
+	// For ratings: a row has column u of its user, and Users+i of its item. 0: no ratings.
+	Users int `json:"users,omitempty"`
+	Items int `json:"items,omitempty"`
+	// Each yields the rows in order, the same ones at every call. It returns yield's error.
+	Each func(yield func(SparseRow) error) error `json:"-"`
+	// Bayes, called after the rows, is the loss of a model that knows how the rows were made; nil: unknown.
+	Bayes func() float64 `json:"-"`
 }
 
-// AddSparse stores a data set of sparse rows, as AddDense does one of dense rows, with the same errors; Invalid also
-// for rows that do not fit together and for targets and entries that are not finite.
+// AddSparse stores a data set of sparse rows, with the errors of AddDense; it also returns Invalid for rows that do
+// not fit together and for targets and entries that are not finite.
 func (s *Store) AddSparse(ctx context.Context, in SparseInput, overwrite bool) (Manifest, error) {
 	if err := checkName(in.Name); err != nil {
 		return Manifest{}, err
@@ -44,7 +47,7 @@ func (s *Store) AddSparse(ctx context.Context, in SparseInput, overwrite bool) (
 	return s.addStream(ctx, in.Name, overwrite, func(dry bool) (Manifest, error) { return s.writeSparse(ctx, in, dry) })
 }
 
-// writeSparse writes the chunks, or with dry only works out what they would be, and returns the manifest.
+// writeSparse writes the chunks, or with dry only computes them, and returns the manifest.
 func (s *Store) writeSparse(ctx context.Context, in SparseInput, dry bool) (Manifest, error) {
 	m := Manifest{
 		APIVersion: disdel.APIVersion, Name: in.Name, Title: in.Title, License: in.License, Classes: in.Classes,
@@ -94,7 +97,7 @@ func (in *SparseInput) bad(format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "add data set " + in.Name, Msg: fmt.Sprintf(format, args...)}
 }
 
-// spread is mean and variance of numbers that come one by one (Welford 1962).
+// spread is the mean and variance of numbers that are added one by one (Welford 1962).
 type spread struct {
 	n         int
 	mean, sum float64
@@ -129,7 +132,7 @@ type sparseWriter struct {
 	file                         bytes.Buffer
 }
 
-// add takes a row, and writes the chunk that is full with it.
+// add adds a row, and writes a full chunk.
 func (w *sparseWriter) add(row SparseRow) error {
 	if err := w.check(row); err != nil {
 		return err
@@ -178,7 +181,7 @@ func (w *sparseWriter) check(row SparseRow) error {
 	return nil
 }
 
-// flush writes the chunk that was being made, if there is any row in it.
+// flush writes the current chunk if it has any row.
 func (w *sparseWriter) flush() error {
 	if w.rows == 0 {
 		return nil
@@ -212,17 +215,17 @@ func (w *sparseWriter) flush() error {
 	return nil
 }
 
-// sparseChunk is a chunk of sparse rows as it lies in memory, little-endian.
+// sparseChunk is a chunk of sparse rows in memory, little-endian.
 type sparseChunk struct {
-	starts, index, value, target []byte // value: nil where every entry is 1
+	starts, index, value, target []byte // value: nil if every entry is 1
 }
 
 func (c *sparseChunk) start(row int) int {
 	return int(int32(binary.LittleEndian.Uint32(c.starts[4*row:])))
 }
 
-// nextSparse reads a chunk of sparse rows and refuses it unless its checksum, its shapes and its columns are such as
-// the manifest says. The chunk lasts until the next.
+// nextSparse reads a chunk of sparse rows and checks its checksum, shapes and columns. The chunk is valid until the
+// next call.
 func (r *chunkReader) nextSparse(ctx context.Context, c Chunk) (*sparseChunk, error) {
 	f, err := r.file(ctx, c)
 	if err != nil {
@@ -277,13 +280,13 @@ func (c *sparseChunk) fault(of Chunk, columns int) string {
 	return ""
 }
 
-// sparseTrain reads rows to learn from, by their places in the order that the split draws of all of them: files of
-// ratings are sorted by user or by time, and each worker is to see all sorts.
+// sparseTrain reads training rows by their places in the split's random order of all rows: files of ratings are
+// sorted by user or by time, and each worker needs a mix.
 func (s *Store) sparseTrain(ctx context.Context, m Manifest, split disdel.Split, rows disdel.RowRange) (*Shard, error) {
 	return s.readSparse(ctx, m, m.Train, places(split, m.Train.Rows), rows)
 }
 
-// sparseHeldOut reads held-out rows: those of a part of their own as they are stored, else those that were drawn.
+// sparseHeldOut reads held-out rows: those of a separate part in stored order, else the drawn ones.
 func (s *Store) sparseHeldOut(ctx context.Context, m Manifest, d division, split disdel.Split, rows disdel.RowRange) (
 	*Shard, error,
 ) {
@@ -294,15 +297,15 @@ func (s *Store) sparseHeldOut(ctx context.Context, m Manifest, d division, split
 	return s.readSparse(ctx, m, m.Train, places(split, m.Train.Rows), rows)
 }
 
-// places is the place of each of n rows in the order that a split draws.
+// places is the place of each of n rows in a split's random order.
 func places(split disdel.Split, n int) []int32 {
 	order := drawn(split, n)
 	invert(order)
 	return order
 }
 
-// readSparse reads the rows of a part whose places are in rows; nil: a row's place is where it is stored. Of chunks
-// without any of them it reads nothing.
+// readSparse reads the rows of a part whose places are in rows; nil: a row's place is where it is stored. It skips
+// chunks without any of them.
 func (s *Store) readSparse(ctx context.Context, m Manifest, p Part, place []int32, rows disdel.RowRange) (*Shard, error) {
 	out := newSparseRows(rows.Len(), p.expected(place != nil, rows), m.Sparse.Ones)
 	read, at, filled := chunkReader{s: s, m: m}, 0, 0
@@ -332,8 +335,8 @@ func (s *Store) readSparse(ctx context.Context, m Manifest, p Part, place []int3
 	return &Shard{sample: m.SampleLen(), sparse: out}, unfilled(m.Name, filled, rows.Len())
 }
 
-// expected is for how many entries there is to be room: those of all chunks that a range touches, or as many as rows
-// drawn by lot have in the mean, and a sixteenth.
+// expected is for how many entries to allocate: those of all chunks that a range touches, or as many as random rows
+// have in the mean, and a sixteenth.
 func (p Part) expected(drawn bool, rows disdel.RowRange) int {
 	at, entries := 0, 0
 	for _, c := range p.Chunks {
@@ -356,7 +359,8 @@ func tooManyEntries(name string) error {
 	}
 }
 
-// sparseFaults holds the numbers of a manifest of sparse rows against each other, and tells whether its columns can be.
+// sparseFaults compares the numbers of a manifest of sparse rows with each other, and tells whether its columns are
+// valid.
 func (m *Manifest) sparseFaults(fault func(wrong bool, format string, args ...any)) (columns bool) {
 	d := m.Sparse
 	fault(m.DType != sparseType || d == nil, "dtype is %.20q, and sparse is %v", m.DType, d != nil)
@@ -385,7 +389,7 @@ func (m *Manifest) sparseFaults(fault func(wrong bool, format string, args ...an
 	return columns
 }
 
-// sparseChunkSize is what a chunk of sparse rows takes.
+// sparseChunkSize is the size of a chunk of sparse rows.
 func (m *Manifest) sparseChunkSize(c Chunk) disdel.Bytes {
 	if c.Rows < 0 || c.Rows > math.MaxInt32 || c.Entries < 0 || c.Entries > math.MaxInt32 {
 		return 1 << 60
@@ -398,21 +402,21 @@ func finite64(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // sparseType is the DType of a manifest of sparse rows.
 const sparseType = "CSR"
 
-// sparseRows is the rows of a shard of sparse data. Their entries lie in the order that they were read in, which is not
-// that of the rows where these are drawn by lot.
+// sparseRows is the rows of a shard of sparse data. Their entries are in the order in which they were read, which
+// differs from that of randomly drawn rows.
 type sparseRows struct {
 	place  []extent // by row: of its entries
 	index  []int32
 	value  []float32 // nil: every entry is 1
 	target []float32 // by row
 	most   int32     // of the columns
-	odd    bool      // a column is below 0, or a value not finite
+	odd    bool      // a column is negative, or a value is not finite
 }
 
-// extent is where a row's entries begin and end. Both are wanted at once, of rows that are drawn by lot.
+// extent is where a row's entries start and end, next to each other for fast random access.
 type extent struct{ begin, end int32 }
 
-// The bytes of a sparse row in memory without its target, and of an entry; in a file a row has one place, not two.
+// The size of a sparse row in memory without its target, and of an entry; in a file a row has one offset, not two.
 const (
 	rowBytes     = 8
 	startBytes   = 4
@@ -422,7 +426,6 @@ const (
 	sparseRowMin = startBytes + targetBytes // of a row without entries in a file
 )
 
-// bytesOfEntry is what an entry takes.
 func bytesOfEntry(ones bool) int64 {
 	if ones {
 		return columnBytes
@@ -430,7 +433,7 @@ func bytesOfEntry(ones bool) int64 {
 	return entryBytes
 }
 
-// sparseSize is the bytes of a row of sparse data in memory without its target, in the mean.
+// sparseSize is the mean size of a row of sparse data in memory without its target.
 func (m *Manifest) sparseSize() disdel.Bytes {
 	rows := int64(max(1, m.Train.Rows+m.Test.Rows))
 	return disdel.Bytes(rowBytes + (m.Sparse.Entries*bytesOfEntry(m.Sparse.Ones)+rows-1)/rows)
@@ -463,7 +466,7 @@ func (s *sparseRows) set(to int, c *sparseChunk, row int) {
 	s.look(int(s.place[to].begin))
 }
 
-// look looks at the entries from one on.
+// look checks the entries from one on.
 func (s *sparseRows) look(from int) {
 	for _, c := range s.index[from:] {
 		s.most, s.odd = max(s.most, c), s.odd || c < 0
@@ -483,7 +486,6 @@ func (s *sparseRows) newBatch(rows, columns int) Batch {
 	}
 }
 
-// fill makes b these rows.
 func (s *sparseRows) fill(b *Batch, rows []int32, columns int) {
 	n := 0
 	for _, r := range rows {
@@ -513,7 +515,7 @@ func (s *sparseRows) fill(b *Batch, rows []int32, columns int) {
 	in.Start[len(rows)] = int32(at)
 }
 
-// roomy is sized with an eighth more where it allocates: batches of sparse rows are never of one size.
+// roomy is sized with an eighth more if it allocates: batches of sparse rows differ in size.
 func roomy[T any](v []T, n int) []T {
 	if n > cap(v) {
 		return make([]T, n, n+n/8)
@@ -539,7 +541,7 @@ func float32At(data []byte, i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 }
 
-// sample is some rows as `infer --input` reads them.
+// sample returns some rows as `infer --input` reads them.
 func (s *sparseRows) sample(shape, rows []int) Sampled {
 	doc := Sampled{Shape: shape}
 	for _, r := range rows {

@@ -7,7 +7,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Doubts says what is allowed and yet probably not meant.
+// Warnings returns warnings about valid but unusual data.
 func Doubts(in *Input, m *Manifest, layoutGiven bool) (list []string) {
 	rows := make([]int, m.Classes)
 	for _, y := range in.Train.Labels {
@@ -16,7 +16,7 @@ func Doubts(in *Input, m *Manifest, layoutGiven bool) (list []string) {
 	return doubtsOf(rows, m, layoutGiven)
 }
 
-// doubtsOf is Doubts of so many rows of each class.
+// warningsOf is Warnings for so many rows of each class.
 func doubtsOf(rows []int, m *Manifest, layoutGiven bool) (list []string) {
 	if w := classDoubts(rows, true); w != "" {
 		list = append(list, w)
@@ -33,16 +33,16 @@ func doubtsOf(rows []int, m *Manifest, layoutGiven bool) (list []string) {
 	return list
 }
 
-// usualSplit is the one of a job that says none.
+// usualSplit is the default split of a job.
 var usualSplit = disdel.Split{Train: 0.8, Validation: 0.2}
 
 const noneHeldOut = "none of its rows will be held out, so that no accuracy will be known"
 
-// isChannels says whether a side is a usual number of channels.
+// isChannels tells whether a side is a usual number of channels.
 func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }
 
-// classDoubts says which classes have no row, or only one, by the rows of each class. numbered: the classes are all
-// numbers up to the highest label, so one wrong label can make many empty classes.
+// classWarnings says which classes have no row, or only one. numbered: the classes are all numbers up to the highest
+// label, so one wrong label can make many empty classes.
 func classDoubts(rows []int, numbered bool) string {
 	all := 0
 	for _, n := range rows {
@@ -104,17 +104,17 @@ func ranges(list []int) string {
 
 const mostRanges = 5
 
-// Understood is what a reader took files for, told to who added them: that it can be read does not say that it is what
-// was meant.
+// Interpretation is how a reader interpreted files, for their user: files that can be read may still mean something
+// else.
 type Understood struct {
 	Kind    string      `json:"kind"`             // "CSV, separated by commas, with a header"
-	Values  string      `json:"values"`           // how they are kept: "bytes, as 0..1 from 0..255"
-	Rows    int         `json:"rows"`             // to learn from
-	HeldOut int         `json:"heldOut"`          // of files of their own
-	Classes []ClassRows `json:"classes"`          // of the rows to learn from, by class
+	Values  string      `json:"values"`           // how they are stored: "bytes, as 0..1 from 0..255"
+	Rows    int         `json:"rows"`             // for training
+	HeldOut int         `json:"heldOut"`          // in files of their own
+	Classes []ClassRows `json:"classes"`          // of the training rows
 	Example Example     `json:"example"`          // the first row
-	Passed  []string    `json:"passed,omitempty"` // what was left out, and why
-	Notes   []string    `json:"notes,omitempty"`  // what is allowed and perhaps not meant
+	Passed  []string    `json:"passed,omitempty"` // what was omitted, and why
+	Notes   []string    `json:"notes,omitempty"`  // warnings
 }
 
 // ClassRows is how many rows a class has.
@@ -123,21 +123,21 @@ type ClassRows struct {
 	Rows int    `json:"rows"`
 }
 
-// Example is a row as its file has it.
+// Example is a row as in its file.
 type Example struct {
 	Place  string   `json:"place"` // "line 2", "cat/1.png", "row 0"
 	Class  string   `json:"class"`
 	Values []string `json:"values"` // the first ones
-	More   int      `json:"more"`   // values besides
+	More   int      `json:"more"`   // further values
 }
 
-// Column is a column of a table: what one value of a row comes from, or for a category several.
+// Column is a column of a table: the source of one value of a row, or for a category of several.
 type Column struct {
 	Name    string     `json:"name"`
 	Kind    ColumnKind `json:"kind"`
 	Missing int        `json:"missing,omitempty"` // rows without it
 
-	// Of a number, over the rows to learn from. A value is kept as (number - Shift) x Factor; a missing one as the mean.
+	// For a number, over the training rows. A value is stored as (number - Shift) x Factor; a missing one as the mean.
 	Low       float64 `json:"low,omitempty"`
 	High      float64 `json:"high,omitempty"`
 	Mean      float64 `json:"mean,omitempty"`
@@ -145,11 +145,10 @@ type Column struct {
 	Shift     float64 `json:"shift,omitempty"`
 	Factor    float64 `json:"factor,omitempty"`
 
-	// Of a category: a value each, 1 for the row's own and 0 for the others; all 0 for a row without it.
+	// For a category: one value each, 1 for the row's own and 0 for the others; all 0 for a row without it.
 	Categories []string `json:"categories,omitempty"`
 }
 
-// ColumnKind is what a column holds.
 type ColumnKind string
 
 // The kinds of columns.
@@ -158,7 +157,7 @@ const (
 	ColumnCategory ColumnKind = "category"
 )
 
-// Width is how many values of a row the column comes to.
+// Width is the number of values of the column in a row.
 func (c *Column) Width() int {
 	if c.Kind == ColumnCategory {
 		return len(c.Categories)
@@ -166,7 +165,7 @@ func (c *Column) Width() int {
 	return 1
 }
 
-// Doubts says what of the classes is allowed and yet probably not meant, as Doubts does.
+// Warnings returns warnings about the classes, and the notes.
 func (u *Understood) Doubts(m *Manifest) (list []string) {
 	rows := make([]int, m.Classes)
 	for k := range min(len(u.Classes), m.Classes) {

@@ -14,20 +14,20 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// column is what is found out about one.
+// column collects what is known of a column.
 type column struct {
 	dataset.Column
-	passed string // why it is left out; "": it is not
+	passed string // why it is omitted; "": it is not
 
 	numbers, texts int
-	squares        float64           // of what numbers are off their mean (Welford 1962)
-	whole          bool              // all numbers are
+	squares        float64           // sum of squared distances from the mean (Welford 1962)
+	whole          bool              // all numbers are whole
 	seen           map[string]string // texts, and the same ones
-	// recent is what was seen, by its last character: most columns have few texts, or far too many
+	// recent has texts by their last character: most columns have few texts, or far too many
 	recent  [16]string
 	tooMany bool // different texts for a category
 	odd     []place
-	index   map[string]int // of categories, once they are decided
+	index   map[string]int // of categories, after close
 }
 
 // place is a text that is no number.
@@ -43,7 +43,7 @@ func newColumn(name string) column {
 	}
 }
 
-// width is how many values the column comes to.
+// width is the number of values of the column in a row.
 func (c *column) width() int {
 	if c.passed != "" {
 		return 0
@@ -51,7 +51,7 @@ func (c *column) width() int {
 	return c.Width()
 }
 
-// add takes the column's cell of a row.
+// add considers the column's cell of a row.
 func (c *column) add(line int, x *cell) {
 	if x.kind == aGap {
 		c.Missing++
@@ -75,7 +75,7 @@ func (c *column) add(line int, x *cell) {
 	c.whole = c.whole && v == math.Trunc(v)
 }
 
-// ending is a number for a text's last character, another one for each digit.
+// ending is a number for a text's last character, different for each digit.
 func ending(text string) int {
 	if text == "" {
 		return 0
@@ -83,7 +83,7 @@ func ending(text string) int {
 	return int(text[len(text)-1] & 15)
 }
 
-// see notes a text, as long as there are few.
+// see notes a text, while there are few.
 func (c *column) see(text string) {
 	kept, ok := c.seen[text]
 	switch {
@@ -92,16 +92,16 @@ func (c *column) see(text string) {
 		c.tooMany, c.seen = true, nil
 		return
 	default:
-		kept = strings.Clone(text) // the block's memory is not to be kept
+		kept = strings.Clone(text) // so that the block's memory can be freed
 		c.seen[kept] = kept
 	}
 	c.recent[ending(kept)] = kept
 }
 
-// fewTexts is of how many numbers a text is rather a mistake than a category.
+// fewTexts is for how many numbers one text is probably an error and no category.
 const fewTexts = 20
 
-// close decides what the column is, from all rows, and tells what is wrong with it.
+// close decides from all rows what the column is, and adds its faults.
 func (c *column) close(at int, wrong *faults) {
 	if c.passed != "" {
 		return
@@ -142,10 +142,10 @@ func (c *column) close(at int, wrong *faults) {
 	}
 }
 
-// notUTF8 is what is said of a text that is none in UTF-8.
+// notUTF8 is the message for a text that is not UTF-8.
 const notUTF8 = "no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT"
 
-// unreadable says which of a column's texts can be no category, "" if all can.
+// unreadable says which of a column's texts cannot be a category, "" if all can.
 func (c *column) unreadable() string {
 	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
 		switch {
@@ -158,7 +158,8 @@ func (c *column) unreadable() string {
 	return ""
 }
 
-// almost is what to say of a text that is a number but for its comma or its percent sign; "" of any other.
+// nearNumber is an addition to a message for a text that is a number except for its comma or its percent sign; "" for
+// any other.
 func almost(text string) string {
 	bare, percent := strings.CutSuffix(text, "%")
 	_, ok := number(strings.Replace(strings.TrimSpace(bare), ",", ".", 1))
@@ -172,7 +173,7 @@ func almost(text string) string {
 	}
 }
 
-// scale says how numbers are kept.
+// scale sets how numbers are scaled.
 func (c *column) scale(by Scale) {
 	c.Shift, c.Factor = 0, 1
 	switch {
@@ -191,12 +192,12 @@ func (c *column) scale(by Scale) {
 	}
 }
 
-// inBytes says whether all numbers fit a byte each as they are.
+// inBytes tells whether all numbers fit a byte each unchanged.
 func (c *column) inBytes() bool {
 	return c.Kind == dataset.ColumnNumber && c.whole && c.Missing == 0 && c.Low >= 0 && c.High <= math.MaxUint8
 }
 
-// write appends the values of a cell; a category that is not known is kept as a missing one.
+// write appends the values of a cell. An unknown category is stored like a missing one.
 func (c *column) write(to []float32, x *cell) []float32 {
 	if c.index != nil {
 		at := len(to)
@@ -213,25 +214,25 @@ func (c *column) write(to []float32, x *cell) []float32 {
 	return append(to, float32((v-c.Shift)*c.Factor))
 }
 
-// labels is the different texts in the place of a label, and how often each was there.
+// labels is the different labels, and how often each occurs.
 type labels struct {
 	rows  map[string]*int
-	class map[string]int32 // once it is closed
+	class map[string]int32 // after close
 	names []string         // of the classes in their order
 	plain bool             // they are 0, 1, 2 ... without a gap, and need no names
 	over  bool             // there are more than mostClasses
-	long  string           // the beginning of one that is longer than any name; "": there is none
+	long  string           // the start of one that is longer than any name; "": none
 }
 
-// mostClasses is how many different labels are taken for classes: more of them are numbers to be predicted, or names.
+// mostClasses is how many different labels can be classes: more of them are numbers to predict, or names.
 const mostClasses = 10_000
 
-// longestName is how long the name of a class, or of a category, may be: what is longer is a text to be read.
+// longestName is the longest name of a class or category: a longer text is something to read.
 const longestName = 1 << 10
 
 func newLabels() *labels { return &labels{rows: map[string]*int{}} }
 
-// add counts a label. Numbers that are written in several ways are one.
+// add counts a label. The same number in several spellings is one label.
 func (l *labels) add(text string) {
 	if l.over {
 		return
@@ -246,14 +247,14 @@ func (l *labels) add(text string) {
 			if l.over = len(l.rows) >= mostClasses; l.over {
 				return
 			}
-			l.rows[strings.Clone(text)] = new(int) // the text's memory is not to be kept
+			l.rows[strings.Clone(text)] = new(int) // so that the text's memory can be freed
 		}
 		n = l.rows[text]
 	}
 	*n++
 }
 
-// canonical is the usual way to write a number, and a text as it is.
+// canonical is the usual spelling of a number; a text is unchanged.
 func canonical(text string) string {
 	if v, ok := number(text); ok {
 		return strconv.FormatFloat(v, 'g', -1, 64)
@@ -261,7 +262,7 @@ func canonical(text string) string {
 	return text
 }
 
-// close numbers the classes: numbers by their value, then texts by the alphabet.
+// close numbers the classes: numbers by their value, then texts alphabetically.
 func (l *labels) close() {
 	for text := range l.rows {
 		l.names = append(l.names, text)
@@ -274,8 +275,8 @@ func (l *labels) close() {
 	}
 }
 
-// name gives the classes names, in the order of their numbers from 0; why says where a label is no such number. Without
-// names nothing changes.
+// name gives the classes names, in the order of their numbers from 0; why is set if a label is no such number.
+// Without names nothing changes.
 func (l *labels) name(names []string) (why string) {
 	if len(names) == 0 {
 		return ""
@@ -296,7 +297,7 @@ func (l *labels) name(names []string) (why string) {
 	return ""
 }
 
-// naturally orders numbers by their value and before texts, which are ordered by the alphabet.
+// numbersFirst orders numbers by their value and before texts, which are in alphabetical order.
 func naturally(a, b string) int {
 	x, isX := number(a)
 	y, isY := number(b)
@@ -321,7 +322,7 @@ func (l *labels) of(text string) (int32, bool) {
 	return k, ok
 }
 
-// classNames is nil where labels say no more than the classes' numbers.
+// classNames is nil if labels are only the classes' numbers.
 func (l *labels) classNames() []string {
 	if l.plain {
 		return nil
@@ -357,7 +358,7 @@ func (l *labels) fault() string {
 	return ""
 }
 
-// numeric says why the labels are numbers to predict, "" if they are classes, or if somebody insists that they are.
+// numeric says why the labels are numbers to predict, "" if they are classes, or if the user insists that they are.
 func (l *labels) numeric(insists bool) string {
 	if insists || l.over {
 		return ""
@@ -365,7 +366,7 @@ func (l *labels) numeric(insists bool) string {
 	return dataset.NumericTarget(l.counts())
 }
 
-// numericNotes says that many numbers are taken for classes, unless a person said that they are.
+// numericNotes notes that many numbers are used as classes, unless the user insists that they are.
 func (l *labels) numericNotes(insists bool) []string {
 	if insists {
 		return nil

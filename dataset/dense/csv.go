@@ -11,18 +11,18 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// CSV is rows of a CSV file: a label, and columns of numbers and of texts. What is not said is found out.
+// CSV is rows of a CSV file: a label, and columns of numbers and of texts. What is not given is detected.
 type CSV struct {
 	dataset.Source
-	Test         *dataset.Source // held-out rows, of the same columns; nil: there are none
-	Separator    rune            // 0: comma, semicolon, tab or bar, whichever the first line has most of
-	Header       Header          // "": found out
-	Label        string          // its column's name, or number from 1; "": label, class, target or y, else the last one
-	LabelClasses bool            // each label is a class, also where labels look like numbers to predict
-	Skip         []string        // names or numbers of columns that are left out
-	Missing      []string        // texts that stand for no value beside the usual ones
+	Test         *dataset.Source // held-out rows with the same columns; nil: none
+	Separator    rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line
+	Header       Header          // "": detected
+	Label        string          // its column's name, or number from 1; "": label, class, target or y, or the last one
+	LabelClasses bool            // each label is a class, even if labels look like numbers to predict
+	Skip         []string        // names or numbers of columns to omit
+	Missing      []string        // further texts that stand for no value
 	Scale        Scale           // of numbers; "": standard, and with Shape none
-	Shape        []int           // what the numbers of a row are, [channels height width]; nil: so many single values
+	Shape        []int           // of the numbers of a row, [channels height width]; nil: single values
 }
 
 // Header says whether the first line has the names of the columns.
@@ -34,27 +34,27 @@ const (
 	HeaderNo  Header = "no"
 )
 
-// Scale says how a number becomes a value of about -1 to 1. What it goes by is counted over the rows to learn from.
+// Scale says how a number becomes a value of about -1 to 1, by its distribution over the training rows.
 type Scale string
 
 // The scales, named as those of sparse rows.
 const (
-	Standard Scale = "standard" // less the mean, over the standard deviation
+	Standard Scale = "standard" // minus the mean, divided by the standard deviation
 	Range    Scale = "range"    // from 0 at the least to 1 at the largest
 	AsIs     Scale = "none"
 )
 
-// usualMissing are texts that stand for no value in anybody's files.
+// usualMissing are texts that usually stand for no value.
 var usualMissing = []string{"", "?", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "none", "-"}
 
-// mostCategories is how many different texts of a column are taken for categories: each is a value of every row.
+// mostCategories is how many different texts of a column can be categories: each is a value of every row.
 const mostCategories = 64
 
-// mostValues bounds the values of a row.
+// mostValues limits the values of a row.
 const mostValues = 1 << 24
 
-// Input reads the file once, to find out what its columns are and what is wrong with it. It returns Invalid, or all
-// faults as *disdel.Faults with their lines.
+// Input reads the file once, to find out its columns and faults. It returns Invalid, or all faults as *disdel.Faults
+// with their lines.
 func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 	if err := c.check(); err != nil {
 		return in, err
@@ -95,11 +95,11 @@ func (c *CSV) check() error {
 	}
 }
 
-// table is a CSV file that is being read.
+// table is a CSV file during reading.
 type table struct {
 	CSV
 	header  bool
-	sniffed bool // nobody said whether there is one
+	sniffed bool // the header was detected
 	names   []string
 	label   int // its column
 	columns []column
@@ -108,17 +108,17 @@ type table struct {
 	numbersMiss bool
 
 	labels  labels
-	learned int // rows to learn from
+	learned int // training rows
 	tested  int
 	bytes   bool
 	first   struct {
 		line   int
 		record []string
 	}
-	unknown int // texts of held-out rows that no row to learn from has
+	unknown int // texts of held-out rows that no training row has
 }
 
-// shape is that of a row.
+// shape is the shape of a row.
 func (t *table) shape() []int {
 	if t.Shape != nil {
 		return t.Shape
@@ -126,7 +126,7 @@ func (t *table) shape() []int {
 	return []int{1, 1, t.width()}
 }
 
-// width is how many values a row has.
+// width is the number of values of a row.
 func (t *table) width() int {
 	n := 0
 	for i := range t.columns {
@@ -135,7 +135,7 @@ func (t *table) width() int {
 	return n
 }
 
-// begin looks at the first lines.
+// begin reads the first lines.
 func (t *table) begin() error {
 	t.missing = map[string]bool{}
 	for _, text := range append(slices.Clone(usualMissing), t.CSV.Missing...) {
@@ -165,10 +165,10 @@ func (t *table) begin() error {
 	return nil
 }
 
-// usualLabels are the names that labels have in most files.
+// usualLabels are common names of a label's column.
 var usualLabels = []string{"label", "class", "target", "y"}
 
-// choose finds the label's column and those that are left out.
+// choose finds the label's column and the omitted ones.
 func (t *table) choose() error {
 	t.label = len(t.names) - 1
 	if t.Label != "" {
@@ -204,7 +204,7 @@ func (t *table) choose() error {
 // isLabel is why the label's column is none of a row's values.
 const isLabel = "it is the label"
 
-// find is the column of a name, or of a number from 1.
+// find returns the column with a name, or a number from 1.
 func (t *table) find(text string) (int, error) {
 	if at := slices.Index(t.names, text); at >= 0 {
 		return at, nil
@@ -225,7 +225,7 @@ func (t *table) find(text string) (int, error) {
 // mostNames is how many names of columns are listed.
 const mostNames = 12
 
-// learn reads the rows to learn from, for what has to be known of all of them.
+// learn reads the training rows for their common properties.
 func (t *table) learn() error {
 	wrong := &faults{file: t.Name}
 	err := t.rows(t.Source, wrong, func(r row) error {
@@ -256,7 +256,7 @@ func (t *table) learn() error {
 	return wrong.err()
 }
 
-// cloned is a record that lasts.
+// cloned copies a record.
 func cloned(cells []cell) []string {
 	out := make([]string, len(cells))
 	for i := range cells {
@@ -265,7 +265,7 @@ func cloned(cells []cell) []string {
 	return out
 }
 
-// decide settles what all columns are.
+// decide decides what all columns are.
 func (t *table) decide(wrong *faults) {
 	t.labels.close()
 	if why := t.labels.fault(); why != "" && t.learned > 0 {
@@ -315,7 +315,7 @@ func product(shape []int) int {
 	return n
 }
 
-// test reads the held-out rows for what is wrong with them.
+// test reads the held-out rows for faults.
 func (t *table) test() error {
 	wrong := &faults{file: t.Test.Name}
 	err := t.rows(*t.Test, wrong, func(r row) error {
@@ -335,7 +335,7 @@ func (t *table) test() error {
 	return wrong.err()
 }
 
-// each gives the rows.
+// each yields the rows.
 func (t *table) each(yield func(dataset.DenseRow) error) error {
 	if err := t.part(t.Source, false, yield); err != nil || t.Test == nil {
 		return err
@@ -347,7 +347,7 @@ func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.Dense
 	wrong := &faults{file: from.Name}
 	out := dataset.DenseRow{HeldOut: heldOut}
 	err := t.rows(from, wrong, func(r row) error {
-		if r.why != "" { // it was read before without this
+		if r.why != "" { // the first reading did not find this
 			wrong.at(r.line, r.at+1, t.names[r.at], "%s; the file has changed meanwhile", r.why)
 			return wrong.err()
 		}
@@ -368,10 +368,9 @@ func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.Dense
 	return err
 }
 
-// mostShown is how many values of the example are shown.
 const mostShown = 8
 
-// described is the columns as the data set keeps them.
+// described is the columns of the data set.
 func (t *table) described() []dataset.Column {
 	if t.Shape != nil {
 		return nil
@@ -387,7 +386,7 @@ func (t *table) described() []dataset.Column {
 
 var separators = map[rune]string{',': "commas", ';': "semicolons", '\t': "tabs", '|': "bars"}
 
-// understood is what the file was taken for.
+// understood is the interpretation of the file.
 func (t *table) understood() dataset.Understood {
 	by, ok := separators[t.Separator]
 	if !ok {
@@ -428,7 +427,7 @@ func (t *table) understood() dataset.Understood {
 	return u
 }
 
-// almostNumbers tells of columns that are numbers to people, and became categories.
+// almostNumbers notes columns that look like numbers, and became categories.
 func (t *table) almostNumbers() (list []string) {
 	for i := range t.columns {
 		c := &t.columns[i]
@@ -442,13 +441,13 @@ func (t *table) almostNumbers() (list []string) {
 	return list
 }
 
-// isText tells whether a text is no number to anybody.
+// isText tells whether a text does not even look like a number.
 func isText(text string) bool {
 	_, ok := number(text)
 	return !ok && almost(text) == ""
 }
 
-// kept says how values are kept.
+// kept says how values are stored.
 func (t *table) kept() string {
 	if t.bytes {
 		return "bytes, as 0..1 from 0..255"
@@ -463,10 +462,10 @@ func (t *table) kept() string {
 	}
 }
 
-// leastPixels is the smallest picture that anybody would call one, 8x8.
+// leastPixels is the smallest picture, 8x8.
 const leastPixels = 64
 
-// pixels says whether the columns look like those of a picture.
+// pixels tells whether the columns look like those of a picture.
 func (t *table) pixels() bool {
 	n, high := 0, 0.0
 	for i := range t.columns {

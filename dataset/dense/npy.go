@@ -2,6 +2,7 @@ package dense
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,14 +19,14 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// array is a NumPy array of a file that is read row by row.
+// array is a NumPy array in a file that is read row by row.
 type array struct {
 	dataset.Source
 	shape []int
 	kind  byte // u, i, f: numbers; b: true or false; U, S: texts
 	size  int  // bytes of a value
 	order binary.ByteOrder
-	whole []byte // the values, where they had to be turned into C's order; nil: they are read
+	whole []byte // the values if they were in Fortran's order; nil: they are read from the file
 }
 
 // The header of a .npy file is a Python dictionary: numpy.org/doc/stable/reference/generated/numpy.lib.format.html
@@ -146,7 +147,7 @@ func (a *array) sides(text string) error {
 	return nil
 }
 
-// turn reads an array in Fortran's order, the first index running fastest, and turns it into C's.
+// turn reads an array in Fortran's order, with the first index fastest, and changes it to C's order.
 func (a *array) turn(in io.Reader) error {
 	n, size := product(a.shape), a.size
 	if n > mostTurned/size {
@@ -175,14 +176,44 @@ func (a *array) turn(in io.Reader) error {
 	return nil
 }
 
+// ReadNPY reads a file of one NumPy array of numbers: its values in C's order, and its shape. It returns Invalid for
+// anything else, and for data that do not fill the shape exactly.
+func ReadNPY(data []byte) (values []float32, shape []int, err error) {
+	a, err := readArray(dataset.Source{Name: "npy file", Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case strings.ContainsRune("US", rune(a.kind)):
+		return nil, nil, a.bad("it holds texts, not numbers")
+	case product(a.shape) > len(data)/a.size:
+		return nil, nil, a.bad("it ends before its shape %v is full", a.shape)
+	}
+	rows, err := a.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	for range a.shape[0] {
+		row, err := rows.next()
+		if err != nil {
+			return nil, nil, err
+		}
+		for ; len(row) > 0; row = row[a.size:] {
+			values = append(values, float32(a.value(row)))
+		}
+	}
+	return values, a.shape, rows.end()
+}
+
 func (a *array) bad(format string, args ...any) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "read " + a.Name, Msg: fmt.Sprintf(format, args...)}
 }
 
-// rowLen is the values of a row.
+// rowLen is the number of values of a row.
 func (a *array) rowLen() int { return product(a.shape[1:]) }
 
-// rows is an array that is being read.
+// rows reads an array.
 type rows struct {
 	a    *array
 	in   io.ReadCloser // nil: from memory
@@ -190,7 +221,7 @@ type rows struct {
 	data []byte // of a row
 }
 
-// open begins to read the rows.
+// open starts to read the rows.
 func (a *array) open() (*rows, error) {
 	r := &rows{a: a, data: make([]byte, a.rowLen()*a.size)}
 	if a.whole != nil {
@@ -214,7 +245,7 @@ func (r *rows) close() {
 	}
 }
 
-// next reads a row. It is good until the next.
+// next reads a row. It is valid until the next call.
 func (r *rows) next() ([]byte, error) {
 	if r.a.whole != nil {
 		r.data = r.a.whole[r.at*len(r.data) : (r.at+1)*len(r.data)]
@@ -228,7 +259,7 @@ func (r *rows) next() ([]byte, error) {
 	return r.data, nil
 }
 
-// end says whether nothing follows the last row.
+// end checks that nothing follows the last row.
 func (r *rows) end() error {
 	if r.in == nil {
 		return nil
@@ -239,7 +270,7 @@ func (r *rows) end() error {
 	return nil
 }
 
-// value reads a number; of a truth it is 0 or 1.
+// value reads a number; a boolean is 0 or 1.
 func (a *array) value(b []byte) float64 {
 	var raw uint64
 	switch a.size {
@@ -274,7 +305,7 @@ func (a *array) float(raw uint64) float64 {
 	}
 }
 
-// half is a number of IEEE 754's 16 bits.
+// half is a 16-bit number of IEEE 754.
 func half(h uint16) float64 {
 	sign, exponent, fraction := 1.0, int(h>>10&31), float64(h&1023)
 	if h>>15 == 1 {
@@ -293,7 +324,7 @@ func half(h uint16) float64 {
 	}
 }
 
-// text is a value as it would be written.
+// text is a value as text.
 func (a *array) text(b []byte) string {
 	switch a.kind {
 	case 'S':
@@ -337,7 +368,7 @@ func archive(file string) (map[string]dataset.Source, error) {
 	return out, nil
 }
 
-// mostArrays is how many arrays of an archive are looked at.
+// mostArrays is how many arrays of an archive are considered.
 const mostArrays = 1000
 
 // openEntry opens a file of an archive, and the archive with it.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	_ "image/jpeg" // what image.Decode and image.DecodeConfig read
+	_ "image/jpeg" // for image.Decode and image.DecodeConfig
 	_ "image/png"  // the same
 	"io"
 	"io/fs"
@@ -25,12 +25,12 @@ import (
 // valid or validation, of which the second has the held-out rows.
 type Pictures struct {
 	Folder        string
-	Test          string // folder of held-out ones; "": see above
-	Height, Width int    // that all are brought to; 0: all have to be of one size
-	Gray          bool   // a channel instead of three; they are gray anyway where all files are
+	Test          string // folder of held-out pictures; "": see above
+	Height, Width int    // of all pictures; 0: all must have the same size
+	Gray          bool   // one channel instead of three; also if all files are gray
 }
 
-// heldOutFolders are the names that the folder of held-out pictures usually has, beside train.
+// heldOutFolders are common names of the folder of held-out pictures, beside train.
 var heldOutFolders = []string{"test", "val", "valid", "validation"}
 
 const (
@@ -38,7 +38,7 @@ const (
 	mostPixels   = 1 << 27 // of a picture: a few bytes of a file can claim any number
 )
 
-// Input looks at the head of every file, to find out what is in the folder. It returns Invalid, or *disdel.Faults with
+// Input reads the head of every file, to find out what is in the folder. It returns Invalid, or *disdel.Faults with
 // the files.
 func (p Pictures) Input(name string) (in dataset.DenseInput, err error) {
 	f := &folder{Pictures: p, gray: true, passed: map[string]int{}}
@@ -63,7 +63,7 @@ func (p Pictures) Input(name string) (in dataset.DenseInput, err error) {
 	return in, nil
 }
 
-// plainNumbers says whether names are 0, 1, 2 ... in this order, and say nothing.
+// plainNumbers tells whether names are 0, 1, 2 ... in this order.
 func plainNumbers(names []string) bool {
 	for i, n := range names {
 		if n != fmt.Sprint(i) {
@@ -73,19 +73,18 @@ func plainNumbers(names []string) bool {
 	return true
 }
 
-// folder is pictures that are being read.
+// folder is a folder of pictures during reading.
 type folder struct {
 	Pictures
 	classes []string
-	files   []picture // those to learn from first
-	train   int       // how many these are
-	counts  []int     // of rows to learn from, by class
-	gray    bool      // all files are
+	files   []picture // those for training first
+	train   int       // number of files for training
+	counts  []int     // of training rows, by class
+	gray    bool      // all files are gray
 	resized int       // files of another size
 	passed  map[string]int
 }
 
-// picture is a file.
 type picture struct {
 	path  string // within the folder, for messages
 	file  string
@@ -137,7 +136,7 @@ func (f *folder) list() error {
 	return wrong.err()
 }
 
-// halves is the folders to learn from and of held-out pictures, where there are two such.
+// trainAndTest returns the folders of training and held-out pictures, if there are two.
 func halves(root string) (train, test string) {
 	train = filepath.Join(root, "train")
 	if !isFolder(train) {
@@ -156,7 +155,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// subfolders are the names of the folders in one, without hidden ones and those that archives of other systems have.
+// subfolders are the names of the folders in one, without hidden ones and those of macOS archives.
 func subfolders(root string) (names []string, err error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -210,7 +209,7 @@ func (f *folder) part(root string, wrong *faults) error {
 	return nil
 }
 
-// understood is what the folder was taken for.
+// understood is the interpretation of the folder.
 func (f *folder) understood(in *dataset.DenseInput) dataset.Understood {
 	u := dataset.Understood{
 		Kind:   fmt.Sprintf("pictures of %d classes, a folder each", len(f.classes)),
@@ -236,7 +235,7 @@ func (f *folder) understood(in *dataset.DenseInput) dataset.Understood {
 	return u
 }
 
-// each gives the pictures, decoded on all cores and in their order: a few of them are in memory at once.
+// each yields the pictures, decoded on all cores and in order, with a few of them in memory at once.
 func (f *folder) each(yield func(dataset.DenseRow) error) error {
 	channels := 3
 	if f.Gray || f.gray {
@@ -260,7 +259,7 @@ func (f *folder) each(yield func(dataset.DenseRow) error) error {
 			if wrong.full() {
 				return errEnough
 			}
-			if len(wrong.list) > 0 { // nothing is written any more: what follows is read for its faults
+			if len(wrong.list) > 0 { // nothing more is written: the rest is only read for its faults
 				return nil
 			}
 			return yield(dataset.DenseRow{Bytes: d.pixels, Label: d.label, HeldOut: d.heldOut})
@@ -282,10 +281,10 @@ type decoded struct {
 	err     error
 }
 
-// mostFile is how large the file of a picture may be.
+// mostFile is the largest file of a picture.
 const mostFile = 1 << 30
 
-// read reads the file into the memory of the one before.
+// read reads the file into the memory of the previous one.
 func (d *decoded) read(channels, height, width int) error {
 	if err := d.load(); err != nil {
 		return err
@@ -293,7 +292,7 @@ func (d *decoded) read(channels, height, width int) error {
 	return d.decode(channels, height, width)
 }
 
-// decode makes what was read a row.
+// decode makes a row of the file.
 func (d *decoded) decode(channels, height, width int) error {
 	if d.pixels == nil {
 		d.pixels = make([]byte, channels*height*width)
@@ -314,7 +313,7 @@ func (d *decoded) decode(channels, height, width int) error {
 			}
 			return nil
 		}
-	case *image.RGBA: // most PNG in color: nothing has to be drawn
+	case *image.RGBA: // most PNG files in color need no drawing
 		if fits && p.Stride == 4*width && p.Opaque() {
 			d.part(p.Pix, channels)
 			return nil
@@ -330,21 +329,21 @@ func (d *decoded) decode(channels, height, width int) error {
 	return nil
 }
 
-// Bounds of a picture that somebody sends, of which a few bytes can claim anything: its pixels, its longer side, which
-// is JPEG's own bound, and its pixels where it stays as large as it is.
+// Limits of a sent picture, whose few bytes can claim any size: its pixels, its longer side (JPEG's own limit), and its
+// pixels if it keeps its size.
 const (
 	mostAsked    = 1 << 26
 	longestAsked = 1 << 16
 	mostKept     = 1 << 24
 )
 
-// mostScaled bounds what draw.BiLinear holds while it scales, four float64 for every column of the new picture and row
-// of the old one; it counts them in 32 bits, and panics where that is too few.
+// mostScaled limits the memory of draw.BiLinear while it scales, four float64 for every column of the new picture and
+// row of the old one; it counts them in 32 bits, and panics on overflow.
 const mostScaled = 1 << 25
 
-// Picture is the bytes of a PNG or JPEG file as a row of a data set of pictures, [channels height width] from 0 to 255,
-// brought to that size and to one channel or three as those of a folder are. A height of 0 leaves the size as it is. It
-// returns the shape, and Invalid for what is no picture or one of too many pixels.
+// Picture converts a PNG or JPEG file to a row of a data set of pictures, [channels height width] from 0 to 255, with
+// the size and channels of those in a folder. A height of 0 keeps the size. It returns the shape, and Invalid for
+// anything else or too many pixels.
 func Picture(file []byte, channels, height, width int) (pixels []byte, shape []int, err error) {
 	bad := func(msg string, err error) ([]byte, []int, error) {
 		return nil, nil, &disdel.Error{
@@ -384,7 +383,7 @@ func (d *decoded) load() error {
 	return nil
 }
 
-// draw brings a picture to the canvas' size, over white where it is not there at all.
+// draw scales a picture to the canvas, over white if it is transparent.
 func (d *decoded) draw(img image.Image) error {
 	from, to := img.Bounds().Size(), d.canvas.Bounds().Size()
 	if from != to && to.X > mostScaled/max(1, from.Y) {
@@ -399,7 +398,7 @@ func (d *decoded) draw(img image.Image) error {
 	return nil
 }
 
-// part takes the channels of pixels apart.
+// part separates the channels of pixels.
 func (d *decoded) part(pix []byte, channels int) {
 	n := len(pix) / 4
 	if channels == 1 {
@@ -415,12 +414,12 @@ func (d *decoded) part(pix []byte, channels int) {
 	}
 }
 
-// luma is the gray of a color, as ITU-R BT.601 has it.
+// luma is the gray value of a color, by ITU-R BT.601.
 func luma(r, g, b byte) byte {
 	return byte((299*uint32(r) + 587*uint32(g) + 114*uint32(b) + 500) / 1000)
 }
 
-// head is the beginning of a file.
+// head is the start of a file.
 type head struct {
 	picture
 	image.Config
@@ -428,7 +427,7 @@ type head struct {
 	begin [pngHead]byte
 }
 
-// heads looks at the head of every file: its size, and whether it is gray.
+// heads reads the head of every file: its size, and whether it is gray.
 func (f *folder) heads() error {
 	wrong, at := &faults{file: f.Folder}, 0
 	given := f.Height > 0 && f.Width > 0
@@ -455,7 +454,7 @@ func (f *folder) heads() error {
 	return wrong.err()
 }
 
-// look takes a head into account.
+// look considers a head.
 func (f *folder) look(h *head, given bool, wrong *faults) {
 	switch {
 	case h.err != nil:
@@ -480,7 +479,7 @@ func (h *head) read() (image.Config, error) {
 		return image.Config{}, plain(err)
 	}
 	defer in.Close()
-	n, _ := io.ReadFull(in, h.begin[:]) // what is wrong comes again with the next read
+	n, _ := io.ReadFull(in, h.begin[:]) // an error returns with the next read
 	if config, ok := plainPNG(h.begin[:n]); ok {
 		return config, nil
 	}

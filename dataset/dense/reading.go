@@ -11,13 +11,13 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// errEnough ends a reading early: what follows would say nothing new.
+// errEnough ends a reading early: the rest would add nothing new.
 var errEnough = errors.New("enough is known")
 
-// inOrder has all cores work on the items that next gives, and takes them in that order. next fills an item, or says
-// that there are no more, in a goroutine of its own; work is done on several items at once; take is called from here. A
-// few items are there at a time, and each is used again and again. It returns the first error of take, which ends it
-// all; errEnough ends it without one.
+// inOrder works on items on all cores, and takes them in order. next fills an item, or says that there are no more,
+// in a goroutine of its own; work handles several items at once; take is called from this goroutine. A few items
+// exist at a time, and are reused. inOrder returns the first error of take, which ends everything; errEnough ends it
+// without an error.
 func inOrder[T any](next func(*T) bool, work func(*T), take func(*T) error) error {
 	type errand struct {
 		item T
@@ -40,7 +40,7 @@ func inOrder[T any](next func(*T) bool, work func(*T), take func(*T) error) erro
 				if !next(&e.item) {
 					return
 				}
-				todo <- e // there is room for all that there are
+				todo <- e // there is room for all items
 				line <- e
 			case <-stop:
 				return
@@ -79,14 +79,14 @@ const bufferBytes = 256 << 10
 // base is the last part of a file's name, for titles.
 func base(name string) string { return filepath.Base(name) }
 
-// faults is everything that is wrong with a file, as far as anybody reads it.
+// faults collects the faults of a file, up to mostFaults.
 type faults struct {
 	file string
 	list []disdel.Fault
 	more int
 }
 
-// mostFaults is how many are told: who has more has one cause for them.
+// mostFaults is how many faults are reported: more than that usually have one cause.
 const mostFaults = 20
 
 func (f *faults) add(fault disdel.Fault) {
@@ -102,10 +102,9 @@ func (f *faults) at(line, column int, path, format string, args ...any) {
 	f.add(disdel.Fault{Line: line, Column: column, Path: path, Msg: fmt.Sprintf(format, args...)})
 }
 
-// full says whether nothing more would be told.
+// full tells whether further faults would not be reported.
 func (f *faults) full() bool { return f.more > 0 }
 
-// err is nil where nothing is wrong.
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil
@@ -117,5 +116,5 @@ func (f *faults) err() error {
 	return &disdel.Faults{File: f.file, Faults: list}
 }
 
-// plain drops the path that a message names already.
+// plain removes a path that the message has already.
 func plain(err error) error { return files.Plain(err) }

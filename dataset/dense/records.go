@@ -17,13 +17,13 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// longestRecord is how long a row of a file may be: a quote that is never closed is not to take all memory.
+// longestRecord limits a row of a file: a quote that is never closed must not fill memory.
 const longestRecord = 16 << 20
 
-// errLong is what is wrong with one that is longer.
+// errLong is the error of a longer row.
 var errLong = errors.New("a row is longer than 16 MB; perhaps a quote is not closed")
 
-// guarded reads so many bytes, and then says that there is no end.
+// guarded reads so many bytes, and then reports that there is no end.
 type guarded struct {
 	r    io.Reader
 	left int
@@ -38,13 +38,13 @@ func (g *guarded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// byteOrderMark begins the UTF-8 files of some programs.
+// byteOrderMark starts the UTF-8 files of some programs.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// sniffBytes is how much of a file is looked at to tell what it is.
+// sniffBytes is how much of a file is read to detect its format.
 const sniffBytes = 64 << 10
 
-// sniff finds out how the file is written. It returns the first one or two records.
+// sniff detects the format of the file. It returns the first one or two records.
 func (t *table) sniff() ([][]string, error) {
 	file, err := t.Open()
 	if err != nil {
@@ -87,11 +87,11 @@ func (t *table) sniff() ([][]string, error) {
 	return top, nil
 }
 
-// mostColumns bounds the columns of a table: disdel keeps some kilobytes of each while it reads.
+// mostColumns limits the columns of a table: each needs some kilobytes during reading.
 const mostColumns = 1 << 16
 
-// boundColumns refuses a table if one of its first two lines has more than mostColumns columns. It keeps no cells:
-// those of a line of only separators would take 40 times its size.
+// boundColumns refuses a table if one of its first two lines has more than mostColumns columns. It stores no cells:
+// those of a line of only separators would need 40 times its size.
 func (t *table) boundColumns() error {
 	file, err := t.Open()
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *table) boundColumns() error {
 	return nil
 }
 
-// top is the first one or two records.
+// top returns the first one or two records.
 func (t *table) top(from io.Reader) (top [][]string, err error) {
 	in := csv.NewReader(from)
 	in.FieldsPerRecord = -1
@@ -172,7 +172,7 @@ func noText(head []byte) (what, hint string) {
 	}
 }
 
-// separator is the one that the first line has most of.
+// separator is the most frequent one in the first line.
 func separator(head []byte) rune {
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
 	quoted, best, most := false, ',', 0
@@ -193,8 +193,8 @@ func separator(head []byte) rune {
 	return best
 }
 
-// hasHeader says whether the first record is names: no number is among them, and the second record has one, or they are
-// all different as names are.
+// hasHeader tells whether the first record is names: it has no number, and the second record has one, or all its
+// texts differ.
 func (t *table) hasHeader(top [][]string) bool {
 	names := map[string]bool{}
 	for _, text := range top[0] {
@@ -228,8 +228,7 @@ func (t *table) broken(from dataset.Source, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + from.Name, Err: err}
 }
 
-// row is a record whose cells were read, and what it comes to, once the columns are decided. It is good until the next
-// one.
+// row is a record with the results of its cells, after the columns are decided. It is valid until the next one.
 type row struct {
 	line   int
 	cells  []cell
@@ -237,7 +236,7 @@ type row struct {
 	entry
 }
 
-// rows calls f with every record behind the header. One of another number of columns is a fault, and goes to nobody.
+// rows calls f with every record after the header. One with another number of columns is a fault, and is skipped.
 func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) error {
 	file, err := from.Open()
 	if err != nil {
@@ -273,14 +272,14 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 	})
 }
 
-// kind is what stands in a cell.
+// kind is what a cell has.
 type kind uint8
 
 const (
-	aText     kind = iota // which is no number
-	aNumber               // of a category or a label, its own
-	aGap                  // what stands for no value
-	aStranger             // a category that no row to learn from has
+	aText     kind = iota // no number
+	aNumber               // also the number of a category or a label
+	aGap                  // no value
+	aStranger             // a category that no training row has
 )
 
 // cell is a field of a record.
@@ -288,7 +287,7 @@ type cell struct {
 	text  string
 	value float64 // of aNumber
 	kind  kind
-	plain bool // the text is a number as decimal reads it, which is the value
+	plain bool // decimal reads the text as the value
 }
 
 // record is the cells of one row.
@@ -296,31 +295,31 @@ type record struct {
 	line  int
 	first int // of the sheet's cells
 	width int
-	row   int // of those whose values the sheet has
+	row   int // index of its values in the sheet
 }
 
-// entry is what a row comes to, once the columns are decided.
+// entry is the result of a row, after the columns are decided.
 type entry struct {
 	class     int32
-	strangers int    // texts that no row to learn from has
-	why       string // what is wrong with it; "": nothing
-	at        int    // in which column
+	strangers int    // texts that no training row has
+	why       string // its fault; "": none
+	at        int    // column of the fault
 }
 
-// sheet is a block that was taken apart.
+// parsedBlock is a block divided into cells.
 type sheet struct {
 	block
-	most    int // cells of a record that are kept; 0: all
+	most    int // stored cells of a record; 0: all
 	cells   []cell
 	records []record
-	entries []entry   // of the rows, once the columns are decided
+	entries []entry   // of the rows, after the columns are decided
 	values  []float32 // [rows values]
 }
 
-// of is the cells of a record, all of which are kept.
+// of returns the cells of a record, all of which are stored.
 func (s *sheet) of(r record) []cell { return s.cells[r.first:][:r.width] }
 
-// split takes a block apart. What is wrong with its quotes becomes its error.
+// split divides a block into cells. A fault of its quotes becomes its error.
 func (s *sheet) split(separator rune) {
 	s.cells, s.records = s.cells[:0], s.records[:0]
 	plain := bytes.IndexByte(s.text, '"') < 0 && separator < utf8.RuneSelf
@@ -337,9 +336,9 @@ func (s *sheet) split(separator rune) {
 	}
 }
 
-// splitPlain takes a block without quotes apart, as encoding/csv does, and reads the numbers among its cells on the
-// way: most characters of most tables are looked at once. Texts of cells are in the block's own memory, which comes to
-// be another block's: who keeps one copies it.
+// splitPlain divides a block without quotes, like encoding/csv, and reads its numbers at the same time: most
+// characters of most tables are read once. Texts of cells are in the block's own memory, which is reused: copy them
+// to keep them.
 func (s *sheet) splitPlain(separator byte) {
 	numbers := bytes.IndexByte([]byte("+-.0123456789"), separator) < 0
 	all, line := unsafe.String(unsafe.SliceData(s.text), len(s.text)), s.line-1
@@ -373,8 +372,8 @@ func (s *sheet) splitPlain(separator byte) {
 	}
 }
 
-// take makes the cell what a line of a text, which goes on until over, has at a place, and says where that ends: at a
-// separator, or with the line. With numbers it finds out whether it is one.
+// take makes the cell from a place of a line, which ends at over, and returns the cell's end: at a separator, or with
+// the line. With numbers it also finds out whether it is one.
 func (x *cell) take(text string, at, over int, separator byte, numbers bool) (end int) {
 	if end = at; numbers {
 		v, stop, ok := scanAt(text, at, over)
@@ -390,7 +389,7 @@ func (x *cell) take(text string, at, over int, separator byte, numbers bool) (en
 	return end
 }
 
-// splitQuoted takes any block apart, and says what is wrong with it, in lines of the whole text.
+// splitQuoted divides any block, and reports faults with lines of the whole text.
 func (s *sheet) splitQuoted(separator rune) error {
 	in := csv.NewReader(bytes.NewReader(s.text))
 	in.FieldsPerRecord = -1
@@ -419,10 +418,10 @@ func (s *sheet) splitQuoted(separator rune) error {
 	}
 }
 
-// separate says what stands between fields. Where that is no white space, white space before a field is none of it.
+// separate sets the separator. If it is no white space, white space before a field is removed.
 func separate(in *csv.Reader, by rune) { in.Comma, in.TrimLeadingSpace = by, !unicode.IsSpace(by) }
 
-// trimmed is a field without the white space at its ends, which most have none of.
+// trimmed is a field without white space at its ends; most have none.
 func trimmed(text string) string {
 	if n := len(text); n > 0 && (text[0] <= ' ' || text[n-1] <= ' ' || text[0] >= utf8.RuneSelf ||
 		text[n-1] >= utf8.RuneSelf) {
@@ -431,8 +430,8 @@ func trimmed(text string) string {
 	return text
 }
 
-// read takes a block apart and finds out what its cells are: what they say, or, once the columns are decided, what
-// their row comes to.
+// read divides a block and interprets its cells: their kinds, or, after the columns are decided, the results of their
+// rows.
 func (t *table) read(s *sheet) {
 	s.most = len(t.columns)
 	s.split(t.Separator)
@@ -462,7 +461,7 @@ func (t *table) read(s *sheet) {
 	}
 }
 
-// enter appends what a row comes to, of which there is always as much, and says what is wrong with it.
+// enter appends the results of a row, always the same number, and reports its faults.
 func (t *table) enter(s *sheet, cells []cell) (e entry) {
 	for i := range cells {
 		c, x := &t.columns[i], &cells[i]
@@ -520,30 +519,30 @@ func (t *table) readLabel(x *cell) {
 	}
 }
 
-// block is a part of a table's text that ends where a record does.
+// block is a part of a table's text that ends with a record.
 type block struct {
 	text []byte
 	line int   // that it begins at
-	err  error // what there is instead of the end of its last record; nothing of the block counts then
+	err  error // if its last record does not end; then the block does not count
 }
 
-// blockBytes is about how long a block is: long enough to be worth handing on, short enough that its cells, which are
-// four times as large, stay in a core's own memory.
+// blockBytes is the approximate size of a block: large enough to be worth passing on, small enough that its cells,
+// which are four times as large, stay in a core's own cache.
 const blockBytes = 64 << 10
 
 // cutter cuts a text into blocks.
 type cutter struct {
 	in   io.Reader
-	size int    // of a block, about
+	size int    // approximate size of a block
 	rest []byte // that was read beyond the newest block
 	line int
 	over bool
 }
 
-// newCutter begins to read a text; a byte order mark is none of it.
+// newCutter starts to read a text after its byte order mark.
 func newCutter(in io.Reader, size int) *cutter {
 	c := &cutter{in: in, size: size, line: 1, rest: make([]byte, len(byteOrderMark))}
-	n, _ := io.ReadFull(in, c.rest) // what is wrong comes again with the next read
+	n, _ := io.ReadFull(in, c.rest) // an error returns with the next read
 	if c.rest = c.rest[:n]; string(c.rest) == byteOrderMark {
 		c.rest = c.rest[:0]
 	}
@@ -578,7 +577,7 @@ func (c *cutter) next(b *block) bool {
 	}
 }
 
-// fill reads on until the block has so many bytes.
+// fill reads until the block has so many bytes.
 func (c *cutter) fill(b *block, want int) error {
 	if cap(b.text) < want {
 		b.text = append(make([]byte, 0, want), b.text...)
@@ -593,9 +592,9 @@ func (c *cutter) fill(b *block, want int) error {
 	return nil
 }
 
-// recordsEnd is where the last whole record of a text ends that begins with one; 0: there is none. A line ends a record
-// where the quotes before it are even in number: who closes what he opens has as many of the one as of the other, and
-// doubles those that are meant. Where somebody does not, the reader of the block finds out.
+// recordsEnd is the end of the last complete record of a text that starts with one; 0: there is none. A line ends a
+// record if the number of quotes before it is even: quotes come in pairs, and literal ones are doubled. If they do
+// not, the reader of the block notices.
 func recordsEnd(text []byte) int {
 	quotes := bytes.Count(text, []byte{'"'})
 	if quotes == 0 {

@@ -18,16 +18,16 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// CSV is rows of a CSV file, as a Schema says. The columns of the data set are the numbers in the schema's order, then
-// for each of them whether it is missing, then those that categories are hashed to.
+// CSV is rows of a CSV file with a Schema. The columns of the data set are the numbers in the schema's order, then
+// for each of them whether it is missing, then the columns of hashed categories.
 type CSV struct {
 	dataset.Source
 	Schema  Schema
 	HeldOut HeldOut
 }
 
-// Input reads the file once for scales and targets. It returns Invalid for a schema that is none, and for a line that
-// does not go with it.
+// Input reads the file once for scales and targets. It returns Invalid for an invalid schema, and for a line that
+// does not fit it.
 func (c CSV) Input(name string) (in dataset.SparseInput, err error) {
 	if err := c.HeldOut.check(); err != nil {
 		return in, err
@@ -47,11 +47,11 @@ func (c CSV) Input(name string) (in dataset.SparseInput, err error) {
 	return in, nil
 }
 
-// table is a CSV file that is being read.
+// table is a CSV file during reading.
 type table struct {
 	CSV
 	fields  []Field
-	places  []int // by field: its place in a line, -1 where the file has it not
+	places  []int // by field: its place in a line, -1 if the file lacks it
 	numbers []scaling
 	labels  labels
 }
@@ -67,7 +67,7 @@ func (t *table) hashedFrom() int {
 	return n
 }
 
-// learn reads the file for what has to be known of all rows.
+// learn reads the file for properties of all rows.
 func (t *table) learn() error {
 	for _, f := range t.fields {
 		if f.Kind == Number {
@@ -106,7 +106,7 @@ func (t *table) learn() error {
 	return err
 }
 
-// each gives the rows.
+// each yields the rows.
 func (t *table) each(yield func(dataset.SparseRow) error) error {
 	held := t.HeldOut.picker(0)
 	var row dataset.SparseRow
@@ -152,7 +152,7 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 			switch {
 			case v == nil:
 				add(count+number, 1)
-			case scaled-scaled != 0: // so far from all that was learned from that it is none
+			case scaled-scaled != 0: // too far from the training rows
 				return bad(t.Source, line, "the %s %.40q is too far from the others to be scaled", f.Name, text)
 			default:
 				add(number, scaled)
@@ -168,7 +168,7 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 	return nil
 }
 
-// category adds 1 to a column, which another category of the row may have been hashed to, too.
+// category adds 1 to a column, to which another category of the row may be hashed, too.
 func (t *table) category(row *dataset.SparseRow, column int) {
 	if at := slices.Index(row.Index, int32(column)); at >= 0 {
 		row.Value[at]++
@@ -177,7 +177,8 @@ func (t *table) category(row *dataset.SparseRow, column int) {
 	row.Index, row.Value = append(row.Index, int32(column)), append(row.Value, 1)
 }
 
-// Hashed is which of so many columns a field's text is hashed to (FNV-1a). The same text of two fields is two things.
+// Hashed is the column, of so many, to which a field's text is hashed (FNV-1a). The same text in two fields is two
+// categories.
 func Hashed(field, text string, columns int) int {
 	h := fnv.New64a()
 	io.WriteString(h, field) //nolint:errcheck // a hash takes all
@@ -190,7 +191,7 @@ func (t *table) missing(text string) bool {
 	return text == "" || slices.Contains(t.Schema.Missing, text)
 }
 
-// number reads a number, nil where it is missing.
+// number reads a number, nil if it is missing.
 func (t *table) number(line int, f Field, text string) (*float64, error) {
 	if t.missing(text) {
 		return nil, nil
@@ -204,7 +205,7 @@ func (t *table) number(line int, f Field, text string) (*float64, error) {
 	return &x, nil
 }
 
-// lines reads the file line by line. The record is good during the call alone.
+// lines reads the file line by line. The record is valid only during the call.
 func (t *table) lines(f func(line int, record []string) error) error {
 	in, err := t.Open()
 	if err != nil {
@@ -252,7 +253,7 @@ func (t *table) lines(f func(line int, record []string) error) error {
 	}
 }
 
-// broken is the error of what follows a line. encoding/csv names the line of what is no CSV itself.
+// broken is the error of what follows a line. encoding/csv adds the line of its own errors.
 func (t *table) broken(after int, err error) error {
 	e := &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Err: err}
 	switch parse := (*csv.ParseError)(nil); {
@@ -270,8 +271,7 @@ func (t *table) broken(after int, err error) error {
 // errLong is what is read of a record that does not end.
 var errLong = errors.New("the record does not end")
 
-// bounded is a file of which so many bytes may be read before it is told that one record more was: a quote that is not
-// closed would have all that follows come into memory.
+// bounded limits the bytes of one record: a quote that is not closed would read everything else into memory.
 type bounded struct {
 	in   io.Reader
 	left int
@@ -305,46 +305,46 @@ func (t *table) place(line int, record []string) error {
 	return nil
 }
 
-// Schema says what the fields of a CSV file are.
+// Schema describes the fields of a CSV file.
 type Schema struct {
 	Separator string   `json:"separator"` // one character; "": a comma
-	Header    bool     `json:"header"`    // the first line has the names of the fields; those that Fields has not are skipped
+	Header    bool     `json:"header"`    // the first line has the fields' names; those not in Fields are skipped
 	Missing   []string `json:"missing"`   // texts that stand for no value; an empty field always does
 	Hash      int      `json:"hash"`      // columns that categories are hashed to
-	Fields    []Field  `json:"fields"`    // in the order of the file, or under a header in any
+	Fields    []Field  `json:"fields"`    // in the order of the file; with a header in any order
 }
 
-// Field is a field of a CSV file, or several alike.
+// Field is a field of a CSV file, or several similar ones.
 type Field struct {
-	Name  string `json:"name"`  // of the header; else it only tells one category from another
+	Name  string `json:"name"`  // in the header; without one it only distinguishes categories
 	Kind  Kind   `json:"kind"`  // what it is
 	Scale Scale  `json:"scale"` // of a number
-	Count int    `json:"count"` // so many, one after the other, NAME1, NAME2, ...; 0 or 1: one called NAME
+	Count int    `json:"count"` // so many in sequence, NAME1, NAME2, ...; 0 or 1: one called NAME
 }
 
-// Kind is what a field is.
+// Kind is the kind of a field.
 type Kind string
 
 // The kinds.
 const (
-	Target   Kind = "target"   // what is to be learned; exactly one
-	Number   Kind = "number"   // one column, and another one for rows in which it is missing
-	Category Kind = "category" // one of the hashed columns, by its name and text; a missing one is a text like others
+	Target   Kind = "target"   // exactly one
+	Number   Kind = "number"   // one column, and another one that says that it is missing
+	Category Kind = "category" // one of the hashed columns, by its name and text; a missing one is a text too
 	Skip     Kind = "skip"
 )
 
-// Scale says how a number becomes a value of about -1 to 1. What it goes by is counted over the rows to learn from.
+// Scale says how a number becomes a value of about -1 to 1, by its distribution over the training rows.
 type Scale string
 
 // The scales.
 const (
-	Standard Scale = "standard" // less the mean, over the standard deviation; also what "" means
+	Standard Scale = "standard" // minus the mean, divided by the standard deviation; also ""
 	Log      Scale = "log"      // the same of sign(x) log(1+|x|), for counts and amounts
 	Range    Scale = "range"    // from 0 at the least to 1 at the largest
 	AsIs     Scale = "none"
 )
 
-// ReadSchema reads a schema as JSON. It returns Invalid, with the place, for what is none.
+// ReadSchema reads a schema as JSON. It returns Invalid, with the place, for an invalid one.
 func ReadSchema(in io.Reader, name string) (s Schema, err error) {
 	data, err := io.ReadAll(io.LimitReader(in, schemaBytes))
 	if err != nil {
@@ -366,7 +366,7 @@ const (
 		`{"name": "age", "kind": "number"}, {"name": "site", "kind": "category"}]}`
 )
 
-// check refuses a schema that no file can have.
+// check refuses an impossible schema.
 func (s *Schema) check() error {
 	bad := func(format string, args ...any) error {
 		return &disdel.Error{
@@ -412,7 +412,7 @@ const (
 	mostHashed = 1 << 30
 )
 
-// each is every field by itself.
+// each returns every single field.
 func (s *Schema) each() []Field {
 	var out []Field
 	for i, f := range s.Fields {
@@ -432,7 +432,7 @@ func (s *Schema) each() []Field {
 	return out
 }
 
-// scaling is what a number is scaled by. Mean and variance are counted one by one (Welford 1962).
+// scaling is how a number is scaled. Mean and variance are updated one by one (Welford 1962).
 type scaling struct {
 	scale         Scale
 	n             int
@@ -450,7 +450,7 @@ func (s *scaling) add(v float64) {
 	s.low, s.high = min(s.low, v), max(s.high, v)
 }
 
-// folded is what the scale goes by instead of a number.
+// folded is the number after the scale's logarithm.
 func (s *scaling) folded(v float64) float64 {
 	if s.scale == Log {
 		return math.Copysign(math.Log1p(math.Abs(v)), v)
@@ -458,11 +458,11 @@ func (s *scaling) folded(v float64) float64 {
 	return v
 }
 
-// close works the factor out. A number that is always the same becomes 0: it says nothing that a bias does not.
+// close computes the factor. A number that is always the same becomes 0: a bias says as much.
 func (s *scaling) close() {
 	width := math.Sqrt(s.sum / float64(max(1, s.n)))
 	s.shift = s.mean
-	if s.n == 0 && s.scale != AsIs { // no row to learn from has it
+	if s.n == 0 && s.scale != AsIs { // no training row has it
 		return
 	}
 	switch s.scale {

@@ -11,16 +11,16 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// MadeRatings are ratings that a seed makes: of a factor model with noise, rounded to 1 to 5. Spread and means are
-// those of MovieLens; how many ratings a user gives is lognormal, how many an item gets is Zipf's.
+// MadeRatings are ratings made from a seed: of a factor model with noise, rounded to 1 to 5. Spread and means are
+// those of MovieLens; the number of ratings per user is lognormal, per item it follows Zipf's law.
 type MadeRatings struct {
 	Users, Items, Ratings int
-	Rank                  int // of the factors behind them; 0: 20
+	Rank                  int // of the factor model; 0: 20
 	Seed                  int64
 	HeldOut               HeldOut
 }
 
-// Like are the sizes of the data sets that a MadeRatings can be as large as.
+// MovieLensSize returns the size of one of MovieLens' data sets.
 func Like(name string) (users, items, ratings int, ok bool) {
 	switch name {
 	case "ml-100k":
@@ -36,15 +36,15 @@ func Like(name string) (users, items, ratings int, ok bool) {
 	}
 }
 
-// What the ratings are drawn from. Means and deviations are those that fit MovieLens-100K and its larger sisters.
+// The distribution of the ratings. Means and standard deviations fit MovieLens-100K and its larger versions.
 const (
-	activity     = 1.2 // sigma of how many ratings users give
-	leastRatings = 20  // of a user: MovieLens leaves others out
-	popularity   = 0.9 // exponent of how many items get
+	activity     = 1.2 // sigma of the ratings per user
+	leastRatings = 20  // of a user, as in MovieLens
+	popularity   = 0.9 // exponent of the ratings per item
 	meanRating   = 3.53
 	userSpread   = 0.43
 	itemSpread   = 0.5
-	factorSpread = 0.317 // so that the product of 20 has a deviation of .45
+	factorSpread = 0.317 // so that the product of 20 has a standard deviation of .45
 	noise        = 0.85
 	madeRank     = 20
 	worst, best  = 1, 5
@@ -80,9 +80,9 @@ type ratingMaker struct {
 	reach    []float64 // by item: the sum of the weights up to it
 	biases   []float64 // by item
 	factors  []float64 // [items rank]
-	drawn    []int32   // by item: the user that it was drawn for last, and one
+	drawn    []int32   // by item: the last user that it was drawn for, plus 1
 	keys     []key
-	variance float64 // of the ratings beside what of them can be known, summed up
+	variance float64 // total unpredictable variance of the ratings
 	made     int
 }
 
@@ -91,7 +91,7 @@ type key struct {
 	item  int32
 }
 
-// stream is the numbers of one purpose.
+// stream is the random numbers for one purpose.
 func (m MadeRatings) stream(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(m.Seed), purpose))
 }
@@ -128,7 +128,7 @@ func (g *ratingMaker) each(yield func(dataset.SparseRow) error) error {
 
 func rated(v float64) float32 { return float32(min(max(math.Round(v), worst), best)) }
 
-// items draws how much items are liked, and by how many.
+// items draws the means and popularities of items.
 func (g *ratingMaker) items() {
 	rng := g.stream(1)
 	g.reach, g.biases = make([]float64, g.Items), make([]float64, g.Items)
@@ -146,7 +146,7 @@ func (g *ratingMaker) items() {
 	}
 }
 
-// counts draws how many ratings each user gives: all of them together as many as are asked for.
+// counts draws how many ratings each user gives, in total as many as requested.
 func (g *ratingMaker) counts() []int {
 	rng := g.stream(2)
 	least, most := min(leastRatings, g.Ratings/g.Users), g.Items
@@ -184,7 +184,7 @@ func (g *ratingMaker) draw(items []int32, rng *rand.Rand, user int32, n int) []i
 	return items
 }
 
-// drawMany is draw where trying again would take long: the n items with the least of exponential times at their rates
+// drawMany is draw if retries would take long: it takes the n items with the least exponential times at their rates
 // (Efraimidis and Spirakis 2006).
 func (g *ratingMaker) drawMany(items []int32, rng *rand.Rand, n int) []int32 {
 	g.keys = g.keys[:0]
@@ -200,7 +200,7 @@ func (g *ratingMaker) drawMany(items []int32, rng *rand.Rand, n int) []int32 {
 	return items
 }
 
-// roundedVariance is the variance of a rating whose mean before noise and rounding is known.
+// roundedVariance is the variance of a rating with a known mean before noise and rounding.
 func roundedVariance(mean float64) float64 {
 	below := func(v float64) float64 { return math.Erfc((mean-v)/(noise*math.Sqrt2)) / 2 }
 	var first, second, before float64
@@ -215,27 +215,27 @@ func roundedVariance(mean float64) float64 {
 	return second - first*first
 }
 
-// MadeClicks are rows that a seed makes in the form of advertisements' click logs, such as Criteo's: 13 numbers with
-// blanks and 26 categories of which some are common and most are rare, hashed, and a target that is 1 in about a
-// quarter of the rows, drawn by a logistic model. Its own loss on them is the best that any model can come to.
+// MadeClicks are rows made from a seed in the form of advertisements' click logs, such as Criteo's: 13 numbers with
+// blanks and 26 categories, some common and most rare, hashed, and a target that is 1 in about a quarter of the rows,
+// drawn by a logistic model. That model's own loss is the best possible.
 type MadeClicks struct {
 	Rows     int
-	Features int // columns that categories are hashed to
+	Features int // columns for hashed categories
 	Seed     int64
 	HeldOut  HeldOut
 }
 
-// What the clicks are drawn from. The share of positives is that of Criteo's display advertising challenge.
+// The distribution of the clicks. The share of positives is that of Criteo's display advertising challenge.
 const (
 	clickNumbers    = 13
 	clickCategories = 26
 	blanks          = 0.2 // share of numbers that are missing
 	positives       = 0.256
-	numberWeight    = 0.3  // deviation of a number's weight
-	categoryWeight  = 0.35 // deviation of a category's, which falls with its rank
+	numberWeight    = 0.3  // standard deviation of a number's weight
+	categoryWeight  = 0.35 // standard deviation of a category's weight, which falls with its rank
 	categoryFall    = 0.1
 	zipf            = 1.1
-	mostValues      = 5.5 // exponent of ten of the most texts of a category, which has at least ten
+	mostValues      = 5.5 // a category has 10 to 10^5.5 texts
 	biasRows        = 20_000
 )
 
@@ -262,9 +262,9 @@ func (m MadeClicks) Input(name string) (in dataset.SparseInput, err error) {
 type clickMaker struct {
 	MadeClicks
 	weights []float64 // of the numbers
-	values  []uint64  // by category: its texts
+	values  []uint64  // by category: number of its texts
 	bias    float64
-	entropy float64 // of the targets by one who knows the model, summed up
+	entropy float64 // total loss of the model itself
 	made    int
 
 	index []int32
@@ -284,7 +284,7 @@ func newClickMaker(m MadeClicks) *clickMaker {
 	return g
 }
 
-// solveBias is the bias at which so many targets are positive, by rows of its own.
+// solveBias is the bias with which so many targets are positive, by rows of its own.
 func (g *clickMaker) solveBias() float64 {
 	d := g.draws(2)
 	logits := make([]float64, min(biasRows, g.Rows))
@@ -306,11 +306,11 @@ func (g *clickMaker) solveBias() float64 {
 	return (low + high) / 2
 }
 
-// clickDraws is where a row's numbers come from.
+// clickDraws is the random numbers of rows.
 type clickDraws struct {
 	rng    *rand.Rand
 	ranks  []*rand.Zipf
-	weight *rand.PCG // seeded anew for each text of a category: the same text always weighs the same
+	weight *rand.PCG // seeded for each text of a category: the same text always has the same weight
 	normal *rand.Rand
 }
 
@@ -364,7 +364,6 @@ func (g *clickMaker) row(d *clickDraws) (logit float64) {
 	return logit
 }
 
-// add adds 1 to a column.
 func (g *clickMaker) add(column int) {
 	if at := slices.Index(g.index, int32(column)); at >= 0 {
 		g.value[at]++

@@ -13,11 +13,10 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// labels is what is known of the texts in the place of a target: two different ones are 0 and 1, others have to be
-// numbers.
+// labels is the texts of a target: two different ones are 0 and 1, others must be numbers.
 type labels struct {
 	seen   []string // the first three different ones
-	lowest []string // of two: those of 0 and 1; nil: targets are numbers
+	lowest []string // of two: the texts of 0 and 1; nil: targets are numbers
 }
 
 func (l *labels) add(text []byte) {
@@ -34,7 +33,7 @@ func (l *labels) add(text []byte) {
 	l.seen = append(l.seen, string(text))
 }
 
-// close decides, when all have been seen, whether they are two classes.
+// close decides at the end whether they are two classes.
 func (l *labels) close() {
 	if len(l.seen) != 2 {
 		return
@@ -50,7 +49,7 @@ func (l *labels) close() {
 	})
 }
 
-// classes is how many the targets are of: 1 where they are numbers.
+// classes is the number of classes, 1 for numbers.
 func (l *labels) classes() int {
 	if l.lowest != nil {
 		return 2
@@ -58,7 +57,7 @@ func (l *labels) classes() int {
 	return 1
 }
 
-// target is what a text stands for.
+// target is the value of a text.
 func (l *labels) target(text []byte) (v float32, ok bool) {
 	if l.lowest == nil {
 		return number(text)
@@ -77,7 +76,7 @@ func (l *labels) target(text []byte) (v float32, ok bool) {
 	return 0, false
 }
 
-// number reads a finite number in decimal, as other programs write them: neither Go's 1_000 nor its 0x1p4.
+// number reads a finite decimal number as other programs write it: neither Go's 1_000 nor its 0x1p4.
 func number(text []byte) (v float32, ok bool) {
 	if bytes.ContainsAny(text, "_xX") {
 		return 0, false
@@ -86,12 +85,12 @@ func number(text []byte) (v float32, ok bool) {
 	return float32(x), err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// HeldOut says which rows of a data set are held out of learning when it is added. Without a share none is: then each
-// job draws its own, as data.split says.
+// HeldOut says which rows of a data set are held out when it is added. Without a share there are none: each job then
+// draws its own, as data.split says.
 type HeldOut struct {
 	Share float64 // of the rows, from 0 to below 1
-	// ByUser holds out that share of each user's ratings, and never a user's only one: every user who is evaluated has
-	// been learned of. Else it is rows, whosever they are.
+	// ByUser holds out that share of each user's ratings, but never a user's only one: every evaluated user also has
+	// training rows. Otherwise rows are chosen independently of users.
 	ByUser bool
 	Seed   int64
 }
@@ -106,7 +105,7 @@ func (h HeldOut) check() error {
 	}
 }
 
-// picker says of rows, in their order, whether they are held out.
+// picker decides for each row in order whether it is held out.
 type picker struct {
 	HeldOut
 	row  int
@@ -121,7 +120,7 @@ func (h HeldOut) picker(users int) *picker {
 	return p
 }
 
-// next is about the next row, which is that of a user where it is a rating.
+// next decides about the next row, of a user if it is a rating.
 func (p *picker) next(user int) bool {
 	p.row++
 	switch {
@@ -130,7 +129,7 @@ func (p *picker) next(user int) bool {
 	case !p.ByUser:
 		return chance(p.Seed, uint64(p.row)) < p.Share
 	}
-	// Every 1/share-th of a user's rows, from a place on that is the user's own.
+	// Every 1/share-th of a user's rows, with a different offset for each user.
 	k := float64(p.seen[user])
 	p.seen[user]++
 	if k == 0 {
@@ -140,7 +139,7 @@ func (p *picker) next(user int) bool {
 	return math.Floor(k*p.Share+phase) > math.Floor((k-1)*p.Share+phase)
 }
 
-// chance is a number from 0 to below 1 that goes by a seed and a number (splitmix64; Steele, Lea and Flood 2014).
+// chance is a number from 0 to below 1, by a seed and a number (splitmix64; Steele, Lea and Flood 2014).
 func chance(seed int64, n uint64) float64 {
 	const golden = 0x9e3779b97f4a7c15
 	z := uint64(seed)*golden + (n+1)*0xbf58476d1ce4e5b9
@@ -158,8 +157,8 @@ const bufferBytes = 256 << 10
 // longestLine is the longest line of a file of rows.
 const longestLine = 16 << 20
 
-// lines calls f with every line of the source that is not empty, and its number from 1. The line is good during the
-// call alone.
+// lines calls f with every nonempty line of the source, and its number from 1. The line is valid only during the
+// call.
 func lines(s dataset.Source, f func(number int, line []byte) error) error {
 	in, err := s.Open()
 	if err != nil {
@@ -193,15 +192,13 @@ func lines(s dataset.Source, f func(number int, line []byte) error) error {
 	return nil
 }
 
-// byteOrderMark is what some programs begin a text with. It is no part of it: as one of the first name it would make
-// that another one.
+// byteOrderMark starts the texts of some programs, and is no part of them.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// zeroByte is what is wrong with a line that has one: texts of two bytes a character would be read as names with
-// nothing in between, which are names as others.
+// zeroByte is the fault of a line with a zero byte: two-byte text would otherwise be read as names.
 const zeroByte = "it has a byte of 0, and is no text in UTF-8"
 
-// bad is the error of a line that cannot be read.
+// bad is the error of an unreadable line.
 func bad(s dataset.Source, line int, format string, args ...any) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "read " + s.Name, Msg: fmt.Sprintf("line %d: %s", line, fmt.Sprintf(format, args...)),
