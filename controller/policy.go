@@ -12,7 +12,7 @@ import (
 type course struct {
 	policy  scheduler.Policy
 	stages  []begun // in order
-	number  int            // of the newest stage in the record
+	number  int     // of the newest stage in the record
 	seen    []disdel.Observation
 	decided map[int]bool                 // rounds that the policy decided about, or that started a stage
 	replay  map[string][]disdel.Decision // earlier decisions by their subject, oldest first
