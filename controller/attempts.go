@@ -6,16 +6,16 @@ import (
 )
 
 // slotAttempts counts the attempts at one slot in the current round.
-type effort struct {
-	attempt  int    // the newest, 1 and up
-	leg      int    // of the newest attempt
-	awaited  string // id of the invocation that the slot waits for; "": none
-	batches  int    // finished by the newest attempt
-	stalled  int    // legs in a row without progress
-	waited   int    // legs in a row that waited for other workers
-	counted  int    // failures that the job caused
-	platform int    // failures that the platform caused or that the job waits for
-	crashes  int    // deaths of the process
+type slotAttempts struct {
+	attempt          int    // the newest, 1 and up
+	leg              int    // of the newest attempt
+	invocation       string // id of the invocation that the slot waits for; "": none
+	batchesDone      int    // finished by the newest attempt
+	legsStalled      int    // legs in a row without progress
+	legsWaited       int    // legs in a row that waited for other workers
+	jobFailures      int    // failures that the job caused
+	platformFailures int    // failures that the platform caused or that the job waits for
+	crashes          int    // deaths of the process
 }
 
 // attempts tracks the slots of a job and the consequences of failures: which invocation a slot waits for, its next
@@ -25,31 +25,31 @@ type effort struct {
 //
 // It knows only slots and activations. The protocol decides what an action does and which slot is next.
 type attempts struct {
-	efforts     map[disdel.Slot]effort // of the current round
-	highest     int                    // attempt of any slot so far
-	floor       int                    // attempts in rounds before replayUntil exceed it
-	replayUntil int                    // end of the rounds that the job repeats
-	retries     int                    // counted against the job's limit
+	slots       map[disdel.Slot]slotAttempts // of the current round
+	highest     int                          // attempt of any slot so far
+	floor       int                          // attempts in rounds before replayUntil exceed it
+	replayUntil int                          // end of the rounds that the job repeats
+	retries     int                          // counted against the job's limit
 
 	limits map[disdel.Task]disdel.Limits // raised after failures
 	batch  int                           // rows of a batch of evaluations; 0: the job's
 }
 
 func newAttempts() attempts {
-	return attempts{efforts: map[disdel.Slot]effort{}, limits: map[disdel.Task]disdel.Limits{}}
+	return attempts{slots: map[disdel.Slot]slotAttempts{}, limits: map[disdel.Task]disdel.Limits{}}
 }
 
 // begin starts a round.
-func (t *attempts) begin() { t.efforts = map[disdel.Slot]effort{} }
+func (t *attempts) begin() { t.slots = map[disdel.Slot]slotAttempts{} }
 
 // next starts another attempt of a slot in a round.
-func (t *attempts) next(s disdel.Slot, round int) effort {
-	e := t.efforts[s]
+func (t *attempts) next(s disdel.Slot, round int) slotAttempts {
+	e := t.slots[s]
 	if round < t.replayUntil {
 		e.attempt = max(e.attempt, t.floor)
 	}
 	e.attempt++
-	e.leg, e.batches, e.stalled, e.waited = 0, 0, 0, 0
+	e.leg, e.batchesDone, e.legsStalled, e.legsWaited = 0, 0, 0, 0
 	t.highest = max(t.highest, e.attempt)
 	return e
 }
@@ -63,43 +63,43 @@ const (
 
 // nextLeg starts the leg after one that finished so many batches. waited says that the leg waited for other workers.
 // stalled says that too many legs made no progress.
-func (t *attempts) nextLeg(s disdel.Slot, batches int, waited bool) (e effort, stalled bool) {
-	e = t.efforts[s]
+func (t *attempts) nextLeg(s disdel.Slot, batches int, waited bool) (e slotAttempts, stalled bool) {
+	e = t.slots[s]
 	e.leg++
 	if waited {
-		e.waited++
+		e.legsWaited++
 	} else {
-		e.stalled++
+		e.legsStalled++
 	}
-	if batches > e.batches {
-		e.batches, e.stalled, e.waited = batches, 0, 0
+	if batches > e.batchesDone {
+		e.batchesDone, e.legsStalled, e.legsWaited = batches, 0, 0
 	}
-	t.efforts[s] = e
-	return e, e.stalled >= maxStalled || e.waited >= maxWaited
+	t.slots[s] = e
+	return e, e.legsStalled >= maxStalled || e.legsWaited >= maxWaited
 }
 
 // await lets a slot wait for the end of an invocation, and of no other.
-func (t *attempts) await(s disdel.Slot, e effort, id string) {
-	e.awaited = id
-	t.efforts[s] = e
+func (t *attempts) await(s disdel.Slot, e slotAttempts, id string) {
+	e.invocation = id
+	t.slots[s] = e
 }
 
 // awaits tells whether an activation is the one that its slot waits for.
 func (t *attempts) awaits(a disdel.Activation) bool {
 	id := a.Invocation.ID
-	return id != "" && t.efforts[a.Slot()].awaited == id
+	return id != "" && t.slots[a.Slot()].invocation == id
 }
 
 // close stops waiting for a slot.
 func (t *attempts) close(s disdel.Slot) {
-	e := t.efforts[s]
-	e.awaited = ""
-	t.efforts[s] = e
+	e := t.slots[s]
+	e.invocation = ""
+	t.slots[s] = e
 }
 
 // closeAll stops waiting for all slots. Their attempts remain, so that a later attempt always exceeds an earlier one.
 func (t *attempts) closeAll() {
-	for s := range t.efforts {
+	for s := range t.slots {
 		t.close(s)
 	}
 }
@@ -110,16 +110,16 @@ func (t *attempts) goBack(before int) { t.floor, t.replayUntil = t.highest, max(
 // remedy finds the remedy for a failed activation.
 func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan, planned *scheduler.PlanInput,
 ) scheduler.Remedy {
-	e := t.efforts[a.Slot()]
+	e := t.slots[a.Slot()]
 	if a.Task == disdel.TaskEvaluate {
 		job.Training.BatchSize = t.evaluationBatch(&job, &plan) // its own batch, not the workers'
 		job.Training.Batch, plan.BatchSize = nil, 0
 	}
-	n := scheduler.Attempts{Job: t.retries, Worker: e.counted, Platform: e.platform, Crashes: e.crashes}
+	n := scheduler.Attempts{Job: t.retries, Worker: e.jobFailures, Platform: e.platformFailures, Crashes: e.crashes}
 	if t.answered(a) || e.firstDeath(a) {
 		n.Job = 0
 	}
-	return scheduler.Decide(scheduler.RemedyInput{
+	return scheduler.FindRemedy(scheduler.RemedyInput{
 		Activation: a, Job: job, Plan: plan, Patient: waitsFor(job, a), Attempts: n,
 		Planned: planned,
 	})
@@ -127,11 +127,11 @@ func (t *attempts) remedy(a disdel.Activation, job disdel.Job, plan disdel.Plan,
 
 // tried counts a failure that is retried.
 func (t *attempts) tried(a disdel.Activation, job disdel.Job) {
-	e := t.efforts[a.Slot()]
+	e := t.slots[a.Slot()]
 	if scheduler.PlatformFault(a) || waitsFor(job, a) {
-		e.platform++
+		e.platformFailures++
 	} else {
-		e.counted++
+		e.jobFailures++
 		if !t.answered(a) && !e.firstDeath(a) {
 			t.retries++
 		}
@@ -139,13 +139,13 @@ func (t *attempts) tried(a disdel.Activation, job disdel.Job) {
 	if scheduler.CrashedItself(a) {
 		e.crashes++
 	}
-	t.efforts[a.Slot()] = e
+	t.slots[a.Slot()] = e
 }
 
 // firstDeath tells whether this is the first process of the slot that died in the round. The machine may be the
 // cause, so the death does not count against the job's retries. The worker's retries in the round bound a process
 // that always dies.
-func (e effort) firstDeath(a disdel.Activation) bool {
+func (e slotAttempts) firstDeath(a disdel.Activation) bool {
 	return e.crashes == 0 && a.FailureKind() == disdel.Crashed && !a.Suspected
 }
 

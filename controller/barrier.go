@@ -8,13 +8,13 @@ import (
 )
 
 // memberStatus is the state of a member of a level in the current round.
-type standing uint8
+type memberStatus uint8
 
 const (
-	waiting standing = iota
-	delivered
-	missing // the mean is computed without it
-	left    // released: the others have all its updates
+	memberWaiting memberStatus = iota
+	memberDelivered
+	memberMissing  // the mean is computed without it
+	memberReleased // released: the others have all its updates
 )
 
 // barrier combines the workers of one round into the next reference. All train actions run at once. A cluster's
@@ -25,16 +25,16 @@ const (
 // handles what follows a round.
 type barrier struct {
 	levels  []disdel.Level
-	members [][]standing               // by level, then member
+	members [][]memberStatus           // by level, then member
 	results map[int]disdel.TrainResult // of workers
 }
 
 func newBarrier(plan disdel.Plan) *barrier {
 	b := &barrier{
-		levels: plan.Levels, members: [][]standing{make([]standing, plan.Workers)}, results: map[int]disdel.TrainResult{},
+		levels: plan.Levels, members: [][]memberStatus{make([]memberStatus, plan.Workers)}, results: map[int]disdel.TrainResult{},
 	}
 	for _, l := range plan.Levels {
-		b.members = append(b.members, make([]standing, len(l.Clusters)))
+		b.members = append(b.members, make([]memberStatus, len(l.Clusters)))
 	}
 	return b
 }
@@ -57,7 +57,7 @@ func (b *barrier) top() disdel.Slot {
 func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot) {
 	b.results[worker] = r
 	if r.Left > 0 {
-		b.members[0][worker] = left
+		b.members[0][worker] = memberReleased
 		return b.advance(0, worker)
 	}
 	return b.delivered(disdel.Slot{Task: disdel.TaskTrain, Member: worker})
@@ -65,13 +65,13 @@ func (b *barrier) trained(worker int, r disdel.TrainResult) (next []disdel.Slot)
 
 // delivered continues after a slot has delivered. Nothing follows the top one.
 func (b *barrier) delivered(s disdel.Slot) (next []disdel.Slot) {
-	b.members[s.Level][s.Member] = delivered
+	b.members[s.Level][s.Member] = memberDelivered
 	return b.advance(s.Level, s.Member)
 }
 
 // without continues without a member of a level.
 func (b *barrier) without(level, member int) (next []disdel.Slot) {
-	b.members[level][member] = missing
+	b.members[level][member] = memberMissing
 	return b.advance(level, member)
 }
 
@@ -87,9 +87,9 @@ func (b *barrier) advance(level, member int) []disdel.Slot {
 	there := 0
 	for _, other := range b.levels[level].Clusters[i] {
 		switch b.members[level][other] {
-		case waiting:
+		case memberWaiting:
 			return nil
-		case delivered:
+		case memberDelivered:
 			there++
 		}
 	}
@@ -102,7 +102,7 @@ func (b *barrier) advance(level, member int) []disdel.Slot {
 // outstanding returns the workers that have neither delivered nor are given up.
 func (b *barrier) outstanding() (workers []int) {
 	for w, s := range b.members[0] {
-		if s == waiting {
+		if s == memberWaiting {
 			workers = append(workers, w)
 		}
 	}
@@ -113,7 +113,7 @@ func (b *barrier) outstanding() (workers []int) {
 func (b *barrier) canSpare() bool {
 	there := 0
 	for _, s := range b.members[0] {
-		if s == waiting || s == delivered {
+		if s == memberWaiting || s == memberDelivered {
 			there++
 		}
 	}
@@ -123,7 +123,7 @@ func (b *barrier) canSpare() bool {
 // present returns the members of a cluster that delivered, in order.
 func (b *barrier) present(s disdel.Slot) (members []int) {
 	for _, member := range b.levels[s.Level-1].Clusters[s.Member] {
-		if b.members[s.Level-1][member] == delivered {
+		if b.members[s.Level-1][member] == memberDelivered {
 			members = append(members, member)
 		}
 	}
@@ -155,9 +155,9 @@ func (b *barrier) sum(round *disdel.Round) {
 			right.addLast(r.Accuracies, n, r.Samples)
 		}
 		switch s {
-		case missing:
+		case memberMissing:
 			round.Missing = append(round.Missing, w)
-		case left:
+		case memberReleased:
 			round.Left = append(round.Left, w)
 		}
 	}

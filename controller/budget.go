@@ -251,7 +251,7 @@ func (b *budget) leastFor(l disdel.Limits, hold disdel.Millis) float64 {
 
 // payFor returns the orders that the budget can pay for. An invocation that finds too little waits until a running
 // one ends. The job ends only if nothing runs and the rest of the budget cannot pay for the next step.
-func (m *Manager) within(orders []Order) []Order {
+func (m *Manager) payFor(orders []Order) []Order {
 	if m.budget.most <= 0 || m.ended {
 		return orders
 	}
@@ -271,8 +271,8 @@ func (m *Manager) within(orders []Order) []Order {
 // roundBegins tells whether the first invocation of a round waits for a part of the budget.
 func (m *Manager) roundBegins() bool {
 	return m.budget.entered <= m.round && slices.ContainsFunc(m.budget.waiting, func(w asking) bool {
-		e := m.attempts.efforts[w.slot]
-		return w.slot.Task == disdel.TaskTrain && e.awaited == w.id && e.attempt == 1 && e.leg == 0
+		e := m.attempts.slots[w.slot]
+		return w.slot.Task == disdel.TaskTrain && e.invocation == w.id && e.attempt == 1 && e.leg == 0
 	})
 }
 
@@ -332,15 +332,15 @@ func (m *Manager) pay() (orders []Order) {
 		case len(m.budget.running) > 0: // running actions may return what they do not use
 			return nil
 		default:
-			return m.broke(m.wholeRound())
+			return m.outOfBudget(m.wholeRound())
 		}
 	}
 	asked := m.budget.waiting
 	m.budget.waiting = nil
 	workers := len(m.barrier.outstanding()) // they share what is left for training
 	for i, w := range asked {
-		e := m.attempts.efforts[w.slot]
-		if e.awaited != w.id { // it is no longer awaited
+		e := m.attempts.slots[w.slot]
+		if e.invocation != w.id { // it is no longer awaited
 			continue
 		}
 		limits, _ := m.spec.limits(w.slot.Task, work{limits: m.attempts.limits[w.slot.Task]})
@@ -352,11 +352,11 @@ func (m *Manager) pay() (orders []Order) {
 		case unpayable:
 			next := step{what: m.nameOf(w, e), slot: w.slot, cost: got.cost}
 			if w.slot.Task != disdel.TaskEvaluate {
-				return append(orders, m.broke(next)...)
+				return append(orders, m.outOfBudget(next)...)
 			}
 			m.attempts.close(w.slot)
 			m.budget.waiting = append(m.budget.waiting, asked[i+1:]...)
-			return append(orders, m.within(m.unevaluated(m.overBudget(next)))...)
+			return append(orders, m.payFor(m.unevaluated(m.overBudget(next)))...)
 		}
 		if w.slot.Task == disdel.TaskTrain {
 			workers--
@@ -458,12 +458,12 @@ func (m *Manager) toClose(s disdel.Slot) int {
 }
 
 // outOfBudget ends a job whose budget cannot pay for the next step.
-func (m *Manager) broke(next step) []Order {
+func (m *Manager) outOfBudget(next step) []Order {
 	m.budget.waiting = nil
 	m.stopped = m.budget.field + " does not pay the next step"
 	over := m.overBudget(next)
-	h := m.halfway()
-	over.Msg += m.again(h)
+	h := m.unfinishedRound()
+	over.Msg += m.repeatedBy(h)
 	orders := m.finish(disdel.StatusFailed, over)
 	if o, ok := orders[0].(FinishOrder); ok {
 		o.Halfway, o.unpaid = h, next
@@ -491,7 +491,7 @@ func (m *Manager) wholeRound() step {
 func (m *Manager) costOfRound(round int) float64 { return m.budget.perStep * float64(m.stepsOf(round)) }
 
 // nameOf describes an invocation.
-func (m *Manager) nameOf(w asking, e effort) string {
+func (m *Manager) nameOf(w asking, e slotAttempts) string {
 	switch {
 	case e.leg > 0:
 		return fmt.Sprintf("leg %d of worker %d", e.leg+1, w.slot.Member)
@@ -581,11 +581,11 @@ func (m *Manager) stepByProgress() float64 {
 	total := max(1, Steps(&m.spec.Job, &m.spec.Plan, m.spec.span(m.round)))
 	trained := 0
 	for w := range m.spec.Plan.Workers {
-		e := m.attempts.efforts[disdel.Slot{Task: disdel.TaskTrain, Member: w}]
+		e := m.attempts.slots[disdel.Slot{Task: disdel.TaskTrain, Member: w}]
 		if _, ok := m.barrier.results[w]; ok {
 			trained += total
 		} else {
-			trained += min(total, e.batches)
+			trained += min(total, e.batchesDone)
 		}
 	}
 	if trained == 0 {

@@ -32,7 +32,7 @@ type Recorder interface {
 }
 
 // JobStore is a job's place in the store that its actions share.
-type Board interface {
+type JobStore interface {
 	// Check tells whether the store answers and accepts writes.
 	Check(ctx context.Context, job disdel.JobID) error
 	// Progress returns the last heartbeat of every action.
@@ -57,7 +57,7 @@ type Board interface {
 }
 
 // ModelSink stores trained models.
-type Shelf interface {
+type ModelSink interface {
 	// Commit makes the weights that the job's top aggregation wrote to path a new version. If the job has one already,
 	// of a model that could not be evaluated, it updates its description.
 	Commit(ctx context.Context, r *disdel.Record, n disdel.Network, weights disdel.ModelRef) (disdel.ModelRef, error)
@@ -69,8 +69,8 @@ type Shelf interface {
 type Config struct {
 	Invoker  Invoker
 	Recorder Recorder
-	Board    Board
-	Shelf    Shelf
+	Store    JobStore
+	Models   ModelSink
 	Log      logrus.FieldLogger
 
 	Now   func() time.Time // nil: time.Now

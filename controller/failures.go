@@ -25,7 +25,7 @@ func (m *Manager) failed(a disdel.Activation) []Order {
 	case scheduler.LostReference(a):
 		return m.rollBack(a)
 	}
-	m.watch.failed++
+	m.stats.failed++
 	r := m.attempts.remedy(a, m.spec.Job, m.spec.Plan, m.spec.Planned)
 	switch {
 	case r.Retry && s.Task == disdel.TaskEvaluate && r.BatchSize > 0:

@@ -10,7 +10,7 @@ import (
 )
 
 // runningInvocation is what is known of a running invocation.
-type watched struct {
+type runningInvocation struct {
 	inv       disdel.Invocation       // without its request, unless it is an aggregation
 	stop      context.CancelCauseFunc // ends the wait for its record
 	since     time.Time               // when OpenWhisk accepted it; before that, when it was ordered
@@ -38,19 +38,19 @@ func (r *run) watch(list []disdel.Progress) {
 	now := r.c.cfg.Now()
 	r.seen = now
 	for _, p := range list {
-		w := r.watched[disdel.Slot{Task: p.Task, Level: p.Level, Member: p.Member}]
+		w := r.invocations[disdel.Slot{Task: p.Task, Level: p.Level, Member: p.Member}]
 		if w == nil || w.inv.Round != p.Round || p.UnixMs <= w.last {
 			continue
 		}
 		w.last = p.UnixMs
 		w.beats = append(thin(w.beats), p.Beat(disdel.Millis(now.Sub(w.since))))
-		r.heard(w, now)
+		r.noteHeartbeat(w, now)
 	}
 }
 
 // noteHeartbeat notes a heartbeat. The time before the first one does not count as an interval: it may be a wait in
 // OpenWhisk's queue, or the start of the container.
-func (r *run) heard(w *watched, now time.Time) {
+func (r *run) noteHeartbeat(w *runningInvocation, now time.Time) {
 	of := disdel.Activation{Invocation: w.inv, Beats: w.beats[len(w.beats)-1:]}
 	w.done, w.all = of.Done()
 	if w.beaten {
@@ -68,8 +68,8 @@ func (r *run) heard(w *watched, now time.Time) {
 }
 
 // noteAccepted notes that OpenWhisk has accepted an invocation.
-func (r *run) acceptance(inv disdel.Invocation) {
-	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
+func (r *run) noteAccepted(inv disdel.Invocation) {
+	if w := r.invocations[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
 		w.accepted, w.since, w.told = true, r.c.cfg.Now(), 0
 	}
 }
@@ -88,27 +88,27 @@ func thin(beats []disdel.Beat) []disdel.Beat {
 
 // watchInvocation starts to watch an invocation. The store still has the last heartbeat of the slot's previous
 // attempt, which does not count.
-func (r *run) invoked(inv disdel.Invocation, since time.Time, stop context.CancelCauseFunc) {
+func (r *run) watchInvocation(inv disdel.Invocation, since time.Time, stop context.CancelCauseFunc) {
 	if inv.Task != disdel.TaskAggregate {
 		inv.Params = nil
 	}
-	w := &watched{inv: inv, since: since, stop: stop}
-	if before := r.watched[inv.Slot()]; before != nil {
+	w := &runningInvocation{inv: inv, since: since, stop: stop}
+	if before := r.invocations[inv.Slot()]; before != nil {
 		w.last = before.last
 	}
-	r.watched[inv.Slot()] = w
+	r.invocations[inv.Slot()] = w
 }
 
 // stopWatching notes that an invocation has reported.
-func (r *run) closed(inv disdel.Invocation) {
-	if w := r.watched[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
+func (r *run) stopWatching(inv disdel.Invocation) {
+	if w := r.invocations[inv.Slot()]; w != nil && w.inv.ID == inv.ID {
 		w.ended = true
 	}
 }
 
 // takeBeats returns the heartbeats of an invocation: the observed ones, or else those that the executor found.
-func (r *run) beats(a disdel.Activation) []disdel.Beat {
-	w := r.watched[a.Slot()]
+func (r *run) takeBeats(a disdel.Activation) []disdel.Beat {
+	w := r.invocations[a.Slot()]
 	if w == nil || w.inv.ID != a.Invocation.ID || len(w.beats) == 0 { // a later attempt's, or none
 		return a.Beats
 	}
@@ -119,11 +119,11 @@ func (r *run) beats(a disdel.Activation) []disdel.Beat {
 
 // pollProgress reads the actions' progress until stop is called, beside the loop, which never waits for the store. If
 // the store does not answer, only notices are missing.
-func (r *run) lookOn(ctx context.Context) (stop func()) {
+func (r *run) pollProgress(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	r.running.Go(func() {
 		for wait(ctx, r.c.cfg.Tick) {
-			p, err := r.look(ctx)
+			p, err := r.readProgress(ctx)
 			if err != nil {
 				r.log.WithError(err).Debug("no progress to be had")
 				continue
@@ -137,10 +137,10 @@ func (r *run) lookOn(ctx context.Context) (stop func()) {
 	return stop
 }
 
-func (r *run) look(ctx context.Context) ([]disdel.Progress, error) {
+func (r *run) readProgress(ctx context.Context) ([]disdel.Progress, error) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	return r.c.cfg.Board.Progress(ctx, r.spec.ID)
+	return r.c.cfg.Store.Progress(ctx, r.spec.ID)
 }
 
 const (
@@ -171,17 +171,17 @@ type Waiting struct {
 
 // checkSilence reports actions that were accepted some time ago and have sent no heartbeat, and actions whose
 // heartbeats are missing.
-func (r *run) lookAtQuiet() {
+func (r *run) checkSilence() {
 	if r.outages.now != nil {
 		return
 	}
 	now := r.c.cfg.Now()
 	var unseen, stopped Waiting
-	for _, w := range r.watched {
+	for _, w := range r.invocations {
 		switch {
 		case w.ended || !w.accepted:
 		case w.beaten:
-			r.lookAtHeartbeats(w, &stopped, now)
+			r.checkHeartbeats(w, &stopped, now)
 		default:
 			after := quietAfter
 			if w.inv.Task == disdel.TaskAggregate { // with a slow store its first heartbeat is late
@@ -210,7 +210,7 @@ func (r *run) suspectPool(t *Waiting, memory disdel.Bytes) {
 }
 
 // checkHeartbeats adds an action to stopped if its heartbeats are missing, and looks for its update in the store.
-func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
+func (r *run) checkHeartbeats(w *runningInvocation, stopped *Waiting, now time.Time) {
 	if now.Sub(r.seen) > storeFresh {
 		return // the store does not answer, so a missing heartbeat says nothing about the action
 	}
@@ -230,7 +230,7 @@ func (r *run) lookAtHeartbeats(w *watched, stopped *Waiting, now time.Time) {
 }
 
 // overdue is how long an action may be silent after its newest heartbeat before the next one is missing.
-func (w *watched) overdue() time.Duration {
+func (w *runningInvocation) overdue() time.Duration {
 	if len(w.gaps) == 0 {
 		return quietAfter
 	}
@@ -243,7 +243,7 @@ func (w *watched) overdue() time.Duration {
 }
 
 // isDue tells whether to report a silence: once it reaches after, and whenever it has doubled since.
-func (w *watched) isDue(quiet, after time.Duration) bool {
+func (w *runningInvocation) isDue(quiet, after time.Duration) bool {
 	if quiet < max(after, 2*w.told) {
 		return false
 	}

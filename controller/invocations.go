@@ -19,10 +19,10 @@ func (r *run) invoke(work context.Context, inv disdel.Invocation, after time.Dur
 		r.phaseStart[inv.Task] = r.c.cfg.Now()
 	}
 	work, stop := context.WithCancelCause(work)
-	r.invoked(inv, r.c.cfg.Now().Add(after), stop)
+	r.watchInvocation(inv, r.c.cfg.Now().Add(after), stop)
 	r.running.Go(func() {
 		defer stop(nil)
-		e := r.attend(work, inv, after)
+		e := r.runInvocation(work, inv, after)
 		r.events <- e
 	})
 	r.observe(Notice{Invoked: &inv})
@@ -61,7 +61,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 // runInvocation makes one invocation and waits for its end.
-func (r *run) attend(work context.Context, inv disdel.Invocation, after time.Duration) Event {
+func (r *run) runInvocation(work context.Context, inv disdel.Invocation, after time.Duration) Event {
 	if !wait(r.delays, after) {
 		return refused(inv, context.Canceled)
 	}
@@ -153,7 +153,7 @@ var errDelivered = errors.New("its update is in the store")
 
 // lookUp searches for the update of an action whose heartbeats are missing, without blocking the loop. Once the
 // update has been there for recordAfter, the wait for OpenWhisk's record ends.
-func (r *run) lookUp(w *watched) {
+func (r *run) lookUp(w *runningInvocation) {
 	inv, stop, ctx := w.inv, w.stop, r.delays
 	r.running.Go(func() {
 		if _, there := r.delivered(ctx, inv); there && wait(ctx, recordAfter) {
@@ -171,7 +171,7 @@ func (r *run) delivered(ctx context.Context, inv disdel.Invocation) (result json
 	}
 	ctx, stop := context.WithTimeout(ctx, lookUpWithin)
 	defer stop()
-	result, there, err := r.c.cfg.Board.Delivered(ctx, id)
+	result, there, err := r.c.cfg.Store.Delivered(ctx, id)
 	if err != nil {
 		r.log.WithError(err).WithField("round", inv.Round).Debug("no look for the update of an action that failed")
 	}
@@ -235,7 +235,7 @@ func (c *Controller) Probe(ctx context.Context, spec Spec) (estimator.Rate, erro
 	rate, err := c.prepareAndProbe(ctx, spec, action)
 	quiet, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
-	_, sweep := c.cfg.Board.Sweep(quiet, spec.ID)
+	_, sweep := c.cfg.Store.Sweep(quiet, spec.ID)
 	remove := c.cfg.Invoker.Remove(quiet, pkg) // also one whose creation was interrupted
 	if disdel.KindOf(remove) == disdel.NotFound {
 		remove = nil

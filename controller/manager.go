@@ -19,14 +19,14 @@ import (
 // has lost something, keeps to the budget, evaluates a finished round, writes the weights, and starts the next round.
 type Manager struct {
 	spec        Spec // of the round's stage
-	course      course
+	state       policyState
 	attempts    attempts
 	barrier     *barrier // of the round
-	watch       watch
+	stats       roundStats
 	evaluations evaluations
 	budget      budget
-	letting     letting
-	gang        gang
+	release     workerRelease
+	gang        gangState
 	saved       *disdel.Checkpoint // newest
 
 	round      int
@@ -50,8 +50,8 @@ func NewManager(spec Spec) *Manager {
 		spec.Began = spec.Plan.Workers
 	}
 	m := &Manager{
-		spec: spec, course: newCourse(spec), attempts: newAttempts(), evaluations: newEvaluations(spec), saved: spec.From,
-		budget: newBudget(spec.Job), gang: gang{stage: spec.Before},
+		spec: spec, state: newPolicyState(spec), attempts: newAttempts(), evaluations: newEvaluations(spec), saved: spec.From,
+		budget: newBudget(spec.Job), gang: gangState{stage: spec.Before},
 	}
 	m.reset(0)
 	return m
@@ -61,14 +61,14 @@ func (m *Manager) reset(round int) {
 	m.round, m.duplicates, m.restarts = round, 0, 0
 	m.attempts.begin()
 	m.enter(round)
-	m.watch.begin()
+	m.stats.begin()
 	m.clear()
 }
 
 // clear forgets what was delivered in this round, and stops waiting.
 func (m *Manager) clear() {
 	m.barrier = newBarrier(m.spec.Plan)
-	m.letting.begin(m.course.policy, m.spec.Job, m.spec.Plan.Workers)
+	m.release.begin(m.state.policy, m.spec.Job, m.spec.Plan.Workers)
 	m.alarmed, m.resumed = false, nil
 	m.last, m.publish, m.stopped = m.round == m.spec.Plan.Rounds-1, false, ""
 	m.evaluations.better = nil
@@ -82,8 +82,8 @@ func (m *Manager) Step(e Event) []Order {
 		return nil
 	}
 	m.budget.tell(e.when())
-	m.watch.now = max(m.watch.now, e.when().At)
-	return m.within(m.step(e))
+	m.stats.now = max(m.stats.now, e.when().At)
+	return m.payFor(m.step(e))
 }
 
 // step is Step without the budget.
@@ -101,7 +101,7 @@ func (m *Manager) step(e Event) []Order {
 	case RefusedEvent:
 		return m.activationEnded(e.Activation)
 	case GrantedEvent:
-		return m.granted(e)
+		return m.gangGranted(e)
 	case AlarmEvent:
 		return m.overdue(e.Number)
 	case StepsEvent:
@@ -126,7 +126,7 @@ func (m *Manager) activationEnded(a disdel.Activation) []Order {
 		return nil
 	}
 	m.attempts.close(a.Slot())
-	m.watch.ended(a)
+	m.stats.ended(a)
 	switch {
 	case a.Outcome == disdel.OutcomePaused:
 		return m.paused(a)
@@ -153,9 +153,9 @@ func (m *Manager) trained(a disdel.Activation) []Order {
 	if r.Duplicate {
 		m.duplicates++ // an earlier activation of this attempt's work had delivered
 	}
-	m.watch.trained(a.Member, r)
+	m.stats.trained(a.Member, r)
 	next := m.barrier.trained(a.Member, r)
-	m.lookAtTarget()
+	m.checkTarget()
 	if r.Left > 0 { // the others are not near their end
 		return m.invokeAll(next)
 	}
@@ -169,7 +169,7 @@ func (m *Manager) aggregated(a disdel.Activation) []Order {
 	}
 	top := a.Slot() == m.barrier.top()
 	if top && !m.publish {
-		m.watch.done()
+		m.stats.done()
 	}
 	var orders []Order
 	if r.Saved != nil {
@@ -263,7 +263,7 @@ func (m *Manager) roundSoFar() disdel.Round {
 	for i := range round.Trained {
 		round.Trained[i].Epoch += m.spec.span(m.round).Epoch
 	}
-	if !m.course.still() {
+	if !m.state.still() {
 		round.Observed = m.observed(round)
 	}
 	return round
@@ -271,7 +271,7 @@ func (m *Manager) roundSoFar() disdel.Round {
 
 func (m *Manager) roundOrder(r disdel.Round, byClass *disdel.ByClass) []Order {
 	m.budget.roundOver(m.stepsOf(m.round))
-	m.course.saw(r)
+	m.state.saw(r)
 	return []Order{RoundOrder{r, byClass}}
 }
 
@@ -313,7 +313,7 @@ func (m *Manager) goesOn(orders []Order, stop string) []Order {
 // forget removes everything known of the rounds from this one on.
 func (m *Manager) forget(round int) {
 	m.evaluations.forget(round)
-	m.course.forget(round)
+	m.state.forget(round)
 }
 
 // invoke starts the next attempt of a slot.
@@ -328,19 +328,19 @@ func (m *Manager) invokeAll(slots []disdel.Slot) []Order {
 }
 
 // order makes s wait for the end of an invocation.
-func (m *Manager) order(s disdel.Slot, e effort) InvokeOrder {
+func (m *Manager) order(s disdel.Slot, e slotAttempts) InvokeOrder {
 	inv := m.built(s, e, 0)
 	m.attempts.await(s, e, inv.ID)
 	return InvokeOrder{Invocation: inv}
 }
 
 // built is the next invocation of a slot. hold is how long the budget lets it run; 0: until its timeout.
-func (m *Manager) built(s disdel.Slot, e effort, hold disdel.Millis) disdel.Invocation {
+func (m *Manager) built(s disdel.Slot, e slotAttempts, hold disdel.Millis) disdel.Invocation {
 	w := work{round: m.round, attempt: e.attempt, leg: e.leg, limits: m.attempts.limits[s.Task], hold: hold}
 	inv := m.invocation(s, w)
 	inv.ID = invocationID(w, s)
 	if m.publish {
-		inv.ID += Written
+		inv.ID += PublishSuffix
 	}
 	return inv
 }
@@ -356,14 +356,14 @@ func (m *Manager) invocation(s disdel.Slot, w work) disdel.Invocation {
 			members = m.barrier.present(s)
 		}
 		return m.spec.aggregate(w, s.Level, s.Member, members,
-			written{m.final(s), m.from(m.round + 1), m.checkpoint(s)})
+			outputs{m.final(s), m.from(m.round + 1), m.checkpoint(s)})
 	default:
 		return m.spec.evaluate(w, m.attempts.evaluationBatch(&m.spec.Job, &m.spec.Plan), m.from(m.round+1))
 	}
 }
 
 // PublishSuffix ends the id of an invocation that only writes what another has made.
-const Written = "/publish"
+const PublishSuffix = "/publish"
 
 // from is the checkpoint of the reference that a round starts from, "" if there is none.
 func (m *Manager) from(round int) string {
@@ -401,7 +401,7 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	if err := json.Unmarshal(a.Result, &r); err != nil {
 		return m.fail(badResult(a, err))
 	}
-	m.watch.trained(a.Member, r)
+	m.stats.trained(a.Member, r)
 	e, stalled := m.attempts.nextLeg(a.Slot(), r.BatchesDone, r.Waited)
 	if !stalled {
 		return []Order{m.order(a.Slot(), e)}
@@ -410,14 +410,14 @@ func (m *Manager) paused(a disdel.Activation) []Order {
 	a.Failure = &disdel.Error{
 		Kind: disdel.Timeout, Op: "train", Activation: a.ID,
 		Msg: fmt.Sprintf("%d activations in a row came no further than batch %d within their timeout of %v",
-			e.stalled+e.waited, e.batches, a.Limits.Timeout),
+			e.legsStalled+e.legsWaited, e.batchesDone, a.Limits.Timeout),
 		Hint: "a longer resources.timeout, or more workers (distribution.workers)",
 	}
 	return m.failed(a)
 }
 
 // checkTarget ends training once every worker has reached the target loss.
-func (m *Manager) lookAtTarget() {
+func (m *Manager) checkTarget() {
 	if m.last || m.spec.target() <= 0 || !m.barrier.reached() {
 		return
 	}
@@ -434,7 +434,7 @@ func (m *Manager) canProceed() bool {
 func (m *Manager) without(worker int) []Order {
 	next := m.barrier.without(0, worker)
 	m.attempts.close(disdel.Slot{Task: disdel.TaskTrain, Member: worker}) // a later result is too late
-	m.lookAtTarget()
+	m.checkTarget()
 	var orders []Order
 	if m.spec.Job.Distribution.Exchange != nil { // the others wait for its updates
 		orders = append(orders, EndOrder{m.round, worker})

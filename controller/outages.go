@@ -66,7 +66,7 @@ func (r *run) watchStore(ctx context.Context) (seen <-chan storeChecks, stop fun
 func (r *run) checkStore(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, storeAnswer)
 	defer stop()
-	return r.c.cfg.Board.Check(ctx, r.spec.ID)
+	return r.c.cfg.Store.Check(ctx, r.spec.ID)
 }
 
 // storeSeen handles the result of checks of the store. It returns the event that ends the job if the store is gone. A
@@ -175,7 +175,7 @@ type outages struct {
 }
 
 // checkPlatform reports and records that OpenWhisk does not answer, and that it answers again.
-func (r *run) lookAtPlatform() {
+func (r *run) checkPlatform() {
 	now := r.c.cfg.Now()
 	o, down := r.c.cfg.Invoker.Outage()
 	if end := r.endsAt(); down && !end.IsZero() && end.Before(o.Until) {

@@ -9,17 +9,17 @@ import (
 )
 
 // policyState is the job's stages so far and its policy, with what the policy has seen and decided.
-type course struct {
+type policyState struct {
 	policy  scheduler.Policy
-	stages  []begun // in order
-	number  int     // of the newest stage in the record
+	stages  []startedStage // in order
+	number  int            // of the newest stage in the record
 	seen    []disdel.Observation
 	decided map[int]bool                 // rounds that the policy decided about, or that started a stage
 	replay  map[string][]disdel.Decision // earlier decisions by their subject, oldest first
 }
 
 // startedStage is a stage with its plan.
-type begun struct {
+type startedStage struct {
 	stage   disdel.Stage
 	number  int
 	plan    disdel.Plan
@@ -28,13 +28,13 @@ type begun struct {
 	training disdel.Training
 }
 
-func newCourse(spec Spec) course {
-	c := course{policy: spec.Policy, number: spec.Before, decided: map[int]bool{}, replay: map[string][]disdel.Decision{}}
+func newPolicyState(spec Spec) policyState {
+	c := policyState{policy: spec.Policy, number: spec.Before, decided: map[int]bool{}, replay: map[string][]disdel.Decision{}}
 	if c.policy == nil {
 		c.policy, _ = scheduler.PolicyOf(spec.Job) // the planner has refused an unknown one
 	}
 	stage := spec.begins()
-	c.stages = []begun{{
+	c.stages = []startedStage{{
 		stage: stage, number: spec.Before, plan: spec.Plan, threads: spec.Threads, training: spec.Job.Training,
 	}}
 	for _, r := range spec.Done {
@@ -55,7 +55,9 @@ func (s *Spec) begins() disdel.Stage {
 }
 
 // still tells whether only a failure changes the job.
-func (c *course) still() bool { return c.policy.Name() == disdel.PolicyStatic && len(c.replay) == 0 }
+func (c *policyState) still() bool {
+	return c.policy.Name() == disdel.PolicyStatic && len(c.replay) == 0
+}
 
 // about is the subject of a decision: a failure, or the rounds from one on.
 func about(d disdel.Decision) string {
@@ -69,7 +71,7 @@ func about(d disdel.Decision) string {
 }
 
 // saw adds the observation of a round, and replaces this round and all later ones.
-func (c *course) saw(r disdel.Round) {
+func (c *policyState) saw(r disdel.Round) {
 	c.forget(r.Round)
 	if r.Observed != nil {
 		c.seen = append(c.seen, *r.Observed)
@@ -77,15 +79,15 @@ func (c *course) saw(r disdel.Round) {
 }
 
 // forget removes the observations from a round on. Decisions remain: the job goes the same way again.
-func (c *course) forget(round int) {
+func (c *policyState) forget(round int) {
 	c.seen = slices.DeleteFunc(slices.Clone(c.seen), func(o disdel.Observation) bool { return o.Round >= round })
 }
 
 // rounds is the job's number of rounds if nothing changes.
-func (c *course) rounds() int { return c.stages[len(c.stages)-1].stage.End() }
+func (c *policyState) rounds() int { return c.stages[len(c.stages)-1].stage.End() }
 
 // at returns the stage of a round.
-func (c *course) at(round int) *begun {
+func (c *policyState) at(round int) *startedStage {
 	now := &c.stages[0]
 	for i := range c.stages {
 		if c.stages[i].stage.First <= round {
@@ -96,17 +98,17 @@ func (c *course) at(round int) *begun {
 }
 
 // begin adds a stage, and removes those that were to start with its first round or later.
-func (c *course) begin(b begun) {
-	c.stages = slices.DeleteFunc(c.stages, func(old begun) bool { return old.stage.First >= b.stage.First })
+func (c *policyState) begin(b startedStage) {
+	c.stages = slices.DeleteFunc(c.stages, func(old startedStage) bool { return old.stage.First >= b.stage.First })
 	c.stages = append(c.stages, b)
 	c.number = b.number
 }
 
 // enter applies the stage of a round to the requests.
 func (m *Manager) enter(round int) {
-	now := m.course.at(round)
+	now := m.state.at(round)
 	m.spec.Plan, m.spec.Threads, m.spec.Before = now.plan, now.threads, now.number
-	m.spec.Plan.Rounds = m.course.rounds()
+	m.spec.Plan.Rounds = m.state.rounds()
 	m.spec.Stage, m.spec.Job.Training = &now.stage, now.training
 }
 
@@ -114,10 +116,10 @@ func (m *Manager) enter(round int) {
 // way again. stop is why it ends.
 func (m *Manager) boundary() (orders []Order, stop string) {
 	next, span := m.round+1, m.spec.span(m.round)
-	if m.course.still() || m.course.decided[next] {
+	if m.state.still() || m.state.decided[next] {
 		return nil, ""
 	}
-	m.course.decided[next] = true
+	m.state.decided[next] = true
 	at, b := disdel.Position{Epoch: span.Epoch + span.Epochs}, disdel.BoundaryEpoch
 	if span.Batches > 0 {
 		at, b = disdel.Position{Epoch: span.Epoch, Batch: span.Batch + span.Batches}, disdel.BoundaryRound
@@ -138,7 +140,7 @@ func (m *Manager) decided(d disdel.Decision, at disdel.Position) (orders []Order
 		c, err := m.candidate(d, d.Round, at)
 		switch {
 		case err == nil && m.spec.Gangs && !d.Changed:
-			return m.wants(c), ""
+			return m.requestGang(c), ""
 		case err == nil:
 			return m.change(c), ""
 		}
@@ -165,20 +167,20 @@ func (m *Manager) ask(b disdel.Boundary, round int, f *scheduler.Failure) disdel
 	if f != nil {
 		d.Invocation = f.Activation.Invocation.ID
 	}
-	if old := m.course.replay[about(d)]; len(old) > 0 {
-		m.course.replay[about(d)] = old[1:]
+	if old := m.state.replay[about(d)]; len(old) > 0 {
+		m.state.replay[about(d)] = old[1:]
 		return old[0]
 	}
-	said := m.consult(b, round, m.course.policy, f)
+	said := m.consult(b, round, m.state.policy, f)
 	if f != nil && m.changes(said) {
-		clear(m.course.replay) // earlier decisions assumed another setting
+		clear(m.state.replay) // earlier decisions assumed another setting
 	}
 	return said
 }
 
 // consult lets one policy decide.
 func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *scheduler.Failure) disdel.Decision {
-	said := scheduler.Ask(p, m.sight(b, round, f))
+	said := scheduler.DecideInBounds(p, m.policyInput(b, round, f))
 	said.Round = round
 	if f != nil {
 		said.Invocation = f.Activation.Invocation.ID
@@ -187,9 +189,9 @@ func (m *Manager) consult(b disdel.Boundary, round int, p scheduler.Policy, f *s
 }
 
 // policyInput is what a policy sees.
-func (m *Manager) sight(b disdel.Boundary, round int, f *scheduler.Failure) scheduler.Input {
+func (m *Manager) policyInput(b disdel.Boundary, round int, f *scheduler.Failure) scheduler.Input {
 	in := scheduler.Input{
-		Boundary: b, Seen: m.course.seen, Past: m.spec.Past, Now: m.setting(),
+		Boundary: b, Seen: m.state.seen, Past: m.spec.Past, Now: m.setting(),
 		Bounds: scheduler.BoundsOf(m.spec.Job, m.spec.Plan), Goal: m.goal(), Seed: scheduler.Seed(m.spec.ID, round),
 		Failure: f,
 	}
@@ -205,7 +207,7 @@ func (m *Manager) goal() scheduler.Goal {
 		EarlyStop: m.spec.Job.Training.Stop(), Epochs: float64(m.spec.Job.Training.Epochs - m.spec.span(m.round+1).Epoch),
 	}
 	if d, _ := m.spec.Job.TimeLimit(); d > 0 {
-		g.Deadline = max(0, disdel.Millis(d)-m.watch.now)
+		g.Deadline = max(0, disdel.Millis(d)-m.stats.now)
 	}
 	if m.budget.most > 0 {
 		g.Cost = max(0, m.budget.most-m.budget.spent)
@@ -214,7 +216,7 @@ func (m *Manager) goal() scheduler.Goal {
 }
 
 // stageCandidate is a stage that a decision would start, from a round and a position on.
-type candidate struct {
+type stageCandidate struct {
 	decision disdel.Decision
 	round    int
 	at       disdel.Position
@@ -223,41 +225,41 @@ type candidate struct {
 }
 
 // candidate plans a decision, and checks what no policy may do.
-func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c candidate, err error) {
+func (m *Manager) candidate(d disdel.Decision, round int, at disdel.Position) (c stageCandidate, err error) {
 	if m.spec.Replan == nil {
 		return c, &disdel.Error{
 			Kind: disdel.Invalid, Op: "change setting", Job: m.spec.ID, Msg: "this job's plan cannot be made anew",
 		}
 	}
-	c = candidate{decision: d, round: round, at: at, job: scheduler.Apply(m.spec.Job, d.Next, d.BatchSize)}
+	c = stageCandidate{decision: d, round: round, at: at, job: scheduler.ApplySetting(m.spec.Job, d.Next, d.BatchSize)}
 	c.plan, err = m.spec.Replan(c.job)
 	if err == nil && !d.Changed {
-		err = scheduler.Shield(m.sight(d.Boundary, round, nil), m.spec.Plan, c.plan)
+		err = scheduler.ValidateReplan(m.policyInput(d.Boundary, round, nil), m.spec.Plan, c.plan)
 	}
 	return c, err
 }
 
 // change starts the stage of a candidate.
-func (m *Manager) change(c candidate) []Order {
+func (m *Manager) change(c stageCandidate) []Order {
 	d, plan, wanted, round := c.decision, c.plan, c.job, c.round
 	d.Changed = true
 	plan.Actions = m.ownNames(plan.Actions)
 	stage := plan.Whole(wanted).Starting(round, c.at)
 	stage.Decision = &d
-	leaving := scheduler.Leaving(m.spec.Job, m.spec.Plan.Workers, plan.Workers)
+	leaving := scheduler.LeavingReasons(m.spec.Job, m.spec.Plan.Workers, plan.Workers)
 	stage.Reasons = slices.Concat(d.Reasons, leaving, plan.Reasons)
-	b := begun{
-		stage: stage, number: m.course.number + 1, plan: scheduler.From(plan, stage), threads: m.spec.Threads,
+	b := startedStage{
+		stage: stage, number: m.state.number + 1, plan: scheduler.ContinuePlan(plan, stage), threads: m.spec.Threads,
 		training: wanted.Training,
 	}
 	if m.spec.Threads == m.spec.Plan.Threads && plan.Threads > 0 {
 		b.threads = plan.Threads
 	}
-	m.course.begin(b)
+	m.state.begin(b)
 	if d.Boundary == disdel.BoundaryFailure {
-		for r := range m.course.decided {
+		for r := range m.state.decided {
 			if r > round {
-				delete(m.course.decided, r)
+				delete(m.state.decided, r)
 			}
 		}
 	}
@@ -279,7 +281,7 @@ func (m *Manager) change(c candidate) []Order {
 func (m *Manager) ownNames(actions []disdel.ActionPlan) []disdel.ActionPlan {
 	out := slices.Clone(actions)
 	for i, a := range out {
-		if first, ok := m.course.stages[0].plan.Action(a.Task); ok {
+		if first, ok := m.state.stages[0].plan.Action(a.Task); ok {
 			out[i].Name = actionName(first, a.Limits)
 		}
 	}
@@ -287,32 +289,32 @@ func (m *Manager) ownNames(actions []disdel.ActionPlan) []disdel.ActionPlan {
 }
 
 // roundStats measures the running round for its policy.
-type watch struct {
+type roundStats struct {
 	now     disdel.Millis // since the controller started the job
 	since   disdel.Millis // the round's start
 	took    disdel.Millis // until the next reference was complete; 0: not yet
 	failed  int
 	cold    disdel.Millis
 	peak    disdel.Bytes
-	workers map[int]*part         // by worker, all its legs
+	workers map[int]*workerTimes  // by worker, all its legs
 	reduce  map[int]disdel.Millis // the slowest aggregation of each level
 }
 
 // workerTimes is what one worker's round took.
-type part struct {
+type workerTimes struct {
 	fetch, compute, push, wait disdel.Millis
 	exchange                   disdel.Millis // part of compute
 	rows                       int
 }
 
-func (w *watch) begin() {
-	*w = watch{now: w.now, since: w.now, workers: map[int]*part{}, reduce: map[int]disdel.Millis{}}
+func (w *roundStats) begin() {
+	*w = roundStats{now: w.now, since: w.now, workers: map[int]*workerTimes{}, reduce: map[int]disdel.Millis{}}
 }
 
-func (w *watch) done() { w.took = w.now - w.since }
+func (w *roundStats) done() { w.took = w.now - w.since }
 
 // ended adds an activation of the round.
-func (w *watch) ended(a disdel.Activation) {
+func (w *roundStats) ended(a disdel.Activation) {
 	if a.Task == disdel.TaskEvaluate {
 		return
 	}
@@ -333,7 +335,7 @@ func (w *watch) ended(a disdel.Activation) {
 }
 
 // trained adds the rows of an activation.
-func (w *watch) trained(worker int, r disdel.TrainResult) {
+func (w *roundStats) trained(worker int, r disdel.TrainResult) {
 	rows := r.Rows
 	if rows == 0 && !r.Paused {
 		rows = r.Samples * max(1, r.Epochs) // an earlier activation of the same work had trained them
@@ -341,10 +343,10 @@ func (w *watch) trained(worker int, r disdel.TrainResult) {
 	w.of(worker).rows += rows
 }
 
-func (w *watch) of(worker int) *part {
+func (w *roundStats) of(worker int) *workerTimes {
 	p, ok := w.workers[worker]
 	if !ok {
-		p = &part{}
+		p = &workerTimes{}
 		w.workers[worker] = p
 	}
 	return p
@@ -352,7 +354,7 @@ func (w *watch) of(worker int) *part {
 
 // observed returns the round's observation for a policy.
 func (m *Manager) observed(r disdel.Round) *disdel.Observation {
-	w := &m.watch
+	w := &m.stats
 	o := disdel.Observation{
 		Round: m.round, Setting: m.setting(), Duration: w.took, Loss: r.TrainLoss, Peak: w.peak, Cold: w.cold,
 		Cost: max(0, m.budget.spent-m.budget.began), Retried: w.failed, Missing: len(r.Missing),
@@ -382,21 +384,21 @@ func (m *Manager) observed(r disdel.Round) *disdel.Observation {
 // requested before it starts. A stage that a policy wants is requested while the job keeps its containers, and
 // refused if there is no room at once; then the policy decides again, for fewer workers. For a stage that the job
 // cannot do without, because of an earlier decision or a remedy, it returns its containers and waits.
-type gang struct {
+type gangState struct {
 	stage   int              // number of the stage whose containers the job holds
-	asked   *asked           // not answered yet; nil: none
+	asked   *grantRequest    // not answered yet; nil: none
 	refused []disdel.Refusal // at this boundary
 	bound   int              // workers that may be requested at this boundary, after a refusal; 0: no bound
 }
 
 // grantRequest is an open GrantOrder.
-type asked struct {
-	wants *candidate    // wanted by the policy; nil: the current round cannot do without
-	since disdel.Millis // time of the request
+type grantRequest struct {
+	wants *stageCandidate // wanted by the policy; nil: the current round cannot do without
+	since disdel.Millis   // time of the request
 }
 
 // most limits a policy that decides again; 0: no limit.
-func (g *gang) most() int {
+func (g *gangState) most() int {
 	if len(g.refused) == 0 {
 		return 0
 	}
@@ -404,8 +406,8 @@ func (g *gang) most() int {
 }
 
 // requestGang requests the containers of a stage that a policy wants.
-func (m *Manager) wants(c candidate) []Order {
-	m.gang.asked = &asked{wants: &c, since: m.watch.now}
+func (m *Manager) requestGang(c stageCandidate) []Order {
+	m.gang.asked = &grantRequest{wants: &c, since: m.stats.now}
 	return []Order{GrantOrder{Round: c.round, Plan: c.plan}}
 }
 
@@ -415,12 +417,12 @@ func (m *Manager) startWorkers() []Order {
 	if !m.spec.Gangs || m.gang.stage == m.spec.Before {
 		return m.invokeAll(m.barrier.start())
 	}
-	m.gang.asked = &asked{since: m.watch.now}
+	m.gang.asked = &grantRequest{since: m.stats.now}
 	return []Order{GrantOrder{Round: m.round, Plan: m.spec.Plan, Waits: true}}
 }
 
 // gangGranted continues with the answer of the admission.
-func (m *Manager) granted(e GrantedEvent) []Order {
+func (m *Manager) gangGranted(e GrantedEvent) []Order {
 	a := m.gang.asked
 	if a == nil {
 		return nil // no longer awaited
@@ -431,28 +433,28 @@ func (m *Manager) granted(e GrantedEvent) []Order {
 		return m.fail(e.Err)
 	case a.wants == nil:
 		m.gang.stage = m.spec.Before
-		m.watch.since += m.watch.now - a.since // the wait is not part of the round
+		m.stats.since += m.stats.now - a.since // the wait is not part of the round
 		return m.invokeAll(m.barrier.start())
 	case e.Err != nil:
-		return m.refused(*a.wants, e.Err.Error())
+		return m.gangRefused(*a.wants, e.Err.Error())
 	case e.Refused != "":
-		return m.refused(*a.wants, e.Refused)
+		return m.gangRefused(*a.wants, e.Refused)
 	}
 	orders := m.change(*a.wants)
-	m.gang.stage = m.course.number
+	m.gang.stage = m.state.number
 	return m.goesOn(orders, "")
 }
 
 // gangRefused lets the policy decide again, with half as many additional workers; if that is none, the job keeps its
 // setting. At the next boundary it may request any number again: another job may have ended.
-func (m *Manager) refused(c candidate, why string) []Order {
+func (m *Manager) gangRefused(c stageCandidate, why string) []Order {
 	now := m.setting().Workers
 	m.gang.refused = append(m.gang.refused, disdel.Refusal{Workers: c.plan.Workers, Why: why})
 	m.gang.bound = (now + c.plan.Workers) / 2
 	d := c.decision
 	d.Next, d.BatchSize, d.Expect = m.setting(), 0, nil
 	if m.gang.bound > now {
-		d = m.consult(d.Boundary, c.round, m.course.policy, nil)
+		d = m.consult(d.Boundary, c.round, m.state.policy, nil)
 	}
 	orders, stop := m.decided(d, c.at)
 	if m.gang.asked != nil {
@@ -464,7 +466,7 @@ func (m *Manager) refused(c candidate, why string) []Order {
 // workerRelease releases workers of a job while a round runs, by the results of their steps (scheduler.ScaleInFor).
 // Others take the released worker's batches from the queue, so that the round stays whole. At the round's end the
 // policy decides as usual.
-type letting struct {
+type workerRelease struct {
 	rule  *scheduler.ScaleIn // of all the job's rounds; nil: no worker is released
 	seen  map[int]disdel.StepsSoFar
 	owed  disdel.StepsSoFar // steps that the rule has not considered yet
@@ -472,10 +474,10 @@ type letting struct {
 }
 
 // begin starts a round of so many workers.
-func (l *letting) begin(p scheduler.Policy, job disdel.Job, workers int) {
+func (l *workerRelease) begin(p scheduler.Policy, job disdel.Job, workers int) {
 	l.seen, l.owed, l.there = map[int]disdel.StepsSoFar{}, disdel.StepsSoFar{}, workers
 	if l.rule == nil {
-		l.rule = scheduler.LetsGo(p, job, workers)
+		l.rule = scheduler.ScaleInFor(p, job, workers)
 		return
 	}
 	l.rule.Now(workers)
@@ -483,7 +485,7 @@ func (l *letting) begin(p scheduler.Policy, job disdel.Job, workers int) {
 
 // take considers the newest heartbeats of a round's workers, and returns the mean number of new steps, and a mean
 // step. A worker that is retried counts from then on.
-func (l *letting) take(round int, list []disdel.Progress) (steps int, mean scheduler.StepSeen) {
+func (l *workerRelease) take(round int, list []disdel.Progress) (steps int, mean scheduler.StepSeen) {
 	for _, p := range list {
 		if p.Task != disdel.TaskTrain || p.Round != round || p.Steps == nil || p.Member >= l.there {
 			continue
@@ -508,13 +510,13 @@ func (l *letting) take(round int, list []disdel.Progress) (steps int, mean sched
 // stepsMade releases workers if the rule says so after the newest steps: those with the highest numbers, so that a
 // later stage has the others.
 func (m *Manager) stepsMade(list []disdel.Progress) (orders []Order) {
-	l := &m.letting
+	l := &m.release
 	if l.rule == nil || l.there < 2 {
 		return nil
 	}
 	steps, mean := l.take(m.round, list)
 	stay := l.there
-	l.rule.Holds = scheduler.Worsens(m.course.seen) != ""
+	l.rule.Holds = scheduler.LossRises(m.state.seen) != ""
 	for i := 0; i < steps && stay == l.there; i++ { // the steps after a change were made by as many workers as before
 		stay = min(stay, l.rule.Step(mean))
 	}
@@ -525,7 +527,7 @@ func (m *Manager) stepsMade(list []disdel.Progress) (orders []Order) {
 		orders = append(orders, LetGoOrder{m.round, w})
 	}
 	d := disdel.Decision{
-		Policy: m.course.policy.Name(), Boundary: disdel.BoundaryStep, Round: m.round, Next: m.setting(),
+		Policy: m.state.policy.Name(), Boundary: disdel.BoundaryStep, Round: m.round, Next: m.setting(),
 		Why: fmt.Sprintf("past the knee, and %.0f %% of a step is exchange: %d of %d workers leave while the round runs",
 			100*mean.Others/max(mean.Own+mean.Others, 1e-9), l.there-stay, l.there),
 	}

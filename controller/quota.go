@@ -24,12 +24,12 @@ const sameTurn = 10 * time.Second
 
 // checkQuota reports the invocations that wait for the next minute, once a minute, and those that wait until others
 // end.
-func (r *run) lookAtQuota() {
+func (r *run) checkQuota() {
 	q := r.c.cfg.Invoker.Quota(r.spec.ID)
 	minute := QuotaWait{PerMinute: q.PerMinute, Until: q.Until}
 	crowded := QuotaWait{Concurrent: q.Concurrent, Crowded: true}
 	now := r.c.cfg.Now()
-	for _, w := range r.watched {
+	for _, w := range r.invocations {
 		switch quiet := now.Sub(w.since); {
 		case w.ended:
 		case slices.Contains(q.Waiting, w.inv.ID):

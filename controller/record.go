@@ -108,13 +108,13 @@ const (
 // recordBuilder adds activations to a record and keeps it small. Failures stay with all their evidence. Of those that
 // passed, the later ones of a long job keep only their last heartbeat and no log. If there are too many, every other
 // one is dropped, so that the rest still spans the whole job.
-type ledger struct {
+type recordBuilder struct {
 	beats, lines int
 	limit        int // of activations, before the next thinning
 }
 
 // add appends an activation without what only the manager needs.
-func (l *ledger) add(r *disdel.Record, a disdel.Activation) {
+func (l *recordBuilder) add(r *disdel.Record, a disdel.Activation) {
 	if !a.Outcome.Failed() {
 		a.Span = nil
 	}
@@ -138,7 +138,7 @@ func (l *ledger) add(r *disdel.Record, a disdel.Activation) {
 }
 
 // thin makes a new list: the old one may be in the middle of a write.
-func (l *ledger) thin(r *disdel.Record) {
+func (l *recordBuilder) thin(r *disdel.Record) {
 	kept := make([]disdel.Activation, 0, len(r.Activations))
 	passed := 0
 	for _, a := range r.Activations {

@@ -183,7 +183,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	if x := s.Job.Distribution.Exchange; x != nil {
 		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, Steps(&s.Job, &s.Plan, req.Span)
 		if x.Queued() {
-			req.Shard = whole(&s.Plan)
+			req.Shard = allRows(&s.Plan)
 		}
 	}
 	if s.Job.Reliability.CheckpointEvery > 0 {
@@ -196,7 +196,7 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 }
 
 // allRows is the rows of all workers.
-func whole(plan *disdel.Plan) disdel.RowRange {
+func allRows(plan *disdel.Plan) disdel.RowRange {
 	return disdel.RowRange{Start: plan.Shards[0].Start, End: plan.Shards[len(plan.Shards)-1].End}
 }
 
@@ -211,7 +211,7 @@ func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.Span) (most int) {
 // shardsOf returns the rows that no two workers train; a queue is one shard.
 func shardsOf(job *disdel.Job, plan *disdel.Plan) []disdel.RowRange {
 	if job.Distribution.Exchange.Queued() && len(plan.Shards) > 0 {
-		return []disdel.RowRange{whole(plan)}
+		return []disdel.RowRange{allRows(plan)}
 	}
 	return plan.Shards
 }
@@ -274,14 +274,14 @@ func (s *Spec) target() float64 {
 
 // outputs are what an aggregation writes besides its update: the final weights, and a checkpoint if one is named;
 // from is the existing checkpoint of its result, "" if there is none.
-type written struct {
+type outputs struct {
 	final      bool
 	from       string
 	checkpoint string
 }
 
 // aggregate makes the invocation of one cluster with the given members.
-func (s *Spec) aggregate(w work, height, cluster int, members []int, to written) disdel.Invocation {
+func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{

@@ -15,7 +15,7 @@ import (
 )
 
 // AdjustedJob is the job of a record after its failures: with the batch that it was planned again with.
-func Adjusted(r disdel.Record) disdel.Job {
+func AdjustedJob(r disdel.Record) disdel.Job {
 	job := r.Job
 	if job.Training.Shared() {
 		return job // its stages have the workers' shares
@@ -89,7 +89,7 @@ type continuation struct {
 // continued plans how a job continues at a round of its record. What the user has changed since is as in spec; what a
 // policy or a remedy had changed is as it was in that round.
 func continued(r disdel.Record, spec Spec, round int) (c continuation, err error) {
-	was := Adjusted(r)
+	was := AdjustedJob(r)
 	if len(r.Stages) == 0 {
 		r.Job = was
 	}
@@ -133,19 +133,19 @@ func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) e
 	if spec.Replan == nil {
 		return nil
 	}
-	plan, err := spec.Replan(scheduler.Apply(c.job, next, 0))
+	plan, err := spec.Replan(scheduler.ApplySetting(c.job, next, 0))
 	if err == nil {
 		c.plan = plan
-		Raise(&c.plan, c.job, r)
+		RaiseLimits(&c.plan, c.job, r)
 	}
 	return err
 }
 
 // RaiseLimits raises the limits of a plan to those that the failures of a record led to, unless the job sets them.
-func Raise(p *disdel.Plan, job disdel.Job, r disdel.Record) {
+func RaiseLimits(p *disdel.Plan, job disdel.Job, r disdel.Record) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		least := scheduler.CameTo(&r, a.Task)
+		least := scheduler.LimitsReached(&r, a.Task)
 		if job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
 			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), p.Platform.MaxMemory)
 		}
@@ -168,7 +168,7 @@ func goOn(r disdel.Record, spec *Spec, round int) error {
 		spec.Threads = c.plan.Threads
 	}
 	spec.Began = r.Staged()[0].Setting.Workers
-	spec.Stage, spec.Plan, spec.Job.Training = &c.stage, scheduler.From(c.plan, c.stage), c.job.Training
+	spec.Stage, spec.Plan, spec.Job.Training = &c.stage, scheduler.ContinuePlan(c.plan, c.stage), c.job.Training
 	if !c.stage.Decision.Changed {
 		spec.Decisions = ahead(r, round)
 	}
@@ -210,18 +210,18 @@ func ahead(r disdel.Record, round int) []disdel.Decision {
 func StartOver(r disdel.Record, spec *Spec) error {
 	err := goOn(r, spec, 0)
 	if err == nil {
-		spec.Kept = kept(r, spec, 0)
+		spec.Kept = keptWork(r, spec, 0)
 	}
 	return err
 }
 
 // ContinueFrom continues a job from a checkpoint of its record: with the finished rounds, and the best of them if its
 // weights exist. Those of a round after the checkpoint do not count, since that round is repeated, and may differ.
-func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
+func ContinueFrom(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
 	if err := goOn(r, spec, c.Round); err != nil {
 		return err
 	}
-	spec.From, spec.Kept = &c, kept(r, spec, c.Round)
+	spec.From, spec.Kept = &c, keptWork(r, spec, c.Round)
 	last := c.Round - 1
 	for _, round := range r.Rounds {
 		if round.Round < c.Round {
@@ -303,7 +303,7 @@ func (s *Spec) digest(round int) string {
 
 // unfinishedRound describes the current round, nil if it has not started. A later run can continue with what its
 // workers stored and delivered if the newest checkpoint is the round's start and the store outlives the job.
-func (m *Manager) halfway() *disdel.Halfway {
+func (m *Manager) unfinishedRound() *disdel.Halfway {
 	spent := m.budget.spent - m.budget.began
 	if spent <= 0 || m.publish {
 		return nil
@@ -342,7 +342,7 @@ func (m *Manager) newestCheckpoint() int {
 
 // repeatedBy says what a resume of a job that stops here repeats. It is "" if nothing, or if that is known only once
 // the round is kept.
-func (m *Manager) again(h *disdel.Halfway) string {
+func (m *Manager) repeatedBy(h *disdel.Halfway) string {
 	from := m.newestCheckpoint()
 	switch {
 	case h != nil && h.Work != "":
@@ -364,7 +364,7 @@ func trainedAnew(h disdel.Halfway) string {
 }
 
 // keptWork is what the store has of a round of a job's record if the job continues with the same work, else nil.
-func kept(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
+func keptWork(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
 	h := r.Halfway
 	if h == nil || h.Mark == "" || h.Round != round || h.Work != spec.digest(round) {
 		return nil
@@ -374,7 +374,7 @@ func kept(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
 
 // keepUnfinished keeps the round in which a budget stopped the job in the store, and tells whether it did. The
 // failure says which.
-func (r *run) keep(ctx context.Context) bool {
+func (r *run) keepUnfinished(ctx context.Context) bool {
 	if r.rec.Halfway == nil {
 		return false
 	}
@@ -388,19 +388,19 @@ func (r *run) keep(ctx context.Context) bool {
 	mark := fmt.Sprintf("run %d, %d", r.spec.Resumes, now.UnixNano())
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer stop()
-	err := r.c.cfg.Board.Keep(ctx, r.spec.ID, mark)
+	err := r.c.cfg.Store.Keep(ctx, r.spec.ID, mark)
 	if err != nil {
 		r.log.WithError(err).Warn("the round that the job stopped in is not kept: a resume trains it anew")
-		r.failureSays(trainedAnew(h))
+		r.addToFailure(trainedAnew(h))
 		return false
 	}
 	h.Mark, h.Until = mark, now.Add(keptFor)
-	r.failureSays(fmt.Sprintf("; what was done of round %d is kept for a day, and a resume goes on with it", h.Round+1))
+	r.addToFailure(fmt.Sprintf("; what was done of round %d is kept for a day, and a resume goes on with it", h.Round+1))
 	return true
 }
 
 // addToFailure adds text to the job's failure.
-func (r *run) failureSays(text string) {
+func (r *run) addToFailure(text string) {
 	if f := r.rec.Failure; f != nil {
 		told := *f
 		told.Msg += text

@@ -61,8 +61,8 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 			Evaluations: rec.EvaluationGBs, Used: rec.ByUse(),
 		},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
-		watched:  map[disdel.Slot]*watched{},
-		progress: make(chan []disdel.Progress), accepted: make(chan disdel.Invocation),
+		invocations: map[disdel.Slot]*runningInvocation{},
+		progress:    make(chan []disdel.Progress), accepted: make(chan disdel.Invocation),
 	}
 	// A job is acknowledged only once its record is on disk.
 	if err := c.cfg.Recorder.Save(ctx, r.rec); err != nil {
@@ -88,7 +88,7 @@ type run struct {
 	saver          *saver
 	delays         context.Context // ends with the loop: delayed work then does not start
 	stopAlarm      context.CancelFunc
-	ledger         ledger
+	builder        recordBuilder
 	cost           estimator.Bill
 	final          disdel.ModelRef // the final weights, by the action that wrote them
 	previousPhases disdel.Phases   // of earlier runs of this job
@@ -98,19 +98,19 @@ type run struct {
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
 	remade   map[disdel.ActionName]time.Time     // guarded by mu: when a missing action was created again
 
-	progress   chan []disdel.Progress
-	seen       time.Time // last read of progress
-	quotaTold  time.Time // the end of the minute of the last quota notice
-	accepted   chan disdel.Invocation
-	watched    map[disdel.Slot]*watched
-	outages    outages
-	store      *storeChecks  // failed ones; nil: the store answers
-	served     bool          // an activation of this run has ended by itself
-	aggregated time.Duration // the longest aggregation of this run that succeeded
-	began      time.Time
-	roundStart time.Time
-	phaseStart map[disdel.Task]time.Time
-	phaseOpen  map[disdel.Task]int
+	progress    chan []disdel.Progress
+	seen        time.Time // last read of progress
+	quotaTold   time.Time // the end of the minute of the last quota notice
+	accepted    chan disdel.Invocation
+	invocations map[disdel.Slot]*runningInvocation
+	outages     outages
+	store       *storeChecks  // failed ones; nil: the store answers
+	served      bool          // an activation of this run has ended by itself
+	aggregated  time.Duration // the longest aggregation of this run that succeeded
+	began       time.Time
+	roundStart  time.Time
+	phaseStart  map[disdel.Task]time.Time
+	phaseOpen   map[disdel.Task]int
 }
 
 func (r *run) execute(ctx context.Context) {
@@ -131,11 +131,11 @@ func (r *run) execute(ctx context.Context) {
 	}
 	r.rec.Phases.Prepare += disdel.Millis(r.c.cfg.Now().Sub(r.began))
 	r.roundStart = r.c.cfg.Now()
-	if !r.obey(work, r.manager.Step(first)) {
+	if !r.carryOut(work, r.manager.Step(first)) {
 		r.loop(ctx, work)
 	}
 	noMore()
-	r.windDown(ctx, stop)
+	r.waitForRunning(ctx, stop)
 	if r.outages.now != nil {
 		over := *r.outages.now
 		over.Until = r.c.cfg.Now()
@@ -150,14 +150,14 @@ func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
 		there, err := false, error(nil)
 		if r.spec.Kept != nil {
-			there, err = r.c.cfg.Board.TakeUp(ctx, r.spec.ID, r.spec.Kept.Mark)
+			there, err = r.c.cfg.Store.TakeUp(ctx, r.spec.ID, r.spec.Kept.Mark)
 		}
 		if r.spec.Kept != nil && !there {
 			r.log.WithField("round", r.spec.Kept.Round).Warn("the store has lost what was kept of the round: it is trained anew")
 			r.spec.Kept = nil
 		}
 		if err == nil && !there {
-			_, err = r.c.cfg.Board.Sweep(ctx, r.spec.ID)
+			_, err = r.c.cfg.Store.Sweep(ctx, r.spec.ID)
 		}
 		if err != nil {
 			return err
@@ -172,34 +172,34 @@ func (r *run) loop(ctx, work context.Context) {
 	defer tick.Stop()
 	deadline := r.deadline()
 	defer deadline.Stop()
-	defer r.lookOn(ctx)()
+	defer r.pollProgress(ctx)()
 	store, stop := r.watchStore(ctx)
 	defer stop()
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
-			ended = r.obey(work, r.manager.Step(r.account(e)))
+			ended = r.carryOut(work, r.manager.Step(r.addToRecord(e)))
 			// a resume continues from what is saved
 			r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.saver.save(r.rec)
 		case <-tick.C:
-			r.lookAtPlatform()
-			r.lookAtQuiet()
-			r.lookAtQuota()
+			r.checkPlatform()
+			r.checkSilence()
+			r.checkQuota()
 		case inv := <-r.accepted:
-			r.acceptance(inv)
+			r.noteAccepted(inv)
 		case p := <-r.progress:
 			r.watch(p)
 			r.observe(Notice{Progress: p})
-			ended = r.obey(work, r.manager.Step(StepsEvent{Progress: p}))
+			ended = r.carryOut(work, r.manager.Step(StepsEvent{Progress: p}))
 		case <-deadline.C:
-			ended = r.obey(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
+			ended = r.carryOut(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
 		case c := <-store:
 			if gone := r.storeSeen(c); gone != nil {
-				ended = r.obey(work, r.manager.Step(gone))
+				ended = r.carryOut(work, r.manager.Step(gone))
 			}
 		case <-ctx.Done():
-			ended = r.obey(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
+			ended = r.carryOut(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
 		}
 	}
 }
@@ -234,7 +234,7 @@ func canceled(ctx context.Context) *disdel.Error {
 }
 
 // carryOut carries out orders and tells whether the job has ended.
-func (r *run) obey(work context.Context, orders []Order) (ended bool) {
+func (r *run) carryOut(work context.Context, orders []Order) (ended bool) {
 	for _, o := range orders {
 		switch o := o.(type) {
 		case InvokeOrder:
@@ -246,28 +246,28 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.observe(Notice{Adjusted: &o.Adjustment})
 		case DecisionOrder:
 			r.rec.Decisions = append(r.rec.Decisions, o.Decision)
-			r.refused(o.Decision)
+			r.noteRefusal(o.Decision)
 		case GrantOrder:
-			r.ask(o)
+			r.requestGrant(o)
 		case StageOrder:
 			r.stageBegins(o)
 		case CheckpointOrder:
 			r.rec.Checkpoint = &o.Checkpoint
 			r.keepRound(o.Round)
 		case ForgetOrder:
-			r.forget(work, func(ctx context.Context) error { return r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round) })
+			r.tellStore(work, func(ctx context.Context) error { return r.c.cfg.Store.Forget(ctx, r.spec.ID, o.Round) })
 		case EndOrder:
-			r.forget(work, func(ctx context.Context) error {
-				return r.c.cfg.Board.EndMember(ctx, r.spec.ID, o.Round, o.Worker)
+			r.tellStore(work, func(ctx context.Context) error {
+				return r.c.cfg.Store.EndMember(ctx, r.spec.ID, o.Round, o.Worker)
 			})
 		case LetGoOrder:
-			r.forget(work, func(ctx context.Context) error {
-				return r.c.cfg.Board.LetGo(ctx, r.spec.ID, o.Round, o.Worker)
+			r.tellStore(work, func(ctx context.Context) error {
+				return r.c.cfg.Store.LetGo(ctx, r.spec.ID, o.Round, o.Worker)
 			})
 		case SweepOrder:
-			r.forget(work, func(ctx context.Context) error { _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); return err })
+			r.tellStore(work, func(ctx context.Context) error { _, err := r.c.cfg.Store.Sweep(ctx, r.spec.ID); return err })
 		case RoundOrder:
-			r.roundOver(o.Round, o.ByClass)
+			r.finishRound(o.Round, o.ByClass)
 		case BestOrder:
 			o.Best.ByClass = r.named(o.Best.ByClass)
 			r.rec.Best = &o.Best
@@ -275,7 +275,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Status, r.rec.Failure = o.Status, r.byStore(o.Failure)
 			r.rec.Stopped, r.rec.Unevaluated = o.Stopped, o.Blind
 			r.rec.Halfway = o.Halfway
-			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.watched) == 0 {
+			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.invocations) == 0 {
 				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is unchanged
 			}
 			ended = true
@@ -295,7 +295,7 @@ func (r *run) stageBegins(o StageOrder) {
 }
 
 // requestGrant requests the containers of a stage from the admission.
-func (r *run) ask(o GrantOrder) {
+func (r *run) requestGrant(o GrantOrder) {
 	ctx := r.delays
 	r.running.Go(func() {
 		var e GrantedEvent
@@ -311,7 +311,7 @@ func (r *run) ask(o GrantOrder) {
 }
 
 // noteRefusal reports what a job was not granted, once while it does not change.
-func (r *run) refused(d disdel.Decision) {
+func (r *run) noteRefusal(d disdel.Decision) {
 	var text string
 	if n := len(d.NotGranted); n > 0 {
 		text = d.NotGranted[n-1].Text()
@@ -324,7 +324,7 @@ func (r *run) refused(d disdel.Decision) {
 
 // tellStore tells the store something about a round. If that fails, the manager notices: deleted work is delivered
 // again and is refused again; a worker that was to leave stays.
-func (r *run) forget(work context.Context, do func(context.Context) error) {
+func (r *run) tellStore(work context.Context, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()
 	if err := do(ctx); err != nil {
@@ -333,22 +333,22 @@ func (r *run) forget(work context.Context, do func(context.Context) error) {
 }
 
 // waitForRunning waits for running invocations after the job's end: they are asked to stop, and get a grace period.
-func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
+func (r *run) waitForRunning(ctx context.Context, stop context.CancelCauseFunc) {
 	if r.pending > 0 {
 		quiet, done := context.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Grace)
 		defer done()
 		if r.storeIsGone() { // the store cannot pass the request on
 			stop(r.rec.Failure)
-		} else if err := r.c.cfg.Board.Cancel(quiet, r.spec.ID); err != nil {
+		} else if err := r.c.cfg.Store.Cancel(quiet, r.spec.ID); err != nil {
 			r.log.WithError(err).Warn("running actions could not be asked to stop")
 		}
 		for r.pending > 0 {
 			select {
 			case e := <-r.events:
-				r.account(e)
+				r.addToRecord(e)
 			case <-quiet.Done():
 				stop(context.Canceled)
-				r.account(<-r.events)
+				r.addToRecord(<-r.events)
 			}
 		}
 	}
@@ -356,7 +356,7 @@ func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
 }
 
 // addToRecord adds what has ended to the record, and returns the event with its time and the bill.
-func (r *run) account(e Event) Event {
+func (r *run) addToRecord(e Event) Event {
 	switch e := e.(type) {
 	case EndedEvent:
 		r.served = r.served || e.Activation.Outcome != disdel.OutcomeLost
@@ -383,23 +383,23 @@ func (r *run) now() Moment {
 // ended adds an ended invocation to the record, and returns it with its heartbeats.
 func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
 	now := r.now()
-	a.Beats = r.beats(a)
+	a.Beats = r.takeBeats(a)
 	explainStall(&a)
 	out := a
 	r.pending--
-	r.closed(a.Invocation)
+	r.stopWatching(a.Invocation)
 	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
 		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
 	}
-	r.wrote(a)
-	r.learned(&a)
+	r.noteWeights(a)
+	r.noteLearned(&a)
 	if a.Task == disdel.TaskAggregate && a.Outcome == disdel.OutcomeSuccess {
 		r.aggregated = max(r.aggregated, time.Duration(a.Duration))
 	}
 	r.cost.Add(a)
 	now.Spent = r.cost.Used
 	r.billed()
-	r.ledger.add(r.rec, a)
+	r.builder.add(r.rec, a)
 	r.observe(Notice{Ended: &a})
 	return out, now
 }
@@ -425,18 +425,18 @@ func (r *run) billed() {
 
 // noteLearned records the loss of a train action, for a round whose controller dies before it is saved, the
 // processors of its container, for the next plan there, and the engine's kernels.
-func (r *run) learned(a *disdel.Activation) {
+func (r *run) noteLearned(a *disdel.Activation) {
 	var res disdel.TrainResult
 	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
 		a.Loss = &res.Loss
 		platform := &r.rec.Plan.Platform
 		platform.Found = max(platform.Found, res.Usage.Found)
-		platform.Kernels = also(platform.Kernels, res.Usage.Kernels)
+		platform.Kernels = addName(platform.Kernels, res.Usage.Kernels)
 	}
 }
 
 // addName adds a name to a list of names separated by commas, unless it is there.
-func also(list, name string) string {
+func addName(list, name string) string {
 	switch {
 	case name == "" || slices.Contains(strings.Split(list, ","), name):
 		return list
@@ -449,7 +449,7 @@ func also(list, name string) string {
 
 // noteWeights records what an aggregation said about the final weights, and logs the checkpoints that it could not
 // remove.
-func (r *run) wrote(a disdel.Activation) {
+func (r *run) noteWeights(a disdel.Activation) {
 	var res disdel.AggregateResult
 	if a.Task != disdel.TaskAggregate || json.Unmarshal(a.Result, &res) != nil {
 		return
@@ -470,7 +470,7 @@ func (r *run) addPhase(task disdel.Task, d time.Duration) {
 	*p += disdel.Millis(d)
 }
 
-func (r *run) roundOver(round disdel.Round, byClass *disdel.ByClass) {
+func (r *run) finishRound(round disdel.Round, byClass *disdel.ByClass) {
 	now := r.c.cfg.Now()
 	round.Duration = disdel.Millis(now.Sub(r.roundStart))
 	r.roundStart = now
@@ -482,9 +482,9 @@ func (r *run) roundOver(round disdel.Round, byClass *disdel.ByClass) {
 		r.rec.Accuracy = *round.Accuracy
 	}
 	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
-		f.Used = estimator.UsedAhead(r.rec, f) // a wait for the quota costs nothing
+		f.Used = estimator.RemainingUse(r.rec, f) // a wait for the quota costs nothing
 		r.withinQuota(f)
-		f.Goal = estimator.GoalAhead(r.rec, f, r.spec.Past)
+		f.Goal = estimator.RemainingGoal(r.rec, f, r.spec.Past)
 		r.observe(Notice{Forecast: f})
 	}
 	r.observe(Notice{Round: &round})
@@ -528,9 +528,9 @@ func (r *run) close(ctx context.Context) error {
 		}
 		return err
 	})
-	if !r.keep(ctx) && !r.storeIsGone() {
+	if !r.keepUnfinished(ctx) && !r.storeIsGone() {
 		r.bestEffort(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
-			_, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID)
+			_, err := r.c.cfg.Store.Sweep(ctx, r.spec.ID)
 			return err
 		})
 	}
@@ -592,7 +592,7 @@ func (r *run) commitModel(ctx context.Context) {
 	}
 	r.rec.Learned, r.rec.Warnings = verdict(r.rec)
 	weights.Name, weights.Path = r.spec.Job.Output.Model, r.spec.Output
-	ref, err := r.c.cfg.Shelf.Commit(ctx, r.rec, r.spec.Network, weights)
+	ref, err := r.c.cfg.Models.Commit(ctx, r.rec, r.spec.Network, weights)
 	if err != nil {
 		r.rec.Status, r.rec.Failure = disdel.StatusFailed, disdel.AsError(err)
 		return
@@ -601,7 +601,7 @@ func (r *run) commitModel(ctx context.Context) {
 	if r.rec.Unevaluated != nil {
 		return // a later evaluation needs the last checkpoint
 	}
-	if err := r.c.cfg.Shelf.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
+	if err := r.c.cfg.Models.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
 		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
 	}
 	r.rec.Checkpoint = nil

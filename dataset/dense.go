@@ -36,7 +36,7 @@ type DenseInput struct {
 	// Each yields the rows in order, the same ones at every call. It returns yield's error.
 	Each func(yield func(DenseRow) error) error `json:"-"`
 	// Understood is how the reader interpreted the files.
-	Understood Understood `json:"understood"`
+	Understood Interpretation `json:"understood"`
 }
 
 // AddDense stores a data set of dense rows from a stream, with the errors of Add. An interrupted or failed call
@@ -87,7 +87,7 @@ func (s *Store) writeDense(ctx context.Context, in *DenseInput, dry bool) (Manif
 		err = in.bad("it has no rows to learn from")
 	}
 	if err == nil {
-		err = in.judgeLabels(&m, rows)
+		err = in.checkLabelsAreClasses(&m, rows)
 	}
 	return m, err
 }

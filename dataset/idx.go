@@ -252,9 +252,9 @@ type IDXRows struct {
 }
 
 // Warnings returns warnings about valid but unusual data.
-func (x *IDXRows) Doubts(m *Manifest, layoutGiven bool) []string {
+func (x *IDXRows) Warnings(m *Manifest, layoutGiven bool) []string {
 	rows := append(x.rows, make([]int, max(0, m.Classes-len(x.rows)))...)
-	return doubtsOf(rows, m, layoutGiven)
+	return warningsOf(rows, m, layoutGiven)
 }
 
 // Rows returns the files as a data set to add, equal to that of Parts.Input. It reads all labels, but no images. It

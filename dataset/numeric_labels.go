@@ -136,7 +136,7 @@ func numberOf(text string) (float64, bool) {
 
 // checkLabelsAreClasses returns an error for labels that are numbers to predict, by the rows of each class. If the
 // user called such labels classes, it sets that in the manifest instead, for the data set's jobs.
-func (in *DenseInput) judgeLabels(m *Manifest, rows []int) error {
+func (in *DenseInput) checkLabelsAreClasses(m *Manifest, rows []int) error {
 	labels := classRows(rows, in.ClassNames)
 	why := NumericTarget(labels)
 	if in.LabelClasses {

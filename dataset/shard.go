@@ -321,7 +321,7 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 }
 
 // SampleRows is rows as `infer --input` reads them, with their labels for comparison.
-type Sampled struct {
+type SampleRows struct {
 	Shape  []int       `json:"shape"`
 	Inputs [][]float32 `json:"inputs,omitempty"`
 	Labels []int32     `json:"labels,omitempty"`
@@ -332,7 +332,7 @@ type Sampled struct {
 
 // Sample reads held-out rows of a data set by their numbers. If it has none of its own, they are those of a split
 // into four fifths and one by a seed. It returns NotFound, and Invalid for rows that do not exist.
-func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64) (doc Sampled, err error) {
+func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64) (doc SampleRows, err error) {
 	m, err := s.Manifest(ctx, name)
 	if err != nil {
 		return doc, err
@@ -359,7 +359,7 @@ func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64)
 	if shard.sparse != nil {
 		return shard.sparse.sample(m.Sample, rows), nil
 	}
-	doc = Sampled{Shape: m.Sample, Labels: make([]int32, len(rows))}
+	doc = SampleRows{Shape: m.Sample, Labels: make([]int32, len(rows))}
 	x := make([]float32, len(rows)*shard.SampleLen())
 	places := make([]int32, len(rows))
 	for i, r := range rows {

@@ -542,8 +542,8 @@ func float32At(data []byte, i int) float32 {
 }
 
 // sample returns some rows as `infer --input` reads them.
-func (s *sparseRows) sample(shape, rows []int) Sampled {
-	doc := Sampled{Shape: shape}
+func (s *sparseRows) sample(shape, rows []int) SampleRows {
+	doc := SampleRows{Shape: shape}
 	for _, r := range rows {
 		at := s.place[r]
 		row := disdel.SparseRow{Index: append([]int32{}, s.index[at.begin:at.end]...)}

@@ -91,7 +91,7 @@ func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, er
 	})
 }
 
-func taken(name string, whole bool) error {
+func nameTaken(name string, whole bool) error {
 	e := &disdel.Error{
 		Kind: disdel.Conflict, Op: "add data set", Msg: fmt.Sprintf("there is another data set %q", name),
 		Hint: "add --overwrite to replace it, or choose another NAME",
@@ -365,7 +365,7 @@ func (s *Store) addStream(ctx context.Context, name string, overwrite bool, writ
 		case kind == disdel.UnknownKind && old.Checksum() == m.Checksum():
 			return m, nil
 		case !overwrite:
-			return m, taken(name, kind == disdel.UnknownKind)
+			return m, nameTaken(name, kind == disdel.UnknownKind)
 		}
 		if err := s.beginAdd(ctx, name); err != nil {
 			return m, err

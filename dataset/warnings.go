@@ -8,17 +8,17 @@ import (
 )
 
 // Warnings returns warnings about valid but unusual data.
-func Doubts(in *Input, m *Manifest, layoutGiven bool) (list []string) {
+func Warnings(in *Input, m *Manifest, layoutGiven bool) (list []string) {
 	rows := make([]int, m.Classes)
 	for _, y := range in.Train.Labels {
 		rows[y]++
 	}
-	return doubtsOf(rows, m, layoutGiven)
+	return warningsOf(rows, m, layoutGiven)
 }
 
 // warningsOf is Warnings for so many rows of each class.
-func doubtsOf(rows []int, m *Manifest, layoutGiven bool) (list []string) {
-	if w := classDoubts(rows, true); w != "" {
+func warningsOf(rows []int, m *Manifest, layoutGiven bool) (list []string) {
+	if w := classWarnings(rows, true); w != "" {
 		list = append(list, w)
 	}
 	c, h, w := m.Sample[0], m.Sample[1], m.Sample[2]
@@ -43,7 +43,7 @@ func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }
 
 // classWarnings says which classes have no row, or only one. numbered: the classes are all numbers up to the highest
 // label, so one wrong label can make many empty classes.
-func classDoubts(rows []int, numbered bool) string {
+func classWarnings(rows []int, numbered bool) string {
 	all := 0
 	for _, n := range rows {
 		all += n
@@ -106,7 +106,7 @@ const mostRanges = 5
 
 // Interpretation is how a reader interpreted files, for their user: files that can be read may still mean something
 // else.
-type Understood struct {
+type Interpretation struct {
 	Kind    string      `json:"kind"`             // "CSV, separated by commas, with a header"
 	Values  string      `json:"values"`           // how they are stored: "bytes, as 0..1 from 0..255"
 	Rows    int         `json:"rows"`             // for training
@@ -166,12 +166,12 @@ func (c *Column) Width() int {
 }
 
 // Warnings returns warnings about the classes, and the notes.
-func (u *Understood) Doubts(m *Manifest) (list []string) {
+func (u *Interpretation) Warnings(m *Manifest) (list []string) {
 	rows := make([]int, m.Classes)
 	for k := range min(len(u.Classes), m.Classes) {
 		rows[k] = u.Classes[k].Rows
 	}
-	if w := classDoubts(rows, len(m.ClassNames) == 0); w != "" {
+	if w := classWarnings(rows, len(m.ClassNames) == 0); w != "" {
 		list = append(list, w)
 	}
 	if info := m.Info(usualSplit); info.HeldOut == 0 {

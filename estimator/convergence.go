@@ -348,24 +348,24 @@ const (
 // same model and data, whatever their rates and batches. It stretches each earlier curve until it lies on the losses
 // so far, and continues as that curve did. So it knows the floor, which Converge can only guess. It returns false if
 // fewer than three curves match or the points are too few; Converge handles those.
-func ConvergeLike(points []LossPoint, past [][]LossPoint, target float64) (Convergence, bool) {
+func ConvergeBySimilar(points []LossPoint, past [][]LossPoint, target float64) (Convergence, bool) {
 	points = soundLosses(points)
 	if len(points) < leastPoints || target <= 0 {
 		return Convergence{}, false
 	}
-	var all []likeness
+	var all []similarity
 	for _, p := range past {
-		if l, ok := likenessOf(points, soundLosses(p), target); ok {
+		if l, ok := similarityOf(points, soundLosses(p), target); ok {
 			all = append(all, l)
 		}
 	}
 	if len(all) < likeLeast {
 		return Convergence{}, false
 	}
-	slices.SortStableFunc(all, func(a, b likeness) int { return cmp.Compare(a.off, b.off) })
+	slices.SortStableFunc(all, func(a, b similarity) int { return cmp.Compare(a.off, b.off) })
 	all = all[:min(likeBest, len(all))]
 	now := points[len(points)-1].Epoch
-	out := Convergence{Epochs: leftBy(all, now), Points: len(points)}
+	out := Convergence{Epochs: epochsBy(all, now), Points: len(points)}
 	least := math.Inf(1)
 	for _, p := range points {
 		least = min(least, p.Loss)
@@ -383,14 +383,14 @@ func soundLosses(points []LossPoint) []LossPoint {
 }
 
 // similarity is how near an earlier job's losses are to the losses so far, and when they reach the target.
-type likeness struct {
+type similarity struct {
 	off    float64 // root mean square distance of the logarithms of the losses
 	epochs float64
 }
 
 // similarityOf stretches an earlier job's losses until they are nearest.
-func likenessOf(points, past []LossPoint, target float64) (best likeness, ok bool) {
-	c, ok := newSeen(past)
+func similarityOf(points, past []LossPoint, target float64) (best similarity, ok bool) {
+	c, ok := newPastCurve(past)
 	if !ok {
 		return best, false
 	}
@@ -399,19 +399,19 @@ func likenessOf(points, past []LossPoint, target float64) (best likeness, ok boo
 	for i := range likeScales + 1 {
 		scale := math.Pow(likeWidest, 2*float64(i)/likeScales-1)
 		if off := c.off(points, scale); off < best.off {
-			best = likeness{off: off, epochs: at / scale}
+			best = similarity{off: off, epochs: at / scale}
 		}
 	}
 	return best, best.off < likeMost && !math.IsInf(best.epochs, 1)
 }
 
 // pastCurve is the losses of an earlier job, as logarithms, and the slope of their end.
-type seen struct {
+type pastCurve struct {
 	points []LossPoint // losses are logarithms
 	fall   float64     // of the logarithm in an epoch, at the end
 }
 
-func newSeen(past []LossPoint) (s seen, ok bool) {
+func newPastCurve(past []LossPoint) (s pastCurve, ok bool) {
 	if len(past) < leastPoints {
 		return s, false
 	}
@@ -433,7 +433,7 @@ func newSeen(past []LossPoint) (s seen, ok bool) {
 }
 
 // at is the logarithm of the loss at an epoch: interpolated between points, extrapolated beyond the last.
-func (s seen) at(epoch float64) float64 {
+func (s pastCurve) at(epoch float64) float64 {
 	byEpoch := func(p LossPoint, e float64) int { return cmp.Compare(p.Epoch, e) }
 	i, exact := slices.BinarySearchFunc(s.points, epoch, byEpoch)
 	switch last := s.points[len(s.points)-1]; {
@@ -449,7 +449,7 @@ func (s seen) at(epoch float64) float64 {
 }
 
 // crossing is the number of epochs until a target; +Inf: never.
-func (s seen) crossing(target float64) float64 {
+func (s pastCurve) crossing(target float64) float64 {
 	to := math.Log(target)
 	for i, p := range s.points {
 		switch {
@@ -470,7 +470,7 @@ func (s seen) crossing(target float64) float64 {
 
 // off is the distance of losses from this curve, if one epoch of theirs is scale epochs here. The newer half counts
 // twice. Losses beyond the end of this curve add a penalty that grows with the distance.
-func (s seen) off(points []LossPoint, scale float64) float64 {
+func (s pastCurve) off(points []LossPoint, scale float64) float64 {
 	sum, weights := 0.0, 0.0
 	last := s.points[len(s.points)-1].Epoch
 	for i, p := range points {
@@ -488,7 +488,7 @@ func (s seen) off(points []LossPoint, scale float64) float64 {
 }
 
 // epochsBy is the total number of epochs by the most similar jobs. Nearer jobs weigh more.
-func leftBy(all []likeness, now float64) disdel.Interval[float64] {
+func epochsBy(all []similarity, now float64) disdel.Interval[float64] {
 	var sum, squares, weights float64
 	for _, l := range all {
 		weight := 1 / (likeOff*likeOff + l.off*l.off)

@@ -16,6 +16,14 @@ func Cost(activations []disdel.Activation) float64 {
 	return b.Total()
 }
 
+// Spent is the GB-s of activations by use, including failed ones.
+func Spent(activations []disdel.Activation) (gbs float64) {
+	for _, a := range activations {
+		gbs += a.HeldGBs()
+	}
+	return gbs
+}
+
 // Bill adds up the cost of a job, activation by activation: Cost, evaluations, and the cost by use. Cost plus
 // evaluations is never below the cost by use, since Cost counts an action from its first start to its last end.
 type Bill struct {

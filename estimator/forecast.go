@@ -48,7 +48,7 @@ func (t *timer) forecast() {
 		Source:   t.all[disdel.TaskTrain].group.source, Samples: t.all[disdel.TaskTrain].whole.samples,
 		Jobs: c.jobs, Measured: c.measured, Note: t.busyNote(whole.total() / pool.sum(quiet, t.out.Legs).total()),
 	}
-	t.out.Forecast.Goal = t.goal(takes{seconds, c.width(), held, use / max(seconds, leastDuration)})
+	t.out.Forecast.Goal = t.goal(jobCost{seconds, c.width(), held, use / max(seconds, leastDuration)})
 }
 
 // leastSlower is the least slowdown that a note mentions.
@@ -85,7 +85,7 @@ func committed(p disdel.Plan) float64 {
 }
 
 // RemainingUse is the cost by use of the rest of a running job, in GB-s: as much a second as its rounds so far.
-func UsedAhead(r *disdel.Record, left *disdel.Forecast) disdel.Interval[float64] {
+func RemainingUse(r *disdel.Record, left *disdel.Forecast) disdel.Interval[float64] {
 	var took disdel.Millis
 	for _, round := range r.Rounds {
 		took += round.Duration

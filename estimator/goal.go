@@ -20,7 +20,7 @@ const (
 const mostGoalJobs = 20
 
 // goalEvidence is what earlier jobs tell about the epochs to a goal.
-type way struct {
+type goalEvidence struct {
 	epochs  []measured // of the jobs that reached the goal, or would have
 	tried   int        // jobs that were long enough to tell
 	longest float64    // most epochs of a job that did not reach it
@@ -28,19 +28,19 @@ type way struct {
 }
 
 // jobCost is the time and cost of a job with all its epochs.
-type takes struct {
+type jobCost struct {
 	seconds, width float64 // width: factor of uncertainty
 	held           float64 // GB of Eq. 6
 	rate           float64 // GB-s by use per second
 }
 
 // goal forecasts when the job reaches its goal; nil if it has none, or no earlier job tells anything.
-func (t *timer) goal(whole takes) *disdel.GoalForecast {
+func (t *timer) goal(whole jobCost) *disdel.GoalForecast {
 	g := t.in.Job.Training.Goal
 	if g == nil || t.in.Job.Training.Epochs == 0 {
 		return nil
 	}
-	w := wayTo(*g, t.in)
+	w := evidenceFor(*g, t.in)
 	if w.tried == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (t *timer) goal(whole takes) *disdel.GoalForecast {
 
 // spreadOut fills in the intervals of a goal forecast. off is the deviation of the logarithm of the epochs; it
 // combines with the uncertainty of each epoch's time.
-func spreadOut(out *disdel.GoalForecast, epochs, off float64, each takes) {
+func spreadOut(out *disdel.GoalForecast, epochs, off float64, each jobCost) {
 	both := math.Exp(math.Hypot(off, math.Log(each.width))) // independent of each other
 	around := func(likely, factor float64) disdel.Interval[float64] {
 		return disdel.Interval[float64]{Low: likely / factor, Likely: likely, High: likely * factor}
@@ -82,8 +82,8 @@ func spreadOut(out *disdel.GoalForecast, epochs, off float64, each takes) {
 }
 
 // evidenceFor prefers jobs with the same number of workers and way to average over all other matching jobs.
-func wayTo(g disdel.Goal, in TimingInput) way {
-	same, any := way{prior: goalPrior}, way{prior: goalOther}
+func evidenceFor(g disdel.Goal, in TimingInput) goalEvidence {
+	same, any := goalEvidence{prior: goalPrior}, goalEvidence{prior: goalOther}
 	for i := range in.Past {
 		r := &in.Past[i]
 		if !sameLearning(in, r) || any.tried == mostGoalJobs {
@@ -104,7 +104,7 @@ func wayTo(g disdel.Goal, in TimingInput) way {
 	return any
 }
 
-func (w *way) add(id disdel.JobID, epochs float64, reached bool) {
+func (w *goalEvidence) add(id disdel.JobID, epochs float64, reached bool) {
 	w.tried++
 	if reached {
 		w.epochs = append(w.epochs, measured{id, epochs})
@@ -169,14 +169,14 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 // earlier jobs of the same kind, oldest first. If enough of their losses fell like the job's own, the forecast
 // follows them. Evaluations that are at the goal already count. It returns nil if the job has no goal, or if nothing
 // is known. It is pure.
-func GoalAhead(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
+func RemainingGoal(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {
 		return nil
 	}
 	points, step := gaps(*g, r)
 	_, enough := g.Gap(0, 0)
-	c, ok := ConvergeLike(points, pastGaps(*g, past), enough)
+	c, ok := ConvergeBySimilar(points, pastGaps(*g, past), enough)
 	if !ok {
 		c, ok = Converge(points, enough)
 	}

@@ -67,4 +67,7 @@ func TestLossesCountFailuresOnly(t *testing.T) {
 	if got := LossesOf(all); got.Attempts != len(all)-4 || got.Cost != float64(got.Attempts)/2 {
 		t.Errorf("%+v of %d", got, len(all))
 	}
+	if got := Spent(all); got != float64(len(all))/2 {
+		t.Errorf("spent %v GB-s", got)
+	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // perAccelerator is how many actions with so much memory each fit one accelerator.
-func onOne(whole, each disdel.Bytes) int {
+func perAccelerator(whole, each disdel.Bytes) int {
 	if each <= 0 || each > whole {
 		return 0
 	}
@@ -20,7 +20,7 @@ func onOne(whole, each disdel.Bytes) int {
 // actions that fit. An action never spans two accelerators, so the remainder of one is useless to equal actions.
 // Actions of different sizes may still leave pieces that nothing fits; then the platform lets the last of them wait.
 func DeviceShare(whole, each disdel.Bytes) disdel.Bytes {
-	if n := onOne(whole, each); n > 0 {
+	if n := perAccelerator(whole, each); n > 0 {
 		return whole / disdel.Bytes(n)
 	}
 	return each
@@ -65,7 +65,7 @@ func (b *planBuilder) device(task disdel.Task, e disdel.Estimate) (disdel.Bytes,
 		return 0, b.tooMuch(b.deviceHint(has, 0), "a %s action needs %v of an accelerator's memory, and the platform's "+
 			"has %v", task, each.Beside(has), has.Beside(each))
 	}
-	b.because("%s memory of an accelerator: %v of %v, %d fit one", task, each, has, onOne(has, each))
+	b.because("%s memory of an accelerator: %v of %v, %d fit one", task, each, has, perAccelerator(has, each))
 	return each, nil
 }
 
@@ -114,7 +114,7 @@ func (b *planBuilder) devicesAtOnce(each disdel.Bytes) {
 	if each == 0 {
 		return
 	}
-	one, count := onOne(b.Platform.MaxDevice, each), b.accelerators()
+	one, count := perAccelerator(b.Platform.MaxDevice, each), b.accelerators()
 	if n := one * count; n < b.plan.Parallel {
 		b.plan.Parallel = n
 		b.because("at most %d train actions at once: %v each of %d x %v of accelerators, %d on each", n, each, count,
@@ -124,7 +124,7 @@ func (b *planBuilder) devicesAtOnce(each disdel.Bytes) {
 
 // deviceMemory gives a larger share to an activation that ran out of accelerator memory; at the ceiling it divides
 // the work. The plan was enough, so a larger context or another action took the rest.
-func (d *decider) deviceMemory() Remedy {
+func (d *remedyFinder) deviceMemory() Remedy {
 	limit, whole := d.a.Limits.Device, d.Plan.Platform.MaxDevice
 	next, why := DeviceMemory(d.a, d.retries.MemoryFactor)
 	if own := d.Job.Resources.GPU.Memory; d.a.Task == disdel.TaskTrain && own > 0 && limit >= own {

@@ -17,25 +17,25 @@ import (
 // after a round if the job asks for each round. An unused grant expires: it goes back whole, and the job waits again
 // in its old place.
 type Admission struct {
-	by      Allocator
-	whole   Capacity // of the platform
-	others  Capacity // held by jobs that this Admission does not know
-	free    Capacity
-	held    []Demand // of jobs that hold something; the slice has spare room for waiting jobs
-	holders []*asker // of held
-	tenants map[string]*line
-	numbers map[string]int // of tenants
-	turn    []string       // tenants with waiting jobs, in order of arrival
-	where   map[disdel.JobID]*asker
-	fresh   []*asker // that were enqueued since the last decision
-	changed bool     // something was returned since then
-	waits   int
-	spent   map[string]float64             // GB-s of tenants
-	unused  map[disdel.JobID]disdel.Millis // when unused grants expire
+	by          Allocator
+	whole       Capacity // of the platform
+	others      Capacity // held by jobs that this Admission does not know
+	free        Capacity
+	held        []Demand     // of jobs that hold something; the slice has spare room for waiting jobs
+	holders     []*queuedJob // of held
+	tenants     map[string]*tenantQueue
+	numbers     map[string]int // of tenants
+	tenantOrder []string       // tenants with waiting jobs, in order of arrival
+	byID        map[disdel.JobID]*queuedJob
+	newJobs     []*queuedJob // that were enqueued since the last decision
+	changed     bool         // something was returned since then
+	waits       int
+	spent       map[string]float64             // GB-s of tenants
+	unused      map[disdel.JobID]disdel.Millis // when unused grants expire
 }
 
 // queuedJob is a job that waits or holds something.
-type asker struct {
+type queuedJob struct {
 	Demand
 	place int // index in held; -1: it holds nothing
 }
@@ -44,14 +44,14 @@ type asker struct {
 func NewAdmission(by Allocator, whole Capacity) *Admission {
 	return &Admission{
 		by: by, whole: whole, free: whole,
-		tenants: map[string]*line{}, numbers: map[string]int{}, where: map[disdel.JobID]*asker{},
+		tenants: map[string]*tenantQueue{}, numbers: map[string]int{}, byID: map[disdel.JobID]*queuedJob{},
 		spent: map[string]float64{}, unused: map[disdel.JobID]disdel.Millis{},
 	}
 }
 
 // Has tells whether a job has its whole gang.
 func (a *Admission) Has(job disdel.JobID) bool {
-	d := a.where[job]
+	d := a.byID[job]
 	return d != nil && d.whole()
 }
 
@@ -75,35 +75,35 @@ func (a *Admission) Resize(whole Capacity) {
 
 // SetOthers sets what jobs outside of this Admission hold now. Jobs wait for them, but are not refused because of
 // them.
-func (a *Admission) Others(hold Capacity) {
+func (a *Admission) SetOthers(hold Capacity) {
 	a.free = a.free.Plus(a.others).Minus(hold)
 	a.others, a.changed = hold, true
 }
 
 // Enqueue lets a job wait for its gang. It returns OverLimit with the arithmetic if the job can never have it, and
 // Conflict if the job is there already.
-func (a *Admission) Ask(d Demand) error {
-	if a.where[d.Job] != nil {
+func (a *Admission) Enqueue(d Demand) error {
+	if a.byID[d.Job] != nil {
 		return &disdel.Error{Kind: disdel.Conflict, Op: "admit job", Job: d.Job, Msg: "the job has asked already"}
 	}
 	d.Held, d.room = nil, d.Gang.Room()
 	if err := a.fits(d); err != nil {
 		return err
 	}
-	a.queue(&asker{d, -1})
+	a.queue(&queuedJob{d, -1})
 	return nil
 }
 
 func (a *Admission) fits(d Demand) error {
 	d.Quota.Spent += a.spent[d.Tenant]
-	return Fits(a.whole, d)
+	return CheckFits(a.whole, d)
 }
 
 // NeverFit returns the waiting jobs that can never have their gang any more, each with the arithmetic: the platform
 // became smaller, or the tenant has used up its quota. They wait until they are returned.
-func (a *Admission) Misfits() []error {
+func (a *Admission) NeverFit() []error {
 	var out []error
-	for _, tenant := range a.turn {
+	for _, tenant := range a.tenantOrder {
 		for _, d := range a.tenants[tenant].jobs {
 			if err := a.fits(d.Demand); err != nil {
 				out = append(out, err)
@@ -113,17 +113,17 @@ func (a *Admission) Misfits() []error {
 	return out
 }
 
-func (a *Admission) queue(d *asker) {
+func (a *Admission) queue(d *queuedJob) {
 	a.number(d)
 	l := a.tenants[d.Tenant]
 	if l == nil {
-		l = &line{}
+		l = &tenantQueue{}
 		a.tenants[d.Tenant] = l
-		a.turn = append(a.turn, d.Tenant)
+		a.tenantOrder = append(a.tenantOrder, d.Tenant)
 	}
 	l.add(d)
-	a.where[d.Job], a.waits = d, a.waits+1
-	a.fresh = append(a.fresh, d)
+	a.byID[d.Job], a.waits = d, a.waits+1
+	a.newJobs = append(a.newJobs, d)
 }
 
 // Decide asks the Allocator and enters its grants. It returns them with the reservations of jobs that go on waiting.
@@ -132,10 +132,10 @@ func (a *Admission) Decide(now disdel.Millis) []Grant {
 	if !a.due() {
 		return nil
 	}
-	a.fresh, a.changed = a.fresh[:0], false
+	a.newJobs, a.changed = a.newJobs[:0], false
 	var out []Grant
 	for {
-		jobs, all := a.show()
+		jobs, all := a.candidates()
 		given := 0
 		for _, g := range a.by.Allocate(now, a.free, jobs) {
 			if !g.Reserved {
@@ -153,21 +153,21 @@ func (a *Admission) Decide(now disdel.Millis) []Grant {
 
 // due tells whether there is anything to decide.
 func (a *Admission) due() bool {
-	return a.waits > 0 && (a.changed || slices.ContainsFunc(a.fresh, func(d *asker) bool {
+	return a.waits > 0 && (a.changed || slices.ContainsFunc(a.newJobs, func(d *queuedJob) bool {
 		return a.free.Holds(d.Gang[0].Each)
 	}))
 }
 
 // enter adds a grant to what its job holds.
 func (a *Admission) enter(g Grant) {
-	d := a.where[g.Job]
+	d := a.byID[g.Job]
 	if d == nil || d.whole() {
 		panic(fmt.Sprintf("scheduler: a grant for %s, which wants none", g.Job))
 	}
 	a.free = a.free.Minus(g.Room)
 	if d.Held != nil { // part of its gang
 		a.drop(d)
-		g = together(*d.Held, g)
+		g = addGrants(*d.Held, g)
 	}
 	if g.Expires > 0 {
 		a.unused[g.Job] = g.Expires
@@ -182,7 +182,7 @@ func (a *Admission) enter(g Grant) {
 }
 
 // together is the sum of two grants of a job.
-func together(old, g Grant) Grant {
+func addGrants(old, g Grant) Grant {
 	gang := slices.Clone(old.Gang)
 	for i := range gang {
 		gang[i].Count += g.Gang[i].Count
@@ -192,7 +192,7 @@ func together(old, g Grant) Grant {
 }
 
 // drop removes a job from held; the last one takes its place.
-func (a *Admission) drop(d *asker) {
+func (a *Admission) drop(d *queuedJob) {
 	last := len(a.held) - 1
 	a.held[d.place], a.holders[d.place] = a.held[last], a.holders[last]
 	a.holders[d.place].place = d.place
@@ -204,7 +204,7 @@ func (a *Admission) drop(d *asker) {
 // Use says that a job has begun with its grant, so that the grant does not expire. Without a grant it does nothing.
 func (a *Admission) Use(job disdel.JobID) {
 	delete(a.unused, job)
-	if d := a.where[job]; d != nil && d.Held != nil {
+	if d := a.byID[job]; d != nil && d.Held != nil {
 		d.Held.Expires = 0
 	}
 }
@@ -212,7 +212,7 @@ func (a *Admission) Use(job disdel.JobID) {
 // Return takes back everything that a job holds, or its place in the queue. cost is what the job has cost its tenant
 // since it was enqueued, in GB-s. An unknown job is ignored.
 func (a *Admission) Return(job disdel.JobID, cost float64) {
-	d := a.where[job]
+	d := a.byID[job]
 	if d == nil {
 		return
 	}
@@ -224,12 +224,12 @@ func (a *Admission) Return(job disdel.JobID, cost float64) {
 		a.spent[d.Tenant] += cost
 	}
 	a.giveBack(d)
-	delete(a.where, job)
-	a.fresh = slices.DeleteFunc(a.fresh, func(f *asker) bool { return f == d })
+	delete(a.byID, job)
+	a.newJobs = slices.DeleteFunc(a.newJobs, func(f *queuedJob) bool { return f == d })
 	a.changed = true // even if it only waited: others may have waited behind it
 }
 
-func (a *Admission) giveBack(d *asker) {
+func (a *Admission) giveBack(d *queuedJob) {
 	delete(a.unused, d.Job)
 	if d.Held != nil {
 		a.free = a.free.Plus(d.Held.Room)
@@ -249,9 +249,9 @@ func (a *Admission) Expire(now disdel.Millis) []disdel.JobID {
 	}
 	slices.Sort(out)
 	for _, job := range out {
-		d := a.where[job]
+		d := a.byID[job]
 		a.giveBack(d)
-		delete(a.where, job)
+		delete(a.byID, job)
 		a.queue(d)
 		a.changed = true
 	}
@@ -261,7 +261,7 @@ func (a *Admission) Expire(now disdel.Millis) []disdel.JobID {
 // Demands are the jobs that hold something, followed by those that wait, by tenant.
 func (a *Admission) Demands() []Demand {
 	out := slices.Clone(a.held)
-	for _, tenant := range a.turn {
+	for _, tenant := range a.tenantOrder {
 		for _, d := range a.tenants[tenant].jobs {
 			if d.Held == nil {
 				out = append(out, d.Demand)
@@ -273,19 +273,19 @@ func (a *Admission) Demands() []Demand {
 
 // AdmissionState is the state of an Admission as a document. Several processes that share a platform decide one after
 // another, each with the state that the previous one left.
-type Books struct {
+type AdmissionState struct {
 	Jobs  []Demand           `json:"jobs"`               // that wait or hold something (Demand.Held), sorted by id
 	Spent map[string]float64 `json:"spentGBs,omitempty"` // by tenants whose jobs have ended
 }
 
 // RestoreAdmission returns an Admission with a kept state: jobs hold what they held, and wait in their old places. A
 // caller that knows of a job that the state lacks adds it first, with what it holds.
-func OpenAdmission(by Allocator, whole Capacity, kept Books) *Admission {
+func RestoreAdmission(by Allocator, whole Capacity, kept AdmissionState) *Admission {
 	a := NewAdmission(by, whole)
 	maps.Copy(a.spent, kept.Spent)
 	for _, d := range kept.Jobs {
 		d.note()
-		k := &asker{d, -1}
+		k := &queuedJob{d, -1}
 		if d.Held == nil || !k.whole() {
 			a.queue(k)
 		}
@@ -298,8 +298,8 @@ func OpenAdmission(by Allocator, whole Capacity, kept Books) *Admission {
 }
 
 // hold enters what a job held in the kept state.
-func (a *Admission) hold(k *asker) {
-	a.where[k.Job] = k
+func (a *Admission) hold(k *queuedJob) {
+	a.byID[k.Job] = k
 	a.number(k)
 	if g := *k.Held; g.Expires > 0 {
 		a.unused[g.Job] = g.Expires
@@ -311,7 +311,7 @@ func (a *Admission) hold(k *asker) {
 }
 
 // number sets the number of a job's tenant.
-func (a *Admission) number(k *asker) {
+func (a *Admission) number(k *queuedJob) {
 	if a.numbers[k.Tenant] == 0 {
 		a.numbers[k.Tenant] = len(a.numbers) + 1
 	}
@@ -319,8 +319,8 @@ func (a *Admission) number(k *asker) {
 }
 
 // State is the state to continue with.
-func (a *Admission) Books() Books {
-	b := Books{Jobs: append([]Demand{}, a.Demands()...)}
+func (a *Admission) State() AdmissionState {
+	b := AdmissionState{Jobs: append([]Demand{}, a.Demands()...)}
 	for i := range b.Jobs {
 		d := &b.Jobs[i]
 		d.room, d.until, d.number = Capacity{}, 0, 0
@@ -337,8 +337,8 @@ func (a *Admission) Books() Books {
 
 // Queue is all waiting jobs, by priority and arrival. Their actual order also depends on what their tenants hold,
 // which changes with every grant.
-func (a *Admission) Line() []disdel.JobID {
-	var all []*asker
+func (a *Admission) Queue() []disdel.JobID {
+	var all []*queuedJob
 	for _, l := range a.tenants {
 		all = append(all, l.jobs...)
 	}
@@ -352,19 +352,19 @@ func (a *Admission) Line() []disdel.JobID {
 
 // WithinHeld is a job that continues with another gang inside of what it holds, so that no Allocator is asked; the
 // rest becomes free. ok is false if the job holds nothing or too little.
-func (d Demand) Within(to Demand) (with Demand, ok bool) {
+func (d Demand) WithinHeld(to Demand) (with Demand, ok bool) {
 	if d.Held == nil {
 		return d, false
 	}
-	room := d.takes(to.Gang)
+	room := d.roomFor(to.Gang)
 	if !d.Held.Room.Holds(room) {
 		return d, false
 	}
-	return d.holding(to, room), true
+	return d.withGang(to, room), true
 }
 
 // takes is the room of another gang of a job; a job that shares processors takes none.
-func (d *Demand) takes(gang Gang) Capacity {
+func (d *Demand) roomFor(gang Gang) Capacity {
 	room := gang.Room()
 	if d.Shares && d.Held.Room.Millicores == 0 {
 		room.Millicores = 0
@@ -373,7 +373,7 @@ func (d *Demand) takes(gang Gang) Capacity {
 }
 
 // holding is the job with another gang, which takes up room. Its expected end stays.
-func (d Demand) holding(to Demand, room Capacity) Demand {
+func (d Demand) withGang(to Demand, room Capacity) Demand {
 	held := *d.Held
 	held.Gang, held.Room, held.Keep = to.Gang, room, to.Keep
 	d.Gang, d.Keep, d.Held, d.room = to.Gang, to.Keep, &held, room
@@ -385,12 +385,12 @@ func (d Demand) holding(to Demand, room Capacity) Demand {
 // comes now with the same priority, at once or not at all: it delays no reservation of waiting jobs. No job waits
 // while it holds something, so two jobs that want more never wait for each other.
 func (a *Admission) Change(now disdel.Millis, to Demand) (refused string) {
-	d := a.where[to.Job]
+	d := a.byID[to.Job]
 	if d == nil || !d.whole() {
 		return "the job has no gang yet"
 	}
-	room := d.takes(to.Gang)
-	if more := room.beyond(d.Held.Room); more != (Capacity{}) {
+	room := d.roomFor(to.Gang)
+	if more := room.excess(d.Held.Room); more != (Capacity{}) {
 		given, refused := a.more(now, d, more)
 		if refused != "" {
 			return refused
@@ -398,14 +398,14 @@ func (a *Admission) Change(now disdel.Millis, to Demand) (refused string) {
 		room = room.Minus(more).Plus(given)
 	}
 	a.free = a.free.Plus(d.Held.Room).Minus(room)
-	d.Demand = d.holding(to, room)
+	d.Demand = d.withGang(to, room)
 	a.held[d.place] = d.Demand
 	a.changed = true
 	return ""
 }
 
 // more is what a job is granted beside what it holds, or why it gets nothing. It enters nothing.
-func (a *Admission) more(now disdel.Millis, d *asker, room Capacity) (given Capacity, refused string) {
+func (a *Admission) more(now disdel.Millis, d *queuedJob, room Capacity) (given Capacity, refused string) {
 	ask := Demand{
 		Job: d.Job + "/more", Tenant: d.Tenant, Priority: d.Priority, Arrived: now + 1, Keep: d.Keep, Shares: d.Shares,
 		Gang: Gang{{Task: disdel.TaskTrain, Count: 1, Each: room}}, Quota: d.Quota,
@@ -416,7 +416,7 @@ func (a *Admission) more(now disdel.Millis, d *asker, room Capacity) (given Capa
 	}
 	ask.note()
 	ask.number = d.number
-	jobs, _ := a.show()
+	jobs, _ := a.candidates()
 	for _, g := range a.by.Allocate(now, a.free, append(slices.Clip(jobs), ask)) {
 		if g.Job == ask.Job && !g.Reserved {
 			return g.Room, ""
@@ -426,8 +426,8 @@ func (a *Admission) more(now disdel.Millis, d *asker, room Capacity) (given Capa
 }
 
 // lacking is why a job does not get more room.
-func (a *Admission) lacking(d *asker, more Capacity) string {
-	if lacks := a.free.beyond(Capacity{}).Lacks(more); lacks != "" {
+func (a *Admission) lacking(d *queuedJob, more Capacity) string {
+	if lacks := a.free.excess(Capacity{}).Shortfall(more); lacks != "" {
 		return "it needs another " + lacks
 	}
 	var holds disdel.Bytes
@@ -444,7 +444,7 @@ func (a *Admission) lacking(d *asker, more Capacity) string {
 }
 
 // excess is what c has more than d, part by part.
-func (c Capacity) beyond(d Capacity) Capacity {
+func (c Capacity) excess(d Capacity) Capacity {
 	c = c.Minus(d)
 	return Capacity{
 		Memory: max(0, c.Memory), Device: max(0, c.Device), Millicores: max(0, c.Millicores), Devices: max(0, c.Devices),
@@ -453,17 +453,17 @@ func (c Capacity) beyond(d Capacity) Capacity {
 }
 
 // tenantQueue is the waiting jobs of a tenant, in order.
-type line struct{ jobs []*asker }
+type tenantQueue struct{ jobs []*queuedJob }
 
-func byPlace(a, b *asker) int { return compareRank(&a.Demand, &b.Demand) }
+func byPlace(a, b *queuedJob) int { return compareRank(&a.Demand, &b.Demand) }
 
-func (l *line) add(d *asker) {
+func (l *tenantQueue) add(d *queuedJob) {
 	i, _ := slices.BinarySearchFunc(l.jobs, d, byPlace)
 	l.jobs = slices.Insert(l.jobs, i, d)
 }
 
 // remove takes a job out. It is usually among the first ones, so the jobs before it move.
-func (l *line) remove(d *asker) {
+func (l *tenantQueue) remove(d *queuedJob) {
 	i, found := slices.BinarySearchFunc(l.jobs, d, byPlace)
 	if !found {
 		return
@@ -481,10 +481,10 @@ const (
 )
 
 // show returns the jobs that the Allocator sees, and whether they are all.
-func (a *Admission) show() (jobs []Demand, all bool) {
-	each := max(showEach, showTotal/max(1, len(a.turn)))
+func (a *Admission) candidates() (jobs []Demand, all bool) {
+	each := max(showEach, showTotal/max(1, len(a.tenantOrder)))
 	jobs, all = a.held, true
-	a.turn = slices.DeleteFunc(a.turn, func(tenant string) bool {
+	a.tenantOrder = slices.DeleteFunc(a.tenantOrder, func(tenant string) bool {
 		l := a.tenants[tenant]
 		if len(l.jobs) == 0 {
 			delete(a.tenants, tenant)

@@ -47,12 +47,12 @@ func waiting(jobs []Demand) []*Demand {
 		}
 	}
 	slices.SortFunc(out, compareRank)
-	return merged(out)
+	return fairOrder(out)
 }
 
 // merged sorts jobs of all tenants and keeps the order within each tenant. The jobs come in the order of their ranks.
 // A job is never ahead of an earlier job of its own tenant.
-func merged(jobs []*Demand) []*Demand {
+func fairOrder(jobs []*Demand) []*Demand {
 	places, last := map[*Demand]disdel.Millis{}, map[string]disdel.Millis{}
 	for _, d := range jobs {
 		place := rankAcross(d)

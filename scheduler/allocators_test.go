@@ -58,12 +58,12 @@ func TestWhatNeverFitsIsRefusedWithTheArithmetic(t *testing.T) {
 		},
 		{scheduler.Demand{}, "no container"},
 	} {
-		err := scheduler.NewAdmission(scheduler.Gangs{}, whole).Ask(c.demand)
+		err := scheduler.NewAdmission(scheduler.Gangs{}, whole).Enqueue(c.demand)
 		if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v\nlacks %q", err, c.says)
 		}
 	}
-	if err := scheduler.Fits(whole, scheduler.Demand{Gang: gang(3, 1)}); err != nil {
+	if err := scheduler.CheckFits(whole, scheduler.Demand{Gang: gang(3, 1)}); err != nil {
 		t.Error(err)
 	}
 }

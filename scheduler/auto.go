@@ -70,8 +70,8 @@ func (Auto) best(s *speeds, in Input, all []timed) timed {
 // pays by the times of earlier jobs of the kind, as Auto begins with it. It stays while the job runs, so that the
 // same home and file give the same bits. It returns none if the only measured number pays, or if jobs share the
 // processors.
-func (b *planBuilder) told(limit disdel.Bytes) (none choice) {
-	if !b.free() || b.Decided || b.Beside > 0 || len(b.History) == 0 {
+func (b *planBuilder) workersThatPay(limit disdel.Bytes) (none choice) {
+	if !b.free() || b.Decided || b.Siblings > 0 || len(b.History) == 0 {
 		return none
 	}
 	s, ok := b.scaling(limit)
@@ -120,7 +120,7 @@ func ScalingOf(in PlanInput) *Scaling {
 type scaling struct {
 	*speeds
 	law    speedLaw
-	shared SpeedConditions
+	shared speedConditions
 	all    []timed // measured or by the law, sorted by workers
 	pays   timed
 }
@@ -129,7 +129,7 @@ type scaling struct {
 func (b *planBuilder) scaling(limit disdel.Bytes) (scaling, bool) {
 	in := Input{
 		Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.estimate(1).Total),
-		Past:   PastOf(b.History, b.Job, b.Data),
+		Past:   PastObservations(b.History, b.Job, b.Data),
 		Goal:   Goal{Epochs: float64(b.Job.Training.Epochs)},
 	}
 	if b.Processors > 0 {
@@ -145,7 +145,7 @@ func (b *planBuilder) scaling(limit disdel.Bytes) (scaling, bool) {
 func scalingOf(in Input, fits func(workers int) bool) (scaling, bool) {
 	in.Past = withoutStarts(in.Past)
 	s := scaling{speeds: speedsOf(in)}
-	s.shared = SpeedConditions{Processors: in.Bounds.Processors, Rounds: s.several}
+	s.shared = speedConditions{Processors: in.Bounds.Processors, Rounds: s.several}
 	measured := inOrder(s.mean)
 	if len(measured) == 0 || !s.fit(measured, partsOf(in.Past)) {
 		return s, false
@@ -220,7 +220,7 @@ func (s *scaling) fit(measured []timed, parts map[int]speedLaw) bool {
 }
 
 // lawOfParts is the law whose terms are the means of the parts. ok is false if the parts of a number are unknown.
-func lawOfParts(measured []timed, parts map[int]speedLaw, of SpeedConditions) (law speedLaw, ok bool) {
+func lawOfParts(measured []timed, parts map[int]speedLaw, of speedConditions) (law speedLaw, ok bool) {
 	for _, t := range measured {
 		p, known := parts[t.workers]
 		if !known {

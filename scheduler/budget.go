@@ -75,7 +75,7 @@ func (b *planBuilder) goal() error {
 			max(g.Epochs.Low, g.Epochs.High), disdel.Counted(g.Jobs, "earlier job"), epochs),
 			"", fmt.Sprintf("training.epochs=%.0f", max(g.Epochs.Likely, g.Epochs.High)+1))
 	}
-	lack := b.lack(&b.plan, likely)
+	lack := b.overBound(&b.plan, likely)
 	if lack == nil {
 		return nil
 	}
@@ -84,11 +84,11 @@ func (b *planBuilder) goal() error {
 		end  forecastEnd
 		does string
 	}{{likely, "are likely to"}, {low, "may"}} {
-		if c.end == low && b.lack(&b.plan, low) == nil {
+		if c.end == low && b.overBound(&b.plan, low) == nil {
 			b.because("%s is likely to take more than %s allows, and may take less", g.Goal, lack.field)
 			return nil
 		}
-		i := slices.IndexFunc(others, func(o planBuilder) bool { return b.lack(&o.plan, c.end) == nil })
+		i := slices.IndexFunc(others, func(o planBuilder) bool { return b.overBound(&o.plan, c.end) == nil })
 		if i < 0 || !b.free() {
 			continue
 		}
@@ -99,7 +99,7 @@ func (b *planBuilder) goal() error {
 		b.because("workers: %d, the fewest that %s come to %s within %s", b.plan.Workers, c.does, g.Goal, lack.field)
 		return nil
 	}
-	return b.beyond(lack, others)
+	return b.unreachable(lack, others)
 }
 
 // forecastEnd selects a value of a forecast's interval.
@@ -124,7 +124,7 @@ func (b *planBuilder) free() bool {
 }
 
 // exceeded is a bound of the job that a plan is not likely to meet on the way to its goal.
-type lacking struct {
+type exceeded struct {
 	field string
 	has   string
 	need  func(*disdel.GoalForecast) float64 // GB-s, or s
@@ -133,14 +133,14 @@ type lacking struct {
 }
 
 // overBound returns the bound that a plan exceeds by that end of its forecast, nil if it meets all.
-func (b *planBuilder) lack(p *disdel.Plan, e forecastEnd) *lacking {
+func (b *planBuilder) overBound(p *disdel.Plan, e forecastEnd) *exceeded {
 	if p.Forecast == nil || p.Forecast.Goal == nil {
 		return nil
 	}
 	g := p.Forecast.Goal
 	most, whose := b.Job.Budget()
 	if most > 0 && endOf(e, g.ByUse()) > most {
-		return &lacking{
+		return &exceeded{
 			field: whose, has: fmt.Sprintf("%.4g GB-s", most),
 			need: func(g *disdel.GoalForecast) float64 { return g.ByUse().Likely },
 			text: func(v float64) string { return fmt.Sprintf("%.4g GB-s", v) },
@@ -149,7 +149,7 @@ func (b *planBuilder) lack(p *disdel.Plan, e forecastEnd) *lacking {
 	}
 	within, whose := b.Job.TimeLimit()
 	if within > 0 && endOf(e, g.Duration) > disdel.Millis(within) {
-		return &lacking{
+		return &exceeded{
 			field: whose, has: within.String(),
 			need: func(g *disdel.GoalForecast) float64 { return float64(g.Duration.Likely) },
 			text: func(v float64) string { return disdel.Millis(v).Text() },
@@ -168,7 +168,7 @@ func (b *planBuilder) others() []planBuilder {
 			continue
 		}
 		o := planBuilder{PlanInput: b.PlanInput}
-		o.looking, o.Suggest, o.Job.Distribution.Workers = true, false, n
+		o.comparing, o.Suggest, o.Job.Distribution.Workers = true, false, n
 		if o.build() == nil && o.plan.Forecast != nil && o.plan.Forecast.Goal != nil {
 			out = append(out, o)
 		}
@@ -180,7 +180,7 @@ func (b *planBuilder) others() []planBuilder {
 const mostOthers = 64
 
 // unreachable refuses a job that no plan, or no plan with its number of workers, brings to its goal within a bound.
-func (b *planBuilder) beyond(l *lacking, others []planBuilder) error {
+func (b *planBuilder) unreachable(l *exceeded, others []planBuilder) error {
 	g := b.plan.Forecast.Goal
 	least, of := l.need(g), b.plan.Workers
 	looked := []int{of}

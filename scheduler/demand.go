@@ -140,11 +140,11 @@ func DemandOf(id disdel.JobID, plan disdel.Plan, whole Capacity) (Demand, string
 	case whole.Holds(round.Room()):
 		d.Gang, d.Keep = round, KeepRound
 		why = fmt.Sprintf("containers: %v, are granted round by round: the job's life would take %v", round,
-			whole.Lacks(life.Room()))
+			whole.Shortfall(life.Room()))
 	default:
 		d.Gang, d.Keep = wave, KeepRound
 		why = fmt.Sprintf("containers: %v, are granted round by round and shared by its tasks, which start cold: "+
-			"all of a round would take %v", wave, whole.Lacks(round.Room()))
+			"all of a round would take %v", wave, whole.Shortfall(round.Room()))
 	}
 	if f := plan.Forecast; f != nil {
 		d.Takes, d.Cost = f.Duration, f.LeastCost(false)
@@ -234,7 +234,7 @@ func widest(plan disdel.Plan) int {
 
 // CheckFits returns OverLimit with the arithmetic for a demand that can never be granted: its gang alone exceeds the
 // platform or the tenant's quota.
-func Fits(whole Capacity, d Demand) error {
+func CheckFits(whole Capacity, d Demand) error {
 	needs := d.Gang.Room()
 	refuse := func(hint, format string, args ...any) error {
 		return &disdel.Error{
@@ -242,7 +242,7 @@ func Fits(whole Capacity, d Demand) error {
 		}
 	}
 	q := d.Quota
-	switch lacks := whole.Lacks(needs); {
+	switch lacks := whole.Shortfall(needs); {
 	case d.Gang.Size() == 0:
 		return refuse("check the plan", "a job that needs no container is none")
 	case lacks != "":
@@ -312,7 +312,7 @@ func (c Capacity) Holds(d Capacity) bool {
 }
 
 // Shortfall says what c has too little of for d, with both figures; "" if d fits.
-func (c Capacity) Lacks(d Capacity) string {
+func (c Capacity) Shortfall(d Capacity) string {
 	var out []string
 	bytes := func(what string, has, needs disdel.Bytes) {
 		if needs > has {

@@ -38,7 +38,7 @@ func (Elastic) Decide(in Input) disdel.Decision {
 	if in.Boundary != disdel.BoundaryEpoch {
 		return out
 	}
-	s := climb{bounds: in.Bounds, worse: map[int]bool{}, next: in.Now.Workers}
+	s := elasticSearch{bounds: in.Bounds, worse: map[int]bool{}, next: in.Now.Workers}
 	for _, e := range epochs(in.Seen) {
 		s.see(e)
 	}
@@ -50,7 +50,7 @@ func (Elastic) Decide(in Input) disdel.Decision {
 }
 
 // elasticSearch searches the best number of workers.
-type climb struct {
+type elasticSearch struct {
 	bounds Bounds
 	best   int           // workers; 0: nothing measured yet
 	time   disdel.Millis // of 1,000 rows with them
@@ -67,7 +67,7 @@ type climb struct {
 	why    string
 }
 
-func (s *climb) see(e epoch) {
+func (s *elasticSearch) see(e epoch) {
 	t := e.each()
 	if e.disturbed && !s.extra {
 		gains := s.best > 0 && e.workers > s.best && float64(e.started()) <= elasticDouble*float64(s.time)
@@ -98,7 +98,7 @@ func (s *climb) see(e epoch) {
 
 // both joins two measured times of one number of workers, and returns the variance of the result. If both are faster
 // than the best number, it returns their mean. Otherwise it returns the smaller one, since anything may slow an epoch.
-func (s *climb) both(t disdel.Millis) (time disdel.Millis, variance float64) {
+func (s *elasticSearch) both(t disdel.Millis) (time disdel.Millis, variance float64) {
 	s.noise.see(float64(t), float64(s.doubt), 1)
 	if s.doubt < s.time {
 		return (t + s.doubt) / 2, 0.5
@@ -107,17 +107,17 @@ func (s *climb) both(t disdel.Millis) (time disdel.Millis, variance float64) {
 }
 
 // again measures the same number once more.
-func (s *climb) again(workers int, t disdel.Millis, why string) {
+func (s *elasticSearch) again(workers int, t disdel.Millis, why string) {
 	s.extra, s.doubt, s.next, s.expect = true, t, workers, t
 	s.why = why + ": the same is measured once more"
 }
 
-func (s *climb) found(workers int, t disdel.Millis) {
+func (s *elasticSearch) found(workers int, t disdel.Millis) {
 	s.best, s.time, s.slow, s.variance = workers, t, 0, 1
 }
 
 // try continues with another number, unless it is out of bounds or measured worse.
-func (s *climb) try(workers int, why string, args ...any) {
+func (s *elasticSearch) try(workers int, why string, args ...any) {
 	workers = min(max(workers, s.bounds.Least), s.bounds.Most)
 	if s.worse[workers] || workers == s.best {
 		s.stay(why, args...)
@@ -130,13 +130,13 @@ func (s *climb) try(workers int, why string, args ...any) {
 	s.why = fmt.Sprintf(why, args...) + fmt.Sprintf(": next with %s", workersText(workers))
 }
 
-func (s *climb) stay(why string, args ...any) {
+func (s *elasticSearch) stay(why string, args ...any) {
 	s.next, s.expect = s.best, s.time
 	s.why = fmt.Sprintf(why, args...) + fmt.Sprintf(": %s it is", workersText(s.best))
 }
 
 // more compares a larger number with the best one. second says that it was measured just before.
-func (s *climb) more(workers int, t disdel.Millis, variance float64, second bool) {
+func (s *elasticSearch) more(workers int, t disdel.Millis, variance float64, second bool) {
 	was, before := s.best, s.time
 	clear := s.noise.clear(float64(t), float64(before), variance, s.variance)
 	switch {
@@ -155,7 +155,7 @@ func (s *climb) more(workers int, t disdel.Millis, variance float64, second bool
 }
 
 // measureBest measures the best number once more.
-func (s *climb) measureBest(t disdel.Millis) {
+func (s *elasticSearch) measureBest(t disdel.Millis) {
 	if float64(t) <= elasticDrift*float64(s.time) {
 		s.noise.see(float64(t), float64(s.time), s.variance)
 		s.time = disdel.Millis((1-elasticNewest)*float64(s.time) + elasticNewest*float64(t))
@@ -176,7 +176,7 @@ func (s *climb) measureBest(t disdel.Millis) {
 }
 
 // fewer compares a smaller number with the best one.
-func (s *climb) fewer(workers int, t disdel.Millis) {
+func (s *elasticSearch) fewer(workers int, t disdel.Millis) {
 	was, before := s.best, s.time
 	if float64(t) <= elasticSame*float64(before) {
 		s.found(workers, t)

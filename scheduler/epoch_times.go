@@ -140,7 +140,7 @@ func (s *speeds) fastest() (workers int, t float64, ok bool) {
 // candidates returns the numbers of workers whose time of 1,000 rows is known, by measurement or by the law.
 func (s *speeds) candidates() []timed {
 	measured := inOrder(s.mean)
-	shared := SpeedConditions{Processors: s.bounds.Processors, Rounds: s.several}
+	shared := speedConditions{Processors: s.bounds.Processors, Rounds: s.several}
 	law, ok := fitSpeed(s.worthwhile(measured), shared)
 	if !ok {
 		return measured
@@ -149,7 +149,7 @@ func (s *speeds) candidates() []timed {
 }
 
 // byLaw returns the numbers from the bounds' least up to the law's reach, with measured times or those by the law.
-func (s *speeds) byLaw(measured []timed, law speedLaw, of SpeedConditions) (out []timed) {
+func (s *speeds) byLaw(measured []timed, law speedLaw, of speedConditions) (out []timed) {
 	most := min(s.bounds.Most, speedsReach*measured[len(measured)-1].workers)
 	for w := s.bounds.Least; w <= most; w++ {
 		t, known := s.mean[w]
@@ -275,7 +275,7 @@ func (s *speeds) second(in Input) choice {
 type speedLaw struct{ fixed, work, each float64 }
 
 // SpeedConditions are the conditions of a job that change the terms of its law.
-type SpeedConditions struct {
+type speedConditions struct {
 	// Processors are those of all workers; 0: unknown. At most so many workers share the work. Workers beyond them wait
 	// for each other in a part of every round's fixed time.
 	Processors int
@@ -289,7 +289,7 @@ type SpeedConditions struct {
 const lawCrowd = 1 / 3.0
 
 // terms returns the factors of the law's three parameters for a number of workers.
-func (s SpeedConditions) terms(workers int) [3]float64 {
+func (s speedConditions) terms(workers int) [3]float64 {
 	w := float64(max(1, workers))
 	atOnce := w
 	if s.Processors > 0 {
@@ -303,7 +303,7 @@ func (s SpeedConditions) terms(workers int) [3]float64 {
 }
 
 // at returns the law's time with so many workers.
-func (l speedLaw) at(workers int, s SpeedConditions) float64 {
+func (l speedLaw) at(workers int, s speedConditions) float64 {
 	row := s.terms(workers)
 	return l.fixed*row[0] + l.work*row[1] + l.each*row[2]
 }
@@ -323,7 +323,7 @@ var (
 	lawPartsOfRounds = [][]int{{0}, {0, 2}, {0, 1}, {1, 2}, {2}, {0, 1, 2}}
 )
 
-func (s SpeedConditions) partsFor(at []timed) [][]int {
+func (s speedConditions) partsFor(at []timed) [][]int {
 	switch {
 	case s.Rounds:
 		return lawPartsOfRounds
@@ -336,7 +336,7 @@ func (s SpeedConditions) partsFor(at []timed) [][]int {
 
 // fitSpeed returns the law with the least squares of relative errors; ok is false for fewer than two numbers of
 // workers.
-func fitSpeed(at []timed, s SpeedConditions) (law speedLaw, ok bool) {
+func fitSpeed(at []timed, s speedConditions) (law speedLaw, ok bool) {
 	numbers := distinct(at)
 	if numbers < 2 {
 		return speedLaw{}, false
@@ -361,7 +361,7 @@ func FitLaw(seconds map[int]float64) (fixed, work, each float64, ok bool) {
 	if len(at) == 1 {
 		return 0, at[0].time * float64(at[0].workers), 0, true
 	}
-	law, ok := fitSpeed(at, SpeedConditions{})
+	law, ok := fitSpeed(at, speedConditions{})
 	return law.fixed, law.work, law.each, ok
 }
 
@@ -381,7 +381,7 @@ func distinct(at []timed) int {
 	return len(seen)
 }
 
-func lawError(l speedLaw, at []timed, s SpeedConditions) (sum float64) {
+func lawError(l speedLaw, at []timed, s speedConditions) (sum float64) {
 	for _, t := range at {
 		e := l.at(t.workers, s)/t.time - 1
 		sum += e * e
@@ -391,7 +391,7 @@ func lawError(l speedLaw, at []timed, s SpeedConditions) (sum float64) {
 
 // solveLaw finds the given terms by their normal equations. ok is false if one would be below 0, or if the points do
 // not determine them.
-func solveLaw(at []timed, s SpeedConditions, parts []int) (speedLaw, bool) {
+func solveLaw(at []timed, s speedConditions, parts []int) (speedLaw, bool) {
 	n := len(parts)
 	a := make([][]float64, n) // with the right-hand side as the last column
 	for i := range a {

@@ -11,10 +11,10 @@ import (
 
 // Fit is how a job fits actions of at most Limit. A nil point does not exist.
 type Fit struct {
-	Limit   disdel.Bytes `json:"limitBytes"`
-	Given   *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
-	Same    *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
-	Largest *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers it needs
+	Limit       disdel.Bytes `json:"limitBytes"`
+	Given       *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
+	SameWorkers *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
+	Largest     *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers it needs
 	// The least limit that every action of the job fits with any number of workers.
 	LeastGiven disdel.Bytes `json:"leastGivenBytes"` // with the job's batch
 	Least      disdel.Bytes `json:"leastBytes"`      // with one row a batch
@@ -41,7 +41,7 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	f.Least, f.LeastTask = s.least(1)
 	f.Given = s.fewest(in.Job.Training.JobBatch())
 	if workers > 0 {
-		f.Same = s.point(s.largest(func(int) int { return workers }), workers)
+		f.SameWorkers = s.point(s.largest(func(int) int { return workers }), workers)
 	}
 	f.Largest = s.fewest(s.largest(s.most))
 	return f
@@ -64,7 +64,7 @@ func newSearch(in PlanInput, limit disdel.Bytes) search {
 
 // corrected returns the search with a corrected estimate: the task's actions need so many bytes in the unchanged job.
 func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) search {
-	in := LiftAll(s.in)
+	in := WithoutLimits(s.in)
 	in.Job.Distribution.Workers = workers
 	p, err := NewPlan(in)
 	if a, ok := p.Action(task); err == nil && ok && a.Estimate.Total > 0 {
@@ -138,7 +138,7 @@ func (s search) fewest(batch int) *FitPoint {
 
 // least returns the largest limit of the actions that a batch needs with as many workers as it may have.
 func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
-	in := LiftAll(s.in)
+	in := WithoutLimits(s.in)
 	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
 	p, err := NewPlan(in)
 	if err != nil {
@@ -173,9 +173,9 @@ const plainRate = 0.01
 // SmallerLimits finds changes for the next smaller limits than those of the plan p of in: the job's ceiling if p is
 // above it (p was made without it), then powers of two down to the platform's minimum, three at most. Every change is
 // planned again under its limit.
-func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
+func SmallerLimits(in PlanInput, p disdel.Plan) []Smaller {
 	current, _ := largestLimit(p)
-	ceiling, whose := Ceiling(in)
+	ceiling, whose := MemoryCeiling(in)
 	var out []Smaller
 	if ceiling < current {
 		out = append(out, Smaller{Limit: ceiling, Whose: whose})
@@ -189,7 +189,7 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 		out = append(out, Smaller{Limit: power})
 	}
 	for i := range out {
-		s := newSearch(Lift(in), out[i].Limit)
+		s := newSearch(WithoutMemoryLimits(in), out[i].Limit)
 		out[i].Changes = s.changes(p.Workers)
 		if len(out[i].Changes) == 0 {
 			out[i].Least, out[i].LeastTask = s.leastOfAll()
@@ -202,7 +202,7 @@ func ToFitLess(in PlanInput, p disdel.Plan) []Smaller {
 }
 
 // KilledAction is an action that was killed for memory, and what it would need.
-type Killed struct {
+type KilledAction struct {
 	Task    disdel.Task
 	Need    disdel.Bytes // likely to be enough with the same batch and workers
 	Batch   int          // of one worker
@@ -210,8 +210,8 @@ type Killed struct {
 }
 
 // search looks for changes of the job of in that keep such actions within a limit.
-func (k Killed) search(in PlanInput, limit disdel.Bytes) search {
-	s := newSearch(Lift(in), limit)
+func (k KilledAction) search(in PlanInput, limit disdel.Bytes) search {
+	s := newSearch(WithoutMemoryLimits(in), limit)
 	s.in.Decided = true // the job has run: its policy decides nothing again
 	if k.Batch > 0 {
 		s.in.Job.Training = s.in.Job.Training.WithWorkerBatch(k.Batch, k.Workers)
@@ -221,7 +221,7 @@ func (k Killed) search(in PlanInput, limit disdel.Bytes) search {
 
 // FitKilled finds changes of the job of in that keep an action like a killed one within a limit in bytes. Such an
 // action needs more than its estimate. Every change is planned; the result is empty if nothing fits.
-func FitKilled(in PlanInput, k Killed, limit disdel.Bytes) []Change {
+func FitKilled(in PlanInput, k KilledAction, limit disdel.Bytes) []Change {
 	return k.search(in, limit).changes(max(1, k.Workers))
 }
 

@@ -236,7 +236,7 @@ func (d *gangDecision) wait(job *Demand, room Capacity) {
 		end := ends(from, job)
 		d.profile.take(from, end, room)
 		g.From, g.Why = from, "it would delay those before it"
-		if lacks := d.free.Lacks(room); lacks != "" {
+		if lacks := d.free.Shortfall(room); lacks != "" {
 			g.Why = "it needs " + lacks
 		}
 		if end != never {
@@ -375,7 +375,7 @@ func due(now, until disdel.Millis, g *Grant) disdel.Millis {
 		return until
 	}
 	more := max((now-g.From)/4, disdel.Millis(time.Second))
-	return upTo(now+more, more)
+	return roundUpEnd(now+more, more)
 }
 
 // ends is when a job that starts at a time gives its gang back at the latest.
@@ -383,12 +383,12 @@ func ends(from disdel.Millis, job *Demand) disdel.Millis {
 	if job.Takes.High <= 0 {
 		return never
 	}
-	return upTo(from+job.Takes.High, job.Takes.High)
+	return roundUpEnd(from+job.Takes.High, job.Takes.High)
 }
 
 // roundUpEnd is a time, or later by up to a sixteenth of the duration that it ends: on a grid of 1, 2 or 5 times a
 // power of ten, so that many jobs end at few times and profiles stay short.
-func upTo(at, takes disdel.Millis) disdel.Millis {
+func roundUpEnd(at, takes disdel.Millis) disdel.Millis {
 	const parts = 16
 	grid := disdel.Millis(1)
 	for grid*10*parts <= takes {

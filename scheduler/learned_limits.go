@@ -240,15 +240,15 @@ func (b *planBuilder) sameNetwork(r *disdel.Record) bool {
 
 // LimitsReached returns the limits that a job had reached for a task: the smallest that passed above those that were
 // too small. If none passed, it returns what the job is advised to ask for. A limit is 0 if none was too small.
-func CameTo(r *disdel.Record, task disdel.Task) disdel.Limits {
+func LimitsReached(r *disdel.Record, task disdel.Task) disdel.Limits {
 	return disdel.Limits{
-		Memory:  disdel.Bytes(memoryLimit().cameTo(r, task)),
-		Timeout: disdel.Millis(timeLimit().cameTo(r, task)),
-		Device:  disdel.Bytes(deviceLimit().cameTo(r, task)),
+		Memory:  disdel.Bytes(memoryLimit().limitReached(r, task)),
+		Timeout: disdel.Millis(timeLimit().limitReached(r, task)),
+		Device:  disdel.Bytes(deviceLimit().limitReached(r, task)),
 	}
 }
 
-func (q resource) cameTo(r *disdel.Record, task disdel.Task) int64 {
+func (q resource) limitReached(r *disdel.Record, task disdel.Task) int64 {
 	var short, next, enough int64
 	for _, l := range q.lacks(r, task) {
 		if l.limit > short {

@@ -59,7 +59,7 @@ func memoriesOf(in Input) memories {
 			m.slower[memory], m.variance[memory] = ratio, variance
 		}
 	}
-	m.plainly()
+	m.dropNoise()
 	return m
 }
 
@@ -124,7 +124,7 @@ func meanLog(all []float64) float64 {
 }
 
 // dropNoise treats more memory as equally fast unless it is clearly faster.
-func (m *memories) plainly() {
+func (m *memories) dropNoise() {
 	least, its := math.Inf(1), 0.0
 	for _, memory := range m.known() {
 		t, variance := m.slower[memory], m.variance[memory]
@@ -201,7 +201,7 @@ func (m *memories) better(than disdel.Bytes, budget bool) (memory disdel.Bytes, 
 }
 
 // addTo adds the known memories to a world, in which own is unit.
-func (m *memories) into(w *schedule.World, unit float64) {
+func (m *memories) addTo(w *schedule.World, unit float64) {
 	if !m.several() {
 		return
 	}

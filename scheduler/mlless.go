@@ -42,7 +42,7 @@ func (MLLess) Decide(in Input) disdel.Decision {
 	if in.Boundary != disdel.BoundaryEpoch {
 		return out
 	}
-	r := retreat{bounds: in.Bounds, next: in.Now.Workers, rises: Worsens(in.Seen)}
+	r := kneeSearch{bounds: in.Bounds, next: in.Now.Workers, rises: LossRises(in.Seen)}
 	all := epochs(in.Seen)
 	for i, e := range all {
 		r.see(e, i == len(all)-1)
@@ -52,7 +52,7 @@ func (MLLess) Decide(in Input) disdel.Decision {
 }
 
 // kneeSearch follows a job's epochs and decides its number of workers.
-type retreat struct {
+type kneeSearch struct {
 	bounds Bounds
 	points []estimator.LossPoint
 	flat   int    // epochs in a row in which the loss hardly fell
@@ -104,7 +104,7 @@ func (m measure) without() measure {
 }
 
 // see adds an epoch.
-func (r *retreat) see(e epoch, newest bool) {
+func (r *kneeSearch) see(e epoch, newest bool) {
 	r.next = e.workers
 	r.points = append(r.points, estimator.LossPoint{Epoch: e.until, Loss: e.meanLoss()})
 	if e.left > 0 { // by steps, with a rule of its own: ScaleInFor
@@ -134,7 +134,7 @@ func (r *retreat) see(e epoch, newest bool) {
 }
 
 // findKnee tells by running means, forward and back, whether the newest losses are flat.
-func (r *retreat) findKnee() {
+func (r *kneeSearch) findKnee() {
 	n := len(r.points)
 	if n < mllessLeast {
 		return
@@ -168,7 +168,7 @@ func smooth(v []float64) []float64 {
 }
 
 // passed considers an epoch after the knee.
-func (r *retreat) passed(m measure, newest bool) {
+func (r *kneeSearch) passed(m measure, newest bool) {
 	if r.first.workers == 0 {
 		r.first = m
 	}
@@ -207,7 +207,7 @@ func (r *retreat) passed(m measure, newest bool) {
 
 // LossRises says how the newest loss is worse than an earlier one; "" if it is not. It compares losses of held-out
 // rows if the job evaluates them, otherwise train losses.
-func Worsens(seen []disdel.Observation) string {
+func LossRises(seen []disdel.Observation) string {
 	heldOut, train := math.Inf(1), math.Inf(1)
 	var newest *float64
 	all := epochs(seen)
@@ -228,7 +228,7 @@ func Worsens(seen []disdel.Observation) string {
 
 // worse returns how much higher the loss would be with fewer workers than with those of the knee, after the time of
 // one epoch (MLLess, Eq. 1, with the sign of its text and code; the printed sign is wrong).
-func (r *retreat) worse(less measure) float64 {
+func (r *kneeSearch) worse(less measure) float64 {
 	c, ok := estimator.FitLosses(r.points)
 	if !ok {
 		return 0
@@ -240,7 +240,7 @@ func (r *retreat) worse(less measure) float64 {
 
 // ScaleInFor returns the rule by which workers leave while a round runs that starts with so many workers. It is nil
 // unless the policy is MLLess and workers take batches from a queue: then others take the batches of one that leaves.
-func LetsGo(p Policy, job disdel.Job, workers int) *ScaleIn {
+func ScaleInFor(p Policy, job disdel.Job, workers int) *ScaleIn {
 	if _, ours := p.(MLLess); !ours || !job.Distribution.Exchange.Queued() {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (MLLessPublished) Decide(in Input) disdel.Decision {
 	if in.Boundary != disdel.BoundaryEpoch {
 		return out
 	}
-	s := scaleIn{times: map[int][]float64{}}
+	s := publishedTuner{times: map[int][]float64{}}
 	for i, o := range in.Seen {
 		s.step(o)
 		n := o.Setting.Workers
@@ -57,7 +57,7 @@ func (MLLessPublished) Decide(in Input) disdel.Decision {
 }
 
 // publishedTuner is the state of MLLess' tuner.
-type scaleIn struct {
+type publishedTuner struct {
 	losses    []float64 // since the last removal
 	steps     int
 	times     map[int][]float64 // of steps by workers, s
@@ -72,7 +72,7 @@ type scaleIn struct {
 	why     string
 }
 
-func (s *scaleIn) step(o disdel.Observation) {
+func (s *publishedTuner) step(o disdel.Observation) {
 	if n := o.Setting.Workers; n != s.workers {
 		s.workers = n
 	}
@@ -86,7 +86,7 @@ func (s *scaleIn) step(o disdel.Observation) {
 
 // findKnee finds the first step at which the smoothed slope of the smoothed losses is nearly flat. It is the knee if
 // five more steps have not moved it.
-func (s *scaleIn) findKnee() {
+func (s *publishedTuner) findKnee() {
 	if len(s.losses) < 3 {
 		return
 	}
@@ -135,7 +135,7 @@ func both(v []float64) []float64 {
 }
 
 // decide tells whether a worker leaves at the end of the newest epoch.
-func (s *scaleIn) decide(workers int) {
+func (s *publishedTuner) decide(workers int) {
 	if s.all == nil {
 		s.removes, s.why = true, "past the knee: one worker less"
 		return
@@ -156,7 +156,7 @@ func (s *scaleIn) decide(workers int) {
 }
 
 // removed clears the losses, like the tuner after a removal.
-func (s *scaleIn) removed(workers int) {
+func (s *publishedTuner) removed(workers int) {
 	if s.all == nil {
 		s.all, s.full = s.losses, workers
 	}

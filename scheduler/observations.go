@@ -10,7 +10,7 @@ import (
 // first; records are newest first. For jobs whose policy recorded none, they follow from the activations. Results on
 // held-out rows are omitted if only one of the two jobs started from given weights: the times are comparable, but
 // learning is not.
-func PastOf(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
+func PastObservations(records []disdel.Record, job disdel.Job, data disdel.DataInfo) []disdel.Observation {
 	var out []disdel.Observation
 	for _, r := range slices.Backward(records) {
 		if r.Status != disdel.StatusSucceeded || !r.Data.Same(data) ||
@@ -41,7 +41,7 @@ func seenOf(r *disdel.Record) (seen []disdel.Observation) {
 			seen = append(seen, *o)
 		}
 	}
-	if len(seen) > 0 || besideOf(r) > 0 { // a job takes longer beside others than alone
+	if len(seen) > 0 || siblingsOf(r) > 0 { // a job takes longer beside others than alone
 		return seen
 	}
 	by := map[int][]*disdel.Activation{}

@@ -116,6 +116,6 @@ func (s *speeds) world(in Input, all []timed) *schedule.World {
 			w.Times[n] = slowest
 		}
 	}
-	s.memories.into(w, memory)
+	s.memories.addTo(w, memory)
 	return w
 }

@@ -23,17 +23,17 @@ type PlanInput struct {
 	Rate     *estimator.Rate        // of a probe; nil: none was made
 	Threads  func(parallel int) int // of a train action if so many run at once; nil: unknown
 
-	Estimator  estimator.Estimator // of memory, with the figures of the program's backends
-	Processors int                 // that the job's actions share; 0: one for each action
-	Beside     int                 // other jobs submitted with this one, that want the processors too
-	Unknown    string              // why Processors are unknown, and what helps
-	Known      []string            // sources of the platform's figures, for the plan's reasons
+	Estimator         estimator.Estimator // of memory, with the figures of the program's backends
+	Processors        int                 // that the job's actions share; 0: one for each action
+	Siblings          int                 // other jobs submitted with this one, that want the processors too
+	ProcessorsUnknown string              // why Processors are unknown, and what helps
+	PlatformReasons   []string            // sources of the platform's figures, for the plan's reasons
 	// Decided: the job's setting was decided while it ran. Its policy decides nothing, and no reason quotes its file.
 	Decided bool
 
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
 	// looking: the plan is only compared with others, and not checked against budgets and deadlines
-	looking bool
+	comparing bool
 
 	// Suggest adds changes that fit to the error of a job that does not fit. Finding them takes dozens of plans, so only
 	// a caller whose user reads the error sets it.
@@ -55,7 +55,7 @@ func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
 	}
-	for _, why := range b.Known {
+	for _, why := range b.PlatformReasons {
 		b.because("%s", why)
 	}
 	for _, step := range []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound, b.affordable} {
@@ -69,7 +69,7 @@ func (b *planBuilder) build() error {
 // affordable refuses a plan beyond the job's budget or deadline.
 func (b *planBuilder) affordable() error {
 	switch f := b.plan.Forecast; {
-	case b.looking:
+	case b.comparing:
 		return nil
 	case f != nil && f.Goal != nil && !b.Decided:
 		return b.goal()
@@ -150,20 +150,20 @@ func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 // workers decides how many train actions run, and their memory.
 func (b *planBuilder) workers() error {
 	limit, who := b.ceiling()
-	b.side = b.sideBySide(1)
-	known, told := b.known(), b.told(limit)
+	b.side = b.jobsAtOnce(1)
+	known, told := b.lastSuccess(), b.workersThatPay(limit)
 	switch n := b.Job.Distribution.Workers; {
 	case n > 0 && b.Decided:
-		b.take(n)
+		b.setWorkers(n)
 		b.because("workers: %d, as decided while the job ran", n)
 	case n > 0:
-		b.take(n)
+		b.setWorkers(n)
 		b.because("workers: %d, as the job file says", n)
 	case told.workers > 0:
-		b.take(told.workers)
+		b.setWorkers(told.workers)
 		b.because("workers: %s", told.why)
 	case known != nil:
-		b.take(known.Plan.Workers)
+		b.setWorkers(known.Plan.Workers)
 		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
 	default:
 		rule := estimator.ContainerRule
@@ -194,8 +194,8 @@ func (b *planBuilder) workers() error {
 }
 
 // setWorkers plans with so many workers.
-func (b *planBuilder) take(workers int) {
-	b.side = b.sideBySide(workers)
+func (b *planBuilder) setWorkers(workers int) {
+	b.side = b.jobsAtOnce(workers)
 	b.plan.Workers, b.train = workers, b.estimate(workers)
 }
 
@@ -207,7 +207,7 @@ func (b *planBuilder) policy() error {
 	}
 	in := Input{
 		Boundary: disdel.BoundaryStart, Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.train.Total), Seed: Seed(b.ID, 0),
-		Past: PastOf(b.History, b.Job, b.Data),
+		Past: PastObservations(b.History, b.Job, b.Data),
 		Now: disdel.Setting{
 			Workers: b.plan.Workers, Memory: b.Job.Resources.Memory,
 			FanIn: b.Job.Distribution.Aggregation.FanIn,
@@ -220,9 +220,9 @@ func (b *planBuilder) policy() error {
 	within, _ := b.Job.TimeLimit()
 	in.Goal.Deadline = disdel.Millis(within)
 	if b.Job.Distribution.Workers == 0 {
-		d := Ask(p, in)
+		d := DecideInBounds(p, in)
 		if n := d.Next.Workers; n != b.plan.Workers {
-			b.take(n)
+			b.setWorkers(n)
 		}
 		if b.plan.Reasons = append(b.plan.Reasons, d.Reasons...); d.Why != "" {
 			b.because("policy %s: %s", p.Name(), d.Why)
@@ -230,7 +230,7 @@ func (b *planBuilder) policy() error {
 	}
 	b.because("policy %s: begins with %d workers, and chooses from %d to %d (%s) at the end of every epoch, as far as "+
 		"the jobs beside it leave room",
-		p.Name(), b.plan.Workers, in.Bounds.Least, in.Bounds.Most, in.Bounds.Whose)
+		p.Name(), b.plan.Workers, in.Bounds.Least, in.Bounds.Most, in.Bounds.MostReason)
 	return nil
 }
 
@@ -241,10 +241,10 @@ func (b *planBuilder) maxWorkers() int {
 
 // lastSuccess is Algorithm 1's use of the history: it returns the newest job of this kind that succeeded on a
 // platform like this one.
-func (b *planBuilder) known() *disdel.Record {
+func (b *planBuilder) lastSuccess() *disdel.Record {
 	limit, _ := b.ceiling()
 	i := slices.IndexFunc(b.History, func(r disdel.Record) bool {
-		return r.Status == disdel.StatusSucceeded && r.Data.Same(b.Data) && besideOf(&r) == b.Beside &&
+		return r.Status == disdel.StatusSucceeded && r.Data.Same(b.Data) && siblingsOf(&r) == b.Siblings &&
 			r.Job.Distribution.Workers == 0 && b.estimate(r.Plan.Workers).Total <= limit
 	})
 	if i < 0 {
@@ -287,7 +287,7 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 // lessWork returns a change of the job that makes every action fit a limit, and the hint for it. Like disdel estimate
 // --max-memory it plans the change, so that the hint never names one that does not help.
 func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
-	s := newSearch(Lift(b.PlanInput), limit)
+	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
 		least, whose := s.leastOfAll()
@@ -304,7 +304,7 @@ func (b *planBuilder) actions() error {
 	limit, who := b.ceiling()
 	b.plan.Platform = b.Platform
 	b.plan.Platform.Processors = b.Processors
-	b.plan.Platform.Busy = max(b.Platform.Busy, b.want(b.side-1, b.plan.Workers))
+	b.plan.Platform.Busy = max(b.Platform.Busy, b.processorsWanted(b.side-1, b.plan.Workers))
 	estimates := []struct {
 		task disdel.Task
 		e    disdel.Estimate
@@ -448,8 +448,8 @@ func (b *planBuilder) timeouts() error {
 	if n := b.Job.Resources.Threads; n > 0 {
 		b.plan.Threads = n
 		b.because("threads: %d of a train action, as the job file says", n)
-	} else if b.Unknown != "" {
-		b.because("threads: 1 of a train action: %s", b.Unknown)
+	} else if b.ProcessorsUnknown != "" {
+		b.because("threads: 1 of a train action: %s", b.ProcessorsUnknown)
 	}
 	least := map[disdel.Task]estimator.LeastTimeout{}
 	for _, a := range b.plan.Actions {
@@ -543,11 +543,11 @@ func FanIn(update disdel.Bytes) int {
 
 // jobsAtOnce returns how many jobs share the processors, including this one: of those submitted together, as many as
 // the pool holds at once if all are of this one's size, with so many workers.
-func (b *planBuilder) sideBySide(workers int) int {
-	if b.Beside <= 0 {
+func (b *planBuilder) jobsAtOnce(workers int) int {
+	if b.Siblings <= 0 {
 		return 1
 	}
-	at := b.Beside + 1
+	at := b.Siblings + 1
 	pool := b.Platform.Pool
 	if pool <= 0 {
 		return at
@@ -566,7 +566,7 @@ func (b *planBuilder) sideBySide(workers int) int {
 }
 
 // processorsWanted returns how many processors the train actions of so many jobs use, with so many workers each.
-func (b *planBuilder) want(jobs, workers int) float64 {
+func (b *planBuilder) processorsWanted(jobs, workers int) float64 {
 	each := 1.0
 	if most := b.Platform.Millicores; most > 0 {
 		each = min(1, float64(most)/1000)
@@ -582,13 +582,13 @@ const plenty = 1.5
 // not faster, and each of them transfers all of the weights. The workers that its memory needs stay.
 func (b *planBuilder) fairShare(limit disdel.Bytes) {
 	rule := b.plan.Workers
-	b.side = b.sideBySide(rule)
-	if b.Beside <= 0 || b.Processors <= 0 {
+	b.side = b.jobsAtOnce(rule)
+	if b.Siblings <= 0 || b.Processors <= 0 {
 		return
 	}
 	for n := rule - 1; n > 0; n-- {
-		side, e := b.sideBySide(n), b.estimate(n)
-		if b.want(side, n) < plenty*float64(b.Processors) || e.Total > limit {
+		side, e := b.jobsAtOnce(n), b.estimate(n)
+		if b.processorsWanted(side, n) < plenty*float64(b.Processors) || e.Total > limit {
 			break
 		}
 		b.plan.Workers, b.train, b.side = n, e, side
@@ -599,7 +599,7 @@ func (b *planBuilder) fairShare(limit disdel.Bytes) {
 }
 
 // siblingsOf returns how many other jobs an earlier job was submitted with.
-func besideOf(r *disdel.Record) int {
+func siblingsOf(r *disdel.Record) int {
 	if r.Planning == nil {
 		return 0
 	}

@@ -43,7 +43,7 @@ type Failure struct {
 // Bounds limit a setting.
 type Bounds struct {
 	Least, Most   int          // workers
-	Whose         string       // what limits Most
+	MostReason    string       // what limits Most
 	Batches       int          // whole batches of the data: more workers would have less than one each
 	LeastMemory   disdel.Bytes // of a train action
 	HighestMemory disdel.Bytes // of a train action; 0: unknown
@@ -56,7 +56,7 @@ type Bounds struct {
 // AtMost lowers the bounds to a number of workers.
 func (b Bounds) AtMost(workers int, whose string) Bounds {
 	if workers < b.Most {
-		b.Most, b.Whose = workers, whose
+		b.Most, b.MostReason = workers, whose
 	}
 	b.Least = min(b.Least, b.Most)
 	return b
@@ -136,7 +136,7 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	d := job.Distribution
 	batches := job.Training.MostWorkers(rows)
 	b := Bounds{
-		Most: batches, Whose: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
+		Most: batches, MostReason: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
 		Processors: p.Processors, Pool: p.Pool,
 	}
 	if most := job.Resources.MaxMemory; most > 0 && (b.HighestMemory <= 0 || most < b.HighestMemory) {
@@ -144,7 +144,7 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	}
 	lower := func(most int, whose string) {
 		if most > 0 && most < b.Most {
-			b.Most, b.Whose = most, whose
+			b.Most, b.MostReason = most, whose
 		}
 	}
 	lower(p.Concurrent, "the platform's concurrent invocations")
@@ -158,7 +158,7 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 
 // DecideInBounds lets a policy decide. What is out of bounds is replaced by the nearest value within them, with a
 // reason.
-func Ask(p Policy, in Input) disdel.Decision {
+func DecideInBounds(p Policy, in Input) disdel.Decision {
 	c := clamp{in: in, d: p.Decide(in)}
 	c.d.Policy, c.d.Boundary, c.d.Reasons, c.d.Changed = p.Name(), in.Boundary, nil, false
 	if in.Boundary == disdel.BoundaryRound && c.d.Next != in.Now {
@@ -184,7 +184,7 @@ func (c *clamp) because(format string, args ...any) {
 
 // workers stay within the job's bounds. After a failure only the data limits them: the remedy needs them to continue.
 func (c *clamp) workers() {
-	least, most, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.Whose
+	least, most, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.MostReason
 	switch c.in.Boundary {
 	case disdel.BoundaryRound:
 		return

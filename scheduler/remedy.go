@@ -61,8 +61,8 @@ type Remedy struct {
 //
 // A sequence of remedies always ends: every retry counts against the bound of the job, of the worker or of the
 // platform.
-func Decide(in RemedyInput) Remedy {
-	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
+func FindRemedy(in RemedyInput) Remedy {
+	d := remedyFinder{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
 	if !d.a.Outcome.Failed() {
 		return d.refuse("%v is no failure", d.a.Outcome)
 	}
@@ -93,7 +93,7 @@ func retriesOf(job disdel.Job) disdel.Retries {
 	return r
 }
 
-type decider struct {
+type remedyFinder struct {
 	RemedyInput
 	a       disdel.Activation
 	retries disdel.Retries
@@ -116,7 +116,7 @@ func PlatformFault(a disdel.Activation) bool {
 	case disdel.OutcomeLost, disdel.OutcomeThrottled:
 		return true
 	case disdel.OutcomeStartFailure, disdel.OutcomeInternalError:
-		return !hopeless(k)
+		return !permanent(k)
 	case disdel.OutcomeApplicationError:
 		// the store lost the claim: if another attempt had taken over, this failure would not be considered
 		return k.Retryable() || k == disdel.Conflict
@@ -126,7 +126,7 @@ func PlatformFault(a disdel.Activation) bool {
 }
 
 // permanent failures happen again on every attempt.
-func hopeless(k disdel.Kind) bool {
+func permanent(k disdel.Kind) bool {
 	switch k {
 	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled,
 		disdel.Diverged, disdel.NoSpace:
@@ -139,10 +139,10 @@ func hopeless(k disdel.Kind) bool {
 // CrashedItself tells whether an action failed by a defect of its own.
 func CrashedItself(a disdel.Activation) bool {
 	return a.Outcome == disdel.OutcomeDeveloperError ||
-		a.Outcome == disdel.OutcomeApplicationError && !hopeless(a.FailureKind()) && !a.FailureKind().Retryable()
+		a.Outcome == disdel.OutcomeApplicationError && !permanent(a.FailureKind()) && !a.FailureKind().Retryable()
 }
 
-func (d *decider) choose() Remedy {
+func (d *remedyFinder) choose() Remedy {
 	switch {
 	case d.a.LackedDevice():
 		return d.deviceMemory()
@@ -177,7 +177,7 @@ func (d *decider) choose() Remedy {
 
 // diedWithoutTrace raises the memory after a process died without a message, possibly out of memory: on Kubernetes
 // nothing else tells. Nothing else of the job changes.
-func (d *decider) diedWithoutTrace() Remedy {
+func (d *remedyFinder) diedWithoutTrace() Remedy {
 	r, ok := d.raised()
 	if !ok {
 		return d.retryUnchanged(d.pause(), "its process died, which may have been the machine")
@@ -189,17 +189,17 @@ func (d *decider) diedWithoutTrace() Remedy {
 }
 
 // retryUnchanged retries with the same limits.
-func (d *decider) retryUnchanged(after time.Duration, why string, args ...any) Remedy {
+func (d *remedyFinder) retryUnchanged(after time.Duration, why string, args ...any) Remedy {
 	return Remedy{Retry: true, Limits: d.a.Limits, After: after, Why: fmt.Sprintf(why, args...)}
 }
 
-func (d *decider) refuse(why string, args ...any) Remedy {
+func (d *remedyFinder) refuse(why string, args ...any) Remedy {
 	return Remedy{Limits: d.a.Limits, Why: fmt.Sprintf(why, args...)}
 }
 
 // pause grows with every attempt. OpenWhisk counts a minute's invocations by the wall clock: only the next minute
 // helps.
-func (d *decider) pause() time.Duration {
+func (d *remedyFinder) pause() time.Duration {
 	after, most := time.Duration(d.retries.Backoff.Initial), time.Duration(d.retries.Backoff.Max)
 	for range d.Attempts.Platform + d.Attempts.Worker {
 		after = min(2*after, most)
@@ -211,7 +211,7 @@ func (d *decider) pause() time.Duration {
 }
 
 // bounded keeps a retry within the job's bounds.
-func (d *decider) bounded(r Remedy) Remedy {
+func (d *remedyFinder) bounded(r Remedy) Remedy {
 	n := d.Attempts
 	switch {
 	case d.Patient:
@@ -228,7 +228,7 @@ func (d *decider) bounded(r Remedy) Remedy {
 	return r // the Manager checks the budget
 }
 
-func (d *decider) platformBound() int {
+func (d *remedyFinder) platformBound() int {
 	switch {
 	case d.a.FailureCode() == disdel.CodeImageMissing, d.a.FailureCode() == disdel.CodeNoDevice:
 		return imageRetries
@@ -258,7 +258,7 @@ func Refused(err *disdel.Error) disdel.Outcome {
 }
 
 // adjusted is a retry with one thing changed.
-func (d *decider) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantity, why string) Remedy {
+func (d *remedyFinder) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantity, why string) Remedy {
 	r.Retry, r.Why = true, fmt.Sprintf("%s %v -> %v: %s", field, from, to, why)
 	r.Adjustment = &disdel.Adjustment{
 		Invocation: d.a.Invocation.ID, Task: d.a.Task, Cause: d.a.Outcome, Field: field, From: from, To: to, Why: why,
@@ -267,7 +267,7 @@ func (d *decider) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantit
 }
 
 // memory gives more memory, and divides the work at the ceiling.
-func (d *decider) memory() Remedy {
+func (d *remedyFinder) memory() Remedy {
 	if r, ok := d.raised(); ok {
 		return r
 	}
@@ -292,7 +292,7 @@ func (d *decider) memory() Remedy {
 }
 
 // raised gives more memory, up to the ceiling. ok is false if the limit is there already.
-func (d *decider) raised() (r Remedy, ok bool) {
+func (d *remedyFinder) raised() (r Remedy, ok bool) {
 	ceiling, who := d.ceiling()
 	limit := d.a.Limits.Memory
 	if limit >= ceiling {
@@ -308,7 +308,7 @@ func (d *decider) raised() (r Remedy, ok bool) {
 }
 
 // ceiling returns the most memory that the failed action may get, in whole MB, and what sets it.
-func (d *decider) ceiling() (most disdel.Bytes, who string) {
+func (d *remedyFinder) ceiling() (most disdel.Bytes, who string) {
 	job := d.Job
 	if d.a.Task != disdel.TaskTrain {
 		job.Resources.Memory = 0 // it is a train action's
@@ -320,10 +320,10 @@ func (d *decider) ceiling() (most disdel.Bytes, who string) {
 
 // planned retries with the largest batch whose plan fits the ceiling, or with the fewest workers if the planner may
 // choose them.
-func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
+func (d *remedyFinder) planned(need, ceiling disdel.Bytes, at string) Remedy {
 	in, workers := *d.Planned, max(1, d.Plan.Workers)
 	in.Job = d.Job
-	k := Killed{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
+	k := KilledAction{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
 	s := k.search(in, ceiling)
 	more := sync.OnceValues(func() (Remedy, bool) { // it makes dozens of plans
 		p := s.fewest(s.in.Job.Training.JobBatch())
@@ -350,20 +350,20 @@ func (d *decider) planned(need, ceiling disdel.Bytes, at string) Remedy {
 }
 
 // shardIsLarge tells whether a smaller shard saves more than a smaller batch.
-func (d *decider) shardIsLarge() bool {
+func (d *remedyFinder) shardIsLarge() bool {
 	train, _ := d.Plan.Action(disdel.TaskTrain)
 	e := train.Estimate
 	return d.a.Task == disdel.TaskTrain && e.Shard > e.Activations && e.Shard*5 >= e.Total
 }
 
 // workersFor is DiSDeL's container rule: while m_e is above M, ceil((m_e - M) / M) more.
-func (d *decider) workersFor(needs, ceiling disdel.Bytes) int {
+func (d *remedyFinder) workersFor(needs, ceiling disdel.Bytes) int {
 	return d.Plan.Workers + max(1, int((needs-ceiling+ceiling-1)/max(1, ceiling)))
 }
 
 // moreWorkers plans again with smaller shards, unless the job file sets the number of workers or a shard would be
 // less than a batch.
-func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
+func (d *remedyFinder) moreWorkers(n int, why string) (Remedy, bool) {
 	rows := 0
 	for _, s := range d.Plan.Shards {
 		rows += s.Len()
@@ -380,7 +380,7 @@ func (d *decider) moreWorkers(n int, why string) (Remedy, bool) {
 }
 
 // halfBatch plans again with half the batch. An aggregation has none.
-func (d *decider) halfBatch(why string) (Remedy, bool) {
+func (d *remedyFinder) halfBatch(why string) (Remedy, bool) {
 	batch := d.Plan.WorkerBatch(&d.Job)
 	if d.a.Task == disdel.TaskAggregate || batch < 2 {
 		return Remedy{}, false
@@ -389,7 +389,7 @@ func (d *decider) halfBatch(why string) (Remedy, bool) {
 }
 
 // smallerBatch plans again with so many rows of a worker.
-func (d *decider) smallerBatch(rows int, why string) Remedy {
+func (d *remedyFinder) smallerBatch(rows int, why string) Remedy {
 	r := Remedy{Limits: d.a.Limits, BatchSize: rows}
 	from := disdel.Quantity{Count: d.Plan.WorkerBatch(&d.Job)}
 	return d.adjusted(r, disdel.FieldBatchSize, from, disdel.Quantity{Count: rows}, why)
@@ -397,7 +397,7 @@ func (d *decider) smallerBatch(rows int, why string) Remedy {
 
 // time retries with a longer timeout. At the ceiling, work that made progress continues from its stored state. A
 // stalled action keeps its timeout.
-func (d *decider) time() Remedy {
+func (d *remedyFinder) time() Remedy {
 	if stall, stalled := d.a.Stalled(); stalled {
 		return d.retryUnchanged(0, "it stopped answering: %s, and its timeout of %v is long enough", stall.Text(),
 			d.a.Limits.Timeout)

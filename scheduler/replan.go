@@ -7,7 +7,7 @@ import (
 )
 
 // ApplySetting returns a job with a setting, and with so many rows per batch and worker; 0: unchanged.
-func Apply(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
+func ApplySetting(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	d := &job.Distribution
 	d.Workers, d.Aggregation.FanIn, job.Resources.Memory = s.Workers, s.FanIn, s.Memory
 	switch {
@@ -24,7 +24,7 @@ func Apply(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 
 // ContinuePlan returns the plan of a job at the start of a stage: it counts the earlier rounds too, and its forecast
 // is scaled accordingly.
-func From(plan disdel.Plan, stage disdel.Stage) disdel.Plan {
+func ContinuePlan(plan disdel.Plan, stage disdel.Stage) disdel.Plan {
 	rounds := stage.End()
 	if f := plan.Forecast; f != nil && rounds != plan.Rounds && plan.Rounds > 0 {
 		by := float64(rounds) / float64(plan.Rounds)
@@ -42,7 +42,7 @@ func From(plan disdel.Plan, stage disdel.Stage) disdel.Plan {
 }
 
 // LeavingReasons says what a change of workers loses: what a worker stores from round to round is its own.
-func Leaving(job disdel.Job, was, now int) []string {
+func LeavingReasons(job disdel.Job, was, now int) []string {
 	a := job.Distribution.Aggregation
 	var out []string
 	lossy := a.Wire != "" && a.Wire != disdel.WireFloat32
@@ -66,16 +66,16 @@ func Leaving(job disdel.Job, was, now int) []string {
 // or more than the platform gives, for more memory at once than the pool has, for waves if all workers ran at once
 // before, and for an epoch beyond the budget. After a failure it ignores waves and the budget: the remedy may need
 // waves, and the job stops anyway when the budget is used up.
-func Shield(in Input, now, next disdel.Plan) error {
+func ValidateReplan(in Input, now, next disdel.Plan) error {
 	for _, a := range next.Actions {
-		if err := shieldAction(a, next.Platform); err != nil {
+		if err := validateAction(a, next.Platform); err != nil {
 			return err
 		}
 	}
 	train, _ := next.Action(disdel.TaskTrain)
 	if atOnce := min(next.Parallel, next.Workers); next.Platform.Pool > 0 {
 		if all := disdel.Bytes(atOnce) * train.Limits.Memory; all > next.Platform.Pool {
-			return shielded("fewer distribution.maxWorkers",
+			return replanError("fewer distribution.maxWorkers",
 				"%d train actions at once of %v are %v, and the pool has %v", atOnce, train.Limits.Memory,
 				all.Beside(next.Platform.Pool), next.Platform.Pool.Beside(all))
 		}
@@ -84,28 +84,28 @@ func Shield(in Input, now, next disdel.Plan) error {
 		return nil
 	}
 	if now.Parallel >= now.Workers && next.Parallel < next.Workers {
-		return shielded("fewer distribution.maxWorkers",
+		return replanError("fewer distribution.maxWorkers",
 			"%d train actions would run %d at a time, and now all %d run at once",
 			next.Workers, next.Parallel, now.Workers)
 	}
-	return shieldBudget(in, now, next)
+	return validateBudget(in, now, next)
 }
 
-func shielded(hint, format string, args ...any) error {
+func replanError(hint, format string, args ...any) error {
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "change setting", Msg: fmt.Sprintf(format, args...), Hint: hint,
 	}
 }
 
 // validateAction compares an action's memory with its estimate and the platform's maximum.
-func shieldAction(a disdel.ActionPlan, p disdel.PlatformLimits) error {
+func validateAction(a disdel.ActionPlan, p disdel.PlatformLimits) error {
 	limit, needs := a.Limits.Memory, a.Estimate.Total
 	switch {
 	case limit < needs:
-		return shielded("more distribution.minWorkers, or a larger resources.memory",
+		return replanError("more distribution.minWorkers, or a larger resources.memory",
 			"a %s action would get %v, and its estimate is %v", a.Task, limit.Beside(needs), needs.Beside(limit))
 	case p.MaxMemory > 0 && limit > p.MaxMemory:
-		return shielded("more distribution.minWorkers", "a %s action would get %v, and the platform's maximum is %v", a.Task,
+		return replanError("more distribution.minWorkers", "a %s action would get %v, and the platform's maximum is %v", a.Task,
 			limit.Beside(p.MaxMemory), p.MaxMemory.Beside(limit))
 	default:
 		return nil
@@ -114,7 +114,7 @@ func shieldAction(a disdel.ActionPlan, p disdel.PlatformLimits) error {
 
 // validateBudget compares the highest possible cost of the next epoch with the budget that is left. In the worst case
 // more workers are no faster than now, and with fewer workers all of an epoch is shared work.
-func shieldBudget(in Input, now, next disdel.Plan) error {
+func validateBudget(in Input, now, next disdel.Plan) error {
 	left := in.Goal.Cost
 	all := epochs(in.Seen)
 	if left <= 0 || len(all) == 0 {
@@ -131,7 +131,7 @@ func shieldBudget(in Input, now, next disdel.Plan) error {
 	if most <= left {
 		return nil
 	}
-	return shielded("more resources.maxCost",
+	return replanError("more resources.maxCost",
 		"an epoch with %s may cost %.3g GB-s, as the last one with %d cost %.3g, and %.3g of the budget are left",
 		workersText(next.Workers), most, now.Workers, newest, left)
 }

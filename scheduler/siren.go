@@ -63,7 +63,7 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 		untried = why
 	}
 	out := s.scheduled(in, func(all []timed) schedule.Choice {
-		n := p.of(in)
+		n := p.network(in)
 		if n == nil {
 			return schedule.Choice{Workers: s.now}
 		}
@@ -106,7 +106,7 @@ func (s *speeds) betterThan(in Input, all []timed, workers int) (better int, ok 
 }
 
 // network returns the job's network, trained with what was known when training became possible.
-func (p *Siren) of(in Input) *sirenNet {
+func (p *Siren) network(in Input) *sirenNet {
 	first := sirenPrefix(in)
 	if first < 0 {
 		return nil
@@ -121,7 +121,7 @@ func (p *Siren) of(in Input) *sirenNet {
 // no more memory is to be tried. Observations of earlier jobs count from the start. -1: there are too few.
 func sirenPrefix(in Input) int {
 	for n := 0; n <= len(in.Seen); n++ {
-		then := asOf(in, n)
+		then := inputAfter(in, n)
 		s := speedsOf(then)
 		if len(s.mean) < 2 && (len(s.mean) == 0 || s.bounds.Least < s.bounds.Most) {
 			continue
@@ -137,7 +137,7 @@ func sirenPrefix(in Input) int {
 }
 
 // inputAfter returns what a policy saw after so many observations.
-func asOf(in Input, seen int) Input {
+func inputAfter(in Input, seen int) Input {
 	then := in
 	then.Seen = in.Seen[:seen]
 	for _, e := range epochs(in.Seen[seen:]) {
@@ -151,7 +151,7 @@ func asOf(in Input, seen int) Input {
 
 // trainSiren trains a network in the world of that time, and lets it learn from earlier jobs.
 func trainSiren(in Input, first int) *sirenNet {
-	then := asOf(in, first)
+	then := inputAfter(in, first)
 	s := speedsOf(then)
 	w := s.world(then, s.candidates())
 	n := &sirenNet{seen: first, past: len(in.Past), world: w, unit: s.unit(), budget: then.Goal.Cost, slower: true}

@@ -18,18 +18,18 @@ type Grid struct {
 
 // Cell is a job with one batch and one number of workers: the needs of each train action, and the job's forecast.
 type Cell struct {
-	Workers   int `json:"workers"`
-	BatchSize int `json:"batchSize"`                 // of the job, if its workers share it
-	Each      int `json:"workerBatchSize,omitempty"` // of each worker, if they share it
+	Workers         int `json:"workers"`
+	BatchSize       int `json:"batchSize"`                 // of the job, if its workers share it
+	WorkerBatchSize int `json:"workerBatchSize,omitempty"` // of each worker, if they share it
 	// Peak of a train action. All 0: unknown. Low and high 0: no interval.
 	Memory   disdel.Interval[disdel.Bytes] `json:"memoryBytes"`
 	Limit    disdel.Bytes                  `json:"limitBytes"` // of a train action; 0: it cannot be planned
 	Parallel int                           `json:"parallel"`   // train actions at once
 	Forecast *disdel.Forecast              `json:"forecast,omitempty"`
-	Own      bool                          `json:"inFile"` // it is the job file's own
+	InFile   bool                          `json:"inFile"` // it is the job file's own
 	// No other cell is better in one objective and as good in the other.
-	Front bool   `json:"pareto"`
-	Note  string `json:"note,omitempty"` // why it cannot be planned
+	Pareto bool   `json:"pareto"`
+	Note   string `json:"note,omitempty"` // why it cannot be planned
 
 	Device disdel.Bytes `json:"deviceBytes,omitempty"` // accelerator memory of a train action
 }
@@ -83,8 +83,8 @@ func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
 	})
 	cells = slices.CompactFunc(cells, func(a, b Cell) bool { return a.BatchSize == b.BatchSize && a.Workers == b.Workers })
 	for i := range cells {
-		cells[i].Own = own(cells[i])
-		cells[i].Front = onFront(cells, i, against)
+		cells[i].InFile = own(cells[i])
+		cells[i].Pareto = onFront(cells, i, against)
 	}
 	return cells
 }
@@ -101,7 +101,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 	in.Job.Distribution.Workers, in.Job.Training = workers, in.Job.Training.Resized(batch)
 	each := in.Job.Training.WorkerBatch(workers)
 	if in.Job.Training.Shared() {
-		c.Each = each
+		c.WorkerBatchSize = each
 	}
 	if shard := in.Data.Train / workers; shard < each {
 		c.Note = fmt.Sprintf("the smallest shard has %d rows", shard)
@@ -126,7 +126,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 const boundless = disdel.GB << 20
 
 // WithoutMemoryLimits removes every memory ceiling, so that a job that does not fit can still be planned.
-func Lift(in PlanInput) PlanInput {
+func WithoutMemoryLimits(in PlanInput) PlanInput {
 	in.Suggest = false
 	in.Platform.MaxMemory, in.Platform.Pool = boundless, 0
 	in.Job.Resources.Memory, in.Job.Resources.MaxMemory = 0, 0
@@ -134,14 +134,14 @@ func Lift(in PlanInput) PlanInput {
 }
 
 // WithoutLimits also removes the ceilings of accelerator memory, and assumes an accelerator if there is none.
-func LiftAll(in PlanInput) PlanInput {
-	in = Lift(in)
+func WithoutLimits(in PlanInput) PlanInput {
+	in = WithoutMemoryLimits(in)
 	in.Platform.MaxDevice, in.Job.Resources.GPU.Memory = boundless, 0
 	return in
 }
 
 // MemoryCeiling returns the most memory that an action of the job may get, and what sets it.
-func Ceiling(in PlanInput) (disdel.Bytes, string) {
+func MemoryCeiling(in PlanInput) (disdel.Bytes, string) {
 	b := planBuilder{PlanInput: in}
 	return b.ceiling()
 }
@@ -152,11 +152,11 @@ func unplanned(in PlanInput, why error) (p disdel.Plan, note string) {
 	if !errors.Is(why, disdel.OverLimit) {
 		return p, note
 	}
-	p, err := NewPlan(LiftAll(in))
+	p, err := NewPlan(WithoutLimits(in))
 	if err != nil {
 		return p, note
 	}
-	limit, _ := Ceiling(in)
+	limit, _ := MemoryCeiling(in)
 	for _, a := range p.Actions {
 		if a.Estimate.Total > limit {
 			return p, fmt.Sprintf("%s needs %v, above %v", a.Task, a.Estimate.Total, limit)

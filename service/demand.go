@@ -42,5 +42,5 @@ func (p *preparation) everFits(ctx context.Context, spec *controller.Spec) error
 		}
 		d.Quota.Spent += spent
 	}
-	return scheduler.Fits(p.capacity(ctx, spec.Plan.Platform), d)
+	return scheduler.CheckFits(p.capacity(ctx, spec.Plan.Platform), d)
 }

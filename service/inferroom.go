@@ -39,7 +39,7 @@ func (s *Service) demand(ctx context.Context, q *question, parts int) (d schedul
 	q.atOnce = min(q.atOnce, parts)
 	for ; ; q.atOnce-- {
 		d.Gang = q.gang()
-		err := scheduler.Fits(whole, d)
+		err := scheduler.CheckFits(whole, d)
 		if err == nil {
 			break
 		}

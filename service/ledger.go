@@ -15,9 +15,9 @@ import (
 // ledger is what a pool's note says: the books of its admission, and which process each job in them is of.
 type ledger struct {
 	// Pool is the memory as it was when the first of those that hold something came; 0: not known.
-	Pool   disdel.Bytes            `json:"poolBytes"`
-	Owners map[disdel.JobID]string `json:"owners"` // the tokens of their sessions
-	Books  scheduler.Books         `json:"books"`
+	Pool   disdel.Bytes             `json:"poolBytes"`
+	Owners map[disdel.JobID]string  `json:"owners"` // the tokens of their sessions
+	Books  scheduler.AdmissionState `json:"books"`
 }
 
 // read is the ledger of a note, an empty one where it cannot be read: whoever looks puts himself back.
@@ -72,7 +72,7 @@ func (q *queue) open(l *ledger, whole scheduler.Capacity, lives map[string]bool)
 			l.Owners[job] = q.s.token
 		}
 	}
-	books := scheduler.OpenAdmission(q.by, whole, l.Books)
+	books := scheduler.RestoreAdmission(q.by, whole, l.Books)
 	for job, owner := range l.Owners {
 		t := q.turns[job]
 		switch {
@@ -81,7 +81,7 @@ func (q *queue) open(l *ledger, whole scheduler.Capacity, lives map[string]bool)
 			books.Return(job, q.costs[job])
 		case t.gaveBack:
 			books.Return(job, 0)
-			t.failed = books.Ask(t.demand)
+			t.failed = books.Enqueue(t.demand)
 		case books.Has(job):
 			books.Use(job)
 		}
@@ -89,10 +89,10 @@ func (q *queue) open(l *ledger, whole scheduler.Capacity, lives map[string]bool)
 	for job, t := range q.turns {
 		if _, known := l.Owners[job]; !known && t.failed == nil {
 			l.Owners[job] = q.s.token
-			t.failed = books.Ask(t.demand)
+			t.failed = books.Enqueue(t.demand)
 		}
 	}
-	for _, err := range books.Misfits() {
+	for _, err := range books.NeverFit() {
 		if t := q.turns[disdel.AsError(err).Job]; t != nil && !t.began {
 			t.failed = err
 			books.Return(t.run.id, 0)
@@ -114,7 +114,7 @@ func (l *ledger) decide(books *scheduler.Admission, token string, now disdel.Mil
 		others += whole - l.Pool
 	}
 	if others != 0 {
-		books.Others(scheduler.Capacity{Memory: others})
+		books.SetOthers(scheduler.Capacity{Memory: others})
 	}
 	decided := map[disdel.JobID]scheduler.Grant{}
 	for _, g := range books.Decide(now) {
@@ -129,7 +129,7 @@ func (l *ledger) decide(books *scheduler.Admission, token string, now disdel.Mil
 
 // enter has the ledger say what the books do.
 func (l *ledger) enter(books *scheduler.Admission) {
-	l.Books = books.Books()
+	l.Books = books.State()
 	owners := make(map[disdel.JobID]string, len(l.Books.Jobs))
 	for _, d := range l.Books.Jobs {
 		owners[d.Job] = l.Owners[d.Job]

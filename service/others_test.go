@@ -23,14 +23,14 @@ func TestJobsWaitBehindOthers(t *testing.T) {
 	l := ledger{Owners: map[disdel.JobID]string{}}
 	ask := func(job disdel.JobID, memory disdel.Bytes) {
 		t.Helper()
-		if err := books.Ask(scheduler.Demand{Job: job, Gang: gang(memory)}); err != nil {
+		if err := books.Enqueue(scheduler.Demand{Job: job, Gang: gang(memory)}); err != nil {
 			t.Fatal(err)
 		}
 		l.Owners[job] = "me"
 	}
 	decide := func(busy disdel.Bytes) *scheduler.Admission {
 		l.decide(books, "me", 0, busy)
-		books = scheduler.OpenAdmission(scheduler.Gangs{}, whole, l.Books)
+		books = scheduler.RestoreAdmission(scheduler.Gangs{}, whole, l.Books)
 		return books
 	}
 	ask("first", 600*disdel.MB)

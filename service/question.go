@@ -113,7 +113,7 @@ func (q *question) run(ctx context.Context, n int, request func(attempt int) dis
 			}
 			return res, nil
 		}
-		r := scheduler.Decide(scheduler.RemedyInput{
+		r := scheduler.FindRemedy(scheduler.RemedyInput{
 			Activation: a, Plan: disdel.Plan{Platform: q.platform}, Attempts: failed,
 		})
 		if !r.Retry || r.BatchSize > 0 || r.Workers > 0 {

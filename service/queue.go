@@ -318,7 +318,7 @@ func (q *queue) tell(books *scheduler.Admission, decided map[disdel.JobID]schedu
 			q.admitted(t, d.Held.Gang)
 		}
 	}
-	for ahead, job := range books.Line() {
+	for ahead, job := range books.Queue() {
 		if t := q.turns[job]; t != nil {
 			t.queued(Queued{Ahead: ahead, Why: decided[job].Why})
 		}

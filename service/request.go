@@ -233,7 +233,7 @@ func (p *preparation) planned(r controller.Resolved, in scheduler.PlanInput) (co
 	return controller.Spec{
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Planned: &planned,
 		Store: p.parts.Store, Threads: plan.Threads,
-		Past: scheduler.PastOf(in.History, r.Job, r.Data), ClassNames: r.Labels,
+		Past: scheduler.PastObservations(in.History, r.Job, r.Data), ClassNames: r.Labels,
 		Data: disdel.DataRef{
 			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
 			Split: r.Job.Data.Split, Augment: r.Data.Augment,
@@ -263,7 +263,7 @@ func (p *preparation) input(ctx context.Context, r controller.Resolved) (schedul
 		return in, err
 	}
 	c := controller.New(controller.Config{
-		Invoker: p.parts.Executor, Recorder: p.parts.History, Board: p.parts.Board, Log: p.log,
+		Invoker: p.parts.Executor, Recorder: p.parts.History, Store: p.parts.Board, Log: p.log,
 	})
 	rate, err := c.Probe(ctx, spec)
 	if err != nil {
@@ -311,12 +311,12 @@ func (p *preparation) planInput(ctx context.Context, r controller.Resolved) (in 
 	processors := p.processors(ctx, past.all)
 	in = scheduler.PlanInput{
 		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
-		Estimator: by, Processors: processors, Beside: p.Beside,
-		Known:   known,
-		Threads: func(parallel int) int { return threads(processors, parallel) },
+		Estimator: by, Processors: processors, Siblings: p.Beside,
+		PlatformReasons: known,
+		Threads:         func(parallel int) int { return threads(processors, parallel) },
 	}
 	if processors == 0 && !p.embedded() {
-		in.Unknown = unknownProcessors
+		in.ProcessorsUnknown = unknownProcessors
 	}
 	return in, err
 }

@@ -127,7 +127,7 @@ func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req R
 			Hint: "disdel history show " + string(id),
 		}
 	}
-	was := controller.Adjusted(rec)
+	was := controller.AdjustedJob(rec)
 	job, err := changed(was, req)
 	if err != nil {
 		return rec, r, err
@@ -170,7 +170,7 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	fromStart bool,
 ) error {
 	spec.Resumes = rec.Resumes + 1
-	controller.Raise(&spec.Plan, spec.Job, rec)
+	controller.RaiseLimits(&spec.Plan, spec.Job, rec)
 	c, passed, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
 	for _, name := range passed {
 		p.journal.add(Noted{fmt.Sprintf("checkpoint %s is damaged; an earlier one is taken", name)})
@@ -192,7 +192,7 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	if err := controller.CheckResume(rec, *spec, c); err != nil {
 		return err
 	}
-	if err := controller.TakeUp(rec, spec, c); err != nil {
+	if err := controller.ContinueFrom(rec, spec, c); err != nil {
 		return err
 	}
 	p.journal.add(Resumed{

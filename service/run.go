@@ -264,10 +264,10 @@ func (p *preparation) controller(r *Run, holds *gangKeeper) *controller.Controll
 	queued := &atomic.Bool{}
 	queued.Store(true)
 	return controller.New(controller.Config{
-		Invoker: holds, Grant: holds.grant, Board: p.parts.Board, Log: p.log,
+		Invoker: holds, Grant: holds.grant, Store: p.parts.Board, Log: p.log,
 		Keeps:    len(p.cfg.Redis) > 0 || p.cfg.TakeOver, // else the store ends with this process
 		Recorder: recorder{own: r.own, to: p.parts.History, story: r.story, queued: queued},
-		Shelf:    &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
+		Models:   &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
 		Show:     func(rec disdel.Record) { r.latest.Store(&rec) },
 		Observe: func(n controller.Notice) {
 			if n.Planned == nil { // that was told when the job was acknowledged

@@ -31,7 +31,7 @@ func (q *queue) change(ctx context.Context, job disdel.JobID, to scheduler.Deman
 		q.mu.Unlock()
 		return "", nil
 	}
-	if within, ok := t.demand.Within(to); ok {
+	if within, ok := t.demand.WithinHeld(to); ok {
 		t.demand, t.gaveSome = within, true
 		q.mu.Unlock()
 		q.attend()

@@ -255,7 +255,7 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 		return "only data sets of the store can be read in this version",
 			"disdel dataset add brings data in; then write dataset://NAME"
 	case len(f.oneOf) > 0 && !slices.Contains(f.oneOf, x.text):
-		return "must be " + f.rule() + ", not " + quote(x.text), f.meantWord(x.text)
+		return "must be " + f.rule() + ", not " + quote(x.text), f.nearbyWord(x.text)
 	case f.pattern != nil && !f.pattern().MatchString(x.text):
 		return "must be " + f.looks, ""
 	case f.form != text && bad:
@@ -435,7 +435,7 @@ func decodeSync(n *yaml.Node, f *field) (scalarValue, string, string) {
 }
 
 // nearbyWord is the hint for a word that the field does not take.
-func (f *field) meantWord(word string) string {
+func (f *field) nearbyWord(word string) string {
 	switch k := disdel.Sync(word).Every(); {
 	case f.form != syncMode:
 		return nearWord(word, f.oneOf)

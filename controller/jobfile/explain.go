@@ -23,7 +23,7 @@ func Explain(path string) (string, error) {
 		return explainLayer(f, kind)
 	}
 	if f == nil {
-		return spokenOf(path)
+		return explainByWords(path)
 	}
 	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path) + kindsBelow(f.path), nil
 }
@@ -37,7 +37,7 @@ func ExplainSchema(path string) (any, error) {
 	}
 	f := find(path)
 	if f == nil {
-		list := speakOf(path)
+		list := fieldsMentioning(path)
 		if len(list) == 0 {
 			return nil, noField(path)
 		}
@@ -149,7 +149,7 @@ type mention struct {
 
 // fieldsMentioning lists the fields whose name, meaning or search words contain all words of text, ignoring case and
 // dashes.
-func speakOf(text string) []*field {
+func fieldsMentioning(text string) []*field {
 	if len(text) > longestGuess {
 		return nil
 	}
@@ -174,8 +174,8 @@ func mentions(list []*field) []mention {
 
 // explainByWords explains an unknown field by the fields that mention it. If it nearly is a field, it returns the
 // error.
-func spokenOf(path string) (string, error) {
-	list := speakOf(path)
+func explainByWords(path string) (string, error) {
+	list := fieldsMentioning(path)
 	if len(list) == 0 || strings.Contains(path, ".") || nearlyField(path) {
 		return "", noField(path)
 	}

@@ -227,7 +227,7 @@ func suggest(pattern, key, near string) string {
 	if near != "" {
 		return didYouMean(near)
 	}
-	f := elsewhere(pattern, key)
+	f := fieldElsewhere(pattern, key)
 	switch {
 	case f == nil:
 		return "known here: " + strings.Join(childNames(pattern), ", ")
@@ -248,7 +248,7 @@ func (f *field) write() string {
 
 // fieldElsewhere returns the field of another object that key probably means, or nil. Of several with that name it is
 // the first inside the object at pattern, else the first of all.
-func elsewhere(pattern, key string) *field {
+func fieldElsewhere(pattern, key string) *field {
 	var names []string
 	var found []*field
 	for _, f := range fields() {

@@ -29,7 +29,7 @@ type Choice struct {
 // unless the matrix has their names. Sets change every document before its matrix is read, so that --set matrix=null
 // removes it. Everything else is as in ParseWith; a fault of several jobs is reported once.
 func ParseMany(name string, data []byte, sets []string, open func(file string) ([]byte, error)) ([]File, error) {
-	m := &many{reader: newReader(open), name: name, data: data, known: map[disdel.Fault]bool{}}
+	m := &matrixReader{reader: newReader(open), name: name, data: data, known: map[disdel.Fault]bool{}}
 	documents := m.documents(data, maxJobs+1)
 	for i := range documents {
 		if root := m.flat(documents[i].Content[0]); root != nil {
@@ -47,7 +47,7 @@ func ParseMany(name string, data []byte, sets []string, open func(file string) (
 }
 
 // matrixReader collects the jobs of a file, and their faults.
-type many struct {
+type matrixReader struct {
 	*reader
 	name  string
 	data  []byte
@@ -56,7 +56,7 @@ type many struct {
 }
 
 // document reads the jobs of one document.
-func (m *many) document(root *yaml.Node, sets []string) {
+func (m *matrixReader) document(root *yaml.Node, sets []string) {
 	r := newReader(m.open)
 	for _, set := range sets {
 		r.override(root, set)
@@ -80,7 +80,7 @@ func (m *many) document(root *yaml.Node, sets []string) {
 }
 
 // combination reads the job of a matrix with a number, from 0.
-func (m *many) combination(root *yaml.Node, axes []axis, number, count int) {
+func (m *matrixReader) combination(root *yaml.Node, axes []axis, number, count int) {
 	tree := cloned(root)
 	named := slices.ContainsFunc(axes, func(a axis) bool { return a.path == "metadata.name" || a.path == "metadata" })
 	if !named {
@@ -102,7 +102,7 @@ func (m *many) combination(root *yaml.Node, axes []axis, number, count int) {
 }
 
 // job reads one job.
-func (m *many) job(root *yaml.Node, choices []Choice) {
+func (m *matrixReader) job(root *yaml.Node, choices []Choice) {
 	r := newReader(m.open)
 	file := File{Name: m.name, Source: m.data, Choices: choices, places: r.places}
 	r.root(root, &file.Job)
@@ -113,7 +113,7 @@ func (m *many) job(root *yaml.Node, choices []Choice) {
 }
 
 // take adds the faults of a job's reader, unless another job had them.
-func (m *many) take(r *reader) {
+func (m *matrixReader) take(r *reader) {
 	for _, f := range r.faults {
 		if !m.known[f] && !m.full() {
 			m.known[f] = true
@@ -132,7 +132,7 @@ type axis struct {
 const matrixKey = "matrix"
 
 // matrix removes the matrix from a document; nil if it has none.
-func (m *many) matrix(root *yaml.Node) []axis {
+func (m *matrixReader) matrix(root *yaml.Node) []axis {
 	if root.Kind != yaml.MappingNode {
 		return nil
 	}

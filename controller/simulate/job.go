@@ -27,7 +27,7 @@ type job struct {
 	// entering: it waits for the containers of a stage
 	entering bool
 	stages   map[int]disdel.Plan // of stages started while it ran, by their numbers
-	course   course
+	trace    policyTrace
 }
 
 func (j *job) refuse(err error) {
@@ -41,7 +41,7 @@ func (j *job) prepare(plan disdel.Plan) {
 	j.spec = controller.Spec{
 		ID: j.ID, Job: j.kind.input.Job, Plan: plan, Threads: plan.Threads,
 		Network: disdel.Network{Name: j.line.Network, Input: j.line.Input, Classes: j.line.Classes},
-		Gangs:   j.run.books != nil,
+		Gangs:   j.run.admission != nil,
 	}
 	if j.line.Policy != "" {
 		j.spec.Replan = func(job disdel.Job) (disdel.Plan, error) {
@@ -50,9 +50,9 @@ func (j *job) prepare(plan disdel.Plan) {
 			return scheduler.NewPlan(in)
 		}
 	}
-	if told := cmp.Or(j.run.cfg.Told, 1); told != 1 || j.run.cfg.ToldNoise > 0 {
+	if told := cmp.Or(j.run.cfg.Bias, 1); told != 1 || j.run.cfg.BiasNoise > 0 {
 		p, _ := scheduler.PolicyOf(j.spec.Job) // the planner has refused an unknown one
-		j.spec.Policy = misled{p, told, j.run.cfg.ToldNoise, j.ID}
+		j.spec.Policy = biasedPolicy{p, told, j.run.cfg.BiasNoise, j.ID}
 	}
 	j.manager = controller.NewManager(j.spec)
 }
@@ -92,7 +92,7 @@ func (j *job) begin() {
 // requests a new gang.
 func (j *job) invoke(inv disdel.Invocation) {
 	switch {
-	case j.run.books == nil || j.demand.Keep == scheduler.KeepLife || inv.Round <= j.round && j.later == nil:
+	case j.run.admission == nil || j.demand.Keep == scheduler.KeepLife || inv.Round <= j.round && j.later == nil:
 		j.call(inv)
 	case j.later != nil:
 		j.later = append(j.later, inv)
@@ -105,8 +105,8 @@ func (j *job) invoke(inv disdel.Invocation) {
 
 // giveBack returns what a job holds.
 func (j *job) giveBack() {
-	if j.run.books != nil {
-		j.run.books.Return(j.ID, 0)
+	if j.run.admission != nil {
+		j.run.admission.Return(j.ID, 0)
 		j.run.decideSoon()
 	}
 }
@@ -121,7 +121,7 @@ func (j *job) call(inv disdel.Invocation) {
 	}
 	w := j.work(inv)
 	j.run.cloud.Call(w.Call, func(r sim.Reply) {
-		if r.Throttled && j.run.books != nil {
+		if r.Throttled && j.run.admission != nil {
 			j.run.clock.After(paced, func() { j.call(inv) })
 			return
 		}
@@ -135,7 +135,7 @@ func (j *job) call(inv disdel.Invocation) {
 func (j *job) finish(status disdel.Status, failure *disdel.Error) {
 	now := j.run.clock.Now()
 	j.Status, j.Failure, j.Ended, j.over = status, failure, now, true
-	j.Course, j.Expected = j.course.crews, j.course.expected
+	j.Course, j.Expected = j.trace.changes, j.trace.expected
 	j.run.clock.Cancel(j.alarm)
 	if status == disdel.StatusSucceeded {
 		j.kind.ended(now - j.Started)
@@ -178,9 +178,9 @@ func (j *job) happens(e controller.Event) {
 			}
 			j.stages[o.Number] = o.Plan
 		case controller.DecisionOrder:
-			j.course.decided(o.Decision)
+			j.trace.decided(o.Decision)
 		case controller.RoundOrder:
-			j.course.round(o.Round, j.run.clock.Now()-j.Started)
+			j.trace.round(o.Round, j.run.clock.Now()-j.Started)
 			j.TrainLoss = o.Round.TrainLoss
 		case controller.AdjustOrder, controller.CheckpointOrder, controller.ForgetOrder, controller.EndOrder,
 			controller.LetGoOrder, controller.SweepOrder, controller.BestOrder:
@@ -190,7 +190,7 @@ func (j *job) happens(e controller.Event) {
 
 // asks requests the containers of a stage. If the job cannot do without them, it returns what it holds and waits.
 func (j *job) asks(o controller.GrantOrder) {
-	now, books := j.run.clock.Now(), j.run.books
+	now, books := j.run.clock.Now(), j.run.admission
 	to, _ := scheduler.DemandOf(j.ID, o.Plan, books.Capacity())
 	e := controller.GrantedEvent{Refused: books.Change(now, to)}
 	switch {
@@ -200,7 +200,7 @@ func (j *job) asks(o controller.GrantOrder) {
 	case o.Waits:
 		j.demand.Gang, j.demand.Keep = to.Gang, to.Keep
 		books.Return(j.ID, 0)
-		err := books.Ask(j.demand)
+		err := books.Enqueue(j.demand)
 		if err == nil {
 			j.round, j.entering = o.Round, true
 			j.run.decideSoon()
@@ -234,7 +234,7 @@ func (j *job) moment() controller.Moment {
 }
 
 // WorkerChange is a job's number of workers from some time on.
-type Crew struct {
+type WorkerChange struct {
 	At      disdel.Millis `json:"atMs"` // since its start
 	Epoch   float64       `json:"epoch"`
 	Workers int           `json:"workers"`
@@ -248,8 +248,8 @@ type Expected struct {
 }
 
 // policyTrace records a job's course under its policy.
-type course struct {
-	crews    []Crew
+type policyTrace struct {
+	changes  []WorkerChange
 	expected []Expected
 
 	expects  disdel.Millis // of the current epoch; 0: nothing
@@ -260,20 +260,20 @@ type course struct {
 }
 
 // decided considers a policy's decision about the next epoch.
-func (c *course) decided(d disdel.Decision) {
+func (c *policyTrace) decided(d disdel.Decision) {
 	if c.expects = 0; d.Expect != nil {
 		c.expects = d.Expect.PerThousand
 	}
 }
 
 // round considers a round that ended at a time since the job's start.
-func (c *course) round(r disdel.Round, at disdel.Millis) {
+func (c *policyTrace) round(r disdel.Round, at disdel.Millis) {
 	o := r.Observed
 	if o == nil {
 		return
 	}
-	if n := len(c.crews); n == 0 || c.crews[n-1].Workers != o.Setting.Workers {
-		c.crews = append(c.crews, Crew{At: c.began, Epoch: c.epoch, Workers: o.Setting.Workers})
+	if n := len(c.changes); n == 0 || c.changes[n-1].Workers != o.Setting.Workers {
+		c.changes = append(c.changes, WorkerChange{At: c.began, Epoch: c.epoch, Workers: o.Setting.Workers})
 	}
 	c.began, c.epoch = at, o.Epoch
 	c.rows, c.duration = c.rows+o.Rows, c.duration+o.Duration

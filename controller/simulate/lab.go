@@ -14,9 +14,9 @@ import (
 // Lab compares several policies on the same jobs, each job alone on the cloud, with the best fixed number of workers,
 // which nobody knows beforehand.
 type Lab struct {
-	Trials   []Trial    `json:"trials"`   // in the order of the jobs, and then of the policies
-	Policies []Standing `json:"policies"` // all jobs together
-	Regret   []Regret   `json:"regret,omitempty"`
+	Trials   []Trial         `json:"trials"`   // in the order of the jobs, and then of the policies
+	Policies []PolicySummary `json:"policies"` // all jobs together
+	Regret   []Regret        `json:"regret,omitempty"`
 	// Run has the same jobs as they really ran, with ratios to those of the policy static; nil: they did not.
 	Run *Lab `json:"run,omitempty"`
 	// SimError is the median of |simulated / run - 1| of the trials that ran, in per cent; 0: none did.
@@ -25,23 +25,23 @@ type Lab struct {
 
 // Trial is a job under a policy.
 type Trial struct {
-	Job      disdel.JobID  `json:"job"`
-	Policy   string        `json:"policy"`
-	Status   disdel.Status `json:"status"`
-	Why      string        `json:"why,omitempty"` // of a refusal or failure
-	Took     disdel.Millis `json:"tookMs"`
-	CostGBs  float64       `json:"costGBs"` // by use
-	Loss     float64       `json:"trainLoss"`
-	Course   []Crew        `json:"course"`
-	Time     float64       `json:"timeRatio"` // over that of the best fixed number of workers
-	Cost     float64       `json:"costRatio"` // the same
-	Forecast float64       `json:"expectError"`
-	Expected []Expected    `json:"expected,omitempty"`
+	Job      disdel.JobID   `json:"job"`
+	Policy   string         `json:"policy"`
+	Status   disdel.Status  `json:"status"`
+	Why      string         `json:"why,omitempty"` // of a refusal or failure
+	Took     disdel.Millis  `json:"tookMs"`
+	CostGBs  float64        `json:"costGBs"` // by use
+	Loss     float64        `json:"trainLoss"`
+	Course   []WorkerChange `json:"course"`
+	Time     float64        `json:"timeRatio"` // over that of the best fixed number of workers
+	Cost     float64        `json:"costRatio"` // the same
+	Forecast float64        `json:"expectError"`
+	Expected []Expected     `json:"expected,omitempty"`
 }
 
 // PolicySummary sums up a policy: geometric means over jobs of the ratios to the best fixed number of workers, and
 // the worst ratios.
-type Standing struct {
+type PolicySummary struct {
 	Policy    string  `json:"policy"`
 	Succeeded int     `json:"succeeded"`
 	Time      float64 `json:"timeRatio"`
@@ -108,7 +108,7 @@ func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 		if err != nil {
 			return t, err
 		}
-		t.Course = []Crew{{Workers: n}}
+		t.Course = []WorkerChange{{Workers: n}}
 		if t.Status == disdel.StatusSucceeded {
 			all = append(all, t)
 		}
@@ -145,7 +145,7 @@ func try(cfg Config, line sim.Job, name string) (Trial, error) {
 		}
 	}
 	if len(t.Course) == 0 && o.Workers > 0 {
-		t.Course = []Crew{{Workers: o.Workers}}
+		t.Course = []WorkerChange{{Workers: o.Workers}}
 	}
 	t.Forecast = expectError(o.Expected)
 	return t, nil
@@ -218,8 +218,8 @@ func expectError(all []Expected) float64 {
 }
 
 // standing sums up the trials of a policy.
-func (l *Lab) standing(policy string) Standing {
-	s := Standing{Policy: policy}
+func (l *Lab) standing(policy string) PolicySummary {
+	s := PolicySummary{Policy: policy}
 	var logTime, logCost float64
 	var all []Expected
 	for _, t := range l.Trials {
@@ -260,13 +260,13 @@ type Errors struct {
 // policy that did not finish in one of the two. Errors are those of Compare.
 func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) error {
 	add := func(told, noise float64) error {
-		cfg.Told, cfg.ToldNoise = told, noise
+		cfg.Bias, cfg.BiasNoise = told, noise
 		wrong, err := Compare(cfg, jobs, policies)
 		if err != nil {
 			return err
 		}
 		for _, s := range wrong.Policies {
-			i := slices.IndexFunc(l.Policies, func(t Standing) bool { return t.Policy == s.Policy })
+			i := slices.IndexFunc(l.Policies, func(t PolicySummary) bool { return t.Policy == s.Policy })
 			if s.Policy == Fixed || i < 0 || s.Succeeded == 0 || s.Succeeded != l.Policies[i].Succeeded {
 				continue
 			}
@@ -292,13 +292,13 @@ func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) e
 // biasedPolicy is a policy that sees wrong times: those with another number of workers than at the job's start are
 // multiplied by a factor, and with noise by a random factor per round. Its loss is what an error of its estimates
 // costs.
-type misled struct {
+type biasedPolicy struct {
 	scheduler.Policy
 	factor, noise float64
 	job           disdel.JobID
 }
 
-func (m misled) Decide(in scheduler.Input) disdel.Decision {
+func (m biasedPolicy) Decide(in scheduler.Input) disdel.Decision {
 	if len(in.Seen) > 0 {
 		first := in.Seen[0].Setting.Workers
 		in.Seen = slices.Clone(in.Seen)
@@ -313,7 +313,7 @@ func (m misled) Decide(in scheduler.Input) disdel.Decision {
 }
 
 // luck is the random factor of a round's time, always the same for a round.
-func (m misled) luck(round int) float64 {
+func (m biasedPolicy) luck(round int) float64 {
 	if m.noise == 0 {
 		return 1
 	}

@@ -78,7 +78,7 @@ func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
 	}
 	return scheduler.PlanInput{
 		ID: line.ID, Job: job, Graph: g, Platform: p.limits, Estimator: p.by, Threads: p.threads,
-		Processors: p.limits.Processors, Beside: p.beside,
+		Processors: p.limits.Processors, Siblings: p.beside,
 		Data: disdel.DataInfo{
 			Name: line.Network, Train: line.Rows, HeldOut: line.HeldOut, Sample: line.Input, Classes: line.Classes,
 			SampleSize: disdel.Bytes(bytes),
@@ -120,11 +120,11 @@ func (p *planner) threads(parallel int) int {
 }
 
 // forecastJobs is how many jobs of a kind a forecast uses.
-const lately = 16
+const forecastJobs = 16
 
 // ended adds a finished job.
 func (k *kind) ended(took disdel.Millis) {
-	if k.took = append(k.took, took); len(k.took) > lately {
+	if k.took = append(k.took, took); len(k.took) > forecastJobs {
 		k.took = k.took[1:]
 	}
 }

@@ -19,10 +19,10 @@ type Config struct {
 	Estimator estimator.Estimator
 	Quotas    map[string]scheduler.Quota // by tenant; others are unlimited
 	Share     float64                    // jobs per processor; 0: scheduler.ProcessorShare
-	Beside    int                        // other jobs of the batch that each job is planned in
+	Siblings  int                        // other jobs of the batch that each job is planned in
 	Settle    disdel.Millis              // least time between decisions while jobs wait; 0: decide after every event
-	Told      float64                    // factor on the times that policies see with other numbers of workers; 0: 1
-	ToldNoise float64                    // standard deviation of the logarithm of a further random factor
+	Bias      float64                    // factor on the times that policies see with other numbers of workers; 0: 1
+	BiasNoise float64                    // standard deviation of the logarithm of a further random factor
 	Clock     func() time.Duration       // of the machine, to time decisions; nil: they are not timed
 	// Inputs are those of jobs with real job files; nil: none.
 	Inputs map[disdel.JobID]scheduler.PlanInput
@@ -46,9 +46,9 @@ type Outcome struct {
 	CostGBs     float64       `json:"costGBs,omitempty"`
 	TrainLoss   float64       `json:"trainLoss,omitempty"` // of the last round
 	// For a job with a policy: refused grants, changes of workers, and what the policy expected of epochs.
-	NotGranted int        `json:"notGranted,omitempty"`
-	Course     []Crew     `json:"course,omitempty"`
-	Expected   []Expected `json:"expected,omitempty"`
+	NotGranted int            `json:"notGranted,omitempty"`
+	Course     []WorkerChange `json:"course,omitempty"`
+	Expected   []Expected     `json:"expected,omitempty"`
 }
 
 // Result is the result of a trace.
@@ -95,16 +95,16 @@ func Run(cfg Config, jobs []sim.Job) (Result, error) {
 
 // run is a running trace.
 type run struct {
-	cfg      Config
-	clock    sim.Clock
-	cloud    *sim.Cloud
-	books    *scheduler.Admission // nil: every job starts at once
-	planner  planner
-	jobs     []*job
-	byID     map[disdel.JobID]*job
-	deciding bool
-	decided  disdel.Millis // time of the last decision
-	out      Result
+	cfg       Config
+	clock     sim.Clock
+	cloud     *sim.Cloud
+	admission *scheduler.Admission // nil: every job starts at once
+	planner   planner
+	jobs      []*job
+	byID      map[disdel.JobID]*job
+	deciding  bool
+	decided   disdel.Millis // time of the last decision
+	out       Result
 }
 
 func newRun(cfg Config, jobs []sim.Job) (*run, error) {
@@ -115,7 +115,7 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 	r := &run{cfg: cfg, byID: map[disdel.JobID]*job{}}
 	r.cloud = sim.NewCloud(&r.clock, cfg.Cloud)
 	r.planner = planner{
-		by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), beside: cfg.Beside, kinds: map[string]*kind{},
+		by: cfg.Estimator, cloud: cfg.Cloud, limits: r.cloud.Limits(), beside: cfg.Siblings, kinds: map[string]*kind{},
 		inputs: cfg.Inputs,
 	}
 	if cfg.Admission != scheduler.AdmissionGreedy {
@@ -126,7 +126,7 @@ func newRun(cfg Config, jobs []sim.Job) (*run, error) {
 		if cfg.Admission != scheduler.AdmissionGangLike { // the service lets single jobs share processors, too
 			by = scheduler.Sharing{By: by}
 		}
-		r.books = scheduler.NewAdmission(by, whole)
+		r.admission = scheduler.NewAdmission(by, whole)
 	}
 	for i := range jobs {
 		j := &job{run: r, line: &jobs[i], Outcome: Outcome{ID: jobs[i].ID, Tenant: jobs[i].Tenant, Arrived: jobs[i].At}}
@@ -143,14 +143,14 @@ func (r *run) arrive(j *job) {
 		return
 	}
 	j.kind, j.Workers = k, plan.Workers
-	if r.books == nil {
+	if r.admission == nil {
 		j.prepare(plan)
 		j.begin()
 		return
 	}
-	d, why := scheduler.DemandOf(j.ID, plan, r.books.Capacity())
+	d, why := scheduler.DemandOf(j.ID, plan, r.admission.Capacity())
 	plan.Reasons = append(plan.Reasons[:len(plan.Reasons):len(plan.Reasons)], why)
-	d.Shares = r.cfg.Beside == 0 // jobs of a batch are faster one after another
+	d.Shares = r.cfg.Siblings == 0 // jobs of a batch are faster one after another
 	d.Tenant, d.Priority, d.Arrived, d.Quota = j.line.Tenant, j.line.Priority, j.line.At, r.cfg.Quotas[j.line.Tenant]
 	j.demand, j.Keep = d, d.Keep.String()
 	j.prepare(plan)
@@ -159,7 +159,7 @@ func (r *run) arrive(j *job) {
 
 // ask lets a job wait, for its whole life or for its next round.
 func (r *run) ask(j *job) {
-	if err := r.books.Ask(j.demand); err != nil {
+	if err := r.admission.Enqueue(j.demand); err != nil {
 		j.refuse(err)
 		return
 	}
@@ -168,12 +168,12 @@ func (r *run) ask(j *job) {
 
 // decideSoon decides after all events of this moment.
 func (r *run) decideSoon() {
-	if r.deciding || r.books == nil {
+	if r.deciding || r.admission == nil {
 		return
 	}
 	r.deciding = true
 	at := r.clock.Now()
-	if r.out.Decisions > 0 && r.books.Waiting() > 0 {
+	if r.out.Decisions > 0 && r.admission.Waiting() > 0 {
 		at = max(at, r.decided+r.cfg.Settle)
 	}
 	r.clock.At(at, r.decide)
@@ -185,7 +185,7 @@ func (r *run) decide() {
 	if r.cfg.Clock != nil {
 		from = r.cfg.Clock()
 	}
-	grants := r.books.Decide(r.clock.Now())
+	grants := r.admission.Decide(r.clock.Now())
 	if r.cfg.Clock != nil {
 		r.out.Took = append(r.out.Took, r.cfg.Clock()-from)
 	}
@@ -195,8 +195,8 @@ func (r *run) decide() {
 		if g.Reserved {
 			continue
 		}
-		r.books.Use(g.Job)
-		if r.books.Has(g.Job) { // its complete gang
+		r.admission.Use(g.Job)
+		if r.admission.Has(g.Job) { // its complete gang
 			r.byID[g.Job].granted()
 		}
 	}
@@ -204,7 +204,7 @@ func (r *run) decide() {
 
 // noteGranted updates the most memory granted at once.
 func (r *run) noteGranted() {
-	r.out.Granted = max(r.out.Granted, r.books.Capacity().Memory-r.books.Free().Memory)
+	r.out.Granted = max(r.out.Granted, r.admission.Capacity().Memory-r.admission.Free().Memory)
 }
 
 // result sums up the trace.

@@ -315,9 +315,9 @@ func places(shape []int, channelsLast bool) func(k int) int {
 }
 
 // understood is the interpretation of the arrays.
-func (p *pairs) understood(in *dataset.DenseInput) dataset.Understood {
+func (p *pairs) understood(in *dataset.DenseInput) dataset.Interpretation {
 	x := p.parts[0].x
-	u := dataset.Understood{
+	u := dataset.Interpretation{
 		Kind: fmt.Sprintf("NumPy array of shape %v", x.shape), Rows: x.shape[0], Classes: p.labels.counts(),
 		Values: "numbers as they are", Example: p.example,
 	}

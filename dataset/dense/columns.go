@@ -113,7 +113,7 @@ func (c *column) close(at int, wrong *faults) {
 		c.Kind = dataset.ColumnNumber
 		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
 		for _, p := range c.odd {
-			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, almost(p.text))
+			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, nearNumber(p.text))
 		}
 		if more := c.texts - len(c.odd); more > 0 {
 			wrong.more += more
@@ -121,7 +121,7 @@ func (c *column) close(at int, wrong *faults) {
 	case c.tooMany:
 		wrong.at(c.odd[0].line, at+1, c.Name,
 			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s", mostCategories,
-			almost(c.odd[0].text))
+			nearNumber(c.odd[0].text))
 	case c.unreadable() != "":
 		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
 	case len(c.seen) == 1:
@@ -131,7 +131,7 @@ func (c *column) close(at int, wrong *faults) {
 		for text := range c.seen {
 			c.Categories = append(c.Categories, text)
 		}
-		slices.SortFunc(c.Categories, naturally)
+		slices.SortFunc(c.Categories, numbersFirst)
 		c.index = map[string]int{}
 		for k, text := range c.Categories {
 			c.index[text] = k
@@ -160,7 +160,7 @@ func (c *column) unreadable() string {
 
 // nearNumber is an addition to a message for a text that is a number except for its comma or its percent sign; "" for
 // any other.
-func almost(text string) string {
+func nearNumber(text string) string {
 	bare, percent := strings.CutSuffix(text, "%")
 	_, ok := number(strings.Replace(strings.TrimSpace(bare), ",", ".", 1))
 	switch {
@@ -267,7 +267,7 @@ func (l *labels) close() {
 	for text := range l.rows {
 		l.names = append(l.names, text)
 	}
-	slices.SortFunc(l.names, naturally)
+	slices.SortFunc(l.names, numbersFirst)
 	l.class, l.plain = map[string]int32{}, true
 	for i, text := range l.names {
 		l.class[text] = int32(i)
@@ -298,7 +298,7 @@ func (l *labels) name(names []string) (why string) {
 }
 
 // numbersFirst orders numbers by their value and before texts, which are in alphabetical order.
-func naturally(a, b string) int {
+func numbersFirst(a, b string) int {
 	x, isX := number(a)
 	y, isY := number(b)
 	switch {

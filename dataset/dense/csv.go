@@ -320,7 +320,7 @@ func (t *table) test() error {
 	wrong := &faults{file: t.Test.Name}
 	err := t.rows(*t.Test, wrong, func(r row) error {
 		t.tested++
-		t.unknown += r.strangers
+		t.unknown += r.unknownTexts
 		if r.why != "" {
 			wrong.at(r.line, r.at+1, t.names[r.at], "%s", r.why)
 		}
@@ -387,12 +387,12 @@ func (t *table) described() []dataset.Column {
 var separators = map[rune]string{',': "commas", ';': "semicolons", '\t': "tabs", '|': "bars"}
 
 // understood is the interpretation of the file.
-func (t *table) understood() dataset.Understood {
+func (t *table) understood() dataset.Interpretation {
 	by, ok := separators[t.Separator]
 	if !ok {
 		by = fmt.Sprintf("%q", t.Separator)
 	}
-	u := dataset.Understood{
+	u := dataset.Interpretation{
 		Kind: "CSV, separated by " + by + ", without a header", Rows: t.learned, HeldOut: t.tested,
 		Classes: t.labels.counts(), Values: t.kept(),
 	}
@@ -431,12 +431,12 @@ func (t *table) understood() dataset.Understood {
 func (t *table) almostNumbers() (list []string) {
 	for i := range t.columns {
 		c := &t.columns[i]
-		at := slices.IndexFunc(c.Categories, func(text string) bool { return almost(text) != "" })
+		at := slices.IndexFunc(c.Categories, func(text string) bool { return nearNumber(text) != "" })
 		if at < 0 || c.passed != "" || slices.ContainsFunc(c.Categories, isText) {
 			continue
 		}
 		list = append(list, fmt.Sprintf("%s is kept as %d categories and not as numbers, as it has %.40q%s",
-			c.Name, len(c.Categories), c.Categories[at], almost(c.Categories[at])))
+			c.Name, len(c.Categories), c.Categories[at], nearNumber(c.Categories[at])))
 	}
 	return list
 }
@@ -444,7 +444,7 @@ func (t *table) almostNumbers() (list []string) {
 // isText tells whether a text does not even look like a number.
 func isText(text string) bool {
 	_, ok := number(text)
-	return !ok && almost(text) == ""
+	return !ok && nearNumber(text) == ""
 }
 
 // kept says how values are stored.

@@ -95,7 +95,7 @@ type picture struct {
 func (f *folder) list() error {
 	root, test := f.Folder, f.Test
 	if test == "" {
-		root, test = halves(f.Folder)
+		root, test = trainAndTest(f.Folder)
 	}
 	var err error
 	if f.classes, err = subfolders(root); err != nil {
@@ -108,7 +108,7 @@ func (f *folder) list() error {
 			Hint: "put the pictures of a class into a folder of its name: " + filepath.Join(base(root), "cat", "1.png"),
 		}
 	}
-	slices.SortFunc(f.classes, naturally)
+	slices.SortFunc(f.classes, numbersFirst)
 	f.counts = make([]int, len(f.classes))
 	wrong := &faults{file: f.Folder}
 	if err := f.part(root, wrong); err != nil {
@@ -137,7 +137,7 @@ func (f *folder) list() error {
 }
 
 // trainAndTest returns the folders of training and held-out pictures, if there are two.
-func halves(root string) (train, test string) {
+func trainAndTest(root string) (train, test string) {
 	train = filepath.Join(root, "train")
 	if !isFolder(train) {
 		return root, ""
@@ -210,8 +210,8 @@ func (f *folder) part(root string, wrong *faults) error {
 }
 
 // understood is the interpretation of the folder.
-func (f *folder) understood(in *dataset.DenseInput) dataset.Understood {
-	u := dataset.Understood{
+func (f *folder) understood(in *dataset.DenseInput) dataset.Interpretation {
+	u := dataset.Interpretation{
 		Kind:   fmt.Sprintf("pictures of %d classes, a folder each", len(f.classes)),
 		Values: fmt.Sprintf("bytes, as 0..1 from 0..255, of %dx%d pixels in color", f.Height, f.Width), Rows: f.train,
 		HeldOut: len(f.files) - f.train,

@@ -244,7 +244,7 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 	}
 	defer file.Close()
 	cut, begun, width := newCutter(file, blockBytes), !t.header, t.width()
-	return inOrder(func(s *sheet) bool { return cut.next(&s.block) }, t.read, func(s *sheet) error {
+	return inOrder(func(s *parsedBlock) bool { return cut.next(&s.block) }, t.read, func(s *parsedBlock) error {
 		if s.err != nil {
 			return t.broken(from, s.err)
 		}
@@ -279,7 +279,7 @@ const (
 	aText     kind = iota // no number
 	aNumber               // also the number of a category or a label
 	aGap                  // no value
-	aStranger             // a category that no training row has
+	isUnknown             // a category that no training row has
 )
 
 // cell is a field of a record.
@@ -300,14 +300,14 @@ type record struct {
 
 // entry is the result of a row, after the columns are decided.
 type entry struct {
-	class     int32
-	strangers int    // texts that no training row has
-	why       string // its fault; "": none
-	at        int    // column of the fault
+	class        int32
+	unknownTexts int    // texts that no training row has
+	why          string // its fault; "": none
+	at           int    // column of the fault
 }
 
 // parsedBlock is a block divided into cells.
-type sheet struct {
+type parsedBlock struct {
 	block
 	most    int // stored cells of a record; 0: all
 	cells   []cell
@@ -317,10 +317,10 @@ type sheet struct {
 }
 
 // of returns the cells of a record, all of which are stored.
-func (s *sheet) of(r record) []cell { return s.cells[r.first:][:r.width] }
+func (s *parsedBlock) of(r record) []cell { return s.cells[r.first:][:r.width] }
 
 // split divides a block into cells. A fault of its quotes becomes its error.
-func (s *sheet) split(separator rune) {
+func (s *parsedBlock) split(separator rune) {
 	s.cells, s.records = s.cells[:0], s.records[:0]
 	plain := bytes.IndexByte(s.text, '"') < 0 && separator < utf8.RuneSelf
 	switch {
@@ -339,7 +339,7 @@ func (s *sheet) split(separator rune) {
 // splitPlain divides a block without quotes, like encoding/csv, and reads its numbers at the same time: most
 // characters of most tables are read once. Texts of cells are in the block's own memory, which is reused: copy them
 // to keep them.
-func (s *sheet) splitPlain(separator byte) {
+func (s *parsedBlock) splitPlain(separator byte) {
 	numbers := bytes.IndexByte([]byte("+-.0123456789"), separator) < 0
 	all, line := unsafe.String(unsafe.SliceData(s.text), len(s.text)), s.line-1
 	for at, next := 0, 0; at < len(all); at = next {
@@ -390,7 +390,7 @@ func (x *cell) take(text string, at, over int, separator byte, numbers bool) (en
 }
 
 // splitQuoted divides any block, and reports faults with lines of the whole text.
-func (s *sheet) splitQuoted(separator rune) error {
+func (s *parsedBlock) splitQuoted(separator rune) error {
 	in := csv.NewReader(bytes.NewReader(s.text))
 	in.FieldsPerRecord = -1
 	separate(in, separator)
@@ -432,7 +432,7 @@ func trimmed(text string) string {
 
 // read divides a block and interprets its cells: their kinds, or, after the columns are decided, the results of their
 // rows.
-func (t *table) read(s *sheet) {
+func (t *table) read(s *parsedBlock) {
 	s.most = len(t.columns)
 	s.split(t.Separator)
 	s.entries, s.values = s.entries[:0], s.values[:0]
@@ -462,7 +462,7 @@ func (t *table) read(s *sheet) {
 }
 
 // enter appends the results of a row, always the same number, and reports its faults.
-func (t *table) enter(s *sheet, cells []cell) (e entry) {
+func (t *table) enter(s *parsedBlock, cells []cell) (e entry) {
 	for i := range cells {
 		c, x := &t.columns[i], &cells[i]
 		switch {
@@ -470,8 +470,8 @@ func (t *table) enter(s *sheet, cells []cell) (e entry) {
 			continue
 		case x.kind == aText && e.why == "":
 			e.why, e.at = fmt.Sprintf("%.40q is no number", x.text), i
-		case x.kind == aStranger:
-			e.strangers++
+		case x.kind == isUnknown:
+			e.unknownTexts++
 		}
 		s.values = c.write(s.values, x)
 	}
@@ -505,7 +505,7 @@ func (t *table) readCategory(x *cell, index map[string]int) {
 	case known:
 		x.value, x.kind = float64(k), aNumber
 	default:
-		x.kind = aStranger
+		x.kind = isUnknown
 	}
 }
 

@@ -21,7 +21,7 @@ type MadeRatings struct {
 }
 
 // MovieLensSize returns the size of one of MovieLens' data sets.
-func Like(name string) (users, items, ratings int, ok bool) {
+func MovieLensSize(name string) (users, items, ratings int, ok bool) {
 	switch name {
 	case "ml-100k":
 		return 943, 1682, 100_000, true

@@ -92,7 +92,7 @@ type Data interface {
 	// List may have data sets beside an error: those that are not damaged.
 	List(ctx context.Context) ([]datasettext.Set, error)
 	Get(ctx context.Context, name string) (datasettext.Set, error)
-	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error)
+	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error)
 	// AddKnown adds a public data set by its name.
 	AddKnown(ctx context.Context, name string, overwrite bool) (datasettext.Set, error)
 	// AddFiles adds a data set of files, and says what is probably not meant.

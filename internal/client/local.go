@@ -236,7 +236,7 @@ func (l localData) Get(ctx context.Context, name string) (set datasettext.Set, e
 	return datasettext.Describe(m), nil
 }
 
-func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.Sampled, err error) {
+func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.SampleRows, err error) {
 	store, err := l.s.Datasets(ctx)
 	if err != nil {
 		return doc, err
@@ -270,7 +270,7 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 		return set, err
 	}
 	set = datasettext.Describe(m)
-	set.Warnings, set.Understood = in.Understood.Doubts(&m), &in.Understood
+	set.Warnings, set.Understood = in.Understood.Warnings(&m), &in.Understood
 	return set, nil
 }
 
@@ -305,7 +305,7 @@ func AddFiles(ctx context.Context, s *service.Service, name string, files datase
 		return set, err
 	}
 	set = datasettext.Describe(m)
-	set.Warnings = dataset.Doubts(&in, &m, files.Layout != "")
+	set.Warnings = dataset.Warnings(&in, &m, files.Layout != "")
 	return set, nil
 }
 

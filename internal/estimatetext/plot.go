@@ -72,7 +72,7 @@ func timeChart(e *service.Estimation) plot.Chart {
 		p := plot.Point{
 			X:     plot.Span{Low: cost.Low, Likely: cost.Likely, High: cost.High},
 			Y:     plot.Span{Low: u.Value(d.Low), Likely: u.Value(d.Likely), High: u.Value(d.High)},
-			Label: fmt.Sprint(c.Workers), Front: c.Front, Own: c.Own,
+			Label: fmt.Sprint(c.Workers), Front: c.Pareto, Own: c.InFile,
 		}
 		if v.Against == scheduler.AgainstMemory {
 			p.X = plot.Span{Likely: inMB(c.Memory.Likely)}
@@ -94,7 +94,7 @@ func memoryChart(e *service.Estimation) plot.Chart {
 		most = max(most, m.Likely, m.High)
 		return plot.Point{
 			X: plot.Span{Likely: float64(c.Workers)},
-			Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.Own,
+			Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.InFile,
 		}, m.Likely > 0
 	})
 	if limit := e.WhatIf.Ceiling; most > limit/2 && limit > 0 {

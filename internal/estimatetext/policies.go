@@ -35,7 +35,7 @@ func printPolicies(w io.Writer, l *simulate.Lab, price disdel.Resources) {
 }
 
 // CrewsText is the numbers of workers of a job in their order: "2 3 6 3".
-func CrewsText(course []simulate.Crew) string {
+func CrewsText(course []simulate.WorkerChange) string {
 	const most = 12
 	text := ""
 	for i, c := range course {

@@ -33,7 +33,7 @@ func (v whatIf) note() string {
 
 // shared tells whether the workers of the cells share a batch.
 func (v whatIf) shared() bool {
-	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Each > 0 })
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.WorkerBatchSize > 0 })
 }
 
 func (v whatIf) unit() jobtext.Unit {
@@ -88,8 +88,8 @@ func (v whatIf) printDevices(w io.Writer) {
 	last := ""
 	for _, c := range v.Cells {
 		rows := c.BatchSize
-		if c.Each > 0 {
-			rows = c.Each
+		if c.WorkerBatchSize > 0 {
+			rows = c.WorkerBatchSize
 		}
 		if text := fmt.Sprintf("%d MB with batches of %d", c.Device.MB(), rows); c.Device > 0 && text != last {
 			parts, last = append(parts, text), text
@@ -118,19 +118,19 @@ func row(c scheduler.Cell, u jobtext.Unit) []string {
 
 // batchText is a cell's batch, with the share of a worker where they share it.
 func batchText(c scheduler.Cell) string {
-	if c.Each == 0 {
+	if c.WorkerBatchSize == 0 {
 		return fmt.Sprint(c.BatchSize)
 	}
-	return fmt.Sprintf("%d/%d", c.BatchSize, c.Each)
+	return fmt.Sprintf("%d/%d", c.BatchSize, c.WorkerBatchSize)
 }
 
 // mark tells what is special about a cell.
 func mark(c scheduler.Cell, before string) string {
 	var out []string
-	if c.Own {
+	if c.InFile {
 		out = append(out, "<- in file")
 	}
-	if c.Front {
+	if c.Pareto {
 		out = append(out, "front")
 	}
 	if len(out) == 0 {

@@ -42,7 +42,7 @@ func byAction(list []disdel.Activation) []usedBy {
 
 func (u *usedBy) add(a *disdel.Activation) {
 	u.runs++
-	if !strings.HasSuffix(a.Invocation.ID, controller.Written) { // the same work once more, not another try
+	if !strings.HasSuffix(a.Invocation.ID, controller.PublishSuffix) { // the same work once more, not another try
 		u.attempts = max(u.attempts, a.Attempt)
 	}
 	u.legs = max(u.legs, a.Leg+1)

@@ -36,7 +36,7 @@ func (r Reward) Of(w *World, c Course) []float64 {
 	}
 	end := p
 	if !c.Reached {
-		end = -p*(0.5+w.lacks(len(c.Epochs), c.Loss)) - max(0, leastFault-c.Seconds/r.Unit)
+		end = -p*(0.5+w.distance(len(c.Epochs), c.Loss)) - max(0, leastFault-c.Seconds/r.Unit)
 	}
 	for i := len(out) - 1; i >= 0; i-- {
 		end -= c.Epochs[i].Took / r.Unit

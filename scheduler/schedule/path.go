@@ -48,11 +48,11 @@ func Constant(c Choice) Path {
 
 // searchSize is the size of a search by the cross-entropy method: generations of paths drawn around the best of the
 // previous one.
-type effort struct{ generations, drawn, elite int }
+type searchSize struct{ generations, drawn, elite int }
 
 var (
-	thorough = effort{25, 150, 20}
-	quick    = effort{10, 60, 10} // for the rest of a job, after every epoch
+	thorough = searchSize{25, 150, 20}
+	quick    = searchSize{10, 60, 10} // for the rest of a job, after every epoch
 )
 
 const searchSeed = 3
@@ -93,9 +93,9 @@ func (w *World) Adaptive() Chooser {
 }
 
 // searchFrom searches around a path that reaches the end.
-func (w *World) searchFrom(best Path, budget float64, e effort) (Path, Course) {
+func (w *World) searchFrom(best Path, budget float64, e searchSize) (Path, Course) {
 	course := w.Run(best.Along(w), budget, nil)
-	s := search{w: w, budget: budget, lot: rand.New(rand.NewPCG(searchSeed, 0)), effort: e}
+	s := search{w: w, budget: budget, lot: rand.New(rand.NewPCG(searchSeed, 0)), searchSize: e}
 	s.begin(best)
 	for range e.generations {
 		for _, c := range s.generation(best) {
@@ -108,7 +108,7 @@ func (w *World) searchFrom(best Path, budget float64, e effort) (Path, Course) {
 }
 
 type search struct {
-	effort
+	searchSize
 	w      *World
 	budget float64
 	lot    *rand.Rand
@@ -181,11 +181,11 @@ func (w *World) value(c Course) float64 {
 		return c.Seconds
 	}
 	const failed = 1e9
-	return failed * (1 + w.lacks(len(c.Epochs), c.Loss))
+	return failed * (1 + w.distance(len(c.Epochs), c.Loss))
 }
 
 // distance is how much of the way to its end a job has left: 0 to 1, more if the loss rose above 1.
-func (w *World) lacks(epochs int, loss float64) float64 {
+func (w *World) distance(epochs int, loss float64) float64 {
 	if w.Target > 0 {
 		return max(0, math.Log(loss/w.Target)/math.Log(w.First/w.Target))
 	}

@@ -65,7 +65,7 @@ type Played struct {
 func (l Law) Play(p scheduler.Policy, start, most, epochs int, seed uint64) Played {
 	lot := rand.New(rand.NewPCG(seed, 16))
 	in := scheduler.Input{Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: start}}
-	in.Bounds = scheduler.Bounds{Least: 1, Most: most, Batches: most, Whose: "one batch a worker"}
+	in.Bounds = scheduler.Bounds{Least: 1, Most: most, Batches: most, MostReason: "one batch a worker"}
 	var out Played
 	before, way := start, 0
 	for e := range epochs {
@@ -84,7 +84,7 @@ func (l Law) Play(p scheduler.Policy, start, most, epochs int, seed uint64) Play
 			Cost: took * float64(n),
 		})
 		in.Goal.Epochs = float64(epochs - e - 1)
-		before, in.Now = n, scheduler.Ask(p, in).Next
+		before, in.Now = n, scheduler.DecideInBounds(p, in).Next
 	}
 	return out
 }

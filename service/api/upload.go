@@ -55,7 +55,7 @@ func uploadData(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	doc := datasettext.Describe(m)
-	doc.Warnings = in.Doubts(&m, files.Layout != "")
+	doc.Warnings = in.Warnings(&m, files.Layout != "")
 	return http.StatusCreated, doc, nil
 }
 

@@ -78,7 +78,7 @@ type run struct {
 }
 
 func (r *run) arrive(i int) {
-	r.out.Stays[i].Refused = r.books.Ask(r.visits[i].Demand)
+	r.out.Stays[i].Refused = r.books.Enqueue(r.visits[i].Demand)
 }
 
 func (r *run) decide() {
