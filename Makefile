@@ -5,7 +5,9 @@ SHELL := bash
 # A program without C needs no library of the machine that it runs on, nor a C compiler on the one that builds it.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
-BUILD := CGO_ENABLED=0 go build -ldflags "-s -w -X main.release=$(VERSION) -X main.revision=$(REVISION)"
+CLI := github.com/disdel/disdel/internal/cli
+STAMP := -X main.release=$(VERSION) -X $(CLI).release=$(VERSION) -X $(CLI).revision=$(REVISION)
+BUILD := CGO_ENABLED=0 go build -ldflags "-s -w $(STAMP)"
 # The benches are a module of their own: $(BENCH)NAME ./NAME puts bench/NAME at bin/bench-NAME.
 BENCH := CGO_ENABLED=0 go build -C bench -ldflags "-s -w" -o ../bin/bench-
 
@@ -22,7 +24,7 @@ build: ## bin/disdel and bin/disdel-runtime, the action runtime alone: static fi
 .PHONY: cuda
 cuda: ## bin/disdel-cuda: disdel with the engine for NVIDIA GPUs, which needs C and 50 MB of CUDA's wheels to be built
 	scripts/cuda-deps.sh
-	scripts/cuda-env.sh go build -tags nvidia -ldflags "-s -w -X main.release=$(VERSION) -X main.revision=$(REVISION)" -o bin/disdel-cuda ./cmd/disdel
+	scripts/cuda-env.sh go build -tags nvidia -ldflags "-s -w $(STAMP)" -o bin/disdel-cuda ./cmd/disdel
 
 # A machine with a GPU may reach no registry: what `make cuda-tools` built elsewhere is taken as it is.
 .PHONY: cuda-tools

@@ -18,20 +18,20 @@ const module = "github.com/disdel/disdel"
 // every package below. A folder that is not here fails until someone decides what it may import.
 var house = map[string][]string{
 	".":                          {},
-	"model":                      {"internal/nearest"},
+	"model":                      {"internal/spelling"},
 	"runtime/engine/native/plan": {"model", "runtime/engine/native/winograd"},
-	"estimator":                  {"model", "runtime/engine/footprint", "internal/nearest"},
+	"estimator":                  {"model", "runtime/engine/footprint", "internal/spelling"},
 	"dataset":                    {"internal/..."},
 	"dataset/dense":              {"dataset", "internal/files", "internal/safetensors"},
 	"dataset/sparse":             {"dataset", "internal/files"},
-	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/nearest", "internal/advice"},
-	"controller/jobfile":         {"internal/nearest", "model", "scheduler"},
+	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/spelling", "internal/advice"},
+	"controller/jobfile":         {"internal/spelling", "internal/terminal", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
 	"aggregator":                 {"internal/safetensors"},
 	"aggregator/embedded":        {},
 	"aggregator/exchange":        {"runtime/engine/native/kernel"}, // one pass over all weights a step, by vectors
-	"runtime":                    {"internal/secret"},
+	"runtime":                    {"internal/secrets"},
 	"runtime/engine/footprint":   {"model"},
 	"runtime/engine":             {"model", "dataset", "runtime/engine/footprint"},
 	"runtime/engine/backends": {
@@ -61,10 +61,9 @@ var house = map[string][]string{
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
-	"runtime/engine/native/winograd":    {},
-	"runtime/engine/native/kernel":      {"runtime/engine/native/plan", "runtime/engine/native/winograd"},
-	"runtime/engine/native/kernel/neon": {"runtime/engine/native/winograd"}, // writes assembly
-	"runtime/engine/native/checkup":     {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
+	"runtime/engine/native/winograd": {},
+	"runtime/engine/native/kernel":   {"runtime/engine/native/plan", "runtime/engine/native/winograd"},
+	"runtime/engine/native/checkup":  {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
 	"runtime/engine/gorgonia": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
@@ -73,96 +72,85 @@ var house = map[string][]string{
 		"runtime/engine", "runtime/engine/footprint", "aggregator", "aggregator/exchange", "dataset", "model",
 		"internal/modelstore",
 	},
-	"actions/serve":       {"actions", "runtime", "runtime/engine"},
-	"actions/custom":      {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
-	"examples/gorgonia":   {"actions/custom", "model", "runtime/engine/gorgonia"},
-	"history":             {"history/couchlite", "internal/process"},
-	"history/couchlite":   {"internal/sealed"},
-	"platform":            {"internal/sealed"},
-	"platform/clients":    {}, // tests alone
-	"internal/addresses":  {},
-	"internal/advice":     {"scheduler"},
-	"internal/blobs":      {},
-	"internal/comparison": {"internal/plot", "internal/report", "internal/terminal"},
-	"internal/export":     {},
+	"actions/serve":      {"actions", "runtime", "runtime/engine"},
+	"actions/custom":     {"actions/serve", "aggregator", "runtime/engine/gorgonia", "runtime/engine/backends"},
+	"examples/gorgonia":  {"actions/custom", "model", "runtime/engine/gorgonia"},
+	"history":            {"history/couchlite", "internal/process"},
+	"history/couchlite":  {"internal/boltcheck"},
+	"platform":           {"internal/boltcheck"},
+	"platform/clients":   {}, // tests alone
+	"internal/addresses": {},
+	"internal/render": {
+		"controller", "controller/simulate", "dataset", "internal/addresses", "internal/files",
+		"internal/modelstore", "internal/plot", "internal/report", "internal/terminal", "model", "scheduler",
+		"service", "service/batch", "service/infer", "service/tenant",
+	},
+	"internal/report":  {"internal/addresses", "internal/advice", "internal/plot", "internal/terminal"},
+	"internal/secrets": {},
+	"internal/export":  {"internal/files", "internal/safetensors", "model"},
+	"internal/advice":  {"scheduler"},
+	"internal/blobs":   {},
 	"internal/client": {
-		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/datasettext", "internal/files",
-		"internal/keyring", "internal/modelstore", "internal/modeltext", "internal/wire", "service", "service/batch",
+		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/render", "internal/files",
+		"internal/secrets", "internal/modelstore", "internal/apitypes", "service", "service/batch",
+		"service/infer",
 	},
-	"internal/commandline": {
-		"controller/jobfile", "dataset", "dataset/dense", "dataset/sparse", "history", "internal/addresses", "internal/files",
-		"internal/nearest", "internal/plot",
-		"controller/simulate",
-		"internal/report", "internal/terminal", "scheduler", "scheduler/sim", "service",
-		"internal/client", "internal/comparison", "internal/export", "internal/fullscreen", "internal/gpus",
-		"internal/jobtext",
-		"internal/localplatform", "internal/modelstore", "internal/modeltext", "internal/onnx",
-		"deploy/gpu",
-	},
-	"internal/clusterfacts": {"internal/files"},
-	"internal/datasettext":  {"dataset", "internal/terminal", "model"},
-	"internal/estimatetext": {
-		"controller/simulate",
-		"internal/files", "internal/jobtext", "internal/plot", "internal/terminal", "model",
-		"scheduler", "service",
-	},
-	"internal/exposition": {},
+
+	"internal/promtext":   {},
 	"internal/files":      {},
-	"internal/fullscreen": {"history", "internal/client", "internal/jobtext", "internal/terminal", "service"},
-	"internal/gpus":       {"runtime/engine/gpu"},
-	"internal/jobtext": {
-		"controller", "controller/jobfile", "controller/simulate", "internal/plot", "internal/report", "internal/terminal",
-		"service", "service/batch",
-	},
-	"internal/lab": {"controller/simulate", "internal/client", "service"},
-	"internal/labtext": {
-		"controller/simulate", "internal/estimatetext", "internal/jobtext", "internal/plot", "internal/terminal",
-	},
-	"internal/localplatform": {
+	"internal/fullscreen": {"history", "internal/client", "internal/render", "internal/terminal", "service"},
+	"platform/local": {
 		"internal/addresses", "internal/files", "internal/process", "platform", "runtime/engine/native/kernel",
 	},
 	"scheduler":            {"estimator", "model", "scheduler/schedule"},
 	"scheduler/schedule":   {},
 	"scheduler/sim":        {"scheduler"},
-	"internal/modeltext":   {"internal/jobtext", "internal/modelstore", "internal/terminal", "model", "service"},
-	"internal/mlless":      {"internal/files"},
 	"internal/modelstore":  {"internal/blobs", "internal/safetensors"},
-	"internal/keyring":     {},
-	"internal/nearest":     {},
-	"internal/report":      {"internal/advice", "internal/plot", "scheduler"},
+	"internal/spelling":    {},
 	"internal/plot":        {},
 	"internal/process":     {},
-	"internal/onnx":        {"internal/safetensors", "model"},
 	"internal/safetensors": {},
-	"internal/sealed":      {},
-	"internal/secret":      {},
-	"internal/terminal":    {"controller/jobfile", "internal/files", "internal/report"},
-	"internal/version":     {"internal/terminal", "runtime/engine/native/kernel"},
-	"internal/wire": {
-		"history", "internal/datasettext", "internal/jobtext", "internal/modelstore", "scheduler", "service",
+	"internal/boltcheck":   {},
+	"internal/terminal":    {"internal/addresses", "internal/files"},
+	"internal/apitypes": {
+		"history", "internal/render", "internal/modelstore", "scheduler", "service", "service/infer",
 	},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
-		"controller/simulate", "dataset", "dataset/dense", "estimator", "executor", "history", "history/couchlite",
-		"internal/...", "model", "platform", "runtime/engine/backends", "runtime/engine/gpu",
-		"scheduler", "scheduler/sim",
+		"controller/simulate", "dataset", "dataset/dense", "deploy/clusterfacts", "estimator", "executor", "history", "history/couchlite",
+		"internal/...", "model", "platform", "platform/local", "runtime/engine/backends", "runtime/engine/gpu",
+		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/queue", "service/tenant",
+	},
+	// Parts of a service, each of which knows only those above it in this list.
+	"service/tenant": {"aggregator", "history", "scheduler"},
+	"service/lease":  {"history", "internal/files", "internal/process"},
+	"service/queue":  {"controller", "history", "scheduler", "service/lease"},
+	"service/infer": {
+		"dataset", "dataset/dense", "estimator", "executor", "history", "internal/modelstore", "model",
+		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
-	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/web"},
-	// The same for a browser, mounted by service/api.
-	"service/web": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
-	// Flags and printing over service. Beside that: data sets, networks and records are listed as their rooms have them;
-	// the platform is served to others; and the same program is the action runtime, whose kernels it names.
-	"cmd/disdel": {
-		"service", "service/api", "service/batch", "deploy", "deploy/...", "executor", "controller/jobfile", "internal/...",
-		"actions/serve",
-		"aggregator", "dataset",
-		"estimator", "history", "history/couchlite", "model", "platform", "runtime/engine/native/checkup", "scheduler",
-		"scheduler/sim",
+	"service/api": {
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/infer", "service/tenant",
+		"service/web",
 	},
+	// The same for a browser, mounted by service/api.
+	"service/web": {
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/queue", "service/tenant",
+	},
+	// Flags and printing over service. It lists data sets, networks and records by their own packages, serves the platform
+	// to others, and is the action runtime, whose kernels it names.
+	"internal/cli": {
+		"actions/serve", "aggregator", "controller/jobfile", "controller/simulate", "dataset", "dataset/dense",
+		"dataset/sparse", "deploy", "deploy/...", "estimator", "executor", "history", "history/couchlite",
+		"internal/...", "model", "platform", "platform/local", "runtime/engine/gpu", "runtime/engine/native/checkup",
+		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
+		"service/infer", "service/tenant",
+	},
+	"cmd/disdel": {"internal/cli"},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.
 	"cmd/disdel-runtime": {
 		"actions/serve", "aggregator", "runtime/engine", "runtime/engine/gpu", "runtime/engine/native",
@@ -170,19 +158,20 @@ var house = map[string][]string{
 	},
 
 	// The package of actions is the executor's side of OpenWhisk; checks of a cluster are callers of service.
-	"deploy":         {"executor"},
-	"deploy/gpu":     {},
-	"deploy/image":   {},
-	"deploy/doctor":  {"executor", "internal/clusterfacts", "service"},
-	"deploy/verify":  {"controller/jobfile", "executor", "service"},
-	"examples/embed": {"controller/jobfile", "service"},
+	"deploy":              {"executor"},
+	"deploy/gpu":          {},
+	"deploy/clusterfacts": {"internal/files"},
+	"deploy/image":        {},
+	"deploy/doctor":       {"executor", "deploy/clusterfacts", "service"},
+	"deploy/verify":       {"controller/jobfile", "executor", "service"},
+	"examples/embed":      {"controller/jobfile", "service"},
 	// Support of tests and benches: no part of the product imports it, only a build with the tag emulated.
 	"internal/test/deploytest":  {"actions/serve", "executor", "platform", "runtime/engine/backends"},
 	"internal/test/emulated":    {"runtime/engine/cuda/driver", "runtime/engine/cuda/kernel"},
 	"internal/test/enginetest":  {"model", "dataset", "runtime/engine", "runtime/engine/footprint"},
 	"internal/test/faults":      {"internal/safetensors"},
 	"internal/test/historytest": {"history"},
-	"internal/test/onnxtest":    {"dataset", "internal/onnx", "model", "runtime/engine", "runtime/engine/native"},
+	"internal/test/onnxtest":    {"dataset", "internal/export", "model", "runtime/engine", "runtime/engine/native"},
 	"internal/test/transcripts": {},
 	"internal/test/golden":      {},
 	"internal/test/rehearse":    {"scheduler", "scheduler/sim"},
@@ -199,17 +188,17 @@ var owners = map[string][]string{
 	"go.etcd.io/bbolt":                       {"history/couchlite", "platform"},
 	"github.com/google/go-containerregistry": {"deploy/image"},
 	"github.com/aws":                         {"internal/blobs"},
-	"github.com/zalando/go-keyring":          {"internal/keyring"},
+	"github.com/zalando/go-keyring":          {"internal/secrets"},
 	"gorgonia.org/gorgonia":                  {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"gorgonia.org/tensor":                    {"runtime/engine/gorgonia", "examples/gorgonia"},
 	"gorgonia.org/cu":                        {"runtime/engine/cuda/device"},
-	"github.com/urfave/cli":                  {"cmd/disdel", "internal/commandline"},
+	"github.com/urfave/cli":                  {"internal/cli"},
 	"github.com/chromedp":                    {}, // tests alone
-	"github.com/cpuguy83/go-md2man":          {"internal/commandline"},
+	"github.com/cpuguy83/go-md2man":          {"internal/cli"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
 	"golang.org/x/image":                     {"dataset/dense", "internal/plot"},
-	"go.yaml.in/yaml":                        {"controller/jobfile", "cmd/disdel", "deploy", "internal/terminal"},
+	"go.yaml.in/yaml":                        {"controller/jobfile", "internal/cli", "deploy", "internal/terminal"},
 }
 
 type importEdge struct{ from, file, path string }

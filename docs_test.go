@@ -129,7 +129,7 @@ func TestTheIndexListsEveryPage(t *testing.T) {
 }
 
 // A page has at most 400 lines, and above 100 lines a list of its parts, unless bench/paper writes it. README.md has at
-// most 120 lines, and a dated section of CHANGELOG.md at most 15.
+// most 120 lines, a dated section of CHANGELOG.md at most 15, and the glossary at most 60 rows.
 func TestPagesAreShort(t *testing.T) {
 	pages := markdownFiles(t)
 	for path, text := range pages {
@@ -148,10 +148,154 @@ func TestPagesAreShort(t *testing.T) {
 	if n := strings.Count(pages["README.md"], "\n"); n > 120 {
 		t.Errorf("README.md has %d lines", n)
 	}
+	if n := strings.Count(pages["docs/reference/glossary.md"], "\n| "); n > 61 { // with the head
+		t.Errorf("the glossary has %d rows", n-1)
+	}
 	for section := range strings.SplitSeq(pages["CHANGELOG.md"], "\n## ") {
 		name, _, _ := strings.Cut(section, "\n")
 		if n := strings.Count(strings.TrimSpace(section), "\n"); n > 15 && name != "Unreleased" {
 			t.Errorf("CHANGELOG.md: section %s has %d lines", name, n)
+		}
+	}
+}
+
+// docs/README.md answers the questions of newcomers by a link, and README.md links to it: two clicks at most. Whether
+// the links lead somewhere is TestLinksOfPagesLeadSomewhere.
+func TestQuestionsOfNewcomersHaveAnAnswer(t *testing.T) {
+	pages := markdownFiles(t)
+	if !strings.Contains(pages["README.md"], "](docs/README.md)") {
+		t.Error("README.md does not link to docs/README.md")
+	}
+	_, questions, _ := strings.Cut(pages["docs/README.md"], "\n## Questions of newcomers\n")
+	answered := 0
+	for line := range strings.Lines(questions) {
+		question, answer, asked := strings.Cut(line, "? ")
+		if !strings.HasPrefix(line, "- ") {
+			continue
+		}
+		if !asked || !markdownLink.MatchString(answer) {
+			t.Errorf("docs/README.md: %q has no answer", question)
+		}
+		answered++
+	}
+	if answered < 20 {
+		t.Errorf("docs/README.md answers %d questions", answered)
+	}
+}
+
+// The pages that describe the packages name files and folders that are there.
+func TestFilesThatPagesNameAreThere(t *testing.T) {
+	named := regexp.MustCompile("`(\\.?/?(?:" + topFolders(t) + ")/[A-Za-z0-9_./*-]*)`")
+	for _, page := range []string{"CONTRIBUTING.md", "docs/explanation/packages.md", "docs/explanation/architecture.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "NAME") {
+				continue // a file to come
+			}
+			if found, err := filepath.Glob(filepath.FromSlash(m[1])); err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which is not there", page, m[1])
+			}
+		}
+	}
+}
+
+// topFolders are the names of the folders at the root, as an alternative of a regular expression.
+func topFolders(t *testing.T) string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" {
+			names = append(names, regexp.QuoteMeta(e.Name()))
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+var (
+	commandHead   = regexp.MustCompile("(?m)^##+ (disdel[a-z -]*?)(?: `.*)?$")
+	flagRow       = regexp.MustCompile("(?m)^\\| (`-[^|]*) \\|")
+	commandBlock  = regexp.MustCompile("(?ms)^ *```(?:sh|console)\n(.*?)^ *```|`(disdel [^`]*)`")
+	commandOfPage = regexp.MustCompile(`(?:^|[ /("])disdel ([^|;)>&"]*)`)
+	quotedOrNoted = regexp.MustCompile(`'[^']*'|(?m:(^| )#.*)`)
+)
+
+// referenceOfCommands returns the flags of every command, and those of all commands, from the pages that a test in
+// cmd/disdel holds against the program.
+func referenceOfCommands(t *testing.T, pages map[string]string) (flags map[string]string, global string) {
+	t.Helper()
+	flags = map[string]string{}
+	for path, text := range pages {
+		if !strings.HasPrefix(path, "docs/reference/cli") {
+			continue
+		}
+		heads := commandHead.FindAllStringSubmatchIndex(text, -1)
+		for i, h := range heads {
+			end := len(text)
+			if i+1 < len(heads) {
+				end = heads[i+1][0]
+			}
+			flags[text[h[2]:h[3]]] = strings.Join(flagRow.FindAllString(text[h[1]:end], -1), "\n")
+		}
+		if path == "docs/reference/cli.md" {
+			global = strings.Join(flagRow.FindAllString(text[:heads[0][0]], -1), "\n")
+		}
+	}
+	if len(flags) < 70 || global == "" {
+		t.Fatalf("the reference has %d commands", len(flags))
+	}
+	return flags, global
+}
+
+// Pages use only commands and flags that the program has, also where tests cannot run the command.
+func TestPagesUseCommandsThatAreThere(t *testing.T) {
+	pages := markdownFiles(t)
+	flags, global := referenceOfCommands(t, pages)
+	checked := 0
+	for path, text := range pages {
+		if strings.HasPrefix(path, "docs/explanation/decisions/") || path == "CHANGELOG.md" {
+			continue // they tell what was
+		}
+		for _, block := range commandBlock.FindAllStringSubmatch(text, -1) {
+			lines := quotedOrNoted.ReplaceAllString(strings.ReplaceAll(block[1]+block[2], "\\\n", " "), " X")
+			for line := range strings.Lines(lines) {
+				for _, m := range commandOfPage.FindAllStringSubmatch(strings.TrimSpace(line), -1) {
+					checked++
+					checkCommand(t, path, strings.Fields(m[1]), flags, global)
+				}
+			}
+		}
+	}
+	if checked < 200 {
+		t.Errorf("the pages have %d commands", checked)
+	}
+}
+
+// checkCommand fails the test if a command or one of its flags is not in the reference.
+func checkCommand(t *testing.T, page string, words []string, flags map[string]string, global string) {
+	t.Helper()
+	name, given := "disdel", []string{}
+	for i, w := range words {
+		flag := strings.TrimRight(strings.SplitN(w, "=", 2)[0], ",.:")
+		switch _, known := flags[name+" "+w]; {
+		case strings.HasPrefix(flag, "-") && strings.Trim(flag, "-") != "":
+			given = append(given, flag)
+		case known && i == strings.Count(name, " "):
+			name += " " + w
+		}
+	}
+	if name == "disdel" && len(words) > 0 && words[0] >= "a" {
+		t.Errorf("%s: there is no command %q", page, strings.Join(words, " "))
+	}
+	for _, flag := range given {
+		if !strings.Contains(flags[name], "`"+flag+"`") && !strings.Contains(global, "`"+flag+"`") {
+			t.Errorf("%s: %s has no flag %s", page, name, flag)
 		}
 	}
 }

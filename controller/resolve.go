@@ -10,7 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 	"github.com/disdel/disdel/model"
 )
 
@@ -82,7 +82,7 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 	case disdel.UnknownKind:
 	case disdel.NotFound, disdel.Invalid:
 		hint := disdel.AsError(err).Hint
-		if near := nearest.Word(name, names(ctx, store)); near != "" {
+		if near := spelling.Closest(name, names(ctx, store)); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		r.fault("data.source", hint, "there is no data set %q here", name)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
@@ -97,7 +97,7 @@ func New(engines Engines, method string, risk float64, past []disdel.Record) (Es
 		e.past = e.samples(past)
 	default:
 		hint := "paper, planned or learned"
-		if near := nearest.Word(method, methods); near != "" {
+		if near := spelling.Closest(method, methods); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return e, &disdel.Error{

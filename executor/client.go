@@ -16,7 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/secret"
+	"github.com/disdel/disdel/internal/secrets"
 )
 
 // Config is where the platform is and how it is asked.
@@ -45,7 +45,7 @@ type Executor struct {
 	health    health
 	pace      pace
 	probes    probes
-	key       secret.Key // zero: nothing is sealed
+	key       secrets.Key // zero: nothing is sealed
 }
 
 // New returns an Executor. It returns Invalid without host, key or logger; nothing is asked of the server yet.
@@ -70,7 +70,7 @@ func New(cfg Config) (*Executor, error) {
 	}
 	e := &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}
 	if cfg.Seal {
-		e.key = secret.NewKey()
+		e.key = secrets.NewKey()
 	}
 	return e, nil
 }

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/secret"
+	"github.com/disdel/disdel/internal/secrets"
 	"github.com/disdel/disdel/platform"
 )
 
@@ -111,7 +111,7 @@ func TestRequestsAreOpenWhisks(t *testing.T) {
 // With Seal nothing that OpenWhisk is sent with an invocation has the password in clear; the action's code opens it.
 func TestParametersAreSealed(t *testing.T) {
 	e, w := scripted(t, answerOf{200, `{}`})
-	e.cfg.Seal, e.key = true, secret.NewKey()
+	e.cfg.Seal, e.key = true, secrets.NewKey()
 	plan := []disdel.ActionPlan{{Task: disdel.TaskTrain, Name: "pkg/train", Limits: inv.Limits}}
 	if err := e.Prepare(t.Context(), "pkg", plan); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestParametersAreSealed(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &created); err != nil {
 		t.Fatal(err)
 	}
-	key, ok := secret.FromCode(created.Exec.Code)
+	key, ok := secrets.FromCode(created.Exec.Code)
 	_, sent, _ := strings.Cut(w.asked[2], "result=false ")
 	if opened, err := key.Open(json.RawMessage(sent)); !ok || err != nil || !strings.Contains(string(opened), "CANARY") {
 		t.Errorf("%s, %v", opened, err)

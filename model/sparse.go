@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // SparseModel is a model of sparse rows that a job file may name. It is no network of layers: its graph has one node
@@ -46,7 +46,7 @@ func NearestSparse(name string) string {
 	for _, m := range sparseModels {
 		names = append(names, m.Name)
 	}
-	return nearest.Word(name, names)
+	return spelling.Closest(name, names)
 }
 
 // DefaultRank is the rank of a factorisation that is given none: MLLess' experiments have 20.
@@ -162,13 +162,13 @@ func fromSparse(n disdel.Network) (*Graph, error) {
 }
 
 // factorParams are the arrays of a factorisation: factors and biases of users, then of items.
-func factorParams(i int, s *disdel.SparseNetwork) []Param {
-	return []Param{
-		{Name: usersArray + ".weight", Node: i, Shape: []int{s.Users, s.Rank}, Trainable: true},
-		{Name: usersArray + ".bias", Node: i, Shape: []int{s.Users}, Trainable: true},
-		{Name: itemsArray + ".weight", Node: i, Shape: []int{s.Items, s.Rank}, Trainable: true},
-		{Name: itemsArray + ".bias", Node: i, Shape: []int{s.Items}, Trainable: true},
-	}
+func factorParams(g *Graph, out []Param, i int) []Param {
+	s := g.Nodes[i].Sparse
+	return append(out,
+		Param{Name: usersArray + ".weight", Node: i, Shape: []int{s.Users, s.Rank}, Trainable: true},
+		Param{Name: usersArray + ".bias", Node: i, Shape: []int{s.Users}, Trainable: true},
+		Param{Name: itemsArray + ".weight", Node: i, Shape: []int{s.Items, s.Rank}, Trainable: true},
+		Param{Name: itemsArray + ".bias", Node: i, Shape: []int{s.Items}, Trainable: true})
 }
 
 // Spread is the standard deviation of the normal distribution that an array starts from; ok is false where it starts in

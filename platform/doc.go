@@ -8,4 +8,7 @@
 // die with the platform even when the platform is killed. (Without control groups, a process that left its container's
 // process group is out of reach.) Processes that the platform starts, and others that its process starts after them,
 // inherit no descriptor but those that Go hands them.
+//
+// Terms: a seat is the place of an activation in a container, which several activations may share. The fence of a
+// container is the memory limit around its process. A container is opening until its /init has answered.
 package platform

@@ -15,7 +15,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // store keeps a platform's state in one file: entities by namespace/path, code apart from its action (a list must not
@@ -64,7 +64,7 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	}
 	s := &store{path: filepath.Join(dir, "platform.db"), kept: kept, cache: map[string]*storedAction{}}
 	switch err := s.open(durable); {
-	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, sealed.ErrBusy):
+	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, boltcheck.ErrBusy):
 		return nil, fail(err, "another platform has this data folder open: end it, or choose another folder")
 	case errors.Is(err, disdel.Corrupt):
 		return nil, damaged(s.path, err)
@@ -103,10 +103,10 @@ func damaged(path string, err error) error {
 
 // open looks at the file before it is mapped, where a missing page would end the process.
 func (s *store) open(durable bool) error {
-	if err := sealed.CheckLeaves(s.path, time.Second); err != nil {
+	if err := boltcheck.CheckLeaves(s.path, time.Second); err != nil {
 		return err
 	}
-	return sealed.Guard(s.path, func() (err error) {
+	return boltcheck.Guard(s.path, func() (err error) {
 		s.db, err = bbolt.Open(s.path, 0o600,
 			&bbolt.Options{Timeout: time.Second, NoSync: !durable, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 		return err
@@ -118,7 +118,7 @@ func (s *store) close() error { return s.db.Close() }
 // view, update and record run f in a transaction, which may write in the latter two. What the file's damage does to f
 // is an error that names the file.
 func (s *store) view(f func(tx) error) error {
-	return sealed.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
+	return boltcheck.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 func (s *store) update(f func(tx) error) error {
@@ -128,7 +128,7 @@ func (s *store) update(f func(tx) error) error {
 
 // record is update where nothing but records of activations changes.
 func (s *store) record(f func(tx) error) error {
-	return sealed.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
+	return boltcheck.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 // get reads an entity; nil where there is none.
@@ -142,7 +142,7 @@ func get[T any](t tx, b bucket, key string) (*T, error) {
 
 // decode reads a stored value, which is what was stored or an error.
 func decode[T any](key, data []byte) (*T, error) {
-	value, _, err := sealed.Open(key, data)
+	value, _, err := boltcheck.Open(key, data)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,9 @@ func decode[T any](key, data []byte) (*T, error) {
 }
 
 // seal stores a value with a checksum.
-func (t tx) seal(b bucket, key, value []byte) error { return t.of(b).Put(key, sealed.Seal(key, value)) }
+func (t tx) seal(b bucket, key, value []byte) error {
+	return t.of(b).Put(key, boltcheck.Seal(key, value))
+}
 
 func put(t tx, b bucket, key string, v any) error {
 	data, err := json.Marshal(v)
@@ -223,7 +225,7 @@ func (t tx) count(ns string) int {
 
 // counted is how many activations a namespace has, and their bytes. Versions before did not write down the bytes.
 func (t tx) counted(ns string) (n, size int) {
-	data, _, err := sealed.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
+	data, _, err := boltcheck.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
 	switch {
 	case err != nil:
 		return t.recount(ns)

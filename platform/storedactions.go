@@ -1,6 +1,6 @@
 package platform
 
-import "github.com/disdel/disdel/internal/sealed"
+import "github.com/disdel/disdel/internal/boltcheck"
 
 // storedAction is an action without its code, and a number that no other state of any action has.
 type storedAction struct {
@@ -43,7 +43,7 @@ func (s *store) whole(t tx, key string) (*action, error) {
 	if hit := s.cache[key]; hit != nil && hit.Revision == v.Revision {
 		return hit.Action, nil
 	}
-	code, _, err := sealed.Open([]byte(key), t.of(codes).Get([]byte(key)))
+	code, _, err := boltcheck.Open([]byte(key), t.of(codes).Get([]byte(key)))
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/secret"
+	"github.com/disdel/disdel/internal/secrets"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 )
 
@@ -45,12 +45,12 @@ func (b *buffer) String() string {
 
 // Parameters that were sealed for an action reach its handler as they were, and those of another action none.
 func TestSealedParametersAreOpened(t *testing.T) {
-	key := secret.NewKey().Of("pkg/train")
+	key := secrets.NewKey().Of("pkg/train")
 	c := start(t, Config{})
 	if status, body, _ := c.post("/init", `{"value":{"main":"echo","code":"`+key.Code()+`"}}`); status != http.StatusOK {
 		t.Fatal(status, body)
 	}
-	run := func(with secret.Key) string {
+	run := func(with secrets.Key) string {
 		sealed, err := with.Seal(json.RawMessage(`{"round":1,"store":{"url":"redis://:CANARY@h/0"}}`))
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestSealedParametersAreOpened(t *testing.T) {
 	if got := run(key); !strings.Contains(got, `"url":"redis://:CANARY@h/0"`) || !strings.Contains(got, `"round":1`) {
 		t.Errorf("its own: %s", got)
 	}
-	got := run(secret.NewKey())
+	got := run(secrets.NewKey())
 	if !strings.Contains(got, "sealed for another action") || strings.Contains(got, "CANARY") {
 		t.Errorf("another's: %s", got)
 	}

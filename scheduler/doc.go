@@ -11,4 +11,9 @@
 //
 // A job that cannot fit is refused with the figures (disdel.OverLimit). The controller, the service and reports call
 // the package. Invariant: any sequence of remedies ends, and a limit that failed is never given again.
+//
+// Terms: a setting is what a policy may change while a job runs, a stage is the part of a job under one setting, and a
+// decision is a policy's answer. The capacity is all that activations use: memory, processors, accelerators, throttles.
+// A demand is what a job asks of the admission. A grant is the gang that it gets, and a reservation is a grant at a
+// later time.
 package scheduler

@@ -10,9 +10,9 @@ scripts/cuda-env.sh go build -tags nvidia -o bin/disdel-runtime-cuda ./cmd/disde
 scripts/cuda-env.sh go vet -tags nvidia ./runtime/engine/cuda/... ./runtime/engine/gpu ./cmd/...
 scripts/cuda-env.sh go vet -C bench -tags nvidia ./gpu
 
-tests=(./runtime/engine/cuda/... ./runtime/engine/gpu ./internal/gpus)
+tests=(./runtime/engine/cuda/... ./runtime/engine/gpu)
 benches=(./gpu)
-if [ "${1:-}" = rest ]; then tests=(./runtime/engine/cuda/device ./runtime/engine/cuda/ptx ./internal/gpus) benches=(); fi
+if [ "${1:-}" = rest ]; then tests=(./runtime/engine/cuda/device ./runtime/engine/cuda/ptx) benches=(); fi
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 export DISDEL_TEST_PTXAS="$PWD/.cache/cuda/bin/ptxas"

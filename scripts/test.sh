@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test. The race detector covers every package with concurrency of its own. It makes plain Go kernels a hundred times
 # slower and gorgonia twenty times: runtime/engine/native, whose threads it is there for, is raced with -short, its fastest kernels
-# alone, and runs whole without it. cmd/disdel and examples/embed stay out: what they do at once is the other packages', and their
+# alone, and runs whole without it. internal/cli and examples/embed stay out: what they do at once is the other packages', and their
 # actions are processes of the built program, which the detector does not see. So do checks of clusters (deploy), whose containers
 # are the test's own program, held to their memory. Packages that compute long and start nothing gain nothing by it.
 set -euo pipefail
@@ -19,12 +19,12 @@ export DISDEL_TEST_EXPORTS=""
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 
-heavy='/(runtime/engine/(native|cuda)|cmd/disdel|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
-'/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/onnx)$'
+heavy='/(runtime/engine/(native|cuda)|internal/cli|examples/embed|estimator|model|deploy(/doctor|/verify)?)$|'\
+'/(runtime/engine/native/(kernel|plan)|scheduler|controller/jobfile|deploy/image|internal/export)$'
 slow_benches='/(gpu|estimator|deploy)$'
 # Tests wait for processes and servers more than they compute: twice as many at once as there are processors, and those that take
 # longest first, so that none is left alone at the end.
-long=(platform cmd/disdel actions service history/couchlite dataset runtime/engine/gorgonia aggregator history deploy/doctor)
+long=(platform internal/cli actions service history/couchlite dataset runtime/engine/gorgonia aggregator history deploy/doctor)
 all=$(go list ./...)
 packages=$({ for name in "${long[@]}"; do grep "/$name\$" <<<"$all"; done; echo "$all"; } | awk '!seen[$0]++')
 raced=$(grep -vE "$heavy" <<<"$packages")
@@ -39,7 +39,7 @@ tests -race $raced
 apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /skipUnderRace\(t\)/ { print name }' platform/*_test.go | sort -u | paste -sd'|')
 [ -n "$apart" ] || { echo "no test of platform says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
 
-# The rest beside each other, since cmd/disdel waits much and alone takes as long as all others: what is beside it is told behind it. It
+# The rest beside each other, since internal/cli waits much and alone takes as long as all others: what is beside it is told behind it. It
 # has a process group of its own: where this script is ended, all that it has started ends, too. One that fails keeps none of the others
 # from being run.
 beside=$(mktemp)
@@ -49,7 +49,8 @@ set -m
 {
   failed=0
   tests -race -short ./runtime/engine/native || failed=1
-  # The benches are a module of their own.
+  # The benches and the generators of assembly are modules of their own.
+  (cd runtime/engine/native/kernel/gen && tests ./...) || failed=1
   (cd bench && tests -race $(go list ./... | grep -vE "$slow_benches")) || failed=1
   export CGO_ENABLED=0 # as the released program is built
   tests -run "^($apart)\$" ./platform || failed=1

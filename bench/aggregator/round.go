@@ -19,10 +19,10 @@ const (
 )
 
 // rounds measures rounds of LeNet-5 with warm workers whose training step is empty. A round is what the store sees of
-// one: each worker, with connections of its own, claims its work, reads the round's reference, pushes it again as its
-// update under the claim; once all have, an aggregation with connections of its own claims, reduces, commits the next
-// reference and has the store forget the round. Everything that goes over a connection between a round's begin and the
-// next one's is counted; the platform's invocations and the collector's runs between an action's phases are not.
+// one: each worker, with its own connections, claims its work, reads the round's reference, and pushes it again as its
+// update under the claim. Then an aggregation with its own connections claims, reduces and commits the next reference.
+// The store forgets the round. The count has everything that goes over a connection between two beginnings of a round.
+// It does not have the platform's invocations, nor the collector's runs between an action's phases.
 func rounds(ctx context.Context, url string, like disdel.Weights) error {
 	const job = disdel.JobID("job-rounds")
 	stores := make([]*aggregator.Store, roundWorkers+1)

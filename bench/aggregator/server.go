@@ -66,8 +66,8 @@ func (r *redisServer) dropLayers(ctx context.Context) error {
 	return it.Err()
 }
 
-// child reduces what lies in a Redis, publishes the mean as an aggregate action does, and prints by how many bytes that
-// made the process larger than it was before.
+// child reduces the updates in a Redis and publishes the mean, as an aggregate action does. It prints by how many bytes
+// the process grew.
 func child(ctx context.Context, url string, members int, like disdel.Weights) error {
 	before, err := rig.Memory(0, "VmRSS")
 	if err != nil {

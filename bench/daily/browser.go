@@ -90,8 +90,8 @@ const painted = `new Promise((done) => {
 	look();
 })`
 
-// shown is what a page's way to the screen took, ms from its beginning, and of it what the browser spent on styles, on
-// the layout, and on everything.
+// shown has the times of a page on its way to the screen, in ms from its beginning, and the browser's time for styles,
+// for the layout, and for everything.
 type shown struct {
 	Answered float64 `json:"answered"`
 	Came     float64 `json:"came"`

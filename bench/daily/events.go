@@ -43,8 +43,7 @@ const watched = `(() => {
 	return true;
 })()`
 
-// events measures how long it takes from a round's end to the picture of it, and from a change of another process's job
-// to the list.
+// events measures the time from a round's end to its picture, and from a change of another process's job to the list.
 func events(ctx context.Context, t *tools) error {
 	other := record(0, 3) // nobody is to go on with it
 	return browse(ctx, t, func(records *history.Store) error {

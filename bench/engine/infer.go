@@ -69,8 +69,8 @@ func inference(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(m)
 }
 
-// infer compares LeNet-5's rows a second with ONNX Runtime's, of one row at a time and of 256, on one core, and times
-// 10,000 rows by the command line.
+// infer compares LeNet-5's rows a second with ONNX Runtime's on one core, with one row at a time and with 256. It also
+// times 10,000 rows on the command line.
 func (b *bench) infer() error {
 	if _, err := os.Stat(b.onnx); err != nil {
 		fmt.Println("# no ONNX Runtime to compare inference with")

@@ -15,8 +15,8 @@ type peer struct {
 	command []string
 }
 
-// peersOf are every PyTorch in both memory formats, as it is and, where it has a compiler (from 2.0 on), compiled, and
-// TensorFlow and JAX where they are installed.
+// peersOf returns every PyTorch in both memory formats, also compiled if it has a compiler (from 2.0 on). It returns
+// TensorFlow and JAX if they are installed.
 func peersOf(torches []string, tensorflow, jax string) (out []peer) {
 	for _, t := range torches {
 		compiles, err := exec.Command(t, "-c", "import torch; print(hasattr(torch, 'compile'))").Output()

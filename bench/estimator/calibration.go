@@ -49,9 +49,9 @@ func sizes() []disdel.Bytes {
 	return []disdel.Bytes{0, 8 * disdel.MB, 12 * disdel.MB, 24 * disdel.MB, 64 * disdel.MB, 1 << 62}
 }
 
-// calibrationPart prints by task and size how far the peaks of kept records were from the likely ones, in KB and in the
-// standard deviations that residuals of package estimator are in: a task's line of all sizes has its two quantiles.
-// The records have to be of this version of disdel.
+// calibrationPart prints, by task and size, the differences between the peaks of kept records and the likely peaks.
+// They are in KB and in the standard deviations of package estimator's residuals. A task's line of all sizes has its
+// two quantiles. The records have to be of this version of disdel.
 func calibrationPart(file string, w io.Writer) error {
 	records, err := kept(file)
 	if err != nil {

@@ -57,8 +57,8 @@ func failingJob(seed uint64, number int) failing {
 	return f
 }
 
-// tooLittleMemory is either a limit below the weights, so that the job is refused, or an estimate that is far too low,
-// so that an action is killed.
+// tooLittleMemory is either a limit below the weights, which makes disdel refuse the job, or an estimate that is far
+// too low, which gets an action killed.
 func (g *generator) tooLittleMemory(f *failing, j *drawnJob) {
 	j.epochs = 1
 	if g.IntN(2) == 0 {

@@ -48,7 +48,7 @@ func actionsOf(records []disdel.Record) []action {
 	return out
 }
 
-// kills is how many activations ended for memory, whoever ended them.
+// kills counts the activations that were killed because they were out of memory.
 func kills(records []disdel.Record) (n int) {
 	for _, r := range records {
 		for _, a := range r.Activations {

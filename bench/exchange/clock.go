@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// clock is how long the steps of a course take. A step of a worker without a straggler's bad luck takes 1 to compute,
-// whatever the machine; every worker reads the deltas of all others from one server, which serves one after the other.
+// clock is how long the steps of a course take. A step of a worker that is no straggler takes 1 to compute, on every
+// machine. Every worker reads the deltas of all others from one server, which serves one after the other.
 type clock struct {
 	rate   float64 // bytes that the server serves in the time of a step's computing
 	spread float64 // sigma of the lognormal time of a worker's step

@@ -17,8 +17,8 @@ type killedJob struct {
 	kills  int
 }
 
-// killedJobs are jobs in lock-step, with the filter and apart by a slack, a third of the kills each, and eager ones, of
-// which one takes batches from a queue and lets workers go while a round runs.
+// killedJobs are jobs in lock-step, with the filter and apart by a slack, a third of the kills each, and eager jobs.
+// One eager job takes batches from a queue and removes workers while a round runs.
 func killedJobs(kills int) []killedJob {
 	const epochs = 6
 	return []killedJob{

@@ -5,11 +5,11 @@
 //
 // It judges nothing. Rows a second are measured on one processor. Jobs of four workers, each a process of its own, run
 // through the built program beside a redis-server: the time of a step and its parts, the bytes that the filter saves,
-// and jobs whose workers are killed. What needs more workers than a machine has is learned for real (gradients, filter,
-// order of addition) by replicas in one process, and timed by a virtual clock: a step takes its rows, its bytes over a
-// server that all share, and a draw for stragglers. The server is as slow as makes bulk synchronous steps four fifths
-// communication; what the clock says of the real jobs is held against what they took (clock_error). Seeds are fixed, so
-// that two runs print the same but for what is measured in time.
+// and jobs whose workers are killed. If an experiment needs more workers than a machine has, replicas in one process
+// learn for real (gradients, filter, order of addition), and a virtual clock times them: a step takes its rows, its
+// bytes over a server that all share, and a draw for stragglers. The server's speed makes bulk synchronous steps four
+// fifths communication. clock_error compares the clock's times of the real jobs with their real times. Seeds are fixed,
+// so that two runs print the same but for what is measured in time.
 package main
 
 import (

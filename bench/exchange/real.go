@@ -120,9 +120,9 @@ func (s several) typical() measured {
 	return slices.MinFunc(s, func(a, b measured) int { return cmp.Compare(a.median, b.median) })
 }
 
-// onThisMachine measures steps of four workers, and what the virtual clock would have said of them: a step takes so
-// long whatever it sends, and so long for a byte, both from the jobs that send most and least, and the jobs between
-// them are held against it. Medians count: a step in which the machine did something else says nothing of the clock.
+// onThisMachine measures steps of four workers, and what the virtual clock would have said of them: a step takes a
+// fixed time and a time for each byte. Both come from the jobs that send most and least, and the jobs between them are
+// compared with it. Medians count: a step in which the machine did something else says nothing of the clock.
 func onThisMachine(o options) error {
 	r, err := newRunner(o.program, o.movielens)
 	if err != nil {
@@ -180,8 +180,8 @@ func onThisMachine(o options) error {
 	return nil
 }
 
-// overPyTorch is the time that training takes to come to a held-out loss, in one round of so many epochs, processes
-// that start and all, under that of PyTorch in one process on the same two processors.
+// overPyTorch divides the time to a held-out loss, in one round of so many epochs with the start of processes, by
+// PyTorch's. PyTorch runs in one process on the same two processors.
 func (r *runner) overPyTorch(o options, target float64, epochs int) error {
 	rec, err := r.job(0.7, disdel.SyncEnd, epochs)
 	if err != nil {

@@ -80,8 +80,8 @@ func slack(films *learning) error {
 	return nil
 }
 
-// courseOf trains, and returns when a loss is reached, the least one, and the rate of a server at which the course
-// would be four fifths communication, which is also that of its own where server is 0.
+// courseOf trains, and returns when a loss is reached, the least loss, and the server rate at which the course would be
+// four fifths communication. If server is 0, the course uses that rate.
 func (l *learning) courseOf(t trial, server float64) (at func(target float64) float64, least, own float64, err error) {
 	k := clock{rate: server, spread: slackSpread, slack: t.slack, seed: 1}
 	if t.eager {

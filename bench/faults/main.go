@@ -1,5 +1,5 @@
-// Command faults kills what a training job is made of, at random moments drawn from a seed, and holds what comes of the
-// job against the same job left alone. It prints lines of the form
+// Command faults kills parts of a training job at random moments drawn from a seed, and compares the result with that
+// of the same job without faults. It prints lines of the form
 //
 //	figure NAME VALUE UNIT
 //

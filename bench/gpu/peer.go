@@ -24,8 +24,9 @@ var peers = []string{
 	"lenet5", "resnet18", "resnet20-cifar", "resnet50", "resnet152", "vgg16", "vgg16-cifar", "mobilenetv1", "inceptionv3",
 }
 
-// againstTorch makes a step of networks on the GPU and with PyTorch, from the same weights, on the same batch, without
-// dropout, whose draws are each library's own. Where a Python has no PyTorch the report says so: that is no failure.
+// againstTorch makes a step of networks on the GPU and with PyTorch, from the same weights and on the same batch. It
+// leaves out dropout, because each library draws its own. Where a Python has no PyTorch the report says so: that is no
+// failure.
 func againstTorch(out io.Writer, b engine.Backend, python string, networks []string) error {
 	fmt.Fprintf(out, "\n## A step of networks, batch %d: PyTorch, GPU\n\n", checkBatch)
 	if _, why := said(exec.Command(python, "-c", "import torch")); why != "" {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/gpus"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/backends"
+	"github.com/disdel/disdel/runtime/engine/gpu"
 )
 
 // devices is the piece that all others need: that there is a GPU.
@@ -65,7 +65,7 @@ func do(piece string, out io.Writer, python string) error {
 
 // look writes which GPUs there are.
 func look(out io.Writer) error {
-	found := gpus.Look(gpus.Here())
+	found := gpu.Inspect(gpu.ThisMachine())
 	found.Print(out)
 	if len(found.Missing) > 0 {
 		return &disdel.Error{

@@ -78,8 +78,8 @@ func (s scale) steps() estimator.FixedStep {
 	}
 }
 
-// asLong is the motivation's job with as many rows as have one container compute so long for all of its epochs, by a
-// try of one epoch that is not charged, and that no limit of the experiment ends.
+// asLong is the motivation's job, with the number of rows for which one container computes so long. It finds the number
+// by a try of one epoch, which is not charged and has no limit.
 func (b *bench) asLong(ctx context.Context, epochs int, want time.Duration) (task, error) {
 	one := mobile(64, 1)
 	one.rows = triedRows

@@ -57,9 +57,10 @@ func (b *bench) motivations(ctx context.Context, r *testbed, m *measured, like t
 
 func (p *page) figure1(m *measured) {
 	size := m.Sittings[0].Scale
-	p.section("Figure 1: platforms' time limits", "MobileNetV1 in one container, and by disdel under the shortest of the "+
-		"limits, 300 s scaled: its actions store their state before it and go on. Rows are as many as have two epochs of "+
-		"batch 64 take the paper's 282 s, scaled. Accuracy is that of the training rows as the last epoch saw them.")
+	p.section("Figure 1: platforms' time limits", "MobileNetV1 runs in one container, and by disdel under the shortest "+
+		"limit, 300 s scaled. disdel's actions store their state before the limit, and the next ones continue. The number of "+
+		"rows is chosen so that two epochs of batch 64 take the paper's 282 s, scaled. Accuracy is that of the training rows "+
+		"in the last epoch.")
 	head := []string{"batch", "epochs", "one container", "accuracy"}
 	for _, l := range platformLimits {
 		head = append(head, fmt.Sprintf("%s, %.0f s", l.name, l.most.Seconds()))

@@ -26,8 +26,8 @@ func (b *bench) figure10(ctx context.Context, m *measured) error {
 }
 
 func (p *page) figure10(m *measured) {
-	p.section("Figure 10: accuracy by epoch", "Share of training rows that were right as each step saw them, and of "+
-		"held-out rows at the end, from the same seed. With several workers each sees a part of the rows; one container "+
+	p.section("Figure 10: accuracy by epoch", "Accuracy of the training rows during each epoch, and of the held-out "+
+		"rows at the end, from the same seed. With several workers each trains on a part of the rows. One container "+
 		"evaluates nothing, and computes what bare metal does.")
 	rows := [][]string{{"job", "environment", "rows x epochs", "training, last epoch", "held-out"}}
 	var gaps, gapsEnd, gapsSeen []float64

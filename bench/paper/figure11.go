@@ -72,7 +72,7 @@ func together(o outcome) (most int) {
 func (p *page) figure11(m *measured) {
 	p.section("Figure 11: a pool of twice the memory", fmt.Sprintf("Memory / %d. ResNet-152 on images of DMLAB's "+
 		"shape, four actions, each of which takes 0.46 of the smaller pool. Every container has a quota of a quarter of the "+
-		"processors, so that four have theirs free, as the paper's have.", wideScale))
+		"processors, so that four containers do not share a processor, as in the paper.", wideScale))
 	rows := [][]string{{"pool", "turn", "train actions at once", "s", "who ran when (s)"}}
 	walls, spans := map[disdel.Bytes][]float64{}, map[disdel.Bytes][]float64{}
 	for _, o := range m.Outcomes {

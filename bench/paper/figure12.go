@@ -135,8 +135,8 @@ func (b *bench) all(ctx context.Context, r *testbed, env string, turn int) ([]ou
 	return jobs, errors.Join(faults...)
 }
 
-// held is what the pool had reserved over what its containers held, over the time in which there were any, and the most
-// that containers and processes held at once, in MB.
+// held returns the pool's reserved memory divided by that of its containers, over the time in which there were any. It
+// also returns the most that containers and processes held at once, in MB.
 func held(samples []sample) (share, most float64) {
 	var reserved, resident float64
 	for _, s := range samples {
@@ -152,9 +152,9 @@ func held(samples []sample) (share, most float64) {
 
 func (p *page) figure12(m *measured) {
 	p.section("Figure 12: eight jobs at once", fmt.Sprintf("Six of the pairs, the InceptionV3 of figure 9 and "+
-		"MobileNetV1, with 1/%d of their rows, in one pool of %v. *default-max* gives each its container of "+
-		"%v, so that two run at a time, with all processors; bare metal is eight processes; *-slots* have a quota of a "+
-		"quarter of the processors for each container.", batchShare, batchPool, largestAction))
+		"MobileNetV1, with 1/%d of their rows, in one pool of %v. *default-max* gives each job a container of "+
+		"%v, so that two run at a time, with all processors. Bare metal is eight processes. In *-slots* each container has "+
+		"a quota of a quarter of the processors.", batchShare, batchPool, largestAction))
 	rows := [][]string{{
 		"environment", "turn", "s until all had ended", "mean job, s", "95th percentile, s", "failures",
 		"most held at once, MB", "reserved over resident",

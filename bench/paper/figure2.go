@@ -57,9 +57,9 @@ func (b *bench) retried(ctx context.Context, r *testbed, m *measured, t task) er
 func (p *page) figure2(m *measured) {
 	size := m.Sittings[0].Scale
 	by := size.times()
-	p.section("Figure 2: fixed-step retries", "MobileNetV1, 15 epochs in one container: from the start again with 240 s "+
-		"(scaled) more after every failure. Rows are as many as have one container take 1,650 s (scaled) for the job of "+
-		"batch 64, and the same for all batches. disdel was told of no limit but the platform's.")
+	p.section("Figure 2: fixed-step retries", "MobileNetV1 trains 15 epochs in one container. After every failure it "+
+		"starts again from the beginning with 240 s (scaled) more. The number of rows is chosen so that one container takes "+
+		"1,650 s (scaled) for the job of batch 64. It is the same for all batches. disdel knew only the platform's limit.")
 	rows := [][]string{{
 		"batch", "printed: attempts, s lost", "the same, scaled", "fixed steps: attempts", "s lost", "s in all",
 		"disdel: attempts", "s lost", "s in all",

@@ -69,9 +69,9 @@ func (r *testbed) estimates(ctx context.Context, t task, seed int64) (e expected
 }
 
 func (p *page) figure3(m *measured) {
-	p.section("Figure 3: memory over batches", "MobileNetV1; the peak of a container that trains two batches, the "+
-		"planner's estimate for it with the interval of nine cases in ten, the limit that it set, and the paper's Eq. 1 "+
-		"to 5.")
+	p.section("Figure 3: memory over batches", "MobileNetV1. The table has the peak of a container that trains "+
+		"two batches. Beside it are the planner's estimate with its 90 % interval, the limit that it set, and the estimate "+
+		"of the paper's Eq. 1 to 5.")
 	rows := [][]string{{"batch", "peak MB", "estimate MB", "off by", "limit MB", "paper's estimate MB", "off by"}}
 	var off, theirs []float64
 	inside := 0

@@ -82,8 +82,9 @@ func (t byJob) baselines() (out []baseline) {
 // figure8 is the page's part of figures 7 and 8.
 func (p *page) figure8(m *measured) {
 	all := arranged(m.Outcomes)
-	p.section("Figures 7 and 8: eight pairs of a network and a data set", fmt.Sprintf("Adam, a batch of 64 that disdel's "+
-		"workers share; up to %d turns. Seconds and MB of an action, means over the turns with their deviation.", m.turns()))
+	p.section("Figures 7 and 8: eight pairs of a network and a data set", fmt.Sprintf("Adam, and a batch of 64 that "+
+		"disdel's workers share, in up to %d turns. Seconds and MB are those of an action: means over the turns with their "+
+		"deviation.", m.turns()))
 	p.pairs(all)
 	p.memory(all)
 	p.times(all)

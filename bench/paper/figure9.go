@@ -9,8 +9,8 @@ import (
 	"github.com/disdel/disdel/internal/plot"
 )
 
-// figure9 runs InceptionV3 on MNIST in each environment on a platform of its own, so that the pool holds its containers
-// and no other's, and is looked at often.
+// figure9 runs InceptionV3 on MNIST in each environment on its own platform. So the pool holds only its containers, and
+// is sampled often.
 func (b *bench) figure9(ctx context.Context, m *measured) error {
 	envs := []string{envDefault, envBare, envEnd}
 	if b.tensorflow {
@@ -46,8 +46,8 @@ func (b *bench) figure9(ctx context.Context, m *measured) error {
 	})
 }
 
-// inPhases fills in what an action of a job held when it began and when its data and its network were there, the mean
-// of all that ran at once, by what the pool held. A process without a container says so itself.
+// inPhases fills in an action's memory at its beginning and when its data and its network were ready. It is the mean of
+// all actions that ran at once, from the pool's samples. A process without a container says so itself.
 func (r *testbed) inPhases(o *outcome) {
 	if o.Environment != envDefault && o.Environment != envEnd || len(o.Activations) == 0 {
 		return
@@ -74,9 +74,9 @@ func (r *testbed) inPhases(o *outcome) {
 
 func (p *page) figure9(m *measured) {
 	all := arranged(m.Outcomes)
-	p.section("Figure 9: memory of InceptionV3 on MNIST in phases", "MB of one action or process, the mean of those at "+
-		"once: when it began, when its data was read and its network built, and at its most. At the begin the paper's "+
-		"containers have TensorFlow loaded, ours a runtime that serves.")
+	p.section("Figure 9: memory of InceptionV3 on MNIST in phases", "MB of one action or process: when it began, when "+
+		"its data was read and its network built, and at its peak. The figure is the mean of those that ran at once. At the "+
+		"beginning the paper's containers have loaded TensorFlow, and ours a runtime that serves requests.")
 	rows := [][]string{{"environment", "at submission", "data prepared", "fitted (peak)", "s of preparing"}}
 	lines := map[string]*plot.Line{}
 	for _, env := range all.environments() {

@@ -2,13 +2,13 @@
 //
 //	figure NAME VALUE UNIT
 //
-// with a table for each experiment beside what the paper printed. It writes a page of all of it, and into a folder a
-// picture of each figure (figN.svg) and every measurement (raw.json). What is emulated and by how much all is scaled
-// stands at the head of the page. It judges nothing but one column: whether the paper's figure is beaten, and
-// where it is not comparable, why.
+// with a table for each experiment beside what the paper printed. It writes a page, a picture of each figure
+// (figN.svg), and a file with every measurement, which is not part of the repository. The head of the page says what is
+// emulated, and how all is scaled. One column judges: whether the paper's figure is beaten, and why a figure cannot be
+// compared.
 //
-// The page is made of raw.json alone. An experiment that runs again replaces its own measurements there and no other's,
-// so that a page can be filled in several sittings: bench-paper -only fig2,fig8.
+// The page is made only of the measurements. An experiment that runs again replaces its own measurements, so that a
+// page can be filled in several sittings: bench-paper -only fig2,fig8.
 package main
 
 import (
@@ -69,9 +69,11 @@ type bench struct {
 	seed       int64
 	out        string
 	file       string // of the page
-	command    []string
-	raw        *raw
-	data       *sources
+
+	measurements string // the file of all measurements
+	command      []string
+	raw          *raw
+	data         *sources
 }
 
 // experiment is one figure of the paper, or several that the same runs give.
@@ -129,7 +131,8 @@ func parse(args []string) (*bench, error) {
 	f.StringVar(&b.python, "tensorflow", ".cache/bench/tensorflow/bin/python", "a Python interpreter with TensorFlow")
 	f.StringVar(&b.cifar, "cifar", "", "`FOLDER` of CIFAR-10's binary version")
 	f.Int64Var(&b.seed, "seed", 1, "of all jobs")
-	f.StringVar(&b.out, "out", "docs/bench-paper", "`FOLDER` of the pictures and raw.json")
+	f.StringVar(&b.out, "out", "docs/bench-paper", "`FOLDER` of the pictures")
+	f.StringVar(&b.measurements, "measurements", ".cache/bench-paper/raw.json", "`FILE` of all measurements")
 	f.StringVar(&b.file, "page", "docs/explanation/reproduction.md", "`FILE` of the page")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -169,10 +172,15 @@ func (b *bench) hasTensorFlow() bool {
 // run runs the experiments that were asked for. What was measured is written after each, and an experiment that fails
 // keeps no other from running.
 func (b *bench) run(ctx context.Context) (err error) {
-	if err := os.MkdirAll(b.out, 0o755); err != nil {
+	for _, dir := range []string{b.out, filepath.Dir(b.measurements)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if b.raw, err = readRaw(b.measurements); err != nil {
 		return err
 	}
-	if b.raw, err = readRaw(b.rawFile()); err != nil {
+	if err := b.keepsPage(); err != nil {
 		return err
 	}
 	fmt.Printf("# %s\n# %s\n", machine(), b.size)
@@ -217,14 +225,22 @@ func (b *bench) sit(ctx context.Context, e experiment) error {
 	return nil
 }
 
-func (b *bench) rawFile() string { return filepath.Join(b.out, "raw.json") }
+// keepsPage returns an error if the page would lose experiments, because there are no earlier measurements of them.
+func (b *bench) keepsPage() error {
+	all := !b.again && len(b.only) == len(experiments())
+	if _, err := os.Stat(b.file); err != nil || all || len(b.raw.Experiments) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%s has no measurements, so %s would lose the experiments that do not run now. Run all "+
+		"experiments, or name another page (-page)", b.measurements, b.file)
+}
 
 // write writes the page, and all that it is made of.
 func (b *bench) write() (*page, error) {
 	p := newPage(b.raw, b.out, b.file, b.seed)
 	p.compose()
 	b.raw.Figures = p.figures
-	return p, errors.Join(p.err, b.raw.write(b.rawFile()), os.WriteFile(b.file, []byte(p.text()), 0o600))
+	return p, errors.Join(p.err, b.raw.write(b.measurements), os.WriteFile(b.file, []byte(p.text()), 0o600))
 }
 
 // sources are those that all experiments share.

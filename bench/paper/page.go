@@ -170,35 +170,34 @@ func at(x, y float64) plot.Point {
 // head is what stands before the experiments.
 const head = `# The DiSDeL paper's experiments, here
 
-This page is written by ~make bench-paper~ (bench/paper) out of [every measurement](%[1]s). Only ratios are held against
-the paper: seconds and bytes of this machine are never scaled back up. ~bin/bench-paper -only fig2,fig8~ measures single
-figures again, ~-scale~ makes all of it larger or smaller, ~-again~ writes the page anew;
-[decision 22](decisions/0022-paper-bench.md) says why the experiments are what they are.
+~make bench-paper~ (bench/paper) writes this page. It keeps every measurement in ~.cache/bench-paper/raw.json~, which is
+not part of the repository. Only ratios are compared with the paper: seconds and bytes are those of this machine.
+~bin/bench-paper -only fig2,fig8~ measures single figures again, and ~-scale~ makes all of it larger or smaller. ~-again~
+writes the page again from the measurements. [Decision 22](decisions/0022-paper-bench.md) says why the experiments are
+what they are.
 
-- Scale: memory of pools and of the largest action by 1/%[2]d (70 GB is %[3]v, 140 GB %[4]v, 190 GB %[5]v). At a scale
-  of 1 the platforms' times are divided by %[6]d (120 minutes are 2), rows and epochs are those of bench/paper/jobs.go;
-  a sitting's own scale multiplies rows, and times down to a half. One machine stands for each of the paper's servers.
+- Scale: the memory of pools and of the largest action is divided by %[1]d (70 GB is %[2]v, 140 GB %[3]v, 190 GB %[4]v).
+  At a scale of 1 the platforms' times are divided by %[5]d (120 minutes are 2). Rows and epochs are those of
+  bench/paper/jobs.go. A run's own scale multiplies rows, and times down to a half. One machine stands for each of the
+  paper's servers.
 - Emulated: OpenWhisk is the embedded platform, whose containers are processes under control groups. *default* is one
-  container with our own engine and all processors, *baremetal* one process of it with all processors; with
-  *-tensorflow* both are TensorFlow's (a Python action of the same platform, and one process that mirrors the network on
-  a device for each processor). The embedded Redis and CouchDB stand for servers. CIFAR and DMLAB are made up unless
-  a folder of them was given: as many values of the same shape, and something to learn.
-- *default* and *baremetal* pay for no aggregation and no evaluation, *disdel* for both: its times are those of
-  ~disdel submit~, to the model's being stored. *disdel* averages weights after every epoch, its default; *disdel-end*
-  once, as the paper has it; *disdel-paper* is the same with the paper's estimator.
-- Environments run in turns, each sitting of a figure on its own. An interval holds nine of ten resamples of turns and
-  pairs (bootstrap); of one run there is none.
+  container with our own engine and all processors. *baremetal* is one process of our engine with all processors.
+  *default-tensorflow* is a Python action of the same platform that runs TensorFlow. *baremetal-tensorflow* is one
+  TensorFlow process that mirrors the network on a device for each processor. The embedded Redis and CouchDB stand for
+  servers. CIFAR and DMLAB are synthetic unless a folder of them was given: as many values of the same shape, and
+  something to learn.
+- *default* and *baremetal* pay for no aggregation and no evaluation, *disdel* pays for both. Its times are those of
+  ~disdel submit~, until the model is stored. *disdel* averages weights after every epoch, its default. *disdel-end*
+  averages once, as the paper does. *disdel-paper* is the same with the paper's estimator.
+- Environments run in turns, and each figure is measured by itself. An interval holds nine of ten resamples of turns and
+  pairs (bootstrap). A single run has no interval.
 
 `
 
 // text is the whole page.
 func (p *page) text() string {
 	var out strings.Builder
-	link, err := filepath.Rel(filepath.Dir(p.file), filepath.Join(p.folder, "raw.json"))
-	if err != nil {
-		link = "raw.json"
-	}
-	text := fmt.Sprintf(head, filepath.ToSlash(link), memoryScale, largestAction, doubledPool, batchPool, timeScale)
+	text := fmt.Sprintf(head, memoryScale, largestAction, doubledPool, batchPool, timeScale)
 	out.WriteString(strings.ReplaceAll(text, "~", "`"))
 	out.WriteString("| figure | printed by the paper | measured here | beaten | why, and what is emulated |\n" +
 		"|---|---|---|---|---|\n")

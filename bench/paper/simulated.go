@@ -10,11 +10,12 @@ import (
 
 // simulated is figures 11, 12 and 13 at the paper's size, under both readings of Fig. 8.
 func (p *page) simulated(*measured) {
-	p.section("Figures 11, 12 and 13 at the paper's size, simulated", fmt.Sprintf("By `scheduler/sim`: servers of %d "+
-		"processors and a pool of %v each, %v for an action of default serverless and %v for one of disdel's (its Fig. 11), "+
-		"two actions a job, 2.8 %% deviation of every duration, %d seeds, whose 5th and 95th percentiles are the intervals; "+
-		"containers are spread over the servers. Not simulated: the network between servers, and aggregation. Calibrated on "+
-		"Fig. 8 alone, which can be read in two ways, and neither gives all that is printed.",
+	p.section("Figures 11, 12 and 13 at the paper's size, simulated", fmt.Sprintf("`scheduler/sim` simulates servers "+
+		"of %d processors and a pool of %v each. An action of default serverless has %v, one of disdel has %v (its "+
+		"Fig. 11), with two actions a job. Every duration deviates by 2.8 %%. The intervals are the 5th and 95th "+
+		"percentiles of %d seeds. Containers are spread over the servers. The network between servers and aggregation are "+
+		"not simulated. The simulator is calibrated only on Fig. 8, which can be read in two ways. Neither gives all "+
+		"printed figures.",
 		serverCores, serverPool, actionOne, actionOurs, seeds))
 	var lines []plot.Line
 	for _, r := range []reading{

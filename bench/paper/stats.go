@@ -58,9 +58,8 @@ func (v interval) String() string {
 const resamples = 2000
 
 // ratio is the mean over the jobs of ours over theirs, each by turns: ours[job][turn]. Environments ran in turns, so a
-// turn is drawn as a whole, of all jobs and both environments; and since the paper's is a mean over pairs that stand
-// for others, the jobs are drawn anew as well (the bootstrap over both). Of one turn of one job the interval is the
-// value.
+// whole turn is drawn, with all jobs and both environments. The paper's figure is a mean over pairs that stand for
+// others, so the jobs are drawn too (a bootstrap over both). Of one turn of one job the interval is the value.
 func ratio(ours, theirs [][]float64, seed uint64) interval {
 	turns := math.MaxInt
 	for j := range ours {

@@ -15,8 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service"
 )
 
@@ -79,7 +79,7 @@ func (r *testbed) open(ctx context.Context, python string) error {
 	if err != nil {
 		return err
 	}
-	r.platform.Serve(l, &localplatform.Front{API: r.platform.Handler(), Platform: r.platform, Started: time.Now()})
+	r.platform.Serve(l, &local.Front{API: r.platform.Handler(), Platform: r.platform, Started: time.Now()})
 	r.service, err = service.Open(ctx, service.Config{
 		Home: r.home, Log: quiet(), OpenWhisk: service.OpenWhisk{Host: r.platform.URL(), Key: r.platform.AuthKey()},
 	})
@@ -97,7 +97,7 @@ func (r *testbed) open(ctx context.Context, python string) error {
 
 // config is the platform's.
 func (r *testbed) config(python string) (platform.Config, error) {
-	cfg, err := localplatform.Config(localplatform.Settings{
+	cfg, err := local.Config(local.Settings{
 		Home: r.home, Pool: r.bounds.pool, ActionMemory: r.bounds.pool, ActionTimeout: cmp.Or(r.bounds.timeout, patient),
 		Log: quiet(),
 	})
@@ -187,7 +187,7 @@ func (r *testbed) close() error {
 		err = r.service.Close()
 	}
 	if r.platform != nil {
-		err = errors.Join(err, localplatform.End(r.platform))
+		err = errors.Join(err, local.End(r.platform))
 	}
 	return errors.Join(err, os.RemoveAll(r.home))
 }
@@ -206,4 +206,4 @@ func (r *testbed) next() disdel.JobID {
 }
 
 // threads are those that one container or process computes with: all processors there are.
-func threads() int { return localplatform.Processors() }
+func threads() int { return local.Processors() }

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel/platform"
 )
 
-// replay sends a platform of this process what an Apache OpenWhisk was sent, and counts the answers that differ, and
-// those of them that no reason is known for. It has the kinds, images and limits of the one that was recorded.
+// replay sends a platform of this process the recorded requests of an Apache OpenWhisk. It counts the answers that
+// differ, and those without a known reason. It has the kinds, images and limits of the one that was recorded.
 func replay(program, noop string) (err error) {
 	list, err := transcripts.Load()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 // wished is how many drawn jobs have a goal, and bounds for it.
 const wished = 200
 
-// goals gives drawn jobs, of whose kind three ran before, goals and budgets and times around what they truly take, and
-// counts those that are refused although some number of workers comes to the goal within its bounds (which has to be
-// none), and those that are taken although none does: they stop at their budget.
+// goals gives random jobs, of whose kind three ran before, goals, budgets and times near their true needs. It counts
+// jobs that are refused although some number of workers reaches the goal within its bounds, which must be none. It also
+// counts jobs that are accepted although no number does: they stop at their budget.
 func goals() error {
 	by, err := estimator.New(backends.Standard(nil), "", estimator.DefaultRisk, nil)
 	if err != nil {

@@ -2,13 +2,12 @@
 //
 //	figure NAME VALUE UNIT
 //
-// It judges nothing. Without -parts its figures are simulated, of laws of an epoch's time and of jobs on a cloud that
-// is not there; the losses of the part trained alone are of networks that it trains. Seeds are fixed, so that two runs
-// print the same. A median of five seeds or more has an interval beside it, as NAME_low and NAME_high, that holds it in
-// nine cases of ten (rig.Interval).
+// It judges nothing. Without -parts its figures are simulated: laws of an epoch's time, and jobs on a simulated cloud.
+// Only the part trained has losses of networks that it trains. Seeds are fixed, so that two runs print the same. A
+// median of five seeds or more has a 90 % interval beside it, as NAME_low and NAME_high (rig.Interval).
 //
-// The parts auto, tta and momentum run jobs through the built program, on a quiet machine, for -within at
-// most; -jobs, -batches, -epochs and -real-seeds make them smaller, to try them.
+// The parts auto, tta and momentum run jobs through the built program, on a quiet machine, for at most -within. -jobs,
+// -batches, -epochs and -real-seeds make them smaller for a try.
 package main
 
 import (

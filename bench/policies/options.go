@@ -81,8 +81,8 @@ func (o *options) whole(epochs int) int {
 	return epochs
 }
 
-// each measures some things one after another, and goes on with the next where one fails: nobody is there to begin a
-// night's run again. It stops where the time is used up, and says what is left out.
+// each measures n things one after another. After a failure it measures the next one, because nobody watches a run at
+// night. It stops when the time is used up, and says what is left out.
 func (o *options) each(part string, n int, measure func(i int) error) error {
 	var failed []error
 	for i := range n {

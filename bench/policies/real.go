@@ -25,8 +25,9 @@ func six() []trial {
 // mostFixed is the largest number of workers of the grid that auto is held against.
 const mostFixed = 4
 
-// autos is the time of auto, whose first job of a kind knows nothing, and of the next one, over the best fixed number
-// of workers, each time being the median of some runs: in the median of the six jobs, and of the worst of them.
+// autos divides the time of auto by that of the best fixed number of workers. It measures the first job of a kind,
+// which knows nothing, and the next one. Each time is the median of some runs. The figures are the median of the six
+// jobs, and the worst of them.
 func autos(o options) error {
 	var first, second []float64
 	err := o.eachJob("auto", func(t trial) error {
@@ -100,9 +101,9 @@ const (
 	ttaRate   = 0.05
 )
 
-// timesToAccuracy is KubeML's Fig. 4.2: the time until held-out accuracy is 99 % of the plateau that one worker comes
-// to, of two workers whose weights are averaged after every batch, over that of two who do so once an epoch: the median
-// of seeds, of weights and of which rows are held out.
+// timesToAccuracy is KubeML's Fig. 4.2: the time until the held-out accuracy is 99 % of one worker's plateau. It
+// divides the time of two workers that average after every batch by that of two workers that average once an epoch. It
+// is the median over seeds of the weights and of the held-out rows.
 func timesToAccuracy(o options) error {
 	batches, _ := o.ofTTA() // they were checked
 	var failed []error

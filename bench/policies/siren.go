@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// sirenWorld is a simulated cloud with SIREN's own ranges: up to 3,000 functions of 128 to 3,008 MB, 1,792 of which go
-// with a whole processor, and a store that saturates; losses as in its simulation, from ln 10 to 0.3.
+// sirenWorld is a simulated cloud with SIREN's own ranges: up to 3,000 functions of 128 to 3,008 MB, where 1,792 MB
+// have a whole processor, and a store that saturates. Losses are those of its simulation, from ln 10 to 0.3.
 func sirenWorld() *schedule.World {
 	return &schedule.World{
 		Batches: 2000, Load: 0.5, Fetch: 0.05, Compute: 8, Push: 0.2, Saturates: 150, Full: 1792,
@@ -20,8 +20,8 @@ func sirenWorld() *schedule.World {
 	}
 }
 
-// sirenBudgets are the rows of SIREN's Table III. Its money is not ours: the lowest budget that its grid search got by
-// with, 100 $, is a quarter above what the cheapest fixed choice costs here, and the others go with it.
+// sirenBudgets are the rows of SIREN's Table III. Its money is not ours: the lowest budget of its grid search, 100 $,
+// is a quarter above the cost of the cheapest fixed choice here. The other budgets are in proportion.
 var sirenBudgets = []struct {
 	name  string
 	times float64 // what the cheapest fixed choice costs

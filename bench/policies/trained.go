@@ -21,10 +21,10 @@ const (
 	trainedRows   = 700
 )
 
-// trained is how far the estimate of the epochs that remain is off, half way to a target, on losses of networks that
-// were really trained: networks, optimisers, rates and batches drawn from a seed. The target is the loss of a later
-// epoch of the same job. Jobs come one after another, and each estimate goes by those of the same network before it,
-// where three or more are like it; by the fit alone, and by Coach's on the same losses, it stands beside it.
+// trained measures the error of the estimated remaining epochs, half way to a target, on losses of networks that were
+// really trained: networks, optimisers, rates and batches drawn from a seed. The target is the loss of a later epoch of
+// the same job. Jobs come one after another. Each estimate uses earlier jobs of the same network, if at least three are
+// similar. Beside it are the estimate of the fit only, and that of Coach's fit on the same losses.
 func trained() error {
 	digits, err := dataset.Digits()
 	if err != nil {
@@ -44,7 +44,7 @@ func trained() error {
 		all := points(losses)
 		c, ok := estimator.Converge(all[:half], target)
 		fit.add(c, ok, half, truth)
-		if like, found := estimator.ConvergeLike(all[:half], past[name], target); found {
+		if like, found := estimator.ConvergeBySimilar(all[:half], past[name], target); found {
 			c, ok = like, true
 		}
 		ours.add(c, ok, half, truth)
@@ -151,8 +151,8 @@ func value(in *dataset.Input, i int) float32 {
 	return in.Train.F32[i] * in.Scale
 }
 
-// coachEpochs is after how many epochs a loss comes to a target by Coach's fit, L(x) = 1/(b0 x + b1) + b2, none of
-// them below 0, by least squares from ones; as there, one epoch more where the target is at or below b2.
+// coachEpochs returns the epochs to a target loss by Coach's fit, L(x) = 1/(b0 x + b1) + b2, with no parameter below 0.
+// The fit is by least squares from ones. As in Coach, it adds one epoch if the target is at or below b2.
 func coachEpochs(losses []float64, target float64) float64 {
 	b := [3]float64{1, 1, 1}
 	off := func(b [3]float64) (sum float64) {

@@ -44,8 +44,8 @@ func tuned() []sim.Job {
 }
 
 // tuner is Perf/$ of MLLess' scale-in over that of no tuner, ours and as published, in jobs that average by rounds: the
-// median of the seeds for each job, the best of these, and the worst of all. In such jobs nobody is paid for waiting,
-// so that there is little to gain; bench/exchange has the jobs that exchange after every step, which scale-in is for.
+// median of the seeds for each job, the best of these, and the worst of all. Waiting costs nothing in such jobs, so
+// there is little to gain. bench/exchange has the jobs that exchange after every step, for which scale-in was made.
 func tuner(seeds uint64) error {
 	names := []string{"mlless", "mlless-published"}
 	best, worst := make([][]float64, len(names)), []float64{math.Inf(1), math.Inf(1)}
@@ -118,7 +118,7 @@ func lab() error {
 			return err
 		}
 		for _, s := range wrong.Policies[1:] {
-			i := slices.IndexFunc(r.Policies, func(t simulate.Standing) bool { return t.Policy == s.Policy })
+			i := slices.IndexFunc(r.Policies, func(t simulate.PolicySummary) bool { return t.Policy == s.Policy })
 			rig.Figure(fmt.Sprintf("lab_%s_regret_%g", s.Policy, told), s.Time/r.Policies[i].Time, "x")
 		}
 	}

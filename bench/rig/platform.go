@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/disdel/disdel/internal/localplatform"
+	"github.com/disdel/disdel/platform/local"
 )
 
 // Platform is a `disdel platform up` with a home of its own.
@@ -31,7 +31,7 @@ func StartPlatform(program string, args ...string) (*Platform, error) {
 	if _, err := p.Run(nil, up...); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(home))
 	}
-	properties := localplatform.ReadProperties(localplatform.PropertiesFile(home))
+	properties := local.ReadProperties(local.PropertiesFile(home))
 	p.Host, p.Key = properties["APIHOST"], properties["AUTH"]
 	status, err := p.Status()
 	p.PID = status.PID
@@ -40,8 +40,8 @@ func StartPlatform(program string, args ...string) (*Platform, error) {
 
 // PlatformStatus is what `disdel platform status` says.
 type PlatformStatus struct {
-	PID  int                `json:"pid"`
-	Pool localplatform.Pool `json:"pool"`
+	PID  int        `json:"pid"`
+	Pool local.Pool `json:"pool"`
 }
 
 // Status asks for the platform's status.

@@ -104,7 +104,7 @@ func (w way) runOn(ctx context.Context, s *service.Service, list []task, out *me
 		return err
 	}
 	for i := range jobs {
-		jobs[i].Request.Beside = len(jobs) - 1 // planned as in the batch: the work is to be the same
+		jobs[i].Request.Siblings = len(jobs) - 1 // planned as in the batch: the work is to be the same
 	}
 	for some := range slices.Chunk(jobs, w.apart) {
 		if _, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: some}); err != nil {
@@ -131,8 +131,8 @@ type division struct {
 	slot int    // thousandths of a processor that a container has at most; 0: as many as there are
 }
 
-// divisions are a container with half a processor, four of which fill a machine of two; with an eighth of the
-// machine's, as one of the paper's eight servers has an eighth of the cluster's at most; and with all that there are.
+// divisions are the processors of a container. They are half a processor, so that four containers fill a machine of
+// two, an eighth of the machine's, and all. One of the paper's eight servers has at most an eighth of the cluster's.
 // Two containers of the largest size fit the pool: where each has a quarter of the machine, those who fill it are
 // faster by half at the very most, whatever they do.
 func divisions() []division {

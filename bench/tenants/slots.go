@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// slots gives every container of this process's platforms no more than a part of a processor, as a container of a
-// cluster has no more than its host: groups of containers are looked for as long as it is open.
+// slots limits every container of this process's platforms to a part of a processor, as a container of a cluster is
+// limited to its host. It looks for groups of containers as long as it is open.
 type slots struct {
 	stop chan struct{}
 	done sync.WaitGroup

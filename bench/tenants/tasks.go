@@ -21,9 +21,9 @@ type task struct {
 // held is the rows that are evaluated after every round.
 const held = 64
 
-// mixed are eight jobs of eight users, of some twelve seconds of a core each, such that most of their time is computing
-// and not the moving of weights, and that no gang is more than about a third of the pool, as in the paper. Their rows
-// are divided by shrink.
+// mixed are eight jobs of eight users, of about twelve seconds of a core each. As in the paper, most of their time is
+// computing and not moving weights, and no gang is more than about a third of the pool. Their rows are divided by
+// shrink.
 func mixed(shrink int) []task {
 	colour, grey := []int{3, 32, 32}, []int{1, 32, 32}
 	list := []task{

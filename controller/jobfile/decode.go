@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // root reads the document.
@@ -249,7 +250,7 @@ func (x scalarValue) check(f *field) (msg, hint string) {
 	switch {
 	case f.path == syncPath && slices.Contains(laterSyncs, x.text):
 		return quote(x.text) + " is not supported yet", useSync
-	case strings.ContainsFunc(x.text, isControl):
+	case strings.ContainsFunc(x.text, terminal.IsControl):
 		return "line ends and control characters are not allowed", ""
 	case f.path == sourcePath && laterSource.MatchString(x.text):
 		return "only data sets of the store can be read in this version",

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields
@@ -132,7 +132,7 @@ func closest(path string) string {
 		}
 		paths = append(paths, f.path)
 	}
-	if best := nearest.Word(path, paths); best != "" {
+	if best := spelling.Closest(path, paths); best != "" {
 		return didYouMean(best)
 	}
 	if best, _, _ := FieldNamed(name); best != "" {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 )
 
 // form is the kind of value of a field.
@@ -219,7 +219,7 @@ func closestKey(key string, names []string) string {
 	if len(key) > longestGuess {
 		return ""
 	}
-	return nearest.Word(key, names)
+	return spelling.Closest(key, names)
 }
 
 // suggest is the hint for an unknown key of the object at pattern; near is the closest known key, or "".

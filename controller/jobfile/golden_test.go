@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew; commit only what you can explain")
@@ -63,7 +64,7 @@ func render(name, text string, sets []string) string {
 		return "not Faults: " + err.Error() + "\n"
 	}
 	var out bytes.Buffer
-	Render(faults, []byte(text), &out)
+	terminal.PrintFaults(faults, []byte(text), &out)
 	return out.String()
 }
 

@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
 )
 
@@ -229,10 +230,10 @@ func (r *reader) keras(m *disdel.Model) {
 	switch {
 	case errors.As(err, &faults):
 		for _, f := range faults.Faults {
-			r.fault(p, kerasPath, f.Hint, "layer %s: %s", escape(f.Path), escape(f.Msg))
+			r.fault(p, kerasPath, f.Hint, "layer %s: %s", terminal.Escape(f.Path), terminal.Escape(f.Msg))
 		}
 	case err != nil:
-		r.fault(p, kerasPath, disdel.AsError(err).Hint, "%s", escape(err.Error()))
+		r.fault(p, kerasPath, disdel.AsError(err).Hint, "%s", terminal.Escape(err.Error()))
 	case len(m.Layers) > maxLayers:
 		r.fault(p, kerasPath, "", "it has %d layers; at most %d are read", len(m.Layers), maxLayers)
 		m.Layers = nil
@@ -260,7 +261,7 @@ func kindOfLayer(name string) (described, error) {
 		return described{k}, nil
 	}
 	hint := "kinds: " + strings.Join(model.LayerKinds(), ", ")
-	if near := nearest.Word(name, model.LayerKinds()); near != "" {
+	if near := spelling.Closest(name, model.LayerKinds()); near != "" {
 		hint = didYouMean("model.layers." + near)
 	}
 	return described{}, &disdel.Error{Kind: disdel.NotFound, Op: "explain field", Msg: "there is no kind of layer " +

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 func ExampleParseMany() {
@@ -153,7 +154,7 @@ matrix: {training.epochs: 3, "a b[": [1], training.epochs: []}
 		t.Error(diff)
 	}
 	if testing.Verbose() {
-		Render(faults, []byte(text), os.Stderr)
+		terminal.PrintFaults(faults, []byte(text), os.Stderr)
 	}
 }
 

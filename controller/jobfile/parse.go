@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // Limits of the input: no file takes over a second or 256 MiB.
@@ -250,12 +251,12 @@ func describe(err error) (place, string) {
 	if le.ContextMsg != "" && le.ContextMark.Line > 0 && le.ContextMark.Line < le.Mark.Line {
 		msg += fmt.Sprintf(" %s that starts in line %d", le.ContextMsg, le.ContextMark.Line)
 	}
-	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, escape(msg)
+	return place{max(1, le.Mark.Line), max(1, le.Mark.Column)}, terminal.Escape(msg)
 }
 
 // mend is the hint for invalid YAML, by the character at which the reader stopped.
 func mend(data []byte, p place, msg string) string {
-	lines := splitLines(data)
+	lines := terminal.SourceLines(data)
 	if p.line > len(lines) {
 		return ""
 	}
@@ -293,7 +294,7 @@ func firstBadText(data []byte) (place, string) {
 		switch {
 		case c == utf8.RuneError && n == 1:
 			return p, fmt.Sprintf("byte %#02x is not UTF-8", rest[0])
-		case isControl(c) && !isSpace(rest):
+		case terminal.IsControl(c) && !isSpace(rest):
 			return p, fmt.Sprintf("the control character %U is not allowed", c)
 		}
 		p.column++
@@ -308,17 +309,4 @@ func firstBadText(data []byte) (place, string) {
 // isSpace tells whether text starts with a tab or a line end.
 func isSpace(text []byte) bool {
 	return text[0] == '\t' || text[0] == '\n' || bytes.HasPrefix(text, []byte("\r\n"))
-}
-
-// isControl tells whether a terminal or an editor would act on c instead of showing it: the control characters C0 and
-// C1, line separators, marks that change the direction of text, and the non-characters that YAML refuses.
-func isControl(c rune) bool {
-	switch {
-	case c < ' ', c >= 0x7f && c < 0xa0:
-		return true
-	case c >= 0x2028 && c <= 0x202e, c >= 0x2066 && c <= 0x2069, c == 0x200e, c == 0x200f:
-		return true
-	default:
-		return c == 0xfeff || c == 0xfffe || c == 0xffff
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -130,7 +131,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 		LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"),
 		Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay,
 	}
-	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw"}).Draw(t, "optimizer") {
+	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw", "lion"}).Draw(t, "optimizer") {
 	case "sgd":
 		tr.Optimizer.SGD = &disdel.SGD{
 			LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"),
@@ -138,6 +139,11 @@ func anyTraining(t *rapid.T) disdel.Training {
 		}
 	case "adam":
 		tr.Optimizer.Adam = adam
+	case "lion":
+		tr.Optimizer.Lion = &disdel.Lion{
+			LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"),
+			WeightDecay: decay,
+		}
 	default:
 		tr.Optimizer.AdamW = adam
 	}
@@ -285,7 +291,7 @@ func checkParse(t fataler, text []byte, sets ...string) {
 	if !errors.As(err, &faults) || len(faults.Faults) == 0 {
 		t.Fatalf("%q: %v is not Faults", text, err)
 	}
-	lines, before := len(splitLines(text))+1, disdel.Fault{}
+	lines, before := len(terminal.SourceLines(text))+1, disdel.Fault{}
 	for _, f := range faults.Faults {
 		if f.Line < before.Line || f.Line == before.Line && f.Column < before.Column {
 			t.Fatalf("%q: %+v comes after %+v", text, f, before)
@@ -296,8 +302,8 @@ func checkParse(t fataler, text []byte, sets ...string) {
 		before = f
 	}
 	var out bytes.Buffer
-	Render(faults, text, &out)
-	if i := strings.IndexFunc(out.String(), func(c rune) bool { return c != '\n' && isControl(c) }); i >= 0 ||
+	terminal.PrintFaults(faults, text, &out)
+	if i := strings.IndexFunc(out.String(), func(c rune) bool { return c != '\n' && terminal.IsControl(c) }); i >= 0 ||
 		!utf8.Valid(out.Bytes()) {
 		t.Fatalf("%q: rendered as %q", text, out.String())
 	}

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/nearest"
+	"github.com/disdel/disdel/internal/spelling"
 	"github.com/disdel/disdel/model"
 )
 
@@ -313,7 +313,7 @@ func nearWord(word string, words []string) string {
 	if len(word) > longestGuess {
 		return ""
 	}
-	if best := nearest.Word(word, words); best != "" && len(words) > 1 {
+	if best := spelling.Closest(word, words); best != "" && len(words) > 1 {
 		return didYouMean(best)
 	}
 	return ""

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/clusterfacts"
+	"github.com/disdel/disdel/deploy/clusterfacts"
 )
 
 // State says how good what was found is.

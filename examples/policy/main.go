@@ -1,7 +1,7 @@
 // Command policy is a policy of one's own, and a first trial of it: on the six laws of an epoch's time that disdel's
 // own are held against, beside one of those and the best fixed number of workers.
 //
-// A job uses it once its file lies in package scheduler, with a row in Policies and a script of what it decides in
+// A job can use it after its file is in package scheduler, with a row in Policies and a script of its decisions in
 // scheduler/testdata/policies: then distribution.policy, disdel lab and estimate --what-if policy=all know its name.
 package main
 

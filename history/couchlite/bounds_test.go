@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 func packed(text string) *bytes.Buffer {
@@ -87,7 +87,7 @@ func TestAFullDiskLeavesWhatWasThere(t *testing.T) {
 		status, got, _ := w.do("PUT", "/db/after", fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 20000)))
 		os.Remove(ballast)
 		if _, err := os.Stat(path); err == nil {
-			if err := sealed.Check(path, 0); err != nil {
+			if err := boltcheck.Check(path, 0); err != nil {
 				t.Errorf("%d pages: %v", pages, err)
 			}
 		}

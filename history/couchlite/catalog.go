@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // A catalog says what is in a database without reading its documents: their ids in order, their revisions and
@@ -112,7 +112,7 @@ func openCatalog(tx *bbolt.Tx, name string) (*catalog, error) {
 }
 
 func (c *catalog) readHead(data []byte) error {
-	data, was, err := sealed.Open(headKey(c.name), data)
+	data, was, err := boltcheck.Open(headKey(c.name), data)
 	if err == nil && !was {
 		err = damaged("the catalog of %s has no checksum", c.name)
 	}
@@ -168,7 +168,7 @@ func (c *catalog) rebuild(fields []string) error {
 
 // add takes a document into the catalog.
 func (c *catalog) add(id string, d stored, value []byte) error {
-	e := entry{id: id, rev: d.Rev, seq: d.Seq, deleted: d.Deleted, sum: sealed.Sum([]byte(id), value)}
+	e := entry{id: id, rev: d.Rev, seq: d.Seq, deleted: d.Deleted, sum: boltcheck.Sum([]byte(id), value)}
 	if len(c.head.Fields) > 0 {
 		var err error
 		if e.marks, err = marksOf(d.Body, c.head.Fields); err != nil {
@@ -191,10 +191,10 @@ func (c *catalog) load(i int) ([]entry, error) {
 	}
 	key := segmentKey(c.name, s.Number)
 	data := c.kept.Get(key)
-	if data == nil || sealed.Sum(key, data) != s.Sum {
+	if data == nil || boltcheck.Sum(key, data) != s.Sum {
 		return nil, damaged("a part of the catalog of %s is not what was written", c.name)
 	}
-	payload, _, err := sealed.Open(key, data)
+	payload, _, err := boltcheck.Open(key, data)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func (c *catalog) document(e *entry) (stored, error) {
 	if value == nil {
 		return stored{}, damaged("document %q is missing", e.id)
 	}
-	if sealed.Sum([]byte(e.id), value) != e.sum {
+	if boltcheck.Sum([]byte(e.id), value) != e.sum {
 		return stored{}, damaged("document %q is not what was written", e.id)
 	}
 	d, _, err := parse([]byte(e.id), value)
@@ -355,8 +355,8 @@ func (c *catalog) flush(tx *bbolt.Tx) error {
 		s := &c.segments[i]
 		if s.dirty {
 			key := segmentKey(c.name, s.Number)
-			data := sealed.Seal(key, encodeEntries(s.entries))
-			s.Sum = sealed.Sum(key, data)
+			data := boltcheck.Seal(key, encodeEntries(s.entries))
+			s.Sum = boltcheck.Sum(key, data)
 			if err := kept.Put(key, data); err != nil {
 				return err
 			}
@@ -368,7 +368,7 @@ func (c *catalog) flush(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	return kept.Put(headKey(c.name), sealed.Seal(headKey(c.name), data))
+	return kept.Put(headKey(c.name), boltcheck.Seal(headKey(c.name), data))
 }
 
 // dropCatalog removes all of a database's catalog.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // The statuses of what goes wrong with the file itself, which no CouchDB answers with but for StatusNoSpace.
@@ -57,7 +57,7 @@ func (s *Server) with(o *bbolt.Options, f func(*bbolt.DB) error) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	return sealed.Guard(s.path, func() error { return opened(s.path, o, s.cfg.LockWait, f) })
+	return boltcheck.Guard(s.path, func() error { return opened(s.path, o, s.cfg.LockWait, f) })
 }
 
 // opened runs f with the open file. Where bbolt panics, the file is closed without it: whatever it holds, no lock
@@ -125,12 +125,12 @@ func (s *Server) check() error {
 		return err
 	}
 	if now.size == 0 {
-		return sealed.Named(s.path, damaged("it is empty"))
+		return boltcheck.Named(s.path, damaged("it is empty"))
 	}
 	if before := s.checked.Load(); before != nil && *before == now {
 		return nil
 	}
-	if err := sealed.Check(s.path, s.cfg.LockWait); err != nil {
+	if err := boltcheck.Check(s.path, s.cfg.LockWait); err != nil {
 		return err
 	}
 	s.checked.Store(&now)
@@ -144,7 +144,7 @@ func (s *Server) problemOf(err error) problem {
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.Is(err, berrors.ErrTimeout), errors.Is(err, sealed.ErrBusy):
+	case errors.Is(err, berrors.ErrTimeout), errors.Is(err, boltcheck.ErrBusy):
 		return problem{503, "service_unavailable", "another process holds " + s.path + " for too long"}
 	case errors.Is(err, disdel.Corrupt):
 		return problem{StatusDamaged, "file_damaged", err.Error()}

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // Repaired is what a repair came to.
@@ -64,7 +64,7 @@ func Repair(path, name string) (Repaired, error) {
 // newestStates is the newest whole state of every document of a file.
 func newestStates(path string) (map[string]stored, error) {
 	out := map[string]stored{}
-	err := sealed.Scan(path, func(key, value []byte) {
+	err := boltcheck.Scan(path, func(key, value []byte) {
 		if len(key) == 0 || bytes.IndexByte(key, 0) >= 0 { // a catalog's
 			return
 		}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 
-	"github.com/disdel/disdel/internal/sealed"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // stored is a document on disk: a sealed value of a version, whether the document was deleted, its sequence number, its
@@ -25,13 +25,13 @@ func (d stored) value(id string) []byte {
 	out = binary.AppendUvarint(out, d.Seq)
 	out = binary.AppendUvarint(out, uint64(len(d.Rev)))
 	out = append(out, d.Rev...)
-	return sealed.Seal([]byte(id), append(out, d.Body...))
+	return boltcheck.Seal([]byte(id), append(out, d.Body...))
 }
 
 // parse reads what value wrote, or an earlier version. The body shares memory with it. It tells whether the document
 // was sealed.
 func parse(key, value []byte) (d stored, was bool, err error) {
-	data, was, err := sealed.Open(key, value)
+	data, was, err := boltcheck.Open(key, value)
 	if err != nil {
 		return d, was, err
 	}

@@ -87,7 +87,7 @@ func TestTensorBoard(t *testing.T) {
 			sum(data[12:12+length]) != binary.LittleEndian.Uint32(data[12+length:]) {
 			t.Fatalf("the sums of record %d are wrong", n)
 		}
-		event := message(t, data[12:12+length])
+		event := protoFields(t, data[12:12+length])
 		step := uint64(0)
 		for _, f := range event {
 			switch f.number {
@@ -96,8 +96,8 @@ func TestTensorBoard(t *testing.T) {
 			case 3:
 				told = append(told, string(f.data))
 			case 5:
-				for _, v := range message(t, f.data) {
-					value := message(t, v.data)
+				for _, v := range protoFields(t, f.data) {
+					value := protoFields(t, v.data)
 					told = append(told, fmt.Sprintf("%d %s %g", step, value[0].data, math.Float32frombits(uint32(value[1].value))))
 				}
 			}
@@ -126,7 +126,7 @@ type protoField struct {
 	data   []byte
 }
 
-func message(t *testing.T, data []byte) (out []protoField) {
+func protoFields(t *testing.T, data []byte) (out []protoField) {
 	t.Helper()
 	for len(data) > 0 {
 		key, n := binary.Uvarint(data)

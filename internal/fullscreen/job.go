@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/jobtext"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
 )
 
@@ -26,14 +26,14 @@ type Job struct {
 	limits map[disdel.Task]disdel.Bytes
 	news   string // what is to be known of it now
 	log    []string
-	follow *jobtext.LogFollower
+	follow *render.LogFollower
 	logs   bool // the log is shown and not the picture
 	back   int  // lines of the log that were scrolled back
 }
 
 // NewJob is a job of which nothing is known yet.
 func NewJob(id disdel.JobID) *Job {
-	return &Job{ID: id, limits: map[disdel.Task]disdel.Bytes{}, follow: jobtext.NewLogFollower(jobtext.Wanted{})}
+	return &Job{ID: id, limits: map[disdel.Task]disdel.Bytes{}, follow: render.NewLogFollower(render.LogFilter{})}
 }
 
 // Happened takes what happened next.
@@ -98,7 +98,7 @@ func (j *Job) lines(columns, rows int, now time.Time) []string {
 	if room := rows - len(out) - 2; room > 0 && len(j.rec.Rounds) > 0 {
 		out = append(out, "")
 		for _, r := range j.rec.Rounds[max(0, len(j.rec.Rounds)-room):] {
-			out = append(out, jobtext.RoundLine(r, j.total))
+			out = append(out, render.RoundLine(r, j.total))
 		}
 	}
 	return out

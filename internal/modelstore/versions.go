@@ -2,9 +2,17 @@ package modelstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
@@ -105,4 +113,169 @@ func (s *Store) remove(ctx context.Context, m *Model) error {
 		return err
 	}
 	return blobs.Wrap(s.bucket.Delete(ctx, m.Path), "remove weights", m.Path)
+}
+
+// BestTag means the best of a name's versions. A tag is a word that means one of them: NAME:prod is what is in use,
+// whatever is trained meanwhile. It is a file with the version's number, which is replaced whole; BestTag needs none.
+const BestTag = "best"
+
+var tagForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{2,30}$`) })
+
+// numbered are words that could be taken for versions.
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^v?\d+$`) })
+
+const largestTag = 32 // bytes of its file
+
+func tagFolder(name string) string { return path.Join("models", name, "tags") + "/" }
+
+// Tag has NAME:TAG mean a version from now on, whatever it meant before. It returns Invalid for a word that is no tag,
+// and what Get returns.
+func (s *Store) Tag(ctx context.Context, ref, tag string) (Model, error) {
+	if !tagForm().MatchString(tag) || numbered().MatchString(tag) || tag == BestTag {
+		return Model{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "tag model", Msg: fmt.Sprintf("%.40q is no tag", tag),
+			Hint: "a tag is a word of three small letters, digits and dashes or more, such as prod; " + BestTag +
+				" is always the best version",
+		}
+	}
+	m, err := s.Get(ctx, ref)
+	if err != nil {
+		return m, err
+	}
+	key := tagFolder(m.Name) + tag
+	return m, blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, fmt.Appendf(nil, "v%d\n", m.Version)), "tag model", key)
+}
+
+// tagged is the version that a tag means.
+func (s *Store) tagged(ctx context.Context, name, tag string) (int, error) {
+	if tag == BestTag {
+		return s.best(ctx, name)
+	}
+	version, err := s.number(ctx, tagFolder(name)+tag)
+	if disdel.KindOf(err) == disdel.NotFound {
+		return 0, &disdel.Error{
+			Kind: disdel.NotFound, Op: "find model", Msg: fmt.Sprintf("%s has no version that is %s", name, tag),
+			Hint: fmt.Sprintf("disdel model promote %s:vN %s", name, tag),
+		}
+	}
+	return version, err
+}
+
+// number reads the number of a version from a file of nothing else. It returns NotFound and Corrupt.
+func (s *Store) number(ctx context.Context, key string) (int, error) {
+	data, err := blobs.ReadUpTo(ctx, s.bucket, key, largestTag)
+	if err != nil {
+		return 0, blobs.Wrap(err, "read version", key)
+	}
+	text, found := strings.CutPrefix(strings.TrimSpace(string(data)), "v")
+	version, err := strconv.Atoi(text)
+	if err != nil || !found || version < 1 {
+		return 0, &disdel.Error{
+			Kind: disdel.Corrupt, Op: "read version", Msg: fmt.Sprintf("%s says %.40q, which is no version", key, data),
+			Hint: "write it anew: disdel model promote NAME:vN TAG",
+		}
+	}
+	return version, nil
+}
+
+// lastKey is where the newest of a name's versions is noted that were removed by hand: its number is not given again.
+func lastKey(name string) string { return path.Join("models", name, "last") }
+
+// best is the version that is the best of those that were measured.
+func (s *Store) best(ctx context.Context, name string) (int, error) {
+	list, err := s.Versions(ctx, name)
+	if len(list) == 0 && err != nil {
+		return 0, err
+	}
+	best, ok := Best(list)
+	if !ok {
+		return 0, &disdel.Error{
+			Kind: disdel.NotFound, Op: "find model",
+			Msg: fmt.Sprintf("no version of %q was measured on rows that were held out", name), Hint: "disdel model list",
+		}
+	}
+	return best.Version, nil
+}
+
+// tags is what a name's tags mean: words by version, in their order. What is damaged means nothing.
+func (s *Store) tags(ctx context.Context, name string) (map[int][]string, error) {
+	out := map[int][]string{}
+	for obj, err := range s.bucket.List(ctx, tagFolder(name)) {
+		if err != nil {
+			return nil, blobs.Wrap(err, "list tags", name)
+		}
+		tag := path.Base(obj.Key)
+		if !tagForm().MatchString(tag) || obj.Key != tagFolder(name)+tag {
+			continue
+		}
+		if version, err := s.tagged(ctx, name, tag); err == nil {
+			out[version] = append(out[version], tag)
+		}
+	}
+	for _, list := range out {
+		slices.Sort(list)
+	}
+	return out, nil
+}
+
+// Remove deletes a version, whose number is never given again. It returns what Get returns, and Conflict for a version
+// that a tag means.
+func (s *Store) Remove(ctx context.Context, ref string) (Model, error) {
+	m, err := s.Get(ctx, ref)
+	if err != nil {
+		return m, err
+	}
+	tags, err := s.tags(ctx, m.Name)
+	if err != nil {
+		return m, err
+	}
+	if in := tags[m.Version]; len(in) > 0 {
+		return m, &disdel.Error{
+			Kind: disdel.Conflict, Op: "remove model",
+			Msg:  fmt.Sprintf("%s is %s", m.Ref(), strings.Join(in, " and ")),
+			Hint: fmt.Sprintf("give the tag to another version first: disdel model promote %s:vN %s", m.Name, in[0]),
+		}
+	}
+	last, err := s.number(ctx, lastKey(m.Name))
+	if err != nil && disdel.KindOf(err) != disdel.NotFound {
+		return m, err
+	}
+	if m.Version > last {
+		text := fmt.Appendf(nil, "v%d\n", m.Version)
+		if err := blobs.WriteAll(ctx, s.bucket, lastKey(m.Name), text); err != nil {
+			return m, blobs.Wrap(err, "remove model", m.Ref())
+		}
+	}
+	return m, s.remove(ctx, &m)
+}
+
+// newest is the version that a name alone means: the newest that learned something, or of which nobody knows; the
+// newest of all where none did.
+func (s *Store) newest(ctx context.Context, name string, versions []int) int {
+	for _, v := range slices.Backward(versions) {
+		m, err := s.Get(ctx, fmt.Sprintf("%s:v%d", name, v))
+		if err != nil || m.Learned == nil || *m.Learned {
+			return v
+		}
+	}
+	return versions[len(versions)-1]
+}
+
+// Revise describes a version anew: what was found out about it after it was made. Its weights stay as they are.
+func (s *Store) Revise(ctx context.Context, m Model) error {
+	m.Tags = nil // which are files of their own
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "describe model", Msg: m.Name, Err: err}
+	}
+	key := descriptionPath(m.Name, m.Version)
+	// Without a checksum beside it a description is as good as one of an earlier version; with another's it is damaged.
+	if err := s.takeAway(ctx, "describe model", key+sumSuffix); err != nil {
+		return err
+	}
+	if err := blobs.WriteAll(ctx, s.bucket, key, data); err != nil {
+		return blobs.Wrap(err, "describe model", key)
+	}
+	sum := sha256.Sum256(data)
+	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key+sumSuffix, []byte(checksum(sum[:])+"\n")), "describe model", key)
 }

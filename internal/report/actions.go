@@ -1,12 +1,17 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/plot"
 )
 
-// Action is everything that one worker's, cluster's or task's activations came to.
+// Action sums the activations of one worker, cluster or task.
 type Action struct {
 	Name     string       `json:"name"`
 	Task     disdel.Task  `json:"task"`
@@ -45,8 +50,9 @@ func place(i *disdel.Invocation) string {
 	}
 }
 
-// actions gathers the activations by worker, cluster or task, in the order of a round.
-func actions(list []disdel.Activation) []Action {
+// ActionsOf sums the activations of each worker, cluster and task, in the order of a round. Every table of actions is
+// made of it, so that all of them show the same estimates.
+func ActionsOf(list []disdel.Activation) []Action {
 	out := []Action{}
 	for _, of := range disdel.BySlot(list) {
 		slot := of[0].Slot()
@@ -78,4 +84,195 @@ func (u *Action) add(a *disdel.Activation) {
 		u.needed = a.Peak
 		u.ErrorPct = errorPct(float64(a.Expected()), float64(a.Peak))
 	}
+}
+
+func mb(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
+
+// memoryPlot is the memory of the train actions over time, under their limits and on their estimate.
+func (r *Report) memoryPlot() *Figure {
+	c, end := r.clock()
+	p := &plot.Lines{Title: "Memory of the train actions", XName: c.name, YName: "MB", To: end}
+	lines, left := r.memoryLines(c)
+	if len(lines) == 0 || end == 0 {
+		return nil
+	}
+	p.Series = lines
+	limits, top := r.limitLines(c)
+	p.Series = append(p.Series, limits...)
+	train, _ := r.record.Plan.Action(disdel.TaskTrain)
+	top = max(top, addEstimate(p, train.Estimate))
+	var peak disdel.Bytes
+	for i := range r.Actions {
+		if r.Actions[i].Task == disdel.TaskTrain {
+			peak = max(peak, r.Actions[i].Peak)
+		}
+	}
+	p.Top = 1.08 * max(top, mb(peak))
+	p.Alt = fmt.Sprintf("The highest peak is %v", peak)
+	note := "Lines are heartbeats, dots the measured peak at the end of an activation."
+	if left > 0 {
+		note += fmt.Sprintf(" The %d workers with the highest peaks are shown, %d are not.", mostLines, left)
+	}
+	return figureOf(p, note)
+}
+
+// addEstimate adds the interval of an estimate and returns its top.
+func addEstimate(p *plot.Lines, e disdel.Estimate) float64 {
+	expected := e.Expected()
+	if expected <= 0 {
+		return 0
+	}
+	if e.High > e.Low && e.Low > 0 {
+		p.Bands = append(p.Bands, plot.Band{
+			Name: fmt.Sprintf("estimate, nine of ten: %d to %d MB", e.Low.MB(), e.High.MB()), Class: "interval", Low: mb(e.Low),
+			High: mb(e.High),
+		})
+	}
+	p.Series = append(p.Series, plot.Series{
+		Name: fmt.Sprintf("estimate: %d MB", expected.MB()), Class: "expected",
+		Pieces: [][]plot.Dot{{{X: p.From, Y: mb(expected)}, {X: p.To, Y: mb(expected)}}},
+	})
+	return mb(max(expected, e.High))
+}
+
+// memoryLines has a line for each worker; left is how many workers there was no room for.
+func (r *Report) memoryLines(c clock) (out []plot.Series, left int) {
+	var workers []Action
+	for _, a := range r.Actions {
+		if a.Task == disdel.TaskTrain && a.Peak > 0 {
+			workers = append(workers, a)
+		}
+	}
+	if left = len(workers) - mostLines; left > 0 {
+		slices.SortStableFunc(workers, func(a, b Action) int { return cmp.Compare(b.Peak, a.Peak) })
+		workers = workers[:mostLines]
+	}
+	for i, w := range workers {
+		s := plot.Series{Name: fmt.Sprintf("worker %d", w.Member), Class: fmt.Sprintf("s%d", i)}
+		for k := range r.record.Activations {
+			if a := &r.record.Activations[k]; a.Task == disdel.TaskTrain && a.Member == w.Member && !a.Start.IsZero() {
+				addMemory(&s, a, c, r.endOf(a))
+			}
+		}
+		if len(s.Pieces) > 0 {
+			each := max(2, mostPoints*4/len(s.Pieces))
+			for k := range s.Pieces {
+				s.Pieces[k] = thin(s.Pieces[k], each)
+			}
+		}
+		s.Dots = thin(s.Dots, mostPoints)
+		out = append(out, s)
+	}
+	return out, max(0, left)
+}
+
+func addMemory(s *plot.Series, a *disdel.Activation, c clock, end time.Time) {
+	var line []plot.Dot
+	for _, b := range a.Beats {
+		at := a.Start.Add(time.Duration(b.At - a.WaitTime))
+		line = append(line, plot.Dot{X: c.at(at), Y: mb(b.Resident)})
+	}
+	if len(line) > 1 {
+		s.Pieces = append(s.Pieces, line)
+	}
+	if a.Peak > 0 {
+		s.Dots = append(s.Dots, plot.Dot{X: c.at(end), Y: mb(a.Peak), Note: fmt.Sprintf("%s, attempt %d: peak %v of %v, %s",
+			place(&a.Invocation), max(1, a.Attempt), a.Peak, a.Limits.Memory, words(a.Outcome.String()))})
+	}
+}
+
+// limitLines has a line for every limit that the train actions had, from its first to its last use.
+func (r *Report) limitLines(c clock) (out []plot.Series, top float64) {
+	type use struct{ from, to float64 }
+	uses := map[disdel.Bytes]use{}
+	for i := range r.record.Activations {
+		a := &r.record.Activations[i]
+		if a.Task != disdel.TaskTrain || a.Start.IsZero() || a.Limits.Memory <= 0 {
+			continue
+		}
+		from, to := c.at(a.Start), c.at(r.endOf(a))
+		if u, ok := uses[a.Limits.Memory]; ok {
+			from, to = min(from, u.from), max(to, u.to)
+		}
+		uses[a.Limits.Memory] = use{from, to}
+	}
+	for limit, u := range uses {
+		out = append(out, plot.Series{
+			Name: fmt.Sprintf("limit: %d MB", limit.MB()), Class: "limit",
+			Pieces: [][]plot.Dot{{{X: u.from, Y: mb(limit)}, {X: u.to, Y: mb(limit)}}},
+		})
+		top = max(top, mb(limit))
+	}
+	slices.SortFunc(out, func(a, b plot.Series) int { return cmp.Compare(a.Pieces[0][0].Y, b.Pieces[0][0].Y) })
+	return out, top
+}
+
+// failurePlot is the memory of the activation that the job ended for, against its limit.
+func (r *Report) failurePlot() *Figure {
+	f := r.Failure
+	if f == nil || f.activation == nil || len(f.Beats) < 2 {
+		return nil
+	}
+	a := f.activation
+	p := &plot.Lines{
+		Title: "Memory of the " + place(&a.Invocation), XName: "seconds since its invocation", YName: "MB",
+		To: time.Duration(max(ended(a), f.LastBeat.At)).Seconds(),
+	}
+	resident, peaks := plot.Series{Name: "resident", Class: "s0"}, plot.Series{Name: "peak so far", Class: "s1"}
+	var low, high []plot.Dot
+	for _, b := range thin(f.Beats, mostPoints) {
+		t := time.Duration(b.At).Seconds()
+		low = append(low, plot.Dot{X: t, Y: mb(b.Resident), Note: fmt.Sprintf("at %s: %s", span(b.At), beatText(&b))})
+		high = append(high, plot.Dot{X: t, Y: mb(b.Peak)})
+	}
+	resident.Pieces, peaks.Pieces = [][]plot.Dot{low}, [][]plot.Dot{high}
+	if len(low) <= 60 {
+		resident.Dots = low
+	}
+	p.Series = []plot.Series{resident, peaks}
+	if f.Limit > 0 {
+		p.Series = append(p.Series, plot.Series{
+			Name: fmt.Sprintf("limit: %d MB", f.Limit.MB()), Class: "limit",
+			Pieces: [][]plot.Dot{{{X: 0, Y: mb(f.Limit)}, {X: p.To, Y: mb(f.Limit)}}},
+		})
+	}
+	top := mb(max(f.Limit, f.Peak))
+	plan := r.record.PlanOf(&a.Invocation)
+	if planned, ok := plan.Action(a.Task); ok {
+		top = math.Max(top, addEstimate(p, planned.Estimate))
+	}
+	p.Top = 1.08 * top
+	p.Alt = fmt.Sprintf("It ended as %s at %s with a peak of %v of %v", words(f.Outcome.String()), span(ended(a)), f.Peak,
+		f.Limit)
+	return figureOf(p, fmt.Sprintf("The last heartbeat came %s before the end.", span(f.BeatAge)))
+}
+
+// GPUText is what the train actions of a job took of GPUs, "" where they took nothing.
+func GPUText(r *disdel.Record) string {
+	var took, share disdel.Bytes
+	for i := range r.Activations {
+		if a := &r.Activations[i]; a.Task == disdel.TaskTrain {
+			took, share = max(took, a.DevicePeak), max(share, a.Limits.Device)
+		}
+	}
+	plan, _ := r.Plan.Action(disdel.TaskTrain)
+	if share = max(share, plan.Limits.Device); share == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("a train action has %v of a GPU", share)
+	if whole := r.Plan.Platform.MaxDevice; whole > 0 {
+		text += fmt.Sprintf(" of %v", whole)
+	}
+	if took > 0 {
+		text += fmt.Sprintf(", and took %v at most", took)
+	}
+	return text
+}
+
+// gpus is GPUText of the report's job, as a list.
+func (r *Report) gpus() []string {
+	if text := GPUText(r.record); text != "" {
+		return []string{text}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/report"
 )
 
@@ -34,7 +35,7 @@ func TestAShellReadsCommandsAsTheyWereMeant(t *testing.T) {
 	}
 	for range 60 {
 		words := []string{hostile(), hostile(), hostile()}
-		place := report.Place{{Name: "home", Value: hostile()}, {Name: "storage", Value: hostile()}}
+		place := addresses.Place{{Name: "home", Value: hostile()}, {Name: "storage", Value: hostile()}}
 		want := slices.Concat(words, []string{"--home", place[0].Value, "--storage", place[1].Value})
 		if got := readBy(t, sh, place.Command("disdel", words...)); !slices.Equal(got, want) {
 			t.Fatalf("%q is read as %q", want, got)

@@ -2,7 +2,7 @@ package report
 
 import (
 	"bytes"
-	_ "embed" // of the page and its style
+	_ "embed" // of the page, its style and the sheet
 	"fmt"
 	"html/template"
 	"io"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 //go:embed page.gohtml
@@ -88,7 +89,7 @@ func WriteFigure(w io.Writer, f Figure) error {
 	if err := page().ExecuteTemplate(&out, "figure", f); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write figure", Err: err}
 	}
-	_, err := io.WriteString(w, clean(out.String()))
+	_, err := io.WriteString(w, terminal.Clean(out.String()))
 	return err
 }
 
@@ -145,7 +146,7 @@ func (r *Report) write(w io.Writer, name string, v view) error {
 	if err := page().ExecuteTemplate(&out, name, v); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "write report", Job: r.ID, Err: err}
 	}
-	_, err := io.WriteString(w, clean(out.String()))
+	_, err := io.WriteString(w, terminal.Clean(out.String()))
 	return err
 }
 
@@ -246,4 +247,43 @@ func (v view) CreatedText() string {
 		return ""
 	}
 	return v.Created.UTC().Format(time.DateTime) + " UTC"
+}
+
+//go:embed sheet.gohtml
+var sheetText string
+
+var sheet = sync.OnceValue(func() *template.Template {
+	return template.Must(template.Must(page().Clone()).New("sheet").Parse(sheetText))
+})
+
+// Sheet is a page about many jobs, in the style of a report's.
+type Sheet struct {
+	Title   string
+	State   string // a word with a colour of its own: succeeded, failed, canceled
+	About   string // a line below the title
+	Tiles   []Tile
+	Notes   []string // sentences
+	Figures []Figure
+	Tables  []Table
+}
+
+// LinesFigure is a chart of lines with its legend.
+func LinesFigure(l *plot.Lines, note string) Figure { return *figureOf(l, note) }
+
+// GanttFigure is a chart of who did what when, with the parts' names that its legend has.
+func GanttFigure(g *plot.Gantt, note string, legend []plot.Key) Figure {
+	return Figure{Title: g.Title, Note: note, SVG: trusted(g.SVG()), Legend: slices.Clone(legend)}
+}
+
+// HTML writes the sheet as one page that needs no other file, no network and no script.
+func (s Sheet) HTML(w io.Writer) error {
+	var out bytes.Buffer
+	if err := sheet().Execute(&out, struct {
+		Sheet
+		Style template.CSS
+	}{s, template.CSS(pageStyle)}); err != nil {
+		return &disdel.Error{Kind: disdel.Internal, Op: "write page", Err: err}
+	}
+	_, err := io.WriteString(w, terminal.Clean(out.String()))
+	return err
 }

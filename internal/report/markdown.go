@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // Markdown writes the report for an issue or a wiki. Text from outside is escaped, so that it makes no markup. spec is
@@ -86,7 +88,7 @@ func (m *markdownWriter) code(title string, lines []string) {
 	}
 	text := make([]string, len(lines))
 	for i, l := range lines {
-		text[i] = strings.ReplaceAll(clean(l), "\n", " ")
+		text[i] = strings.ReplaceAll(terminal.Clean(l), "\n", " ")
 	}
 	body := strings.Join(text, "\n")
 	fence := "```"
@@ -117,4 +119,4 @@ var markdownMarks = strings.NewReplacer(
 	"#", `\#`, "~", `\~`, "!", `\!`,
 )
 
-func escapeMarkdown(s string) string { return markdownMarks.Replace(oneLine(s)) }
+func escapeMarkdown(s string) string { return markdownMarks.Replace(terminal.OneLine(s)) }

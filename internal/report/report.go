@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
 )
 
 // Report is what is worth telling about one job. It is the document of -o json.
@@ -43,7 +44,7 @@ type Report struct {
 
 	record *disdel.Record
 	now    time.Time
-	at     Place
+	at     addresses.Place
 }
 
 // Best is the best evaluation of a job; it need not be the last.
@@ -75,12 +76,12 @@ type Compared struct {
 // nil means the one where the job ran, and an empty one that is not nil has no flags.
 func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	if at == nil {
-		at = Recorded(r)
+		at = addresses.Recorded(r)
 	}
 	out := &Report{
 		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created,
 		CostGBs: r.CostGBs,
-		Rounds:  r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: actions(r.Activations),
+		Rounds:  r.Rounds, Data: r.Data, Job: r.Job, Reasons: r.Plan.Reasons, Actions: ActionsOf(r.Activations),
 		Troubles: troubles(r), record: r, now: now, at: at,
 		EvaluationGBs: r.EvaluationGBs, Learned: r.Learned, Warnings: r.Warnings, Kept: r.Best,
 		ByClass: countedByClass(r.ByClass),

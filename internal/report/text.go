@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // The layout of the text: a column of keys and text beside it, made for a terminal of 80 columns.
@@ -24,7 +25,7 @@ const (
 // spoil: commands, checksums and log lines.
 func (r *Report) Text(w io.Writer) error {
 	t := &textWriter{}
-	t.row(oneLine(r.Name), string(r.ID))
+	t.row(terminal.OneLine(r.Name), string(r.ID))
 	t.row("", r.Headline)
 	t.row("learn", r.learns())
 	t.row("plan", r.planText())
@@ -61,12 +62,12 @@ type textWriter struct{ out bytes.Buffer }
 
 // row writes a key and text, wrapped beside it.
 func (t *textWriter) row(key, text string) {
-	key = oneLine(key)
+	key = terminal.OneLine(key)
 	if utf8.RuneCountInString(key) >= keyWidth {
 		fmt.Fprintln(&t.out, key)
 		key = ""
 	}
-	for _, line := range wrap(oneLine(text), textWidth-keyWidth) {
+	for _, line := range wrap(terminal.OneLine(text), textWidth-keyWidth) {
 		fmt.Fprintf(&t.out, "%s\n",
 			strings.TrimRight(key+strings.Repeat(" ", keyWidth-utf8.RuneCountInString(key))+line, " "))
 		key = ""
@@ -75,7 +76,7 @@ func (t *textWriter) row(key, text string) {
 
 // raw is row without a break.
 func (t *textWriter) raw(key, text string) {
-	fmt.Fprintf(&t.out, "%-*s%s\n", keyWidth, key, oneLine(text))
+	fmt.Fprintf(&t.out, "%-*s%s\n", keyWidth, key, terminal.OneLine(text))
 }
 
 func (t *textWriter) list(key string, rows []string) {
@@ -248,7 +249,7 @@ func (t *textWriter) table(head []string, rows [][]string) {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, c := range row {
-			cells[i] = oneLine(c)
+			cells[i] = terminal.OneLine(c)
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}

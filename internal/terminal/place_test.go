@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/terminal"
 )
 
@@ -37,7 +37,7 @@ func TestEveryWayOutCompletesCommands(t *testing.T) {
 			var out bytes.Buffer
 			u := terminal.New(strings.NewReader(""), &out, &out)
 			u.Format = format
-			u.Place = report.Place{{Name: "home", Value: "/h"}, {Name: "redis", Value: "redis://r"}}
+			u.Place = addresses.Place{{Name: "home", Value: "/h"}, {Name: "redis", Value: "redis://r"}}
 			way(u)
 			got := out.String()
 			if data := name == "ShowFile" || name == "Show" && format == "json"; data {

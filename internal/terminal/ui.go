@@ -17,9 +17,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/report"
 )
 
 // UI is how disdel talks: data on stdout, everything else on stderr.
@@ -32,7 +31,7 @@ type UI struct {
 	Live     bool              // stderr is a terminal that may be rewritten
 	Size     func() (int, int) // columns and rows of that terminal; 0: not known
 	Columns  func() int        // that a table on stdout may have; 0: any number
-	Place    report.Place      // that printed commands need; of a job's record it may know more
+	Place    addresses.Place   // that printed commands need; of a job's record it may know more
 	Exit     func(error) int   // the exit code that an error leads to
 	written  *sink
 }
@@ -135,7 +134,7 @@ func (u *UI) shown(text string) string { return Clean(u.Place.Complete(text)) }
 
 // Faults prints the faults of a job file, with the lines of source if that is not nil.
 func (u *UI) Faults(all *disdel.Faults, source []byte) {
-	jobfile.Render(u.complete(all), source, u.Err)
+	PrintFaults(u.complete(all), source, u.Err)
 }
 
 // complete gives commands in faults the flags of the place.
@@ -165,7 +164,7 @@ func (u *UI) show(v any, print func(w io.Writer), shown func(string) string) err
 		if err := enc.Encode(v); err != nil {
 			return err
 		}
-		_, err := u.Out.Write(report.CleanJSON(out.Bytes()))
+		_, err := u.Out.Write(CleanJSON(out.Bytes()))
 		return Unwritten(err)
 	case "yaml":
 		return Unwritten(u.showYAML(v))
@@ -284,7 +283,7 @@ func (u *UI) failDocument(err error) {
 	var e *disdel.Error
 	switch {
 	case errors.As(err, &faults):
-		d.File, d.Faults, d.Message = faults.File, u.complete(faults).Faults, Problems(len(faults.Faults))
+		d.File, d.Faults, d.Message = faults.File, u.complete(faults).Faults, Counted(len(faults.Faults), "problem")
 	case errors.As(err, &e):
 		d.Message, d.Hint, d.Job = u.shown(cmp.Or(Headline(e), e.Kind.String())), u.shown(e.Hint), e.Job
 		d.Code, d.Changes = e.Code, e.Changes
@@ -293,14 +292,6 @@ func (u *UI) failDocument(err error) {
 		}
 	}
 	json.NewEncoder(u.Err).Encode(d) //nolint:errcheck // there is no better place to tell
-}
-
-// Problems counts them: "1 problem".
-func Problems(n int) string {
-	if n == 1 {
-		return "1 problem"
-	}
-	return fmt.Sprintf("%d problems", n)
 }
 
 // NonEmpty is the texts that say something.
@@ -313,12 +304,6 @@ func NonEmpty(list ...string) []string {
 	}
 	return out
 }
-
-// Clean takes the teeth out of text that came from outside: control characters would reach the terminal.
-func Clean(s string) string { return report.Clean(s) }
-
-// OneLine is Clean for a value within a line, which must not start one of its own.
-func OneLine(s string) string { return report.OneLine(s) }
 
 // Take sets the format of the output, if there is one of that name. Wide is a table as a pipe gets it.
 func (u *UI) Take(format string) bool {

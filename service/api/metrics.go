@@ -11,25 +11,25 @@ import (
 	"sync"
 	"time"
 
-	"github.com/disdel/disdel/internal/exposition"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/internal/promtext"
 	"github.com/disdel/disdel/service"
 )
 
-// requests counts what a server has answered.
+// requests counts the answers of a server.
 type requests struct {
 	mu   sync.Mutex
-	seen map[answered]int                 // guarded by mu
-	took map[string]*exposition.Histogram // guarded by mu: by the route
+	seen map[answered]int               // guarded by mu
+	took map[string]*promtext.Histogram // guarded by mu: by the route
 }
 
-// answered is requests that came to the same.
+// answered are requests with the same route and status.
 type answered struct {
 	route string
 	code  int
 }
 
-// add counts one. What a client waits for on purpose is in no histogram.
+// add counts one. Requests that wait by intention are in no histogram.
 func (r *requests) add(route string, code int, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,15 +38,15 @@ func (r *requests) add(route string, code int, took time.Duration) {
 		return
 	}
 	if r.took[route] == nil {
-		r.took[route] = exposition.NewHistogram(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10)
+		r.took[route] = promtext.NewHistogram(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10)
 	}
 	r.took[route].Add(took.Seconds())
 }
 
-// metrics answers in the text format of Prometheus: a tenant's own figures, and everybody's and the process' own to the
-// operator.
+// metrics answers in the text format of Prometheus: a tenant gets its own metrics, the operator those of all tenants
+// and of the process.
 func metrics(c *call) (int, any, error) {
-	var p exposition.Page
+	var p promtext.Page
 	all := c.Service.Figures()
 	totals(&p, all)
 	newest(&p, all)
@@ -55,13 +55,13 @@ func metrics(c *call) (int, any, error) {
 		c.server.requests.write(&p)
 		ofProcess(&p)
 	}
-	c.w.Header().Set("Content-Type", exposition.ContentType)
+	c.w.Header().Set("Content-Type", promtext.ContentType)
 	c.w.Write(p.Bytes()) //nolint:errcheck // the client went away
 	return 0, nil, nil
 }
 
-// totals is what tenants' jobs have come to.
-func totals(p *exposition.Page, all []service.Figures) {
+// totals are the sums over the jobs of each tenant.
+func totals(p *promtext.Page, all []service.Figures) {
 	gauge := func(name, help string, value func(f *service.Figures) float64) {
 		p.Family(name, "gauge", help)
 		for i := range all {
@@ -72,11 +72,11 @@ func totals(p *exposition.Page, all []service.Figures) {
 		func(f *service.Figures) float64 { return float64(f.Queued) })
 	gauge("disdel_jobs_running", "Jobs of this server that run.",
 		func(f *service.Figures) float64 { return float64(f.Running) })
-	p.Family("disdel_jobs_submitted_total", "counter", "Jobs that were acknowledged, resumed and taken over ones too.")
+	p.Family("disdel_jobs_submitted_total", "counter", "Jobs that were accepted, resumed or taken over.")
 	for _, f := range all {
 		p.Sample("disdel_jobs_submitted_total", float64(f.Submitted), "tenant", f.Tenant)
 	}
-	p.Family("disdel_jobs_ended_total", "counter", "Jobs that this server has no more, by what they became.")
+	p.Family("disdel_jobs_ended_total", "counter", "Jobs that ended on this server or left it, by status.")
 	for _, f := range all {
 		for _, s := range slices.Sorted(maps.Keys(f.Ended)) {
 			p.Sample("disdel_jobs_ended_total", float64(f.Ended[s]), "tenant", f.Tenant, "status", s.String())
@@ -90,7 +90,7 @@ func totals(p *exposition.Page, all []service.Figures) {
 	for _, f := range all {
 		p.Histogram("disdel_job_wait_seconds", f.Waited, "tenant", f.Tenant)
 	}
-	p.Family("disdel_activations_total", "counter", "Activations that ended, by their task and how they did.")
+	p.Family("disdel_activations_total", "counter", "Activations that ended, by task and outcome.")
 	for _, f := range all {
 		for _, e := range slices.SortedFunc(maps.Keys(f.Ends), byName) {
 			p.Sample("disdel_activations_total", float64(f.Ends[e]), "tenant", f.Tenant, "task", string(e.Task), "outcome",
@@ -109,11 +109,11 @@ func byName(a, b service.ActivationEnd) int {
 	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Outcome, b.Outcome))
 }
 
-// ofJobs are the figures of a job's newest round, by their names and by those that KubeML has for them.
+// ofJobs are the metrics of a job's newest round, with their names in KubeML.
 var ofJobs = []struct {
 	name, alias, help string
 	value             func(j *service.JobFigures) *float64
-	times             float64 // what KubeML multiplies it with: its accuracies are percentages
+	times             float64 // factor of KubeML, whose accuracies are percentages
 }{
 	{
 		"disdel_job_train_loss", "kubeml_job_train_loss", "Mean training loss of the newest round.",
@@ -142,8 +142,8 @@ var ofJobs = []struct {
 	},
 }
 
-// newest is the newest round of each job that has not ended.
-func newest(p *exposition.Page, all []service.Figures) {
+// newest are the results of the newest round of each unfinished job.
+func newest(p *promtext.Page, all []service.Figures) {
 	for _, of := range ofJobs {
 		p.Family(of.name, "gauge", of.help)
 		for _, f := range all {
@@ -156,8 +156,8 @@ func newest(p *exposition.Page, all []service.Figures) {
 	}
 }
 
-// aliases are the figures of KubeML's names, for boards that were made for it.
-func aliases(p *exposition.Page, all []service.Figures) {
+// aliases are the metrics under the names of KubeML, for dashboards made for it.
+func aliases(p *promtext.Page, all []service.Figures) {
 	running, inferring := 0, 0
 	for _, f := range all {
 		running, inferring = running+f.Running, inferring+f.Inferring
@@ -177,11 +177,11 @@ func aliases(p *exposition.Page, all []service.Figures) {
 	}
 }
 
-// write adds what the server has answered.
-func (r *requests) write(p *exposition.Page) {
+// write adds the metrics of the answers.
+func (r *requests) write(p *promtext.Page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.Family("disdel_http_requests_total", "counter", "Requests that were answered, by their route.")
+	p.Family("disdel_http_requests_total", "counter", "Requests that were answered, by route and status.")
 	order := func(a, b answered) int { return cmp.Or(cmp.Compare(a.route, b.route), cmp.Compare(a.code, b.code)) }
 	for _, a := range slices.SortedFunc(maps.Keys(r.seen), order) {
 		p.Sample("disdel_http_requests_total", float64(r.seen[a]), "route", a.route, "code", strconv.Itoa(a.code))
@@ -192,15 +192,15 @@ func (r *requests) write(p *exposition.Page) {
 	}
 }
 
-// ofProcess is what the server's process takes, by the names that Prometheus has for it.
-func ofProcess(p *exposition.Page) {
+// ofProcess are the metrics of the server's process under the names of Prometheus.
+func ofProcess(p *promtext.Page) {
 	if resident, ok := process.Resident(os.Getpid()); ok {
 		p.Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.")
 		p.Sample("process_resident_memory_bytes", float64(resident))
 	}
 }
 
-// recorder notes the status that a request was answered with.
+// recorder remembers the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	code int

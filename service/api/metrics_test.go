@@ -5,14 +5,17 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/golden"
 	"github.com/disdel/disdel/service"
 )
 
@@ -26,7 +29,7 @@ func TestMetrics(t *testing.T) {
 	}
 	rounds := 0
 	for e := range run.Events() {
-		if service.NameOf(e.What) == "roundEnded" {
+		if service.EventKind(e.What) == "roundEnded" {
 			if rounds++; rounds == 2 {
 				break
 			}
@@ -64,12 +67,45 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, after)
 		}
 	}
+	golden.Block(t, "../../docs/reference/server.md", "metrics", metricsTable(string(during)+string(after)), *update)
 	if bytes.Contains(after, []byte("jobid=")) {
 		t.Error("figures of a job that has ended stay")
 	}
 	if bytes.Contains(bobs, []byte("ann")) || bytes.Contains(during, []byte("process_")) {
 		t.Errorf("a tenant reads what is not its own:\n%s", bobs)
 	}
+}
+
+// metricsTable describes what /metrics answered, for docs/reference/server.md.
+func metricsTable(answer string) string {
+	var names []string
+	meaning, kind, labels := map[string]string{}, map[string]string{}, map[string][]string{}
+	label := regexp.MustCompile(`([a-z]+)="`)
+	for line := range strings.Lines(answer) {
+		fields := strings.Fields(line)
+		switch name, _, _ := strings.Cut(fields[0], "{"); {
+		case fields[0] == "#" && fields[1] == "HELP":
+			meaning[fields[2]] = strings.Join(fields[3:], " ")
+		case fields[0] == "#":
+			kind[fields[2]] = fields[3]
+			names = append(names, fields[2])
+		default:
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				name = strings.TrimSuffix(name, suffix)
+			}
+			for _, m := range label.FindAllStringSubmatch(line, -1) {
+				if m[1] != "le" && !slices.Contains(labels[name], m[1]) {
+					labels[name] = append(labels[name], m[1])
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	table := "| metric | type | labels | meaning |\n|---|---|---|---|\n"
+	for _, n := range slices.Compact(names) {
+		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", n, kind[n], strings.Join(labels[n], ", "), meaning[n])
+	}
+	return table
 }
 
 // idx is an IDX file of bytes.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator/embedded"
-	"github.com/disdel/disdel/internal/localplatform"
 	"github.com/disdel/disdel/platform"
+	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/service"
 )
 
@@ -48,7 +48,7 @@ func overheard(t *testing.T, home string, all *heard) (address, key string) {
 	t.Helper()
 	quiet := logrus.New()
 	quiet.SetOutput(all)
-	cfg, err := localplatform.Config(localplatform.Settings{Home: home, Pool: disdel.GB, Log: quiet})
+	cfg, err := local.Config(local.Settings{Home: home, Pool: disdel.GB, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func overheard(t *testing.T, home string, all *heard) (address, key string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := localplatform.End(p); err != nil {
+		if err := local.End(p); err != nil {
 			t.Error(err)
 		}
 	})

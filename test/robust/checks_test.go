@@ -8,25 +8,25 @@ var checks = []check{
 	},
 	{
 		id: "R2", what: "kill -9 of actions", run: killedActions,
-		tests: []named{{"cmd/disdel", "TestWhatIsKilledComesToTheSameWeights"}},
+		tests: []named{{"internal/cli", "TestWhatIsKilledComesToTheSameWeights"}},
 	},
 	{
 		id: "R3", what: "kill -9 of aggregations", note: "at random moments, and at each call to Redis",
 		run: func(c *trial) { killedAggregates(c); edges(c) },
 	},
 	{id: "R4", what: "kill -9 of disdel", run: killedControllers, tests: []named{
-		{"cmd/disdel", "TestTheJobsOfAKilledServerAreFinished"},
+		{"internal/cli", "TestTheJobsOfAKilledServerAreFinished"},
 		{"service", "TestAKeyMeansOneJob"},
 	}},
 	{id: "R5", what: "Redis restarted, emptied, too small", run: lostRedis, tests: []named{
 		{"aggregator", "TestARestartOfRedisIsWaitedFor|TestAFullStoreRefusesByName"},
-		{"cmd/disdel", "TestATooSmallRedisRefusesTheJob"},
+		{"internal/cli", "TestATooSmallRedisRefusesTheJob"},
 	}},
 	{
 		id: "R6", what: "history away", note: "2 s after the job's end, or as long as DISDEL_ROBUST_OUTAGE says",
 		run: func(c *trial) { lostHistory(c); lostHistoryOfServe(c) },
 		tests: []named{
-			{"cmd/disdel", "TestARecordOutlivesAHistoryThatIsAway"},
+			{"internal/cli", "TestARecordOutlivesAHistoryThatIsAway"},
 			{"service", "TestAHistoryThatComesBackIsGivenTheEnd"},
 		},
 	},
@@ -46,13 +46,13 @@ var checks = []check{
 	{id: "R10", what: "lost and late records, 429, 502", run: unreliablePlatform, tests: []named{
 		{"executor", "TestAnActivationBehindOthersIsNotLost|TestWhatARestartLostIsLostWithinSeconds"},
 		{"executor", "TestAnOutageIsKnownAndBounded|TestInvocationsKeepWithinTheQuotas"},
-		{"cmd/disdel", "TestAJobOutlivesItsPlatform"},
+		{"internal/cli", "TestAJobOutlivesItsPlatform"},
 	}},
 	{id: "R11", what: "damaged updates", tests: []named{
 		{"aggregator", "TestEveryDamageIsRefused|TestForeignValuesAreRefused|TestValuesThatAreNotFiniteAreRefused|Fuzz"},
 	}},
 	{id: "R12", what: "full disk", run: fullDisk, tests: []named{
-		{"cmd/disdel", "TestAFullDiskLosesNoRecord"},
+		{"internal/cli", "TestAFullDiskLosesNoRecord"},
 		{"controller", "TestAJobStopsWhereItCannotKeepARound"},
 		{"service", "TestTheRoomSetAsideIsEnough"},
 		{"history/couchlite", "TestAFullDiskLeavesWhatWasThere"},
@@ -79,7 +79,7 @@ var checks = []check{
 		id: "R17", what: "sizes", note: "a model of 538 MB; skipped where less than 8 GB of memory are free", run: sizes,
 		tests: []named{
 			{"platform", "TestCodeHasALimitOfItsOwn|TestLargeBodiesAreReadFewAtATime"},
-			{"cmd/disdel", "TestLargeNetworksAreReadWithinTheirLimits"},
+			{"internal/cli", "TestLargeNetworksAreReadWithinTheirLimits"},
 		},
 	},
 	{
@@ -118,7 +118,7 @@ var checks = []check{
 		{"service/web", "TestThePolicy"},
 	}},
 	{id: "S3", what: "unsafe defaults", tests: []named{
-		{"cmd/disdel", "TestScripts/platform$"}, {"service/api", "TestWhereItListensAndWhoRunsIt"},
+		{"internal/cli", "TestScripts/platform$"}, {"service/api", "TestWhereItListensAndWhoRunsIt"},
 	}},
 	{id: "S4", what: "tenants apart", note: "answers are compared, not the time that they take", tests: []named{
 		{"service/api", "TestAJobOverHTTPAndNobodyElses"},
@@ -133,8 +133,8 @@ var checks = []check{
 		{"history", "TestAnUnknownCertificateIsDenied"},
 	}},
 	{id: "S7", what: "passwords leak", tests: []named{
-		{"cmd/disdel", "TestNoPasswordIsSaidOfAnAddress|TestAJobLeavesNoPasswordAnywhere"},
-		{"internal/localplatform", "TestWsksKeyGoesToItsOwnServerAlone"},
+		{"internal/cli", "TestNoPasswordIsSaidOfAnAddress|TestAJobLeavesNoPasswordAnywhere"},
+		{"platform/local", "TestWsksKeyGoesToItsOwnServerAlone"},
 		{"executor", "TestNoSecretIsToldOrSentElsewhere"},
 		{"history", "TestNoPasswordFollowsARedirect|TestErrorsHaveNoPassword"},
 		{"service/api", "TestNoSecretIsSaidAnywhere"},
@@ -147,7 +147,7 @@ var checks = []check{
 		{"dataset", "TestDownloadsStayOnTheirHost"},
 		{"history", "TestNoPasswordFollowsARedirect"},
 		{"executor", "TestNoSecretIsToldOrSentElsewhere"},
-		{"cmd/disdel", "TestABucketWithoutCredentialsIsRefusedAtOnce"},
+		{"internal/cli", "TestABucketWithoutCredentialsIsRefusedAtOnce"},
 	}},
 	{id: "S10", what: "bombs", tests: []named{
 		{"dataset", "TestPackedFilesThatUnpackToTooMuchAreRefused|TestHeadersTakeNoMemory|TestDownloadsAreBounded"},
@@ -191,7 +191,7 @@ var checks = []check{
 			{"history", "Fuzz"},
 			{"executor", "Fuzz"},
 			{"platform", "Fuzz"},
-			{"internal/localplatform", "Fuzz"},
+			{"platform/local", "Fuzz"},
 		},
 	},
 	{
@@ -199,7 +199,7 @@ var checks = []check{
 		tests: []named{{"controller/jobfile", "TestBadFilesSayWhatIsWrongWhereAndHowToMendIt"}},
 	},
 	{id: "S15", what: "text that acts", tests: []named{
-		{"cmd/disdel", "TestNoOutputActsOnTheTerminal|TestControlCharactersDoNotReachTheTerminal"},
+		{"internal/cli", "TestNoOutputActsOnTheTerminal|TestControlCharactersDoNotReachTheTerminal"},
 		{"internal/report", "TestHostileTextMakesNoMarkup"},
 	}},
 	{

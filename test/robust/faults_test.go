@@ -48,8 +48,8 @@ func deliveredTwice(c *trial) {
 	exactly(c, 500*time.Millisecond, 1<<20, func(r *faults.Rig) (faults.Tally, error) { return r.Duplicate(100) })
 }
 
-// killedInSubmit kills submit at any moment from its start on, before and after it has acknowledged the job. What was
-// acknowledged is in the history, can be taken up again, and succeeds; what was not is not half there.
+// killedInSubmit kills submit at any moment from its start on, before and after it has acknowledged the job. An
+// acknowledged job is in the history, can be resumed, and succeeds. Of any other job nothing is left.
 func killedInSubmit(c *trial) {
 	t, d := c.t, newHome(c.t)
 	file := d.job(t, "killed", shortJob(2))

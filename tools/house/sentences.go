@@ -114,6 +114,7 @@ var (
 	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	tables   = regexp.MustCompile(`(?m)^\|.*$`)
 	headings = regexp.MustCompile(`(?m)^#+ .*$`)
+	emphasis = regexp.MustCompile(`\*+\b|\b\*+|([.!?:])\*+`)
 	links    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	items    = regexp.MustCompile(`(?m)^\s*([-*]|\d+\.) `)
 	code     = regexp.MustCompile("`[^`]*`")
@@ -127,6 +128,7 @@ func prose(text string) string {
 	text = tables.ReplaceAllString(text, "\n\n")
 	text = headings.ReplaceAllString(text, "\n\n")
 	text = links.ReplaceAllString(text, "$1")
+	text = emphasis.ReplaceAllString(text, "$1")
 	return items.ReplaceAllString(text, "\n\n")
 }
 

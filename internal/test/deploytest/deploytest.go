@@ -31,8 +31,8 @@ func Served() bool {
 	return true
 }
 
-// Platform is an OpenWhisk of a test with a pool of 2 GB and quotas that no test comes to, and what change makes of it;
-// nil changes nothing.
+// Platform starts an OpenWhisk for a test, with a pool of 2 GB and quotas that no test reaches. change may change its
+// configuration; nil changes nothing.
 func Platform(t *testing.T, change func(*platform.Config)) *platform.Platform {
 	t.Helper()
 	cfg := platform.DefaultConfig()

@@ -25,9 +25,9 @@ var compilers = []string{"cc", "gcc", "clang"}
 // there is none, and the compiler's own words where it refuses.
 func Compile(folder string) (string, error) { return compile(folder, "device", "main.cuh") }
 
-// CompileLibrary makes a library that stands for CUDA's driver and for cuBLAS, with a device that is the processor's,
-// and returns the folder that LD_LIBRARY_PATH must name when a program starts that shall find them there. It returns
-// the errors of Compile. The head of library.cuh says what a process may ask of it.
+// CompileLibrary makes a library in place of CUDA's driver and cuBLAS, whose device is the processor. It returns the
+// folder that LD_LIBRARY_PATH must name when a program starts that uses the library. It returns the errors of Compile.
+// The head of library.cuh says what a process may ask of it.
 func CompileLibrary(folder string) (string, error) {
 	const cuda, blas = "libcuda.so.1", "libcublas.so.13"
 	_, err := compile(folder, cuda, "library.cuh", "-shared", "-fPIC", "-pthread", "-Wl,-Bsymbolic")

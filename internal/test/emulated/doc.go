@@ -3,13 +3,13 @@
 // slow and exact.
 //
 // Blocks run one after another and so do the threads of each phase between two barriers, forwards or, where Backwards
-// is set, the last first. Kernels whose bits are the same both ways depend on no order that a device does not keep.
-// What it is told is done when something is read, as late as a device may do it; what is written ahead then comes as
-// late as a device may let it come, or, where Eager is set, before all that waits. Steps whose bits are the same both
-// ways have nobody write what somebody else still reads.
+// is set, the last first. Kernels whose bits are the same both ways depend on no order that a device does not keep. It
+// executes calls when something is read, which is as late as a device may. Writes ahead then arrive as late as a device
+// may let them, or, with Eager, before everything that waits. Steps whose bits are the same both ways have nobody write
+// what somebody else still reads.
 //
-// Every allocation has a page behind it that cannot be touched, so that a kernel that leaves its arrays ends the
-// process, which is a device that is lost.
+// Every allocation has an inaccessible page behind it. So a kernel that writes outside its arrays ends the process,
+// which is a lost device.
 //
 // It refuses arguments whose size is not that of the kernel's. Invariant: what it computes is what the sources say; it
 // has no code of its own for any kernel.

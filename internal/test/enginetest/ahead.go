@@ -12,9 +12,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// staging: steps on batches that were staged while the one before was computed with come to Step's bits, whatever the
-// caller does with a batch once it was taken, and whatever is evaluated in between. Engines without Ahead promise
-// nothing.
+// staging: steps on batches that were staged during the step before give the same bits as Step. It does not matter what
+// the caller does with a batch after the engine took it, nor what is evaluated in between. Engines without Ahead
+// promise nothing.
 func staging(t *testing.T, b engine.Backend) {
 	g := dropping(t)
 	s := engine.Spec{Graph: g, Optimizer: adam, Training: true, Seed: 3}
@@ -85,8 +85,8 @@ func undisturbed(t *testing.T, g *model.Graph, plain, e engine.Engine, seed uint
 	}
 }
 
-// stagedOdd: a batch that is refused leaves the one before staged; of one that is not finite no weight is changed, and
-// the batch behind it is trained on; what during returns comes back, after a step that was made.
+// stagedOdd: a refused batch leaves the one before staged. A batch that is not finite changes no weight, and the batch
+// behind it is trained on. The error that during returns comes back after the step was made.
 func stagedOdd(t *testing.T, g *model.Graph, plain, e engine.Engine) {
 	t.Helper()
 	a := e.Ahead()

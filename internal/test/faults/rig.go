@@ -49,8 +49,8 @@ type result struct {
 	accuracy float64
 }
 
-// Job is the file of a job of a few seconds with a tree of two levels, dropout, an optimiser with state, and rounds of
-// less than an epoch: whatever is lost or done twice changes its weights. It has 6 rounds an epoch.
+// Job is the file of a job of a few seconds. It has a tree of two levels, dropout, an optimiser with state, and rounds
+// of less than an epoch: whatever is lost or done twice changes its weights. It has 6 rounds an epoch.
 func Job(epochs, checkpointEvery int) []byte {
 	return fmt.Appendf(nil, `apiVersion: disdel/v1
 kind: TrainingJob

@@ -4,6 +4,7 @@ package golden
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,4 +25,20 @@ func Same(t *testing.T, file, text string, update bool) {
 	if diff := cmp.Diff(string(want), text); diff != "" {
 		t.Errorf("%s differs (-file +program); read the difference, then run the test with -update\n%s", file, diff)
 	}
+}
+
+// Block fails a test if a part of a page differs from text. The part is between the lines "<!-- made: NAME -->" and
+// "<!-- end: NAME -->". update writes it first.
+func Block(t *testing.T, page, name, text string, update bool) {
+	t.Helper()
+	whole, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, found := strings.Cut(string(whole), "<!-- made: "+name+" -->\n")
+	_, tail, ended := strings.Cut(rest, "<!-- end: "+name+" -->\n")
+	if !found || !ended {
+		t.Fatalf("%s has no part %s", page, name)
+	}
+	Same(t, page, head+"<!-- made: "+name+" -->\n\n"+text+"\n<!-- end: "+name+" -->\n"+tail, update)
 }

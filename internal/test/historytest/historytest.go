@@ -192,7 +192,7 @@ func similar(t *testing.T, s *history.Store) {
 	}
 }
 
-// leastOfMany is how many similar jobs a plan is told of at least, where there are as many.
+// leastOfMany is the least number of similar jobs that a plan gets, if there are as many.
 const leastOfMany = 20
 
 // newestSimilar has more records of a kind than a plan looks at, and more of other kinds between them and after them.

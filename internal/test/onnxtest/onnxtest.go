@@ -17,14 +17,14 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/onnx"
+	"github.com/disdel/disdel/internal/export"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/native"
 )
 
-// Write writes a network with drawn weights into NAME.onnx of a folder, rows of drawn samples into NAME.input.npy, and
-// what the native engine makes of them into NAME.output.npy.
+// Write writes a network with random weights into NAME.onnx of a folder, and rows of random samples into
+// NAME.input.npy. It writes the native engine's outputs for them into NAME.output.npy.
 func Write(folder, name string, g *model.Graph, rows int) (err error) {
 	weights := drawn(g)
 	e, err := native.Backend{}.New(engine.Spec{Graph: g, BatchSize: rows, Threads: 2})
@@ -45,7 +45,7 @@ func Write(folder, name string, g *model.Graph, rows int) (err error) {
 		return err
 	}
 	var file bytes.Buffer
-	if err := onnx.Write(&file, g, weights, map[string]string{"network": name}); err != nil {
+	if err := export.WriteONNX(&file, g, weights, map[string]string{"network": name}); err != nil {
 		return err
 	}
 	path := filepath.Join(folder, name)
@@ -93,8 +93,8 @@ func npy(shape []int, values []float32) []byte {
 	return out
 }
 
-// Compare has onnxruntime, of a Python interpreter, run the networks of a folder, and tells by how much its outputs
-// differ from the engine's at most, by the networks' names. script is testdata/compare.py.
+// Compare runs the networks of a folder with onnxruntime in a Python interpreter. It returns the largest difference of
+// its outputs from the engine's, by the networks' names. script is testdata/compare.py.
 func Compare(ctx context.Context, python, script, folder string) (map[string]float64, error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, python, script, folder)

@@ -10,6 +10,10 @@
 // Neural Networks"), which tiles of an image of any size go by. Where w is the kernel, u the image and v the outputs,
 // turned around, a side so short that each of its pixels meets each output, through a tap of its own, is one product of
 // polynomials.
+//
+// Terms: a tap is one weight of a kernel along a side. A point is where the polynomials are evaluated, so that (m+2)^2
+// products serve a tile of m x m outputs of a 3 x 3 kernel. An idle tap meets no pixel of the image wherever the kernel
+// stands; its weight is kept and computes nothing.
 package winograd
 
 import (

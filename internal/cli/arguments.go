@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// flagsFirst moves flags ahead of operands. urfave/cli stops looking for flags at the first operand and takes the rest
+// as operands without a word, so that `submit job.yaml -o json` would lose its -o. Global flags move in front of the
+// command, the command's own flags behind it; what follows "--" stays as it is.
+func flagsFirst(app *cli.App, args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	s := splitArgs(app, args)
+	out := append([]string{args[0]}, s.Globals...)
+	out = append(out, s.Path...)
+	out = append(out, s.own...)
+	if s.dashes {
+		out = append(out, "--")
+	}
+	return append(out, s.Operands...)
+}
+
+// splitArgs sorts the arguments of a command line, the first of which is the program.
+func splitArgs(app *cli.App, args []string) *commandLine {
+	s := &commandLine{global: flagTable(app.Flags)}
+	s.split(app.Commands, args[1:])
+	return s
+}
+
+// commandLine is a command line, dealt out.
+type commandLine struct {
+	global, local                map[string]bool // flag name -> takes a value
+	Globals, Path, own, Operands []string
+	dashes                       bool
+	Help, Version                bool // asked for anywhere, of the command at the end of path
+}
+
+func (s *commandLine) split(commands []*cli.Command, args []string) {
+	for len(args) > 0 {
+		arg := args[0]
+		switch {
+		case arg == "--":
+			s.dashes = true
+			s.Operands = append(s.Operands, args[1:]...)
+			return
+		case strings.HasPrefix(arg, "-") && arg != "-":
+			args = s.flag(append(s.letters(arg), args[1:]...))
+		default:
+			if c := s.command(commands, arg); c != nil {
+				s.Path = append(s.Path, arg)
+				s.local = merge(s.local, flagTable(c.Flags))
+				commands, args = c.Subcommands, args[1:]
+				continue
+			}
+			s.Operands = append(s.Operands, arg)
+			args = args[1:]
+		}
+	}
+}
+
+// command finds a command by name while no operand has come: `history show` is one, a job named show is not.
+func (s *commandLine) command(commands []*cli.Command, name string) *cli.Command {
+	if len(s.Operands) > 0 {
+		return nil
+	}
+	return commandOf(commands, name)
+}
+
+func commandOf(commands []*cli.Command, name string) *cli.Command {
+	for _, c := range commands {
+		if c.HasName(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// letters takes flags of one letter that were written together apart: -qo json is -q -o json.
+func (s *commandLine) letters(arg string) []string {
+	if _, known := s.takes(strings.TrimLeft(arg, "-")); known || strings.HasPrefix(arg, "--") ||
+		strings.Contains(arg, "=") {
+		return []string{arg}
+	}
+	var out []string
+	for i, letter := range arg[1:] {
+		value, known := s.takes(string(letter))
+		if !known || value && i < len(arg)-2 {
+			return []string{arg}
+		}
+		out = append(out, "-"+string(letter))
+	}
+	return out
+}
+
+// takes says whether a flag takes a value, and whether there is such a flag here.
+func (s *commandLine) takes(name string) (value, known bool) {
+	if value, known = s.local[name]; !known {
+		value, known = s.global[name]
+	}
+	return value, known
+}
+
+// flag takes one flag, and its value if it has one, off args.
+func (s *commandLine) flag(args []string) []string {
+	name, _, inline := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+	to, takes := &s.own, s.local[name]
+	if _, own := s.local[name]; !own {
+		if s.asks(name, inline) {
+			return args[1:]
+		}
+		if value, ok := s.global[name]; ok {
+			to, takes = &s.Globals, value
+		}
+	}
+	n := 1
+	if takes && !inline && len(args) > 1 {
+		n = 2
+	}
+	*to = append(*to, args[:n]...)
+	return args[n:]
+}
+
+// asks notes a wish for help or the version. Of which command help is wanted is known when all arguments are dealt out.
+func (s *commandLine) asks(name string, inline bool) bool {
+	switch {
+	case inline:
+		return false
+	case name == "help" || name == "h":
+		s.Help = true
+	case name == "version":
+		s.Version = true
+	default:
+		return false
+	}
+	return true
+}
+
+func flagTable(flags []cli.Flag) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range flags {
+		_, isBool := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			out[name] = !isBool
+		}
+	}
+	return out
+}
+
+func merge(a, b map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range []map[string]bool{a, b} {
+		maps.Copy(out, m)
+	}
+	return out
+}

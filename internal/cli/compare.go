@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// mostJobs is how many jobs a command takes.
+const mostJobs = 1000
+
+// withJobs calls act with the records of the jobs that a command names.
+func withJobs(c *cli.Context, u *ui, least int, act func(list []disdel.Record) error) error {
+	if err := checkOperands(c, least, mostJobs); err != nil {
+		return err
+	}
+	return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
+		list, err := recordsOf(ctx, at.Records, c.Args().Slice())
+		if err != nil {
+			return err
+		}
+		return act(list)
+	})
+}
+
+// recordsOf are the records of jobs, in the order of their names.
+func recordsOf(ctx context.Context, from client.Records, names []string) ([]disdel.Record, error) {
+	var out []disdel.Record
+	for _, name := range names {
+		r, err := from.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// compareCommand compares jobs side by side.
+func compareCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "compare", Usage: "compare jobs side by side, and show their differences", ArgsUsage: "JOB JOB...",
+		Description: "JOB is an id, the start of an id, a name or @last.\n\n   disdel compare small large",
+		Action: func(c *cli.Context) error {
+			return withJobs(c, u, 2, func(list []disdel.Record) error {
+				compared := report.Compare(list)
+				return u.Show(compared, compared.Print)
+			})
+		},
+	}
+}
+
+// exportCommand writes jobs as other programs read them.
+func exportCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "export jobs to CSV, Parquet, TensorBoard or MLflow", ArgsUsage: "JOB...",
+		Description: "csv and parquet have a row for each round, jsonl a line for each job. " +
+			"tensorboard and mlflow write\n" +
+			"folders, for tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
+			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --output runs",
+		Flags: []cli.Flag{
+			&cli.StringFlag{
+				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard or mlflow", Value: string(export.CSV),
+			},
+			&cli.StringFlag{
+				Name: "output", Usage: "new `FOLDER` for tensorboard and mlflow, else the file " +
+					"(default: standard output)",
+			},
+		},
+		Action: func(c *cli.Context) error {
+			return withJobs(c, u, 1, func(list []disdel.Record) error { return exportJobs(c, u, list) })
+		},
+	}
+}
+
+// exported is what `export` says with -o json where it writes files.
+type exported struct {
+	Jobs   int           `json:"jobs"`
+	Format export.Format `json:"format"`
+	Output string        `json:"output"`
+}
+
+// exportJobs writes jobs as the flags of `export` say.
+func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
+	format, output := export.Format(c.String("to")), c.String("output")
+	switch {
+	case !format.Known():
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export jobs", Msg: fmt.Sprintf("there is no format %q", format),
+			Hint: "use csv, jsonl, parquet, tensorboard or mlflow",
+		}
+	case format.Folder() && output == "":
+		return missingFlag(c, "--output FOLDER")
+	case output == "" && u.Format != "table":
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export jobs",
+			Msg:  fmt.Sprintf("--to %s and -o %s are two formats for one output", format, u.Format),
+			Hint: "leave -o out, or name a file with --output",
+		}
+	case output == "":
+		return terminal.Unwritten(export.Text(u.Out, format, list))
+	}
+	write := export.Write
+	if !format.Folder() {
+		write = exportFile
+	}
+	if err := write(output, format, list); err != nil {
+		return err
+	}
+	return u.Show(exported{len(list), format, output}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s\n", terminal.OneLine(output), terminal.Counted(len(list), "job"))
+	})
+}
+
+// exportFile writes jobs into a file that must not exist.
+func exportFile(name string, format export.Format, list []disdel.Record) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export jobs", Msg: name, Err: err, Hint: "name a file that does not exist yet",
+		}
+	}
+	if err := errors.Join(export.Text(f, format, list), f.Close()); err != nil {
+		return errors.Join(terminal.Unwritten(err), os.Remove(name))
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+)
+
+// completeName is the name of the hidden command that shells ask for what a word may become.
+const completeName = "__complete"
+
+// candidate is what a word may become, and what that means.
+type candidate struct{ Word, Meaning string }
+
+// candidatesFor are what the last of the words behind the program's name may become. Without any the shell completes
+// files.
+func candidatesFor(app *cli.App, words []string) []candidate {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	at, global := describeApp(app), describeApp(app).Flags
+	for i := 0; i < len(words)-1; i++ {
+		word := words[i]
+		if strings.HasPrefix(word, "-") {
+			if f := flagOf(word, at.Flags, global); f != nil && f.Value && !strings.Contains(word, "=") {
+				if i == len(words)-2 {
+					return nil // a flag's value, which is often a file
+				}
+				i++
+			}
+			continue
+		}
+		if sub, ok := below(at, word); ok {
+			at = sub
+		}
+	}
+	var out []candidate
+	if strings.HasPrefix(last, "-") {
+		for _, f := range append(at.Flags, global...) {
+			for _, name := range f.Names {
+				out = with(out, candidate{dashed(name), f.Usage}, last)
+			}
+		}
+		return out
+	}
+	for _, c := range at.Commands {
+		out = with(out, candidate{ownName(c), c.Usage}, last)
+	}
+	if strings.HasPrefix(at.Operands, "JOB") {
+		out = with(out, candidate{"@last", "the newest job"}, last)
+	}
+	return out
+}
+
+// with adds a candidate that a word may become, once.
+func with(list []candidate, c candidate, word string) []candidate {
+	if !strings.HasPrefix(c.Word, word) {
+		return list
+	}
+	for _, known := range list {
+		if known.Word == c.Word {
+			return list
+		}
+	}
+	return append(list, c)
+}
+
+// ownName is a command's name without those that it is below.
+func ownName(c document) string { return c.Name[strings.LastIndex(c.Name, " ")+1:] }
+
+func below(at document, name string) (document, bool) {
+	for _, c := range at.Commands {
+		if ownName(c) == name {
+			return c, true
+		}
+	}
+	return document{}, false
+}
+
+func flagOf(word string, lists ...[]flagDocument) *flagDocument {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, list := range lists {
+		for i := range list {
+			if slices.Contains(list[i].Names, name) {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// shells are those that Script knows.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+var scripts = map[string]string{
+	"bash": `_disdel() {
+  local IFS=$'\n'
+  COMPREPLY=($(disdel __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+}
+complete -o default -F _disdel disdel
+`,
+	"zsh": `#compdef disdel
+_disdel() {
+  local -a found
+  found=("${(@f)$(disdel __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ -z "${found[1]}" ]]; then _files; return; fi
+  found=("${(@)found//:/\\:}")
+  found=("${(@)found/$'\t'/:}")
+  _describe disdel found
+}
+compdef _disdel disdel
+`,
+	"fish": `function __disdel_complete
+    set -l words (commandline -opc) (commandline -ct)
+    disdel __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c disdel -a '(__disdel_complete)'
+`,
+	"powershell": `Register-ArgumentCompleter -Native -CommandName disdel -ScriptBlock {
+    param($word, $line, $cursor)
+    $words = @($line.CommandElements | Select-Object -Skip 1 | ForEach-Object { $_.ToString() })
+    if ($word -eq '') { $words += '""' }
+    disdel __complete -- @words 2>$null | ForEach-Object {
+        $parts = $_ -split ` + "\"`t\"" + `, 2
+        [System.Management.Automation.CompletionResult]::new($parts[0], $parts[0], 'ParameterValue', $parts[-1])
+    }
+}
+`,
+}
+
+// completionScript is what a shell runs to complete the program's words. It returns Invalid for a shell that is not known.
+func completionScript(shell string) (string, error) {
+	text, ok := scripts[shell]
+	if !ok {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Msg: fmt.Sprintf("no shell is known as %q", shell), Hint: "use " + strings.Join(shells, ", "),
+		}
+	}
+	return text, nil
+}
+
+// completionCommand prints what a shell completes words by.
+func completionCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "print the completion script of a shell",
+		ArgsUsage: "bash|zsh|fish|powershell",
+		Description: "   source <(disdel completion bash)\n" +
+			"   disdel completion fish > ~/.config/fish/completions/disdel.fish",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			text, err := completionScript(c.Args().First())
+			if err != nil {
+				return err
+			}
+			return showText(u, text)
+		},
+	}
+}
+
+// completeCommand is what those scripts ask.
+func completeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: completeName, Hidden: true, Usage: "print the completions of a word",
+		Action: func(c *cli.Context) error {
+			for _, found := range candidatesFor(c.App, c.Args().Slice()) {
+				fmt.Fprintf(u.Out, "%s\t%s\n", found.Word, found.Meaning)
+			}
+			return nil
+		},
+	}
+}
+
+// manualCommand prints the page of man.
+func manualCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "man", Usage: "print the man page of all commands", Description: "   disdel man | man -l -",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 0, 0); err != nil {
+				return err
+			}
+			return showText(u, string(manualPage(c.App)))
+		},
+	}
+}
+
+// textDocument is a text of its own with -o json.
+type textDocument struct {
+	Text string `json:"text"`
+}
+
+// showText prints a text of its own.
+func showText(u *ui, text string) error {
+	return u.Show(textDocument{text}, func(w io.Writer) {
+		fmt.Fprint(w, text)
+	})
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/platform/local"
+	"github.com/disdel/disdel/service"
+)
+
+// need is the parts of a service that a command works with. What flags and variables say of the others is not looked
+// at.
+type need uint8
+
+const (
+	storage need = 1 << iota
+	records
+	actions
+	updates
+	takingOver // the service continues with jobs that nobody has
+
+	wholeJob = storage | records | actions | updates
+)
+
+// withService runs f with a service and closes it, whatever came of f.
+func withService(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) (err error) {
+	cfg, err := config(c, u, needs)
+	if err != nil {
+		return err
+	}
+	s, err := service.Open(c.Context, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return f(c.Context, s)
+}
+
+// config is what flags and variables say.
+func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
+	if cfg.Home, err = home(c); err != nil {
+		return cfg, err
+	}
+	cfg.Log, cfg.Admission = newLog(c, u), c.String("admission")
+	cfg.Place = runsAt(c)
+	cfg.TakeOver = needs&takingOver != 0
+	for _, part := range []struct {
+		need need
+		read func() error
+	}{
+		{storage, func() error {
+			cfg.Storage = c.String("storage")
+			return addresses.CheckStorage(cfg.Storage)
+		}},
+		{records, func() (err error) {
+			cfg.CouchDB, err = addresses.WithPassword(c.String("couchdb"), "DISDEL_COUCHDB_PASSWORD")
+			return err
+		}},
+		{updates, func() error { return readRedis(c, &cfg) }},
+		{actions, func() error { return readPlatform(c, &cfg) }},
+	} {
+		if needs&part.need == 0 {
+			continue
+		}
+		if err := part.read(); err != nil {
+			return cfg, err
+		}
+	}
+	return cfg, nil
+}
+
+// readPlatform takes what is said of OpenWhisk, or of the embedded one.
+func readPlatform(c *cli.Context, cfg *service.Config) (err error) {
+	if err := readPool(c, cfg); err != nil {
+		return err
+	}
+	host := c.String("apihost")
+	if host == "" {
+		return readEmbedded(c, cfg)
+	}
+	if err := addresses.CheckAPIHost(host); err != nil {
+		return err
+	}
+	cfg.OpenWhisk = service.OpenWhisk{Host: host, Image: c.String("image")}
+	cfg.OpenWhisk.Key, err = local.Key(cfg.Home, local.OwnAddress(cfg.Home, host))
+	return err
+}
+
+// readEmbedded takes what is said of a platform on this machine.
+func readEmbedded(c *cli.Context, cfg *service.Config) (err error) {
+	if name := c.String("action"); name != "" {
+		if cfg.Program, err = service.FindProgram(name); err != nil {
+			return err
+		}
+	}
+	cfg.ActionTimeout = c.Duration("action-timeout")
+	cfg.ActionMemory, err = disdel.ParseBytes(c.String("action-memory"))
+	return err
+}
+
+// withClient runs f with what the command line says that commands are carried out by.
+func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, at client.Client) error) error {
+	at, err := serverOf(c)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		remote, err := client.Remote(*at)
+		if err != nil {
+			return err
+		}
+		return f(c.Context, remote)
+	}
+	return withService(c, u, needs, func(ctx context.Context, s *service.Service) error {
+		return f(ctx, client.Local(s))
+	})
+}
+
+func newLog(c *cli.Context, u *ui) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(u.Err)
+	log.AddHook(completing{u})
+	log.SetLevel(logrus.WarnLevel)
+	if c.Bool("verbose") {
+		log.SetLevel(logrus.DebugLevel)
+	}
+	return log
+}
+
+// completing gives commands in messages of a log the flags of the place.
+type completing struct{ u *ui }
+
+// Levels is all of them.
+func (completing) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire changes a message before it is written.
+func (h completing) Fire(e *logrus.Entry) error {
+	e.Message = h.u.Place.Complete(e.Message)
+	return nil
+}
+
+// homeFolder is where everything of this user lives, whether or not it is there.
+func homeFolder(c *cli.Context) (string, error) {
+	dir := c.String("home")
+	if dir == "" {
+		if dir = os.Getenv("XDG_DATA_HOME"); dir != "" {
+			dir = filepath.Join(dir, "disdel")
+		}
+	}
+	if dir == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return "", &disdel.Error{
+				Kind: disdel.Invalid, Op: "find the home folder", Err: err,
+				Hint: "name a folder with --home",
+			}
+		}
+		dir = filepath.Join(user, ".local", "share", "disdel")
+	}
+	return filepath.Abs(dir)
+}
+
+// home is the folder that everything of this user lives in. It is made if it is missing.
+func home(c *cli.Context) (string, error) {
+	dir, err := homeFolder(c)
+	var said *disdel.Error
+	if errors.As(err, &said) {
+		return "", err
+	}
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "make the home folder", Err: err,
+			Hint: "name a folder you can write to with --home",
+		}
+	}
+	return dir, nil
+}
+
+// poolFlags say what the containers of a platform have together.
+func poolFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{
+			Name: "pool-memory", EnvVars: []string{"DISDEL_POOL_MEMORY"},
+			Usage: "memory `SIZE` of the container pool (default on the embedded platform: 3/4 of the free memory)",
+		},
+		&cli.IntFlag{
+			Name: "gpus", EnvVars: []string{"DISDEL_GPUS"},
+			Usage: "`NUMBER` of GPUs for train actions", DefaultText: "on the embedded platform, all of this machine",
+		},
+		&cli.StringFlag{
+			Name: "gpu-memory", EnvVars: []string{"DISDEL_GPU_MEMORY"},
+			Usage: "memory `SIZE` of each GPU for actions",
+		},
+	}
+}
+
+// readPool takes what poolFlags say. It returns Invalid for GPUs without memory, and the other way round.
+func readPool(c *cli.Context, cfg *service.Config) (err error) {
+	if text := c.String("pool-memory"); text != "" {
+		if cfg.Pool, err = disdel.ParseBytes(text); err != nil {
+			return err
+		}
+	}
+	cfg.GPUs.Count = c.Int("gpus")
+	text := c.String("gpu-memory")
+	if cfg.GPUs.Count < 0 || (cfg.GPUs.Count == 0) != (text == "") {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--gpus and --gpu-memory go together, and at least one GPU is one",
+			Hint: "--gpus 2 --gpu-memory 16GB",
+		}
+	}
+	if text != "" {
+		cfg.GPUs.Memory, err = disdel.ParseBytes(text)
+	}
+	return err
+}
+
+// readRedis takes the addresses of --redis, each with the password of the environment where it has none of its own.
+func readRedis(c *cli.Context, cfg *service.Config) (err error) {
+	cfg.RedisPrefix = c.String("redis-prefix")
+	for address := range strings.SplitSeq(c.String("redis"), ",") {
+		address, err := addresses.WithPassword(strings.TrimSpace(address), "DISDEL_REDIS_PASSWORD")
+		if err != nil {
+			return err
+		}
+		if address != "" {
+			cfg.Redis = append(cfg.Redis, address)
+		}
+	}
+	cfg.RedisAuthority, err = readAuthority(c.String("redis-ca"), cfg.Redis)
+	return err
+}
+
+// readAuthority is the text of --redis-ca. It returns Invalid for a file that cannot be read or has no certificate, and
+// where no address would make use of it.
+func readAuthority(file string, servers []string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	if !strings.Contains(strings.Join(servers, ","), "rediss://") {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Msg: "--redis-ca is for servers that speak TLS",
+			Hint: "name them with --redis rediss://HOST:PORT/0",
+		}
+	}
+	text, err := files.Read(file)
+	if err != nil {
+		return "", err
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + file, Msg: "it has no certificate in PEM",
+			Hint: "name the file of the authority that signed the server's certificate; it begins with -----BEGIN " +
+				"CERTIFICATE-----",
+		}
+	}
+	return string(text), nil
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/render"
+)
+
+func datasetCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "dataset", Usage: "add, generate, list, show, sample and remove data sets",
+		Subcommands: []*cli.Command{
+			datasetAdd(u), datasetGenerate(u), datasetList(u), datasetShow(u), datasetSample(u), datasetRemove(u),
+		},
+		Action: needSubcommand,
+	}
+}
+
+func datasetList(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "list data sets",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 0, 0); err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				list, faults := at.Data.List(ctx)
+				if faults != nil && len(list) == 0 {
+					return faults
+				}
+				plain := make([]dataset.Manifest, len(list))
+				for i := range list {
+					plain[i] = list[i].Manifest
+				}
+				return errors.Join(u.Show(append([]render.Dataset{}, list...), func(w io.Writer) {
+					render.PrintDatasets(w, plain...)
+				}), faults)
+			})
+		},
+	}
+}
+
+func datasetShow(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "show a data set", ArgsUsage: "NAME",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				set, err := at.Data.Get(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set.Manifest) })
+			})
+		},
+	}
+}
+
+func datasetSample(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "sample", Usage: "print held-out rows, as input for infer", ArgsUsage: "NAME",
+		Description: "   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json",
+		Flags: []cli.Flag{
+			&cli.IntSliceFlag{Name: "row", Usage: "`NUMBER` of a held-out row (repeatable)", Value: cli.NewIntSlice(0)},
+			&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the split, for a data set without held-out rows", Value: 1},
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				doc, err := at.Data.Sample(ctx, c.Args().First(), c.IntSlice("row"), c.Int64("seed"))
+				if err != nil {
+					return err
+				}
+				return json.NewEncoder(u.Out).Encode(doc)
+			})
+		},
+	}
+}
+
+func datasetAdd(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "add", Usage: "add a data set by name, or from files", ArgsUsage: "NAME",
+		Description: datasetAddDescription(), Flags: datasetAddFlags(),
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			return withClient(c, u, storage,
+				func(ctx context.Context, at client.Client) error { return addDataset(ctx, c, u, at.Data) })
+		},
+	}
+}
+
+func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
+	doc, err := added(ctx, c, u, data)
+	if err != nil {
+		return err
+	}
+	for _, w := range doc.Warnings {
+		u.Say("warning: %s", w)
+	}
+	return u.Show(doc, func(w io.Writer) { render.PrintAddedDataset(w, doc) })
+}
+
+// added adds the data set that the command line names.
+func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Dataset, err error) {
+	name := c.Args().First()
+	if in, named, err := denseRows(c, name); named {
+		if err != nil {
+			return set, err
+		}
+		return data.AddDense(ctx, in, c.Bool("overwrite"))
+	}
+	if in, named, err := sparseRows(c, name); named {
+		if err != nil {
+			return set, err
+		}
+		return data.AddSparse(ctx, in, c.Bool("overwrite"))
+	}
+	if !namesArrayFiles(c) {
+		if r, ok := dataset.FindRecipe(name); ok {
+			u.Say("reading %s", r.Title)
+		}
+		return data.AddKnown(ctx, name, c.Bool("overwrite"))
+	}
+	files, err := arrayFiles(c)
+	if err != nil {
+		return set, err
+	}
+	return data.AddFiles(ctx, name, files, c.Bool("overwrite"))
+}
+
+func datasetGenerate(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "generate", Usage: "generate ratings or clicks from a seed, as sparse rows", ArgsUsage: "ratings|clicks NAME",
+		Description: "   disdel dataset generate ratings films --like ml-1m\n   disdel dataset generate clicks ads --rows 200000",
+		Flags:       generateFlags(),
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 2, 2); err != nil {
+				return err
+			}
+			in, err := generatedRows(c)
+			if err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				set, err := at.Data.AddSparse(ctx, in, c.Bool("overwrite"))
+				if err != nil {
+					return err
+				}
+				return u.Show(set, func(w io.Writer) { render.PrintDataset(w, set.Manifest) })
+			})
+		},
+	}
+}
+
+func datasetRemove(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "remove", Usage: "remove a data set", ArgsUsage: "NAME",
+		Description: "A data set that a job of this home reads is not removed.\n\n   disdel dataset remove letters",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			return withClient(c, u, storage|records, func(ctx context.Context, at client.Client) error {
+				removed, err := at.Data.Remove(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				return u.Show(removed, func(w io.Writer) { render.PrintRemovedDataset(w, removed) })
+			})
+		},
+	}
+}
+
+// datasetAddDescription says what `dataset add` takes.
+func datasetAddDescription() string {
+	return "Known names: " + strings.Join(dataset.Known(), ", ") +
+		". Their files come from an installed package, or from their public\n" +
+		"address. disdel checks them against pinned checksums.\n\n" +
+		"--csv is a table: disdel detects types, header, label and missing values, and prints them. --images is NumPy\n" +
+		"or IDX arrays, or a folder with a folder of PNG and JPEG files for each class. Bytes 0..255 become 0..1;\n" +
+		"other numbers stay as they are. Arrays are [rows features], [rows height width] or [rows channels height\n" +
+		"width]; with --layout hwc, [rows height width channels].\n\n" +
+		"   disdel dataset add fashion-mnist\n" +
+		"   disdel dataset add flowers --csv iris.csv --label species\n" +
+		"   disdel dataset add pets --images pictures --size 32x32\n" +
+		"   disdel dataset add letters --images train-images.gz --labels train-labels.gz"
+}
+
+// datasetAddFlags are the flags of `dataset add`.
+func datasetAddFlags() []cli.Flag {
+	return slices.Concat(sparseFlags(), []cli.Flag{
+		&cli.StringFlag{
+			Name: "format",
+			Usage: "`FORMAT` of --images: idx, npy, pictures, cifar10 or cifar100 (default: " +
+				"detect)", Value: "idx",
+		},
+		&cli.StringFlag{
+			Name: "images",
+			Usage: "`FILE` of training images or features, plain or gzip, or the folder of pictures, " +
+				"cifar10 or cifar100",
+		},
+		&cli.StringFlag{Name: "labels", Usage: "`FILE` of training labels"},
+		&cli.StringFlag{Name: "test-images", Usage: "`FILE` of held-out images, or the folder of held-out pictures"},
+		&cli.StringFlag{Name: "test-labels", Usage: "`FILE` of held-out labels"},
+		&cli.StringFlag{
+			Name: "layout", Usage: "channel `LAYOUT` of images: chw or hwc",
+			Value: string(dataset.CHW),
+		},
+		&cli.StringFlag{Name: "classes", Usage: "`NAMES` of the classes, in label order: cat,dog"},
+		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
+	}, denseFlags())
+}

@@ -1,0 +1,416 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/dataset/sparse"
+	"github.com/disdel/disdel/internal/files"
+)
+
+// namesArrayFiles says whether the user names files, not one of the known data sets.
+func namesArrayFiles(c *cli.Context) bool {
+	return slices.ContainsFunc([]string{
+		"format", "images", "labels", "test-images", "test-labels", "layout", "classes",
+		"npz", "safetensors",
+	},
+		c.IsSet)
+}
+
+// arrayFiles is the files that the flags of `dataset add` name. It returns Invalid.
+func arrayFiles(c *cli.Context) (dataset.Files, error) {
+	bad := func(msg, hint string) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
+	}
+	layout := dataset.Layout(strings.ToLower(c.String("layout")))
+	format := dataset.Format(strings.ToLower(c.String("format")))
+	out := dataset.Files{
+		Format: format, Images: c.String("images"), Labels: c.String("labels"), TestImages: c.String("test-images"),
+		TestLabels: c.String("test-labels"),
+	}
+	if names := c.String("classes"); names != "" {
+		out.ClassNames = strings.Split(names, ",")
+	}
+	if c.IsSet("layout") {
+		out.Layout = layout
+	}
+	switch idx := format == dataset.FormatIDX; {
+	case !slices.Contains(dataset.Formats(), string(format)):
+		return out, bad(fmt.Sprintf("format %q is not supported", c.String("format")),
+			"the formats are idx, npy, pictures, cifar10 and cifar100")
+	case !idx && (out.Images == "" || out.Labels+out.TestImages+out.TestLabels != "" || c.IsSet("layout")):
+		return out, bad(fmt.Sprintf("format %s takes a folder and nothing else", format),
+			"--images FOLDER, that its binary version unpacks to")
+	case !idx:
+		return out, nil
+	case layout != dataset.CHW && layout != dataset.HWC:
+		return out, bad(fmt.Sprintf("there is no layout %q", layout), "--layout chw or --layout hwc")
+	case out.Images == "" || out.Labels == "":
+		return out, bad("it needs both --images and --labels", "--images FILE --labels FILE")
+	case (out.TestImages == "") != (out.TestLabels == ""):
+		return out, bad("--test-images and --test-labels go together", "give both, or neither")
+	}
+	return out, nil
+}
+
+// denseFlags are the flags of `dataset add` for tables, arrays and pictures.
+func denseFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "test-csv", Usage: "`FILE` of held-out rows for --csv"},
+		&cli.StringFlag{
+			Name: "label",
+			Usage: "label `COLUMN` of --csv, by name or number (default: label, class, target, y or " +
+				"the last one)",
+		},
+		&cli.BoolFlag{
+			Name:  "label-classes",
+			Usage: "treat each different number of the labels as a class, however many there are",
+		},
+		&cli.StringFlag{Name: "skip", Usage: "`COLUMNS` of --csv to leave out, by name or number: id,name"},
+		&cli.StringFlag{
+			Name:  "header",
+			Usage: "whether the first line of --csv is a header: yes or no (default: detect)",
+		},
+		&cli.StringFlag{Name: "separator", Usage: "`CHARACTER` between the columns of --csv (default: detect)"},
+		&cli.StringFlag{
+			Name:  "missing",
+			Usage: "additional `TEXTS` in --csv for missing values: -1,unknown",
+		},
+		&cli.StringFlag{Name: "scale", Usage: "scaling of the numbers of --csv: standard, range or none"},
+		&cli.StringFlag{Name: "shape", Usage: "image shape `CxHxW` of the rows of --csv: 1x28x28"},
+		&cli.StringFlag{Name: "npz", Usage: "`FILE` of NumPy arrays x_train, y_train, x_test and y_test, or x and y"},
+		&cli.StringFlag{Name: "safetensors", Usage: "safetensors `FILE`, with the tensor names of --npz"},
+		&cli.StringFlag{Name: "size", Usage: "resize pictures to `HxW`: 32x32"},
+		&cli.BoolFlag{Name: "gray", Usage: "read pictures as grayscale"},
+	}
+}
+
+// denseRows is the data set of a table, of arrays or of pictures that the flags of `dataset add` name; named tells
+// whether they do. It returns Invalid, and *disdel.Faults for what is wrong with the files.
+func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, err error) {
+	images := kindOf(c)
+	switch {
+	case c.IsSet("csv") && !c.IsSet("schema"):
+		in, err = denseCSV(c, name)
+	case c.IsSet("npz"):
+		in, err = denseArchive(c, name, "npz", dense.Archive)
+	case c.IsSet("safetensors"):
+		in, err = denseArchive(c, name, "safetensors", dense.Tensors)
+	case images == "npy":
+		in, err = arrays(c, dense.Arrays{
+			Images: dataset.FileSource(c.String("images")), Labels: dataset.FileSource(c.String("labels")),
+		}, name)
+	case images == "pictures":
+		in, err = densePictures(c, name)
+	default:
+		return in, false, nil
+	}
+	return in, true, err
+}
+
+func badFlags(msg, hint string) error {
+	return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
+}
+
+// kindOf is what --images names: npy, pictures, or "" for everything else.
+func kindOf(c *cli.Context) string {
+	path := c.String("images")
+	if format := strings.ToLower(c.String("format")); c.IsSet("format") {
+		if format == "npy" || format == "pictures" {
+			return format
+		}
+		return ""
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "pictures"
+	}
+	in, err := dataset.FileSource(path).Open()
+	if err != nil {
+		return ""
+	}
+	defer in.Close()
+	head := make([]byte, 6)
+	if _, err := io.ReadFull(in, head); err == nil && bytes.Equal(head, []byte("\x93NUMPY")) {
+		return "npy"
+	}
+	return ""
+}
+
+// alone refuses flags that do not go with the files that are named.
+func alone(c *cli.Context, with string, others ...string) error {
+	for _, other := range others {
+		if c.IsSet(other) {
+			return badFlags(fmt.Sprintf("--%s does not go with %s", other, with), "leave it out")
+		}
+	}
+	return nil
+}
+
+func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
+	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "safetensors", "libsvm",
+		"ratings",
+		"held-out", "format", "layout", "classes", "size", "gray"); err != nil {
+		return in, err
+	}
+	table := dense.CSV{
+		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
+		LabelClasses: c.Bool("label-classes"),
+		Skip:         list(c.String("skip")), Missing: list(c.String("missing")), Scale: dense.Scale(c.String("scale")),
+	}
+	if file := c.String("test-csv"); file != "" {
+		test := dataset.FileSource(file)
+		table.Test = &test
+	}
+	switch text := c.String("separator"); {
+	case text == `\t` || text == "tab":
+		table.Separator = '\t'
+	case utf8.RuneCountInString(text) > 1:
+		return in, badFlags(fmt.Sprintf("the separator is one character, and not %q", text),
+			`--separator ';' or --separator tab`)
+	case text != "":
+		table.Separator, _ = utf8.DecodeRuneInString(text)
+	}
+	if text := c.String("shape"); text != "" {
+		if table.Shape, err = sides(text, 3); err != nil {
+			return in, badFlags(fmt.Sprintf("%q is no shape", text), "write channels x height x width: --shape 1x28x28")
+		}
+	}
+	return table.Input(name)
+}
+
+// denseArchive is the arrays of one file.
+func denseArchive(c *cli.Context, name, flag string, read func(file string) (dense.Arrays, error)) (
+	in dataset.DenseInput, err error,
+) {
+	if err := alone(c, "--"+flag, "images", "labels", "test-images", "test-labels", "csv", "format", "size",
+		"gray"); err != nil {
+		return in, err
+	}
+	from, err := read(c.String(flag))
+	if err != nil {
+		return in, err
+	}
+	return arrays(c, from, name)
+}
+
+// arrays adds to arrays what other flags say of them.
+func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInput, err error) {
+	if from.Labels.Name == "" {
+		return in, badFlags("it needs both --images and --labels", "--images FILE --labels FILE")
+	}
+	images, labels := c.String("test-images"), c.String("test-labels")
+	if (images == "") != (labels == "") {
+		return in, badFlags("--test-images and --test-labels go together", "give both, or neither")
+	}
+	if images != "" {
+		from.TestImages, from.TestLabels = dataset.FileSource(images), dataset.FileSource(labels)
+	}
+	if c.IsSet("layout") {
+		from.Layout = dataset.Layout(strings.ToLower(c.String("layout")))
+	}
+	if from.Layout != "" && from.Layout != dataset.CHW && from.Layout != dataset.HWC {
+		return in, badFlags(fmt.Sprintf("there is no layout %q", from.Layout), "--layout chw or --layout hwc")
+	}
+	from.ClassNames, from.LabelClasses = list(c.String("classes")), c.Bool("label-classes")
+	return from.Input(name)
+}
+
+func densePictures(c *cli.Context, name string) (in dataset.DenseInput, err error) {
+	if err := alone(c, "a folder of pictures", "labels", "test-labels", "layout", "classes", "label-classes"); err != nil {
+		return in, err
+	}
+	from := dense.Pictures{Folder: c.String("images"), Test: c.String("test-images"), Gray: c.Bool("gray")}
+	if text := c.String("size"); text != "" {
+		size, err := sides(text, 2)
+		if err != nil || slices.Max(size) > mostSide {
+			return in, badFlags(fmt.Sprintf("%q is no size", text), "write height x width: --size 32x32")
+		}
+		from.Height, from.Width = size[0], size[1]
+	}
+	return from.Input(name)
+}
+
+// mostSide bounds the sides of pictures.
+const mostSide = 4096
+
+// list is the parts of a text between commas, nil for none.
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// sides reads so many whole numbers above 0 with an x between them.
+func sides(text string, n int) ([]int, error) {
+	out := make([]int, n)
+	parts := strings.Split(text, "x")
+	if len(parts) != n {
+		return nil, fmt.Errorf("%d sides", len(parts))
+	}
+	for i, p := range parts {
+		if _, err := fmt.Sscanf(p, "%d", &out[i]); err != nil || out[i] < 1 || fmt.Sprint(out[i]) != p {
+			return nil, fmt.Errorf("a side of %q", p)
+		}
+	}
+	return out, nil
+}
+
+// sparseFiles are the flags that name a file of sparse rows; one of them is given.
+var sparseFiles = []string{"libsvm", "csv", "ratings"}
+
+// heldOutFlags say which rows are held out for good.
+func heldOutFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{
+			Name:  "held-out",
+			Usage: "held-out `SHARE` of sparse rows (default: each job draws its own)",
+		},
+		&cli.StringFlag{
+			Name: "held-out-by", Usage: "hold out a share of all rows (row), or of the ratings of each user (user): `UNIT`",
+			Value: "row",
+		},
+		&cli.Int64Flag{Name: "seed", Usage: "`SEED` of the random numbers", Value: 1},
+	}
+}
+
+// sparseFlags are the flags of `dataset add` for sparse rows.
+func sparseFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "libsvm", Usage: "LIBSVM `FILE` of sparse rows, plain or gzip"},
+		&cli.StringFlag{
+			Name:  "csv",
+			Usage: "CSV `FILE` of labelled rows, plain or gzip; with --schema, of sparse rows",
+		},
+		&cli.StringFlag{Name: "schema", Usage: "JSON `FILE` that describes the fields of --csv"},
+		&cli.StringFlag{
+			Name:  "ratings",
+			Usage: "MovieLens `FILE` of user, item, rating and time, plain or gzip",
+		},
+		&cli.IntFlag{Name: "columns", Usage: "`NUMBER` of columns of --libsvm (default: as many as the file has)"},
+	}, heldOutFlags()...)
+}
+
+func heldOut(c *cli.Context) (h sparse.HeldOut, err error) {
+	h = sparse.HeldOut{Share: c.Float64("held-out"), ByUser: c.String("held-out-by") == "user", Seed: c.Int64("seed")}
+	if by := c.String("held-out-by"); by != "row" && by != "user" {
+		return h, &disdel.Error{
+			Kind: disdel.Invalid, Op: "add data set", Msg: fmt.Sprintf("rows are not held out by %q", by),
+			Hint: "--held-out-by row or --held-out-by user",
+		}
+	}
+	return h, nil
+}
+
+// sparseRows is the data set of sparse rows that the flags of `dataset add` name; named tells whether they do. It
+// returns Invalid.
+func sparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool, err error) {
+	given := slices.DeleteFunc(slices.Clone(sparseFiles), func(f string) bool { return !c.IsSet(f) })
+	if len(given) == 0 {
+		return in, false, nil
+	}
+	bad := func(msg, hint string) (dataset.SparseInput, bool, error) {
+		return in, true, &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
+	}
+	held, err := heldOut(c)
+	if err != nil {
+		return in, true, err
+	}
+	switch {
+	case len(given) > 1 || namesArrayFiles(c):
+		return bad("it names files of several kinds", "give one of --libsvm, --csv and --ratings")
+	case c.IsSet("csv") != c.IsSet("schema"):
+		return bad("--csv and --schema go together", "--csv FILE --schema FILE")
+	case held.ByUser && !c.IsSet("ratings"):
+		return bad("only ratings have users", "--held-out-by row")
+	}
+	from := dataset.FileSource(c.String(given[0]))
+	switch given[0] {
+	case "libsvm":
+		in, err = sparse.Libsvm{Source: from, Columns: c.Int("columns"), HeldOut: held}.Input(name)
+	case "ratings":
+		in, err = sparse.Ratings{Source: from, HeldOut: held}.Input(name)
+	default:
+		in, err = csvRows(c, from, held, name)
+	}
+	return in, true, err
+}
+
+func csvRows(c *cli.Context, from dataset.Source, held sparse.HeldOut, name string) (
+	in dataset.SparseInput, err error,
+) {
+	file := c.String("schema")
+	f, err := os.Open(file)
+	if err != nil {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + file, Err: files.Plain(err), Hint: "check the file's name",
+		}
+	}
+	defer f.Close()
+	schema, err := sparse.ReadSchema(f, file)
+	if err != nil {
+		return in, err
+	}
+	return sparse.CSV{Source: from, Schema: schema, HeldOut: held}.Input(name)
+}
+
+// generateFlags are the flags of `dataset generate`.
+func generateFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{
+			Name: "like", Usage: "ratings: the size of `SET`: ml-100k, ml-1m, ml-10m or ml-20m",
+			Value: "ml-100k",
+		},
+		&cli.IntFlag{Name: "users", Usage: "ratings: `NUMBER` of users"},
+		&cli.IntFlag{Name: "items", Usage: "ratings: `NUMBER` of items"},
+		&cli.IntFlag{Name: "rows", Usage: "`NUMBER` of ratings or clicks (default for clicks: 100000)"},
+		&cli.IntFlag{Name: "features", Usage: "clicks: `NUMBER` of columns to hash categories to", Value: 100_000},
+		&cli.BoolFlag{Name: "overwrite", Usage: "replace a data set of this name"},
+	}, heldOutFlags()...)
+}
+
+// defaultClicks is how many clicks are made.
+const defaultClicks = 100_000
+
+// generatedRows is the data set that the operands and flags of `dataset generate` describe. It returns Invalid.
+func generatedRows(c *cli.Context) (in dataset.SparseInput, err error) {
+	held, err := heldOut(c)
+	if err != nil {
+		return in, err
+	}
+	bad := func(msg, hint string) (dataset.SparseInput, error) {
+		return in, &disdel.Error{Kind: disdel.Invalid, Op: "generate data set", Msg: msg, Hint: hint}
+	}
+	what, name := c.Args().Get(0), c.Args().Get(1)
+	switch what {
+	case "clicks":
+		if held.ByUser {
+			return bad("only ratings have users", "--held-out-by row")
+		}
+		return sparse.MadeClicks{
+			Rows: cmp.Or(c.Int("rows"), defaultClicks), Features: c.Int("features"), Seed: c.Int64("seed"), HeldOut: held,
+		}.Input(name)
+	case "ratings":
+		users, items, ratings, ok := sparse.MovieLensSize(c.String("like"))
+		if !ok {
+			return bad(fmt.Sprintf("no size is known as %q", c.String("like")), "ml-100k, ml-1m, ml-10m or ml-20m")
+		}
+		return sparse.MadeRatings{
+			Users: cmp.Or(c.Int("users"), users), Items: cmp.Or(c.Int("items"), items), Ratings: cmp.Or(c.Int("rows"), ratings),
+			Seed: c.Int64("seed"), HeldOut: held,
+		}.Input(name)
+	default:
+		return bad(fmt.Sprintf("%q cannot be made", what), "disdel dataset generate ratings NAME, or clicks NAME")
+	}
+}

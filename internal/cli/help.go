@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cpuguy83/go-md2man/v2/md2man"
+	"github.com/urfave/cli/v2"
+)
+
+// errWantsHelp is returned by a command that was given nothing to do; run prints its help then.
+var errWantsHelp = errors.New("wants help")
+
+// needSubcommand answers a command that only groups others.
+func needSubcommand(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return errWantsHelp
+	}
+	return unknownCommand(c.Command.Subcommands, c.Command.HelpName, c.Args().First())
+}
+
+// helpFor finds the command that names lead to, and returns what to show of it: for programs, and for people. No names:
+// the whole program.
+func helpFor(app *cli.App, names []string) (shown any, print func(w io.Writer), err error) {
+	if len(names) == 0 {
+		return describeApp(app), func(w io.Writer) { cli.HelpPrinter(w, appHelp, app) }, nil
+	}
+	commands, above := app.Commands, "disdel"
+	var found *cli.Command
+	for _, name := range names {
+		c := commandOf(commands, name)
+		if c == nil {
+			return nil, nil, unknownCommand(commands, above, name)
+		}
+		found, commands, above = c, c.Subcommands, c.HelpName
+	}
+	return describeCommand(found), func(w io.Writer) { cli.HelpPrinter(w, commandHelp, found) }, nil
+}
+
+// helpPath is the path whose help a command line asks for with --help. An operand is no command of its own, but
+// behind a command that only groups others, or behind none, it was meant as one.
+func (s *commandLine) helpPath(app *cli.App) []string {
+	commands := app.Commands
+	for _, name := range s.Path {
+		commands = commandOf(commands, name).Subcommands
+	}
+	if len(commands) > 0 && len(s.Operands) > 0 {
+		return append(s.Path, s.Operands[0])
+	}
+	return s.Path
+}
+
+// document is a command as -o json shows it.
+type document struct {
+	Name        string         `json:"name"` // as it is typed: disdel dataset add
+	Usage       string         `json:"usage"`
+	Operands    string         `json:"operands,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Flags       []flagDocument `json:"flags,omitempty"`
+	Commands    []document     `json:"commands,omitempty"`
+}
+
+type flagDocument struct {
+	Names     []string `json:"names"`
+	Usage     string   `json:"usage"`
+	Default   string   `json:"default,omitempty"`
+	Variables []string `json:"variables,omitempty"` // of the environment
+	Value     bool     `json:"takesValue"`
+}
+
+func describeApp(app *cli.App) document {
+	d := document{Name: app.Name, Usage: app.Usage, Description: app.Description, Flags: describeFlags(app.Flags)}
+	for _, c := range app.Commands {
+		if !c.Hidden {
+			d.Commands = append(d.Commands, describeCommand(c))
+		}
+	}
+	return d
+}
+
+func describeCommand(c *cli.Command) document {
+	d := document{
+		Name: c.HelpName, Usage: c.Usage, Operands: c.ArgsUsage, Description: strings.TrimSpace(c.Description),
+		Flags: describeFlags(c.Flags),
+	}
+	for _, sub := range c.Subcommands {
+		d.Commands = append(d.Commands, describeCommand(sub))
+	}
+	return d
+}
+
+func describeFlags(flags []cli.Flag) []flagDocument {
+	var out []flagDocument
+	for _, f := range flags {
+		d := flagDocument{Names: f.Names()}
+		if of, ok := f.(cli.DocGenerationFlag); ok {
+			d.Usage, d.Value, d.Variables = strings.ReplaceAll(of.GetUsage(), "`", ""), of.TakesValue(), of.GetEnvVars()
+			if d.Value {
+				d.Default = of.GetDefaultText()
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+const appHelp = `NAME:
+   {{.Name}} - {{.Usage}}
+
+USAGE:
+   {{.Name}} [global options] command [options] [operands]
+
+{{.Description}}
+
+COMMANDS:{{range .VisibleCommands}}
+   {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}
+
+GLOBAL OPTIONS:
+   {{range $i, $f := .VisibleFlags}}{{if $i}}
+   {{end}}{{$f}}{{end}}
+`
+
+const commandHelp = `NAME:
+   {{.HelpName}} - {{.Usage}}
+
+USAGE:
+   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}}{{if .Subcommands}} COMMAND{{end}} {{.ArgsUsage}}{{end}}
+{{if .Description}}
+{{.Description}}
+{{end}}{{if .Subcommands}}
+COMMANDS:{{range .VisibleCommands}}
+   {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}
+{{end}}{{if .VisibleFlags}}
+OPTIONS:
+   {{range $i, $f := .VisibleFlags}}{{if $i}}
+   {{end}}{{$f}}{{end}}
+{{end}}
+Global options (-o json, --home, --redis ...): disdel --help
+`
+
+// referencePage is every command of a program with its flags, as Markdown. It is made of what --help says.
+func referencePage(app *cli.App) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "# Commands\n\nMade of what `%s --help` says; a test holds it to that. Flags may stand before or after operands.\n",
+		app.Name)
+	d := describeApp(app)
+	out.WriteString("\n## Global options\n\n")
+	writeFlags(&out, d.Flags)
+	for _, c := range d.Commands {
+		writeCommand(&out, c, "##")
+	}
+	return out.String()
+}
+
+func writeCommand(out *strings.Builder, c document, level string) {
+	fmt.Fprintf(out, "\n%s %s\n\n%s.\n", level, strings.TrimSpace(c.Name+" "+code(c.Operands)), sentence(c.Usage))
+	if c.Description != "" {
+		fmt.Fprintf(out, "\n```\n%s\n```\n", unindented(c.Description))
+	}
+	if len(c.Flags) > 0 {
+		out.WriteString("\n")
+		writeFlags(out, c.Flags)
+	}
+	for _, sub := range c.Commands {
+		writeCommand(out, sub, "###")
+	}
+}
+
+func code(operands string) string {
+	if operands = strings.TrimSpace(operands); operands == "" {
+		return ""
+	}
+	return "`" + operands + "`"
+}
+
+func sentence(usage string) string {
+	return strings.ToUpper(usage[:1]) + usage[1:]
+}
+
+// unindented is a description without the indent that terminals get.
+func unindented(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "   ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func writeFlags(out *strings.Builder, flags []flagDocument) {
+	out.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
+	for _, f := range flags {
+		var names []string
+		for _, name := range f.Names {
+			names = append(names, "`"+dashed(name)+"`")
+		}
+		var variables []string
+		for _, name := range f.Variables {
+			variables = append(variables, "`"+name+"`")
+		}
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", strings.Join(names, ", "), cell(f.Usage),
+			cell(strings.Trim(f.Default, `"`)),
+			strings.Join(variables, ", "))
+	}
+}
+
+// cell is a text that a column of a table can hold.
+func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
+
+// manualPage is every command of a program as a page of man, made of what --help says.
+func manualPage(app *cli.App) []byte {
+	_, text, _ := strings.Cut(referencePage(app), "\n\n")
+	head := fmt.Sprintf("%% %s(1)\n\n# NAME\n\n%s - %s\n\n# COMMANDS\n\n", app.Name, app.Name, app.Usage)
+	return md2man.Render([]byte(head + text))
+}

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/files"
+	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service/infer"
+)
+
+func evaluateCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "evaluate", Usage: "measure a trained model's accuracy on a data set", ArgsUsage: "MODEL",
+		Description: "MODEL is as for infer. " +
+			"Prints accuracy, loss, precision and recall of every class, and the most frequent\n" +
+			"confusions, on the held-out rows of the data set; on all rows if none are held out.\n\n" +
+			"   disdel evaluate digits-cnn --dataset digits",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dataset", Usage: "`NAME` of the data set"}, actionFlag},
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			if c.String("dataset") == "" {
+				return missingFlag(c, "--dataset NAME")
+			}
+			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
+				j, err := at.Models.Evaluate(ctx, c.Args().First(), c.String("dataset"))
+				if err != nil {
+					return err
+				}
+				for _, w := range j.Warnings {
+					u.Say("warning: %s", w)
+				}
+				return u.Show(j, func(w io.Writer) { render.PrintJudgement(w, j) })
+			})
+		},
+	}
+}
+
+// inferCommand asks a trained model: about the rows of a file, those of a data set, or files as they come.
+func inferCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "infer", Usage: "classify inputs with a trained model, as actions", ArgsUsage: "MODEL",
+		Description: "MODEL is NAME (its newest version that learned), NAME:vN or NAME:TAG. FILE is one of:\n" +
+			"   JSON: {\"inputs\": [[...], ...]}, a list of rows or one row; - reads it from standard input\n" +
+			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +
+			"   a PNG or JPEG picture\n" +
+			"If the file has labels, disdel compares them with the answers.\n\n" +
+			"With --dataset, actions read the rows, and --output collects the answers; without --output they stay\n" +
+			"beside the models. With --watch, each new file in the folder adds a line to --output, until Ctrl-C.\n\n" +
+			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json\n" +
+			"   disdel infer digits-cnn --dataset digits --part test --output answers.csv\n" +
+			"   disdel infer digits-cnn --watch incoming --output answers.jsonl",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"},
+			&cli.StringFlag{
+				Name: "dataset", Usage: "`NAME` of a data set to classify; NAME@CHECKSUM is one version of it",
+			},
+			&cli.StringFlag{
+				Name: "part", Value: string(disdel.PartAll), Usage: "`PART` of the data set: all, train or test (held out)",
+			},
+			&cli.StringFlag{Name: "watch", Usage: "`FOLDER` to watch: files are classified as they arrive"},
+			&cli.StringFlag{
+				Name: "output", Usage: "new `FILE` of answers: .csv, .jsonl or .npy, or - for lines of JSON; " +
+					"--watch appends to a .jsonl",
+			},
+			actionFlag,
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			act, err := inference(c, u)
+			if err != nil {
+				return err
+			}
+			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error { return act(ctx, at.Models) })
+		},
+	}
+}
+
+// inference is what the flags of infer ask for.
+func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
+	input, dataset, watch := c.String("input"), c.String("dataset"), c.String("watch")
+	asked := len(terminal.NonEmpty(input, dataset, watch))
+	conflict := func(msg, hint string) error {
+		return &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: msg, Hint: hint}
+	}
+	switch {
+	case asked == 0:
+		return nil, missingFlag(c, "--input FILE")
+	case asked > 1:
+		return nil, conflict("--input, --dataset and --watch are three questions", "give one of them")
+	case dataset == "" && c.IsSet("part"):
+		return nil, conflict("--part is of a data set", "add --dataset NAME")
+	case input != "" && c.IsSet("output"):
+		return nil, conflict("the answers for --input go to standard output", "add > FILE, or -o json")
+	case watch != "":
+		w, err := newWatching(c, u)
+		if err != nil {
+			return nil, err
+		}
+		return w.run, nil
+	case dataset != "":
+		return inferringData(c, u)
+	default:
+		return func(ctx context.Context, models client.Models) error {
+			return inferFile(ctx, u, models, c.Args().First(), input)
+		}, nil
+	}
+}
+
+// inferFile answers for the rows of a file.
+func inferFile(ctx context.Context, u *ui, models client.Models, model, file string) error {
+	text, err := readFile(u, file)
+	if err != nil {
+		return err
+	}
+	doc, m, err := models.Answer(ctx, model, file, text)
+	if doc.Model != "" {
+		u.Say("model  %s", render.QualityText(&m))
+	}
+	for _, w := range doc.Warnings {
+		u.Say("warning: %s", w)
+	}
+	if err != nil {
+		return err
+	}
+	return u.Show(doc, func(w io.Writer) { render.PrintInference(w, doc) })
+}
+
+// readFile is the content of a file, or of standard input.
+func readFile(u *ui, name string) ([]byte, error) {
+	if name == "-" {
+		return files.ReadAll(name, u.In)
+	}
+	return files.Read(name)
+}
+
+// standardOutput is what standard output is called where a file is asked for.
+const standardOutput = "-"
+
+// inferringData answers for the rows of a data set.
+func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
+	model, output := c.Args().First(), c.String("output")
+	ask := infer.DataRequest{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
+	switch output {
+	case "":
+		return func(ctx context.Context, models client.Models) error {
+			out, err := models.AnswerData(ctx, model, ask, nil)
+			return showDataAnswers(u, "", out, err)
+		}, nil
+	case standardOutput:
+		if u.Format != "table" {
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "infer",
+				Msg:  fmt.Sprintf("--output - and -o %s are two formats for one output", u.Format),
+				Hint: "leave -o out: every line is JSON, or name a file with --output",
+			}
+		}
+		return func(ctx context.Context, models client.Models) error {
+			return inferToOutput(ctx, u, models, model, ask)
+		}, nil
+	}
+	if _, err := render.NewAnswerWriter(filepath.Ext(output), io.Discard); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, models client.Models) error {
+		return inferToFile(ctx, u, models, model, ask, output)
+	}, nil
+}
+
+// inferToOutput writes a line of JSON for each row to standard output.
+func inferToOutput(ctx context.Context, u *ui, models client.Models, model string, ask infer.DataRequest,
+) error {
+	w := bufio.NewWriterSize(u.Out, 1<<16)
+	rows, err := render.NewAnswerWriter(".jsonl", cleaned{w})
+	if err != nil {
+		return err
+	}
+	out, err := models.AnswerData(ctx, model, ask, rows)
+	if err := terminal.Unwritten(w.Flush()); err != nil {
+		return err
+	}
+	warn(u, out)
+	return err
+}
+
+// cleaned writes JSON, a whole document at a time, of which a terminal acts on nothing.
+type cleaned struct{ to io.Writer }
+
+func (c cleaned) Write(document []byte) (int, error) {
+	if _, err := c.to.Write(terminal.CleanJSON(document)); err != nil {
+		return 0, err
+	}
+	return len(document), nil
+}
+
+// inferToFile writes answers to a file, which is there once it is whole.
+func inferToFile(ctx context.Context, u *ui, models client.Models, model string, ask infer.DataRequest,
+	file string,
+) error {
+	draft, err := files.NewDraft(file)
+	if err != nil {
+		return err
+	}
+	rows, err := render.NewAnswerWriter(filepath.Ext(file), draft)
+	if err != nil {
+		return errors.Join(err, draft.Abandon())
+	}
+	out, err := models.AnswerData(ctx, model, ask, rows)
+	if err != nil {
+		return errors.Join(err, draft.Abandon())
+	}
+	return showDataAnswers(u, file, out, draft.Finish())
+}
+
+// showDataAnswers says how many rows of a data set were classified, and where the answers are.
+func showDataAnswers(u *ui, file string, out infer.DataAnswers, err error) error {
+	warn(u, out)
+	if err != nil {
+		return err
+	}
+	doc := render.DataAnswers{File: file, DataAnswers: out}
+	return u.Show(doc, func(w io.Writer) { render.PrintDataAnswers(w, doc) })
+}
+
+func warn(u *ui, out infer.DataAnswers) {
+	for _, w := range out.Warnings {
+		u.Say("warning: %s", w)
+	}
+}

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/simulate"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/plot"
+	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/scheduler/sim"
+	"github.com/disdel/disdel/service"
+)
+
+// labDescription is the help of disdel lab.
+const labDescription = "TRACE is as disdel simulate has it; each job runs alone. FILE is a job file: its times are " +
+	"the law of its\n   forecasts, so that it has to have run before, or --probe; " +
+	"with --run it runs under each policy.\n\n" +
+	"   disdel lab --generate 5 --policies elastic,coach,auto\n" +
+	"   disdel lab trace.jsonl --hosts 2 --processors 16 --plot workers.svg\n" +
+	"   disdel lab trace.jsonl --policies coach,auto --errors .25,.5,2,4,noise:.2\n" +
+	"   disdel lab job.yaml --policies static,auto --run"
+
+func labCommand(u *ui) *cli.Command {
+	where := slices.DeleteFunc(slices.Clone(simulationFlags), func(f cli.Flag) bool {
+		return slices.Contains([]string{"admission", "print"}, f.Names()[0])
+	})
+	return &cli.Command{
+		Name: "lab", Usage: "compare scaling policies with the best fixed number of workers, in virtual time",
+		ArgsUsage: "[TRACE | FILE...]", Flags: slices.Concat(labFlags(), where, []cli.Flag{setFlag, probeFlag}),
+		Description: labDescription,
+		Action: func(c *cli.Context) error {
+			q, err := readLabQuestions(c)
+			if err != nil {
+				return err
+			}
+			found, err := labOf(c, u, q)
+			if err == nil && q.Plot != "" {
+				err = render.WriteLabPlot(found, q.Plot, q.Format)
+			}
+			if err != nil {
+				return err
+			}
+			return u.Show(found, func(w io.Writer) { render.PrintLab(w, found) })
+		},
+	}
+}
+
+// labOf runs the jobs of a trace, or those of job files.
+func labOf(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error) {
+	if len(q.Files) == 0 {
+		jobs, err := readTrace(c, u.In, labEpochs)
+		if err != nil {
+			return found, err
+		}
+		cloud, err := simulatedCloud(c)
+		if err != nil {
+			return found, err
+		}
+		return service.Compare(service.Simulation{Cloud: cloud, Told: q.Told, Errors: q.Errors}, q.Bounded(jobs), q.Policies)
+	}
+	var jobs []service.Request
+	for _, name := range q.Files {
+		src, err := readJob(c, u, name)
+		if err != nil {
+			return found, err
+		}
+		jobs = append(jobs, src.request(c))
+	}
+	err = withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+		if found, err = simulatePolicies(ctx, at.Jobs, jobs, q.Policies); err != nil || !q.Run {
+			return err
+		}
+		trials, err := runUnderPolicies(ctx, at.Jobs, jobs, q.Policies, func(t simulate.Trial) { u.Say("%s", render.TrialLine(t)) })
+		found.Ran(trials)
+		return err
+	})
+	return found, err
+}
+
+// labFlags are those of disdel lab, beside the ones that say where jobs come from and what they run on.
+func labFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{
+			Name: "policies", Value: "all", Usage: "`NAMES` of policies, with commas between: " +
+				strings.Join(scheduler.PolicyNames(), ","),
+		},
+		&cli.IntFlag{
+			Name: "max-workers", Usage: "largest `NUMBER` of workers that policies may choose",
+			DefaultText: strconv.Itoa(defaultMost),
+		},
+		&cli.Float64Flag{
+			Name: "told", Value: 1,
+			Usage: "scale the time estimates that policies see for other numbers of workers by `FACTOR`",
+		},
+		&cli.StringFlag{
+			Name: "errors", Usage: "show the regret under these `ERRORS` of the estimates: factors, and noise:DEVIATION " +
+				"(.25,.5,2,4,noise:.2)",
+		},
+		&cli.BoolFlag{Name: "run", Usage: "also run the jobs of FILE under each policy, one after another"},
+		&cli.StringFlag{Name: "plot", Usage: "plot the first job's workers over time to `FILE`.svg or FILE.png"},
+	}
+}
+
+// labQuestions is what disdel lab is asked.
+type labQuestions struct {
+	Policies []string
+	Most     int         // workers
+	Told     float64     // factor of the times that policies are told
+	Plot     string      // file of the picture; "": none
+	Format   plot.Format // of it
+	Errors   simulate.Errors
+	Files    []string // of jobs; none: a trace is asked for
+	Run      bool
+}
+
+// Bounded are jobs whose policies choose no more workers than that.
+func (q labQuestions) Bounded(jobs []sim.Job) []sim.Job {
+	for i := range jobs {
+		if n := &jobs[i].MaxWorkers; *n == 0 || *n > q.Most {
+			*n = q.Most
+		}
+	}
+	return jobs
+}
+
+// readLabQuestions reads the flags. It returns Invalid for a policy and for a kind of picture that there is not.
+func readLabQuestions(c *cli.Context) (labQuestions, error) {
+	q := labQuestions{
+		Policies: scheduler.PolicyNames(), Most: c.Int("max-workers"), Plot: c.String("plot"), Told: c.Float64("told"),
+	}
+	if !c.IsSet("max-workers") {
+		q.Most = defaultMost
+	}
+	if q.Most < 1 {
+		return q, wrong("--max-workers must be at least 1", "")
+	}
+	if !(q.Told > 0 && q.Told <= mostTold) {
+		return q, wrong("--told must be above 0 and at most 100", "")
+	}
+	if text := c.String("policies"); text != "all" {
+		q.Policies = strings.Split(text, ",")
+	}
+	for _, name := range q.Policies {
+		if !slices.Contains(scheduler.PolicyNames(), name) {
+			return q, wrong("there is no policy \""+name+"\"", "--policies all, or some of "+
+				strings.Join(scheduler.PolicyNames(), ","))
+		}
+	}
+	if err := q.jobs(c); err != nil {
+		return q, err
+	}
+	if q.Plot == "" {
+		return q, nil
+	}
+	q.Format = plot.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(q.Plot), ".")))
+	if q.Format != plot.SVG && q.Format != plot.PNG {
+		return q, wrong("--plot: the name says no format", "write a name that ends in .svg or .png")
+	}
+	return q, nil
+}
+
+// jobs reads which jobs are asked about: files that end in .yaml or .yml are job files.
+func (q *labQuestions) jobs(c *cli.Context) error {
+	for _, name := range c.Args().Slice() {
+		if end := strings.ToLower(filepath.Ext(name)); end == ".yaml" || end == ".yml" {
+			q.Files = append(q.Files, name)
+		}
+	}
+	q.Run = c.Bool("run")
+	switch {
+	case q.Run && len(q.Files) == 0:
+		return wrong("--run: only jobs of files can be run", "disdel lab job.yaml --run")
+	case len(q.Files) > 0 && len(q.Files) < c.NArg():
+		return wrong("job files and traces do not go together", "name files that end in .yaml, or one trace")
+	case len(q.Files) > 0 && (c.IsSet("errors") || c.IsSet("told")):
+		return wrong("--errors and --told are for traces", "disdel simulate --generate 5 --print > trace.jsonl")
+	}
+	return q.errors(c.String("errors"))
+}
+
+// errors reads those whose regrets are asked for.
+func (q *labQuestions) errors(text string) error {
+	if text == "" {
+		return nil
+	}
+	for piece := range strings.SplitSeq(text, ",") {
+		number, noise := strings.CutPrefix(strings.TrimSpace(piece), "noise:")
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v > 0 && v <= mostTold) {
+			return wrong("--errors: \""+piece+"\" is no factor above 0 and at most 100", "--errors .25,.5,2,4,noise:.2")
+		}
+		if noise {
+			q.Errors.Noises = append(q.Errors.Noises, v)
+		} else {
+			q.Errors.Factors = append(q.Errors.Factors, v)
+		}
+	}
+	return nil
+}
+
+const (
+	defaultMost = 32 // workers that policies may choose
+	mostTold    = 100
+)
+
+func wrong(msg, hint string) error { return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint} }
+
+// simulatePolicies asks the service what the jobs would take under each policy. It returns NotFound, with the job,
+// if nothing is known of its speed.
+func simulatePolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string) (simulate.Lab, error) {
+	var out simulate.Lab
+	for _, req := range jobs {
+		found, err := at.Estimate(ctx, req, service.Questions{Policies: policies})
+		if err != nil {
+			return out, err
+		}
+		if found.Policies == nil {
+			return out, found.Refused
+		}
+		out.Add(*found.Policies)
+	}
+	return out, nil
+}
+
+// runUnderPolicies runs each job under each policy, one after another, static first: what the others are held against. Each is told
+// of once it has ended. One that fails is a trialOf too; a job that cannot be submitted ends it.
+func runUnderPolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string,
+	ended func(simulate.Trial),
+) ([]simulate.Trial, error) {
+	var out []simulate.Trial
+	for _, req := range jobs {
+		for _, name := range staticFirst(policies) {
+			under := req
+			under.Job.Distribution.Policy, under.Key = name, ""
+			run, err := at.Submit(ctx, under)
+			if err != nil {
+				return out, err
+			}
+			stop := context.AfterFunc(ctx, func() { run.Cancel(context.Cause(ctx)) })
+			rec, err := run.Wait(context.WithoutCancel(ctx))
+			stop()
+			if err != nil {
+				return out, err
+			}
+			t := trialOf(&rec, name)
+			ended(t)
+			if out = append(out, t); ctx.Err() != nil {
+				return out, errors.Join(context.Cause(ctx), ctx.Err())
+			}
+		}
+	}
+	return out, nil
+}
+
+// staticFirst returns the policies with static before the others.
+func staticFirst(policies []string) []string {
+	out := []string{disdel.PolicyStatic}
+	for _, name := range policies {
+		if name != disdel.PolicyStatic {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// trialOf is the trial that a record shows.
+func trialOf(r *disdel.Record, policy string) simulate.Trial {
+	t := simulate.Trial{
+		Job: disdel.JobID(r.Job.Metadata.Name), Policy: policy, Status: r.Status, Took: r.Phases.Total, CostGBs: r.ByUse(),
+	}
+	if r.Failure != nil {
+		t.Why = r.Failure.Msg
+	}
+	var at disdel.Millis
+	for _, round := range r.Rounds {
+		stage := r.StageOf(&disdel.Invocation{Stage: round.Stage})
+		if n := len(t.Course); n == 0 || t.Course[n-1].Workers != stage.Workers {
+			t.Course = append(t.Course, simulate.WorkerChange{At: at, Epoch: r.EpochsAfter(round), Workers: stage.Workers})
+		}
+		at += round.Duration
+		t.Loss = round.TrainLoss
+	}
+	return t
+}

@@ -1,0 +1,361 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/client"
+	"github.com/disdel/disdel/internal/export"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/render"
+)
+
+func modelCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "model", Usage: "list, show, compare and export networks and trained models",
+		Subcommands: []*cli.Command{
+			modelList(u), modelShow(u), modelExport(u), modelPromote(u), modelCompare(u), modelRemove(u),
+		},
+		Action: needSubcommand,
+	}
+}
+
+func modelList(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "list the built-in networks and the trained models",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 0, 0); err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				networks, err := render.Networks()
+				if err != nil {
+					return err
+				}
+				doc := render.ModelList{Networks: networks, Models: []modelstore.Model{}}
+				trained, faults := at.Models.List(ctx)
+				doc.Models = append(doc.Models, trained...)
+				return errors.Join(u.Show(doc, func(w io.Writer) { render.PrintModels(w, doc) }), faults)
+			})
+		},
+	}
+}
+
+func modelShow(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "show a network's layers, or a trained model", ArgsUsage: "NAME",
+		Description: "NAME is a built-in network or a trained model: NAME is its newest version that learned, NAME:vN one " +
+			"version.\nA NAME that ends in .json, and --keras, mean a file of Keras' model.to_json().\n\n" +
+			"   disdel model show lenet5 --input 1x28x28\n   disdel model show digits-cnn:v1\n   disdel model show --keras " +
+			"my.json",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "input", Usage: "input shape `CxHxW` of a network"},
+			&cli.IntFlag{Name: "classes", Usage: "`NUMBER` of outputs of a network"},
+			&cli.BoolFlag{Name: "layers", Usage: "also show the layers and weight tensors of a trained model"},
+			&cli.StringFlag{Name: "keras", Usage: "show the network of a Keras `FILE`"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.IsSet("keras") {
+				if err := checkOperands(c, 0, 0); err != nil {
+					return err
+				}
+				return showKeras(c, u, c.String("keras"))
+			}
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			if slices.Contains([]string{".json", ".keras", ".h5", ".hdf5"}, strings.ToLower(filepath.Ext(c.Args().First()))) {
+				return showKeras(c, u, c.Args().First())
+			}
+			return withClient(c, u, storage,
+				func(ctx context.Context, at client.Client) error { return showModel(ctx, c, u, at.Models) })
+		},
+	}
+}
+
+// showKeras shows a network at the only input and with the only outputs that its file gives.
+func showKeras(c *cli.Context, u *ui, file string) error {
+	for _, flag := range []string{"input", "classes"} {
+		if c.IsSet(flag) {
+			return &disdel.Error{
+				Kind: disdel.Invalid,
+				Msg:  fmt.Sprintf("--%s does not go with a file of Keras, which says it", flag),
+			}
+		}
+	}
+	text, err := readInput(u, file)
+	if err != nil {
+		return err
+	}
+	doc, err := render.KerasNetwork(text, file)
+	if err != nil {
+		return err
+	}
+	return u.Show(doc, func(w io.Writer) { render.PrintNetwork(w, doc) })
+}
+
+// showModel prefers a trained model where both exist, unless the flags ask for a network.
+func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models) error {
+	name := c.Args().First()
+	var classes *int
+	if c.IsSet("classes") {
+		classes = new(c.Int("classes"))
+	}
+	m, err := models.Get(ctx, name)
+	doc, unknown := render.NamedNetwork(name, c.String("input"), classes)
+	isNetwork := disdel.KindOf(unknown) != disdel.NotFound
+	switch {
+	case err == nil && !(isNetwork && (c.IsSet("input") || c.IsSet("classes"))):
+		return showTrained(c, u, &m)
+	case !isNetwork && (strings.Contains(name, ":") || disdel.KindOf(err) != disdel.NotFound):
+		return err
+	case unknown != nil:
+		return unknown
+	}
+	return u.Show(doc, func(w io.Writer) { render.PrintNetwork(w, doc) })
+}
+
+func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
+	doc, err := render.DescribeModel(m)
+	if err != nil {
+		return err
+	}
+	return u.Show(doc, func(w io.Writer) { render.PrintTrainedModel(w, doc, c.Bool("layers")) })
+}
+
+// usualTag is what a version in use is called by most people.
+const usualTag = "prod"
+
+// mostModels is how many models stand beside each other.
+const mostModels = 100
+
+func modelPromote(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "promote", ArgsUsage: "NAME:vN [TAG]", Usage: "give a tag to a version of a model (default: prod)",
+		Description: "From now on, NAME:TAG means this version, and output.keep does not remove it. " +
+			"NAME:best always means\nthe best version.\n\n   disdel model promote digits-cnn:v3\n   disdel infer " +
+			"digits-cnn:prod --input digit.json",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 2); err != nil {
+				return err
+			}
+			tag := cmp.Or(c.Args().Get(1), usualTag)
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				m, err := at.Models.Tag(ctx, c.Args().First(), tag)
+				if err != nil {
+					return err
+				}
+				return u.Show(m, func(w io.Writer) { fmt.Fprintf(w, "%s:%s is %s\n", m.Name, tag, m.Ref()) })
+			})
+		},
+	}
+}
+
+// removedWeights is what `model remove` says of a file of weights with -o json.
+type removedWeights struct {
+	Removed string `json:"removed"`
+}
+
+func modelRemove(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
+		Description: "Versions with a tag are not deleted: give the tag to another version first. sha256:... is a file of " +
+			"weights\nthat jobs started with; they have copies of it.\n\n" +
+			"   disdel model remove digits-cnn:v1",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			if name := c.Args().First(); !strings.Contains(name, ":") { // nobody deletes one by leaving something out
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "remove model", Msg: "give a version, for example " + name + ":v1",
+					Hint: "disdel model compare " + name,
+				}
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				if ref := c.Args().First(); strings.HasPrefix(ref, "sha256:") {
+					doc := removedWeights{ref}
+					if err := at.Models.RemoveWeights(ctx, ref); err != nil {
+						return err
+					}
+					return u.Show(doc, func(w io.Writer) { fmt.Fprintf(w, "removed weights %s\n", ref) })
+				}
+				m, err := at.Models.Remove(ctx, c.Args().First())
+				if err != nil {
+					return err
+				}
+				return u.Show(m, func(w io.Writer) { fmt.Fprintf(w, "removed model %s: %v\n", m.Ref(), m.Size) })
+			})
+		},
+	}
+}
+
+func modelCompare(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "compare", Usage: "compare trained models", ArgsUsage: "MODEL MODEL...",
+		Description: "MODEL is NAME, NAME:vN or NAME:TAG. A single NAME compares all its versions.\n\n" +
+			"   disdel model compare digits-cnn\n   disdel model compare digits-cnn:prod digits-cnn",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, mostModels); err != nil {
+				return err
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				list, err := compared(ctx, at.Models, c.Args().Slice())
+				if err != nil {
+					return err
+				}
+				doc := render.ModelComparison{Models: list}
+				return u.Show(doc, func(w io.Writer) { render.PrintModelComparison(w, doc) })
+			})
+		},
+	}
+}
+
+// compared is the models that were named, or all versions of a single name.
+func compared(ctx context.Context, models client.Models, refs []string) (out []modelstore.Model, err error) {
+	if len(refs) == 1 && !strings.Contains(refs[0], ":") {
+		list, err := models.List(ctx)
+		for i := range list {
+			if list[i].Name == refs[0] {
+				out = append(out, list[i])
+			}
+		}
+		if len(out) > 0 {
+			return out, nil // a damaged one of another name is none of these
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, ref := range refs {
+		m, err := models.Get(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// The formats of `model export`.
+const (
+	toSafetensors = "safetensors"
+	toONNX        = "onnx"
+)
+
+// modelExport writes a model for other programs.
+func modelExport(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write a trained model as safetensors (weights) or ONNX", ArgsUsage: "NAME",
+		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
+			"layouts of the weights are PyTorch's (docs/reference/weights.md).\n\n" +
+			"   disdel model export digits-cnn --output digits.safetensors\n" +
+			"   disdel model export digits-cnn --to onnx --output digits.onnx",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "to", Value: toSafetensors, Usage: "`FORMAT` of the file: safetensors or onnx"},
+			&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 1, 1); err != nil {
+				return err
+			}
+			doc := exportDocument{Format: c.String("to"), File: c.String("output")}
+			switch {
+			case doc.Format != toSafetensors && doc.Format != toONNX:
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "export model", Msg: fmt.Sprintf("there is no format %q", doc.Format),
+					Hint: "use safetensors or onnx",
+				}
+			case doc.File == "":
+				return missingFlag(c, "--output FILE")
+			}
+			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				m, err := at.Models.Get(ctx, c.Args().First())
+				if err == nil {
+					err = doc.export(ctx, at.Models, &m)
+				}
+				if err != nil {
+					return err
+				}
+				return u.Show(doc, func(w io.Writer) { fmt.Fprintf(w, "%s: %v in %s\n", doc.Model, doc.Size, doc.File) })
+			})
+		},
+	}
+}
+
+// exportDocument is what `model export` says with -o json.
+type exportDocument struct {
+	Model    string       `json:"model"`
+	Format   string       `json:"format"`
+	File     string       `json:"file"`
+	Size     disdel.Bytes `json:"sizeBytes"`
+	Checksum string       `json:"checksum"`
+}
+
+// export writes the file, or nothing.
+func (d *exportDocument) export(ctx context.Context, models client.Models, m *modelstore.Model) error {
+	f, err := os.OpenFile(d.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export model", Msg: d.File, Err: err,
+			Hint: "name a file that does not exist yet, in a folder that does",
+		}
+	}
+	out := &measured{to: f, sum: sha256.New()}
+	if d.Format == toONNX {
+		err = writeONNX(ctx, out, models, m)
+	} else {
+		err = models.CopyWeights(ctx, out, m)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(d.File))
+	}
+	d.Model, d.Size, d.Checksum = m.Ref(), out.size, "sha256:"+hex.EncodeToString(out.sum.Sum(nil))
+	return nil
+}
+
+// measured counts what is written, and sums it up.
+type measured struct {
+	to   io.Writer
+	sum  hash.Hash
+	size disdel.Bytes
+}
+
+func (m *measured) Write(p []byte) (int, error) {
+	n, err := m.to.Write(p)
+	m.sum.Write(p[:n])
+	m.size += disdel.Bytes(n)
+	return n, err
+}
+
+// writeONNX writes the network and its weights, with what an answer needs to be understood.
+func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *modelstore.Model) error {
+	var weights bytes.Buffer
+	if err := models.CopyWeights(ctx, &weights, m); err != nil {
+		return err
+	}
+	notes := map[string]string{"model": m.Ref(), "data": m.Data.Name, "checksum": m.Checksum}
+	if len(m.Labels) > 0 {
+		labels, err := json.Marshal(m.Labels)
+		if err != nil {
+			return err
+		}
+		notes["classes"] = string(labels)
+	}
+	return export.ConvertONNX(w, m.Network, weights.Bytes(), notes)
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/addresses"
+	"github.com/disdel/disdel/internal/client"
+)
+
+// placeOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
+// It leaves out values that the environment or a context gives anyway.
+// It is never nil: a report takes nil for the job's own place.
+func placeOf(c *cli.Context) addresses.Place {
+	out := addresses.Place{}
+	for _, o := range given(c) {
+		if addresses.LeadsAnywhere(o.Name) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// placeOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
+// where the job ran. A server knows that itself.
+func placeOfJob(c *cli.Context, r *disdel.Record) addresses.Place {
+	here := placeOf(c)
+	if at, err := serverOf(c); err == nil && at != nil {
+		return here
+	}
+	for _, o := range addresses.Recorded(r) {
+		f, known := repeatedFlagOf(o.Name)
+		if _, twice := here.Value(o.Name); twice || !known || f.finds() {
+			continue
+		}
+		if value, _ := f.shown(c); value != o.Value {
+			here = append(here, o)
+		}
+	}
+	return here
+}
+
+// finds says whether a flag leads to the records. A command that has read a record already has these flags.
+func (f repeatedFlag) finds() bool {
+	return slices.Contains([]string{"home", "server", "context", "couchdb"}, f.name)
+}
+
+func repeatedFlagOf(name string) (repeatedFlag, bool) {
+	i := slices.IndexFunc(repeated, func(f repeatedFlag) bool { return f.name == name })
+	if i < 0 {
+		return repeatedFlag{}, false
+	}
+	return repeated[i], true
+}
+
+// serverOf is the server that the command line and the home's contexts mean, nil for none.
+func serverOf(c *cli.Context) (*client.Server, error) {
+	folder, err := homeFolder(c)
+	if err != nil {
+		return nil, err
+	}
+	return client.Choose(client.Chosen{
+		Home: folder, Server: c.String("server"), Context: c.String("context"), Token: os.Getenv(tokenVariable),
+	})
+}
+
+// runsAt is where the jobs of this command run, whether flags, the environment or a context say it. It is for records,
+// and never nil.
+func runsAt(c *cli.Context) []disdel.Option {
+	out := []disdel.Option{}
+	for _, f := range repeated {
+		value, ok := f.shown(c)
+		if ok && value != "" && addresses.LeadsAnywhere(f.name) && !f.finds() {
+			out = append(out, disdel.Option{Name: f.name, Value: value})
+		}
+	}
+	return out
+}
+
+// returnTo makes the command work where a job ran, unless the command line, the environment or the context say
+// otherwise. It returns Conflict if they lead to another OpenWhisk, storage or Redis, unless move is set.
+func returnTo(c *cli.Context, r *disdel.Record, move bool) error {
+	ran := addresses.Recorded(r)
+	if !move {
+		if err := samePlace(c, r, ran); err != nil {
+			return err
+		}
+	}
+	for _, o := range ran {
+		f, known := repeatedFlagOf(o.Name)
+		if !known || f.finds() || c.IsSet(o.Name) || leaves(c, ran, partOf[o.Name]) {
+			continue
+		}
+		if err := c.Set(o.Name, o.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partOf maps flags that describe a part to the flag of the part's address: at another address they mean nothing.
+var partOf = map[string]string{
+	"image": "apihost", "pool-memory": "apihost", "gpus": "apihost", "gpu-memory": "apihost",
+	"action-memory": "apihost", "action-timeout": "apihost",
+	"redis-ca": "redis",
+}
+
+// leaves says whether the command gives a flag another address than the job had.
+func leaves(c *cli.Context, ran addresses.Place, flag string) bool {
+	f, known := repeatedFlagOf(flag)
+	now, said := f.shown(c)
+	was, _ := ran.Value(flag)
+	return known && said && !addresses.Same(flag, was, now)
+}
+
+// samePlace returns Conflict if an address of the command differs from the record's.
+func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
+	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
+		f, _ := repeatedFlagOf(flag)
+		now, said := f.shown(c)
+		_, known := ran.Value(flag)
+		return now, said && (known || r.Place != nil)
+	})
+	if !differ {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Conflict, Code: disdel.CodeElsewhere, Op: "resume job", Job: r.ID,
+		Msg: fmt.Sprintf("job %s ran on %s (--%s); %s %s", r.ID, cmp.Or(d.Was, "the embedded one"), d.Flag,
+			sayer(c, d.Flag), cmp.Or(d.Now, "the embedded one")),
+		Hint: fmt.Sprintf("to go on there: %s; to go on at the new place: add --move",
+			back(c, ran).Command("disdel", "resume", string(r.ID))),
+	}
+}
+
+// sayer names who gives a flag its value.
+func sayer(c *cli.Context, flag string) string {
+	f, _ := repeatedFlagOf(flag)
+	if said := os.Getenv(f.variable); said != "" && said == fmt.Sprint(c.Value(flag)) {
+		return "the context or " + f.variable + " says"
+	}
+	return "you gave"
+}
+
+// back is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
+// has one: otherwise the environment, the context or the flags would give it again.
+func back(c *cli.Context, ran addresses.Place) addresses.Place {
+	out := slices.DeleteFunc(placeOf(c), func(o disdel.Option) bool {
+		flag := cmp.Or(partOf[o.Name], o.Name)
+		return slices.Contains(addresses.Places, o.Name) || leaves(c, ran, flag)
+	}).With(ran)
+	for _, flag := range addresses.Places {
+		f, _ := repeatedFlagOf(flag)
+		now, _ := f.shown(c)
+		if _, known := ran.Value(flag); !known && now != "" {
+			out = append(out, disdel.Option{Name: flag})
+		}
+	}
+	return out
+}
+
+// repeatedFlag is a flag that a later command about a job needs too.
+type repeatedFlag struct {
+	name, variable string
+	path, address  bool
+}
+
+// repeated is the flags that a later command about the job needs, too, with the variables that stand for them. Flags
+// that only change the output are not among them. --set and --backend are kept as settings.
+var repeated = []repeatedFlag{
+	{name: "home", variable: "DISDEL_HOME", path: true},
+	{name: "server", variable: "DISDEL_SERVER", address: true},
+	{name: "context", variable: "DISDEL_CONTEXT"},
+	{name: "storage", variable: "DISDEL_STORAGE", address: true},
+	{name: "redis", variable: "DISDEL_REDIS", address: true},
+	{name: "redis-prefix", variable: "DISDEL_REDIS_PREFIX"},
+	{name: "redis-ca", variable: "DISDEL_REDIS_CA", path: true},
+	{name: "couchdb", variable: "DISDEL_COUCHDB", address: true},
+	{name: "apihost", variable: "DISDEL_APIHOST", address: true},
+	{name: "image", variable: "DISDEL_IMAGE"},
+	{name: "pool-memory", variable: "DISDEL_POOL_MEMORY"},
+	{name: "gpus", variable: "DISDEL_GPUS"},
+	{name: "gpu-memory", variable: "DISDEL_GPU_MEMORY"},
+	{name: "action-memory", variable: "DISDEL_ACTION_MEMORY"},
+	{name: "action-timeout", variable: "DISDEL_ACTION_TIMEOUT"},
+	{name: "action", path: true},
+	{name: "estimator"},
+	{name: "risk"},
+}
+
+// originOf is how the command line submits a job with some fields of its file set, for its record. What comes from the
+// environment is left there.
+func originOf(c *cli.Context, sets []string) *disdel.Origin {
+	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: given(c)}
+	if file := c.Args().First(); file != "" && file != "-" {
+		o.File = wholePath(file)
+	}
+	return o
+}
+
+// given is the flags that a later command about the job needs, with their values. It leaves out values that the
+// environment or a context gives, too.
+func given(c *cli.Context) (out []disdel.Option) {
+	for _, f := range repeated {
+		value, ok := f.shown(c)
+		if ok && (f.variable == "" || os.Getenv(f.variable) != fmt.Sprint(c.Value(f.name))) {
+			out = append(out, disdel.Option{Name: f.name, Value: value})
+		}
+	}
+	return out
+}
+
+// shown is a flag's value as another command takes it, without a password; false where nobody set it.
+func (f repeatedFlag) shown(c *cli.Context) (string, bool) {
+	value, ok := valueOf(c, f.name)
+	switch {
+	case f.path && ok:
+		value = wholePath(value)
+	case f.address && ok:
+		value = addresses.WithoutPasswords(value)
+	}
+	return value, ok
+}
+
+// valueOf is the value of a flag that was set, as it was written; false where the command has no such flag.
+func valueOf(c *cli.Context, name string) (string, bool) {
+	if !c.IsSet(name) {
+		return "", false
+	}
+	return fmt.Sprint(c.Value(name)), true
+}
+
+func wholePath(name string) string {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return name
+	}
+	return path
+}
+
+// shortenFile names the job's file as it is seen from the current folder, where it lies below that.
+func shortenFile(r *disdel.Record) {
+	if r.Origin == nil || r.Origin.File == "" {
+		return
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return
+	}
+	if rel, err := filepath.Rel(here, r.Origin.File); err == nil && filepath.IsLocal(rel) {
+		o := *r.Origin
+		o.File = rel
+		r.Origin = &o
+	}
+}
+
+// environmentFor is the environment of another process of this program that is to work where this command does, whatever
+// was said by flags, by variables or by a context. Its secrets are those of this process's own environment.
+func environmentFor(c *cli.Context, home string) []string {
+	env := append(os.Environ(), "DISDEL_HOME="+home, "DISDEL_CONTEXT=local")
+	for _, f := range repeated {
+		if f.variable == "" || f.name == "home" || f.name == "context" {
+			continue
+		}
+		if value, ok := valueOf(c, f.name); ok {
+			env = append(env, f.variable+"="+value)
+		}
+	}
+	return env
+}

@@ -1,0 +1,284 @@
+package export
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/safetensors"
+	"github.com/disdel/disdel/model"
+)
+
+// The names of a graph's ends.
+const (
+	InputName  = "input"  // [rows channels height width], or [rows units]
+	OutputName = "output" // [rows classes]: probabilities where the network ends in softmax
+)
+
+const (
+	irVersion = 8
+	opset     = 13
+	largest   = math.MaxInt32 // bytes of a message of protobuf
+)
+
+// ConvertONNX writes a network with the weights of a safetensors file. Notes go into the file's metadata. It returns
+// Invalid for a network that ONNX has no operators for, Corrupt for weights that are not its own, and OverLimit above
+// 2 GB.
+func ConvertONNX(w io.Writer, network disdel.Network, weights []byte, notes map[string]string) error {
+	g, err := model.Build(network)
+	if err != nil {
+		return err
+	}
+	f, err := safetensors.Parse(weights)
+	if err != nil {
+		return err
+	}
+	list, err := safetensors.ToWeights(f)
+	if err != nil {
+		return err
+	}
+	return WriteONNX(w, g, list, notes)
+}
+
+// WriteONNX writes a network with its weights, in the order and layout of g.Params(); they are not copied. Errors are
+// those of ConvertONNX.
+func WriteONNX(w io.Writer, g *model.Graph, weights disdel.Weights, notes map[string]string) error {
+	if err := fits(g, weights); err != nil {
+		return err
+	}
+	t := &translator{source: g, at: make([]string, len(g.Nodes))}
+	t.out.end(graphInput, InputName, g.Input())
+	for i := range g.Nodes {
+		if err := t.node(i); err != nil {
+			return err
+		}
+	}
+	t.out.end(graphOutput, OutputName, g.Output())
+	for _, v := range weights {
+		t.out.values(v.Name, v.Shape, v.Data)
+	}
+	t.out.text(graphName, g.Name)
+	whole := wrapped(&t.out.message, notes)
+	if whole.size() > largest {
+		return &disdel.Error{
+			Kind: disdel.OverLimit, Op: "write ONNX", Msg: "the model is larger than 2 GB, which ONNX files cannot be",
+			Hint: "export it as safetensors",
+		}
+	}
+	return whole.write(w)
+}
+
+// wrapped is a graph as a model.
+func wrapped(g *message, notes map[string]string) *message {
+	var whole, operators message
+	whole.integer(modelVersion, irVersion)
+	whole.text(modelProducer, "disdel")
+	whole.text(modelRelease, disdel.APIVersion)
+	whole.part(modelGraph, g)
+	operators.integer(opsetNumber, opset)
+	whole.part(modelOpset, &operators)
+	for _, key := range slices.Sorted(maps.Keys(notes)) {
+		var note message
+		note.text(noteKey, key)
+		note.text(noteValue, notes[key])
+		whole.part(modelNote, &note)
+	}
+	return &whole
+}
+
+// fits returns Corrupt unless weights are those of a network.
+func fits(g *model.Graph, weights disdel.Weights) error {
+	params := g.Params()
+	bad := func(format string, args ...any) error {
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "write ONNX", Msg: fmt.Sprintf(format, args...)}
+	}
+	if len(weights) != len(params) {
+		return bad("%d arrays of weights, and %s has %d", len(weights), g.Name, len(params))
+	}
+	for i, p := range params {
+		if v := weights[i]; v.Name != p.Name || !slices.Equal(v.Shape, p.Shape) || len(v.Data) != p.Len() {
+			return bad("array %q %v, where %s has %q %v", v.Name, v.Shape, g.Name, p.Name, p.Shape)
+		}
+	}
+	return nil
+}
+
+// translator makes operators of a network's nodes.
+type translator struct {
+	source *model.Graph
+	out    graph
+	at     []string // the value that a node gives
+}
+
+// simple are the nodes that an operator of ONNX is, without options.
+var simple = map[model.Op]string{
+	model.OpReLU: "Relu", model.OpSigmoid: "Sigmoid", model.OpTanh: "Tanh", model.OpGlobalAvgPool: "GlobalAveragePool",
+	model.OpAdd: "Sum",
+}
+
+// node writes what a node computes.
+func (t *translator) node(i int) error {
+	n := &t.source.Nodes[i]
+	o := operator{name: n.Name, out: n.Name + ".out"}
+	if i == len(t.at)-1 {
+		o.out = OutputName
+	}
+	for _, from := range n.Inputs {
+		o.in = append(o.in, t.at[from])
+	}
+	t.at[i] = o.out
+	switch kind, plain := simple[n.Op]; {
+	case n.Op == model.OpInput:
+		t.at[i] = InputName
+	case n.Op == model.OpDropout && o.out != OutputName: // which does nothing but while a network learns
+		t.at[i] = o.in[0]
+	case n.Op == model.OpDropout:
+		t.as("Identity", o)
+	case plain:
+		t.as(kind, o)
+	default:
+		return t.special(n, o)
+	}
+	return nil
+}
+
+func (t *translator) as(kind string, o operator, options ...attribute) {
+	o.kind, o.attributes = kind, options
+	t.out.operator(o)
+}
+
+// special writes what takes options or arrays.
+func (t *translator) special(n *model.Node, o operator) error {
+	switch n.Op {
+	case model.OpConv:
+		o.in = append(o.in, n.Name+".weight")
+		t.as("Conv", biased(n, o), integers("kernel_shape", n.Kernel.H, n.Kernel.W),
+			integers("strides", n.Stride.H, n.Stride.W), pads(n), integers("dilations", n.Dilation.H, n.Dilation.W),
+			integer("group", int64(n.Groups)))
+	case model.OpDense:
+		o.in = append(o.in, n.Name+".weight")
+		t.as("Gemm", biased(n, o), integer("transB", 1))
+	case model.OpBatchNorm:
+		t.norm(n, o)
+	case model.OpReLU6:
+		t.out.values(n.Name+".low", nil, []float32{0})
+		t.out.values(n.Name+".high", nil, []float32{6})
+		o.in = append(o.in, n.Name+".low", n.Name+".high")
+		t.as("Clip", o)
+	case model.OpHardSwish: // has an operator from opset 14 on
+		gate := operator{name: n.Name + ".gate", in: o.in, out: n.Name + ".gated"}
+		t.as("HardSigmoid", gate, number("alpha", 1.0/6), number("beta", 0.5))
+		o.in = append(o.in, gate.out)
+		t.as("Mul", o)
+	case model.OpSoftmax:
+		t.as("Softmax", o, integer("axis", 1))
+	case model.OpMaxPool:
+		t.as("MaxPool", o, integers("kernel_shape", n.Kernel.H, n.Kernel.W), integers("strides", n.Stride.H, n.Stride.W),
+			pads(n))
+	case model.OpAvgPool:
+		counted := int64(0)
+		if n.CountPad {
+			counted = 1
+		}
+		t.as("AveragePool", o, integers("kernel_shape", n.Kernel.H, n.Kernel.W),
+			integers("strides", n.Stride.H, n.Stride.W), pads(n), integer("count_include_pad", counted))
+	case model.OpAdaptiveAvgPool:
+		t.adaptive(n, o)
+	case model.OpFlatten:
+		t.as("Flatten", o, integer("axis", 1))
+	case model.OpConcat:
+		t.as("Concat", o, integer("axis", 1))
+	case model.OpDownsample:
+		t.downsample(n, o)
+	default:
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "write ONNX",
+			Msg:  fmt.Sprintf("%s is computed by %q, which ONNX has no operator for", t.source.Name, n.Op),
+			Hint: "export it as safetensors: --to safetensors",
+		}
+	}
+	return nil
+}
+
+// biased takes the node's bias, where it has one.
+func biased(n *model.Node, o operator) operator {
+	if n.Bias {
+		o.in = append(o.in, n.Name+".bias")
+	}
+	return o
+}
+
+func pads(n *model.Node) attribute {
+	return integers("pads", n.Pad.Top, n.Pad.Left, n.Pad.Bottom, n.Pad.Right)
+}
+
+// norm writes a batch norm as it computes after training. ONNX has no norm without scale or center.
+func (t *translator) norm(n *model.Node, o operator) {
+	constant := func(name string, v float32) {
+		values := make([]float32, n.Out[0])
+		for i := range values {
+			values[i] = v
+		}
+		t.out.values(n.Name+name, []int{len(values)}, values)
+	}
+	if n.NoScale {
+		constant(".weight", 1)
+	}
+	if n.NoCenter {
+		constant(".bias", 0)
+	}
+	for _, name := range []string{".weight", ".bias", ".running_mean", ".running_var"} {
+		o.in = append(o.in, n.Name+name)
+	}
+	t.as("BatchNormalization", o, number("epsilon", n.Eps))
+}
+
+// adaptive writes a mean over windows that are not all of one size, which ONNX has no operator for, as two products:
+// the matrices have what each pixel counts for in each mean, by columns and by rows.
+func (t *translator) adaptive(n *model.Node, o operator) {
+	in := t.source.Nodes[n.Inputs[0]].Out
+	height, width := in[1], in[2]
+	across := shares(width, n.Out[2])
+	turned := make([]float32, len(across)) // [width out]
+	for i := range n.Out[2] {
+		for k := range width {
+			turned[k*n.Out[2]+i] = across[i*width+k]
+		}
+	}
+	t.out.values(n.Name+".across", []int{width, n.Out[2]}, turned)
+	t.out.values(n.Name+".down", []int{n.Out[1], height}, shares(height, n.Out[1]))
+	t.as("MatMul", operator{name: n.Name + ".columns", in: []string{o.in[0], n.Name + ".across"}, out: n.Name + ".means"})
+	o.in = []string{n.Name + ".down", n.Name + ".means"}
+	t.as("MatMul", o)
+}
+
+// shares is what each of so many pixels counts for in each of so many means, [means pixels]: mean i is that of the
+// pixels from floor(i pixels/means) up to ceil((i+1) pixels/means), as PyTorch has it.
+func shares(pixels, means int) []float32 {
+	out := make([]float32, means*pixels)
+	for i := range means {
+		from, to := i*pixels/means, ((i+1)*pixels+means-1)/means
+		for k := from; k < to; k++ {
+			out[i*pixels+k] = 1 / float32(to-from)
+		}
+	}
+	return out
+}
+
+// downsample writes every so-manieth pixel, and zeros for the channels that are new, on both sides.
+func (t *translator) downsample(n *model.Node, o operator) {
+	t.out.numbers(n.Name+".starts", 0, 0)
+	t.out.numbers(n.Name+".ends", math.MaxInt32, math.MaxInt32)
+	t.out.numbers(n.Name+".axes", 2, 3)
+	t.out.numbers(n.Name+".steps", n.Stride.H, n.Stride.W)
+	t.as("Slice", operator{name: n.Name + ".pixels", out: n.Name + ".fewer", in: []string{
+		o.in[0], n.Name + ".starts", n.Name + ".ends", n.Name + ".axes", n.Name + ".steps",
+	}})
+	more := n.Filters - t.source.Nodes[n.Inputs[0]].Out[0]
+	t.out.numbers(n.Name+".zeros", 0, more/2, 0, 0, 0, more-more/2, 0, 0)
+	o.in = []string{n.Name + ".fewer", n.Name + ".zeros"}
+	t.as("Pad", o)
+}

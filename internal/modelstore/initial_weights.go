@@ -1,0 +1,272 @@
+package modelstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/blobs"
+	"github.com/disdel/disdel/internal/safetensors"
+)
+
+// Given are weights that a job may begin with: those of a trained model, or of a file that was put here.
+type Given struct {
+	Ref      string // NAME:vN, or the file's checksum
+	Key      string
+	Checksum string
+	Size     disdel.Bytes
+	Arrays   disdel.Weights // names and shapes, without values
+}
+
+// checksumScheme begins a checksum, and with it the name of weights that were put here.
+const checksumScheme = "sha256:"
+
+// Checksum is what a file of weights is known by, once it was put here: "sha256:" and the hex of its SHA-256.
+func Checksum(r io.Reader) (string, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return "", err
+	}
+	return checksum(sum.Sum(nil)), nil
+}
+
+// givenKey is where the file of a checksum is. It returns Invalid for what is none, in which a path might hide.
+func givenKey(sum string) (string, error) {
+	digits, ok := strings.CutPrefix(sum, checksumScheme)
+	raw, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(raw) != sha256.Size || digits != strings.ToLower(digits) {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "find weights", Msg: fmt.Sprintf("%.80q is no checksum", sum),
+			Hint: "it is sha256: and 64 lower-case hex digits",
+		}
+	}
+	return path.Join("given", digits+".safetensors"), nil
+}
+
+// PutWeights keeps a file in the format safetensors, of so many bytes, under its checksum, until RemoveWeights. It
+// returns Invalid for a file that is none or has another checksum, of which nothing is kept then. A file that is here
+// already is not read.
+func (s *Store) PutWeights(ctx context.Context, sum string, size int64, r io.Reader) (Given, error) {
+	key, err := givenKey(sum)
+	if err != nil {
+		return Given{}, err
+	}
+	if g, err := s.Given(ctx, sum); err == nil {
+		return g, nil
+	}
+	if err := s.keep(ctx, key, sum, size, r); err != nil {
+		return Given{}, err
+	}
+	g, err := s.Given(ctx, sum)
+	if err != nil {
+		s.RemoveWeights(context.WithoutCancel(ctx), sum) //nolint:errcheck // nobody begins with it
+	}
+	return g, err
+}
+
+// keep writes a file whose header is sound and whose checksum is the one that was told.
+func (s *Store) keep(ctx context.Context, key, want string, size int64, r io.Reader) error {
+	err := blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
+		sum := sha256.New()
+		in := io.TeeReader(io.LimitReader(r, size), io.MultiWriter(out, sum))
+		if _, _, err := safetensors.Index(in, size); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			return err
+		}
+		if got := checksum(sum.Sum(nil)); got != want {
+			return corrupt(fmt.Sprintf("its checksum is %s, and not %s", got, want))
+		}
+		return nil
+	})
+	if disdel.KindOf(err) == disdel.Corrupt {
+		return unusable(disdel.AsError(err).Msg)
+	}
+	return blobs.Wrap(err, "write weights", key)
+}
+
+func corrupt(msg string) error {
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read weights", Msg: msg}
+}
+
+// unusable is a file that a job cannot begin with.
+func unusable(why string) error {
+	return &disdel.Error{
+		Kind: disdel.Invalid, Op: "take weights", Msg: "this is no file of weights: " + why,
+		Hint: "write it with safetensors, in float32: save_file({k: v.float() for k, v in net.state_dict().items()}, FILE)",
+	}
+}
+
+// Given finds weights to begin with: NAME, NAME:vN or NAME:TAG of a model, or the checksum of a file that was put here.
+// It returns what Get returns, NotFound for a file that was not put here, and Invalid for values that are not float32.
+func (s *Store) Given(ctx context.Context, ref string) (g Given, err error) {
+	if strings.HasPrefix(ref, checksumScheme) {
+		g.Ref, g.Checksum = ref, ref
+		g.Key, err = givenKey(ref)
+	} else {
+		var m Model
+		m, err = s.Get(ctx, ref)
+		g.Ref, g.Key, g.Checksum = m.Ref(), m.Path, m.Checksum
+	}
+	if err != nil {
+		return g, err
+	}
+	r, err := s.bucket.NewReader(ctx, g.Key)
+	if err != nil {
+		return g, blobs.Wrap(err, "read weights", g.Key)
+	}
+	defer r.Close()
+	f, _, err := safetensors.Index(r, r.Size())
+	if err != nil {
+		return g, err
+	}
+	g.Size = disdel.Bytes(r.Size())
+	for _, t := range f.Tensors {
+		if t.DType == safetensors.F32 {
+			g.Arrays = append(g.Arrays, disdel.Tensor{Name: t.Name, Shape: t.Shape})
+		} else if !counted(t.Name) {
+			return g, unusable(fmt.Sprintf("%s has values of the type %s", t.Name, t.DType))
+		}
+	}
+	return g, nil
+}
+
+// counted tells of PyTorch's count of batches, which nothing here needs.
+func counted(array string) bool { return strings.HasSuffix(array, "num_batches_tracked") }
+
+// RemoveWeights deletes a file that PutWeights keeps. Jobs that have begun with it have a copy. It returns Invalid and
+// NotFound.
+func (s *Store) RemoveWeights(ctx context.Context, sum string) error {
+	key, err := givenKey(sum)
+	if err != nil {
+		return err
+	}
+	if _, err := s.bucket.Size(ctx, key); err != nil { // some buckets delete what is not there
+		return blobs.Wrap(err, "remove weights", key)
+	}
+	return blobs.Wrap(s.bucket.Delete(ctx, key), "remove weights", key)
+}
+
+// Kept is a file that PutWeights keeps.
+type Kept struct {
+	Ref     string       `json:"weights"` // its checksum
+	Size    disdel.Bytes `json:"sizeBytes"`
+	Written time.Time    `json:"written"`
+}
+
+// KeptWeights are the files that PutWeights keeps.
+func (s *Store) KeptWeights(ctx context.Context) ([]Kept, error) {
+	var out []Kept
+	for o, err := range s.bucket.List(ctx, "given/") {
+		if err != nil {
+			return out, blobs.Wrap(err, "list weights", "given")
+		}
+		ref := checksumScheme + strings.TrimSuffix(path.Base(o.Key), ".safetensors")
+		if key, err := givenKey(ref); err == nil && key == o.Key {
+			out = append(out, Kept{ref, disdel.Bytes(o.Size), o.Written})
+		}
+	}
+	return out, nil
+}
+
+// BeginWith copies the arrays that takes says yes to into a folder of checkpoints, as what the first round starts from.
+// It goes through them one after another. It returns Corrupt for a file that is not the one that was given.
+func (s *Store) BeginWith(ctx context.Context, g Given, folder string, takes func(array string) bool) (
+	c disdel.Checkpoint, err error,
+) {
+	r, err := s.bucket.NewReader(ctx, g.Key)
+	if err != nil {
+		return c, blobs.Wrap(err, "read weights", g.Key)
+	}
+	defer r.Close()
+	in, err := newSieve(r, r.Size(), g, takes)
+	if err != nil {
+		return c, err
+	}
+	c.Path = path.Join(folder, roundFolder(0), referenceFile)
+	c.Checksum, c.Size, err = s.WriteCheckpointOf(ctx, c.Path, "", in.taken, in.read)
+	if in.err != nil {
+		err = in.err
+	}
+	return c, err
+}
+
+// sieve reads some of a file's arrays in their order, and all of its bytes for their checksum.
+type sieve struct {
+	given  Given
+	in     io.Reader
+	sum    hash.Hash
+	taken  disdel.Weights // names and shapes
+	from   map[string]int64
+	at     int64
+	buffer []byte
+	err    error // that read had
+}
+
+// newSieve reads the header of a file of so many bytes.
+func newSieve(r io.Reader, size int64, g Given, takes func(array string) bool) (*sieve, error) {
+	s := &sieve{given: g, sum: sha256.New()}
+	s.in = io.TeeReader(r, s.sum)
+	f, from, err := safetensors.Index(s.in, size)
+	if err != nil {
+		return nil, err
+	}
+	s.from = from
+	largest := 0
+	for i, t := range f.Tensors {
+		if i == 0 {
+			s.at = from[t.Name]
+		}
+		if t.DType == safetensors.F32 && takes(t.Name) {
+			s.taken = append(s.taken, disdel.Tensor{Name: t.Name, Shape: t.Shape})
+			largest = max(largest, 4*lengthOf(t.Shape))
+		}
+	}
+	s.buffer = make([]byte, largest)
+	return s, nil
+}
+
+// read is the values of array i of those that are taken; none where something is wrong, which err has then. With the
+// last one the rest of the file is read and held against its checksum.
+func (s *sieve) read(i int) []float32 {
+	if s.err != nil {
+		return nil
+	}
+	t := s.taken[i]
+	data := s.buffer[:4*lengthOf(t.Shape)]
+	_, err := io.CopyN(io.Discard, s.in, s.from[t.Name]-s.at)
+	if err == nil {
+		_, err = io.ReadFull(s.in, data)
+	}
+	if s.at = s.from[t.Name] + int64(len(data)); err == nil && i == len(s.taken)-1 {
+		_, err = io.Copy(io.Discard, s.in)
+	}
+	if err != nil {
+		s.err = blobs.Wrap(err, "read weights", s.given.Key)
+		return nil
+	}
+	if got := checksum(s.sum.Sum(nil)); i == len(s.taken)-1 && got != s.given.Checksum {
+		s.err = changed(s.given.Key, got, s.given.Checksum)
+		return nil
+	}
+	out, err := safetensors.Float32s(safetensors.Tensor{Name: t.Name, DType: safetensors.F32, Data: data})
+	s.err = err
+	return out
+}
+
+// lengthOf is how many values an array of a shape has.
+func lengthOf(shape []int) int {
+	n := 1
+	for _, side := range shape {
+		n *= side
+	}
+	return n
+}

@@ -1,0 +1,160 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/model"
+)
+
+// Dataset is a data set as -o json shows it.
+type Dataset struct {
+	dataset.Manifest
+	Checksum string   `json:"checksum"`
+	Warnings []string `json:"warnings,omitempty"` // of dataset add
+	// Understood is what dataset add took the files for, where their format does not say it.
+	Understood *dataset.Interpretation `json:"understood,omitempty"`
+}
+
+// DescribeDataset describes a data set.
+func DescribeDataset(m dataset.Manifest) Dataset {
+	return Dataset{Manifest: m, Checksum: m.Checksum()}
+}
+
+// PrintDatasets is a table of data sets.
+func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
+	rows := [][]string{{"NAME", "TRAIN", "HELD OUT", "SAMPLE", "CLASSES", "SIZE", "TITLE"}}
+	for _, m := range list {
+		held := "by split"
+		if m.Test.Rows > 0 {
+			held = fmt.Sprint(m.Test.Rows)
+		}
+		rows = append(rows, []string{
+			m.Name, fmt.Sprint(m.Train.Rows), held, model.Shape(m.Sample).Text(), fmt.Sprint(m.Classes),
+			(disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()).String(), m.Title,
+		})
+	}
+	terminal.Table(w, rows...)
+}
+
+// PrintDataset is a data set with its licence, its checksum and its classes.
+func PrintDataset(w io.Writer, m dataset.Manifest) {
+	PrintDatasets(w, m)
+	printColumns(w, m.Columns)
+	printSparseSet(w, m)
+	fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(),
+		terminal.OneLine(strings.Join(m.ClassNames, ", ")))
+}
+
+// PrintRemovedDataset says what is gone.
+func PrintRemovedDataset(w io.Writer, r dataset.Removed) {
+	fmt.Fprintf(w, "removed data set %s: %s, %v\n", terminal.OneLine(r.Name), terminal.Counted(r.Files, "file"), r.Size)
+}
+
+// printSparseSet adds what is known of sparse rows: their entries, and what a loss is held against.
+func printSparseSet(w io.Writer, m dataset.Manifest) {
+	d := m.Sparse
+	if d == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nrows      %d entries in all, at most %d a row\n", d.Entries, d.Most)
+	if d.Ratings() {
+		fmt.Fprintf(w, "ratings   by %s of %s\n", terminal.Counted(d.Users, "user"), terminal.Counted(d.Items, "item"))
+	}
+	loss := disdel.LossSquared
+	if m.Classes == 2 {
+		loss = disdel.LossLogistic
+	}
+	fmt.Fprintf(w, "targets   %g to %g, mean %.4f, deviation %.4f\nguessing  one guess for all rows has the loss %.4f (%s)",
+		d.Low, d.High, d.Mean, d.Deviation, d.Guess(loss), loss)
+	if d.Bayes > 0 {
+		fmt.Fprintf(w, "\nbest      no model comes below %.4f; a target is between the two: %.4f", d.Bayes, (d.Bayes+d.Guess(loss))/2)
+	}
+}
+
+// What is shown of long lists.
+const (
+	mostClasses = 12
+	mostColumns = 30
+	mostTexts   = 6 // of a category
+)
+
+// PrintAddedDataset is a data set that was added, and what its files were taken for.
+func PrintAddedDataset(w io.Writer, s Dataset) {
+	PrintDatasets(w, s.Manifest)
+	if s.Understood == nil {
+		return
+	}
+	u := s.Understood
+	fmt.Fprintf(w, "\nread      %s\nrows      %s to learn from", terminal.OneLine(u.Kind), terminal.Counted(u.Rows, "row"))
+	if u.HeldOut > 0 {
+		fmt.Fprintf(w, ", %d held out", u.HeldOut)
+	}
+	fmt.Fprintf(w, "\nclasses   %s\nvalues    %s\nexample   %s\n", classes(u.Classes), u.Values, example(u.Example))
+	for _, text := range u.Passed {
+		fmt.Fprintf(w, "left out  %s\n", terminal.OneLine(text))
+	}
+	printColumns(w, s.Columns)
+}
+
+// classes tells how many rows each class has.
+func classes(list []dataset.ClassRows) string {
+	var parts []string
+	for i, k := range list {
+		if i == mostClasses && len(list) > mostClasses+1 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(list)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", terminal.OneLine(k.Name), k.Rows))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func example(e dataset.Example) string {
+	text := fmt.Sprintf("%s is %s", e.Place, e.Class)
+	if len(e.Values) > 0 {
+		text += ": " + strings.Join(e.Values, ", ")
+	}
+	if e.More > 0 {
+		text += fmt.Sprintf(" and %d more", e.More)
+	}
+	return terminal.OneLine(text)
+}
+
+// printColumns is a table of what the values of a row come from.
+func printColumns(w io.Writer, list []dataset.Column) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"COLUMN", "IS", "MISSING", "LOW", "MEAN", "HIGH"}}
+	for i := range list {
+		if i == mostColumns && len(list) > mostColumns+1 {
+			rows = append(rows, []string{fmt.Sprintf("and %d more", len(list)-i)})
+			break
+		}
+		rows = append(rows, columnRow(&list[i]))
+	}
+	terminal.Table(w, rows...)
+}
+
+func columnRow(c *dataset.Column) []string {
+	missing := "-"
+	if c.Missing > 0 {
+		missing = fmt.Sprint(c.Missing)
+	}
+	if c.Kind == dataset.ColumnNumber {
+		return []string{
+			c.Name, "number", missing, fmt.Sprintf("%.4g", c.Low), fmt.Sprintf("%.4g", c.Mean), fmt.Sprintf("%.4g", c.High),
+		}
+	}
+	texts := c.Categories
+	if len(texts) > mostTexts {
+		texts = append(texts[:mostTexts:mostTexts], fmt.Sprintf("%d more", len(c.Categories)-mostTexts))
+	}
+	return []string{c.Name, "one of " + strings.Join(texts, ", "), missing}
+}

@@ -1,0 +1,287 @@
+package render
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service/infer"
+)
+
+// Inference is what a model said, as -o json shows it.
+type Inference struct {
+	Model         string              `json:"model"`
+	Accuracy      *float64            `json:"accuracy,omitempty"` // of the model on the rows held out of its training
+	Classes       []int               `json:"classes"`
+	Names         []string            `json:"names,omitempty"`
+	Labels        []int32             `json:"labels,omitempty"` // as the input has them
+	Right         *int                `json:"right,omitempty"`  // how many classes are the labels
+	Probabilities [][]float32         `json:"probabilities"`
+	Warnings      []string            `json:"warnings,omitempty"`
+	Actions       []disdel.Activation `json:"actions"`
+
+	// Of a model of sparse rows, instead of classes: a prediction for each row, or items for each user.
+	Predictions     []float32            `json:"predictions,omitempty"`
+	Targets         []float32            `json:"targets,omitempty"` // as the input has them
+	Recommendations []disdel.Recommended `json:"recommendations,omitempty"`
+}
+
+// AnswerFile has a model of a service answer for the rows of a file.
+func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte) (Inference, error) {
+	if m.Network.Sparse != nil {
+		return answerSparse(ctx, s, m, file, text)
+	}
+	inputs, err := m.Read(file, text)
+	if err != nil {
+		return Inference{}, err
+	}
+	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(m.Warning(inputs.Rows), better(m))}
+	if m.Data.HeldOut > 0 {
+		doc.Accuracy = &m.Accuracy
+	}
+	said, err := s.Infer(ctx, m, inputs.Rows)
+	doc.Classes, doc.Probabilities, doc.Actions = said.Classes, said.Probabilities, said.Actions
+	doc.compare(inputs.Labels, m.Labels)
+	return doc, err
+}
+
+// QualityText is a model with its accuracy.
+func QualityText(m *modelstore.Model) string {
+	if m.Data.HeldOut == 0 {
+		return m.Ref() + ", accuracy unknown: nothing was held out"
+	}
+	if m.Network.Sparse != nil {
+		return fmt.Sprintf("%s, %s held out", m.Ref(), m.Scores.Text())
+	}
+	return fmt.Sprintf("%s, accuracy %.4f held out", m.Ref(), m.Accuracy)
+}
+
+// better says that an older version of a model is better by much.
+func better(m *infer.Model) string {
+	if m.Better == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is the newest version, and an older one is better: %s; disdel infer %s", m.Ref(),
+		QualityText(m.Better), m.Better.Ref())
+}
+
+// compare names the classes and holds them against the labels that the input came with.
+func (d *Inference) compare(labels []int32, names []string) {
+	right := 0
+	for i, k := range d.Classes {
+		if len(names) > 0 {
+			d.Names = append(d.Names, className(names, k))
+		}
+		if i < len(labels) && int(labels[i]) == k {
+			right++
+		}
+	}
+	if labels != nil {
+		d.Labels, d.Right = labels, &right
+	}
+}
+
+func className(names []string, k int) string {
+	if k < 0 || k >= len(names) {
+		return ""
+	}
+	return names[k]
+}
+
+// PrintInference is a table of answers, a row each.
+func PrintInference(w io.Writer, doc Inference) {
+	if doc.Predictions != nil || doc.Recommendations != nil {
+		printSparseModel(w, doc)
+		return
+	}
+	head := []string{"INPUT", "CLASS", "NAME"}
+	if doc.Labels != nil {
+		head = append(head, "LABEL")
+	}
+	rows := [][]string{append(head, "PROBABILITY")}
+	for i, k := range doc.Classes {
+		row := []string{fmt.Sprint(i), fmt.Sprint(k), className(doc.Names, i)}
+		if doc.Labels != nil {
+			row = append(row, fmt.Sprint(doc.Labels[i]))
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.4f", doc.Probabilities[i][k])))
+	}
+	terminal.Table(w, rows...)
+	if doc.Right != nil {
+		fmt.Fprintf(w, "\n%d of %d right\n", *doc.Right, len(doc.Classes))
+	}
+}
+
+// rowFormats are the endings of files that NewAnswerWriter writes.
+var rowFormats = []string{".csv", ".jsonl", ".npy"}
+
+// NewAnswerWriter writes answers for the rows of a data set as they come, in the format of a file's ending: .csv, .jsonl or
+// .npy. It returns Invalid for another ending.
+//
+// A line of .csv has row, class, name where the classes have names, label and the probability of each class (p0, p1
+// ...), or of sparse rows row, prediction and target; a line of .jsonl the same as an object. A .npy file is the
+// probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the
+// same bits.
+func NewAnswerWriter(ending string, w io.Writer) (infer.DataSink, error) {
+	switch strings.ToLower(ending) {
+	case ".csv":
+		return &csvRows{w: csv.NewWriter(w)}, nil
+	case ".jsonl":
+		return jsonRows{json.NewEncoder(w)}, nil
+	case ".npy":
+		return &npyRows{w: w}, nil
+	default:
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "write answers", Msg: fmt.Sprintf("there is no format %q for rows", ending),
+			Hint: "end the file's name in " + strings.Join(rowFormats, ", "),
+		}
+	}
+}
+
+// jsonRows writes an object a line.
+type jsonRows struct{ w *json.Encoder }
+
+func (r jsonRows) Begin(infer.DataHead) error { return nil }
+
+func (r jsonRows) Take(row infer.DataRow) error {
+	err := r.w.Encode(row)
+	if _, odd := err.(*json.UnsupportedValueError); odd { //nolint:errorlint // it is never wrapped
+		return &disdel.Error{
+			Kind: disdel.Diverged, Op: "write answers", Msg: fmt.Sprintf("the model says no number of row %d", row.Row),
+			Hint: "write a .csv or .npy file, or ask a model whose training did not diverge",
+		}
+	}
+	return err
+}
+
+// csvRows writes a table with a head.
+type csvRows struct {
+	w      *csv.Writer
+	named  bool
+	record []string
+}
+
+func (r *csvRows) Begin(head infer.DataHead) error {
+	record := []string{"row", "prediction", "target"}
+	if head.Classes > 0 {
+		record = []string{"row", "class"}
+		if r.named = len(head.Names) > 0; r.named {
+			record = append(record, "name")
+		}
+		record = append(record, "label")
+		for k := range head.Classes {
+			record = append(record, fmt.Sprintf("p%d", k))
+		}
+	}
+	return r.write(record)
+}
+
+func (r *csvRows) Take(row infer.DataRow) error {
+	record := append(r.record[:0], strconv.Itoa(row.Row))
+	if row.Predicted != nil {
+		record = append(record, decimal(row.Prediction), decimal(row.Target))
+	} else {
+		record = append(record, strconv.Itoa(row.Class))
+		if r.named {
+			record = append(record, row.Name)
+		}
+		record = append(record, strconv.Itoa(int(row.Label)))
+		for _, p := range row.Probabilities {
+			record = append(record, decimal(p))
+		}
+	}
+	return r.write(record)
+}
+
+// write hands a line over at once: who gathers them in a buffer decides when they go out.
+func (r *csvRows) write(record []string) error {
+	r.record = record
+	if err := r.w.Write(record); err != nil {
+		return err
+	}
+	r.w.Flush()
+	return r.w.Error()
+}
+
+// decimal is the shortest text that is read to the same bits.
+func decimal(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
+
+// npyRows writes a NumPy array.
+type npyRows struct {
+	w      io.Writer
+	buffer []byte
+}
+
+// npyBlock is what the head of a NumPy file is a multiple of.
+const npyBlock = 64
+
+func (r *npyRows) Begin(head infer.DataHead) error {
+	shape := fmt.Sprintf("(%d,)", head.Rows)
+	if head.Classes > 0 {
+		shape = fmt.Sprintf("(%d, %d)", head.Rows, head.Classes)
+	}
+	text := "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }"
+	const before = len("\x93NUMPY\x01\x00") + 2
+	text += strings.Repeat(" ", (npyBlock-(before+len(text)+1)%npyBlock)%npyBlock) + "\n"
+	out := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(text)))
+	_, err := r.w.Write(append(out, text...))
+	return err
+}
+
+func (r *npyRows) Take(row infer.DataRow) error {
+	r.buffer = r.buffer[:0]
+	if p := row.Predicted; p != nil {
+		r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(p.Prediction))
+	} else {
+		for _, v := range row.Probabilities {
+			r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(v))
+		}
+	}
+	_, err := r.w.Write(r.buffer)
+	return err
+}
+
+// DataAnswers is how a data set was answered for, as -o json shows it.
+type DataAnswers struct {
+	File string `json:"file,omitempty"` // that the answers are in
+	infer.DataAnswers
+}
+
+// AnswerData has a model of a service answer for the rows of a data set.
+func AnswerData(ctx context.Context, s *infer.Predictor, m *infer.Model, ask infer.DataRequest,
+	to infer.DataSink,
+) (infer.DataAnswers, error) {
+	out, err := s.InferData(ctx, m, ask, to)
+	out.Warnings = append(out.Warnings, terminal.NonEmpty(better(m))...)
+	return out, err
+}
+
+// PrintDataAnswers says how a data set was answered for, and where the answers are.
+func PrintDataAnswers(w io.Writer, d DataAnswers) {
+	fmt.Fprintf(w, "%s on %s, part %s: %d rows", d.Model, d.Dataset, d.Part, d.Rows)
+	if d.Classes > 0 {
+		fmt.Fprintf(w, ", %d as their labels say", d.Right)
+	}
+	if d.File != "" {
+		fmt.Fprintf(w, ", in %s", d.File)
+	}
+	fmt.Fprintln(w)
+	if len(d.Answers) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nanswers in %s, until you delete them:\n", d.Address)
+	row := 0
+	for _, a := range d.Answers {
+		fmt.Fprintf(w, "%s  rows %d to %d, %v\n", a.Key, row, row+a.Rows-1, a.Size)
+		row += a.Rows
+	}
+}

@@ -1,0 +1,288 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/internal/report"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// actionRow is one line of the table of actions: the sums of the report, and how often one round took the action.
+type actionRow struct {
+	report.Action
+	attempts, legs int // the most of one round
+}
+
+// actionRows sums the activations of each action, in the order of a round, then by level and member.
+func actionRows(list []disdel.Activation) []actionRow {
+	slots := disdel.BySlot(list)
+	rows := make([]actionRow, len(slots))
+	for i, sums := range report.ActionsOf(list) {
+		row := actionRow{Action: sums}
+		for _, a := range slots[i] {
+			if !strings.HasSuffix(a.Invocation.ID, controller.PublishSuffix) { // publishing again is no other attempt
+				row.attempts = max(row.attempts, a.Attempt)
+			}
+			row.legs = max(row.legs, a.Leg+1)
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+// PrintRecord writes what came of a job.
+func PrintRecord(w io.Writer, r *disdel.Record) {
+	fmt.Fprintf(w, "job       %s (%s)  %s\n", terminal.Clean(r.Job.Metadata.Name), r.ID, r.Status)
+	if len(r.Rounds) > 0 {
+		fmt.Fprintf(w, "accuracy  %s   %s%s\n", accuracyText(r), terminal.Counted(len(r.Rounds), "round"),
+			prefixed("   stopped early: ", r.Stopped))
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "warning   %s\n", terminal.Clean(text))
+	}
+	if r.Model != nil {
+		fmt.Fprintf(w, "model     %s:v%d  %s\n", terminal.Clean(r.Model.Name), r.Model.Version, r.Model.Size)
+	}
+	p := r.Phases
+	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", secondsText(p.Total), secondsText(p.Prepare),
+		secondsText(p.Train), secondsText(p.Aggregate), secondsText(p.Evaluate))
+	fmt.Fprintf(w, "cost      %.2f GB-s%s\n", r.CostGBs, evaluationText(r))
+	fmt.Fprintf(w, "          by use %.2f GB-s%s\n", r.ByUse(), moneyText(r))
+	if f := r.Plan.Forecast; f != nil {
+		fmt.Fprintf(w, "forecast  %s; %s\n", timeText(f.Duration), costText(f.Cost))
+	}
+	if text := report.GPUText(r); text != "" {
+		fmt.Fprintf(w, "gpu       %s\n", text)
+	}
+	if l := r.Losses; l.Attempts > 0 {
+		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"), secondsText(l.Duration),
+			l.Cost)
+	}
+	fmt.Fprintln(w)
+	terminal.Table(w, terminal.Fitted(w, actionTable(actionRows(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS",
+		"LONGEST", "ESTIMATE")...)
+}
+
+// actionTable has columns for failures, attempts and legs only where there was more than one.
+func actionTable(list []actionRow) [][]string {
+	attempts := slices.ContainsFunc(list, func(u actionRow) bool { return u.attempts > 1 })
+	legs := slices.ContainsFunc(list, func(u actionRow) bool { return u.legs > 1 })
+	failures := slices.ContainsFunc(list, func(u actionRow) bool { return u.Failed > 0 })
+	cells := func(name, runs, failed, attempt, leg string, rest ...string) []string {
+		out := []string{name, runs}
+		if failures {
+			out = append(out, failed)
+		}
+		if attempts {
+			out = append(out, attempt)
+		}
+		if legs {
+			out = append(out, leg)
+		}
+		return append(out, rest...)
+	}
+	rows := [][]string{cells("ACTION", "RUNS", "FAILED", "ATTEMPTS", "LEGS", "COLD", "ESTIMATE", "LIMIT", "PEAK",
+		"TIMEOUT", "LONGEST", "TOTAL", "OUTCOME")}
+	for _, u := range list {
+		rows = append(rows, cells(u.Name, fmt.Sprint(u.Runs), fmt.Sprint(u.Failed), fmt.Sprint(max(1, u.attempts)),
+			fmt.Sprint(u.legs), fmt.Sprint(u.Cold), u.Estimate.String(),
+			u.Limit.String(), known(u.Peak), u.Timeout.String(), secondsText(u.Longest), secondsText(u.Total), u.Outcome.String()))
+	}
+	return rows
+}
+
+// accuracyText is what held-out rows said of a job's model, or why they said nothing.
+func accuracyText(r *disdel.Record) string {
+	accuracy, loss, ok := heldOutScores(r)
+	if ok && r.Data.Sparse != nil {
+		return sparseText(r, accuracy, loss)
+	}
+	switch {
+	case ok && r.Best != nil:
+		return fmt.Sprintf("%.4f held out   loss %.4f, the best, of round %d", accuracy, loss, r.Best.Round+1)
+	case ok:
+		return fmt.Sprintf("%.4f held out   loss %.4f", accuracy, loss)
+	case r.Data.HeldOut == 0 && r.Plan.HeldOut == 0:
+		return "- no rows held out"
+	default:
+		return "- not evaluated"
+	}
+}
+
+// sparseText is what held-out rows said of a model of sparse rows.
+func sparseText(r *disdel.Record, accuracy, loss float64) string {
+	text := r.Scores.Text() + " held out"
+	if r.Data.Classes > 1 {
+		text = fmt.Sprintf("%.4f held out   %s", accuracy, r.Scores.Text())
+	}
+	text += fmt.Sprintf("   loss %.4f", loss)
+	if r.Best != nil {
+		text += fmt.Sprintf(", the best, of round %d", r.Best.Round+1)
+	}
+	return text
+}
+
+// heldOutScores is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was
+// none.
+func heldOutScores(r *disdel.Record) (accuracy, loss float64, ok bool) {
+	for i := range r.Rounds {
+		a, l := r.Rounds[i].Accuracy, r.Rounds[i].Loss
+		if l != nil {
+			accuracy, loss, ok = 0, *l, true
+		}
+		if a != nil {
+			accuracy = *a
+		}
+	}
+	if r.Best != nil {
+		return r.Best.Accuracy, r.Best.Loss, true
+	}
+	if r.Accuracy != 0 || r.Loss != 0 { // of a record that has no rounds
+		return r.Accuracy, r.Loss, true
+	}
+	return accuracy, loss, ok
+}
+
+func evaluationText(r *disdel.Record) string {
+	if r.EvaluationGBs == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and evaluations %.2f GB-s", r.EvaluationGBs)
+}
+
+func moneyText(r *disdel.Record) string {
+	money, ok := r.Job.Resources.Money(r.ByUse())
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", %.3g at %.3g a GB-s", money, r.Job.Resources.Price)
+}
+
+// fourDecimals is a value of a table, "-" where there is none.
+func fourDecimals(v float64, ok bool) string {
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", v)
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+func known(b disdel.Bytes) string {
+	if b == 0 {
+		return "-"
+	}
+	return b.String()
+}
+
+// secondsText is a time in a table.
+func secondsText(m disdel.Millis) string { return fmt.Sprintf("%.2f s", time.Duration(m).Seconds()) }
+
+// ShowOutcome prints the result of a job. It returns the job's failure, which it has reported, or terminal.ErrPaused.
+// The commands that it prints have the flags of u's place.
+func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string) error {
+	u.Say("")
+	if err := u.Show(rec, func(w io.Writer) { PrintRecord(w, rec) }); err != nil {
+		return err
+	}
+	for _, text := range rec.Warnings {
+		if u.Format != "table" { // which has them
+			u.Say("warning: %s", text)
+		}
+	}
+	for _, note := range notes {
+		u.Say("%s", note)
+	}
+	if rec.Status == disdel.StatusSucceeded {
+		return nil
+	}
+	if rec.Status == disdel.StatusPaused && rec.Failure == nil {
+		u.Say("%s is paused, which is no failure", rec.ID)
+		u.Say("next:  %s", u.Command(afterwards(rec)...))
+		return terminal.Reported(terminal.ErrPaused)
+	}
+	if u.Format != "table" { // an error is the last line of what programs read
+		u.Say("next:  %s", u.Command(afterwards(rec)...))
+		return failure(rec)
+	}
+	u.Fail(failure(rec))
+	u.Say("next:  %s", u.Command(afterwards(rec)...))
+	return terminal.Reported(failure(rec))
+}
+
+// afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
+func afterwards(r *disdel.Record) []string {
+	stopped := r.Status == disdel.StatusCanceled || r.Status == disdel.StatusPaused
+	if stopped || r.Failure != nil && r.Failure.Code == disdel.CodeUnreachable {
+		return []string{"resume", string(r.ID)}
+	}
+	return []string{"report", string(r.ID)}
+}
+
+func failure(r *disdel.Record) error {
+	if r.Failure != nil {
+		return r.Failure
+	}
+	return &disdel.Error{Kind: disdel.Internal, Op: "run job", Job: r.ID, Msg: "the job ended as " + r.Status.String()}
+}
+
+// SayModel names the commands that are next for a job that passed.
+func SayModel(u *terminal.UI, rec *disdel.Record) {
+	if rec.Model != nil {
+		u.Say("next:  %s\n       %s", u.Command("history", "show", string(rec.ID)),
+			u.Command("model", "show", fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)))
+	}
+}
+
+// timeUnit is what times are shown in.
+type timeUnit struct {
+	Name string
+	of   time.Duration
+}
+
+// unitFor is the unit in which the longest of some times reads well.
+func unitFor(longest disdel.Millis) timeUnit {
+	switch d := time.Duration(longest); {
+	case d < 10*time.Minute:
+		return timeUnit{"s", time.Second}
+	case d < 10*time.Hour:
+		return timeUnit{"min", time.Minute}
+	default:
+		return timeUnit{"h", time.Hour}
+	}
+}
+
+// Value is a time as a number of units.
+func (u timeUnit) Value(m disdel.Millis) float64 { return float64(m) / float64(u.of) }
+
+// Text is a time with two digits, without the unit.
+func (u timeUnit) Text(m disdel.Millis) string { return twoDigits(u.Value(m)) }
+
+// twoDigits is a number with two digits, or with all of those before the point.
+func twoDigits(v float64) string {
+	if v < 9.95 {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// basisText says what a forecast rests on: "history", or where no job of just this shape ran, "extrapolated from similar
+// jobs".
+func basisText(f *disdel.Forecast) string {
+	if f.Jobs > 0 && !f.Measured {
+		return "extrapolated from " + string(f.Source)
+	}
+	return string(f.Source)
+}

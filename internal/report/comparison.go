@@ -1,0 +1,278 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// Comparison is several jobs side by side. It is the document of -o json.
+type Comparison struct {
+	APIVersion string       `json:"apiVersion"`
+	Jobs       []JobResult  `json:"jobs"`
+	Differs    []Difference `json:"differs"` // fields of the jobs that are not the same in all, by their paths
+	Curves     []Curve      `json:"curves"`  // of each job
+}
+
+// JobResult is what came of a job.
+type JobResult struct {
+	ID       disdel.JobID  `json:"id"`
+	Name     string        `json:"name"`
+	Status   disdel.Status `json:"status"`
+	Model    string        `json:"model,omitempty"`    // NAME:vN
+	Accuracy *float64      `json:"accuracy,omitempty"` // held-out, last evaluation; nil: none was made
+	Best     *float64      `json:"best,omitempty"`     // the highest of all evaluations
+	Loss     *float64      `json:"loss,omitempty"`     // held-out, last evaluation
+	Train    *float64      `json:"trainLoss,omitempty"`
+	Trained  *float64      `json:"trainAccuracy,omitempty"` // of the last round, on training rows as they were seen
+	Rounds   int           `json:"rounds"`                  // that are over
+	Workers  int           `json:"workers"`
+	Duration disdel.Millis `json:"durationMs"` // 0: it has not ended
+	CostGBs  float64       `json:"costGBs"`
+	Peak     disdel.Bytes  `json:"peakBytes"`  // the highest of its train actions; 0: not known
+	Limit    disdel.Bytes  `json:"limitBytes"` // of a train action
+	Labels   string        `json:"labels,omitempty"`
+}
+
+// Difference is a field that is not the same in all jobs.
+type Difference struct {
+	Path   string   `json:"path"`   // as --set has it: training.batchSize
+	Values []string `json:"values"` // by job; "": the job has no such field
+}
+
+// Curve is the rounds of a job, by round; nil where a round has no such figure.
+type Curve struct {
+	Job       disdel.JobID `json:"job"`
+	Name      string       `json:"name"`
+	Round     []int        `json:"round"` // from 1
+	TrainLoss []*float64   `json:"trainLoss"`
+	Loss      []*float64   `json:"loss"`
+	Accuracy  []*float64   `json:"accuracy"`
+}
+
+// ComparedJob is what a comparison takes of one job.
+type ComparedJob struct {
+	JobResult JobResult
+	Curve     Curve
+	fields    map[string]string
+}
+
+// ComparedJobOf takes it of a record, which is not changed.
+func ComparedJobOf(r *disdel.Record) ComparedJob {
+	return ComparedJob{JobResultOf(r), curve(r), jobSettings(r)}
+}
+
+// Thin is a part with as many points of its curves as a chart shows: who keeps parts for a while has no use for more.
+func (p ComparedJob) Thin() ComparedJob {
+	p.Curve = p.Curve.thin()
+	return p
+}
+
+// Compare compares jobs, in their order. The records are not changed.
+func Compare(list []disdel.Record) Comparison {
+	parts := make([]ComparedJob, len(list))
+	for i := range list {
+		parts[i] = ComparedJobOf(&list[i])
+	}
+	return CompareJobs(parts)
+}
+
+// CompareJobs compares the jobs that parts were taken of, in their order.
+func CompareJobs(parts []ComparedJob) Comparison {
+	out := Comparison{APIVersion: disdel.APIVersion, Jobs: []JobResult{}, Curves: []Curve{}}
+	fields := make([]map[string]string, len(parts))
+	for i, p := range parts {
+		out.Jobs, out.Curves, fields[i] = append(out.Jobs, p.JobResult), append(out.Curves, p.Curve), p.fields
+	}
+	out.Differs = differences(fields)
+	return out
+}
+
+// JobResultOf is what came of a job, as far as it is known.
+func JobResultOf(r *disdel.Record) JobResult {
+	e := JobResult{
+		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Rounds: len(r.Rounds), Workers: r.Plan.Workers,
+		CostGBs:  r.CostGBs,
+		Duration: r.Phases.Total,
+	}
+	if r.Model != nil {
+		e.Model = fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version)
+	}
+	if e.Duration == 0 && !r.Ended.IsZero() {
+		e.Duration = disdel.Millis(max(0, r.Ended.Sub(r.Created)))
+	}
+	for i := range r.Rounds {
+		v := &r.Rounds[i]
+		e.Train, e.Trained = &v.TrainLoss, v.TrainAccuracy
+		if v.Loss != nil {
+			e.Loss = v.Loss
+		}
+		if v.Accuracy != nil {
+			e.Accuracy = v.Accuracy
+			if e.Best == nil || *v.Accuracy > *e.Best {
+				e.Best = v.Accuracy
+			}
+		}
+	}
+	for _, v := range []**float64{&e.Train, &e.Trained, &e.Loss, &e.Accuracy, &e.Best} {
+		*v = copied(*v)
+	}
+	for i := range r.Activations {
+		if a := &r.Activations[i]; a.Task == disdel.TaskTrain {
+			e.Peak = max(e.Peak, a.Peak)
+		}
+	}
+	if train, ok := r.Plan.Action(disdel.TaskTrain); ok {
+		e.Limit = train.Limits.Memory
+	}
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(r.Job.Metadata.Labels)) {
+		labels = append(labels, key+"="+r.Job.Metadata.Labels[key])
+	}
+	e.Labels = strings.Join(labels, " ")
+	return e
+}
+
+func curve(r *disdel.Record) Curve {
+	c := Curve{
+		Job: r.ID, Name: r.Job.Metadata.Name, Round: []int{}, TrainLoss: []*float64{}, Loss: []*float64{},
+		Accuracy: []*float64{},
+	}
+	for i := range r.Rounds {
+		v := &r.Rounds[i]
+		c.Round = append(c.Round, v.Round+1)
+		c.TrainLoss, c.Loss, c.Accuracy = append(c.TrainLoss, &v.TrainLoss), append(c.Loss, v.Loss),
+			append(c.Accuracy, v.Accuracy)
+	}
+	return c
+}
+
+// jobSettings is everything that was said of a job, by the paths of its fields, and what its data were.
+func jobSettings(r *disdel.Record) map[string]string {
+	out := map[string]string{"data.checksum": r.Data.Checksum, "plan.workers": fmt.Sprint(r.Plan.Workers)}
+	flatten("", r.Job.Tree(), out)
+	delete(out, "apiVersion")
+	delete(out, "kind")
+	return out
+}
+
+func flatten(path string, v any, out map[string]string) {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		if text, err := json.Marshal(v); err == nil && v != nil {
+			out[path] = strings.Trim(string(text), `"`)
+		}
+		return
+	}
+	for name, value := range fields {
+		flatten(strings.TrimPrefix(path+"."+name, "."), value, out)
+	}
+}
+
+// differences are the fields that are not the same in all.
+func differences(fields []map[string]string) []Difference {
+	paths := map[string]bool{}
+	for _, f := range fields {
+		for p := range f {
+			paths[p] = true
+		}
+	}
+	out := []Difference{}
+	for _, p := range slices.Sorted(maps.Keys(paths)) {
+		d := Difference{Path: p}
+		for _, f := range fields {
+			d.Values = append(d.Values, f[p])
+		}
+		if slices.ContainsFunc(d.Values, func(v string) bool { return v != d.Values[0] }) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Print writes the jobs as columns: what came of them, then what is different about them.
+func (c *Comparison) Print(w io.Writer) {
+	head := []string{""}
+	for i := range c.Jobs {
+		head = append(head, fmt.Sprintf("%d %s", i+1, c.Jobs[i].Name))
+	}
+	rows := [][]string{head}
+	for _, line := range ComparisonRows {
+		row := []string{line.Name}
+		for i := range c.Jobs {
+			row = append(row, line.Text(&c.Jobs[i]))
+		}
+		rows = append(rows, row)
+	}
+	terminal.Table(w, rows...)
+	fmt.Fprintln(w)
+	if len(c.Differs) == 0 {
+		fmt.Fprintln(w, "nothing is different about them")
+		return
+	}
+	head[0] = "DIFFERENT"
+	rows = [][]string{head}
+	for _, d := range c.Differs {
+		rows = append(rows, append([]string{d.Path}, shown(d.Values)...))
+	}
+	terminal.Table(w, rows...)
+}
+
+// mostText is how much of a value is shown.
+const mostText = 40
+
+func shown(values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		if out[i] = terminal.Cut(terminal.OneLine(v), mostText); v == "" {
+			out[i] = "-"
+		}
+	}
+	return out
+}
+
+// ComparisonRow is one figure of all jobs.
+type ComparisonRow struct {
+	Name string
+	Text func(*JobResult) string
+}
+
+// ComparisonRows is the text of each job, from top to bottom.
+var ComparisonRows = []ComparisonRow{
+	{"id", func(e *JobResult) string { return string(e.ID) }},
+	{"status", func(e *JobResult) string { return e.Status.String() }},
+	{"accuracy", func(e *JobResult) string { return figure(e.Accuracy) }},
+	{"best", func(e *JobResult) string { return figure(e.Best) }},
+	{"loss", func(e *JobResult) string { return figure(e.Loss) }},
+	{"train accuracy", func(e *JobResult) string { return figure(e.Trained) }},
+	{"train loss", func(e *JobResult) string { return figure(e.Train) }},
+	{"rounds", func(e *JobResult) string { return fmt.Sprint(e.Rounds) }},
+	{"workers", func(e *JobResult) string { return fmt.Sprint(e.Workers) }},
+	{"time", func(e *JobResult) string { return given(e.Duration > 0, e.Duration.Text()) }},
+	{"cost GB-s", func(e *JobResult) string { return fmt.Sprintf("%.2f", e.CostGBs) }},
+	{"peak of limit", func(e *JobResult) string { return given(e.Peak > 0, peakOfLimit(e.Peak, e.Limit)) }},
+	{"model", func(e *JobResult) string { return given(e.Model != "", e.Model) }},
+	{"labels", func(e *JobResult) string { return given(e.Labels != "", e.Labels) }},
+}
+
+func peakOfLimit(peak, limit disdel.Bytes) string { return fmt.Sprintf("%v of %v", peak, limit) }
+
+func given(known bool, text string) string {
+	if !known {
+		return "-"
+	}
+	return text
+}
+
+func figure(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", *v)
+}

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+)
+
+// job is a record with so many rounds, each with a lower loss.
+func job(name string, batch, rounds int) disdel.Record {
+	r := disdel.Record{ID: disdel.JobID("job-" + name), Status: disdel.StatusSucceeded, CostGBs: 2}
+	r.Job.Metadata.Name, r.Job.Training.BatchSize, r.Data.Checksum = name, batch, "sha256:a"
+	r.Plan.Actions = []disdel.ActionPlan{{Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: 256 * disdel.MB}}}
+	for i := range rounds {
+		loss := 1 / float64(i+1)
+		round := disdel.Round{Round: i, TrainLoss: loss}
+		if i%2 == 1 { // every second one is evaluated
+			round.Loss, round.Accuracy = new(loss/2), new(1-loss)
+		}
+		r.Rounds = append(r.Rounds, round)
+	}
+	r.Activations = []disdel.Activation{
+		{Invocation: disdel.Invocation{Task: disdel.TaskTrain}, Peak: 100 * disdel.MB},
+		{Invocation: disdel.Invocation{Task: disdel.TaskTrain}, Peak: 90 * disdel.MB},
+		{Invocation: disdel.Invocation{Task: disdel.TaskEvaluate}, Peak: 200 * disdel.MB},
+	}
+	return r
+}
+
+// What is different is named, and what is the same is not; figures are those of the last evaluation and the best one.
+func TestWhatIsDifferent(t *testing.T) {
+	a, b := job("a", 64, 4), job("b", 128, 2)
+	b.Rounds[1].Accuracy = nil
+	c := Compare([]disdel.Record{a, b})
+	want := map[string]string{"training.batchSize": "[64 128]", "metadata.name": "[a b]"}
+	for _, d := range c.Differs {
+		if want[d.Path] != fmt.Sprint(d.Values) {
+			t.Errorf("%s: %v", d.Path, d.Values)
+		}
+		delete(want, d.Path)
+	}
+	if len(want) > 0 {
+		t.Errorf("not named: %v", want)
+	}
+	if e := c.Jobs[0]; *e.Accuracy != 0.75 || *e.Best != 0.75 || *e.Loss != 0.125 || e.Peak != 100*disdel.MB ||
+		e.Limit != 256*disdel.MB {
+		t.Errorf("%+v", e)
+	}
+	if c.Jobs[1].Accuracy != nil {
+		t.Error("an accuracy of a job that was not evaluated")
+	}
+	var out bytes.Buffer
+	c.Print(&out)
+	for _, want := range []string{"0.7500", "training.batchSize", "100 MB of 256 MB"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	out.Reset()
+	same := Compare([]disdel.Record{a, a})
+	if same.Print(&out); !strings.Contains(out.String(), "nothing is different") {
+		t.Error(out.String())
+	}
+}
+
+// Plots have every job's line, up to a bound, and take figures that are none.
+func TestCurves(t *testing.T) {
+	var list []disdel.Record
+	for i := range mostCurves + 3 {
+		list = append(list, job(fmt.Sprint("j", i), 64, 10_000))
+	}
+	list[1].Rounds[5].TrainLoss = math.NaN()
+	list[2].Rounds = nil
+	c := Compare(list)
+	figures := c.Figures()
+	if len(figures) != 3 {
+		t.Fatalf("%d plots", len(figures))
+	}
+	for _, f := range figures {
+		svg := string(f.SVG)
+		if n := strings.Count(svg, "<path"); n != mostCurves-1 {
+			t.Errorf("%s: %d lines", f.Title, n)
+		}
+		if strings.Contains(svg, "NaN") || len(svg) > 2<<20 || !strings.Contains(f.Note, "3 are not") {
+			t.Errorf("%s: %d bytes, %s", f.Title, len(svg), f.Note)
+		}
+	}
+	none := Compare([]disdel.Record{{ID: "job-x"}, {ID: "job-y"}})
+	if len(none.Figures()) != 0 {
+		t.Error("plots of nothing")
+	}
+}
+
+func ExampleCompare() {
+	c := Compare([]disdel.Record{job("small", 64, 2), job("large", 128, 2)})
+	for _, d := range c.Differs {
+		fmt.Println(d.Path, d.Values)
+	}
+	// Output:
+	// metadata.name [small large]
+	// training.batchSize [64 128]
+}

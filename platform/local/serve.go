@@ -1,0 +1,200 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/platform"
+)
+
+// Serving is how a platform serves other processes.
+type Serving struct {
+	Home       string
+	Host       string // to listen on
+	Port       int    // 0: any that is free
+	Properties string // file of wsk's to set up beside the home's own; "": none
+	Platform   platform.Config
+	Requests   logrus.FieldLogger // is told every request; nil: nobody is
+	// Namespaces are kept from now on, with the keys that they had or that are given here.
+	Namespaces []platform.Namespace
+	Catalog    bool // whisk.system has the packages utils and samples
+}
+
+// Server is a platform that serves. Close ends it.
+type Server struct {
+	State State
+	ends  []func() error
+}
+
+// Serve claims the home, starts a platform that serves others, and tells clients of it. It returns Conflict if another
+// has the home, and Unavailable for an address that cannot be listened on.
+func Serve(how Serving) (*Server, error) {
+	s := &Server{}
+	if err := s.start(how); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close ends the platform and gives the home back, last: while its file is there, containers may be.
+func (s *Server) Close() error {
+	var err error
+	for _, end := range slices.Backward(s.ends) {
+		err = errors.Join(err, end())
+	}
+	s.ends = nil
+	return err
+}
+
+func (s *Server) start(how Serving) error {
+	file, err := Claim(how.Home)
+	if err != nil {
+		return err
+	}
+	s.ends = append(s.ends, func() error { return Unclaim(file) })
+	l, err := listen(how.Host, how.Port)
+	if err != nil {
+		return err
+	}
+	s.ends = append(s.ends, func() error {
+		l.Close() // closed by the platform, if there came to be one
+		return nil
+	})
+	if err := s.serve(l, how); err != nil {
+		return err
+	}
+	releaseMemory()
+	return Tell(file, s.State)
+}
+
+// serve answers on l.
+func (s *Server) serve(l net.Listener, how Serving) error {
+	self := process.Self()
+	s.State = State{
+		PID: self.PID, Address: reachable(l.Addr()), Started: time.Now(), Boot: self.Boot,
+		StartTicks: self.Start,
+	}
+	var err error
+	if s.State.Properties, err = absolute(cmp.Or(how.Properties, PropertiesFile(how.Home))); err != nil {
+		return err
+	}
+	if s.State.Data, err = absolute(cmp.Or(how.Platform.DataDir, filepath.Join(how.Home, "platform"))); err != nil {
+		return err
+	}
+	how.Platform.DataDir = s.State.Data
+	p, err := platform.New(how.Platform)
+	if err != nil {
+		return err
+	}
+	s.ends = append(s.ends, func() error { return End(p) })
+	if err := populate(p, &how); err != nil {
+		return err
+	}
+	handler := http.Handler(&Front{API: p.Handler(), Platform: p, Started: s.State.Started})
+	if how.Requests != nil {
+		handler = platform.LogRequests(handler, how.Requests)
+	}
+	p.Serve(l, handler)
+	for _, path := range propertiesFiles(PropertiesFile(how.Home), s.State.Properties) {
+		set := [][2]string{{"APIHOST", s.State.Address}, {"AUTH", p.AuthKey()}, {"NAMESPACE", "_"}}
+		if err := WriteProperties(path, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// populate adds the namespaces that were asked for, and the catalog's.
+func populate(p *platform.Platform, how *Serving) error {
+	for _, n := range how.Namespaces {
+		if _, err := p.PutNamespace(n, true); err != nil {
+			return err
+		}
+	}
+	if how.Catalog {
+		return p.InstallCatalog()
+	}
+	return nil
+}
+
+// End closes a platform of this process and bounds the time that it takes.
+func End(p *platform.Platform) error {
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	defer stop()
+	return p.Close(ctx)
+}
+
+func listen(host string, port int) (net.Listener, error) {
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "start platform", Msg: address + " is in use",
+			Hint: "end what listens there, or take another port: --port 0 finds a free one",
+		}
+	}
+	if err != nil {
+		return nil, &disdel.Error{
+			Kind: disdel.Unavailable, Op: "start platform", Err: err,
+			Hint: "name an address of this machine with --host",
+		}
+	}
+	return l, nil
+}
+
+// absolute is a path for whoever stands in another folder.
+func absolute(path string) (string, error) {
+	out, err := filepath.Abs(path)
+	if err != nil {
+		return "", &disdel.Error{Kind: disdel.Invalid, Op: "find " + path, Err: err}
+	}
+	return out, nil
+}
+
+// reachable is the URL of an address, on this machine if it is every address.
+func reachable(a net.Addr) string {
+	host, port, _ := net.SplitHostPort(a.String()) // net made it
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// propertiesFiles are the home's own, which the key is kept in, and the one that was asked for.
+func propertiesFiles(own, asked string) []string {
+	if own == asked {
+		return []string{own}
+	}
+	return []string{own, asked}
+}
+
+// LastingKey stays the same from start to start, so that clients set up once need not be again.
+func LastingKey(home string) string {
+	if key := ReadProperties(PropertiesFile(home))["AUTH"]; key != "" && key != platform.DefaultConfig().AuthKey {
+		return key
+	}
+	return platform.RandomKey()
+}
+
+// OwnNames are the names that requests may call a platform by beside its address where other machines can reach it at
+// host.
+func OwnNames(host string) []string {
+	names := []string{host}
+	if own, err := os.Hostname(); err == nil {
+		names = append(names, own)
+	}
+	return names
+}

@@ -1,0 +1,124 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/files"
+)
+
+// State is what a running `disdel platform up` tells in the home folder's platform.json. The file is locked for as
+// long as the process lives, so that the state of one that was killed is not believed, and is the only one of its home.
+type State struct {
+	PID        int       `json:"pid"`
+	Address    string    `json:"address"`
+	Started    time.Time `json:"started"`
+	Properties string    `json:"wskprops"`
+	Data       string    `json:"dataDir"`
+	Boot       string    `json:"boot,omitempty"`       // of the machine that PID is a number of
+	StartTicks uint64    `json:"startTicks,omitempty"` // of the process: no other one has its number and this
+
+	// the process that the kernel says has the file locked; 0 or less for one of another namespace or machine
+	Holder int `json:"-"`
+}
+
+// File is where the platform of a home tells of itself.
+func File(home string) string { return filepath.Join(home, "platform.json") }
+
+// Claim takes the home for this process. It returns Conflict if another platform has it.
+func Claim(home string) (*os.File, error) {
+	path := File(home)
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, &disdel.Error{
+				Kind: disdel.Invalid, Op: "start platform", Err: err,
+				Hint: "name a folder you can write to with --home",
+			}
+		}
+		if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+			f.Close()
+			return nil, claimed(home, err)
+		}
+		if files.Named(f, path) {
+			return f, forget(f)
+		}
+		f.Close() // its former owner removed it meanwhile: a lock on it keeps nobody out
+	}
+}
+
+// forget empties a claimed file: what a platform told that was killed is no longer so, and would be taken for the new
+// one's.
+func forget(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		f.Close()
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "write " + f.Name(), Err: err}
+	}
+	return nil
+}
+
+func claimed(home string, err error) error {
+	if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "lock " + File(home), Err: err}
+	}
+	msg := "a platform runs in " + home + " already"
+	if s, ok := Find(home); ok && s.Address != "" {
+		msg = fmt.Sprintf("a platform runs in %s already, at %s (process %d)", home, s.Address, s.PID)
+	}
+	return &disdel.Error{
+		Kind: disdel.Conflict, Op: "start platform", Msg: msg,
+		Hint: "disdel platform down ends it; --home names another folder",
+	}
+}
+
+// Log is what a platform in the background says.
+func Log(home string) string { return filepath.Join(home, "platform.log") }
+
+// Tell writes the state into a claimed file.
+func Tell(f *os.File, s State) error {
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt(data, 0)
+	}
+	if err != nil {
+		return &disdel.Error{Kind: disdel.Unavailable, Op: "write " + f.Name(), Err: err}
+	}
+	return nil
+}
+
+// Unclaim gives the home back.
+func Unclaim(f *os.File) error {
+	return errors.Join(os.Remove(f.Name()), f.Close())
+}
+
+// Find is the platform that runs in a home. Between its start and its readiness it has no address.
+func Find(home string) (s State, running bool) {
+	f, err := os.OpenFile(File(home), os.O_RDWR, 0)
+	if err != nil {
+		return s, false
+	}
+	defer f.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	if unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock) != nil || lock.Type == unix.F_UNLCK {
+		return s, false
+	}
+	if data, err := io.ReadAll(f); err != nil || json.Unmarshal(data, &s) != nil {
+		s = State{}
+	}
+	s.Holder = int(lock.Pid)
+	if s.PID == 0 {
+		s.PID = s.Holder // it starts, and has told nothing yet
+	}
+	return s, true
+}
