@@ -174,6 +174,7 @@ var house = map[string][]string{
 	"internal/test/onnxtest":    {"dataset", "internal/export", "model", "runtime/engine", "runtime/engine/native"},
 	"internal/test/transcripts": {},
 	"internal/test/golden":      {},
+	"internal/test/rehearse":    {"scheduler", "scheduler/sim"},
 	"internal/test/jsonshape":   {"internal/test/golden"},
 	"examples/policy":           {"scheduler", "scheduler/sim"},
 }

@@ -110,7 +110,7 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 		out.Fit = &f
 	}
 	if q.Grid != nil {
-		ceiling, whose := scheduler.Ceiling(in)
+		ceiling, whose := scheduler.MemoryCeiling(in)
 		out.WhatIf = &WhatIf{
 			Against: q.Against, Ceiling: ceiling, Whose: whose,
 			Cells: scheduler.WhatIf(in, *q.Grid, q.Against),

@@ -52,7 +52,7 @@ func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 		out.Precision = in.Job.Training.Precision
 	}
 	if p == nil {
-		lifted, err := scheduler.NewPlan(scheduler.LiftAll(in))
+		lifted, err := scheduler.NewPlan(scheduler.WithoutLimits(in))
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 	out.Largest = slices.Clone(out.Layers)
 	slices.SortStableFunc(out.Largest, func(a, b LayerShare) int { return cmp.Compare(b.Share, a.Share) })
 	out.Largest = out.Largest[:min(largestLayers, len(out.Largest))]
-	out.Smaller = scheduler.ToFitLess(in, *p)
+	out.Smaller = scheduler.SmallerLimits(in, *p)
 	return out, nil
 }
 

@@ -41,7 +41,7 @@ func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (contro
 	return controller.Spec{
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Planned: &planned,
 		Store: p.parts.Store, Threads: plan.Threads,
-		Past: scheduler.PastOf(in.History, r.Job, r.Data), ClassNames: r.Labels,
+		Past: scheduler.PastObservations(in.History, r.Job, r.Data), ClassNames: r.Labels,
 		Data: disdel.DataRef{
 			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
 			Split: r.Job.Data.Split, Augment: r.Data.Augment,
@@ -71,7 +71,7 @@ func (p *planner) input(ctx context.Context, r controller.Resolved) (scheduler.P
 		return in, err
 	}
 	c := controller.New(controller.Config{
-		Invoker: p.parts.Executor, Recorder: p.parts.History, Board: p.parts.Board, Log: p.log,
+		Invoker: p.parts.Executor, Recorder: p.parts.History, Store: p.parts.Board, Log: p.log,
 	})
 	rate, err := c.Probe(ctx, spec)
 	if err != nil {
@@ -119,12 +119,12 @@ func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in sche
 	processors := p.processors(ctx, past.all)
 	in = scheduler.PlanInput{
 		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
-		Estimator: by, Processors: processors, Beside: p.Siblings,
-		Known:   known,
-		Threads: func(parallel int) int { return threads(processors, parallel) },
+		Estimator: by, Processors: processors, Siblings: p.Siblings,
+		PlatformReasons: known,
+		Threads:         func(parallel int) int { return threads(processors, parallel) },
 	}
 	if processors == 0 && !p.embedded() {
-		in.Unknown = unknownProcessors
+		in.ProcessorsUnknown = unknownProcessors
 	}
 	return in, err
 }

@@ -130,7 +130,7 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 			Hint: "disdel history show " + string(id),
 		}
 	}
-	was := controller.Adjusted(rec)
+	was := controller.AdjustedJob(rec)
 	job, err := withSets(was, req)
 	if err != nil {
 		return rec, r, err
@@ -173,7 +173,7 @@ func (p *planner) continueAt(ctx context.Context, spec *controller.Spec, rec dis
 	fromStart bool,
 ) error {
 	spec.Resumes = rec.Resumes + 1
-	controller.Raise(&spec.Plan, spec.Job, rec)
+	controller.RaiseLimits(&spec.Plan, spec.Job, rec)
 	c, passed, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(rec.ID))
 	for _, name := range passed {
 		p.journal.add(Noted{fmt.Sprintf("checkpoint %s is damaged; an earlier one is taken", name)})
@@ -195,7 +195,7 @@ func (p *planner) continueAt(ctx context.Context, spec *controller.Spec, rec dis
 	if err := controller.CheckResume(rec, *spec, c); err != nil {
 		return err
 	}
-	if err := controller.TakeUp(rec, spec, c); err != nil {
+	if err := controller.ContinueFrom(rec, spec, c); err != nil {
 		return err
 	}
 	p.journal.add(Resumed{

@@ -276,10 +276,10 @@ func (p *planner) controller(r *Run, gang *queue.GangInvoker) *controller.Contro
 	queued := &atomic.Bool{}
 	queued.Store(true)
 	return controller.New(controller.Config{
-		Invoker: gang, Grant: gang.Grant, Board: p.parts.Board, Log: p.log,
+		Invoker: gang, Grant: gang.Grant, Store: p.parts.Board, Log: p.log,
 		Keeps:    len(p.cfg.Redis) > 0 || p.cfg.TakeOver, // else the store ends with this process
 		Recorder: recorder{own: r.own, to: p.parts.History, status: r.status, queued: queued},
-		Shelf:    &modelSink{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
+		Models:   &modelSink{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
 		Show:     func(rec disdel.Record) { r.latest.Store(&rec) },
 		Observe: func(n controller.Notice) {
 			if n.Planned == nil { // begin has added it

@@ -41,7 +41,7 @@ func Compare(s Simulation, jobs []sim.Job, policies []string) (simulate.Lab, err
 	if err != nil {
 		return simulate.Lab{}, err
 	}
-	cfg := simulate.Config{Cloud: s.Cloud, Estimator: by, Told: s.Told}
+	cfg := simulate.Config{Cloud: s.Cloud, Estimator: by, Bias: s.Told}
 	lab, err := simulate.Compare(cfg, jobs, policies)
 	if err == nil {
 		err = lab.Regrets(cfg, jobs, policies, s.Errors)

@@ -402,7 +402,7 @@ func generatedRows(c *cli.Context) (in dataset.SparseInput, err error) {
 			Rows: cmp.Or(c.Int("rows"), defaultClicks), Features: c.Int("features"), Seed: c.Int64("seed"), HeldOut: held,
 		}.Input(name)
 	case "ratings":
-		users, items, ratings, ok := sparse.Like(c.String("like"))
+		users, items, ratings, ok := sparse.MovieLensSize(c.String("like"))
 		if !ok {
 			return bad(fmt.Sprintf("no size is known as %q", c.String("like")), "ml-100k, ml-1m, ml-10m or ml-20m")
 		}

@@ -285,7 +285,7 @@ func trialOf(r *disdel.Record, policy string) simulate.Trial {
 	for _, round := range r.Rounds {
 		stage := r.StageOf(&disdel.Invocation{Stage: round.Stage})
 		if n := len(t.Course); n == 0 || t.Course[n-1].Workers != stage.Workers {
-			t.Course = append(t.Course, simulate.Crew{At: at, Epoch: r.EpochsAfter(round), Workers: stage.Workers})
+			t.Course = append(t.Course, simulate.WorkerChange{At: at, Epoch: r.EpochsAfter(round), Workers: stage.Workers})
 		}
 		at += round.Duration
 		t.Loss = round.TrainLoss

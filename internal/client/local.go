@@ -208,8 +208,8 @@ func (l localData) Get(ctx context.Context, name string) (render.Dataset, error)
 		func(s *dataset.Store) (dataset.Manifest, error) { return s.Manifest(ctx, name) }))
 }
 
-func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error) {
-	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Sampled, error) { return s.Sample(ctx, name, rows, seed) })
+func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error) {
+	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.SampleRows, error) { return s.Sample(ctx, name, rows, seed) })
 }
 
 func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {
@@ -234,7 +234,7 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 		return set, err
 	}
 	set = render.DescribeDataset(m)
-	set.Warnings, set.Understood = in.Understood.Doubts(&m), &in.Understood
+	set.Warnings, set.Understood = in.Understood.Warnings(&m), &in.Understood
 	return set, nil
 }
 
@@ -270,6 +270,6 @@ func AddFiles(ctx context.Context, s *service.Service, name string, files datase
 		return set, err
 	}
 	set = render.DescribeDataset(m)
-	set.Warnings = dataset.Doubts(&in, &m, files.Layout != "")
+	set.Warnings = dataset.Warnings(&in, &m, files.Layout != "")
 	return set, nil
 }

@@ -229,7 +229,7 @@ func printPolicies(w io.Writer, l *simulate.Lab, price disdel.Resources) {
 }
 
 // workersOverTime is the numbers of workers of a job in their order: "2 3 6 3".
-func workersOverTime(course []simulate.Crew) string {
+func workersOverTime(course []simulate.WorkerChange) string {
 	const most = 12
 	text := ""
 	for i, c := range course {

@@ -27,7 +27,7 @@ func actionRows(list []disdel.Activation) []actionRow {
 	for i, sums := range report.ActionsOf(list) {
 		row := actionRow{Action: sums}
 		for _, a := range slots[i] {
-			if !strings.HasSuffix(a.Invocation.ID, controller.Written) { // publishing again is no other attempt
+			if !strings.HasSuffix(a.Invocation.ID, controller.PublishSuffix) { // publishing again is no other attempt
 				row.attempts = max(row.attempts, a.Attempt)
 			}
 			row.legs = max(row.legs, a.Leg+1)

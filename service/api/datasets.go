@@ -133,7 +133,7 @@ func uploadData(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	doc := render.DescribeDataset(m)
-	doc.Warnings = in.Doubts(&m, files.Layout != "")
+	doc.Warnings = in.Warnings(&m, files.Layout != "")
 	return http.StatusCreated, doc, nil
 }
 

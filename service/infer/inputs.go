@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 )
@@ -48,7 +48,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	var a array
 	var said []int
 	if strings.EqualFold(filepath.Ext(name), ".npy") || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
-		if a.values, a.shape, err = dataset.ReadNPY(bytes.NewReader(data)); err != nil {
+		if a.values, a.shape, err = dense.ReadNPY(data); err != nil {
 			return in, err
 		}
 	} else {

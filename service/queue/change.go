@@ -31,7 +31,7 @@ func (q *Queue) Change(ctx context.Context, job disdel.JobID, to scheduler.Deman
 		q.mu.Unlock()
 		return "", nil
 	}
-	if within, ok := e.demand.Within(to); ok {
+	if within, ok := e.demand.WithinHeld(to); ok {
 		e.demand, e.gaveSome = within, true
 		q.mu.Unlock()
 		q.startLooking()

@@ -331,7 +331,7 @@ func (q *Queue) tell(admission *scheduler.Admission, decided map[disdel.JobID]sc
 			q.admit(e, d.Held.Gang)
 		}
 	}
-	for ahead, job := range admission.Line() {
+	for ahead, job := range admission.Queue() {
 		if e := q.entries[job]; e != nil {
 			e.queued(ahead, decided[job].Why)
 		}
