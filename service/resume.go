@@ -71,7 +71,8 @@ func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 		own.End(ctx)
 		return nil, err
 	}
-	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (readyJob, error) { return p.continueOld(spec, rec), nil })
+	ready := p.continueOld(spec, rec)
+	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (readyJob, error) { return ready, nil })
 }
 
 // continueOld runs a job from its newest checkpoint.

@@ -88,7 +88,8 @@ func newServer(ctx context.Context, cfg Config) *server {
 	cfg.PerMinute, cfg.MaxBody = cmp.Or(cfg.PerMinute, defaultPerMinute), cmp.Or(cfg.MaxBody, defaultBody)
 	cfg.MaxUpload = cmp.Or(cfg.MaxUpload, defaultUpload)
 	return &server{
-		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Tenants().Identify),
+		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service),
+		tokens: newTokens(cfg.Service.Tenants().Identify),
 		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
 		requests: requests{seen: map[answered]int{}, took: map[string]*promtext.Histogram{}},
 	}

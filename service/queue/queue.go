@@ -42,8 +42,8 @@ type Queue struct {
 	looking bool                     // guarded by mu: a goroutine looks at the note while jobs wait
 }
 
-// Waiter is told how a job gets on in the queue. Its functions must not block, and not call the Queue. nil functions are
-// not called.
+// Waiter is told how a job gets on in the queue. Its functions must not block, and not call the Queue. nil functions
+// are not called.
 type Waiter struct {
 	Queued   func(ahead int, why string) // jobs that go first, and what is lacking
 	Admitted func(cause string, room scheduler.Capacity, waited time.Duration)

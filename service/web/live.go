@@ -14,8 +14,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// How often a page is told of events at most, how long small events wait for large ones, and the time between lines that
-// keep a quiet connection open.
+// How often a page is told of events at most, how long small events wait for large ones, and the time between lines
+// that keep a quiet connection open.
 const (
 	tellEvery = 50 * time.Millisecond
 	smallWait = 100 * time.Millisecond

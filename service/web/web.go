@@ -117,7 +117,8 @@ func newSite(cfg Config) *site {
 	}
 	s := &site{
 		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewDigest(mostRows, rowOf),
-		parts: history.NewDigest(mostParts, func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
+		parts: history.NewDigest(mostParts,
+			func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
 	}
 	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows}
 	return s
