@@ -61,10 +61,9 @@ var house = map[string][]string{
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
-	"runtime/engine/native/winograd":    {},
-	"runtime/engine/native/kernel":      {"runtime/engine/native/plan", "runtime/engine/native/winograd"},
-	"runtime/engine/native/kernel/neon": {"runtime/engine/native/winograd"}, // writes assembly
-	"runtime/engine/native/checkup":     {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
+	"runtime/engine/native/winograd": {},
+	"runtime/engine/native/kernel":   {"runtime/engine/native/plan", "runtime/engine/native/winograd"},
+	"runtime/engine/native/checkup":  {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
 	"runtime/engine/gorgonia": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
