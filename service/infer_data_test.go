@@ -140,7 +140,7 @@ func TestADataSetIsAnsweredAsItsRowsAre(t *testing.T) {
 	}
 }
 
-// keepsAnswers has answers stay beside the models: they are those that are told of, and no late action adds to them.
+// keepsAnswers has answers stay beside the models: the result lists all of them, and no late action adds to them.
 func keepsAnswers(t *testing.T, s *Service, m *infer.Model) {
 	t.Helper()
 	out, err := s.InferData(t.Context(), m, infer.DataRequest{Dataset: "digits", Keep: true}, nil)

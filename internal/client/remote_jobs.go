@@ -280,10 +280,10 @@ func (r *remoteRun) EventsAfter(ctx context.Context, number int) iter.Seq[servic
 type stream struct {
 	number   int    // of the newest
 	last     string // its id; "": none has come yet
-	rounds   int    // that were told
-	planned  bool   // that was told
+	rounds   int    // that were passed on
+	planned  bool   // it was passed on
 	over     bool   // the job has ended
-	unwanted bool   // nobody wants more
+	unwanted bool   // the reader has stopped
 }
 
 // read reads until the server ends the stream.
