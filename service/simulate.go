@@ -19,7 +19,7 @@ type Simulation struct {
 	Admission string                     `json:"admission"`        // gang, fifo, greedy or ganglike; "": gang
 	Estimator string                     `json:"estimator"`        // method that estimates memory; "": planned
 	Quotas    map[string]scheduler.Quota `json:"quotas,omitempty"` // of tenants
-	Told      float64                    `json:"told,omitempty"`   // of Compare: factor of error of the speeds that policies see; 0: none
+	Told      float64                    `json:"told,omitempty"`   // of Compare: error factor of estimates; 0: none
 	Errors    simulate.Errors            `json:"-"`                // of Compare: whose regrets are asked for
 }
 
