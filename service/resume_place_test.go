@@ -141,7 +141,7 @@ func moved(t *testing.T, s *Service, rec disdel.Record) {
 	run.Wait(t.Context()) //nolint:errcheck // that it began is what counts
 }
 
-// A server goes on with a job of its own place. If the place of a job is unknown, the server does not begin the job
+// A server continues a job of its own place. If the place of a job is unknown, the server does not begin the job
 // anew: its checkpoints may be in another storage.
 func TestAServerGoesOnWithJobsOfItsPlace(t *testing.T) {
 	for _, c := range []struct {

@@ -20,7 +20,9 @@ func Local(s *service.Service) Client {
 }
 
 // with opens a store and calls f with it.
-func with[S, T any](ctx context.Context, open func(context.Context) (S, error), f func(S) (T, error)) (out T, err error) {
+func with[S, T any](
+	ctx context.Context, open func(context.Context) (S, error), f func(S) (T, error),
+) (out T, err error) {
 	store, err := open(ctx)
 	if err != nil {
 		return out, err
@@ -209,7 +211,8 @@ func (l localData) Get(ctx context.Context, name string) (render.Dataset, error)
 }
 
 func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error) {
-	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.SampleRows, error) { return s.Sample(ctx, name, rows, seed) })
+	return with(ctx, l.Datasets,
+		func(s *dataset.Store) (dataset.SampleRows, error) { return s.Sample(ctx, name, rows, seed) })
 }
 
 func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {
