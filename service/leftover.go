@@ -44,7 +44,7 @@ func (s *Service) waits(ctx context.Context, q *question) (
 		return nil, err
 	}
 	s.asks(q.pkg, true)
-	if err := q.shelf.Wait(ctx, q.pkg, text); err != nil {
+	if err := q.shelf.AddQuestion(ctx, q.pkg, text); err != nil {
 		s.asks(q.pkg, false)
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s *Service) waits(ctx context.Context, q *question) (
 		if !gone {
 			return nil
 		}
-		return q.shelf.EndWait(ctx, q.pkg)
+		return q.shelf.RemoveQuestion(ctx, q.pkg)
 	}, nil
 }
 
@@ -83,7 +83,7 @@ func (s *Service) sweep(ctx context.Context, q *question, where string) {
 		return
 	}
 	defer s.sweeping.Unlock()
-	all, err := q.shelf.Waiting(ctx, s.isAsking)
+	all, err := q.shelf.PendingQuestions(ctx, s.isAsking)
 	for _, w := range all {
 		if s.abandoned(ctx, w, where) {
 			err = errors.Join(err, q.takeAway(ctx, w.Name))
@@ -106,13 +106,13 @@ func (q *question) takeAway(ctx context.Context, name string) error {
 	if err != nil && disdel.KindOf(err) != disdel.NotFound { // mostly it is not there: platforms end with their process
 		return err
 	}
-	return q.shelf.EndWait(ctx, name)
+	return q.shelf.RemoveQuestion(ctx, name)
 }
 
 // abandoned tells whether nobody waits any more: the question was this Service's and is not under way, the process is
 // seen to have ended, or its session, in this Service's own history, has for a while. There is no hurry, and a session
 // that could not be renewed is no proof. Of whom nothing is known is left alone.
-func (s *core) abandoned(ctx context.Context, one modelstore.Waiting, where string) bool {
+func (s *core) abandoned(ctx context.Context, one modelstore.PendingQuestion, where string) bool {
 	var w waiting
 	if json.Unmarshal(one.Who, &w) != nil || w.Owner.Token == "" {
 		return false

@@ -137,7 +137,7 @@ func TestASessionThatIsNotThereHasEnded(t *testing.T) {
 		{other, id, "", 2 * patience, false},
 	} {
 		text, _ := json.Marshal(waiting{history.Owner{Mark: process.Mark{PID: 1, Boot: "another"}, Token: "x"}, c.of})
-		one := modelstore.Waiting{Who: text, Since: time.Now().Add(-c.age)}
+		one := modelstore.PendingQuestion{Who: text, Since: time.Now().Add(-c.age)}
 		if got := c.s.abandoned(t.Context(), one, c.where); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}

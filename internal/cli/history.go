@@ -314,9 +314,9 @@ func asked(r *disdel.Record, q history.Query) bool {
 
 // prunedDocument is what `history prune` says with -o json.
 type prunedDocument struct {
-	Jobs    []disdel.JobID    `json:"jobs"`
-	Weights []modelstore.Kept `json:"weights,omitempty"` // files that no job can begin with any more
-	DryRun  bool              `json:"dryRun,omitempty"`
+	Jobs    []disdel.JobID             `json:"jobs"`
+	Weights []modelstore.StoredWeights `json:"weights,omitempty"` // files that no job can begin with any more
+	DryRun  bool                       `json:"dryRun,omitempty"`
 
 	needed map[string]bool // weights that jobs name which have not succeeded
 }

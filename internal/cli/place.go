@@ -20,7 +20,7 @@ import (
 func placeOf(c *cli.Context) addresses.Place {
 	out := addresses.Place{}
 	for _, o := range given(c) {
-		if addresses.LeadsAnywhere(o.Name) {
+		if addresses.IsPlaceFlag(o.Name) {
 			out = append(out, o)
 		}
 	}
@@ -34,7 +34,7 @@ func placeOfJob(c *cli.Context, r *disdel.Record) addresses.Place {
 	if at, err := serverOf(c); err == nil && at != nil {
 		return here
 	}
-	for _, o := range addresses.Recorded(r) {
+	for _, o := range addresses.PlaceOfRecord(r) {
 		f, known := repeatedFlagOf(o.Name)
 		if _, twice := here.Value(o.Name); twice || !known || f.finds() {
 			continue
@@ -76,7 +76,7 @@ func runsAt(c *cli.Context) []disdel.Option {
 	out := []disdel.Option{}
 	for _, f := range repeated {
 		value, ok := f.shown(c)
-		if ok && value != "" && addresses.LeadsAnywhere(f.name) && !f.finds() {
+		if ok && value != "" && addresses.IsPlaceFlag(f.name) && !f.finds() {
 			out = append(out, disdel.Option{Name: f.name, Value: value})
 		}
 	}
@@ -86,7 +86,7 @@ func runsAt(c *cli.Context) []disdel.Option {
 // returnTo makes the command work where a job ran, unless the command line, the environment or the context say
 // otherwise. It returns Conflict if they lead to another OpenWhisk, storage or Redis, unless move is set.
 func returnTo(c *cli.Context, r *disdel.Record, move bool) error {
-	ran := addresses.Recorded(r)
+	ran := addresses.PlaceOfRecord(r)
 	if !move {
 		if err := samePlace(c, r, ran); err != nil {
 			return err
@@ -121,7 +121,7 @@ func leaves(c *cli.Context, ran addresses.Place, flag string) bool {
 
 // samePlace returns Conflict if an address of the command differs from the record's.
 func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
-	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
+	d, differ := addresses.FirstDifference(ran, func(flag string) (string, bool) {
 		f, _ := repeatedFlagOf(flag)
 		now, said := f.shown(c)
 		_, known := ran.Value(flag)
@@ -153,9 +153,9 @@ func sayer(c *cli.Context, flag string) string {
 func back(c *cli.Context, ran addresses.Place) addresses.Place {
 	out := slices.DeleteFunc(placeOf(c), func(o disdel.Option) bool {
 		flag := cmp.Or(partOf[o.Name], o.Name)
-		return slices.Contains(addresses.Places, o.Name) || leaves(c, ran, flag)
+		return slices.Contains(addresses.ComparedFlags, o.Name) || leaves(c, ran, flag)
 	}).With(ran)
-	for _, flag := range addresses.Places {
+	for _, flag := range addresses.ComparedFlags {
 		f, _ := repeatedFlagOf(flag)
 		now, _ := f.shown(c)
 		if _, known := ran.Value(flag); !known && now != "" {

@@ -79,7 +79,7 @@ type Models interface {
 	// PutWeights keeps a file of weights for jobs to begin with, and returns what they name it by.
 	PutWeights(ctx context.Context, file string) (ref string, err error)
 	// KeptWeights are such files.
-	KeptWeights(ctx context.Context) ([]modelstore.Kept, error)
+	KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error)
 	// RemoveWeights deletes such a file.
 	RemoveWeights(ctx context.Context, ref string) error
 	// Judge holds what a model says of a data set's rows against their labels.

@@ -164,7 +164,7 @@ func (l localModels) PutWeights(ctx context.Context, file string) (string, error
 	})
 }
 
-func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
+func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
 	store, err := l.s.Models(ctx)
 	if err != nil {
 		return nil, err

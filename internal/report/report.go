@@ -76,7 +76,7 @@ type Compared struct {
 // nil means the one where the job ran, and an empty one that is not nil has no flags.
 func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	if at == nil {
-		at = addresses.Recorded(r)
+		at = addresses.PlaceOfRecord(r)
 	}
 	out := &Report{
 		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created,

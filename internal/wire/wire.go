@@ -122,7 +122,7 @@ type ModelList struct {
 
 // WeightsList is files of weights that jobs may begin with.
 type WeightsList struct {
-	Weights []modelstore.Kept `json:"weights"`
+	Weights []modelstore.StoredWeights `json:"weights"`
 }
 
 // AnswerLine is a line of the answers for a data set: first what is known of all, then a row each, and what became of

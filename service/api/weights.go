@@ -32,7 +32,7 @@ func listWeights(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	list, err := store.KeptWeights(c.Context())
-	return http.StatusOK, wire.WeightsList{Weights: append([]modelstore.Kept{}, list...)}, err
+	return http.StatusOK, wire.WeightsList{Weights: append([]modelstore.StoredWeights{}, list...)}, err
 }
 
 func removeWeights(c *call) (int, any, error) {
