@@ -167,10 +167,10 @@ func TestQuestionsAtOnceAreSweptForOnce(t *testing.T) {
 	if err := os.Symlink("first", note); err != nil { // which cannot be read
 		t.Skip(err)
 	}
-	if _, err := shelf.Waiting(t.Context(), s.isAsking); err != nil {
+	if _, err := shelf.PendingQuestions(t.Context(), s.isAsking); err != nil {
 		t.Errorf("the note of a question that is under way is read: %v", err)
 	}
-	if err := shelf.Wait(t.Context(), "old", []byte(`{"owner":{"token":"`+s.token+`"}}`)); err != nil {
+	if err := shelf.AddQuestion(t.Context(), "old", []byte(`{"owner":{"token":"`+s.token+`"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	there := func() bool {

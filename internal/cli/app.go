@@ -19,7 +19,7 @@ import (
 	"github.com/disdel/disdel/platform/local"
 )
 
-// ui is how every command talks.
+// ui prints for every command.
 type ui = terminal.UI
 
 // Main runs the program and ends the process.
@@ -39,7 +39,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return terminal.ExitCode(ctx, err)
 }
 
-// carryOut does what one command line says.
+// carryOut runs one command line.
 func carryOut(ctx context.Context, u *ui, args []string) error {
 	app := newApp(u)
 	asked := splitArgs(app, args)

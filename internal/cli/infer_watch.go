@@ -215,7 +215,7 @@ func (w *watching) answer(ctx context.Context, models client.Models, f fileState
 		}
 	}
 	if err != nil {
-		if ctx.Err() != nil || beyondFile(err) {
+		if ctx.Err() != nil || isBeyondFile(err) {
 			return err
 		}
 		line.Error = disdel.AsError(err)
@@ -231,8 +231,8 @@ func (w *watching) answer(ctx context.Context, models client.Models, f fileState
 	return nil
 }
 
-// beyondFile tells of failures that are no file's own: the watch waits, or ends.
-func beyondFile(err error) bool {
+// isBeyondFile tells of failures that are no file's own: the watch waits, or ends.
+func isBeyondFile(err error) bool {
 	switch k := disdel.KindOf(err); k {
 	case disdel.NotFound, disdel.Denied, disdel.NoSpace, disdel.Canceled:
 		return true
@@ -328,8 +328,8 @@ func openLocked(name string) (*os.File, error) {
 // lineStart is what every line begins with, and what was torn off of one too.
 const lineStart = `{"file":"`
 
-// torn tells whether text may be the beginning of a line.
-func torn(text string) bool {
+// mayBeTornLine tells whether text may be the beginning of a line.
+func mayBeTornLine(text string) bool {
 	return strings.HasPrefix(text, lineStart) || strings.HasPrefix(lineStart, text)
 }
 
@@ -339,7 +339,7 @@ func (l *answerLog) read() error {
 	for n := 1; ; n++ {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			if !torn(string(text)) {
+			if !mayBeTornLine(string(text)) {
 				return fmt.Errorf("line %d is no answer for a file", n)
 			}
 			return nil
@@ -358,13 +358,13 @@ func (l *answerLog) read() error {
 
 // know remembers a line, unless another attempt may come to something else: it failed, and not for its file.
 func (l *answerLog) know(line *answerLine) {
-	if line.Error == nil || ownFault(line.Error.Kind) {
+	if line.Error == nil || isFaultOfFile(line.Error.Kind) {
 		l.lines[line.fileState.key()] = true
 	}
 }
 
-// ownFault tells of what is wrong with a file itself.
-func ownFault(k disdel.Kind) bool {
+// isFaultOfFile tells of what is wrong with a file itself.
+func isFaultOfFile(k disdel.Kind) bool {
 	return k == disdel.Invalid || k == disdel.Corrupt || k == disdel.OverLimit || k == disdel.Diverged
 }
 

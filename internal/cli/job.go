@@ -33,8 +33,8 @@ func jobCommand(u *ui) *cli.Command {
 	}
 }
 
-// ofJob is a command about one job.
-func ofJob(u *ui, name, usage string, act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
+// jobSubcommand is a command about one job.
+func jobSubcommand(u *ui, name, usage string, act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
 ) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "JOB",
@@ -50,7 +50,7 @@ func ofJob(u *ui, name, usage string, act func(ctx context.Context, c *cli.Conte
 }
 
 func jobFollow(u *ui) *cli.Command {
-	return ofJob(u, "follow", "show what happens to a job until its end; Ctrl-C only stops looking",
+	return jobSubcommand(u, "follow", "show what happens to a job until its end; Ctrl-C only stops looking",
 		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
 			run, err := at.Jobs.Watch(ctx, job)
 			if err != nil {
@@ -61,23 +61,23 @@ func jobFollow(u *ui) *cli.Command {
 				f.Follow(e)
 			}
 			f.Done()
-			return outcome(ctx, c, u, run)
+			return waitAndShow(ctx, c, u, run)
 		})
 }
 
 func jobWait(u *ui) *cli.Command {
-	return ofJob(u, "wait", "wait for a job's end, and show what came of it",
+	return jobSubcommand(u, "wait", "wait for a job's end, and show what came of it",
 		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
 			run, err := at.Jobs.Watch(ctx, job)
 			if err != nil {
 				return err
 			}
-			return outcome(ctx, c, u, run)
+			return waitAndShow(ctx, c, u, run)
 		})
 }
 
-// outcome waits for a job's end and shows what came of it.
-func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
+// waitAndShow waits for a job's end and shows what came of it.
+func waitAndShow(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 	rec, err := run.Wait(ctx)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ type askedDocument struct {
 }
 
 func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
-	return ofJob(u, name, usage, func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
+	return jobSubcommand(u, name, usage, func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
 		rec, err := at.Records.Get(ctx, job)
 		if err != nil {
 			return err
@@ -224,7 +224,7 @@ func remarkCommands(u *ui) []*cli.Command {
 				if err := checkOperands(c, 2, mostJobs); err != nil {
 					return err
 				}
-				return remark(c, u, func(r *history.Remark) {
+				return changeRemark(c, u, func(r *history.Remark) {
 					for _, tag := range c.Args().Tail() {
 						r.Tags = slices.DeleteFunc(r.Tags, func(t string) bool { return t == tag })
 						if !c.Bool("remove") {
@@ -241,14 +241,14 @@ func remarkCommands(u *ui) []*cli.Command {
 				if err := checkOperands(c, 2, 2); err != nil {
 					return err
 				}
-				return remark(c, u, func(r *history.Remark) { r.Text = c.Args().Get(1) })
+				return changeRemark(c, u, func(r *history.Remark) { r.Text = c.Args().Get(1) })
 			},
 		},
 	}
 }
 
-// remark changes what is said of the job that a command names.
-func remark(c *cli.Context, u *ui, change func(r *history.Remark)) error {
+// changeRemark changes what is said of the job that a command names.
+func changeRemark(c *cli.Context, u *ui, change func(r *history.Remark)) error {
 	return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 		rec, err := at.Records.Get(ctx, c.Args().First())
 		if err != nil {

@@ -43,7 +43,7 @@ func labCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			found, err := labOf(c, u, q)
+			found, err := runLab(c, u, q)
 			if err == nil && q.Plot != "" {
 				err = render.WriteLabPlot(found, q.Plot, q.Format)
 			}
@@ -55,8 +55,8 @@ func labCommand(u *ui) *cli.Command {
 	}
 }
 
-// labOf runs the jobs of a trace, or those of job files.
-func labOf(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error) {
+// runLab runs the jobs of a trace, or those of job files.
+func runLab(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error) {
 	if len(q.Files) == 0 {
 		jobs, err := readTrace(c, u.In, labEpochs)
 		if err != nil {
@@ -76,7 +76,7 @@ func labOf(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error
 		}
 		jobs = append(jobs, src.request(c))
 	}
-	err = withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+	err = withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 		if found, err = simulatePolicies(ctx, at.Jobs, jobs, q.Policies); err != nil || !q.Run {
 			return err
 		}
@@ -142,17 +142,17 @@ func readLabQuestions(c *cli.Context) (labQuestions, error) {
 		q.Most = defaultMost
 	}
 	if q.Most < 1 {
-		return q, wrong("--max-workers must be at least 1", "")
+		return q, invalidFlag("--max-workers must be at least 1", "")
 	}
 	if !(q.Told > 0 && q.Told <= mostTold) {
-		return q, wrong("--told must be above 0 and at most 100", "")
+		return q, invalidFlag("--told must be above 0 and at most 100", "")
 	}
 	if text := c.String("policies"); text != "all" {
 		q.Policies = strings.Split(text, ",")
 	}
 	for _, name := range q.Policies {
 		if !slices.Contains(scheduler.PolicyNames(), name) {
-			return q, wrong("there is no policy \""+name+"\"", "--policies all, or some of "+
+			return q, invalidFlag("there is no policy \""+name+"\"", "--policies all, or some of "+
 				strings.Join(scheduler.PolicyNames(), ","))
 		}
 	}
@@ -164,7 +164,7 @@ func readLabQuestions(c *cli.Context) (labQuestions, error) {
 	}
 	q.Format = plot.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(q.Plot), ".")))
 	if q.Format != plot.SVG && q.Format != plot.PNG {
-		return q, wrong("--plot: the name says no format", "write a name that ends in .svg or .png")
+		return q, invalidFlag("--plot: the name says no format", "write a name that ends in .svg or .png")
 	}
 	return q, nil
 }
@@ -179,11 +179,11 @@ func (q *labQuestions) jobs(c *cli.Context) error {
 	q.Run = c.Bool("run")
 	switch {
 	case q.Run && len(q.Files) == 0:
-		return wrong("--run: only jobs of files can be run", "disdel lab job.yaml --run")
+		return invalidFlag("--run: only jobs of files can be run", "disdel lab job.yaml --run")
 	case len(q.Files) > 0 && len(q.Files) < c.NArg():
-		return wrong("job files and traces do not go together", "name files that end in .yaml, or one trace")
+		return invalidFlag("job files and traces do not go together", "name files that end in .yaml, or one trace")
 	case len(q.Files) > 0 && (c.IsSet("errors") || c.IsSet("told")):
-		return wrong("--errors and --told are for traces", "disdel simulate --generate 5 --print > trace.jsonl")
+		return invalidFlag("--errors and --told are for traces", "disdel simulate --generate 5 --print > trace.jsonl")
 	}
 	return q.errors(c.String("errors"))
 }
@@ -197,7 +197,7 @@ func (q *labQuestions) errors(text string) error {
 		number, noise := strings.CutPrefix(strings.TrimSpace(piece), "noise:")
 		v, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(v > 0 && v <= mostTold) {
-			return wrong("--errors: \""+piece+"\" is no factor above 0 and at most 100", "--errors .25,.5,2,4,noise:.2")
+			return invalidFlag("--errors: \""+piece+"\" is no factor above 0 and at most 100", "--errors .25,.5,2,4,noise:.2")
 		}
 		if noise {
 			q.Errors.Noises = append(q.Errors.Noises, v)
@@ -213,7 +213,9 @@ const (
 	mostTold    = 100
 )
 
-func wrong(msg, hint string) error { return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint} }
+func invalidFlag(msg, hint string) error {
+	return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint}
+}
 
 // simulatePolicies asks the service what the jobs would take under each policy. It returns NotFound, with the job,
 // if nothing is known of its speed.

@@ -118,8 +118,8 @@ func wantedValue(flags []cli.Flag, name string) string {
 	return ""
 }
 
-// others are the words of other programs for what a command does here.
-var others = map[string][]string{
+// foreignWords are the words of other programs for what a command does here.
+var foreignWords = map[string][]string{
 	"add":    {"create", "new", "import"},
 	"remove": {"rm", "delete", "del"},
 	"list":   {"ls"},
@@ -128,8 +128,8 @@ var others = map[string][]string{
 	"down":   {"stop", "kill"},
 }
 
-// elsewhere answers words of other programs that no command here answers.
-var elsewhere = map[string]string{
+// foreignCommands answers words of other programs that no command here answers.
+var foreignCommands = map[string]string{
 	"ls":     "disdel history, disdel dataset list or disdel model list",
 	"list":   "disdel history, disdel dataset list or disdel model list",
 	"delete": "disdel dataset remove NAME", "rm": "disdel dataset remove NAME", "remove": "disdel dataset remove NAME",
@@ -158,8 +158,8 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 			names = append(names, c.Name)
 		}
 	}
-	for _, word := range slices.Sorted(maps.Keys(others)) {
-		if slices.Contains(others[word], name) && slices.Contains(names, word) {
+	for _, word := range slices.Sorted(maps.Keys(foreignWords)) {
+		if slices.Contains(foreignWords[word], name) && slices.Contains(names, word) {
 			return above + " " + word
 		}
 	}
@@ -167,7 +167,7 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 		return above + " " + near
 	}
 	if above == "disdel" {
-		return elsewhere[name]
+		return foreignCommands[name]
 	}
 	return ""
 }
@@ -177,7 +177,7 @@ func checkOperands(c *cli.Context, least, most int) error {
 	if n := c.NArg(); n < least || n > most {
 		return &disdel.Error{
 			Kind: disdel.Invalid,
-			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, count(least, most), n),
+			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, operandsText(least, most), n),
 			Hint: c.Command.HelpName + " --help",
 		}
 	}
@@ -194,7 +194,7 @@ func withoutOperands(do cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-func count(least, most int) string {
+func operandsText(least, most int) string {
 	switch {
 	case least == most && most == 0:
 		return "no operand"

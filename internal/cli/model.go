@@ -215,7 +215,7 @@ func modelCompare(u *ui) *cli.Command {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
-				list, err := compared(ctx, at.Models, c.Args().Slice())
+				list, err := modelsToCompare(ctx, at.Models, c.Args().Slice())
 				if err != nil {
 					return err
 				}
@@ -226,8 +226,8 @@ func modelCompare(u *ui) *cli.Command {
 	}
 }
 
-// compared is the models that were named, or all versions of a single name.
-func compared(ctx context.Context, models client.Models, refs []string) (out []modelstore.Model, err error) {
+// modelsToCompare is the models that were named, or all versions of a single name.
+func modelsToCompare(ctx context.Context, models client.Models, refs []string) (out []modelstore.Model, err error) {
 	if len(refs) == 1 && !strings.Contains(refs[0], ":") {
 		list, err := models.List(ctx)
 		for i := range list {
@@ -316,7 +316,7 @@ func (d *exportDocument) export(ctx context.Context, models client.Models, m *mo
 			Hint: "name a file that does not exist yet, in a folder that does",
 		}
 	}
-	out := &measured{to: f, sum: sha256.New()}
+	out := &checksumWriter{to: f, sum: sha256.New()}
 	if d.Format == toONNX {
 		err = writeONNX(ctx, out, models, m)
 	} else {
@@ -329,14 +329,14 @@ func (d *exportDocument) export(ctx context.Context, models client.Models, m *mo
 	return nil
 }
 
-// measured counts what is written, and sums it up.
-type measured struct {
+// checksumWriter counts what is written, and sums it up.
+type checksumWriter struct {
 	to   io.Writer
 	sum  hash.Hash
 	size disdel.Bytes
 }
 
-func (m *measured) Write(p []byte) (int, error) {
+func (m *checksumWriter) Write(p []byte) (int, error) {
 	n, err := m.to.Write(p)
 	m.sum.Write(p[:n])
 	m.size += disdel.Bytes(n)

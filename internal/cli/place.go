@@ -19,7 +19,7 @@ import (
 // It is never nil: a report takes nil for the job's own place.
 func placeOf(c *cli.Context) addresses.Place {
 	out := addresses.Place{}
-	for _, o := range given(c) {
+	for _, o := range repeatedOptions(c) {
 		if addresses.IsPlaceFlag(o.Name) {
 			out = append(out, o)
 		}
@@ -52,11 +52,11 @@ func (f repeatedFlag) finds() bool {
 }
 
 func repeatedFlagOf(name string) (repeatedFlag, bool) {
-	i := slices.IndexFunc(repeated, func(f repeatedFlag) bool { return f.name == name })
+	i := slices.IndexFunc(repeatedFlags, func(f repeatedFlag) bool { return f.name == name })
 	if i < 0 {
 		return repeatedFlag{}, false
 	}
-	return repeated[i], true
+	return repeatedFlags[i], true
 }
 
 // serverOf is the server that the command line and the home's contexts mean, nil for none.
@@ -74,7 +74,7 @@ func serverOf(c *cli.Context) (*client.Server, error) {
 // and never nil.
 func runsAt(c *cli.Context) []disdel.Option {
 	out := []disdel.Option{}
-	for _, f := range repeated {
+	for _, f := range repeatedFlags {
 		value, ok := f.shown(c)
 		if ok && value != "" && addresses.IsPlaceFlag(f.name) && !f.finds() {
 			out = append(out, disdel.Option{Name: f.name, Value: value})
@@ -94,7 +94,7 @@ func returnTo(c *cli.Context, r *disdel.Record, move bool) error {
 	}
 	for _, o := range ran {
 		f, known := repeatedFlagOf(o.Name)
-		if !known || f.finds() || c.IsSet(o.Name) || leaves(c, ran, partOf[o.Name]) {
+		if !known || f.finds() || c.IsSet(o.Name) || changesAddress(c, ran, partOf[o.Name]) {
 			continue
 		}
 		if err := c.Set(o.Name, o.Value); err != nil {
@@ -111,8 +111,8 @@ var partOf = map[string]string{
 	"redis-ca": "redis",
 }
 
-// leaves says whether the command gives a flag another address than the job had.
-func leaves(c *cli.Context, ran addresses.Place, flag string) bool {
+// changesAddress says whether the command gives a flag another address than the job had.
+func changesAddress(c *cli.Context, ran addresses.Place, flag string) bool {
 	f, known := repeatedFlagOf(flag)
 	now, said := f.shown(c)
 	was, _ := ran.Value(flag)
@@ -133,14 +133,14 @@ func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Code: disdel.CodeElsewhere, Op: "resume job", Job: r.ID,
 		Msg: fmt.Sprintf("job %s ran on %s (--%s); %s %s", r.ID, cmp.Or(d.Was, "the embedded one"), d.Flag,
-			sayer(c, d.Flag), cmp.Or(d.Now, "the embedded one")),
+			sourceOfValue(c, d.Flag), cmp.Or(d.Now, "the embedded one")),
 		Hint: fmt.Sprintf("to go on there: %s; to go on at the new place: add --move",
-			back(c, ran).Command("disdel", "resume", string(r.ID))),
+			flagsOfOldPlace(c, ran).Command("disdel", "resume", string(r.ID))),
 	}
 }
 
-// sayer names who gives a flag its value.
-func sayer(c *cli.Context, flag string) string {
+// sourceOfValue names who gives a flag its value.
+func sourceOfValue(c *cli.Context, flag string) string {
 	f, _ := repeatedFlagOf(flag)
 	if said := os.Getenv(f.variable); said != "" && said == fmt.Sprint(c.Value(flag)) {
 		return "the context or " + f.variable + " says"
@@ -148,12 +148,12 @@ func sayer(c *cli.Context, flag string) string {
 	return "you gave"
 }
 
-// back is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
+// flagsOfOldPlace is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
 // has one: otherwise the environment, the context or the flags would give it again.
-func back(c *cli.Context, ran addresses.Place) addresses.Place {
+func flagsOfOldPlace(c *cli.Context, ran addresses.Place) addresses.Place {
 	out := slices.DeleteFunc(placeOf(c), func(o disdel.Option) bool {
 		flag := cmp.Or(partOf[o.Name], o.Name)
-		return slices.Contains(addresses.ComparedFlags, o.Name) || leaves(c, ran, flag)
+		return slices.Contains(addresses.ComparedFlags, o.Name) || changesAddress(c, ran, flag)
 	}).With(ran)
 	for _, flag := range addresses.ComparedFlags {
 		f, _ := repeatedFlagOf(flag)
@@ -171,9 +171,9 @@ type repeatedFlag struct {
 	path, address  bool
 }
 
-// repeated is the flags that a later command about the job needs, too, with the variables that stand for them. Flags
+// repeatedFlags is the flags that a later command about the job needs, too, with the variables that stand for them. Flags
 // that only change the output are not among them. --set and --backend are kept as settings.
-var repeated = []repeatedFlag{
+var repeatedFlags = []repeatedFlag{
 	{name: "home", variable: "DISDEL_HOME", path: true},
 	{name: "server", variable: "DISDEL_SERVER", address: true},
 	{name: "context", variable: "DISDEL_CONTEXT"},
@@ -197,17 +197,17 @@ var repeated = []repeatedFlag{
 // originOf is how the command line submits a job with some fields of its file set, for its record. What comes from the
 // environment is left there.
 func originOf(c *cli.Context, sets []string) *disdel.Origin {
-	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: given(c)}
+	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: repeatedOptions(c)}
 	if file := c.Args().First(); file != "" && file != "-" {
 		o.File = wholePath(file)
 	}
 	return o
 }
 
-// given is the flags that a later command about the job needs, with their values. It leaves out values that the
+// repeatedOptions is the flags that a later command about the job needs, with their values. It leaves out values that the
 // environment or a context gives, too.
-func given(c *cli.Context) (out []disdel.Option) {
-	for _, f := range repeated {
+func repeatedOptions(c *cli.Context) (out []disdel.Option) {
+	for _, f := range repeatedFlags {
 		value, ok := f.shown(c)
 		if ok && (f.variable == "" || os.Getenv(f.variable) != fmt.Sprint(c.Value(f.name))) {
 			out = append(out, disdel.Option{Name: f.name, Value: value})
@@ -264,7 +264,7 @@ func shortenFile(r *disdel.Record) {
 // was said by flags, by variables or by a context. Its secrets are those of this process's own environment.
 func environmentFor(c *cli.Context, home string) []string {
 	env := append(os.Environ(), "DISDEL_HOME="+home, "DISDEL_CONTEXT=local")
-	for _, f := range repeated {
+	for _, f := range repeatedFlags {
 		if f.variable == "" || f.name == "home" || f.name == "context" {
 			continue
 		}

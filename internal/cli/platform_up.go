@@ -72,9 +72,9 @@ func warnOfExposure(c *cli.Context, u *ui, address string) {
 	}
 }
 
-// hosts are the names that requests may call a platform by beside its address: what was asked for, and, where other
+// acceptedHosts are the names that requests may call a platform by beside its address: what was asked for, and, where other
 // machines can reach it, the machine's own.
-func hosts(c *cli.Context) []string {
+func acceptedHosts(c *cli.Context) []string {
 	names := c.StringSlice("allow-host")
 	if host := c.String("host"); !addresses.Loopback(host) {
 		names = append(names, local.OwnNames(host)...)
@@ -159,7 +159,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 		}
 	}
 	cfg.AllowRoot = c.Bool("allow-root")
-	cfg.Hosts, cfg.Origins = hosts(c), c.StringSlice("allow-origin")
+	cfg.Hosts, cfg.Origins = acceptedHosts(c), c.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
 	cfg.Images = platform.DefaultImages(cfg.Kinds)
 	if err := readContainers(c, &cfg); err != nil {

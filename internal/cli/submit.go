@@ -64,8 +64,8 @@ var estimatorFlags = []cli.Flag{
 	},
 }
 
-// options is what the command line says of how a job is planned.
-func options(c *cli.Context) service.Options {
+// planOptions is what the command line says of how a job is planned.
+func planOptions(c *cli.Context) service.Options {
 	o := service.Options{Estimator: c.String("estimator"), Probe: c.Bool("probe")}
 	if c.IsSet("risk") {
 		o.Risk = new(c.Float64("risk"))
@@ -73,8 +73,8 @@ func options(c *cli.Context) service.Options {
 	return o
 }
 
-// describe asks the program of --action for its network, nil without one.
-func describe(c *cli.Context) (*disdel.CustomNetwork, error) {
+// describeAction asks the program of --action for its network, nil without one.
+func describeAction(c *cli.Context) (*disdel.CustomNetwork, error) {
 	name := c.String("action")
 	if name == "" {
 		return nil, nil
@@ -106,7 +106,7 @@ func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 		src.faults, err = faults.Faults, nil
 	}
 	if err == nil {
-		src.file.Job.Model.Description, err = describe(c)
+		src.file.Job.Model.Description, err = describeAction(c)
 	}
 	return src, err
 }
@@ -132,7 +132,7 @@ func readInput(u *ui, name string) ([]byte, error) {
 // request is a job file as a service takes it.
 func (src source) request(c *cli.Context) service.Request {
 	return service.Request{
-		Job: src.file.Job, Options: options(c), Origin: originOf(c, overrides(c)),
+		Job: src.file.Job, Options: planOptions(c), Origin: originOf(c, overrides(c)),
 		Priority: c.Int("priority"), Key: c.String("idempotency-key"),
 		Source: service.Source{Name: src.file.Name, Locate: src.file.Locate, Faults: src.faults},
 	}
@@ -173,8 +173,8 @@ func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (clie
 	return &rec, render.ShowOutcome(u, &rec, f.Notes())
 }
 
-// submitted submits a job and follows it.
-func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
+// submitAndFollow submits a job and follows it.
+func submitAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
 	rec, err := follow(c, u, func(observe func(service.Event)) (client.Run, error) {
 		req := src.request(c)
 		req.Preparing = observe
@@ -201,8 +201,8 @@ func submitCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				rec, err := submitted(ctx, c, u, at.Jobs, src)
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
+				rec, err := submitAndFollow(ctx, c, u, at.Jobs, src)
 				if err == nil {
 					render.SayModel(u, rec)
 				}
@@ -226,7 +226,7 @@ func quickstartCommand(u *ui) *cli.Command {
 			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := quickstart(ctx, c, u, at)
 				if err == nil {
 					u.Say("%s", quickstartNext(u, rec))
@@ -245,7 +245,7 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*
 	if err != nil {
 		return nil, err
 	}
-	return submitted(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
+	return submitAndFollow(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
 }
 
 func quickstartNext(u *ui, r *disdel.Record) string {
@@ -280,11 +280,11 @@ func resumeCommand(u *ui) *cli.Command {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			if err := whereItRan(c, u); err != nil {
+			if err := useJobsPlace(c, u); err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				rec, err := resumed(ctx, c, u, at.Jobs)
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
+				rec, err := resumeAndFollow(ctx, c, u, at.Jobs)
 				if err == nil {
 					render.SayModel(u, rec)
 				}
@@ -294,8 +294,8 @@ func resumeCommand(u *ui) *cli.Command {
 	}
 }
 
-// whereItRan has the command work at the place where its job ran. A server is at its own place.
-func whereItRan(c *cli.Context, u *ui) error {
+// useJobsPlace has the command work at the place where its job ran. A server is at its own place.
+func useJobsPlace(c *cli.Context, u *ui) error {
 	at, err := serverOf(c)
 	if err != nil || at != nil {
 		return err
@@ -313,15 +313,15 @@ func whereItRan(c *cli.Context, u *ui) error {
 	})
 }
 
-func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*disdel.Record, error) {
-	network, err := describe(c)
+func resumeAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*disdel.Record, error) {
+	network, err := describeAction(c)
 	if err != nil {
 		return nil, err
 	}
 	return follow(c, u, func(observe func(service.Event)) (client.Run, error) {
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
-			Origin: originOf(c, overrides(c)), Options: options(c), Preparing: observe,
+			Origin: originOf(c, overrides(c)), Options: planOptions(c), Preparing: observe,
 			FromStart: c.Bool("from-start"), Move: c.Bool("move"),
 		})
 	})

@@ -68,7 +68,7 @@ func (s *Store) WriteAnswers(ctx context.Context, key string, of AnswersHeader,
 	}
 	sum, size, unmade := sha256.New(), new(counter), error(nil)
 	err = blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
-		w := &answering{Said: of, to: io.MultiWriter(out, sum, size), key: key}
+		w := &answering{AnswersHeader: of, to: io.MultiWriter(out, sum, size), key: key}
 		if unmade = w.all(each); unmade == nil {
 			unmade = s.wanted(ctx, key)
 		}
