@@ -33,7 +33,7 @@ func jobCommand(u *ui) *cli.Command {
 	}
 }
 
-// jobSubcommand is a command about one job.
+// jobSubcommand builds a command about one job.
 func jobSubcommand(u *ui, name, usage string, act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
 ) *cli.Command {
 	return &cli.Command{
@@ -76,7 +76,7 @@ func jobWait(u *ui) *cli.Command {
 		})
 }
 
-// waitAndShow waits for a job's end and shows what came of it.
+// waitAndShow waits for the end of a job and prints its result.
 func waitAndShow(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 	rec, err := run.Wait(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func waitAndShow(ctx context.Context, c *cli.Context, u *ui, run client.Run) err
 	return render.ShowOutcome(u, &rec, nil)
 }
 
-// askedDocument is what cancel and pause say with -o json.
+// askedDocument is what cancel and pause print with -o json.
 type askedDocument struct {
 	Job   disdel.JobID `json:"job"`
 	Asked string       `json:"asked"`
@@ -107,7 +107,7 @@ func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
 	})
 }
 
-// jobLogs shows what a job's actions did and printed, and with --follow what they do.
+// jobLogs prints what a job's actions did and printed. With --follow it continues until the job ends.
 func jobLogs(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "show the logs of a job's actions", ArgsUsage: "JOB",
@@ -163,7 +163,7 @@ func jobWatch(u *ui) *cli.Command {
 	}
 }
 
-// wantedLines is what the flags say of the lines that are wanted.
+// wantedLines reads the flags that select log lines.
 func wantedLines(c *cli.Context) (w render.LogFilter, err error) {
 	if err := checkOperands(c, 1, 1); err != nil {
 		return w, err
@@ -206,13 +206,13 @@ func followLogs(ctx context.Context, u *ui, at client.Client, job string, w rend
 	return ctx.Err()
 }
 
-// remarkDocument is what tag and note say with -o json.
+// remarkDocument is what tag and note print with -o json.
 type remarkDocument struct {
 	Job disdel.JobID `json:"job"`
 	history.Remark
 }
 
-// remarkCommands are the subcommands of job that say something of one.
+// remarkCommands are the commands that tag a job or add a note to it.
 func remarkCommands(u *ui) []*cli.Command {
 	return []*cli.Command{
 		{
@@ -247,7 +247,7 @@ func remarkCommands(u *ui) []*cli.Command {
 	}
 }
 
-// changeRemark changes what is said of the job that a command names.
+// changeRemark changes the tags and the note of a job.
 func changeRemark(c *cli.Context, u *ui, change func(r *history.Remark)) error {
 	return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 		rec, err := at.Records.Get(ctx, c.Args().First())
@@ -277,7 +277,7 @@ func printRemark(w io.Writer, id disdel.JobID, r history.Remark) {
 	printRemarkLines(w, r)
 }
 
-// printRemarkLines is what was said of a job, a line each.
+// printRemarkLines prints the tags and the note of a job, if it has any.
 func printRemarkLines(w io.Writer, r history.Remark) {
 	if len(r.Tags) > 0 {
 		fmt.Fprintf(w, "tags      %s\n", strings.Join(r.Tags, " "))

@@ -55,7 +55,7 @@ func labCommand(u *ui) *cli.Command {
 	}
 }
 
-// runLab runs the jobs of a trace, or those of job files.
+// runLab compares policies on the jobs of a trace or of job files.
 func runLab(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error) {
 	if len(q.Files) == 0 {
 		jobs, err := readTrace(c, u.In, labEpochs)
@@ -87,7 +87,7 @@ func runLab(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err erro
 	return found, err
 }
 
-// labFlags are those of disdel lab, beside the ones that say where jobs come from and what they run on.
+// labFlags are the flags of lab besides those of the trace and the cloud.
 func labFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -111,7 +111,7 @@ func labFlags() []cli.Flag {
 	}
 }
 
-// labQuestions is what disdel lab is asked.
+// labQuestions is what the flags of lab ask for.
 type labQuestions struct {
 	Policies []string
 	Most     int         // workers
@@ -123,7 +123,7 @@ type labQuestions struct {
 	Run      bool
 }
 
-// Bounded are jobs whose policies choose no more workers than that.
+// Bounded limits the workers that the policies of the jobs may choose.
 func (q labQuestions) Bounded(jobs []sim.Job) []sim.Job {
 	for i := range jobs {
 		if n := &jobs[i].MaxWorkers; *n == 0 || *n > q.Most {
@@ -133,7 +133,7 @@ func (q labQuestions) Bounded(jobs []sim.Job) []sim.Job {
 	return jobs
 }
 
-// readLabQuestions reads the flags. It returns Invalid for a policy and for a kind of picture that there is not.
+// readLabQuestions reads the flags. It returns Invalid for an unknown policy or picture format.
 func readLabQuestions(c *cli.Context) (labQuestions, error) {
 	q := labQuestions{
 		Policies: scheduler.PolicyNames(), Most: c.Int("max-workers"), Plot: c.String("plot"), Told: c.Float64("told"),
@@ -169,7 +169,7 @@ func readLabQuestions(c *cli.Context) (labQuestions, error) {
 	return q, nil
 }
 
-// jobs reads which jobs are asked about: files that end in .yaml or .yml are job files.
+// jobs reads the operands: files that end in .yaml or .yml are job files.
 func (q *labQuestions) jobs(c *cli.Context) error {
 	for _, name := range c.Args().Slice() {
 		if end := strings.ToLower(filepath.Ext(name)); end == ".yaml" || end == ".yml" {
@@ -188,7 +188,7 @@ func (q *labQuestions) jobs(c *cli.Context) error {
 	return q.errors(c.String("errors"))
 }
 
-// errors reads those whose regrets are asked for.
+// errors reads the errors of --errors, whose regret is computed.
 func (q *labQuestions) errors(text string) error {
 	if text == "" {
 		return nil
@@ -234,8 +234,9 @@ func simulatePolicies(ctx context.Context, at client.Jobs, jobs []service.Reques
 	return out, nil
 }
 
-// runUnderPolicies runs each job under each policy, one after another, static first: what the others are held against. Each is told
-// of once it has ended. One that fails is a trialOf too; a job that cannot be submitted ends it.
+// runUnderPolicies runs each job under each policy, one after another, and calls ended after each trial. The policy
+// static runs first, because the others are compared with it. A job that fails is a trial too; a job that cannot be
+// submitted ends the run.
 func runUnderPolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string,
 	ended func(simulate.Trial),
 ) ([]simulate.Trial, error) {

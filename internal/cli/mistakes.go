@@ -22,7 +22,7 @@ var (
 	noValue     = regexp.MustCompile(`^flag needs an argument: -(.*)$`)
 )
 
-// flagMistake is what is said of flags that a command does not take, or not so.
+// flagMistake explains an error of the flag parser.
 func flagMistake(c *cli.Context, err error, args []string) error {
 	name, flags := "disdel", c.App.Flags
 	if c.Command != nil && c.Command.HelpName != "" && c.Command.Name != "disdel" {
@@ -42,7 +42,7 @@ func flagMistake(c *cli.Context, err error, args []string) error {
 	return out
 }
 
-// missingFlag is what is said where a flag is missing that a command cannot do without.
+// missingFlag is the error for a flag that a command needs.
 func missingFlag(c *cli.Context, flag string) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Msg: fmt.Sprintf("%s needs %s", c.Command.HelpName, flag),
@@ -50,7 +50,7 @@ func missingFlag(c *cli.Context, flag string) error {
 	}
 }
 
-// dashed is a flag as it is typed.
+// dashed is a flag as people type it.
 func dashed(name string) string {
 	name = strings.TrimLeft(name, "-")
 	if len(name) == 1 {
@@ -59,8 +59,7 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// meantFlag is the hint for a flag that there is none of: a field of the job file that --set reaches, or a flag that is
-// written nearly so.
+// meantFlag is the hint for an unknown flag: a field of the job file that --set reaches, or a flag with a similar name.
 func meantFlag(flags []cli.Flag, text, value string) string {
 	name := strings.TrimLeft(text, "-")
 	var names []string
@@ -82,7 +81,7 @@ func meantFlag(flags []cli.Flag, text, value string) string {
 	}
 }
 
-// valueIn is what a command line gives a flag that nobody knows: behind = or as the word after it.
+// valueIn is the value that a command line gives an unknown flag: after = or in the next argument.
 func valueIn(args []string, flag string) string {
 	for i, arg := range args {
 		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -118,7 +117,7 @@ func wantedValue(flags []cli.Flag, name string) string {
 	return ""
 }
 
-// foreignWords are the words of other programs for what a command does here.
+// foreignWords are the words of other programs for commands of disdel.
 var foreignWords = map[string][]string{
 	"add":    {"create", "new", "import"},
 	"remove": {"rm", "delete", "del"},
@@ -128,7 +127,7 @@ var foreignWords = map[string][]string{
 	"down":   {"stop", "kill"},
 }
 
-// foreignCommands answers words of other programs that no command here answers.
+// foreignCommands are hints for commands of other programs that disdel does not have.
 var foreignCommands = map[string]string{
 	"ls":     "disdel history, disdel dataset list or disdel model list",
 	"list":   "disdel history, disdel dataset list or disdel model list",
@@ -139,7 +138,7 @@ var foreignCommands = map[string]string{
 	"logs": "disdel job logs JOB", "jobs": "disdel history", "predict": "disdel infer MODEL --input FILE",
 }
 
-// unknownCommand is what is said of a word that is no command of those that there are below above.
+// unknownCommand is the error for an unknown command below another one.
 func unknownCommand(commands []*cli.Command, above, name string) error {
 	what := fmt.Sprintf("there is no command %q", name)
 	if above != "disdel" {
@@ -172,7 +171,7 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 	return ""
 }
 
-// checkOperands checks how many operands a command got.
+// checkOperands returns Invalid unless the number of operands is between least and most.
 func checkOperands(c *cli.Context, least, most int) error {
 	if n := c.NArg(); n < least || n > most {
 		return &disdel.Error{
@@ -184,7 +183,7 @@ func checkOperands(c *cli.Context, least, most int) error {
 	return nil
 }
 
-// withoutOperands is what a command does that takes no operand.
+// withoutOperands is the action of a command that takes no operand.
 func withoutOperands(do cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if err := checkOperands(c, 0, 0); err != nil {
@@ -207,7 +206,7 @@ func operandsText(least, most int) string {
 	}
 }
 
-// eachCommand calls f with every command of the tree, whose names for help are whole by then.
+// eachCommand calls f for every command of the tree, after setting its full name.
 func eachCommand(above string, list []*cli.Command, f func(*cli.Command)) {
 	for _, c := range list {
 		c.HelpName = above + " " + c.Name

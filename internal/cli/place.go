@@ -14,9 +14,8 @@ import (
 	"github.com/disdel/disdel/internal/client"
 )
 
-// placeOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
-// It leaves out values that the environment or a context gives anyway.
-// It is never nil: a report takes nil for the job's own place.
+// placeOf is the flags that a printed command needs to work at the same place as this one. It leaves out values that
+// the environment or a context gives anyway. It is never nil, because a report takes nil for the job's own place.
 func placeOf(c *cli.Context) addresses.Place {
 	out := addresses.Place{}
 	for _, o := range repeatedOptions(c) {
@@ -28,7 +27,7 @@ func placeOf(c *cli.Context) addresses.Place {
 }
 
 // placeOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
-// where the job ran. A server knows that itself.
+// where the job ran. With a server only the first are needed.
 func placeOfJob(c *cli.Context, r *disdel.Record) addresses.Place {
 	here := placeOf(c)
 	if at, err := serverOf(c); err == nil && at != nil {
@@ -59,7 +58,7 @@ func repeatedFlagOf(name string) (repeatedFlag, bool) {
 	return repeatedFlags[i], true
 }
 
-// serverOf is the server that the command line and the home's contexts mean, nil for none.
+// serverOf is the server that the command line or the context chose, nil for none.
 func serverOf(c *cli.Context) (*client.Server, error) {
 	folder, err := homeFolder(c)
 	if err != nil {
@@ -70,8 +69,8 @@ func serverOf(c *cli.Context) (*client.Server, error) {
 	})
 }
 
-// runsAt is where the jobs of this command run, whether flags, the environment or a context say it. It is for records,
-// and never nil.
+// runsAt is where the jobs of this command run, from flags, the environment or a context. It is for records and never
+// nil.
 func runsAt(c *cli.Context) []disdel.Option {
 	out := []disdel.Option{}
 	for _, f := range repeatedFlags {
@@ -139,7 +138,7 @@ func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
 	}
 }
 
-// sourceOfValue names who gives a flag its value.
+// sourceOfValue says who gave a flag its value.
 func sourceOfValue(c *cli.Context, flag string) string {
 	f, _ := repeatedFlagOf(flag)
 	if said := os.Getenv(f.variable); said != "" && said == fmt.Sprint(c.Value(flag)) {
@@ -148,8 +147,8 @@ func sourceOfValue(c *cli.Context, flag string) string {
 	return "you gave"
 }
 
-// flagsOfOldPlace is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
-// has one: otherwise the environment, the context or the flags would give it again.
+// flagsOfOldPlace is the flags that lead to where a job ran. If this command has an address that the job did not have,
+// its flag is empty: otherwise the environment, the context or the flags would set it again.
 func flagsOfOldPlace(c *cli.Context, ran addresses.Place) addresses.Place {
 	out := slices.DeleteFunc(placeOf(c), func(o disdel.Option) bool {
 		flag := cmp.Or(partOf[o.Name], o.Name)
@@ -165,14 +164,14 @@ func flagsOfOldPlace(c *cli.Context, ran addresses.Place) addresses.Place {
 	return out
 }
 
-// repeatedFlag is a flag that a later command about a job needs too.
+// repeatedFlag is a flag that later commands about a job need too.
 type repeatedFlag struct {
 	name, variable string
 	path, address  bool
 }
 
-// repeatedFlags is the flags that a later command about the job needs, too, with the variables that stand for them. Flags
-// that only change the output are not among them. --set and --backend are kept as settings.
+// repeatedFlags are the flags that later commands about a job need too, with their environment variables. Flags of the
+// output are not among them; --set and --backend are kept as settings.
 var repeatedFlags = []repeatedFlag{
 	{name: "home", variable: "DISDEL_HOME", path: true},
 	{name: "server", variable: "DISDEL_SERVER", address: true},
@@ -194,8 +193,7 @@ var repeatedFlags = []repeatedFlag{
 	{name: "risk"},
 }
 
-// originOf is how the command line submits a job with some fields of its file set, for its record. What comes from the
-// environment is left there.
+// originOf says how the command line submits a job, for the job's record. It leaves out values from the environment.
 func originOf(c *cli.Context, sets []string) *disdel.Origin {
 	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: repeatedOptions(c)}
 	if file := c.Args().First(); file != "" && file != "-" {
@@ -204,8 +202,8 @@ func originOf(c *cli.Context, sets []string) *disdel.Origin {
 	return o
 }
 
-// repeatedOptions is the flags that a later command about the job needs, with their values. It leaves out values that the
-// environment or a context gives, too.
+// repeatedOptions are the repeatedFlags of this command with their values, without those from the environment or a
+// context.
 func repeatedOptions(c *cli.Context) (out []disdel.Option) {
 	for _, f := range repeatedFlags {
 		value, ok := f.shown(c)
@@ -216,7 +214,7 @@ func repeatedOptions(c *cli.Context) (out []disdel.Option) {
 	return out
 }
 
-// shown is a flag's value as another command takes it, without a password; false where nobody set it.
+// shown is the flag's value for another command, without a password; ok is false if it is not set.
 func (f repeatedFlag) shown(c *cli.Context) (string, bool) {
 	value, ok := valueOf(c, f.name)
 	switch {
@@ -228,7 +226,7 @@ func (f repeatedFlag) shown(c *cli.Context) (string, bool) {
 	return value, ok
 }
 
-// valueOf is the value of a flag that was set, as it was written; false where the command has no such flag.
+// valueOf is the value of a flag as it was typed; ok is false if it is not set.
 func valueOf(c *cli.Context, name string) (string, bool) {
 	if !c.IsSet(name) {
 		return "", false
@@ -244,7 +242,7 @@ func wholePath(name string) string {
 	return path
 }
 
-// shortenFile names the job's file as it is seen from the current folder, where it lies below that.
+// shortenFile makes the path of the job's file relative if it is below the current folder.
 func shortenFile(r *disdel.Record) {
 	if r.Origin == nil || r.Origin.File == "" {
 		return
@@ -260,8 +258,8 @@ func shortenFile(r *disdel.Record) {
 	}
 }
 
-// environmentFor is the environment of another process of this program that is to work where this command does, whatever
-// was said by flags, by variables or by a context. Its secrets are those of this process's own environment.
+// environmentFor is the environment of another process of this program that works at the same place, whether flags,
+// variables or a context chose it. Secrets stay those of this process's environment.
 func environmentFor(c *cli.Context, home string) []string {
 	env := append(os.Environ(), "DISDEL_HOME="+home, "DISDEL_CONTEXT=local")
 	for _, f := range repeatedFlags {

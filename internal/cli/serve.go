@@ -20,7 +20,7 @@ var admissionFlag = &cli.StringFlag{
 	Usage: "queueing `ORDER`: gang (all actions of a job start together), fifo or greedy",
 }
 
-// queueFlags say where a job stands in the queue.
+// queueFlags decide the place of a job in the queue.
 var queueFlags = []cli.Flag{
 	&cli.IntFlag{
 		Name: "priority", Usage: "`NUMBER` from -1000000 to 1000000; higher goes first in the queue",
@@ -30,7 +30,7 @@ var queueFlags = []cli.Flag{
 	},
 }
 
-// serving is what serve says with -o json, once it serves.
+// serving is what serve prints with -o json once it serves.
 type serving struct {
 	URL  string `json:"url"`
 	Home string `json:"home,omitempty"`
@@ -95,7 +95,7 @@ func serveCommand(u *ui) *cli.Command {
 // heap: the embedded store keeps weights there, and a heap above its limit collects garbage all the time.
 const serverGarbage = 50
 
-// limitGarbage has the runtime collect garbage earlier, unless GOGC or GOMEMLIMIT says how. Actions run in processes of
+// limitGarbage lets the runtime collect garbage earlier, unless GOGC or GOMEMLIMIT is set. Actions are processes of
 // their own.
 func limitGarbage() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {

@@ -31,8 +31,7 @@ var backendFlag = &cli.StringFlag{
 	Usage: "training `ENGINE`: native or gorgonia; short for --set training.backend=ENGINE",
 }
 
-// overrides is what the command line says about fields of the job file, --backend last. Its value is quoted, so that it
-// is taken as the word it is, not as YAML.
+// overrides are the fields that flags set, --backend last. Its value is quoted, so that YAML takes it as a word.
 func overrides(c *cli.Context) []string {
 	sets := c.StringSlice("set")
 	if c.IsSet("backend") {
@@ -64,7 +63,7 @@ var estimatorFlags = []cli.Flag{
 	},
 }
 
-// planOptions is what the command line says of how a job is planned.
+// planOptions reads the flags that choose how a job is planned.
 func planOptions(c *cli.Context) service.Options {
 	o := service.Options{Estimator: c.String("estimator"), Probe: c.Bool("probe")}
 	if c.IsSet("risk") {
@@ -73,7 +72,7 @@ func planOptions(c *cli.Context) service.Options {
 	return o
 }
 
-// describeAction asks the program of --action for its network, nil without one.
+// describeAction asks the program of --action for its network. It is nil without --action.
 func describeAction(c *cli.Context) (*disdel.CustomNetwork, error) {
 	name := c.String("action")
 	if name == "" {
@@ -88,14 +87,14 @@ func describeAction(c *cli.Context) (*disdel.CustomNetwork, error) {
 	return service.Describe(c.Context, name)
 }
 
-// source is a job file as it was read.
+// source is a job file that was read.
 type source struct {
 	text   []byte
 	file   jobfile.File
 	faults []disdel.Fault // that its own check found; the service adds those that it finds
 }
 
-// readJob reads and checks a job file, "-" being standard input.
+// readJob reads and checks a job file; "-" is standard input.
 func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 	if src.text, err = readInput(u, name); err != nil {
 		return src, err
@@ -111,8 +110,8 @@ func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 	return src, err
 }
 
-// filesBeside reads the files that a job file names: those of a relative path from the job file's own folder, or from
-// the current one where the job comes from standard input.
+// filesBeside reads files that a job file names. Relative paths start from the job file's folder, or from the current
+// folder if the job came from standard input.
 func filesBeside(job string) func(file string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		if job != "-" && !filepath.IsAbs(file) {
@@ -129,7 +128,7 @@ func readInput(u *ui, name string) ([]byte, error) {
 	return files.Read(name)
 }
 
-// request is a job file as a service takes it.
+// request is the request that submits the job file.
 func (src source) request(c *cli.Context) service.Request {
 	return service.Request{
 		Job: src.file.Job, Options: planOptions(c), Origin: originOf(c, overrides(c)),
@@ -138,7 +137,7 @@ func (src source) request(c *cli.Context) service.Request {
 	}
 }
 
-// showFaults shows every fault of a job file with its line.
+// showFaults prints every fault of a job file with its line.
 func (src source) showFaults(u *ui, err error) error {
 	var all *disdel.Faults
 	if errors.As(err, &all) && u.Format == "table" {
@@ -148,7 +147,7 @@ func (src source) showFaults(u *ui, err error) error {
 	return err
 }
 
-// follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
+// follow starts a job, prints its progress until its end, and prints its result. A failed job is reported and sets the
 // exit code.
 func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
 	f, seen := render.NewFollower(u), 0
@@ -294,7 +293,7 @@ func resumeCommand(u *ui) *cli.Command {
 	}
 }
 
-// useJobsPlace has the command work at the place where its job ran. A server is at its own place.
+// useJobsPlace lets the command work at the place where its job ran. A server already is that place.
 func useJobsPlace(c *cli.Context, u *ui) error {
 	at, err := serverOf(c)
 	if err != nil || at != nil {
