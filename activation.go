@@ -24,17 +24,17 @@ type Invocation struct {
 	Estimate Bytes `json:"estimateBytes"` // what the limit was set from
 	Likely   Bytes `json:"likelyBytes"`   // expected peak
 	Job      JobID `json:"-"`
-	// after which it ends by itself, so that the job keeps to its budget; 0: no bound but the timeout
+	// The action ends by itself after this time, so that the job keeps its budget; 0: only the timeout ends it.
 	Hold Millis `json:"holdMs,omitempty"`
-	// of a train action: what its heartbeats count from; records have it of failures
+	// What a train action trains. Records have it only for failures.
 	Span   *Span           `json:"stretch,omitempty"`
 	Params json.RawMessage `json:"-"` // the request below that goes with Task
-	// most that the job's own activations before it take, where not all run at once
+	// Longest wait for the job's own earlier activations, if the pool cannot hold all at once.
 	Queue Millis `json:"-"`
 }
 
-// Expected is the likely peak that it was planned with, as Estimate.Expected is that of the plan. Old records have only
-// what the limit was set from.
+// Expected is the likely peak memory that the action was planned with. Old records have only the estimate that its
+// limit was set from.
 func (i *Invocation) Expected() Bytes {
 	if i.Likely > 0 {
 		return i.Likely
@@ -42,10 +42,10 @@ func (i *Invocation) Expected() Bytes {
 	return i.Estimate
 }
 
-// NoRecord is what Activation.Recovered says where OpenWhisk had no record of the activation's end yet.
+// NoRecord is the value of Activation.Recovered if OpenWhisk had no record of the activation's end yet.
 const NoRecord = "no record yet"
 
-// Activation is what became of an Invocation: OpenWhisk's record of it, read and classified.
+// Activation is the result of an Invocation: OpenWhisk's record of it, read and classified.
 type Activation struct {
 	ID ActivationID `json:"activation"`
 	Invocation
@@ -65,16 +65,15 @@ type Activation struct {
 	Evidence []string        `json:"evidence,omitempty"` // what the classification rests on
 	Beats    []Beat          `json:"beats,omitempty"`    // heartbeats, thinned out; the last one is always there
 	Logs     []string        `json:"logs,omitempty"`     // the last lines that the action printed
-	LogLines int             `json:"logLines,omitempty"` // that it printed in all, where Logs has not all of them
-	// Loss is that of the last epoch; of train actions that passed only.
+	LogLines int             `json:"logLines,omitempty"` // lines printed in all, if Logs does not have them all
+	// Loss is the training loss of the last epoch. Only successful train actions have one.
 	Loss *float64 `json:"trainLoss,omitempty"`
-	// Suspected says that the process died without a word, and that nothing speaks against a lack of memory.
+	// Suspected: the process died without a message, and it may have run out of memory.
 	Suspected bool `json:"memorySuspected,omitempty"`
-	// Recovered is how OpenWhisk says that it failed, or NoRecord, where its update was complete in the store and was
-	// taken.
+	// Recovered is set if the action's update was complete in the store and was used, although OpenWhisk reported this
+	// failure, or NoRecord.
 	Recovered string `json:"recovered,omitempty"`
-	// DevicePeak is what it held of an accelerator's memory, with its context as far as that is known; 0: nothing, or
-	// unknown.
+	// DevicePeak is its peak of GPU memory, with the driver's context if that is known; 0: none, or unknown.
 	DevicePeak Bytes `json:"devicePeakBytes,omitempty"`
 	// Slowdown is how many times as long its threads took because they waited for processors; 0: unknown.
 	Slowdown float64 `json:"slowdown,omitempty"`
@@ -108,20 +107,20 @@ func (a *Activation) FailureCode() Code {
 	return a.Failure.Code
 }
 
-// LackedDevice tells that an activation ended for want of an accelerator's memory, not of its own.
+// LackedDevice tells whether an activation ran out of GPU memory.
 func (a *Activation) LackedDevice() bool {
 	return a.Outcome == OutcomeOutOfMemory && a.FailureCode() == CodeDeviceMemory
 }
 
-// LackedMemory tells that an activation ended for want of its own memory.
+// LackedMemory tells whether an activation ran out of its container's memory.
 func (a *Activation) LackedMemory() bool {
 	return a.Outcome == OutcomeOutOfMemory && a.FailureCode() != CodeDeviceMemory
 }
 
-// HeldGBs is what an activation held: its memory limit over its duration, in GB-s.
+// HeldGBs is the cost of an activation by use: its memory limit times its duration, in GB-s.
 func (a *Activation) HeldGBs() float64 { return GBSeconds(a.Limits.Memory, max(0, a.Duration)) }
 
-// GBSeconds is memory over a time, in GB-s.
+// GBSeconds is memory times a duration, in GB-s.
 func GBSeconds(memory Bytes, over Millis) float64 { return memory.Gigabytes() * over.Seconds() }
 
 // Outcome tells how an activation ended.
@@ -159,7 +158,7 @@ func (o Outcome) String() string {
 	return outcomeNames[0]
 }
 
-// Failed says whether an outcome is a failure: a pause is none, and neither is a cancel, which somebody wanted.
+// Failed tells whether an outcome is a failure. A pause and a cancel are not: somebody asked for them.
 func (o Outcome) Failed() bool {
 	switch o {
 	case OutcomeUnknown, OutcomeSuccess, OutcomePaused, OutcomeCanceled:
@@ -194,9 +193,10 @@ type Network struct {
 	Init    Init           `json:"init"`
 }
 
-// Store says where updates go: the addresses of servers, as go-redis' ParseURL reads them, and the prefix of every key.
+// Store is where updates go: the addresses of Redis servers, as go-redis' ParseURL reads them, and a prefix for all
+// keys.
 type Store struct {
-	URLs   []string // one at least; heads and small values lie on the first, large values are spread over all
+	URLs   []string // at least one; the first has heads and small values, large values are spread over all
 	Prefix string
 	CA     string // PEM text of the authority that rediss:// servers are checked against; "": the system's
 }
@@ -240,7 +240,7 @@ type TrainRequest struct {
 	Network    Network     `json:"network"`
 	Data       DataRef     `json:"data"`
 	Shard      RowRange    `json:"shard"`
-	Leg        int         `json:"leg,omitempty"`   // above 0: go on from the state that the leg before stored
+	Leg        int         `json:"leg,omitempty"`   // above 0: continue from the state that the previous leg stored
 	Probe      bool        `json:"probe,omitempty"` // only measure: push nothing
 	Span                   // of this round
 	JobEpochs  int         `json:"jobEpochs"` // of the whole job, which a schedule goes by
@@ -259,16 +259,16 @@ type TrainRequest struct {
 	Moments    StatePolicy `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
 	Statistics StatePolicy `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
 	SaveEvery  Millis      `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
-	// after which the budget of the job holds no more: it stores its state and pauses before; 0: no bound
+	// The action stores its state and pauses before this time, where the job's budget ends; 0: no budget.
 	Hold   Millis `json:"holdMs,omitempty"`
 	Models string `json:"models,omitempty"` // blob URL of the two below
-	// checkpoint of this round's reference, for a store that lost it
+	// Checkpoint of the weights that the round starts from, if the store lost them.
 	ReferenceCheckpoint string `json:"from,omitempty"`
 	StateCheckpoint     string `json:"checkpoint,omitempty"` // where the worker's own state goes; "": nowhere
 	Store               Store  `json:"store"`
 	Memory              Bytes  `json:"limitBytes"`
-	Estimate            Bytes  `json:"estimateBytes"` // what the collector is to keep the process within
-	// of an accelerator's memory, that it may take; 0: what it needs
+	Estimate            Bytes  `json:"estimateBytes"` // the garbage collector keeps the process within it
+	// GPU memory that it may take; 0: as much as it needs.
 	Device Bytes `json:"limitDeviceBytes,omitempty"`
 
 	Exchange *Exchange `json:"exchange,omitempty"` // nil: nothing is exchanged inside the round
@@ -281,18 +281,18 @@ func (r *TrainRequest) ID() UpdateID {
 	return UpdateID{Job: r.Job, Round: r.Round, Member: r.Worker}
 }
 
-// DataRef is a data set as an action reads it.
+// DataRef tells an action which data set it reads, and how.
 type DataRef struct {
 	URL      string `json:"url"`      // blob URL of the bucket
 	Name     string `json:"name"`     // the data set
 	Checksum string `json:"checksum"` // sha256 of its manifest
 	Split    Split  `json:"split"`
 	Resize   int    `json:"resize,omitempty"` // sides that images are resized to; 0: as stored
-	// of training rows alone; zero: as they are
+	// How training rows are changed; zero: not at all.
 	Augment Augment `json:"augment,omitzero"`
 }
 
-// TrainResult is what a train action answers.
+// TrainResult is the result of a train action.
 type TrainResult struct {
 	Loss   float64   `json:"loss"`   // mean over the last epoch's samples
 	Losses []float64 `json:"losses"` // by epoch of this round
@@ -301,24 +301,24 @@ type TrainResult struct {
 	Samples     int       `json:"samples"`
 	Epochs      int       `json:"epochs"`
 	Reached     bool      `json:"reached"`          // the target loss
-	Paused      bool      `json:"paused,omitempty"` // the deadline was near: state is stored, and the next leg goes on
-	Waited      bool      `json:"waited,omitempty"` // and it paused because others had not sent what it needs
+	Paused      bool      `json:"paused,omitempty"` // before its deadline: the next leg continues from the stored state
+	Waited      bool      `json:"waited,omitempty"` // paused because other workers had not sent their updates
 	BatchesDone int       `json:"batch,omitempty"`  // of the round, trained so far; a paused leg's only
-	Duplicate   bool      `json:"again,omitempty"`  // another activation had delivered this before
-	// the step after which a worker left that was let go while its round ran: it has sent what it owed, and delivers no
-	// update; 0: it stayed
+	Duplicate   bool      `json:"again,omitempty"`  // another activation had already delivered this update
+	// Last step of a worker that was removed during the round. It has sent its changes and delivers no update. 0: it
+	// stayed.
 	Left  int   `json:"left,omitempty"`
 	Rows  int   `json:"rows"` // trained by this activation, each epoch's counted
 	Usage Usage `json:"usage"`
 }
 
-// Usage is what an action measured of itself.
+// Usage is what an action measured about itself.
 type Usage struct {
 	Peak   Bytes             `json:"peakBytes"`             // high-water mark of resident memory
 	Device Bytes             `json:"deviceBytes,omitempty"` // of an accelerator, as long as the engine stands
 	Phases map[string]Millis `json:"phasesMs"`              // load, fetch, compute, push
 	Warm   bool              `json:"warm"`                  // the process had run before
-	// the path of the engine's kernels, as avx512; "": nothing was computed, or by an older runtime
+	// Name of the kernels that computed, such as avx512; "": nothing was computed, or by an older runtime.
 	Kernels string `json:"kernels,omitempty"`
 	Found   int    `json:"processors,omitempty"` // that the container may use; 0: an older runtime
 	// Slowdown is how many times as long its threads took because they waited for processors; 0: unknown.
@@ -338,7 +338,7 @@ type AggregateRequest struct {
 	Top        bool       `json:"top"` // publish the result as the next round's reference
 	Store      Store      `json:"store"`
 	Memory     Bytes      `json:"limitBytes"`
-	Estimate   Bytes      `json:"estimateBytes"`    // what the collector is to keep the process within
+	Estimate   Bytes      `json:"estimateBytes"`    // the garbage collector keeps the process within it
 	Models     string     `json:"models,omitempty"` // blob URL; top only: where final weights and checkpoints go
 	WeightsKey string     `json:"path,omitempty"`   // key of the final weights below Models
 	// checkpoint of the reference that was published, for a store that lost it
@@ -351,7 +351,7 @@ type AggregateRequest struct {
 	Hold           Millis     `json:"holdMs,omitempty"` // after which the budget holds no more, and it fails; 0: no bound
 }
 
-// AggregateResult is what an aggregate action answers.
+// AggregateResult is the result of an aggregate action.
 type AggregateResult struct {
 	Weight    float64     `json:"weight"`             // samples behind the average
 	Checksum  string      `json:"checksum,omitempty"` // sha256 of the final weights' file
@@ -359,7 +359,7 @@ type AggregateResult struct {
 	Saved     *Checkpoint `json:"saved,omitempty"`
 	Unsaved   *Error      `json:"unsaved,omitempty"`  // why the checkpoint that was asked for could not be written
 	Unpruned  *Error      `json:"unpruned,omitempty"` // why older checkpoints could not be removed
-	Duplicate bool        `json:"again,omitempty"`    // another activation had delivered this before
+	Duplicate bool        `json:"again,omitempty"`    // another activation had already delivered this
 	Usage     Usage       `json:"usage"`
 }
 
@@ -387,7 +387,7 @@ type EvaluateRequest struct {
 	Device Bytes `json:"limitDeviceBytes,omitempty"`
 }
 
-// EvaluateResult is what an evaluate action answers.
+// EvaluateResult is the result of an evaluate action.
 type EvaluateResult struct {
 	Loss     float64 `json:"loss"`
 	Accuracy float64 `json:"accuracy"` // share of rows whose largest output is the label
@@ -418,7 +418,7 @@ type RowsRef struct {
 	Checksum string `json:"checksum"`
 }
 
-// InferResult is what an infer action answers.
+// InferResult is the result of an infer action.
 type InferResult struct {
 	Classes       []int       `json:"classes"`
 	Probabilities [][]float32 `json:"probabilities"`
@@ -430,7 +430,7 @@ type InferResult struct {
 	Answers *AnswersRef `json:"answers,omitempty"` // for rows of a data set, instead of all others
 }
 
-// Progress is what a running action tells through the store.
+// Progress is a heartbeat that a running action writes to the store.
 type Progress struct {
 	Task     Task    `json:"task"`
 	Round    int     `json:"round"`
@@ -456,7 +456,7 @@ func (p Progress) LossText() string {
 	return strconv.FormatFloat(p.Loss, 'f', 4, 64)
 }
 
-// Beat is what a record keeps of a heartbeat that came so long after the invocation.
+// Beat converts a heartbeat for the record; after is the time since the invocation.
 func (p Progress) Beat(at Millis) Beat {
 	return Beat{
 		At: at, Resident: p.Resident, Peak: p.Peak, Device: p.Device, Epoch: p.Epoch, Batch: p.Batch, Batches: p.Batches,
@@ -464,16 +464,16 @@ func (p Progress) Beat(at Millis) Beat {
 	}
 }
 
-// Slot is an action's place in a job, whatever the round: the rounds of one worker are the same action run again.
+// Slot is the place of an action in a job, the same in every round: for example, worker 3 of the train action.
 type Slot struct {
 	Task          Task
 	Level, Member int
 }
 
-// Slot is the place that an invocation is for.
+// Slot is the slot of an invocation.
 func (i *Invocation) Slot() Slot { return Slot{i.Task, i.Level, i.Member} }
 
-// Name is what people read of a slot: "train 0", "aggregate 1.2", "evaluate".
+// Name is a slot's name for people: "train 0", "aggregate 1.2", "evaluate".
 func (s Slot) Name() string {
 	switch s.Task {
 	case TaskAggregate:
@@ -488,8 +488,8 @@ func (s Slot) Name() string {
 // taskOrder is the order of a round.
 var taskOrder = []Task{TaskTrain, TaskAggregate, TaskEvaluate, TaskInfer}
 
-// BySlot gathers activations by the names of their slots: in the order of a round, then by level and member. Those of
-// a slot stay in the order in which they were given.
+// BySlot groups activations by slot: in the order of a round, then by level and member. Activations of one slot keep
+// their order.
 func BySlot(list []Activation) [][]*Activation {
 	var out [][]*Activation
 	at := map[string]int{}
@@ -509,7 +509,7 @@ func BySlot(list []Activation) [][]*Activation {
 	return out
 }
 
-// Span is a part of a job's training: the epochs and batches that a round is, for one worker.
+// Span is the part of a job's training that one worker does in a round.
 type Span struct {
 	Epochs  int `json:"epochs"`            // to train, the first and the last maybe in part
 	Epoch   int `json:"epoch"`             // trained before
@@ -517,7 +517,7 @@ type Span struct {
 	Batches int `json:"batches,omitempty"` // to train, of the one epoch that they are in; 0: to the epochs' end
 }
 
-// Done is how many batches of its work an activation had done by its last heartbeat, and how many there were.
+// Done is the number of batches that an activation had done at its last heartbeat, and of all batches of its work.
 func (a *Activation) Done() (done, all int) {
 	if len(a.Beats) == 0 {
 		return 0, 0
@@ -525,7 +525,7 @@ func (a *Activation) Done() (done, all int) {
 	return a.ProgressAt(a.Beats[len(a.Beats)-1])
 }
 
-// DoneText says how far an activation came: "20 of 50 batches were trained".
+// DoneText returns "20 of 50 batches were trained".
 func (a *Activation) DoneText() string {
 	done, all := a.Done()
 	verb := "trained"
@@ -535,8 +535,8 @@ func (a *Activation) DoneText() string {
 	return fmt.Sprintf("%d of %d batches were %s", done, all, verb)
 }
 
-// ProgressAt is how many batches of its work an action had done at a heartbeat. Heartbeats count from the start of the
-// epoch; where it is not known which part of it a train action's round is, the round is the epoch.
+// ProgressAt is the number of batches that an action had done at a heartbeat. Heartbeats count from the start of the
+// epoch. If the part of the epoch is unknown, the round counts as the whole epoch.
 func (a *Activation) ProgressAt(b Beat) (done, all int) {
 	s := a.Span
 	switch {
@@ -550,20 +550,20 @@ func (a *Activation) ProgressAt(b Beat) (done, all int) {
 	return min(max(0, done), all), all
 }
 
-// What tells a stall from slow work: heartbeats come several times a second, and later only where a batch takes longer.
+// Bounds that tell a stall from slow work. Heartbeats come several times a second, unless a batch takes longer.
 const (
 	leastSilence   = Millis(1500 * time.Millisecond)
 	silenceInBeats = 3 // longest times between two heartbeats
 )
 
-// Stall is where an activation stopped answering long before its timeout ended it.
+// Stall is the point at which an activation stopped answering, long before its timeout.
 type Stall struct {
 	At        Millis // time of the last heartbeat, since the activation's start
 	Silence   Millis // from then to its end
 	Done, All int    // batches at the last heartbeat; 0: its heartbeats tell none
 }
 
-// Text says where the heartbeats stopped: "its heartbeats stopped after 0.2 s, at 10 % of its work".
+// Text returns "its heartbeats stopped after 0.2 s, at 10 % of its work".
 func (s Stall) Text() string {
 	text := fmt.Sprintf("its heartbeats stopped after %.1f s", s.At.Seconds())
 	if s.All > 0 {
@@ -572,9 +572,8 @@ func (s Stall) Text() string {
 	return text
 }
 
-// Stalled tells whether an activation that ran into its timeout had stopped answering long before. Its heartbeats ended
-// although work was left, and their pace says that the timeout was long enough for all of it. Such an activation was
-// frozen or cut off; it is no sign that the work needs more time.
+// Stalled tells whether a timed out activation had stopped answering long before. Its heartbeats ended early, and their
+// pace shows that the timeout was long enough. Such an activation was frozen or cut off: it needs no longer timeout.
 func (a *Activation) Stalled() (Stall, bool) {
 	n := len(a.Beats)
 	if a.Outcome != OutcomeTimeout || n == 0 {
@@ -610,8 +609,8 @@ func (a *Activation) beatGap() Millis {
 	return gap
 }
 
-// ProbeRequest is the parameter of a probe action. It looks at the container that it runs in, for checks of a cluster
-// before a job is sent there; what it is asked to do beyond that tells how the platform ends actions.
+// ProbeRequest is the parameter of a probe action, which checks of a cluster run. It reports on its container, and can
+// provoke the platform into ending it.
 type ProbeRequest struct {
 	Probes  JobID  `json:"probes,omitempty"`  // names those that run for one check: they meet under it on Store
 	Member  int    `json:"member,omitempty"`  // which of them this is, counted from 0
@@ -625,7 +624,7 @@ type ProbeRequest struct {
 	Memory  Bytes  `json:"limitBytes,omitempty"`
 }
 
-// ProbeResult is what a probe action found.
+// ProbeResult is the result of a probe action.
 type ProbeResult struct {
 	Processors int       `json:"processors"`
 	Limit      Bytes     `json:"limitBytes"` // of the container's control group; 0: none is set

@@ -32,6 +32,9 @@ var exposed = map[string]string{
 	"service":                 "service.golden",
 	"service/api":             "api.golden",
 	"service/batch":           "batch.golden",
+	"service/infer":           "infer.golden",
+	"service/queue":           "queue.golden",
+	"service/tenant":          "tenant.golden",
 }
 
 // The exported names of these packages with their signatures, without comments:

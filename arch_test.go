@@ -61,10 +61,9 @@ var house = map[string][]string{
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint", "runtime/engine/slab",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
 	},
-	"runtime/engine/native/winograd":    {},
-	"runtime/engine/native/kernel":      {"runtime/engine/native/plan", "runtime/engine/native/winograd"},
-	"runtime/engine/native/kernel/neon": {"runtime/engine/native/winograd"}, // writes assembly
-	"runtime/engine/native/checkup":     {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
+	"runtime/engine/native/winograd": {},
+	"runtime/engine/native/kernel":   {"runtime/engine/native/plan", "runtime/engine/native/winograd"},
+	"runtime/engine/native/checkup":  {"runtime/engine/native/plan", "runtime/engine/native/kernel"},
 	"runtime/engine/gorgonia": {
 		"model", "dataset", "runtime/engine", "runtime/engine/footprint",
 		"runtime/engine/native/plan", "runtime/engine/native/kernel",
@@ -84,7 +83,7 @@ var house = map[string][]string{
 	"internal/render": {
 		"controller", "controller/simulate", "dataset", "internal/addresses", "internal/files",
 		"internal/modelstore", "internal/plot", "internal/report", "internal/terminal", "model", "scheduler",
-		"service", "service/batch",
+		"service", "service/batch", "service/infer", "service/tenant",
 	},
 	"internal/report":  {"internal/addresses", "internal/advice", "internal/plot", "internal/terminal"},
 	"internal/secrets": {},
@@ -93,7 +92,8 @@ var house = map[string][]string{
 	"internal/blobs":   {},
 	"internal/client": {
 		"controller/jobfile", "dataset", "history", "internal/addresses", "internal/render", "internal/files",
-		"internal/secrets", "internal/modelstore", "internal/wire", "service", "service/batch",
+		"internal/secrets", "internal/modelstore", "internal/apitypes", "service", "service/batch",
+		"service/infer",
 	},
 
 	"internal/promtext":   {},
@@ -112,22 +112,35 @@ var house = map[string][]string{
 	"internal/safetensors": {},
 	"internal/boltcheck":   {},
 	"internal/terminal":    {"internal/addresses", "internal/files"},
-	"internal/wire": {
-		"history", "internal/render", "internal/modelstore", "scheduler", "service",
+	"internal/apitypes": {
+		"history", "internal/render", "internal/modelstore", "scheduler", "service", "service/infer",
 	},
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
 		"controller/simulate", "dataset", "dataset/dense", "deploy/clusterfacts", "estimator", "executor", "history", "history/couchlite",
 		"internal/...", "model", "platform", "platform/local", "runtime/engine/backends", "runtime/engine/gpu",
-		"scheduler", "scheduler/sim",
+		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/queue", "service/tenant",
+	},
+	// Parts of a service, each of which knows only those above it in this list.
+	"service/tenant": {"aggregator", "history", "scheduler"},
+	"service/lease":  {"history", "internal/files", "internal/process"},
+	"service/queue":  {"controller", "history", "scheduler", "service/lease"},
+	"service/infer": {
+		"dataset", "dataset/dense", "estimator", "executor", "history", "internal/modelstore", "model",
+		"runtime/engine/backends", "scheduler", "service/lease", "service/queue",
 	},
 	// Many jobs as one experiment: a caller of service like any other.
 	"service/batch": {"controller/jobfile", "service"},
 	// A service over HTTP.
-	"service/api": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/web"},
+	"service/api": {
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/infer", "service/tenant",
+		"service/web",
+	},
 	// The same for a browser, mounted by service/api.
-	"service/web": {"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service"},
+	"service/web": {
+		"controller/jobfile", "dataset", "history", "internal/...", "scheduler", "service", "service/queue", "service/tenant",
+	},
 	// Flags and printing over service. It lists data sets, networks and records by their own packages, serves the platform
 	// to others, and is the action runtime, whose kernels it names.
 	"internal/cli": {
@@ -135,6 +148,7 @@ var house = map[string][]string{
 		"dataset/sparse", "deploy", "deploy/...", "estimator", "executor", "history", "history/couchlite",
 		"internal/...", "model", "platform", "platform/local", "runtime/engine/gpu", "runtime/engine/native/checkup",
 		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
+		"service/infer", "service/tenant",
 	},
 	"cmd/disdel": {"internal/cli"},
 	// An image's entry point: what trains, and nothing of what plans, prints or serves a platform.

@@ -38,8 +38,8 @@ type Metadata struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Model says which network to train: exactly one of Name (a network of the zoo), Layers and Custom. A job file may also
-// name a file of Keras; its network is in Layers by the time that anybody has a Job, so that a job needs no other file.
+// Model is the network to train: exactly one of Name (a network of the zoo), Layers and Custom. A job file may also
+// name a Keras file; its network is then in Layers, so that a Job needs no other file.
 type Model struct {
 	Name   string  `json:"name,omitempty"`
 	Keras  string  `json:"keras,omitempty"`
@@ -69,8 +69,8 @@ func (i Init) Excepted() []string {
 	return strings.FieldsFunc(i.Except, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// Excepts tells whether an array of weights, of such a name, is drawn although others are given: it belongs to a layer
-// that Except names, or to one inside of it.
+// Excepts tells whether an array of weights is drawn although other weights are given: its layer, or one around it, is
+// in Except.
 func (i Init) Excepts(array string) bool {
 	return slices.ContainsFunc(i.Excepted(), func(layer string) bool { return strings.HasPrefix(array, layer+".") })
 }
@@ -81,11 +81,11 @@ type Data struct {
 	Checksum string `json:"checksum,omitempty"`
 	Split    Split  `json:"split"`
 	Resize   int    `json:"resize,omitempty"` // height and width that images are resized to, bilinear; 0: as they are
-	// how training sees images otherwise in every epoch; zero: as they are
+	// How training changes images in every epoch; zero: not at all.
 	Augment Augment `json:"augment,omitzero"`
 }
 
-// Augment is how images are changed as training sees them, drawn anew for every row and epoch.
+// Augment is random changes of training images, drawn for every row and epoch.
 type Augment struct {
 	Crop int  `json:"crop,omitempty"` // pixels that they are moved by at most, up or down and left or right, over zeros
 	Flip bool `json:"flip,omitempty"` // mirrored, left to right, every other time
@@ -127,26 +127,26 @@ type Aggregation struct {
 	Statistics StatePolicy `json:"statistics"` // of batch norms' running statistics
 }
 
-// StatePolicy says what becomes of a worker's own state when a round ends.
+// StatePolicy is what happens to a worker's own state when a round ends.
 type StatePolicy string
 
 // The state policies.
 const (
-	StateAverage StatePolicy = "average" // over the workers, as weights are
-	StateReset   StatePolicy = "reset"   // as it was before the first step
+	StateAverage StatePolicy = "average" // averaged over the workers, as weights are
+	StateReset   StatePolicy = "reset"   // set back to its start
 	StateKeep    StatePolicy = "keep"    // every worker continues with its own
 )
 
-// Missing says what is done about a worker whose update does not come.
+// Missing is what to do if the update of a worker does not come.
 type Missing struct {
 	Policy MissingPolicy `json:"policy"`
 	After  Duration      `json:"after"` // proceed: time that the others wait, from the first update of the round on
 }
 
-// MissingPolicy names what is done.
+// MissingPolicy is a way to treat missing updates.
 type MissingPolicy string
 
-// The policies. With proceed the mean is taken over those that came, weighted by their samples.
+// The ways to treat missing updates. MissingProceed averages the updates that came, weighted by their samples.
 const (
 	MissingRetry   MissingPolicy = "retry"   // invoke it again, as often as reliability.retries allows, then fail
 	MissingWait    MissingPolicy = "wait"    // invoke it again until it comes or the job's deadline passes
@@ -180,7 +180,7 @@ const (
 	DeviceGPU = "gpu" // of NVIDIA, one for each train action, which may share it with others
 )
 
-// Money is what GB-s by use cost, in the money that Price is in; ok is false where there is no price.
+// Money is the price of GB-s by use, in the currency of Price; ok is false without a price.
 func (r Resources) Money(gbs float64) (money float64, ok bool) { return gbs * r.Price, r.Price > 0 }
 
 // Reliability bounds the job as a whole.
@@ -192,14 +192,14 @@ type Reliability struct {
 
 // Retries bounds how failed work is tried again.
 type Retries struct {
-	Limit         int     `json:"limit"`         // of the whole job; what the platform is to blame for does not count
+	Limit         int     `json:"limit"`         // of the whole job; failures of the platform do not count
 	PerWorker     int     `json:"perWorker"`     // of one worker in one round
-	Backoff       Backoff `json:"backoff"`       // before work is tried again that may pass unchanged
+	Backoff       Backoff `json:"backoff"`       // pause before an unchanged retry
 	MemoryFactor  float64 `json:"memoryFactor"`  // least growth of the memory limit after out of memory
 	TimeoutFactor float64 `json:"timeoutFactor"` // least growth of the timeout after out of time
 }
 
-// Backoff is the pause before another try: Initial, then twice the last, at most Max.
+// Backoff is the pause before a retry: Initial, then twice the last one, at most Max.
 type Backoff struct {
 	Initial Duration `json:"initial"`
 	Max     Duration `json:"max"`
@@ -268,8 +268,8 @@ const (
 	LossLogistic = "logistic" // the negative logarithm of the probability that a target of 0 or 1 was given
 )
 
-// SparseNetwork is what a model of sparse rows is made of beside its name: a linear or logistic regression over many
-// columns, or a factorisation of a matrix of ratings. All of it comes from the data set and from model.rank.
+// SparseNetwork has the sizes of a model of sparse rows: a linear or logistic regression over many columns, or a
+// factorisation of a matrix of ratings. They come from the data set and from model.rank.
 type SparseNetwork struct {
 	Users int `json:"users,omitempty"` // of ratings: a row has column u, of its user, and Users+i, of its item
 	Items int `json:"items,omitempty"`
@@ -280,8 +280,8 @@ type SparseNetwork struct {
 	Most   int     `json:"mostEntries"` // of any row
 }
 
-// SparseData is what is known of a data set of sparse rows: each has an entry in few of many columns, and its target is
-// a number.
+// SparseData describes a data set of sparse rows: each row has entries in few of many columns, and a number as its
+// target.
 type SparseData struct {
 	Entries int64 `json:"entries"`        // of all rows, held-out ones too
 	Most    int   `json:"mostEntries"`    // of a row
@@ -293,11 +293,11 @@ type SparseData struct {
 	Deviation float64 `json:"targetDeviation"`
 	Low       float32 `json:"targetLow"`
 	High      float32 `json:"targetHigh"`
-	Bayes     float64 `json:"bayesLoss,omitempty"` // of a generated data set: the loss of who knows how it was made
+	Bayes     float64 `json:"bayesLoss,omitempty"` // of a generated data set: the lowest loss that any model can have
 }
 
-// Guess is the loss of who knows of the targets only how they are spread, and says the same of every row: their
-// variance with LossSquared, their entropy with LossLogistic. A model that has learned anything is below it.
+// Guess is the loss of the best constant prediction: the variance of the targets with LossSquared, their entropy with
+// LossLogistic. A model that has learned anything has a lower loss.
 func (d *SparseData) Guess(loss string) float64 {
 	if loss != LossLogistic {
 		return d.Deviation * d.Deviation
@@ -311,13 +311,13 @@ func (d *SparseData) Guess(loss string) float64 {
 // Ratings tells whether a row is a user's rating of an item.
 func (d *SparseData) Ratings() bool { return d.Users > 0 }
 
-// Scores is what held-out rows say of a model of sparse rows besides its loss. Both are zero for networks.
+// Scores are a sparse model's figures on held-out rows, besides its loss. Both are zero for networks.
 type Scores struct {
 	RMSE float64 `json:"rmse,omitempty"` // root of the mean squared error, of targets that are numbers
 	AUC  float64 `json:"auc,omitempty"`  // chance that a row of 1 gets a higher score than one of 0
 }
 
-// Text is the scores as they are read: "RMSE 0.9412", "AUC 0.7310", "" where there are none.
+// Text returns "RMSE 0.9412" or "AUC 0.7310", or "" without scores.
 func (s Scores) Text() string {
 	switch {
 	case s.RMSE != 0:
@@ -329,7 +329,7 @@ func (s Scores) Text() string {
 	}
 }
 
-// SparseAsk is what is asked of a model of sparse rows: a prediction for each row, or the best items for users.
+// SparseAsk is a request to a model of sparse rows: a prediction for each row, or the best items for users.
 type SparseAsk struct {
 	Rows  []SparseRow `json:"rows,omitempty"`
 	Users []int       `json:"users,omitempty"` // numbers of users, of a model of ratings
@@ -349,8 +349,8 @@ type Recommended struct {
 	Scores []float32 `json:"scores"`
 }
 
-// Exchange says how the workers of a job exchange their updates after every step, inside a round. In a fixed order
-// updates are exact to the bit: the same job comes to the same weights in any run, whatever is killed.
+// Exchange is how the workers of a job exchange updates after every step of a round. With OrderFixed the same job gives
+// the same bits in every run, even if actions are killed.
 type Exchange struct {
 	// Threshold is v of MLLess' filter: a weight's change is sent once it is more than v / sqrt(t) of the weight, t being
 	// the step of the round. 0 sends every change: bulk synchronous.
@@ -374,12 +374,11 @@ const (
 	BatchesQueue = "queue" // any: each takes the next batch of the round when it has ended one
 )
 
-// ExchangeGarbage is what the steps of a worker that exchanges updates may leave on the heap between two collections,
-// beyond what an action's may: part of the worker's estimate. What a step reads is garbage after it, and a collection
-// looks at the whole program, which takes longer than many a step.
+// ExchangeGarbage is the extra garbage that exchanged updates may leave on the heap between two collections; a worker's
+// estimate includes it. Collecting after every step would take longer than many steps.
 const ExchangeGarbage = 4 * MB
 
-// Queued tells whether workers take batches from a queue. nil has none.
+// Queued tells whether workers take batches from a queue; false for nil.
 func (x *Exchange) Queued() bool { return x != nil && x.Batches == BatchesQueue }
 
 // StepTimes is where the time of a step with exchange went, ms each.
@@ -393,7 +392,7 @@ type StepTimes struct {
 	Apply   float64 `json:"applyMs"`   // adding it to the weights
 }
 
-// StepsSoFar is what the steps of a worker have come to since its activation began.
+// StepsSoFar sums up the steps of a worker since its activation began.
 type StepsSoFar struct {
 	Made   int     `json:"made"`
 	Rows   int     `json:"rows"`
@@ -402,7 +401,7 @@ type StepsSoFar struct {
 	Others float64 `json:"othersMs"` // sending, waiting and reading
 }
 
-// Minus is what was made since an earlier look; false where that was at another activation, which had made more.
+// Minus returns the steps since an earlier sum; ok is false if that belongs to another activation with more steps.
 func (s StepsSoFar) Minus(o StepsSoFar) (d StepsSoFar, ok bool) {
 	d = StepsSoFar{s.Made - o.Made, s.Rows - o.Rows, s.Loss - o.Loss, s.Own - o.Own, s.Others - o.Others}
 	return d, d.Made >= 0 && d.Rows >= 0 && d.Own >= 0 && d.Others >= 0
@@ -421,7 +420,7 @@ func (t StepTimes) Parts() [len(StepParts)]float64 {
 	return [...]float64{t.Fetch, t.Compute, t.Select, t.Write, t.Wait, t.Read, t.Apply}
 }
 
-// Total is the time of the whole step, ms.
+// Total is the time of a step, in ms.
 func (t StepTimes) Total() (sum float64) {
 	for _, part := range t.Parts() {
 		sum += part
@@ -440,8 +439,7 @@ func (t *StepTimes) Add(o StepTimes, share float64) {
 	t.Apply += share * o.Apply
 }
 
-// StepStretch is some steps of a round that follow each other; times, values and bytes are those of one of them, in
-// the mean.
+// StepStretch is a run of consecutive steps of a round. Times, values and bytes are means of one step.
 type StepStretch struct {
 	Last   int       `json:"lastStep"` // of the round, from 1; the last of all sends what is still owed
 	Steps  int       `json:"steps"`
@@ -453,14 +451,14 @@ type StepStretch struct {
 	StepTimes
 }
 
-// StepCourse is what the steps of a round came to on a worker, or in the mean of all.
+// StepCourse is the course of the steps of a round, of one worker or as the mean of all.
 type StepCourse struct {
 	Median    float64       `json:"medianMs"` // time of a step
 	High      float64       `json:"p95Ms"`    // the time that 19 of 20 steps stay below
 	Stretches []StepStretch `json:"stretches"`
 }
 
-// Mean is the times of a step in the mean of the whole course, with the bytes that a worker sent of it.
+// Mean is the mean step of the course: its times, and the bytes that a worker sent.
 func (c *StepCourse) Mean() (times StepTimes, bytes float64) {
 	steps := 0
 	for _, s := range c.Stretches {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Margins over what a pace leads to.
+// Margins over the time that a pace predicts.
 const (
 	// leastMargin covers what comes after the last batch, and a machine that is a little slower next time.
 	leastMargin = 1.3
@@ -13,13 +13,13 @@ const (
 	PacedMargin = 1.5
 	// mostMargin keeps a limit below two and a half times the need.
 	mostMargin = 1.9
-	// certain is how many standard errors above the likely time are still expected.
+	// certain is the number of standard errors that the margin covers.
 	certain = 3
-	// segments is into how many parts heartbeats are divided, so that their noise can be measured.
+	// segments is the number of parts that heartbeats are divided into, to measure their noise.
 	segments = 8
 )
 
-// Pace is how long a piece of work takes by what was done of it.
+// Pace is the time that a piece of work takes, extrapolated from its heartbeats.
 type Pace struct {
 	Whole Millis // of the whole work, from the start of a new try
 	Ends  Millis // of the activation that was measured, from its own start: an earlier one may have done a part
@@ -34,11 +34,12 @@ func (p Pace) Margin() float64 {
 	return min(mostMargin, max(leastMargin, 1.1+certain*float64(p.Error)/float64(p.Whole)))
 }
 
-// oneBeatTells is from how many batches on a single heartbeat tells the pace: earlier, most of its time was the start.
+// oneBeatTells is the number of batches from which a single heartbeat gives the pace. Before, most of its time was the
+// start.
 const oneBeatTells = 8
 
-// Pace is the pace in the activation's heartbeats; false where they tell of no progress, or of so little that most of
-// the time may have been the start.
+// Pace is the pace by the activation's heartbeats; ok is false if they show no progress, or so little that most of the
+// time may have been the start.
 func (a *Activation) Pace() (Pace, bool) {
 	points, all := a.points()
 	if len(points) == 0 || all == 0 {
@@ -65,13 +66,13 @@ func (a *Activation) Pace() (Pace, bool) {
 	}, true
 }
 
-// progress is the batches that were done by a time since the activation's start.
+// progress is the number of batches done at a time since the activation's start.
 type progress struct {
 	at   Millis
 	done int
 }
 
-// points is the heartbeats that tell of progress, and how many batches the work has.
+// points are the heartbeats with progress, and the number of batches of the work.
 func (a *Activation) points() (points []progress, all int) {
 	for _, b := range a.Beats {
 		done, of := a.ProgressAt(b)
@@ -82,8 +83,8 @@ func (a *Activation) points() (points []progress, all int) {
 	return points, all
 }
 
-// standardError is that of the time for so many batches more, from how unlike the parts of the progress are; below 0:
-// there are too few parts to tell.
+// standardError is that of the time for more batches, by how much the parts of the progress differ; below 0: there are
+// too few parts.
 func standardError(points []progress, each, left float64) Millis {
 	parts := slices.Clone(points)
 	if n := len(points) - 1; n > segments {

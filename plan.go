@@ -10,13 +10,13 @@ import (
 type Limits struct {
 	Memory  Bytes  `json:"limitBytes"`
 	Timeout Millis `json:"timeoutMs"`
-	// of an accelerator, which Memory does not count; 0: no backend uses one
+	// GPU memory, which Memory does not include; 0: no GPU.
 	Device Bytes `json:"limitDeviceBytes,omitempty"`
-	// accelerators that the actions of its job lie on, at most; 0: any number
+	// Most GPUs that the actions of its job use; 0: any number.
 	Devices int `json:"limitDevices,omitempty"`
 }
 
-// PlatformLimits are the bounds that the OpenWhisk API reports, and the pool that no API reports (set by the user).
+// PlatformLimits are the bounds that OpenWhisk's API reports, and the pool, which no API reports: the user sets it.
 type PlatformLimits struct {
 	MinMemory  Bytes  `json:"minMemoryBytes"`
 	MaxMemory  Bytes  `json:"maxMemoryBytes"`
@@ -31,25 +31,25 @@ type PlatformLimits struct {
 	Millicores int    `json:"millicores,omitempty"`      // most thousandths of one processor for an action; 0: unknown
 	Host       string `json:"host,omitempty"`            // address of an OpenWhisk that is not the embedded one
 	Found      int    `json:"processorsFound,omitempty"` // most that a container of the job has found; 0: unknown
-	// paths of kernels that the job's engines took, separated by commas: the same one gives the same bits everywhere
+	// Names of the kernels that the job's engines used, separated by commas. The same kernels give the same bits.
 	Kernels  string     `json:"kernels,omitempty"`
-	PoolFrom PoolSource `json:"poolFrom,omitempty"` // who says what Pool is; "": the embedded platform, or nobody
+	PoolFrom PoolSource `json:"poolFrom,omitempty"` // source of Pool; "": the embedded platform, or unknown
 	PoolAt   time.Time  `json:"poolAt,omitzero"`    // when the doctor found Pool out; zero for other sources
 	// Busy is how many threads of other programs wanted those processors when the job was planned; 0: none, or unknown.
 	Busy float64 `json:"busyThreads,omitempty"`
 }
 
-// PoolSource is who says how much memory a pool has.
+// PoolSource is where the size of a pool comes from.
 type PoolSource string
 
-// Who says how much memory a pool has. What the doctor found may have changed since.
+// The sources of a pool's size. What the doctor measured may have changed since.
 const (
 	PoolGiven PoolSource = "flag"     // the user, by --pool-memory or Config.Pool
 	PoolTold  PoolSource = "platform" // the platform itself
 	PoolFound PoolSource = "doctor"   // the doctor, by containers that ran at once
 )
 
-// Accelerators is how many there are: 0 where there is no MaxDevice, and one where nobody counted.
+// Accelerators is the number of GPUs: 0 without a MaxDevice, and 1 if nobody counted them.
 func (p PlatformLimits) Accelerators() int {
 	if p.MaxDevice <= 0 {
 		return 0
@@ -66,7 +66,7 @@ type Estimate struct {
 	Likely Bytes   `json:"likelyBytes"`
 	High   Bytes   `json:"highBytes"`
 	Risk   float64 `json:"risk"`
-	// What measured peaks of earlier jobs made of it (learned).
+	// The correction by measured peaks of earlier jobs (method "learned").
 	Ratio   float64 `json:"ratio,omitempty"`   // likely peak over that of the plan alone; 0: nothing learned
 	Samples int     `json:"samples,omitempty"` // measured peaks behind Ratio
 	// The terms of DiSDeL Eq. 1, m_a = fit + pkg + dta + mod + saf, whose names JSON has.
@@ -82,16 +82,16 @@ type Estimate struct {
 	Misc        Bytes `json:"miscBytes"`              // Eq. 5
 	Workspace   Bytes `json:"workspaceBytes"`         // what the engine needs beyond the paper's terms (measured)
 
-	// Device is what lies in an accelerator's memory, which none of the above counts.
+	// Device is GPU memory, which none of the above includes.
 	Device Bytes `json:"deviceBytes,omitempty"`
-	// DeviceParts is what Device is made of, by the engine's categories.
+	// DeviceParts are the parts of Device, by the engine's categories.
 	DeviceParts []MemoryPart `json:"deviceParts,omitempty"`
 
 	Layers []LayerEstimate `json:"layers,omitempty"` // train actions only
 	Notes  []string        `json:"notes,omitempty"`
 }
 
-// Peak is the interval of the estimate. Where it gives none, the total is the likely peak, and low and high are 0.
+// Peak is the interval of the estimate. Without one, the total is the likely peak, and low and high are 0.
 func (e Estimate) Peak() Interval[Bytes] {
 	if e.Likely == 0 {
 		return Interval[Bytes]{Likely: e.Total}
@@ -129,17 +129,17 @@ type RowRange struct {
 // Len is the number of rows.
 func (r RowRange) Len() int { return r.End - r.Start }
 
-// Interval is a prediction: nine of ten cases are from Low to High.
+// Interval is a prediction: nine of ten values lie between Low and High.
 type Interval[T any] struct {
 	Low    T `json:"low"`
 	Likely T `json:"likely"`
 	High   T `json:"high"`
 }
 
-// Source is what timeouts and forecasts rest on.
+// Source is the evidence for a timeout or a forecast.
 type Source string
 
-// The sources, from the nearest to the farthest, and those of timeouts that nothing was measured for.
+// The sources, from the most to the least specific. The last three are for timeouts without a measurement.
 const (
 	SourceOwn      Source = "this job" // its own rounds so far
 	SourceHistory  Source = "history"  // jobs of the same network, data and shape
@@ -169,7 +169,7 @@ type Forecast struct {
 	Goal *GoalForecast `json:"goal,omitempty"`
 }
 
-// ByUse is the cost by use, and Eq. 6, which is not below it, in forecasts of earlier versions.
+// ByUse is the cost by use. Forecasts of earlier versions have only Eq. 6, which is not lower.
 func (f *Forecast) ByUse() Interval[float64] {
 	if f.Used.Likely > 0 {
 		return f.Used
@@ -177,8 +177,8 @@ func (f *Forecast) ByUse() Interval[float64] {
 	return f.Cost
 }
 
-// LeastCost is the cost by use in GB-s that a job has to be allowed to start. Other programs' load is not in it: that
-// may end, and a job of the same plan may have cost no more. A job with a goal may come to it long before its end.
+// LeastCost is the lowest budget with which a job may start, in GB-s by use. It leaves out the load of other programs,
+// which may end. A job with a goal may reach it early, so that its lower bound counts.
 func (f *Forecast) LeastCost(goal bool) float64 {
 	c := f.ByUse()
 	least := c.Likely
@@ -201,22 +201,21 @@ type Plan struct {
 	Shards   []RowRange     `json:"shards"`                    // by worker
 	Batches  int            `json:"batchesPerRound,omitempty"` // of a round that is shorter than an epoch; 0: whole epochs
 	Threads  int            `json:"threads,omitempty"`         // of a train action; 0: unknown
-	// rows of a worker's step, where the workers share the job's batch; 0: as the job has it
+	// Rows of one worker's step if the workers share the job's batch; 0: the job's batch size.
 	BatchSize int `json:"workerBatchSize,omitempty"`
-	// activations that a worker's round is expected to take one after another
+	// Activations in a row that one worker's round is expected to take.
 	Legs          int     `json:"legs"`
 	HeldOut       int     `json:"heldOut"`  // rows evaluated
 	Levels        []Level `json:"levels"`   // levels[0] is level 1 of the tree
 	Parallel      int     `json:"parallel"` // train actions that the pool holds at once
 	TimeoutSource Source  `json:"timeoutSource"`
-	// GB-s, Eq. 6 and evaluations with every action at its limits
+	// Highest cost in GB-s: Eq. 6 and evaluations, with every action at its limits.
 	CostGBs  float64   `json:"costBoundGBs"`
 	Forecast *Forecast `json:"forecast,omitempty"` // nil where nothing is known
 	Reasons  []string  `json:"reasons"`            // the arithmetic, a sentence each
 }
 
-// Update is the size of one worker's update on its way in a wire format: what an aggregation holds of it as float32,
-// narrowed. Where the format's size depends on the values it is the most.
+// Update is the size of one worker's update in a wire format, or the most if the size depends on the values.
 func (p *Plan) Update(w Wire) Bytes {
 	a, _ := p.Action(TaskAggregate)
 	return Bytes(float64(a.Estimate.Model) * w.Share())
@@ -230,7 +229,7 @@ type ActionPlan struct {
 	Estimate Estimate `json:"estimate"`
 }
 
-// Waves is how many times a round starts train actions, where the platform does not hold all of them at once.
+// Waves is how many times a round starts train actions, because the pool may not hold all of them at once.
 func (p *Plan) Waves() int {
 	atOnce := max(1, p.Parallel)
 	return max(1, (p.Workers+atOnce-1)/atOnce)
@@ -252,7 +251,7 @@ type Level struct {
 	Clusters [][]int `json:"clusters"` // members of each cluster: workers at height 1, clusters of the level below above
 }
 
-// Setting is what a policy may choose about a job while it runs. Zero leaves a choice to the planner.
+// Setting is what a policy may change while a job runs. The planner chooses what is zero.
 type Setting struct {
 	Workers int   `json:"workers"`               // train actions side by side
 	Memory  Bytes `json:"memoryBytes,omitempty"` // of a train action; 0: by the estimate
@@ -260,15 +259,15 @@ type Setting struct {
 	K       int   `json:"every,omitempty"`       // batches from one average to the next; 0: whole epochs
 }
 
-// Position is how far a job's training is: whole epochs, and batches of the next one on every worker.
+// Position is the progress of a job's training: complete epochs, and batches of the next one on every worker.
 type Position struct {
 	Epoch int `json:"epoch"`
 	Batch int `json:"batch,omitempty"`
 }
 
-// Stage is a stretch of a job under one setting: what was planned for it, and the decision that it comes from. A job
-// begins with one that lasts to its end; a policy's change, a remedy and a resume each begin another, and what was
-// planned before stays.
+// Stage is a part of a job with one setting: its plan and the decision that it comes from. A job begins with one stage
+// that lasts to its end. A policy's change, a remedy and a resume each begin another one; earlier stages stay in the
+// record.
 type Stage struct {
 	First  int      `json:"firstRound"` // its first round; it lasts until a later stage begins, or to the job's end
 	Rounds int      `json:"rounds"`     // from First to the job's end, if nothing changes
@@ -288,24 +287,24 @@ type Stage struct {
 	CostGBs       float64      `json:"costBoundGBs,omitempty"` // of the whole job, by the plan that the stage began with
 	Forecast      *Forecast    `json:"forecast,omitempty"`     // the same
 	Reasons       []string     `json:"reasons,omitempty"`      // what a change costs, and the arithmetic
-	// nil: nobody decided, it is the plan that the job began with
+	// nil: the plan that the job began with.
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// Boundary is where a decision is made.
+// Boundary is a point at which a policy decides.
 type Boundary string
 
-// The boundaries. Only at the start, at the end of an epoch and after a failure may the workers change.
+// The boundaries. Workers may change only at the start, at the end of an epoch and after a failure.
 const (
 	BoundaryStart   Boundary = "start"
 	BoundaryRound   Boundary = "round" // a round has ended in the middle of an epoch
 	BoundaryEpoch   Boundary = "epoch"
 	BoundaryFailure Boundary = "failure"
-	BoundaryResume  Boundary = "resume" // the job was resumed; nobody is asked
+	BoundaryResume  Boundary = "resume" // the job was resumed; no policy decides
 	BoundaryStep    Boundary = "step"   // workers that exchange updates were let go while a round ran
 )
 
-// Decision is what a policy answered at a boundary. A policy sets Next to Why; who asked sets the rest.
+// Decision is what a policy decided at a boundary. The policy sets the fields from Next to Why, its caller the others.
 type Decision struct {
 	Next      Setting      `json:"next"`
 	BatchSize int          `json:"batchSize,omitempty"` // after a failure: rows of a batch from now on; 0: as they were
@@ -320,12 +319,12 @@ type Decision struct {
 	Reasons    []string `json:"reasons,omitempty"`    // what was changed of the answer because it was out of bounds
 	Changed    bool     `json:"changed,omitempty"`    // a stage begins with it
 
-	// NotGranted is what the policy wanted before and the job was not granted: it answered with fewer workers then, or
-	// the job goes on as it was.
+	// NotGranted are the containers that the policy wanted before and the job did not get. The policy then chose fewer
+	// workers, or the job continues unchanged.
 	NotGranted []Refusal `json:"notGranted,omitempty"`
 }
 
-// Refusal is containers that a job was not granted, because others hold them or wait for them.
+// Refusal is containers that a job did not get, because other jobs hold them or wait for them.
 type Refusal struct {
 	Workers int    `json:"workers"` // that it would have had
 	Why     string `json:"why"`     // with what was missing
@@ -340,12 +339,12 @@ func (r Refusal) Text() string {
 	return who + " not granted: " + r.Why
 }
 
-// Expectation is what a policy believes of the setting that it chose, so that its error can be told afterwards.
+// Expectation is what a policy predicts for the setting that it chose, to measure its error afterwards.
 type Expectation struct {
 	PerThousand Millis `json:"perThousandMs"` // of a whole round, for 1,000 rows
 }
 
-// Observation is what was seen of one round. Times of workers are those of the slowest.
+// Observation is the measurements of one round that policies use. Times of workers are those of the slowest worker.
 type Observation struct {
 	Round    int      `json:"round"`
 	Epoch    float64  `json:"epoch"` // trained when it had ended
@@ -370,12 +369,12 @@ type Observation struct {
 	Left     int      `json:"left,omitempty"`    // workers that were let go while it ran
 }
 
-// PerThousand is the time of 1,000 rows: what rounds of different sizes are compared by.
+// PerThousand is the time for 1,000 rows, to compare rounds of different sizes.
 func (o Observation) PerThousand() Millis {
 	return Millis(float64(o.Duration) * 1000 / float64(max(1, o.Rows)))
 }
 
-// Whole is a plan as the one stage of its job, from the first round to the last.
+// Whole returns the plan as a single stage, from the first round of the job to the last.
 func (p *Plan) Whole(job Job) Stage {
 	s := Stage{
 		Rounds: p.Rounds, To: Position{Epoch: job.Training.Epochs},
@@ -393,7 +392,7 @@ func (p *Plan) Whole(job Job) Stage {
 	return s
 }
 
-// withoutLayers is actions without the layers of their estimates: a job of many stages would keep them many times.
+// withoutLayers drops the layers of the estimates, which every stage of a job would repeat.
 func withoutLayers(actions []ActionPlan) []ActionPlan {
 	out := make([]ActionPlan, len(actions))
 	for i, a := range actions {
@@ -403,11 +402,10 @@ func withoutLayers(actions []ActionPlan) []ActionPlan {
 	return out
 }
 
-// End is the round after its last one, if nothing changes.
+// End is the first round after the stage, if nothing changes.
 func (s *Stage) End() int { return s.First + s.Rounds }
 
-// Span is the part of a worker's training that a round of the stage is: where it starts, and how far it goes. A round
-// of K batches that is the last of its epoch takes what is left of it.
+// Span is what one worker trains in a round of the stage. The last round of an epoch trains the batches that are left.
 func (s *Stage) Span(round int) Span {
 	i := round - s.First
 	if s.K == 0 {
@@ -431,7 +429,7 @@ func (s *Stage) Span(round int) Span {
 	return out
 }
 
-// Until is how many epochs are trained when a round of the stage has ended. The last round of an epoch ends it.
+// Until is the number of epochs trained after a round of the stage. The last round of an epoch completes it.
 func (s *Stage) Until(round int) float64 {
 	span := s.Span(round)
 	if span.Batches == 0 {
@@ -441,7 +439,7 @@ func (s *Stage) Until(round int) float64 {
 	return float64(span.Epoch) + min(share, inEpoch)
 }
 
-// inEpoch is the most of an epoch that a round in the middle of it can come to.
+// inEpoch is the largest share of an epoch that a round in the middle of it can reach.
 const inEpoch = 0.999
 
 // begun is how many rounds the epoch has left that the stage begins in.
@@ -463,7 +461,7 @@ func (s *Stage) Batches() int {
 	return least
 }
 
-// Starting is the stage as it is when it begins at a round and a position in a job's training.
+// Starting returns the stage as it begins at a round and a position of the training.
 func (s Stage) Starting(round int, at Position) Stage {
 	s.First, s.From = round, at
 	left := s.To.Epoch - at.Epoch
@@ -478,7 +476,7 @@ func (s Stage) Starting(round int, at Position) Stage {
 	return s
 }
 
-// In is a job's plan with what one stage of it says in place of the newest one's.
+// In returns a job's plan with the setting of this stage in place of the newest one's.
 func (s *Stage) In(p Plan) Plan {
 	actions := make([]ActionPlan, len(s.Actions))
 	for i, a := range s.Actions {
@@ -495,7 +493,7 @@ func (s *Stage) In(p Plan) Plan {
 	return p
 }
 
-// Text says what begins with a stage, and why: "round 5 on: 2 workers, batch 32; ...".
+// Text describes a stage and its reason: "round 5 on: 2 workers, batch 32; ...".
 func (s *Stage) Text() string {
 	workers := "1 worker"
 	if s.Workers != 1 {
@@ -508,7 +506,7 @@ func (s *Stage) Text() string {
 	return text
 }
 
-// Staged is every stage of a job. A record of before there were stages has one, the whole of its plan.
+// Staged returns every stage of the job. Old records have no stages: their plan is the only one.
 func (r *Record) Staged() []Stage {
 	if len(r.Stages) > 0 {
 		return r.Stages
@@ -516,10 +514,10 @@ func (r *Record) Staged() []Stage {
 	return []Stage{r.Plan.Whole(r.Job)}
 }
 
-// StageOf is the stage that an invocation of the job was made in.
+// StageOf is the stage that an invocation belongs to.
 func (r *Record) StageOf(i *Invocation) Stage { return r.stage(i.Stage) }
 
-// EpochsAfter is how many epochs the job had trained when a round of it had ended.
+// EpochsAfter is the number of epochs that the job had trained at the end of a round.
 func (r *Record) EpochsAfter(round Round) float64 {
 	s := r.stage(round.Stage)
 	return s.Until(round.Round)
@@ -530,7 +528,7 @@ func (r *Record) stage(number int) Stage {
 	return all[min(max(0, number), len(all)-1)]
 }
 
-// PlanOf is the plan that an invocation of the job was made by: the record's own, with what its stage says.
+// PlanOf is the plan of an invocation: the record's plan with the setting of its stage.
 func (r *Record) PlanOf(i *Invocation) Plan {
 	if len(r.Stages) < 2 {
 		return r.Plan
@@ -539,9 +537,8 @@ func (r *Record) PlanOf(i *Invocation) Plan {
 	return s.In(r.Plan)
 }
 
-// ByStage is a record for each stage that anything ran in: with that stage's plan, batch and activations. They are
-// what earlier jobs are learned from, since what an activation took goes with the plan that it was made by. One
-// stage's is the record itself.
+// ByStage splits a record into one for each stage with activations, with the stage's plan and batch size. Estimates
+// learn from these, since a measurement belongs to the plan that it was made with.
 func (r *Record) ByStage() []*Record {
 	if len(r.Stages) < 2 {
 		return []*Record{r}
@@ -563,9 +560,8 @@ func (r *Record) ByStage() []*Record {
 	return out
 }
 
-// InForce are the stages that rounds belong to, in the order of the rounds, with their numbers among all of the job: a
-// remedy's stage ends those that were to come after it, and one of a resume takes the place of the one that it goes on
-// with.
+// InForce returns the stages that rounds belong to, in the order of the rounds, and their numbers among all stages of
+// the job. A remedy's stage replaces the later ones; a stage of a resume replaces the one that it continues.
 func (r *Record) InForce() (stages []Stage, numbers []int) {
 	for n, s := range r.Staged() {
 		var later []Stage
@@ -587,7 +583,7 @@ func (r *Record) InForce() (stages []Stage, numbers []int) {
 	return stages, numbers
 }
 
-// StageAt is the stage in force in a round, among stages in the order of their first rounds.
+// StageAt is the index of the stage that a round belongs to. Stages are in the order of their first rounds.
 func StageAt(stages []Stage, round int) int {
 	at := 0
 	for i := range stages {

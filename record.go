@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Status is where a job stands. Zero is unknown; a later state is never smaller than an earlier one.
+// Status is the state of a job. Zero is unknown; a later state is never smaller than an earlier one.
 type Status uint8
 
-// The states of a job, DiSDeL's Succeeded, Failed and Error (here Invalid requests never become a job) among them.
+// The states of a job. DiSDeL's Succeeded and Failed are among them; its Error is a request that never becomes a job.
 const (
 	StatusUnknown  Status = iota
-	StatusQueued          // acknowledged: it waits for its gang
-	StatusAdmitted        // it has its gang, and is about to run
+	StatusQueued          // accepted: it waits for memory of the pool
+	StatusAdmitted        // it has its memory, and is about to run
 	StatusRunning
-	StatusPaused // somebody stopped it for a while: it goes on when it is resumed
+	StatusPaused // stopped until it is resumed
 	StatusSucceeded
 	StatusFailed
 	StatusCanceled
@@ -51,14 +51,14 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Round is what one round came to.
+// Round is the result of one round.
 type Round struct {
 	Round     int      `json:"round"`
 	TrainLoss float64  `json:"trainLoss"`          // mean over the workers, weighted by samples
 	Loss      *float64 `json:"loss,omitempty"`     // held-out; nil where this round was not evaluated
 	Accuracy  *float64 `json:"accuracy,omitempty"` // held-out; nil also where targets are numbers
 	Scores             // held-out, of models of sparse rows
-	// share of training rows that were right as they were seen in its last epoch; nil where it is not known
+	// Share of training rows that were right during the last epoch; nil: unknown.
 	TrainAccuracy *float64 `json:"trainAccuracy,omitempty"`
 	Duration      Millis   `json:"durationMs"`
 	Missing       []int    `json:"missing,omitempty"`    // workers that the mean was taken without
@@ -78,15 +78,15 @@ type Round struct {
 	Observed *Observation `json:"observed,omitempty"` // what the job's policy goes by; nil where it looks at nothing
 }
 
-// TrainedEpoch is what the training rows gave in an epoch as they were seen: the mean over the workers that trained it,
-// weighted by their samples, each row under the weights of its own step.
+// TrainedEpoch is the mean loss and accuracy of the training rows in an epoch, each row with the weights of its own
+// step. Workers are weighted by their samples.
 type TrainedEpoch struct {
 	Epoch    int      `json:"epoch"` // of the job, from 1
 	Loss     float64  `json:"loss"`
 	Accuracy *float64 `json:"accuracy,omitempty"` // share of right rows; nil where it is not known
 }
 
-// Checkpoint is a job's state on the blob store after a round: what a resume starts from.
+// Checkpoint is a job's state in the blob store after a round. A resume starts from it.
 type Checkpoint struct {
 	Round    int    `json:"round"` // the next one to run
 	Path     string `json:"path"`  // key on the models' blob URL
@@ -101,7 +101,7 @@ type Losses struct {
 	Cost     float64 `json:"costGBs"`    // GB-s they held
 }
 
-// Best is the evaluation whose weights a model has, where the job keeps the best and not the last.
+// Best is the evaluation whose weights the model has, if the job keeps the best weights instead of the last.
 type Best struct {
 	Round    int     `json:"round"`
 	Loss     float64 `json:"loss"`
@@ -121,7 +121,7 @@ type ModelRef struct {
 	Path     string `json:"path"` // key on the models' blob URL
 }
 
-// DataInfo is what a record keeps of the data set.
+// DataInfo describes the data set of a job.
 type DataInfo struct {
 	Name       string `json:"name"`
 	Checksum   string `json:"checksum"` // sha256 of the manifest
@@ -139,7 +139,7 @@ type DataInfo struct {
 	Augment Augment `json:"augment,omitzero"`
 }
 
-// Resized is the data set with images of so many rows and columns of pixels; 0 leaves it as it is.
+// Resized is the data set with images of side x side pixels; 0 leaves them as they are.
 func (d DataInfo) Resized(side int) DataInfo {
 	if side > 0 && len(d.Sample) == 3 {
 		d.Resize, d.Sample = side, []int{d.Sample[0], side, side}
@@ -147,13 +147,13 @@ func (d DataInfo) Resized(side int) DataInfo {
 	return d
 }
 
-// Same tells whether two jobs learn from the same rows: the same data set, at the same size, changed in the same way.
+// Same tells whether two jobs learn from the same rows: the same data set, image size and augmentation.
 func (d DataInfo) Same(other DataInfo) bool {
 	return d.Checksum == other.Checksum && d.Resize == other.Resize && d.Augment == other.Augment
 }
 
-// ChangeBytes is what each goroutine that resizes holds beside the rows: a row as numbers, and, where it is augmented,
-// too, another of the size that it is trained on.
+// ChangeBytes is the memory that each resizing goroutine needs: a row as numbers and, with augmentation, another one of
+// the trained size.
 func (d DataInfo) ChangeBytes() (n Bytes) {
 	if d.Resize == 0 {
 		return 0
@@ -169,8 +169,7 @@ func (d DataInfo) ChangeBytes() (n Bytes) {
 	return n
 }
 
-// Record is everything about one job: one document explains a run. It is kept in the history store and printed by -o
-// json.
+// Record has everything about one job. The history store keeps it, and -o json prints it.
 type Record struct {
 	APIVersion  string       `json:"apiVersion"`
 	ID          JobID        `json:"id"`
@@ -182,21 +181,21 @@ type Record struct {
 	Plan        Plan         `json:"plan"` // the newest
 	Rounds      []Round      `json:"rounds"`
 	Activations []Activation `json:"actions"`
-	// activations that passed and are not among them: a long job's record stays small
+	// Number of successful activations that a long job's record leaves out.
 	Omitted  int     `json:"omitted,omitempty"`
 	Phases   Phases  `json:"phases"`
 	Accuracy float64 `json:"accuracy"` // held-out, last evaluation, or the model's where the best is kept
 	Loss     float64 `json:"loss"`     // the same
 	Scores           // the same
-	// ByClass is the same evaluation by class; nil: none was made, its targets are numbers, or the record is of an earlier
-	// version.
+	// ByClass is the same evaluation by class; nil: none was made, its targets are numbers, or the record is of an
+	// earlier version.
 	ByClass *ByClass `json:"byClass,omitempty"`
 	CostGBs float64  `json:"costGBs"` // GB-s, DiSDeL Eq. 6 with mu = 1: train and aggregate actions
 	// EvaluationGBs is what evaluations held, limits times durations, GB-s. Records from before it have evaluations in
 	// CostGBs.
 	EvaluationGBs float64 `json:"evaluationGBs,omitempty"`
-	// UsedGBs is the cost by use: what all activations held, limits times durations, failed ones included, GB-s. It
-	// is what a platform bills, and what budgets go by. 0 in records of earlier versions.
+	// UsedGBs is the cost by use in GB-s: limit times duration of all activations, also failed ones. Platforms bill it,
+	// and budgets count it. 0 in records of earlier versions.
 	UsedGBs     float64      `json:"usedGBs,omitempty"`
 	Stopped     string       `json:"stopped,omitempty"` // why training ended before its last epoch
 	Adjustments []Adjustment `json:"adjustments,omitempty"`
@@ -207,31 +206,30 @@ type Record struct {
 	Model       *ModelRef    `json:"model,omitempty"`
 	Failure     *Error       `json:"failure,omitempty"`
 	Origin      *Origin      `json:"origin,omitempty"` // nil in records of earlier versions
-	// Place is where the job runs: the flags of the command line that lead there, whoever gave them, without passwords.
-	// nil: not known, as in records of earlier versions and of tenants. Empty: all of it is embedded.
+	// Place has the command line's flags that say where the job runs, without passwords. nil: unknown, as in records of
+	// earlier versions and of tenants. Empty: everything is embedded.
 	Place   []Option `json:"place,omitzero"`
 	Outages []Outage `json:"outages,omitempty"`
 
-	// every one that was begun, oldest first; none in records of earlier versions
+	// All stages that began, oldest first; none in records of earlier versions.
 	Stages []Stage `json:"stages,omitempty"`
-	// every one of the job's policy, oldest first; static has none but for failures
+	// All decisions of the job's policy, oldest first. The policy static decides only after failures.
 	Decisions []Decision `json:"decisions,omitempty"`
 
 	Best *Best `json:"best,omitempty"` // nil: the model has the weights of the last round
-	// why the model was not evaluated, of a job that succeeded; a resume does only that
+	// Why the model of a job that succeeded was not evaluated. A resume only evaluates it.
 	Unevaluated *Error   `json:"unevaluated,omitempty"`
 	Learned     *bool    `json:"learned,omitempty"`  // nil: not known
-	Warnings    []string `json:"warnings,omitempty"` // what there is to say against the result of a job that succeeded
+	Warnings    []string `json:"warnings,omitempty"` // doubts about the result of a job that succeeded
 
-	Tenant      string       `json:"tenant,omitempty"`      // whose job it is; "": the home's own
+	Tenant      string       `json:"tenant,omitempty"`      // owner of the job; "": the home itself
 	Priority    int          `json:"priority,omitempty"`    // in the queue: a higher one goes first
-	Key         string       `json:"key,omitempty"`         // that it was submitted with, so that a repeat means this job
-	Planning    *Planning    `json:"planning,omitempty"`    // nil: as every job is planned
+	Key         string       `json:"key,omitempty"`         // idempotency key: a repeated submit with it returns this job
+	Planning    *Planning    `json:"planning,omitempty"`    // nil: the defaults
 	Transitions []Transition `json:"transitions,omitempty"` // oldest first; none in records of earlier versions
 }
 
-// Halfway is a round that a job's budget stopped it in, and what is kept of it beside the job's newest checkpoint:
-// states and updates of its workers, in the store.
+// Halfway is a round that the job's budget stopped. The store keeps the states and updates of its workers.
 type Halfway struct {
 	Round int       `json:"round"`
 	Spent float64   `json:"spentGBs"`       // on it, GB-s by use
@@ -240,9 +238,8 @@ type Halfway struct {
 	Until time.Time `json:"until,omitzero"` // it is kept
 }
 
-// ByUse is the cost by use of a job so far, GB-s. Of records of earlier versions, which do not say it, it is what their
-// activations held, those that a long job's record leaves out taken for as costly as the others, and, where there are
-// none, Eq. 6 with the evaluations, which it is not above.
+// ByUse is the cost of a job by use so far, in GB-s. Records of earlier versions do not have it: there it is the sum
+// over their activations, scaled up for those that the record leaves out, or Eq. 6 with the evaluations.
 func (r *Record) ByUse() float64 {
 	n := len(r.Activations)
 	switch {
@@ -258,7 +255,7 @@ func (r *Record) ByUse() float64 {
 	return held * float64(n+r.Omitted) / float64(n)
 }
 
-// Quota is what is left of a namespace's invocations of this minute, and which invocations its quotas hold up.
+// Quota is how many invocations a namespace has left in this minute, and which invocations wait for it.
 type Quota struct {
 	PerMinute  int       `json:"perMinute"`  // 0: unknown
 	Concurrent int       `json:"concurrent"` // invocations in flight; 0: unknown
@@ -268,20 +265,20 @@ type Quota struct {
 	Crowded    []string  `json:"crowded,omitempty"` // ids of invocations that wait until one in flight ends
 }
 
-// Outage is a time in which OpenWhisk, or the store, did not answer.
+// Outage is a period in which OpenWhisk or the store did not answer.
 type Outage struct {
 	Service string    `json:"service,omitempty"` // "Redis at 127.0.0.1:6379"; "": OpenWhisk at Host
 	Host    string    `json:"host,omitempty"`
 	Since   time.Time `json:"since"`
-	// when it answered again, or when it was waited for no longer; zero: it still does not answer
+	// When it answered again, or when the job stopped waiting; zero: it still does not answer.
 	Until time.Time `json:"until,omitzero"`
 	Why   string    `json:"why"` // "connection refused"
 }
 
-// Name is who did not answer: "OpenWhisk at HOST", "Redis at HOST".
+// Name is the service that did not answer: "OpenWhisk at HOST", "Redis at HOST".
 func (o Outage) Name() string { return cmp.Or(o.Service, "OpenWhisk at "+o.Host) }
 
-// Origin is how a job was submitted, so that what is to be done next can be said as a whole command.
+// Origin is how a job was submitted. Advice prints complete commands with it.
 type Origin struct {
 	Command string   `json:"command"`           // "submit" or "quickstart"
 	File    string   `json:"file,omitempty"`    // the job file's whole path; "": there is none to read again
@@ -304,23 +301,23 @@ type Phases struct {
 	Total     Millis `json:"totalMs"`
 }
 
-// Transition is a job that became something else.
+// Transition is a change of a job's status.
 type Transition struct {
 	To    Status    `json:"to"`
 	At    time.Time `json:"at"`
 	Cause string    `json:"cause"`
 }
 
-// Planning is what was asked of a job's plan beside the job itself, so that another process plans it the same way.
+// Planning has options of a job's plan that are not in the job file, so that another process plans it the same way.
 type Planning struct {
 	Estimator string   `json:"estimator,omitempty"` // method that estimates memory
 	Risk      *float64 `json:"risk,omitempty"`      // accepted chance that an action runs out of memory
 	Probe     bool     `json:"probe,omitempty"`
-	Beside    int      `json:"beside,omitempty"` // jobs that were submitted with it, of a batch
+	Beside    int      `json:"beside,omitempty"` // other jobs of the same batch
 }
 
-// becomes lists, for each status, the statuses that may follow it. docs/reference/job-states.md says when. A job that
-// has ended or is paused is resumed by being queued.
+// becomes lists, for each status, the statuses that may follow it; docs/reference/job-states.md says when. A resume
+// queues a job again.
 var becomes = [...][]Status{
 	StatusUnknown:   {StatusQueued, StatusRunning},
 	StatusQueued:    {StatusAdmitted, StatusPaused, StatusFailed, StatusCanceled},
@@ -332,7 +329,7 @@ var becomes = [...][]Status{
 	StatusCanceled:  {StatusQueued},
 }
 
-// MayBecome tells whether a job in a state may become another.
+// MayBecome tells whether a job may change from one status to another.
 func (s Status) MayBecome(next Status) bool {
 	if int(s) >= len(becomes) {
 		return false
@@ -340,23 +337,23 @@ func (s Status) MayBecome(next Status) bool {
 	return slices.Contains(becomes[s], next)
 }
 
-// Unfinished tells whether a job in this state is somebody's to continue with: one that is queued, admitted or running.
+// Unfinished tells whether a job in this state is queued, admitted or running.
 func (s Status) Unfinished() bool {
 	return s == StatusQueued || s == StatusAdmitted || s == StatusRunning
 }
 
-// Adjustment is a limit that was changed because of a failure, or a part of the plan where no limit could be.
+// Adjustment is a change of a limit after a failure, or of another part of the plan if no limit could be changed.
 type Adjustment struct {
-	Invocation string   `json:"invocation"`     // that failed
-	Task       Task     `json:"task,omitempty"` // whose it was
+	Invocation string   `json:"invocation"` // that failed
+	Task       Task     `json:"task,omitempty"`
 	Cause      Outcome  `json:"cause"`
 	Field      Field    `json:"field"`
-	From       Quantity `json:"from"` // in JSON, as a job file would say it
+	From       Quantity `json:"from"` // in JSON, as in a job file
 	To         Quantity `json:"to"`
 	Why        string   `json:"why"` // the arithmetic
 }
 
-// UnmarshalJSON reads an adjustment. Records of the first version name no task: it is the one of the invocation.
+// UnmarshalJSON reads an adjustment. Records of the first version have no task: the invocation's id tells it.
 func (a *Adjustment) UnmarshalJSON(data []byte) error {
 	type plain Adjustment
 	var in plain
@@ -428,17 +425,17 @@ func (q *Quantity) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Counterfactual is what training would have taken had nothing changed.
+// Counterfactual is what training would have taken without the policy's changes.
 type Counterfactual struct {
 	Workers int     `json:"workers"` // that the job began with
-	Epochs  int     `json:"epochs"`  // that this goes by: those that they trained
+	Epochs  int     `json:"epochs"`  // measured with that number of workers
 	Took    Millis  `json:"durationMs"`
 	UsedGBs float64 `json:"usedGBs"` // by use, without evaluations of the last round
 }
 
-// Unchanged is what the epochs that a job trained would have taken with the workers that it began with: each as the
-// mean of those that they did train, without the first where there are others, since containers start cold in it. It
-// is nil for a job whose workers never changed, and where its policy observed nothing.
+// Unchanged estimates what the job's epochs would have taken with its first number of workers: every epoch as the mean
+// of those measured with that number. The first one is left out if there are others, since its containers start cold.
+// It is nil if the workers never changed, or the policy observed nothing.
 func (r *Record) Unchanged() *Counterfactual {
 	var own, all []Observation
 	for i := range r.Rounds {
@@ -473,21 +470,20 @@ func (r *Record) Unchanged() *Counterfactual {
 	return &out
 }
 
-// MostConfused is up to how many classes it is counted which was taken for which.
+// MostConfused is the largest number of classes with a confusion matrix.
 const MostConfused = 100
 
-// ByClass counts the rows of an evaluation by their label and by the class that the model gave them, all of them by
-// class from 0.
+// ByClass counts the rows of an evaluation by label and by predicted class. All lists are by class, from 0.
 type ByClass struct {
 	Rows  []int `json:"rows"`  // by label
-	Given []int `json:"given"` // by the class that they were given
-	Right []int `json:"right"` // of those whose label it is
-	// Confusion is by both, [labels classes]; nil of more than MostConfused classes.
+	Given []int `json:"given"` // by predicted class
+	Right []int `json:"right"` // by class: rows whose label and prediction it is
+	// Confusion counts rows by label and prediction, [labels classes]; nil for more than MostConfused classes.
 	Confusion [][]int  `json:"confusion,omitempty"`
 	Names     []string `json:"names,omitempty"` // where the data set has them
 }
 
-// NewByClass has counted no rows yet.
+// NewByClass makes a ByClass without rows.
 func NewByClass(classes int) *ByClass {
 	b := &ByClass{Rows: make([]int, classes), Given: make([]int, classes), Right: make([]int, classes)}
 	if classes <= MostConfused {
@@ -499,7 +495,7 @@ func NewByClass(classes int) *ByClass {
 	return b
 }
 
-// Add counts rows. A row whose label or class is none of those that are counted by is left out.
+// Add counts rows. It leaves out rows with a label or prediction that is not a class.
 func (b *ByClass) Add(labels, given []int32) {
 	for i, label := range labels[:min(len(labels), len(given))] {
 		label, class := int(label), int(given[i])
@@ -517,12 +513,12 @@ func (b *ByClass) Add(labels, given []int32) {
 	}
 }
 
-// Figures are those of a class.
+// Figures are precision, recall and F1 of a class.
 func (b *ByClass) Figures(class int) ClassFigures {
 	return NewClassFigures(b.Rows[class], b.Given[class], b.Right[class])
 }
 
-// Name is the class' name, "" where it has none.
+// Name is the name of a class, "" if it has none.
 func (b *ByClass) Name(class int) string {
 	if class < len(b.Names) {
 		return b.Names[class]
@@ -530,15 +526,15 @@ func (b *ByClass) Name(class int) string {
 	return ""
 }
 
-// ClassFigures is how well a model tells a class. A share of no rows is 0.
+// ClassFigures is how well a model recognises a class. A share of no rows is 0.
 type ClassFigures struct {
 	Rows      int     `json:"rows"`
-	Precision float64 `json:"precision"` // of the rows that were given the class, those that have it
-	Recall    float64 `json:"recall"`    // of the rows that have the class, those that were given it
+	Precision float64 `json:"precision"` // share of rows with this prediction that have the label
+	Recall    float64 `json:"recall"`    // share of rows with this label that have the prediction
 	F1        float64 `json:"f1"`        // the harmonic mean of both
 }
 
-// NewClassFigures works them out of the rows that have a class, those that were given it, and those that are both.
+// NewClassFigures computes them from the rows with the label, with the prediction, and with both.
 func NewClassFigures(rows, given, both int) ClassFigures {
 	share := func(a, b int) float64 { return float64(a) / float64(max(1, b)) }
 	return ClassFigures{rows, share(both, given), share(both, rows), share(2*both, given+rows)}

@@ -29,62 +29,80 @@ type Optimizer struct {
 	SGD   *SGD  `json:"sgd,omitempty"`
 	Adam  *Adam `json:"adam,omitempty"`
 	AdamW *Adam `json:"adamw,omitempty"`
+	Lion  *Lion `json:"lion,omitempty"`
 }
 
-// Name returns "sgd", "adam", "adamw" or "".
-func (o Optimizer) Name() string {
+// optimizerRow is what all optimisers have.
+type optimizerRow struct {
+	name    string
+	rate    *float64 // the learning rate that a schedule starts from
+	decay   float64
+	moments [2]string // what PyTorch calls the values that it keeps for every weight; "": none
+}
+
+// row is the table of optimisers. Without an optimiser it is zero.
+func (o Optimizer) row() (r optimizerRow) {
 	switch {
 	case o.SGD != nil:
-		return "sgd"
+		r = optimizerRow{name: "sgd", rate: &o.SGD.LearningRate, decay: o.SGD.WeightDecay}
+		if o.SGD.Momentum != 0 {
+			r.moments[0] = "momentum"
+		}
 	case o.Adam != nil:
-		return "adam"
+		r = optimizerRow{"adam", &o.Adam.LearningRate, o.Adam.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}}
 	case o.AdamW != nil:
-		return "adamw"
-	default:
-		return ""
+		r = optimizerRow{"adamw", &o.AdamW.LearningRate, o.AdamW.WeightDecay, [2]string{"exp_avg", "exp_avg_sq"}}
+	case o.Lion != nil:
+		r = optimizerRow{"lion", &o.Lion.LearningRate, o.Lion.WeightDecay, [2]string{"exp_avg"}}
 	}
+	return r
 }
+
+// Name returns the name of the field that is set, as a job file has it: "sgd", "adam", "adamw" or "lion"; "" for none.
+func (o Optimizer) Name() string { return o.row().name }
 
 // Rate is the learning rate that a schedule starts from, 0 without an optimiser.
 func (o Optimizer) Rate() float64 {
-	switch {
-	case o.SGD != nil:
-		return o.SGD.LearningRate
-	case o.Adam != nil:
-		return o.Adam.LearningRate
-	case o.AdamW != nil:
-		return o.AdamW.LearningRate
-	default:
-		return 0
+	if rate := o.row().rate; rate != nil {
+		return *rate
 	}
+	return 0
 }
 
-// WithRate is the same optimiser with another learning rate.
+// WithRate returns the optimiser with another learning rate.
 func (o Optimizer) WithRate(rate float64) Optimizer {
-	switch {
-	case o.SGD != nil:
-		sgd := *o.SGD
-		sgd.LearningRate, o.SGD = rate, &sgd
-	case o.Adam != nil:
-		adam := *o.Adam
-		adam.LearningRate, o.Adam = rate, &adam
-	case o.AdamW != nil:
-		adam := *o.AdamW
-		adam.LearningRate, o.AdamW = rate, &adam
+	o.SGD, o.Adam, o.AdamW, o.Lion = copied(o.SGD), copied(o.Adam), copied(o.AdamW), copied(o.Lion)
+	if r := o.row(); r.rate != nil {
+		*r.rate = rate
 	}
 	return o
 }
 
-// Moments is how many values an optimiser keeps for every weight.
-func (o Optimizer) Moments() int {
-	switch {
-	case o.Adam != nil, o.AdamW != nil:
-		return 2
-	case o.SGD != nil && o.SGD.Momentum != 0:
-		return 1
-	default:
-		return 0
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
 	}
+	c := *p
+	return &c
+}
+
+// WeightDecay is how strongly weights are pulled towards zero; 0: not at all, a weight without a gradient stays.
+func (o Optimizer) WeightDecay() float64 { return o.row().decay }
+
+// MomentNames are what PyTorch calls the values that an optimiser keeps for every weight.
+func (o Optimizer) MomentNames() []string {
+	names := o.row().moments
+	return names[:o.Moments()]
+}
+
+// Moments is how many values an optimiser keeps for every weight.
+func (o Optimizer) Moments() (n int) {
+	for _, name := range o.row().moments {
+		if name != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // SGD is stochastic gradient descent, with momentum where Momentum is above 0 and Nesterov's form of it on request
@@ -104,6 +122,27 @@ type Adam struct {
 	Beta2        float64 `json:"beta2,omitempty"`
 	Epsilon      float64 `json:"epsilon,omitempty"`
 	WeightDecay  float64 `json:"weightDecay,omitempty"` // adam: L2, added to the gradient; adamw: taken off the weights
+}
+
+// WithDefaults has the betas and the epsilon that zeros mean.
+func (a Adam) WithDefaults() Adam {
+	a.Beta1, a.Beta2, a.Epsilon = cmp.Or(a.Beta1, 0.9), cmp.Or(a.Beta2, 0.999), cmp.Or(a.Epsilon, 1e-8)
+	return a
+}
+
+// Lion is the optimiser of Chen and others (2023): weights move by the sign of a mean of gradients. Zero betas mean 0.9
+// and 0.99.
+type Lion struct {
+	LearningRate float64 `json:"learningRate"`
+	Beta1        float64 `json:"beta1,omitempty"`
+	Beta2        float64 `json:"beta2,omitempty"`
+	WeightDecay  float64 `json:"weightDecay,omitempty"` // taken off the weights
+}
+
+// WithDefaults has the betas that zeros mean.
+func (l Lion) WithDefaults() Lion {
+	l.Beta1, l.Beta2 = cmp.Or(l.Beta1, 0.9), cmp.Or(l.Beta2, 0.99)
+	return l
 }
 
 // Schedule changes the learning rate with the epochs. It is exactly one of its fields; none is a constant rate.
@@ -176,10 +215,10 @@ type Batch struct {
 	Of   BatchOf `json:"of"`   // whose rows they are
 }
 
-// BatchOf says whose rows a batch is.
+// BatchOf says whether a batch size is of each worker or of the job.
 type BatchOf string
 
-// Of whom. A job file's batch of a worker is the same as its batchSize, and becomes that.
+// The values of BatchOf. In a job file, a batch of a worker becomes batchSize.
 const (
 	BatchOfWorker BatchOf = "worker" // every worker takes so many a step
 	BatchOfJob    BatchOf = "job"    // all workers together do, each its share of them
@@ -206,7 +245,7 @@ func (t Training) WorkerBatch(workers int) int {
 	return max(1, (t.Batch.Size+workers-1)/workers)
 }
 
-// Resized is the training with another batch, of whomever it is.
+// Resized returns the training with another batch size, of each worker or of the job.
 func (t Training) Resized(rows int) Training {
 	t.BatchSize = rows
 	if t.Batch != nil {
@@ -215,8 +254,8 @@ func (t Training) Resized(rows int) Training {
 	return t
 }
 
-// WithWorkerBatch is the training with so many rows a step on each of so many workers; a batch that they share is then
-// what all of them take.
+// WithWorkerBatch returns the training with a batch size of each worker. A batch that the workers share becomes the
+// sum.
 func (t Training) WithWorkerBatch(rows, workers int) Training {
 	if t.Shared() && t.WorkerBatch(workers) != rows {
 		return t.Resized(rows * max(1, workers))
@@ -227,12 +266,12 @@ func (t Training) WithWorkerBatch(rows, workers int) Training {
 	return t
 }
 
-// SameBatch tells whether two trainings take the same batch of the same.
+// SameBatch tells whether two trainings have the same batch size, of each worker or of the job.
 func (t Training) SameBatch(other Training) bool {
 	return t.JobBatch() == other.JobBatch() && t.Shared() == other.Shared()
 }
 
-// MostWorkers is how many workers rows are enough for: each needs a batch of its own.
+// MostWorkers is the largest number of workers for so many rows: each needs a batch of its own.
 func (t Training) MostWorkers(rows int) int {
 	if t.Shared() { // a worker's share is smaller the more there are, down to a row
 		return max(1, min(t.Batch.Size, rows))
@@ -240,7 +279,7 @@ func (t Training) MostWorkers(rows int) int {
 	return max(1, rows/max(1, t.JobBatch()))
 }
 
-// BatchField is the field of a job file that gives the batch: what advice names.
+// BatchField is the field of the job file that has the batch size. Advice names it.
 func (t Training) BatchField() string {
 	if t.Batch != nil {
 		return "training.batch.size"
@@ -248,7 +287,7 @@ func (t Training) BatchField() string {
 	return "training.batchSize"
 }
 
-// BatchText says what a step takes: "64", or "64 shared by 2 workers, 32 each".
+// BatchText describes the rows of a step: "64", or "64 shared by 2 workers, 32 each".
 func (p *Plan) BatchText(job *Job) string {
 	if !job.Training.Shared() {
 		return strconv.Itoa(job.Training.JobBatch())
@@ -264,8 +303,8 @@ func (p *Plan) WorkerBatch(job *Job) int {
 	return job.Training.WorkerBatch(p.Workers)
 }
 
-// Goal is what a job is to come to on its held-out rows, and within what. The job ends once that has held for GoalHeld
-// evaluations in a row. Exactly one of Accuracy, Loss and RMSE is above 0.
+// Goal is a target on the held-out rows, with a time and a cost. The job ends once GoalHeld evaluations in a row have
+// reached it. Exactly one of Accuracy, Loss and RMSE is above 0.
 type Goal struct {
 	Accuracy float64  `json:"accuracy,omitempty"` // at least
 	Loss     float64  `json:"loss,omitempty"`     // at most
@@ -274,7 +313,7 @@ type Goal struct {
 	Cost     float64  `json:"cost,omitempty"`     // GB-s by use; 0: any
 }
 
-// GoalHeld is for how many evaluations in a row a goal has to hold: a single one may be luck.
+// GoalHeld is the number of evaluations in a row that have to reach a goal: a single one may be luck.
 const GoalHeld = 3
 
 // String is "accuracy 0.95", "loss 0.3" or "rmse 0.9".
@@ -290,8 +329,8 @@ func (g Goal) String() string {
 	}
 }
 
-// Gap is how far an evaluation is from perfect, and how far it may be for the goal: 1 less the accuracy, or the loss,
-// or its root.
+// Gap is the distance of an evaluation from a perfect one, and the largest that reaches the goal: 1 - accuracy, the
+// loss, or its root.
 func (g Goal) Gap(loss, accuracy float64) (gap, enough float64) {
 	switch {
 	case g.Accuracy > 0:
@@ -303,8 +342,7 @@ func (g Goal) Gap(loss, accuracy float64) (gap, enough float64) {
 	}
 }
 
-// GapOf is the gap of an evaluation; ok is false where it was not made, or does not tell: of numbers no accuracy is
-// known.
+// GapOf is the gap of an evaluation; ok is false without an evaluation, or without the figure that the goal is about.
 func (g Goal) GapOf(loss, accuracy *float64) (gap float64, ok bool) {
 	if loss == nil || accuracy == nil && g.Accuracy > 0 {
 		return 0, false
@@ -317,7 +355,7 @@ func (g Goal) GapOf(loss, accuracy *float64) (gap float64, ok bool) {
 	return gap, true
 }
 
-// Text is a gap as the goal has it: "accuracy 0.93", "loss 0.41", "rmse 0.91".
+// Text is a gap in the goal's unit: "accuracy 0.93", "loss 0.41", "rmse 0.91".
 func (g Goal) Text(gap float64) string {
 	switch {
 	case g.Accuracy > 0:
@@ -329,7 +367,7 @@ func (g Goal) Text(gap float64) string {
 	}
 }
 
-// Stop is what ends a training before its last epoch, nil where nothing does: its EarlyStop, or that of its Goal.
+// Stop returns the rule that ends training early: EarlyStop, or that of Goal; nil for none.
 func (t Training) Stop() *EarlyStop {
 	switch g := t.Goal; {
 	case g == nil:
@@ -343,8 +381,8 @@ func (t Training) Stop() *EarlyStop {
 	}
 }
 
-// Budget is what a job may cost in all by use, GB-s, and the field that says so: the lower one of resources.maxCost
-// and its goal's. 0: no bound.
+// Budget is the most that a job may cost by use, in GB-s, and its field in the job file: the lower one of
+// resources.maxCost and the goal's cost. 0: no budget.
 func (j Job) Budget() (most float64, field string) {
 	most, field = j.Resources.MaxCost, "resources.maxCost"
 	if g := j.Training.Goal; g != nil && g.Cost > 0 && (most == 0 || g.Cost < most) {
@@ -353,8 +391,8 @@ func (j Job) Budget() (most float64, field string) {
 	return most, field
 }
 
-// TimeLimit is what a job may take in all, and the field that says so: the shorter one of reliability.deadline and its
-// goal's. 0: no bound.
+// TimeLimit is the longest time that a job may take, and its field in the job file: the shorter one of
+// reliability.deadline and the goal's time. 0: no limit.
 func (j Job) TimeLimit() (most Duration, field string) {
 	most, field = j.Reliability.Deadline, "reliability.deadline"
 	if g := j.Training.Goal; g != nil && g.Within > 0 && (most == 0 || g.Within < most) {
@@ -363,8 +401,8 @@ func (j Job) TimeLimit() (most Duration, field string) {
 	return most, field
 }
 
-// GoalForecast is when a job is expected to come to its goal. With MayNever nothing says that it does: High is not
-// known then, and where nothing of the kind has come to it, neither is Likely; both are 0.
+// GoalForecast is when a job is expected to reach its goal. With MayNever it may never do so: High is then 0, and so is
+// Likely if no similar job has reached it.
 type GoalForecast struct {
 	Goal     string            `json:"goal"`
 	Epochs   Interval[float64] `json:"epochs"` // from the job's start on
@@ -376,7 +414,7 @@ type GoalForecast struct {
 	MayNever bool              `json:"mayNever,omitempty"`
 }
 
-// ByUse is the cost by use, and Eq. 6, which is not below it, in forecasts of earlier versions.
+// ByUse is the cost by use. Forecasts of earlier versions have only Eq. 6, which is not lower.
 func (f *GoalForecast) ByUse() Interval[float64] {
 	if f.Used != (Interval[float64]{}) {
 		return f.Used
@@ -397,14 +435,14 @@ func (f GoalForecast) String() string {
 	}
 }
 
-// Precision is what numbers a step of training computes with.
+// Precision is the number format of a training step.
 type Precision string
 
 // The precisions. "" is float32.
 const (
 	PrecisionFloat32 Precision = "float32"
-	// PrecisionBF16 rounds what products multiply to bfloat16 and, on the processor, keeps activations for the way back as
-	// that, in half the memory. Sums, weights, gradients, moments, statistics and the loss are float32, and so is
+	// PrecisionBF16 rounds what products multiply to bfloat16 and, on the processor, keeps activations for the way back
+	// as that, in half the memory. Sums, weights, gradients, moments, statistics and the loss are float32, and so is
 	// evaluation.
 	PrecisionBF16 Precision = "bf16"
 	// PrecisionTF32 rounds what products multiply to ten bits of the fraction, as the matrix units of GPUs do. Other
@@ -415,18 +453,18 @@ const (
 // Precisions lists them, the default first.
 func Precisions() []Precision { return []Precision{PrecisionFloat32, PrecisionBF16, PrecisionTF32} }
 
-// Short tells that what is kept may be bfloat16.
+// Short tells whether activations may be kept as bfloat16.
 func (p Precision) Short() bool { return p == PrecisionBF16 }
 
-// Plain tells that nothing is rounded: it is float32.
+// Plain tells whether the precision is float32: nothing is rounded.
 func (p Precision) Plain() bool { return p == "" || p == PrecisionFloat32 }
 
-// Same tells that two are one: no word stands for float32.
+// Same tells whether two precisions are the same; "" is float32.
 func (p Precision) Same(as Precision) bool {
 	return cmp.Or(p, PrecisionFloat32) == cmp.Or(as, PrecisionFloat32)
 }
 
-// Meaning is what a precision does to a train action's memory and time on the processor, "" of those that it has not.
+// Meaning describes the effect of a precision on memory and time on the processor, "" for precisions of GPUs.
 func (p Precision) Meaning() string {
 	if !p.Short() {
 		return ""

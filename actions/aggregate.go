@@ -9,9 +9,9 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// aggregate reduces a cluster's updates to their weighted mean. The top one publishes it as the next round's reference
-// and, where the request says so, writes it as a checkpoint or as the final weights; every other pushes it as an update
-// of its own level.
+// aggregate reduces the updates of a cluster to their weighted mean. The top aggregation publishes it as the next
+// round's reference and, on request, writes a checkpoint or the final weights. All others push it as an update of their
+// level.
 func (h *Host) aggregate(ctx context.Context, c *call, req disdel.AggregateRequest) (res disdel.AggregateResult,
 	err error,
 ) {
@@ -59,7 +59,7 @@ type aggregation struct {
 	res  disdel.AggregateResult
 }
 
-// reduce takes the mean, unless an earlier activation has delivered it.
+// reduce computes the mean, unless an earlier activation has delivered it.
 func (a *aggregation) reduce(ctx context.Context) (err error) {
 	if !a.res.Duplicate {
 		a.mean, err = a.store.Reduce(ctx, a.req.Members, a.like)
@@ -67,7 +67,7 @@ func (a *aggregation) reduce(ctx context.Context) (err error) {
 	return err
 }
 
-// shapes is what an update of this network must look like.
+// shapes are the shapes that an update of this network must have.
 func shapes(g *model.Graph) disdel.Weights {
 	params := g.Params()
 	out := make(disdel.Weights, len(params))
@@ -91,9 +91,8 @@ func (a *aggregation) deliver(ctx context.Context) error {
 	return err
 }
 
-// settle drops the round once the next reference stands: nothing reads what it was made of any more, and whoever comes
-// late is told by the newest round's number that there is nothing to do. The claim goes with it, and is not held from
-// here on.
+// settle drops the round's updates once the next reference is stored: nothing reads them any more. Late activations see
+// the newer round number and do nothing. This also ends the claim.
 func (a *aggregation) settle(ctx context.Context) error {
 	a.release()
 	if !a.req.Top {
@@ -102,12 +101,11 @@ func (a *aggregation) settle(ctx context.Context) error {
 	return a.store.DropRound(ctx, a.req.Job, a.req.Round) // an earlier attempt may have died before it came to that
 }
 
-// keptCheckpoints is how many rounds' checkpoints are there at once: the newest, and the one before in case that is
+// keptCheckpoints is the number of rounds with a checkpoint: the newest, and the one before in case the newest is
 // damaged.
 const keptCheckpoints = 2
 
-// save writes the final weights or a checkpoint. An earlier attempt may have delivered the reference and not come this
-// far.
+// save writes the final weights or a checkpoint. An earlier attempt may have delivered the reference without this.
 func (a *aggregation) save(ctx context.Context) error {
 	if a.req.WeightsKey == "" && a.req.NextCheckpoint == "" {
 		return nil
@@ -150,7 +148,7 @@ func (a *aggregation) checkpoint(ctx context.Context, models *modelstore.Store, 
 		return err
 	}
 	a.res.Saved = &disdel.Checkpoint{Round: a.req.Round + 1, Path: key, Checksum: sum, Size: size}
-	// The checkpoint is kept, whatever becomes of older ones: the next round removes what stays now.
+	// The checkpoint stays even if older ones could not be removed: the next round removes them.
 	if err := models.PruneCheckpoints(ctx, path.Dir(path.Dir(key)), keptCheckpoints); err != nil {
 		a.res.Unpruned = disdel.AsError(err)
 	}

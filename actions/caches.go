@@ -25,9 +25,8 @@ type shardCache struct {
 	shard *dataset.Shard
 }
 
-// rows returns a shard: the one that is kept, or, where another is asked for, that one read from the data set. Before
-// it reads a different shard it drops the old one and the engine: the estimate has no room for two shards, nor for a
-// chunk of the data set beside an engine.
+// rows returns a shard: the cached one, or one read from the data set. Before it reads another shard it drops the old
+// one and the engine, since the estimate has no room for two shards, nor for a chunk beside an engine.
 func (h *Host) rows(ctx context.Context, key shardKey) (*dataset.Shard, error) {
 	c := &h.shard
 	if c.shard != nil && c.key == key {
@@ -58,8 +57,7 @@ func (c *shardCache) read(ctx context.Context, key shardKey) (*dataset.Shard, er
 	return shard, nil
 }
 
-// storeCache keeps the way to the last job's store open: setting connections up anew would take a warm round longer
-// than what travels over them.
+// storeCache keeps the connections to the last job's store: new connections would take longer than a warm round's data.
 type storeCache struct {
 	at    disdel.Store
 	store *aggregator.Store
@@ -85,7 +83,7 @@ func (c *storeCache) drop() {
 	c.store = nil
 }
 
-// slab is what an engine keeps outside the Go heap.
+// slab is the memory of an engine outside the Go heap.
 func slab(e engine.Engine) disdel.Bytes { return e.Footprint().In(footprint.Host) }
 
 // engineCache keeps the last engine built.
@@ -95,8 +93,8 @@ type engineCache struct {
 	engine   engine.Engine
 }
 
-// get returns an engine of the backend that a request asks for, "" being any. It returns Invalid for a name that this
-// action has not, and what the backend says of networks that it does not support.
+// get returns an engine of a backend, "" for any. It returns Invalid for a backend that this action does not have, and
+// the backend's error for networks that it does not support.
 func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engine.Engine, error) {
 	b, err := c.backends.Find(backend, s.Graph)
 	if err != nil {
@@ -117,7 +115,7 @@ func (c *engineCache) get(backend string, n disdel.Network, s engine.Spec) (engi
 	return e, nil
 }
 
-// engineKey is a text that tells an engine apart from others; an empty one is never found again.
+// engineKey identifies an engine; an empty key is never found again.
 func engineKey(backend string, n disdel.Network, s engine.Spec) string {
 	s.Graph = nil // it is the network's
 	text, err := json.Marshal(struct {

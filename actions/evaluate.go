@@ -2,17 +2,14 @@ package actions
 
 import (
 	"context"
-	"runtime/debug"
-	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// evaluate measures the reference that came out of a round on held-out rows.
+// evaluate measures the reference after a round on held-out rows.
 func (h *Host) evaluate(ctx context.Context, c *call, req disdel.EvaluateRequest) (res disdel.EvaluateResult,
 	err error,
 ) {
@@ -118,108 +115,4 @@ func measure(ctx context.Context, p *pulse, req disdel.EvaluateRequest, e engine
 		res.ByClass = byClass
 	}
 	return res, nil
-}
-
-// infer answers class and probabilities of every input under a stored model.
-func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
-	h.limitHeap(req.Memory, req.Estimate, 0)
-	g, err := model.Build(req.Network)
-	if err != nil {
-		return res, err
-	}
-	store, err := modelstore.Open(ctx, req.Models)
-	if err != nil {
-		return res, err
-	}
-	defer store.Close()
-	var e engine.Engine
-	var in inputs
-	err = c.phase("load", func() (err error) {
-		if in, err = h.asked(ctx, store, req); err != nil {
-			return err
-		}
-		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
-			Graph: g, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
-		})
-		if err != nil {
-			return err
-		}
-		c.computes(e)
-		h.limitHeap(req.Memory, req.Estimate, slab(e))
-		return loadModel(ctx, e, store, req)
-	})
-	if err != nil {
-		return res, err
-	}
-	err = c.phase("compute", func() (err error) {
-		switch {
-		case in.shard != nil:
-			res.Answers, err = answer(ctx, store, e, req, g, in.shard)
-		case req.Sparse != nil:
-			res, err = answerSparse(e, req)
-		default:
-			res, err = predict(e, in)
-		}
-		return err
-	})
-	res.Usage = c.usage()
-	return res, err
-}
-
-// inferBatch bounds an infer action's memory whatever number of inputs it is given.
-const inferBatch = 64
-
-func loadModel(ctx context.Context, e engine.Engine, store *modelstore.Store, req disdel.InferRequest) error {
-	w, err := store.ReadWeights(ctx, req.WeightsKey, req.Checksum)
-	if err != nil {
-		return err
-	}
-	defer debug.FreeOSMemory() // what they came in
-	return engine.SetWeights(e, w)
-}
-
-// inputs are rows that a model is asked about.
-type inputs struct {
-	rows, sample int
-	values       func(to []float32, start, end int) []float32 // appends those of some rows
-	shard        *dataset.Shard                               // instead of values, of a data set
-}
-
-// readInputs takes the rows of a request, or those that it names.
-func readInputs(ctx context.Context, store *modelstore.Store, req disdel.InferRequest) (in inputs, err error) {
-	sample := model.Shape(req.Network.Input).Len()
-	if req.Rows != nil {
-		rows, err := store.ReadRows(ctx, req.Rows.Key, req.Rows.Checksum, sample)
-		return inputs{rows: rows.Len(), sample: sample, values: rows.Append}, err
-	}
-	for _, r := range req.Inputs {
-		if len(r) != sample {
-			return in, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input does not fit the network's input"}
-		}
-	}
-	return inputs{rows: len(req.Inputs), sample: sample, values: func(to []float32, start, end int) []float32 {
-		return append(to, slices.Concat(req.Inputs[start:end]...)...)
-	}}, nil
-}
-
-func predict(e engine.Engine, in inputs) (res disdel.InferResult, err error) {
-	x := make([]float32, 0, min(in.rows, inferBatch)*in.sample)
-	for start := 0; start < in.rows; start += inferBatch {
-		end := min(start+inferBatch, in.rows)
-		p, err := e.Predict(dataset.Dense(end-start, in.values(x[:0], start, end), nil))
-		if err != nil {
-			return res, err
-		}
-		addPredictions(&res, p)
-	}
-	return res, nil
-}
-
-// addPredictions appends the rows of p, probabilities by class, with the class of the largest.
-func addPredictions(res *disdel.InferResult, p dataset.Matrix) {
-	for i := range p.Rows {
-		row := p.Row(i)
-		res.Classes = append(res.Classes, disdel.Largest(row))
-		res.Probabilities = append(res.Probabilities, row)
-	}
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// feed puts the batches of an action together, each by as many goroutines as the action computes with. Where the engine
-// computes on a device, whose processor waits meanwhile, the batch that follows is filled beside the one that computes,
-// into memory of its own, which the estimate has. On the processor itself that would win nothing: all its threads
-// compute, and one that fills is missed wherever they wait for each other. It is for one goroutine.
+// feed assembles the batches of an action, with as many goroutines as the action has threads. If the engine computes on
+// a GPU, the next batch is filled meanwhile into memory of its own, which the estimate includes. On the processor that
+// would gain nothing: all threads compute. A feed is for one goroutine.
 type feed struct {
 	filler *dataset.Filler
 	fill   func(b *dataset.Batch, number int) // puts a batch of this number together
@@ -21,7 +20,7 @@ type feed struct {
 	done   chan any // gets what filling it panicked with; nil: nothing is being filled
 }
 
-// newFeed is one for batches of so many rows of a shard; fill says which rows a number has.
+// newFeed makes a feed for batches of a shard with so many rows; fill gives the rows of a batch.
 func newFeed(e engine.Engine, s *dataset.Shard, rows, threads int) *feed {
 	f := &feed{filler: s.Filler(threads), batch: s.NewBatch(rows), beside: onDevice(e)}
 	if f.beside {
@@ -30,10 +29,10 @@ func newFeed(e engine.Engine, s *dataset.Shard, rows, threads int) *feed {
 	return f
 }
 
-// onDevice tells whether an engine computes on a device, with memory of its own.
+// onDevice tells whether an engine computes on a GPU.
 func onDevice(e engine.Engine) bool { return e.Footprint().In(footprint.Device) > 0 }
 
-// threads is how many processors an action takes that computes with so many: who waits for a device has one still.
+// threads is how many processors the feed uses: at least one is free while a GPU computes.
 func (f *feed) threads(computing int) int {
 	if f.beside && computing > 0 {
 		return computing + 1
@@ -41,8 +40,7 @@ func (f *feed) threads(computing int) int {
 	return computing
 }
 
-// take returns the batch of a number, good until the next call. then is the one that will be taken next, below 0 where
-// that is not known or none.
+// take returns a batch, valid until the next call. then is the number of the next batch, below 0 if it is unknown.
 func (f *feed) take(number, then int) dataset.Batch {
 	if f.wait() && f.number == number {
 		f.batch, f.next = f.next, f.batch
@@ -55,7 +53,7 @@ func (f *feed) take(number, then int) dataset.Batch {
 	return f.batch
 }
 
-// start has a goroutine fill next, which ends when it is filled.
+// start fills next in a goroutine.
 func (f *feed) start(number int) {
 	f.number = number
 	fill, done := f.fill, make(chan any, 1)
@@ -66,8 +64,8 @@ func (f *feed) start(number int) {
 	}()
 }
 
-// wait waits until next is filled, and tells whether it was being. Who leaves a feed calls it: until then a goroutine
-// may read the shard. What filling panicked with is raised here: in its own goroutine it would have ended the process.
+// wait waits until next is filled, and tells whether it was being filled. Call it before you leave a feed: until then a
+// goroutine may read the shard. It re-raises a panic of that goroutine, which would end the process otherwise.
 func (f *feed) wait() bool {
 	if f.done == nil {
 		return false

@@ -7,16 +7,15 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// How much the collector may leave in a process, which is alone in its container.
+// Bounds of the garbage collector in a process that is alone in its container.
 
-// limitHeap frees what the phase before left behind, and sets the collector's memory limit to what the estimate says
-// the process needs, so that garbage cannot take it beyond the estimate. The limit is in any case below the share of
-// the action's limit at which the runtime would stop the process. Memory outside the Go heap (the program's data, an
-// engine's slab) is subtracted. The setting is the process's, which is alone in its container.
+// limitHeap frees the garbage of the phase before, and sets the collector's memory limit to the estimate, so that
+// garbage cannot exceed it. The limit always stays below the share of the action's limit at which the runtime would
+// stop the process. Memory outside the Go heap (the program's data, an engine's slab) is subtracted.
 //
-// Platforms have a least limit, which is far above the estimate of a small action. There nothing is given back to the
-// system between phases: nobody else could use that memory, and a round of few batches would spend most of its time on
-// giving it back. The collector's limit is the same whatever the action's, so that the peak is, too.
+// Small actions get the platform's least limit, which is far above their estimate. There nothing is returned to the
+// system between phases: nobody else could use that memory, and returning it would take most of a short round. The
+// collector's limit is still the same, so that the peak is the same.
 func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	h.relaxed = estimate > 0 && estimate <= small && limit >= 2*estimate
 	h.free()
@@ -27,10 +26,9 @@ func (h *Host) limitHeap(limit, estimate, slab disdel.Bytes) {
 	debug.SetMemoryLimit(int64(max(target-outsideHeap-slab, leastHeap)))
 }
 
-// roomFor has the collector wait for so many more bytes of garbage than it would, until restore is called. What it goes
-// by is what lives, and the program's own data, at the last collection. The memory limit, which counts what the runtime
-// has mapped and nobody touched yet, is raised to what that needs, and stays below the container's: a limit that what
-// lives alone takes up has the collector run without a pause, several times a step.
+// roomFor lets the collector wait for more garbage, until restore is called. It goes by the live heap at the last
+// collection. The memory limit is raised accordingly and stays below the container's: a limit at the size of the live
+// heap would make the collector run without a pause.
 func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 	found := []metrics.Sample{
 		{Name: "/gc/gogc:percent"},
@@ -60,25 +58,24 @@ func roomFor(garbage, container, slab disdel.Bytes) (restore func()) {
 }
 
 const (
-	// mostPercent is the most that the collector's target is raised to, where little lives.
+	// mostPercent bounds the collector's target if little is live.
 	mostPercent = 1000
-	// roomsFor is how many times the garbage the limit is above what is mapped already: it is there for what goes beyond
-	// all that is foreseen, and the target is what is to be gone by.
+	// roomsFor is the distance of the limit from the mapped memory, in multiples of the garbage: a reserve for the
+	// unforeseen.
 	roomsFor = 3
 )
 
-// free returns garbage to the system: what a phase leaves, the weights that came in above all, whose room the next one
-// needs.
+// free returns garbage to the system, above all the weights that came in, so that the next phase can use the memory.
 func (h *Host) free() {
 	if !h.relaxed {
 		debug.FreeOSMemory()
 	}
 }
 
-// small is the largest estimate of an action that may keep its garbage between phases.
+// small is the largest estimate of an action that keeps its garbage between phases.
 const small = 12 * disdel.MB
 
-// leastHeap is what no bound may go below: the collector would run all the time.
+// leastHeap is the lowest bound: below it the collector would run all the time.
 const leastHeap = 6 * disdel.MB
 
 // outsideHeap is the memory that the Go runtime does not count: the program's data and what the kernel keeps for the

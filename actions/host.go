@@ -3,6 +3,9 @@ package actions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -40,7 +43,7 @@ func NewHost(probe Probe, backends engine.Table) *Host {
 	}
 }
 
-// Within tells the host the memory limit of its container, 0 for none, which a probe asks for.
+// Within sets the memory limit of the host's container, 0 for none. Probes report it.
 func (h *Host) Within(limit disdel.Bytes) { h.limit = limit }
 
 // Handlers is the table of tasks.
@@ -61,8 +64,8 @@ func (h *Host) Close() error {
 	return h.built.drop()
 }
 
-// inTurns has requests that are there at once wait for each other: the engine, the bound on the heap and the number of
-// threads are the process's. Together they need one container's memory, where each by itself would need its own.
+// inTurns serialises requests: the engine, the heap limit and the number of threads belong to the process. Together the
+// requests need the memory of one container.
 func (h *Host) inTurns(f Handler) Handler {
 	return func(ctx context.Context, params json.RawMessage) (any, error) {
 		select {
@@ -98,8 +101,8 @@ func handle[Req, Res any](h *Host, task func(context.Context, *call, Req) (Res, 
 	}
 }
 
-// within bounds a task by what the budget of its job holds; 0 bounds nothing. A train action sees that deadline as it
-// sees its timeout's, and stores its state before; others fail with CodeOverBudget.
+// within bounds a task by the budget of its job; 0 is no bound. A train action treats it as its deadline and stores its
+// state before; others fail with CodeOverBudget.
 func within(ctx context.Context, hold disdel.Millis) (context.Context, context.CancelFunc) {
 	if hold <= 0 {
 		return ctx, func() {}
@@ -120,7 +123,7 @@ type call struct {
 	began  processorTime
 }
 
-// computes tells the call its engine.
+// computes sets the engine of the call.
 func (c *call) computes(e engine.Engine) {
 	c.path, c.device = e.Kernels(), e.Footprint().In(footprint.Device)
 }
@@ -141,26 +144,26 @@ func (c *call) usage() disdel.Usage {
 	}
 }
 
-// setThreads has the process compute on as many processors as the request allows: OpenWhisk bounds an action's memory,
-// and on most clusters nothing but its neighbours bounds its processors. Phases that move weights take one: with a
-// second one the collector would run beside them and fall behind by as much as they move.
+// setThreads sets the number of processors that a request allows. OpenWhisk limits an action's memory, but on most
+// clusters not its processors. Phases that move weights take one thread: with two, the collector would run beside them
+// and fall behind.
 func setThreads(threads int) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(threads)
 	}
 }
 
-// heartbeatEvery is the time between an action's heartbeats: often enough for a live picture, too rarely to cost.
+// heartbeatEvery is the time between heartbeats: short enough for a live display, long enough to cost nothing.
 const heartbeatEvery = 300 * time.Millisecond
 
-// The work waits while a heartbeat is on its way. Where that takes long there are fewer of them: one in heartbeatShare
-// times what the last one took, and yet one in heartbeatMost.
+// The work waits while a heartbeat is sent. If that takes long there are fewer heartbeats: one in heartbeatShare times
+// the duration of the last one, but at least one in heartbeatMost.
 const (
 	heartbeatShare = 20
 	heartbeatMost  = 5 * time.Second
 )
 
-// pulse tells the store how far an action is, and brings back whether the job was cancelled.
+// pulse sends heartbeats to the store and learns whether the job was cancelled.
 type pulse struct {
 	call  *call
 	store *aggregator.Store
@@ -169,8 +172,8 @@ type pulse struct {
 	took  time.Duration // the last one
 }
 
-// beat sends p if a heartbeat is due. It returns Canceled once somebody stopped the job; a store that does not answer
-// here is no reason to stop: the update will tell.
+// beat sends a heartbeat if one is due. It returns Canceled if the job was stopped. A store that does not answer is no
+// error here: the update will fail.
 func (p *pulse) beat(ctx context.Context, state disdel.Progress) error {
 	now := p.call.host.now()
 	if now.Sub(p.last) < max(heartbeatEvery, min(heartbeatShare*p.took, heartbeatMost)) {
@@ -182,8 +185,8 @@ func (p *pulse) beat(ctx context.Context, state disdel.Progress) error {
 	return context.Cause(ctx)
 }
 
-// send tells the store, whether or not a heartbeat is due, and returns whether somebody stopped the job. It does not
-// wait for a store that does not answer.
+// send sends a heartbeat now, and returns whether the job was stopped. It does not wait for a store that does not
+// answer.
 func (p *pulse) send(ctx context.Context, state disdel.Progress) (stopped bool) {
 	ctx, end := context.WithTimeout(ctx, heartbeatMost)
 	defer end()
@@ -197,9 +200,8 @@ func (p *pulse) send(ctx context.Context, state disdel.Progress) (stopped bool) 
 	return err == nil && cancel
 }
 
-// Work that does not come by to send heartbeats is looked at so often. What is nearly at its limit may be killed before
-// its heartbeat is due, and where the platform does not say why, that heartbeat is all there is to tell: it goes out at
-// once.
+// How often to check work that sends no heartbeats itself. An action close to its memory limit sends one at once: it
+// may be killed before the next one is due, and that heartbeat may be the only evidence.
 const (
 	lookEvery = 20 * time.Millisecond
 	nearLimit = 0.9 // as the executor has it
@@ -239,4 +241,36 @@ func (p *pulse) during(ctx context.Context, state disdel.Progress, limit disdel.
 			panic(raised)
 		}
 	}
+}
+
+// processorTime is how long the threads of this process ran, and how long they waited for a processor, both in ns.
+type processorTime struct{ ran, waited float64 }
+
+// ownThreads has a folder for each thread of this process.
+const ownThreads = "/proc/self/task"
+
+// readProcessorTime reads the schedstat files of the process's threads below a folder like /proc/self/task. The kernel
+// documents them in Documentation/scheduler/sched-stats. It is zero where the kernel keeps none.
+func readProcessorTime(folder string) (sum processorTime) {
+	files, _ := filepath.Glob(filepath.Join(folder, "*", "schedstat"))
+	for _, file := range files {
+		var t processorTime
+		text, err := os.ReadFile(file)
+		if err != nil { // the thread has ended
+			continue
+		}
+		if _, err := fmt.Sscan(string(text), &t.ran, &t.waited); err == nil {
+			sum.ran, sum.waited = sum.ran+t.ran, sum.waited+t.waited
+		}
+	}
+	return sum
+}
+
+// slowdownSince is by which factor waiting for processors slowed the threads down; 0: unknown.
+func (t processorTime) slowdownSince(then processorTime) float64 {
+	ran, waited := t.ran-then.ran, t.waited-then.waited
+	if ran <= 0 || waited < 0 {
+		return 0
+	}
+	return 1 + waited/ran
 }

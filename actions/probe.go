@@ -18,8 +18,8 @@ const (
 	meetEvery   = 200 * time.Millisecond
 )
 
-// look is the probe action: it tells of the container, reaches the stores that it is asked about, and then stays, or
-// ends in the way that it is asked to.
+// look is the probe action: it describes the container, connects to the stores that the request names, and then stays,
+// or ends as the request says.
 func (h *Host) look(ctx context.Context, c *call, req disdel.ProbeRequest) (res disdel.ProbeResult, err error) {
 	now := h.now()
 	res = disdel.ProbeResult{
@@ -40,13 +40,13 @@ func (h *Host) look(ctx context.Context, c *call, req disdel.ProbeRequest) (res 
 	return res, h.hold(ctx, req)
 }
 
-// node tells machines apart: their kernels were started at different times.
+// node identifies the machine by the start time of its kernel.
 func node() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(boot))
 }
 
-// touch takes memory that the kernel has to give: pages that are written.
+// touch allocates memory and writes all of its pages.
 func touch(size disdel.Bytes) []byte {
 	const page = 4096
 	out := make([]byte, size)
@@ -56,7 +56,7 @@ func touch(size disdel.Bytes) []byte {
 	return out
 }
 
-// reach says which stores answer from here.
+// reach tells which stores answer from here.
 func (h *Host) reach(ctx context.Context, req disdel.ProbeRequest) (out []disdel.Reached) {
 	try := func(what string, f func(ctx context.Context) error) {
 		ctx, stop := context.WithTimeout(ctx, reachWithin)
@@ -87,7 +87,7 @@ func (h *Host) reach(ctx context.Context, req disdel.ProbeRequest) (out []disdel
 	return out
 }
 
-// absent is a key that nobody writes: a bucket that says so was reached, and let us read.
+// absent is a key that does not exist: a bucket that reports this was reached and can be read.
 const absent = "disdel-probe/absent"
 
 func reachStorage(ctx context.Context, address string) error {
@@ -103,7 +103,7 @@ func reachStorage(ctx context.Context, address string) error {
 	return err
 }
 
-// reachServer takes any answer for one: the password is none of an action's business.
+// reachServer accepts any answer, since an action does not have the password.
 func reachServer(ctx context.Context, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -121,7 +121,8 @@ func (h *Host) state(req disdel.ProbeRequest) disdel.Progress {
 	return disdel.Progress{Task: disdel.TaskProbe, Member: req.Member, UnixMs: h.now().UnixMilli()}
 }
 
-// hold stays until it is told to go, its time is over or its deadline has passed. Without a store nobody can tell it.
+// hold waits until the probe is cancelled, its time is over or its deadline has passed. Without a store it cannot be
+// cancelled.
 func (h *Host) hold(ctx context.Context, req disdel.ProbeRequest) error {
 	if req.Hold == 0 {
 		return nil

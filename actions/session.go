@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 )
 
-// session is one activation's claim on its piece of work, and its way to the job's store. Its context ends when another
-// attempt takes over: what this one makes would be refused.
+// session is an activation's claim on its work, and its connection to the job's store. Its context ends if another
+// attempt takes over, since the store would refuse this one's result.
 type session struct {
 	pulse
 	claim     aggregator.Claim
@@ -24,8 +24,8 @@ type session struct {
 	release   func()
 }
 
-// begin claims a piece of work. While another activation of the same attempt is at it, which OpenWhisk's delivery at
-// least once allows, it waits for what comes of that one.
+// begin claims work. OpenWhisk may deliver an invocation twice: begin then waits for the result of the other
+// activation.
 func (h *Host) begin(ctx context.Context, c *call, at disdel.Store, id disdel.UpdateID, attempt int) (context.Context,
 	*session, error,
 ) {
@@ -40,7 +40,7 @@ func (h *Host) begin(ctx context.Context, c *call, at disdel.Store, id disdel.Up
 	return ctx, s, nil
 }
 
-// busyPause bounds the time between looks at a claim that another activation holds.
+// busyPause is the longest time between two checks of a claim that another activation holds.
 const busyPause = 200 * time.Millisecond
 
 func (s *session) take(ctx context.Context, id disdel.UpdateID, attempt int) (context.Context, error) {
@@ -66,7 +66,7 @@ func (s *session) take(ctx context.Context, id disdel.UpdateID, attempt int) (co
 	}
 }
 
-// close gives back a claim whose work is not done, so that the next leg need not wait for the lease to end.
+// close releases the claim on unfinished work, so that the next leg need not wait for the lease to expire.
 func (s *session) close(ctx context.Context) {
 	s.release()
 	if !s.committed {
@@ -76,7 +76,7 @@ func (s *session) close(ctx context.Context) {
 	}
 }
 
-// causeOf is err, or, where that is only of a context that ended, why it ended: the claim was lost, or the job stopped.
+// causeOf returns err, or the reason why its context ended: the claim was lost, or the job was stopped.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return context.Cause(ctx)
@@ -84,14 +84,14 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// owner names one execution of an activation: OpenWhisk may run an activation twice.
+// owner identifies one execution of an activation: OpenWhisk may run an activation twice.
 func owner() string {
 	b := make([]byte, 8)
 	rand.Read(b)
 	return os.Getenv("__OW_ACTIVATION_ID") + "/" + hex.EncodeToString(b)
 }
 
-// delivered is the result of work that another activation has delivered, as far as the store still knows it.
+// delivered returns the result of work that another activation has delivered, if the store still has it.
 func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.TrainResult, err error) {
 	u, err := s.store.UpdateMeta(ctx, id)
 	if disdel.KindOf(err) == disdel.NotFound { // its round has ended, and nobody needs it any more
@@ -110,7 +110,7 @@ func delivered(ctx context.Context, s *session, id disdel.UpdateID) (res disdel.
 	return res, nil
 }
 
-// source is where the reference of a round is: in the store, or in a checkpoint where the store has lost it.
+// source is where a round's reference is: in the store, or in a checkpoint if the store has lost it.
 type source struct {
 	job    disdel.JobID
 	round  int
@@ -118,7 +118,8 @@ type source struct {
 	from   string // "": there is no checkpoint
 }
 
-// reference reads what a round starts from. What a checkpoint has goes back into the store: the others need it, too.
+// reference reads the weights that a round starts from. Weights from a checkpoint go back into the store, since the
+// other workers need them, too.
 func reference(ctx context.Context, store *aggregator.Store, at source, like disdel.Weights) (disdel.Weights, error) {
 	w, err := store.Reference(ctx, at.job, at.round, like)
 	if disdel.KindOf(err) != disdel.NotFound || at.from == "" {
@@ -143,11 +144,11 @@ func (s *session) reference(ctx context.Context, req disdel.TrainRequest, like d
 	return reference(ctx, s.store, source{req.Job, req.Round, req.Models, from}, like)
 }
 
-// noteKey is where a state carries what its tensors do not say.
+// noteKey is the key of a state's note.
 const noteKey = "note"
 
-// state reads what this worker stored of itself, from the store or, what it carries into a round, from the checkpoint
-// beside the reference's. begin is told what goes with it, and gives what takes the tensors.
+// state reads this worker's stored state: from the store, or from the checkpoint beside the reference's. begin gets its
+// note, and returns the function that takes its tensors.
 func (s *session) state(ctx context.Context, req disdel.TrainRequest, at disdel.UpdateID,
 	begin func(text string) (func(disdel.Tensor) error, error),
 ) error {
@@ -171,8 +172,7 @@ func (s *session) saveState(ctx context.Context, id disdel.UpdateID, text string
 		aggregator.StateSource{Tensors: shapes, Read: read})
 }
 
-// checkpointState writes the state that a worker continues with beside the reference that it continues from, array by
-// array.
+// checkpointState writes a worker's state beside the checkpoint of the reference, array by array.
 func (s *session) checkpointState(ctx context.Context, req disdel.TrainRequest, text string, shapes disdel.Weights,
 	read func(i int) []float32,
 ) error {

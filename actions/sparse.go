@@ -10,11 +10,11 @@ import (
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// ranked is the predictions of held-out rows for targets of 0 and 1, from which follows how well they are told apart. A
-// prediction is a float32 above zero, whose sign keeps its target. nil keeps nothing.
+// ranked collects the predictions of held-out rows with targets of 0 and 1, to compute the AUC. A prediction is a
+// positive float32; its sign holds the target. nil collects nothing.
 type ranked []float32
 
-// rankedFor has room for so many rows where an evaluation needs their order.
+// rankedFor makes a ranked for so many rows if the evaluation needs one, else nil.
 func rankedFor(req disdel.EvaluateRequest, rows int) *ranked {
 	if req.Network.Sparse == nil || req.Network.Classes != 2 {
 		return nil
@@ -36,7 +36,7 @@ func (r *ranked) add(scores, targets []float32) {
 	}
 }
 
-// scores is what the evaluation of a model of sparse rows has beside its loss.
+// scores are the figures of a sparse model's evaluation besides its loss.
 func (r *ranked) scores(req disdel.EvaluateRequest, loss float64) (s disdel.Scores) {
 	switch {
 	case req.Network.Sparse == nil:
@@ -48,8 +48,8 @@ func (r *ranked) scores(req disdel.EvaluateRequest, loss float64) (s disdel.Scor
 	return s
 }
 
-// auc is the chance that a row of 1 has a higher prediction than one of 0, equal ones counting half (Mann and Whitney
-// 1947). It is 0 where there are no rows of either. Afterwards the predictions are in their order.
+// auc is the chance that a row with target 1 has a higher prediction than one with target 0; ties count half (Mann and
+// Whitney 1947). It is 0 if one of the targets is missing. It sorts the predictions.
 func (r *ranked) auc() float64 {
 	all := *r
 	slices.SortFunc(all, func(a, b float32) int { return cmp.Compare(max(a, -a), max(b, -b)) })
@@ -72,7 +72,7 @@ func (r *ranked) auc() float64 {
 	return pairs / (below * positives)
 }
 
-// inferRows is how many rows the engine of an infer action takes at once, of n dense ones or of what is asked else.
+// inferRows is the batch size of an infer action's engine.
 func inferRows(req *disdel.InferRequest, n int) int {
 	if d := req.Dataset; d != nil && d.Batch > 0 {
 		n = d.Batch
@@ -86,7 +86,7 @@ func inferRows(req *disdel.InferRequest, n int) int {
 	return max(1, min(n, inferBatch))
 }
 
-// answerSparse answers what is asked of a model of sparse rows.
+// answerSparse answers a request to a model of sparse rows.
 func answerSparse(e engine.Engine, req disdel.InferRequest) (res disdel.InferResult, err error) {
 	for start := 0; start < len(req.Sparse.Rows); start += inferBatch {
 		rows := req.Sparse.Rows[start:min(start+inferBatch, len(req.Sparse.Rows))]
@@ -110,8 +110,7 @@ func answerSparse(e engine.Engine, req disdel.InferRequest) (res disdel.InferRes
 	return res, nil
 }
 
-// sparseBatch is rows as an engine takes them. Entries of 1 may be left out; where some row has others, all are
-// written.
+// sparseBatch makes a batch of rows. If all entries are 1 they are left out.
 func sparseBatch(rows []disdel.SparseRow, n disdel.Network) (b dataset.Batch, err error) {
 	in := &b.Input
 	in.Rows, in.Columns, in.Start = len(rows), n.Input[0], []int32{0}
@@ -137,10 +136,10 @@ func sparseBatch(rows []disdel.SparseRow, n disdel.Network) (b dataset.Batch, er
 	return b, nil
 }
 
-// mostTop bounds what is recommended to a user.
+// mostTop is the largest number of items to recommend to a user.
 const mostTop = 1000
 
-// recommend finds the items that a model of ratings predicts the highest ratings of, for a user.
+// recommend returns the items with the highest predicted ratings of a user.
 func recommend(e engine.Engine, req disdel.InferRequest, user int) (r disdel.Recommended, err error) {
 	n := req.Network.Sparse
 	if n.Users == 0 || user < 0 || user >= n.Users || req.Sparse.Top < 1 {

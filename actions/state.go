@@ -1,16 +1,20 @@
 package actions
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// position is how far a worker is in its round.
+// position is the progress of a worker in its round.
 type position struct {
 	epoch  int // of the round
 	batch  int // next one of that epoch
@@ -34,7 +38,7 @@ func (p *position) step(m disdel.Metrics) {
 	p.right += m.Correct
 }
 
-// endEpoch goes on to the next epoch and returns the mean loss of the last.
+// endEpoch advances to the next epoch and returns the mean loss of the last one.
 func (p *position) endEpoch() float64 {
 	loss := p.sum / float64(max(p.seen, 1))
 	p.losses = append(p.losses, loss)
@@ -43,7 +47,7 @@ func (p *position) endEpoch() float64 {
 	return loss
 }
 
-// note is a worker's state in words: what its tensors do not say. Numbers in JSON come back with the same bits.
+// note is the part of a worker's state that is not in tensors. Floats survive JSON with the same bits.
 type note struct {
 	Log       string `json:",omitempty"` // of the round's deltas, which the state was made of; "": of none
 	Kept      bool   // only what goes from round to round, written at a round's end
@@ -91,7 +95,7 @@ const (
 	residualPrefix  = "residual."
 )
 
-// optimizerState is copies of the optimiser's moments, under the names that they have in a state.
+// optimizerState copies the optimiser's moments, with the names that they have in a state.
 func (t *trainer) optimizerState() disdel.Weights {
 	return renamed(engine.Moments(t.engine), optimizerPrefix, "")
 }
@@ -100,7 +104,7 @@ func (t *trainer) setOptimizerState(w disdel.Weights) error {
 	return engine.SetMoments(t.engine, renamed(w, "", optimizerPrefix))
 }
 
-// renamed puts a prefix before names, or takes one away.
+// renamed adds a prefix to names, or removes one.
 func renamed(w disdel.Weights, add, cut string) disdel.Weights {
 	out := make(disdel.Weights, len(w))
 	for i, v := range w {
@@ -125,7 +129,7 @@ func split(w disdel.Weights) (weights, optimizer, residual disdel.Weights) {
 	return weights, optimizer, residual
 }
 
-// like is what a reference of the job looks like.
+// like has the shapes of the job's reference.
 func (t *trainer) like() disdel.Weights {
 	if t.req.Moments != disdel.StateAverage {
 		return shapes(t.graph)
@@ -133,14 +137,13 @@ func (t *trainer) like() disdel.Weights {
 	return withOptimizer(shapes(t.graph), t.graph, &t.req.Optimizer)
 }
 
-// withOptimizer adds an optimiser's state to the shapes of weights, under the names that engines give it. nil adds
-// nothing.
+// withOptimizer adds the shapes of an optimiser's state to those of weights, with the engines' names. nil adds nothing.
 func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel.Weights {
 	if o == nil {
 		return w
 	}
 	w = append(w, disdel.Tensor{Name: optimizerPrefix + engine.StepCount, Shape: []int{1}})
-	for _, kind := range engine.MomentNames(*o) {
+	for _, kind := range o.MomentNames() {
 		for _, p := range g.Params() {
 			if p.Trainable {
 				w = append(w, disdel.Tensor{Name: optimizerPrefix + p.Name + "." + kind, Shape: p.Shape})
@@ -150,10 +153,368 @@ func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel
 	return w
 }
 
-// carries tells whether a worker has state of its own from round to round.
+// carries tells whether a worker keeps state of its own from round to round.
 func (t *trainer) carries() bool {
 	return t.req.Moments == disdel.StateKeep || t.req.Statistics == disdel.StateKeep || t.req.Wire.Differences()
 }
 
 // WorkerState is the name of a worker's own state in a checkpoint.
 func WorkerState(worker int) string { return fmt.Sprintf("worker-%d.safetensors", worker) }
+
+// array is a tensor of a worker's state. Without data it is read from the engine when it is needed, so that storing the
+// state does not double the memory.
+type array struct {
+	disdel.Tensor
+	from engine.Array
+}
+
+// storedName is the name of an engine's array in a worker's state.
+func storedName(a engine.Array) string {
+	if a.Role == engine.Moment {
+		return optimizerPrefix + a.Name
+	}
+	return a.Name
+}
+
+// arrays is the part of the engine's state that want selects, with the names that it is stored under.
+func (t *trainer) arrays(want func(engine.Role) bool) []array {
+	var all []array
+	for _, a := range t.engine.State() {
+		if want(a.Role) {
+			all = append(all, array{Tensor: disdel.Tensor{Name: storedName(a), Shape: a.Shape}, from: a})
+		}
+	}
+	return all
+}
+
+// of returns the tensors of w whose names start with prefix.
+func of(w disdel.Weights, prefix string) []array {
+	var out []array
+	for _, v := range w {
+		if strings.HasPrefix(v.Name, prefix) {
+			out = append(out, array{Tensor: v})
+		}
+	}
+	return out
+}
+
+// into returns the values of an array. buffer, as long as the largest array, holds them if the array has no data.
+func (a array) into(buffer []float32) []float32 {
+	if a.Data != nil {
+		return a.Data
+	}
+	values := buffer[:a.from.Len()]
+	a.from.ReadAt(values, 0) //nolint:errcheck // it is the whole array
+	return values
+}
+
+// written encodes arrays for storage: names and shapes first, then the values of one array at a time.
+type written struct {
+	all    []array
+	shapes disdel.Weights
+	buffer []float32
+}
+
+func newWritten(all []array) *written {
+	w := &written{all: all, shapes: make(disdel.Weights, len(all))}
+	largest := 0
+	for i, a := range all {
+		w.shapes[i] = disdel.Tensor{Name: a.Name, Shape: a.Shape}
+		if a.Data == nil {
+			largest = max(largest, a.from.Len())
+		}
+	}
+	w.buffer = make([]float32, largest)
+	return w
+}
+
+// read returns the values of array i; they are valid until the next call.
+func (w *written) read(i int) []float32 { return w.all[i].into(w.buffer) }
+
+// store stores arrays as the worker's state, one after another.
+func (t *trainer) store(ctx context.Context, id disdel.UpdateID, kept bool, w *written) error {
+	if !kept {
+		if err := t.swap.named(ctx); err != nil {
+			return err
+		}
+	}
+	text, err := t.note(kept)
+	if err != nil {
+		return err
+	}
+	return t.session.saveState(ctx, id, text, w.shapes, w.read)
+}
+
+// recollection loads a stored state into the engine, array by array. Arrays that are not the engine's go to
+// trainer.kept.
+type recollection struct {
+	t      *trainer
+	kept   bool // only what goes from round to round
+	arrays map[string]engine.Array
+}
+
+func (t *trainer) recollection() *recollection {
+	r := &recollection{t: t, arrays: map[string]engine.Array{}}
+	for _, a := range t.engine.State() {
+		r.arrays[storedName(a)] = a
+	}
+	return r
+}
+
+func (r *recollection) take(v disdel.Tensor) error {
+	optimizer := strings.HasPrefix(v.Name, optimizerPrefix)
+	switch a, ok := r.arrays[v.Name]; {
+	case strings.HasPrefix(v.Name, residualPrefix) || r.kept && !optimizer:
+		v.Data = slices.Clone(v.Data)
+		r.t.kept = append(r.t.kept, v)
+		return nil
+	case ok:
+		v.Name = a.Name
+		r.t.own = r.t.own || optimizer
+		return a.Set(v)
+	default:
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read state", Job: r.t.req.Job, Msg: "the network has no " + v.Name}
+	}
+}
+
+// recall loads the state that an earlier leg or attempt of this round stored, and tells whether there was one. State
+// that passes from round to round is loaded, too, or kept for from.
+func (t *trainer) recall(ctx context.Context) (mid bool, err error) {
+	again := t.req.Leg > 0 || t.req.Attempt > 1
+	if t.req.Probe || !again && !t.carries() {
+		return false, nil
+	}
+	if at := t.midway(); again && at != t.req.ID() {
+		if mid, err = t.recallFrom(ctx, at); mid || err != nil || !t.carries() {
+			return mid, err
+		}
+	}
+	return t.recallFrom(ctx, t.req.ID())
+}
+
+// midway is where a worker's state inside a round is stored. Without an exchange it replaces the state of the round
+// before. With one it is valid only as long as its deltas are in the store, so that the state of the round before
+// stays.
+func (t *trainer) midway() disdel.UpdateID {
+	id := t.req.ID()
+	if t.swap != nil {
+		id.Level = 1
+	}
+	return id
+}
+
+func (t *trainer) recallFrom(ctx context.Context, at disdel.UpdateID) (mid bool, err error) {
+	r := t.recollection()
+	err = t.session.state(ctx, t.req, at, func(text string) (func(disdel.Tensor) error, error) {
+		var n note
+		if json.Unmarshal([]byte(text), &n) != nil || !n.Kept && !t.goesOn(&n) {
+			return nil, nil
+		}
+		if mid = !n.Kept; mid {
+			t.at = position{
+				epoch: n.Epoch, batch: n.Next, done: n.Done, rows: n.Rows, seen: n.Seen, sum: n.Sum,
+				losses: n.Losses, accuracies: n.Accuracies, blind: n.Right == nil,
+			}
+			if n.Right != nil {
+				t.at.right = *n.Right
+			}
+		}
+		r.kept = n.Kept
+		return r.take, nil
+	})
+	// without it, the round is trained anew
+	if k := disdel.KindOf(err); k == disdel.NotFound || k == disdel.Corrupt && (at != t.req.ID() || !t.carries()) {
+		t.at, t.own, t.kept = position{}, false, nil // some of it may have been read
+		return false, nil
+	}
+	if err != nil || !mid {
+		return false, err
+	}
+	return true, t.differenceAgain(ctx)
+}
+
+// goesOn tells whether a state inside the round is valid: not for a plan that was given up, nor for deltas that were
+// dropped when the round began again.
+func (t *trainer) goesOn(n *note) bool {
+	if t.swap != nil && n.Log == "" && n.Done > 0 { // of deltas, and it does not say which
+		return false
+	}
+	return n.BatchSize == t.batch() && n.Shard == t.req.Shard && n.Log == t.swap.log()
+}
+
+// from starts the round from its reference, with the optimiser state that the job asks for.
+func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
+	weights, optimizer, _ := split(reference)
+	t.statistics(weights)
+	if err := engine.SetWeights(t.engine, weights); err != nil {
+		return err
+	}
+	if err := t.difference(ctx, reference); err != nil {
+		return err
+	}
+	switch {
+	case t.req.Moments == disdel.StateAverage:
+		if err := t.setOptimizerState(optimizer); err != nil {
+			return err
+		}
+	case t.req.Moments == disdel.StateKeep && t.own: // as recall set it
+	default:
+		if err := t.engine.Reset(engine.Moment); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statistics sets the running statistics of batch norms in w as the job asks for: the reference has their averages.
+func (t *trainer) statistics(w disdel.Weights) {
+	if t.req.Statistics != disdel.StateReset && t.req.Statistics != disdel.StateKeep {
+		return
+	}
+	own := map[string]disdel.Tensor{}
+	for _, v := range t.kept {
+		own[v.Name] = v
+	}
+	trainable := map[string]bool{}
+	for _, p := range t.graph.Params() {
+		trainable[p.Name] = p.Trainable
+	}
+	for i, v := range w {
+		if trainable[v.Name] {
+			continue
+		}
+		mine, ok := own[v.Name]
+		switch {
+		case t.req.Statistics == disdel.StateKeep && ok && len(mine.Data) == len(v.Data):
+			w[i].Data = mine.Data
+		case t.req.Statistics == disdel.StateReset:
+			w[i].Data = make([]float32, len(v.Data))
+			if strings.HasSuffix(v.Name, "running_var") {
+				for k := range w[i].Data {
+					w[i].Data[k] = 1
+				}
+			}
+		}
+	}
+}
+
+// difference keeps the reference if updates are differences from it. Every worker computes that of the first round
+// itself and stores it: the aggregation adds it once.
+func (t *trainer) difference(ctx context.Context, reference disdel.Weights) error {
+	if !t.req.Wire.Differences() {
+		return nil
+	}
+	t.ref = reference
+	if t.req.Round > 0 {
+		return nil
+	}
+	if t.req.Moments == disdel.StateAverage {
+		t.ref = append(t.ref, t.optimizerState()...)
+	}
+	return t.session.store.PutReference(ctx, t.req.Job, 0, t.ref)
+}
+
+// differenceAgain reads the reference again for a worker that continues in the middle of a round.
+func (t *trainer) differenceAgain(ctx context.Context) error {
+	if !t.req.Wire.Differences() {
+		return nil
+	}
+	w, err := t.session.reference(ctx, t.req, t.like())
+	t.ref = w
+	return err
+}
+
+// pauseOrSave stores the worker's state if it is due, and tells whether the activation must end now. last: the epoch
+// has no more batches of the round, so that a push is better than a pause.
+func (t *trainer) pauseOrSave(ctx context.Context, last bool) (stop bool, err error) {
+	if t.req.Probe {
+		return t.probed(), nil
+	}
+	now := t.call.host.now()
+	if t.near(ctx) && !(last && t.at.epoch+1 == t.req.Epochs) {
+		t.res.Paused = true
+		return true, t.save(ctx)
+	}
+	if every := time.Duration(t.req.SaveEvery); every > 0 && now.Sub(t.saved) >= max(every, saveShare*t.storing) {
+		// A full store costs only what a failure would.
+		if err := t.saveTimed(ctx, now); disdel.KindOf(err) != disdel.OverLimit {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// near tells whether the deadline is so close that the worker must store its state and end.
+func (t *trainer) near(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	reserve := 2*t.longest + max(3*t.fetched, 2*t.storing) + deadline.Sub(t.start)/20
+	if t.swap != nil { // it looks at the time so often while it waits for others
+		reserve += 2 * aggregator.IdleEvery
+	}
+	return limited && deadline.Sub(t.call.host.now()) < reserve
+}
+
+// saveShare is how many times the duration of storing its state a worker trains before it stores again. Over a slow
+// network, storing a large state takes longer than SaveEvery.
+const saveShare = 4
+
+// saveTimed stores the worker's state and measures the time. The next one is due SaveEvery after its end.
+func (t *trainer) saveTimed(ctx context.Context, begun time.Time) error {
+	err := t.save(ctx)
+	t.saved = t.call.host.now()
+	t.storing = t.saved.Sub(begun)
+	return err
+}
+
+// Bounds of a probe: enough batches that the slow first ones hardly count, and not longer than a person waits.
+const (
+	probeBatches = 50
+	probeTime    = 2 * time.Second
+)
+
+func (t *trainer) probed() bool {
+	t.res.Paused = t.at.done >= probeBatches || t.call.host.now().Sub(t.saved) >= probeTime
+	return t.res.Paused
+}
+
+// save stores the worker's complete state inside its round.
+func (t *trainer) save(ctx context.Context) error {
+	all := t.arrays(func(engine.Role) bool { return true })
+	defer t.call.host.free() // what it went through would be there still when the update is copied, which takes as much
+	all = append(all, t.swap.state()...)
+	return t.store(ctx, t.midway(), false, newWritten(append(all, of(t.kept, residualPrefix)...)))
+}
+
+// carry stores the state that passes to this worker's next round. It comes before the update: the round's checkpoint
+// needs it.
+func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
+	if !t.carries() {
+		return nil
+	}
+	all := t.arrays(func(r engine.Role) bool {
+		return r == engine.Moment && t.req.Moments == disdel.StateKeep ||
+			r == engine.Statistic && t.req.Statistics == disdel.StateKeep
+	})
+	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)
+	next := t.req.ID()
+	next.Round++
+	defer t.call.host.free() // as in save
+	state := newWritten(all)
+	if err := t.store(ctx, next, true, state); err != nil || t.req.StateCheckpoint == "" {
+		return err
+	}
+	text, err := t.note(true)
+	if err != nil {
+		return err
+	}
+	return t.session.checkpointState(ctx, t.req, text, state.shapes, state.read)
+}
+
+// residual is the rounding error of the last round's update.
+func (t *trainer) residual() disdel.Weights {
+	_, _, r := split(t.kept)
+	if r == nil {
+		return nil
+	}
+	return renamed(r, "", residualPrefix)
+}

@@ -7,7 +7,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// stepBook books where the time of a worker's steps goes.
+// stepBook records where the time of a worker's steps goes.
 type stepBook struct {
 	now     func() time.Time
 	size    int // steps of a stretch
@@ -20,25 +20,25 @@ type stepBook struct {
 	soFar   disdel.StepsSoFar
 }
 
-// mostStretches bounds what a round's course takes of a record: 200 bytes each.
+// mostStretches bounds the size of a round's course in the record: 200 bytes for each stretch.
 const mostStretches = 20
 
-// newStepBook is for a round of so many steps.
+// newStepBook makes a stepBook for a round of so many steps.
 func newStepBook(now func() time.Time, steps int) *stepBook {
 	return &stepBook{now: now, size: max(1, (steps+mostStretches-1)/mostStretches), mark: now()}
 }
 
-// begin begins to take time: what was done since the last lap is nobody's.
+// begin starts the clock: the time since the last lap is not recorded.
 func (b *stepBook) begin() { b.mark = b.now() }
 
-// lap books the time since begin, or since the last lap.
+// lap adds the time since begin, or since the last lap, to a part.
 func (b *stepBook) lap(part *float64) {
 	now := b.now()
 	*part += float64(now.Sub(b.mark)) / float64(time.Millisecond)
 	b.mark = now
 }
 
-// sent ends a step, with what it sent.
+// sent ends a step and records what it sent.
 func (b *stepBook) sent(step, values, bytes int) {
 	b.totals = append(b.totals, b.step.Total())
 	b.soFar.Made++
@@ -56,7 +56,7 @@ func (b *stepBook) sent(step, values, bytes int) {
 	}
 }
 
-// trained notes the rows of a step.
+// trained records the rows of a step.
 func (b *stepBook) trained(m disdel.Metrics) {
 	b.stretch.Rows += m.Rows
 	b.soFar.Rows, b.soFar.Loss = b.soFar.Rows+m.Rows, b.soFar.Loss+m.Loss*float64(m.Rows)
@@ -79,7 +79,7 @@ func (b *stepBook) close() {
 	b.stretch, b.lossSum = disdel.StepStretch{}, 0
 }
 
-// done is all that was booked, nil where no step was made.
+// done returns the course, nil without a step.
 func (b *stepBook) done() *disdel.StepCourse {
 	b.stretch.Add(b.step, 1) // waiting for the last step is part of it
 	b.step = disdel.StepTimes{}

@@ -9,14 +9,14 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine"
 )
 
-// train learns from one shard for one round: it starts from the round's reference weights, runs the round's batches and
-// pushes its weights as an update. An epoch whose mean loss is at most the target ends the round (DiSDeL III-B.3).
-// Before its deadline it stores its state and answers that it paused; the next leg, or the next attempt after a
-// failure, continues from there and comes to the same bits.
+// train learns from one shard for one round: it starts from the round's reference weights, trains the round's batches
+// and pushes its weights as an update. An epoch with a mean loss of at most the target ends the round (DiSDeL III-B.3).
+// Before its deadline it stores its state and pauses; the next leg or attempt continues from there with the same bits.
 func (h *Host) train(ctx context.Context, c *call, req disdel.TrainRequest) (res disdel.TrainResult, err error) {
 	h.limitHeap(req.Memory, req.Estimate, 0)
 	setThreads(1)
@@ -69,7 +69,7 @@ type trainer struct {
 	res     disdel.TrainResult
 }
 
-// load reads the shard and builds the engine, or finds both where the last round left them.
+// load reads the shard and builds the engine, or takes both from the caches.
 func (t *trainer) load(ctx context.Context) (err error) {
 	h, r := t.call.host, t.req
 	if t.shard, err = h.rows(ctx, shardKey{data: r.Data, rows: r.Shard, part: disdel.PartTrain}); err != nil {
@@ -100,13 +100,13 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	return nil
 }
 
-// roundSeed spreads rounds over all bits: dropout mixes the seed with the count of steps by exclusive or.
+// roundSeed spreads rounds over all bits, since dropout combines the seed with the count of steps by exclusive or.
 func roundSeed(r disdel.TrainRequest) int64 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
 	return r.Network.Init.Seed + int64(r.Worker) + int64(uint64(r.Round)*golden)
 }
 
-// fetch sets the weights and the state that the round starts from, or that an earlier leg or attempt got to.
+// fetch loads the weights and the state that the round starts from, or those of an earlier leg or attempt.
 func (t *trainer) fetch(ctx context.Context) error {
 	start := t.call.host.now()
 	defer func() { t.fetched = t.call.host.now().Sub(start) }()
@@ -128,7 +128,7 @@ func (t *trainer) fetch(ctx context.Context) error {
 	return t.swap.start()
 }
 
-// begin sets the weights and the state that the round starts from.
+// begin loads the weights and the state that the round starts from.
 func (t *trainer) begin(ctx context.Context) error {
 	if t.req.Round == 0 {
 		if err := t.first(ctx); err != nil {
@@ -178,7 +178,7 @@ func (t *trainer) push(ctx context.Context) error {
 	return t.session.push(ctx, update, encoded)
 }
 
-// update is copies of what goes into the mean.
+// update copies the arrays that are averaged.
 func (t *trainer) update() disdel.Weights {
 	w := engine.Weights(t.engine)
 	if t.req.Moments != disdel.StateAverage {
@@ -187,7 +187,8 @@ func (t *trainer) update() disdel.Weights {
 	return append(w, t.optimizerState()...)
 }
 
-// encode rounds the update to the job's wire format. residual is what that loses. The reference is of no use after it.
+// encode encodes the update in the job's wire format. residual is the rounding error. The reference is not valid after
+// it.
 func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err error) {
 	format := aggregator.Format{Wire: t.req.Wire, Threshold: t.req.Threshold, Round: t.req.Round}
 	f, err := aggregator.NewFeedback(format, t.residual())
@@ -197,4 +198,179 @@ func (t *trainer) encode() (e *aggregator.Encoded, residual disdel.Weights, err 
 	e, err = f.Encode(t.update(), t.ref)
 	t.ref = nil
 	return e, f.Residual(), err
+}
+
+// first sets the weights of the first round: random ones, and the given ones in their place.
+func (t *trainer) first(ctx context.Context) error {
+	init := t.req.Network.Init
+	if err := t.engine.Init(init); err != nil || init.Weights == "" || t.req.Probe {
+		return err
+	}
+	if t.req.ReferenceCheckpoint == "" {
+		return &disdel.Error{
+			Kind: disdel.Internal, Op: "begin", Job: t.req.Job, Msg: "the request does not say where " + init.Weights + " is",
+		}
+	}
+	models, err := modelstore.Open(ctx, t.req.Models)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	arrays := map[string]engine.Array{}
+	for _, a := range engine.Of(t.engine.State(), engine.Weight, engine.Statistic) {
+		arrays[a.Name] = a
+	}
+	set := func(v disdel.Tensor) error { return arrays[v.Name].Set(v) }
+	return models.ReadCheckpointTo(ctx, t.req.ReferenceCheckpoint,
+		func(string) (func(disdel.Tensor) error, error) { return set, nil })
+}
+
+// learn trains on a batch. Engines that take batches ahead get the next one while they compute; for the others the feed
+// may fill it meanwhile. then is the number of the next batch, below 0 if it is unknown.
+func (t *trainer) learn(batch, then int) (disdel.Metrics, error) {
+	ahead := t.engine.Ahead()
+	if ahead == nil {
+		input := t.feed.take(batch, then)
+		t.swap.filled()
+		return t.engine.Step(input)
+	}
+	const unasked = -1 // the feed's own way would fill a batch more
+	if t.staged != batch+1 {
+		if err := ahead.Stage(t.feed.take(batch, unasked)); err != nil {
+			return disdel.Metrics{}, err
+		}
+	}
+	t.swap.filled()
+	t.staged = 0
+	return ahead.StepStaged(func() error {
+		if then < 0 {
+			return nil
+		}
+		t.staged = then + 1
+		return ahead.Stage(t.feed.take(then, unasked))
+	})
+}
+
+// compute trains the batches that the round still needs.
+func (t *trainer) compute(ctx context.Context) error {
+	t.feed = newFeed(t.engine, t.shard, t.batch(), t.req.Threads)
+	setThreads(t.feed.threads(t.req.Threads))
+	if t.swap != nil && t.req.Estimate > 0 {
+		defer roomFor(disdel.ExchangeGarbage, t.req.Memory, slab(t.engine))()
+	}
+	t.saved = t.call.host.now()
+	for t.at.epoch < t.req.Epochs && !t.res.Reached && !t.res.Paused {
+		if err := t.epoch(ctx); err != nil {
+			return err
+		}
+	}
+	if !t.res.Paused {
+		if _, err := t.swap.end(ctx); err != nil {
+			return err
+		}
+	}
+	t.res.Samples = min(t.at.rows, t.shard.Len())
+	t.res.Losses, t.res.Epochs, t.res.BatchesDone = t.at.losses, len(t.at.losses), t.at.done
+	if n := len(t.at.losses); n > 0 {
+		t.res.Loss = t.at.losses[n-1]
+	}
+	if !t.at.blind {
+		t.res.Accuracies = t.at.accuracies
+	}
+	return nil
+}
+
+// roundBatches are the batches of the current epoch that belong to the round.
+func (t *trainer) roundBatches() (first, end, batches int) {
+	size := t.batch()
+	batches = (t.shard.Len() + size - 1) / max(size, 1)
+	if t.at.epoch == 0 {
+		first = min(t.req.Batch, batches)
+	}
+	end = batches
+	if t.req.Batches > 0 {
+		end = min(first+t.req.Batches, batches)
+	}
+	return first, end, batches
+}
+
+func (t *trainer) batch() int { return min(t.req.BatchSize, t.shard.Len()) }
+
+// epoch trains the round's batches of one epoch, in an order that depends on job, epoch and worker. It always sets the
+// rate, because a warm engine may still have that of an earlier job.
+func (t *trainer) epoch(ctx context.Context) error {
+	epoch := t.req.Epoch + t.at.epoch
+	t.engine.SetRate(t.req.Optimizer.Rate() * t.req.Schedule.Factor(epoch, t.req.JobEpochs))
+	first, end, batches := t.roundBatches()
+	t.shuffle(epoch)
+	defer t.feed.wait() // it reads order and shard
+	t.at.batch, t.staged = max(t.at.batch, first), 0
+	// This heartbeat tells that the action has started.
+	if err := t.beat(ctx, epoch, batches); err != nil {
+		return err
+	}
+	for t.at.batch < end {
+		if paused, err := t.swap.before(ctx); paused || err != nil {
+			return err
+		}
+		batch, ok, err := t.swap.batch(ctx, t.at.batch)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		if err := t.step(ctx, batch, end); err != nil {
+			return err
+		}
+		if err := t.beat(ctx, epoch, batches); err != nil {
+			return err
+		}
+		if stop, err := t.pauseOrSave(ctx, t.at.batch == end); stop || err != nil {
+			return err
+		}
+	}
+	loss := t.at.endEpoch()
+	t.res.Reached = t.req.Target > 0 && end == batches && loss <= t.req.Target
+	return nil
+}
+
+// shuffle sets the order of an epoch's rows for the feed.
+func (t *trainer) shuffle(epoch int) {
+	n, size, whose := t.shard.Len(), t.batch(), t.req.Worker
+	if t.req.Exchange.Queued() { // all have the same rows, and one order of them
+		whose = 0
+	}
+	seed := t.req.Network.Init.Seed
+	t.order = dataset.Order(t.order, seed, epoch, whose, n)
+	t.feed.fill = func(b *dataset.Batch, batch int) {
+		t.feed.filler.FillAugmented(b, t.order[batch*size:min((batch+1)*size, n)], seed, epoch)
+	}
+}
+
+// step trains a batch while the feed fills the next one. The last batch of the epoch is end-1.
+func (t *trainer) step(ctx context.Context, batch, end int) error {
+	begun := t.call.host.now()
+	then := batch + 1
+	if then >= end || t.req.Exchange.Queued() { // who draws it is not known before
+		then = -1
+	}
+	m, err := t.learn(batch, then)
+	if err != nil {
+		return err
+	}
+	if err := t.swap.after(ctx, m); err != nil {
+		return err
+	}
+	t.at.step(m)
+	t.res.Rows += m.Rows
+	t.longest = max(t.longest, t.call.host.now().Sub(begun))
+	return nil
+}
+
+func (t *trainer) beat(ctx context.Context, epoch, batches int) error {
+	return t.session.beat(ctx, disdel.Progress{
+		Task: disdel.TaskTrain, Round: t.req.Round, Member: t.req.Worker, Epoch: epoch + 1,
+		Batch: t.at.batch, Batches: batches, Loss: t.at.sum / float64(max(t.at.seen, 1)), Steps: t.swap.soFar(),
+	})
 }

@@ -80,16 +80,12 @@ func product(sides []int) float64 {
 	return p
 }
 
-// weights is the shape of a node's largest array of weights, [1] where it has none.
+// weights is the shape of a node's largest array of weights, [1] where that is no matter.
 func (b *Builder) weights(n *Node) []int {
-	switch n.Op {
-	case OpConv:
-		return []int{n.Filters, b.Out(n.Inputs[0])[0] / n.Groups, n.Kernel.H, n.Kernel.W}
-	case OpDense:
-		return []int{n.Units, b.Out(n.Inputs[0])[0]}
-	default:
-		return []int{1}
+	if weight := ops[n.Op].weight; weight != nil {
+		return weight(n, b.Out(n.Inputs[0]))
 	}
+	return []int{1}
 }
 
 func (b *Builder) add(n Node) int {
@@ -224,7 +220,7 @@ func (b *Builder) Norm(name string, in int, n Norm) int {
 	})
 }
 
-// Same adds an element-wise op: OpReLU, OpReLU6, OpSigmoid, OpTanh or OpSoftmax (which takes a vector).
+// Same adds an activation: an op whose output has its input's shape. OpSoftmax takes a vector.
 func (b *Builder) Same(name string, in int, op Op) int {
 	if op == OpSoftmax && len(b.Out(in)) != 1 {
 		b.fail(name, "softmax takes a vector, not %v", []int(b.Out(in)))

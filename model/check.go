@@ -67,9 +67,9 @@ func (c *layerChecker) fault(path, hint, format string, args ...any) {
 
 func (c *layerChecker) layer(at string, i int, layers []disdel.Layer) {
 	l := &layers[i]
-	kind, ok := layerKinds[l.Kind]
+	kind := layerKindOf(l.Kind)
 	switch {
-	case ok:
+	case kind != nil:
 		c.names(at+"."+l.Kind, i, kind, l)
 		c.options(at+"."+l.Kind, kind, l)
 		c.values(at+"."+l.Kind, l)
@@ -89,7 +89,7 @@ func (c *layerChecker) layer(at string, i int, layers []disdel.Layer) {
 }
 
 // names checks what a layer is called and whose output it takes.
-func (c *layerChecker) names(at string, i int, kind layerKind, l *disdel.Layer) {
+func (c *layerChecker) names(at string, i int, kind *layerKind, l *disdel.Layer) {
 	switch name := layerName(i, l); {
 	case !layerForm().MatchString(name):
 		c.fault(at+".name", "", "a name has letters, digits and _ - . /, at most 100, the first a letter, digit or _")
@@ -152,7 +152,7 @@ func given(l *disdel.Layer) (names []string, is map[string]bool) {
 }
 
 // options checks that a layer gives what its kind needs and nothing that it does not take.
-func (c *layerChecker) options(at string, kind layerKind, l *disdel.Layer) {
+func (c *layerChecker) options(at string, kind *layerKind, l *disdel.Layer) {
 	names, is := given(l)
 	for _, option := range names {
 		switch {
@@ -189,7 +189,7 @@ func (c *layerChecker) values(at string, l *disdel.Layer) {
 	if !(l.Rate >= 0 && l.Rate < 1) {
 		c.fault(at+".rate", "", "must be at least 0 and below 1")
 	}
-	if _, ok := activations[l.Activation]; l.Activation != "" && !ok {
+	if l.Activation != "" && activationOf(l.Activation) == nil {
 		c.fault(at+".activation", "", "there is no activation %q", l.Activation)
 	}
 }

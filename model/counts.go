@@ -1,19 +1,5 @@
 package model
 
-var opNames = [...]string{
-	"unknown", "input", "conv", "dense", "batchNorm", "relu", "relu6", "sigmoid", "tanh", "softmax", "maxPool", "avgPool",
-	"adaptiveAvgPool", "globalAvgPool", "dropout", "flatten", "add", "concat", "downsample", "custom",
-	linearNode, factorsNode,
-}
-
-// String is the name of the op in reports; where users write layers, it is theirs.
-func (o Op) String() string {
-	if int(o) < len(opNames) {
-		return opNames[o]
-	}
-	return opNames[0]
-}
-
 // Params lists the arrays of a graph's weights in node order, with PyTorch's names and layouts.
 func (g *Graph) Params() []Param {
 	out := make([]Param, 0, 2*len(g.Nodes))
@@ -26,38 +12,33 @@ func (g *Graph) Params() []Param {
 // appendParams appends the arrays of a node.
 func (g *Graph) appendParams(out []Param, i int) []Param {
 	n := &g.Nodes[i]
-	add := func(name string, trainable bool, shape ...int) {
-		out = append(out, Param{Name: n.Name + "." + name, Node: i, Shape: shape, Trainable: trainable})
-	}
-	switch n.Op {
-	case OpCustom:
-		return append(out, customParams(i, n)...)
-	case OpFactors:
-		return append(out, factorParams(i, n.Sparse)...)
-	case OpLinear:
-		add("weight", true, 1, g.in(n)[0])
-	case OpConv:
-		add("weight", true, n.Filters, g.in(n)[0]/n.Groups, n.Kernel.H, n.Kernel.W)
-	case OpDense:
-		add("weight", true, n.Units, g.in(n)[0])
-	case OpBatchNorm:
-		c := n.Out[0]
-		if !n.NoScale {
-			add("weight", true, c)
+	switch row := &ops[n.Op]; {
+	case row.params != nil:
+		return row.params(g, out, i)
+	case row.weight != nil:
+		out = append(out, n.param(i, "weight", true, row.weight(n, g.in(n))...))
+		if n.Bias {
+			out = append(out, n.param(i, "bias", true, n.Out[0]))
 		}
-		if !n.NoCenter {
-			add("bias", true, c)
-		}
-		add("running_mean", false, c)
-		add("running_var", false, c)
-		return out
-	default:
-		return out
-	}
-	if n.Bias {
-		add("bias", true, n.Out[0])
 	}
 	return out
+}
+
+// param is an array of node i, which n is.
+func (n *Node) param(i int, name string, trainable bool, shape ...int) Param {
+	return Param{Name: n.Name + "." + name, Node: i, Shape: shape, Trainable: trainable}
+}
+
+func normParams(g *Graph, out []Param, i int) []Param {
+	n := &g.Nodes[i]
+	c := n.Out[0]
+	if !n.NoScale {
+		out = append(out, n.param(i, "weight", true, c))
+	}
+	if !n.NoCenter {
+		out = append(out, n.param(i, "bias", true, c))
+	}
+	return append(out, n.param(i, "running_mean", false, c), n.param(i, "running_var", false, c))
 }
 
 func (g *Graph) in(n *Node) Shape { return g.Nodes[n.Inputs[0]].Out }
@@ -85,18 +66,6 @@ type Counts struct {
 	Layers       []LayerCount // every node but the input
 }
 
-// weighs tells which outputs ActivationsB counts. ReLU and dropout work in place, flatten is a view, option A's
-// shortcut is recomputed, and softmax belongs to the loss.
-func weighs(o Op) bool {
-	switch o {
-	case OpConv, OpDense, OpBatchNorm, OpMaxPool, OpAvgPool, OpAdaptiveAvgPool, OpGlobalAvgPool, OpAdd, OpConcat,
-		OpSigmoid, OpTanh, OpCustom, OpLinear, OpFactors:
-		return true
-	default:
-		return false
-	}
-}
-
 // Count counts every layer of a graph.
 func (g *Graph) Count() Counts {
 	c := Counts{Layers: make([]LayerCount, 0, len(g.Nodes))}
@@ -117,14 +86,14 @@ func (g *Graph) Count() Counts {
 			l.Activations = l.Outputs
 		}
 		l.Parameters = l.Trainable + l.NonTrainable
-		if n.Op == OpConv || n.Op == OpDense {
+		if ops[n.Op].product {
 			l.Activations = l.Outputs
 		}
 		c.Trainable += l.Trainable
 		c.NonTrainable += l.NonTrainable
 		c.MACs += l.MACs
 		c.ActivationsA += l.Activations
-		if weighs(n.Op) {
+		if ops[n.Op].weighs {
 			c.ActivationsB += l.Outputs
 		}
 		c.Layers = append(c.Layers, l)
@@ -132,18 +101,56 @@ func (g *Graph) Count() Counts {
 	return c
 }
 
-// macs is the multiply-accumulates of one sample: an output of a convolution sums in/groups x kernel products.
+// macs is the multiply-accumulates of one sample.
 func (g *Graph) macs(n *Node) int64 {
-	switch n.Op {
-	case OpConv:
-		return int64(n.Out.Len()) * int64(g.in(n)[0]/n.Groups*n.Kernel.H*n.Kernel.W)
-	case OpDense:
-		return int64(n.Units) * int64(g.in(n)[0])
-	case OpLinear: // of a row's entries
-		return int64(n.Sparse.Mean)
-	case OpFactors:
-		return int64(n.Sparse.Rank)
+	switch row := &ops[n.Op]; {
+	case row.macs != nil:
+		return row.macs(n)
+	case row.weight != nil:
+		return int64(n.Out.Len()) * int64(Shape(row.weight(n, g.in(n))[1:]).Len())
 	default:
 		return 0
 	}
+}
+
+// TableI is what DiSDeL's Table I counts of a network, as it is printed: the parameters of its convolutions and dense
+// layers, each with a bias, and for one sample the outputs of them. A depthwise-separable layer is one layer of it: c
+// s^2
+// + c f + f parameters, and the outputs of its pointwise half alone. Batch norms do not occur in it. What a custom
+// network
+// says of itself is taken as it is.
+//
+// Count counts what is there instead: no bias before a batch norm, batch norms' own parameters, and both halves of a
+// separable layer.
+func (g *Graph) TableI() (parameters, activations int64) {
+	for i := 1; i < len(g.Nodes); i++ {
+		n := &g.Nodes[i]
+		switch n.Op {
+		case OpConv:
+			c, f := int64(g.in(n)[0]), int64(n.Filters)
+			weights := c / int64(n.Groups) * int64(n.Kernel.H*n.Kernel.W) * f
+			if g.depthwise(n) {
+				parameters += weights
+				continue
+			}
+			parameters, activations = parameters+weights+f, activations+int64(n.Out.Len())
+		case OpDense:
+			parameters += int64(g.in(n)[0])*int64(n.Units) + int64(n.Units)
+			activations += int64(n.Out.Len())
+		case OpCustom:
+			for _, p := range g.appendParams(nil, i) {
+				if p.Trainable {
+					parameters += int64(p.Len())
+				}
+			}
+			activations += n.Custom.Activations
+		}
+	}
+	return parameters, activations
+}
+
+// depthwise tells whether a convolution is the first half of a depthwise-separable layer: a window for each channel.
+func (g *Graph) depthwise(n *Node) bool {
+	c := g.in(n)[0]
+	return c > 1 && n.Groups == c
 }

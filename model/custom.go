@@ -71,10 +71,9 @@ func (b *Builder) checkCustom(c *disdel.CustomNetwork) {
 	}
 }
 
-func customParams(i int, n *Node) []Param {
-	out := make([]Param, len(n.Custom.Params))
-	for k, p := range n.Custom.Params {
-		out[k] = Param{Name: p.Name, Node: i, Shape: p.Shape, Trainable: p.Trainable}
+func customParams(g *Graph, out []Param, i int) []Param {
+	for _, p := range g.Nodes[i].Custom.Params {
+		out = append(out, Param{Name: p.Name, Node: i, Shape: p.Shape, Trainable: p.Trainable})
 	}
 	return out
 }

@@ -44,6 +44,7 @@ const (
 	OpReLU6
 	OpSigmoid
 	OpTanh
+	OpHardSwish       // x min(max(x + 3, 0), 6) / 6, of MobileNetV3
 	OpSoftmax         // last node only: the loss takes its input, prediction its output
 	OpMaxPool         // Kernel, Stride, Pad
 	OpAvgPool         // Kernel, Stride, Pad, CountPad
@@ -58,6 +59,67 @@ const (
 	OpLinear     // Sparse: the sum of a sparse row's entries, each times the weight of its column, and a bias
 	OpFactors    // Sparse: product of a user's factors and an item's, and the biases of both
 )
+
+// op is what this folder knows of an Op. What a job file may say of a layer is in layerKinds; how engines compute it is
+// in their tables.
+type op struct {
+	name string // in reports; where users write layers, it is theirs
+	// weighs tells that ActivationsB counts the outputs. ReLU and dropout work in place, flatten is a view, option A's
+	// shortcut is recomputed, and softmax belongs to the loss.
+	weighs  bool
+	product bool // its outputs are weighted sums, which Activations counts
+	// weight is the shape of the array "weight"; a node with Bias has a "bias" besides. nil: it has no such arrays.
+	weight func(n *Node, in Shape) []int
+	// params appends the arrays of node i where they are others than weight says.
+	params func(g *Graph, out []Param, i int) []Param
+	// macs is the multiply-accumulates of one sample where it is not every value of weight once an output.
+	macs func(n *Node) int64
+}
+
+// ops has a row for every Op.
+var ops = [...]op{
+	OpUnknown: {name: "unknown"},
+	OpInput:   {name: "input"},
+	OpConv: {name: "conv", weighs: true, product: true, weight: func(n *Node, in Shape) []int {
+		return []int{n.Filters, in[0] / n.Groups, n.Kernel.H, n.Kernel.W}
+	}},
+	OpDense: {name: "dense", weighs: true, product: true, weight: func(n *Node, in Shape) []int {
+		return []int{n.Units, in[0]}
+	}},
+	OpBatchNorm:       {name: "batchNorm", weighs: true, params: normParams},
+	OpReLU:            {name: "relu"},
+	OpReLU6:           {name: "relu6"},
+	OpSigmoid:         {name: "sigmoid", weighs: true},
+	OpTanh:            {name: "tanh", weighs: true},
+	OpHardSwish:       {name: "hardSwish", weighs: true},
+	OpSoftmax:         {name: "softmax"},
+	OpMaxPool:         {name: "maxPool", weighs: true},
+	OpAvgPool:         {name: "avgPool", weighs: true},
+	OpAdaptiveAvgPool: {name: "adaptiveAvgPool", weighs: true},
+	OpGlobalAvgPool:   {name: "globalAvgPool", weighs: true},
+	OpDropout:         {name: "dropout"},
+	OpFlatten:         {name: "flatten"},
+	OpAdd:             {name: "add", weighs: true},
+	OpConcat:          {name: "concat", weighs: true},
+	OpDownsample:      {name: "downsample"},
+	OpCustom:          {name: "custom", weighs: true, params: customParams},
+	OpLinear: {
+		name: linearNode, weighs: true, weight: func(_ *Node, in Shape) []int { return []int{1, in[0]} },
+		macs: func(n *Node) int64 { return int64(n.Sparse.Mean) }, // of a row's entries
+	},
+	OpFactors: {
+		name: factorsNode, weighs: true, params: factorParams,
+		macs: func(n *Node) int64 { return int64(n.Sparse.Rank) },
+	},
+}
+
+// String is the name of the op in reports.
+func (o Op) String() string {
+	if int(o) < len(ops) {
+		return ops[o].name
+	}
+	return ops[OpUnknown].name
+}
 
 // Sides is a value for height and one for width.
 type Sides struct{ H, W int }

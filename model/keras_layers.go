@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -250,16 +251,37 @@ func (k *kerasReader) activation(l *kerasLayer) string {
 		return ""
 	}
 	name, ok := l.options.Activation.(string)
-	if _, known := activations[name]; ok && (known || name == "linear") {
-		return strings.TrimPrefix(name, "linear")
+	if ok && name == "linear" {
+		return ""
 	}
-	k.fault(l.name, "use relu, relu6, sigmoid, tanh, softmax or linear", "activation %v is not supported",
-		l.options.Activation)
+	for i := range layerKinds {
+		if kind := &layerKinds[i]; ok && kind.activation != OpUnknown && name == kind.kerasName() {
+			return kind.name
+		}
+	}
+	k.fault(l.name, "use "+kerasActivations()+" or linear", "activation %v is not supported", l.options.Activation)
 	return ""
 }
 
+// kerasName is what Keras calls an activation.
+func (k *layerKind) kerasName() string { return cmp.Or(k.keras, k.name) }
+
+// kerasActivations lists the activations that can be taken over.
+func kerasActivations() string {
+	var names []string
+	for i := range layerKinds {
+		if k := &layerKinds[i]; k.activation != OpUnknown {
+			names = append(names, k.kerasName())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // isPositive says whether an activation has no value below 0.
-func isPositive(activation string) bool { return activation != "" && activation != "tanh" }
+func isPositive(activation string) bool {
+	k := activationOf(activation)
+	return k != nil && !k.negative
+}
 
 // padding sets a window's padding: the layer's own and the zeros before it. Both at once would need the size of the
 // image.

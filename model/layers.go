@@ -3,54 +3,101 @@ package model
 import (
 	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
 )
 
-// layerKind is what a job file may say of one kind of layer.
+// layerKind is what a job file may say of one kind of layer, and what people are told of it.
 type layerKind struct {
-	options  string // taken besides name and from
-	required string
-	many     bool // takes two layers or more
-	add      func(b *Builder, name string, in []int, l *disdel.Layer)
+	name, meaning string
+	options       string // taken besides name and from
+	required      string
+	many          bool // takes two layers or more
+	add           func(b *Builder, name string, in []int, l *disdel.Layer)
+
+	// Of activations, which conv and dense take as an option, too.
+	activation Op     // it; OpUnknown: the kind is none
+	keras      string // what Keras calls it, where that is another name
+	negative   bool   // its values may be below 0
 }
 
-// layerKinds is the table of model.layers.
-var layerKinds = map[string]layerKind{
-	"input": {options: "shape", required: "shape", add: addInput},
-	"conv": {
-		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel",
-		add: addConv,
+// layerKinds is the table of model.layers, in the order that people look for kinds.
+var layerKinds = [...]layerKind{
+	{
+		name: "conv", meaning: "Convolution over an image.",
+		options: "filters kernel stride padding dilation groups bias activation", required: "filters kernel", add: addConv,
 	},
-	"depthwiseConv": {options: "kernel stride padding dilation bias activation", required: "kernel", add: addDepthwise},
-	"dense":         {options: "units bias activation", required: "units", add: addDense},
-	"batchNorm":     {options: "eps momentum scale center", add: addNorm},
-	"relu":          {add: same(OpReLU)},
-	"relu6":         {add: same(OpReLU6)},
-	"sigmoid":       {add: same(OpSigmoid)},
-	"tanh":          {add: same(OpTanh)},
-	"softmax":       {add: same(OpSoftmax)},
-	"maxPool":       {options: "kernel stride padding", required: "kernel", add: pool(OpMaxPool)},
-	"avgPool":       {options: "kernel stride padding", required: "kernel", add: pool(OpAvgPool)},
-	"globalAvgPool": {add: single((*Builder).GlobalPool)},
-	"flatten":       {add: single((*Builder).Flatten)},
-	"add":           {many: true, add: joined((*Builder).Add)},
-	"concat":        {many: true, add: joined((*Builder).Concat)},
-	"dropout": {options: "rate", required: "rate", add: func(b *Builder, name string, in []int, l *disdel.Layer) {
-		b.Dropout(name, in[0], l.Rate)
-	}},
+	{
+		name: "depthwiseConv", meaning: "Convolution of every channel by itself.",
+		options: "kernel stride padding dilation bias activation", required: "kernel", add: addDepthwise,
+	},
+	{
+		name: "dense", meaning: "Weighted sums of all inputs (fully connected, linear); an image is flattened first.",
+		options: "units bias activation", required: "units", add: addDense,
+	},
+	{
+		name: "batchNorm", meaning: "Brings every channel to mean 0 and variance 1 over the batch, then scales and shifts it.",
+		options: "eps momentum scale center", add: addNorm,
+	},
+	{
+		name: "maxPool", meaning: "The largest value of a window.",
+		options: "kernel stride padding", required: "kernel", add: pool(OpMaxPool),
+	},
+	{
+		name: "avgPool", meaning: "The mean of a window.",
+		options: "kernel stride padding", required: "kernel", add: pool(OpAvgPool),
+	},
+	{name: "globalAvgPool", meaning: "The mean of every channel.", add: single((*Builder).GlobalPool)},
+	{name: "flatten", meaning: "Makes a vector of an image.", add: single((*Builder).Flatten)},
+	{name: "relu", meaning: "max(x, 0).", activation: OpReLU},
+	{name: "relu6", meaning: "min(max(x, 0), 6).", activation: OpReLU6},
+	{name: "sigmoid", meaning: "1 / (1 + exp(-x)).", activation: OpSigmoid},
+	{name: "tanh", meaning: "Hyperbolic tangent.", activation: OpTanh, negative: true},
+	{
+		name: "hardSwish", meaning: "x min(max(x + 3, 0), 6) / 6: the activation of MobileNetV3.",
+		activation: OpHardSwish, keras: "hard_silu", negative: true,
+	},
+	{name: "softmax", meaning: "Probabilities of the classes; comes last.", activation: OpSoftmax},
+	{
+		name: "dropout", meaning: "Sets a share of the values to zero in training, and scales the others up.",
+		options: "rate", required: "rate",
+		add: func(b *Builder, name string, in []int, l *disdel.Layer) { b.Dropout(name, in[0], l.Rate) },
+	},
+	{name: "add", meaning: "Sum of layers of one shape: a residual.", many: true, add: joined((*Builder).Add)},
+	{
+		name: "concat", meaning: "Layers of one height and width, channel after channel.",
+		many: true, add: joined((*Builder).Concat),
+	},
+	{
+		name: "input", meaning: "What the network is made for; comes first, and may be left out.",
+		options: "shape", required: "shape", add: addInput,
+	},
 }
 
-// activations is what conv and dense take as activation.
-var activations = map[string]Op{
-	"relu": OpReLU, "relu6": OpReLU6, "sigmoid": OpSigmoid, "tanh": OpTanh,
-	"softmax": OpSoftmax,
+// layerKindOf is the row of a kind, nil where there is none of that name.
+func layerKindOf(name string) *layerKind {
+	for i := range layerKinds {
+		if layerKinds[i].name == name {
+			return &layerKinds[i]
+		}
+	}
+	return nil
 }
 
-func same(op Op) func(*Builder, string, []int, *disdel.Layer) {
-	return func(b *Builder, name string, in []int, _ *disdel.Layer) { b.Same(name, in[0], op) }
+// activationOf is the row of an activation, nil where there is none of that name.
+func activationOf(name string) *layerKind {
+	if k := layerKindOf(name); k != nil && k.activation != OpUnknown {
+		return k
+	}
+	return nil
+}
+
+// optionDefaults are the options' defaults; pools differ in their stride.
+var optionDefaults = map[string]string{
+	"stride": "1", "padding": "0", "dilation": "1", "groups": "1", "bias": "true", "activation": "none",
+	"eps": "1e-05", "momentum": "0.1", "scale": "true", "center": "true",
 }
 
 func single(add func(*Builder, string, int) int) func(*Builder, string, []int, *disdel.Layer) {
@@ -163,8 +210,8 @@ func buildLayers(title string, input []int, layers []disdel.Layer) (*Graph, erro
 }
 
 func (b *Builder) addLayer(name string, l *disdel.Layer, ends map[string]int) {
-	kind, ok := layerKinds[l.Kind]
-	if !ok {
+	kind := layerKindOf(l.Kind)
+	if kind == nil {
 		b.fail(name, "there is no kind of layer %q", l.Kind)
 		return
 	}
@@ -183,9 +230,13 @@ func (b *Builder) addLayer(name string, l *disdel.Layer, ends map[string]int) {
 		b.fail(name, "%s cannot take %d layers", l.Kind, len(in))
 		return
 	}
-	kind.add(b, name, in, l)
-	if op, ok := activations[l.Activation]; ok {
-		b.Same(name+"."+l.Activation, b.last, op)
+	if kind.activation != OpUnknown {
+		b.Same(name, in[0], kind.activation)
+	} else {
+		kind.add(b, name, in, l)
+	}
+	if after := activationOf(l.Activation); after != nil {
+		b.Same(name+"."+l.Activation, b.last, after.activation)
 	}
 	if _, taken := ends[name]; taken {
 		b.fail(name, "the name is taken")
@@ -193,14 +244,98 @@ func (b *Builder) addLayer(name string, l *disdel.Layer, ends map[string]int) {
 	ends[name] = b.last
 }
 
-// LayerKinds lists the kinds of layers a job file may name.
+// LayerKinds lists the kinds of layers a job file may name, by name.
 func LayerKinds() []string {
 	out := make([]string, 0, len(layerKinds))
-	for k := range layerKinds {
-		out = append(out, k)
+	for i := range layerKinds {
+		out = append(out, layerKinds[i].name)
 	}
-	sort.Strings(out)
+	slices.Sort(out)
 	return out
 }
 
+// Activations are the words that conv and dense take as their activation.
+func Activations() []string {
+	var out []string
+	for i := range layerKinds {
+		if k := &layerKinds[i]; k.activation != OpUnknown {
+			out = append(out, k.name)
+		}
+	}
+	return out
+}
+
+// KindOption is one option of a kind of layer.
+type KindOption struct {
+	Name     string
+	Required bool
+	Default  string // as a job file would give it, or in words; "" where it is required
+}
+
+// Kind is what a job file may say of one kind of layer, for people and programs that ask.
+type Kind struct {
+	Name, Meaning string
+	Options       []KindOption // besides name and from, which every layer takes
+	Many          bool         // takes two layers or more
+}
+
+// Kinds describes every kind of layer that a job file may name.
+func Kinds() []Kind {
+	out := make([]Kind, 0, len(layerKinds))
+	for i := range layerKinds {
+		out = append(out, layerKinds[i].describe())
+	}
+	return out
+}
+
+// FindKind describes one kind of layer.
+func FindKind(name string) (Kind, bool) {
+	k := layerKindOf(name)
+	if k == nil {
+		return Kind{}, false
+	}
+	return k.describe(), true
+}
+
+func (k *layerKind) describe() Kind {
+	d := Kind{Name: k.name, Meaning: k.meaning, Many: k.many}
+	for _, option := range words(k.options) {
+		o := KindOption{Name: option, Required: slices.Contains(words(k.required), option)}
+		switch {
+		case o.Required:
+		case option == "stride" && strings.HasSuffix(k.name, "Pool"):
+			o.Default = "the kernel"
+		default:
+			o.Default = optionDefaults[option]
+		}
+		d.Options = append(d.Options, o)
+	}
+	return d
+}
+
 func words(list string) []string { return strings.Fields(list) }
+
+// TwoOutputs makes two outputs with softmax of a network's single output with sigmoid, as people write a choice between
+// two classes. Both can say the same: the sigmoid of z is the softmax of 0 and z. ok is false for any other network.
+func TwoOutputs(layers []disdel.Layer) (out []disdel.Layer, ok bool) {
+	last := len(layers) - 1
+	switch {
+	case last >= 0 && layers[last].Kind == "dense" && layers[last].Units == 1 && layers[last].Activation == "sigmoid":
+		out = slices.Clone(layers)
+		out[last].Units, out[last].Activation = 2, "softmax"
+		return out, true
+	case last >= 1 && layers[last].Kind == "sigmoid" && follows(layers, last) && layers[last-1].Kind == "dense" &&
+		layers[last-1].Units == 1 && layers[last-1].Activation == "":
+		out = slices.Clone(layers)
+		out[last-1].Units, out[last].Kind = 2, "softmax"
+		return out, true
+	default:
+		return nil, false
+	}
+}
+
+// follows says whether layer i takes the one before it.
+func follows(layers []disdel.Layer, i int) bool {
+	from := layers[i].From
+	return len(from) == 0 || len(from) == 1 && from[0] == layerName(i-1, &layers[i-1])
+}

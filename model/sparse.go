@@ -162,13 +162,13 @@ func fromSparse(n disdel.Network) (*Graph, error) {
 }
 
 // factorParams are the arrays of a factorisation: factors and biases of users, then of items.
-func factorParams(i int, s *disdel.SparseNetwork) []Param {
-	return []Param{
-		{Name: usersArray + ".weight", Node: i, Shape: []int{s.Users, s.Rank}, Trainable: true},
-		{Name: usersArray + ".bias", Node: i, Shape: []int{s.Users}, Trainable: true},
-		{Name: itemsArray + ".weight", Node: i, Shape: []int{s.Items, s.Rank}, Trainable: true},
-		{Name: itemsArray + ".bias", Node: i, Shape: []int{s.Items}, Trainable: true},
-	}
+func factorParams(g *Graph, out []Param, i int) []Param {
+	s := g.Nodes[i].Sparse
+	return append(out,
+		Param{Name: usersArray + ".weight", Node: i, Shape: []int{s.Users, s.Rank}, Trainable: true},
+		Param{Name: usersArray + ".bias", Node: i, Shape: []int{s.Users}, Trainable: true},
+		Param{Name: itemsArray + ".weight", Node: i, Shape: []int{s.Items, s.Rank}, Trainable: true},
+		Param{Name: itemsArray + ".bias", Node: i, Shape: []int{s.Items}, Trainable: true})
 }
 
 // Spread is the standard deviation of the normal distribution that an array starts from; ok is false where it starts in

@@ -6,15 +6,16 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// Memory reads from /proc what this process holds that the kernel cannot take back, and the most that it held; both are
-// 0 where there is none. Pages of files are left out, the program's above all: the kernel shares them between
-// containers, drops them when memory is short, and how many it maps depends on how the file came to the disk, by 20 MB
-// and more. The most is never above what was held: it is the high-water mark without the pages of files that are mapped
-// by now.
+// Memory reads from /proc the memory of this process that the kernel cannot take back, and its peak; both are 0 if
+// /proc has no such file. Pages of files are left out: the kernel shares them between containers and drops them when
+// memory is short, and their number varies by 20 MB. The peak is the high-water mark without the pages of files that
+// are mapped now, so that it is never too high.
 func Memory() (resident, peak disdel.Bytes) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -48,4 +49,74 @@ func ContainerLimit() disdel.Bytes {
 		}
 	}
 	return 0
+}
+
+// watch checks resident memory while activations run, and for a moment after: a timer for each short activation would
+// cost more than its work.
+type watch struct {
+	every  time.Duration
+	memory func() (resident, peak disdel.Bytes)
+
+	mu     sync.Mutex
+	runs   map[*watched]bool
+	looks  bool // a goroutine does
+	recent bool // an activation began since it last looked
+}
+
+// watched is an activation that runs.
+type watched struct {
+	limit disdel.Bytes      // 0: none
+	was   chan disdel.Bytes // gets what was resident once that is too much
+}
+
+func newWatch(every time.Duration, memory func() (resident, peak disdel.Bytes)) *watch {
+	return &watch{every: every, memory: memory, runs: map[*watched]bool{}}
+}
+
+// begin starts checking memory for an activation, until end.
+func (w *watch) begin(limit disdel.Bytes) *watched {
+	run := &watched{limit, make(chan disdel.Bytes, 1)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs[run], w.recent = true, true
+	if !w.looks {
+		w.looks = true
+		go w.work()
+	}
+	return run
+}
+
+func (w *watch) end(run *watched) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.runs, run)
+}
+
+// work checks until no activation has run between two checks.
+func (w *watch) work() {
+	ticker := time.NewTicker(w.every)
+	defer ticker.Stop()
+	for range ticker.C {
+		resident, _ := w.memory()
+		if !w.compare(resident) {
+			return
+		}
+	}
+}
+
+// compare notifies the activations whose limit is near, and tells whether to continue checking.
+func (w *watch) compare(resident disdel.Bytes) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for run := range w.runs {
+		if run.limit > 0 && resident > run.limit/100*97 {
+			select {
+			case run.was <- resident:
+			default: // it is told already
+			}
+		}
+	}
+	w.looks = w.recent || len(w.runs) > 0
+	w.recent = false
+	return w.looks
 }

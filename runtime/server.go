@@ -21,13 +21,13 @@ import (
 	"github.com/disdel/disdel/internal/secrets"
 )
 
-// Handler answers one activation: params are the activation's, the result becomes its response. ctx ends at the
+// Handler answers one activation: params are its parameters, the result becomes its response. ctx ends at the
 // activation's deadline and when memory runs out.
 type Handler func(ctx context.Context, params json.RawMessage) (any, error)
 
-// Config is how a Server behaves; the zero value serves without a memory limit and logs to the process's own streams.
+// Config configures a Server. The zero value has no memory limit and logs to the process's own streams.
 type Config struct {
-	// of resident memory; 0: what a request says as limitBytes, else unknown
+	// Limit of resident memory; 0: a request's limitBytes, if it has one.
 	Limit          disdel.Bytes
 	WatchEvery     time.Duration                        // between looks at resident memory; 0: 20 ms
 	Stdout, Stderr io.Writer                            // nil: the process's
@@ -136,8 +136,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read reads a request's body, for which there is a time: who sends no end of it must not hold the container. It bounds
-// reading alone, as an activation takes what time it has.
+// read reads a request's body within a time limit: a client that never finishes must not block the container. The limit
+// is for reading only; an activation may take longer.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	control.SetReadDeadline(time.Now().Add(s.cfg.BodyWait)) //nolint:errcheck // a recorder of tests has no deadlines
@@ -150,8 +150,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 func failure(text string) map[string]any { return map[string]any{"error": text} }
 
-// answer writes v with a Content-Length: the invoker takes a response of unknown length for none. It says in words that
-// the connection may serve another request, which who asks may go by.
+// answer writes v with a Content-Length: the invoker treats a response of unknown length as missing. It also says that
+// the connection stays open.
 func answer(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -173,10 +173,9 @@ type initRequest struct {
 		Main string            `json:"main"`
 		Code string            `json:"code"` // what opens sealed parameters; of kinds with code of their own, that
 		Env  map[string]string `json:"env"`
-		// Sentinels is false where who asks knows by the answer alone where an activation's log ends, which the embedded
-		// platform does.
+		// Sentinels is false if the caller does not need sentinels in the log, as the embedded platform.
 		Sentinels *bool `json:"sentinels"`
-		// Concurrency is how many activations may be in the container at once; 0 where who asks does not say, as OpenWhisk.
+		// Concurrency is the number of activations that may run at once; 0 if the caller does not say, as OpenWhisk.
 		Concurrency int `json:"concurrency"`
 	} `json:"value"`
 }
@@ -219,7 +218,7 @@ func (s *Server) init(w http.ResponseWriter, body []byte) {
 	answer(w, http.StatusOK, said)
 }
 
-// opening is a handler of parameters that were sealed.
+// opening is a handler that opens sealed parameters first.
 func opening(key secrets.Key, h Handler) Handler {
 	return func(ctx context.Context, params json.RawMessage) (any, error) {
 		opened, err := key.Open(params)
@@ -241,7 +240,7 @@ type runRequest struct {
 	Deadline      deadline        `json:"deadline"`
 }
 
-// environment is what an activation finds in its environment, under the names that OpenWhisk's runtimes use.
+// environment is the environment of an activation, with the names that OpenWhisk's runtimes use.
 func (r *runRequest) environment() map[string]string {
 	env := map[string]string{
 		"__OW_NAMESPACE": r.Namespace, "__OW_ACTION_NAME": r.ActionName, "__OW_ACTION_VERSION": r.ActionVersion,
@@ -259,8 +258,8 @@ var ofInvoker = []string{
 	"__OW_DEADLINE", "__OW_API_KEY",
 }
 
-// taken is the environment of /init without what is the container's own: which programs and libraries run, what they
-// trust, and what OpenWhisk itself says. The log tells what was left out.
+// taken is the environment of /init without the container's own variables: search paths, trusted certificates, and
+// those that OpenWhisk sets itself. The log lists what was left out.
 func (s *Server) taken(env map[string]string) map[string]string {
 	out := maps.Clone(env)
 	maps.DeleteFunc(out, func(name, _ string) bool { return reserved(name) })
@@ -282,7 +281,7 @@ func reserved(name string) bool {
 	return own || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "GLIBC_")
 }
 
-// setenv sets what has a value.
+// setenv sets the variables that have a value.
 func (s *Server) setenv(env map[string]string) error {
 	for k, v := range env {
 		if v == "" {
@@ -327,8 +326,8 @@ func (s *Server) run(ctx context.Context, w http.ResponseWriter, body []byte) {
 	answer(w, http.StatusOK, result)
 }
 
-// begin takes a place for an activation, usually the only one. Where several run at once the environment, which they
-// share, stays as /init left it.
+// begin reserves a place for an activation; usually there is only one. If several run at once they share the
+// environment of /init.
 func (s *Server) begin(req *runRequest) (h Handler, status int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -362,8 +361,8 @@ func (s *Server) end() {
 	s.mu.Unlock()
 }
 
-// call runs the handler under the activation's deadline and the memory watch. When memory runs out it does not wait for
-// the handler: the answer must leave before the kernel ends the process.
+// call runs the handler under the activation's deadline and the memory watch. When memory runs out it answers without
+// waiting for the handler: the answer must leave before the kernel kills the process.
 func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -407,8 +406,8 @@ func (s *Server) call(ctx context.Context, h Handler, req runRequest) (any, erro
 	}
 }
 
-// tell prints lines of an activation. Where several run at once, each says whose it is, as the embedded platform reads
-// it.
+// tell prints log lines of an activation. If several run at once, each line has the activation's id for the embedded
+// platform.
 func (s *Server) tell(req *runRequest, text string) {
 	s.mu.Lock()
 	shared := s.cfg.Concurrency > 1
@@ -420,7 +419,7 @@ func (s *Server) tell(req *runRequest, text string) {
 	fmt.Fprint(s.cfg.Stderr, text)
 }
 
-// origin is the stack of the goroutine where a panic began, where what was raised here tells of another one.
+// origin is the stack of the goroutine in which a panic began, even if it was raised again in another one.
 func origin(raised any) []byte {
 	if p, ok := raised.(interface{ Stack() []byte }); ok {
 		return p.Stack()

@@ -10,7 +10,7 @@ complain() { echo "$1" >&2; fail=1; }
 
 unformatted=$(git ls-files '*.go' | xargs -r go tool -modfile=tools/go.mod gofumpt -l)
 [ -z "$unformatted" ] || complain "not gofumpt-ed: $unformatted"
-for module in . bench; do
+for module in . bench runtime/engine/native/kernel/gen; do
   cd "$root/$module"
   go vet ./... || complain "go vet has something to say"
   fixes=$(go fix -diff ./... 2>&1) || true

@@ -49,7 +49,8 @@ set -m
 {
   failed=0
   tests -race -short ./runtime/engine/native || failed=1
-  # The benches are a module of their own.
+  # The benches and the generators of assembly are modules of their own.
+  (cd runtime/engine/native/kernel/gen && tests ./...) || failed=1
   (cd bench && tests -race $(go list ./... | grep -vE "$slow_benches")) || failed=1
   export CGO_ENABLED=0 # as the released program is built
   tests -run "^($apart)\$" ./platform || failed=1

@@ -19,9 +19,9 @@ import (
 	"github.com/disdel/disdel/runtime/engine/backends"
 )
 
-// ServeActions makes this process a container of the embedded platform, if that is what it was started as: it serves
-// actions until ctx ends, and the caller then ends too. A program that opens a Service and names no Program calls it
-// first, with os.Args; false means that it was started as itself.
+// ServeActions serves actions until ctx ends, if the embedded platform started this process as a container; the caller
+// then returns. A program that opens a Service without Config.Program calls it first, with os.Args. served is false if the
+// process is no container.
 func ServeActions(ctx context.Context, args []string) (served bool, err error) {
 	at := slices.Index(args, "--listen")
 	if len(args) < 2 || args[1] != "runtime" || at < 0 || at+1 >= len(args) {
@@ -30,13 +30,13 @@ func ServeActions(ctx context.Context, args []string) (served bool, err error) {
 	return true, ServeAt(ctx, args[at+1])
 }
 
-// ServeAt is the action runtime with the standard backends at an address (:PORT, tcp:HOST:PORT or unix:/PATH), until
-// ctx ends.
+// ServeAt runs the action runtime with the standard backends at an address (:PORT, tcp:HOST:PORT or unix:/PATH) until ctx
+// ends.
 func ServeAt(ctx context.Context, address string) error {
 	return serve.Serve(ctx, address, serve.NewHost(backends.Standard(nil)))
 }
 
-// FindProgram is where the program of an action with a network of its own is. It returns Invalid where it is not.
+// FindProgram returns the path of the program of a custom action. It returns Invalid if there is none.
 func FindProgram(name string) (string, error) {
 	path, err := filepath.Abs(name)
 	if err == nil {
@@ -59,14 +59,14 @@ func plainExecError(err error) error {
 	return err
 }
 
-// Bounds of what a description may take: a program that is no action must not hold the job up.
+// Bounds of a description: a program that is no action must not delay the job.
 const (
 	describeTimeout = 30 * time.Second
 	maxDescription  = 1 << 20
 )
 
-// Describe asks the program of an action for its network, as Job.Model.Description has it. It returns Invalid for one
-// that is no action.
+// Describe asks the program of a custom action for its network, for Job.Model.Description. It returns Invalid for a
+// program that is no action.
 func Describe(ctx context.Context, program string) (*disdel.CustomNetwork, error) {
 	path, err := FindProgram(program)
 	if err != nil {
@@ -93,7 +93,7 @@ func Describe(ctx context.Context, program string) (*disdel.CustomNetwork, error
 	return &d, nil
 }
 
-// limited keeps the start of what is written.
+// limited keeps the beginning of what is written.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -20,22 +20,24 @@ import (
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/platform/local"
 	"github.com/disdel/disdel/runtime/engine/gpu"
+	"github.com/disdel/disdel/service/lease"
+	"github.com/disdel/disdel/service/tenant"
 )
 
-// Config says which servers a Service works with. Only Home is required; each field left out means the embedded part.
+// Config names the servers of a Service. Only Home is required; a missing server is embedded.
 type Config struct {
-	// Home is the folder of everything that stays on this machine: data sets, models, the embedded history, and records
-	// that a history could not take. It is made if it is missing. Services of several processes may share one.
+	// Home is the folder of all files on this machine: data sets, models, the embedded history, and records that a history
+	// did not take. It is made if it is missing. Services of several processes may share it.
 	Home string
 
 	// Storage is the blob URL of data sets and models, file:///folder or s3://bucket?region=REGION. "": folders of Home.
 	Storage string
 
-	// Redis is the addresses of the servers that updates go over, with their passwords: redis:// or rediss://, one or
-	// several, over which updates are spread. None: an embedded one, which other machines cannot reach.
+	// Redis is the addresses of the Redis servers for updates, with their passwords: redis:// or rediss://. Updates are
+	// spread over several servers. None: an embedded one, which other machines cannot reach.
 	Redis          []string
-	RedisPrefix    string // of every key, for servers that others use too; "": disdel
-	RedisAuthority string // in PEM, that rediss:// servers are checked against; "": the system's
+	RedisPrefix    string // of every key, for shared servers; "": disdel
+	RedisAuthority string // certificates in PEM to check rediss:// servers with; "": those of the system
 
 	// CouchDB is the address of the history, with user and password. "": an embedded one in Home.
 	CouchDB string
@@ -43,70 +45,68 @@ type Config struct {
 	// OpenWhisk is where actions run. The zero value: an embedded platform on this machine.
 	OpenWhisk OpenWhisk
 
-	// Pool is the memory of the container pool, on which depends how many actions run at once. 0: three quarters of
-	// what this machine has free for the embedded platform; what a platform of disdel tells, or nothing known, for
-	// another.
+	// Pool is the memory of the container pool, which bounds how many actions run at once. 0: for the embedded platform
+	// three quarters of the machine's free memory; for another one what a platform of disdel reports, or unknown.
 	Pool disdel.Bytes
 
-	// GPUs is what actions may use of GPUs. The zero value: those that the program's engine sees on this machine for the
-	// embedded platform; what a platform of disdel tells, or none, for another.
+	// GPUs is what actions may use of GPUs. The zero value: for the embedded platform the GPUs of this machine that the
+	// program's engine sees; for another one what a platform of disdel reports, or none.
 	GPUs GPUs
 
-	// Program is what the embedded platform starts as containers: it has to serve actions when it is called with
-	// `runtime --listen ADDRESS`. "": this very program, whose main then begins with ServeActions.
+	// Program is what the embedded platform starts as containers. It serves actions when it is called with
+	// `runtime --listen ADDRESS`. "": this program, whose main then begins with ServeActions.
 	Program string
 
-	// ActionMemory and ActionTimeout are the most that an action of the embedded platform may be given. 0: 512 MB, five
+	// ActionMemory and ActionTimeout are the largest limits of an action of the embedded platform. 0: 512 MB, five
 	// minutes.
 	ActionMemory  disdel.Bytes
 	ActionTimeout time.Duration
 
-	// ActionMillicores is the most thousandths of a processor that the platform lets an action use, as OpenWhisk's
-	// kubernetes.cpu-scaling does: jobs of a batch begin with more workers where each has little. 0: nobody knows of a
-	// bound.
+	// ActionMillicores bounds the thousandths of a processor that an action may use, as OpenWhisk's kubernetes.cpu-scaling
+	// does. Jobs of a batch begin with more workers if each has little. 0: no known bound.
 	ActionMillicores int
 
-	// Tune changes the settings of the embedded platform before it starts. nil: they stay.
+	// Tune changes the settings of the embedded platform before it starts. nil: no change.
 	Tune func(*platform.Config)
 
-	// Admission is how jobs come to run: "gang" (whole gangs, later ones beside earlier ones where that delays nobody),
-	// "fifo" (strictly one after another), or "greedy" (each at once, and the platform makes them wait). "": gang.
+	// Admission is the queueing order: "gang" (all actions of a job start together; a later job may go first if that delays
+	// no other), "fifo" (in order), or "greedy" (all at once; actions wait on the platform). "": gang.
 	Admission string
 
-	// MostUnfinished is how many jobs of a tenant may wait and run in this process at once. 0: 1,000. Jobs without a
-	// tenant have no bound.
+	// MostUnfinished bounds the jobs of a tenant that wait or run in this process. 0: 1,000. Jobs without a tenant have no
+	// bound.
 	MostUnfinished int
 
-	// Place is the flags of the command line that name where this Service's jobs run, without passwords. Records of jobs
-	// keep it, except those of tenants. nil: unknown.
+	// Place is the flags of the command line that name this Service's servers, without passwords. Records of jobs keep it,
+	// except those of tenants. nil: unknown.
 	Place []disdel.Option
 
-	// TakeOver has the Service continue with jobs whose process is no more, or has given them back, for as long as it is
-	// open; its own jobs go back to the queue with Close. Without it a Service runs what it was asked to run.
+	// TakeOver has the Service continue jobs whose process is gone or has given them back. Close gives its own jobs back to
+	// the queue. Without it a Service runs only the jobs that were submitted to it or resumed by it.
 	TakeOver bool
 
-	// Log is told what an operator would want to know. nil: nobody is.
+	// Log is for the operator. nil: nothing is logged.
 	Log logrus.FieldLogger
 }
 
-// OpenWhisk is an OpenWhisk of the user's.
+// OpenWhisk is an OpenWhisk that is not embedded.
 type OpenWhisk struct {
-	Host  string // http(s)://host:port; that of `disdel platform up` in the same Home by any name of this machine
+	Host  string // http(s)://host:port; `disdel platform up` in the same Home may have any name of this machine
 	Key   string // user:key
-	Image string // container image of the action runtime; "": the platform knows the kind disdel:1
+	Image string // container image of the action runtime; "": the platform has the kind disdel:1
 }
 
-// GPUs are those that a platform's actions share.
+// GPUs are the GPUs that the actions of a platform share.
 type GPUs struct {
 	Count  int
-	Memory disdel.Bytes // of each that actions may take
+	Memory disdel.Bytes // of each GPU
 }
 
-// plannersAtOnce is how many jobs that were taken over are planned at once.
+// plannersAtOnce bounds the jobs that are planned at once after they were taken over.
 const plannersAtOnce = 2
 
-// Open makes a Service. Its parts are opened when they are first needed, so that listing data sets waits for no Redis;
-// what is wrong with an address is told then. It returns Invalid for a Home that cannot be.
+// Open makes a Service. A server is opened when it is first needed, so that listing data sets needs no Redis; a wrong
+// address is reported then. Open returns Invalid for a Home that cannot be made.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Home == "" {
 		return nil, &disdel.Error{
@@ -130,24 +130,24 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		quiet.SetOutput(io.Discard)
 		cfg.Log = quiet
 	}
-	by, err := admission(cfg.Admission)
-	if err != nil {
-		return nil, err
-	}
 	aggregator.Quiet()
 	c := &core{
-		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: leaseFor,
-		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, tenants: map[string]*Service{},
-		asking: map[string]bool{}, claims: map[string]*diskClaims{}, planners: make(chan struct{}, plannersAtOnce),
-		tally: newTally(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
+		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: lease.DefaultTime,
+		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, views: map[string]*Service{},
+		planSlots: make(chan struct{}, plannersAtOnce),
+		counters:  newCounters(), gpus: sync.OnceValues(gpu.Devices), gpuEngine: supportsGPUs(),
 	}
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.open, c.closing = context.WithCancel(c.ctx)
-	c.queue = newQueue(c, by)
+	if c.queue, err = c.newQueue(); err != nil {
+		c.stop(err)
+		return nil, err
+	}
+	c.registry = tenant.NewRegistry(c.historyOfAll, c.log)
 	return serviceOf(c, nil), nil
 }
 
-// storage is the blob URL of a kind of data: data sets or models.
+// storage is the blob URL of a folder of the tenant: "datasets" or "models".
 func (s *Service) storage(folder string) string {
 	if s.tenant != nil && *s.tenant != "" {
 		folder = path.Join("tenants", *s.tenant, folder)
@@ -170,10 +170,10 @@ func (s *Service) storage(folder string) string {
 	return u.String()
 }
 
-// embedded tells whether actions run on a platform of this process.
+// embedded reports whether actions run on a platform of this process.
 func (s *core) embedded() bool { return s.cfg.OpenWhisk.Host == "" }
 
-// platformConfig is the embedded platform's.
+// platformConfig is the configuration of the embedded platform.
 func (s *core) platformConfig() (platform.Config, error) {
 	cfg, err := local.Config(local.Settings{
 		Home: s.cfg.Home, Program: s.cfg.Program, Pool: cmp.Or(s.cfg.Pool, local.DefaultPool()),

@@ -14,6 +14,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/history/couchlite"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/service/lease"
 )
 
 // damagedRecord is a Service that takes over, on a history with a record that nobody can read, and its log.
@@ -61,11 +62,11 @@ func TestADamagedRecordIsDeletedOnceNobodyRunsItsJob(t *testing.T) {
 	s, h, _ := damagedRecord(t, someJob)
 	elsewhere := process.Self()
 	elsewhere.Boot, elsewhere.PID = "another boot", 1
-	lease := history.Lease{
+	theirs := history.Lease{
 		Job: someJob, Expires: time.Now().Add(time.Hour),
 		Owner: history.Owner{Mark: elsewhere, Host: "there", Token: "theirs"},
 	}
-	lease, err := h.Take(t.Context(), lease)
+	lease, err := h.Take(t.Context(), theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestADamagedRecordIsDeletedOnceNobodyRunsItsJob(t *testing.T) {
 // A server that cannot read the record of a job that nobody runs says so once, and looks again much later.
 func TestAnUnreadableJobIsToldOnce(t *testing.T) {
 	s, h, told := damagedRecord(t, someJob)
-	if _, err := h.Take(t.Context(), history.Lease{Job: someJob, Owner: history.Owner{Token: nobody}}); err != nil {
+	if _, err := h.Take(t.Context(), history.Lease{Job: someJob, Owner: history.Owner{Token: lease.Nobody}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

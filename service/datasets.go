@@ -4,29 +4,31 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/platform/local"
+	"github.com/disdel/disdel/service/lease"
 )
 
-// digits is the data set that this program carries.
+// digits is the name of the data set in this program.
 const digits = "digits"
 
-// downloadTimeout bounds one file of a public data set.
+// downloadTimeout bounds the download of one file.
 const downloadTimeout = 10 * time.Minute
 
-// AddDigits adds the data set that this program carries, if it is not there: 1,797 handwritten digits, named digits.
+// AddDigits adds the data set "digits" of this program, 1,797 images of handwritten digits, if it is missing.
 func (s *Service) AddDigits(ctx context.Context) error {
 	_, err := s.AddKnown(ctx, digits, true)
 	return err
 }
 
-// AddKnown adds a public data set by its name: its files come from an installed package, else from their public
-// address, and are checked against pinned checksums. It returns Invalid for a name that is not known, Conflict where
-// there is another data set of the name that is not to be replaced, and Unavailable where the files are nowhere to be
-// had.
+// AddKnown adds a public data set by its name. Its files come from an installed package or from their public address, and
+// have pinned checksums. It returns Invalid for an unknown name, Conflict if there is another data set of the name and
+// overwrite is false, and Unavailable if the files cannot be fetched.
 func (s *Service) AddKnown(ctx context.Context, name string, overwrite bool) (m dataset.Manifest, err error) {
 	store, err := s.Datasets(ctx)
 	if err != nil {
@@ -58,4 +60,46 @@ func known(ctx context.Context, name string) (dataset.Input, error) {
 		}
 	}
 	return r.Fetch(ctx, &http.Client{Timeout: downloadTimeout})
+}
+
+// InputBytes is the size of the rows of a data set that was read from files.
+func InputBytes(in *dataset.Input) disdel.Bytes {
+	size := func(s *dataset.Samples) int {
+		return len(s.U8) + 4*len(s.F32) + 4*len(s.Labels)
+	}
+	all := size(&in.Train)
+	if in.Test != nil {
+		all += size(in.Test)
+	}
+	return disdel.Bytes(all)
+}
+
+// Reader returns a running job that reads a data set, "" if none is known.
+func (s *Service) Reader(ctx context.Context, name string) disdel.JobID {
+	_, none := os.Stat(local.HistoryFile(s.cfg.Home))
+	if s.cfg.CouchDB == "" && none != nil {
+		return ""
+	}
+	h, err := s.History(ctx)
+	if err != nil {
+		return ""
+	}
+	running := lease.MarkedJobs(s.cfg.Home)
+	leases, _ := h.Leases(ctx) // unreadable leases are ignored
+	host, _ := os.Hostname()
+	for _, l := range leases {
+		onlyThere := strings.HasPrefix(l.Data, "file:") && l.Owner.Host != host
+		if l.Data != s.storage("datasets") || onlyThere {
+			continue
+		}
+		if lives, err := lease.Alive(ctx, h, l); lives || err != nil {
+			running = append(running, l.Job)
+		}
+	}
+	for _, id := range running {
+		if r, err := h.Get(ctx, id); err == nil && r.Data.Name == name {
+			return id
+		}
+	}
+	return ""
 }

@@ -14,60 +14,59 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Questions is what Estimate is asked beyond the plan.
+// Questions are what Estimate answers besides the plan.
 type Questions struct {
-	Explain   bool            // where the memory goes, and what fits less
-	MaxMemory disdel.Bytes    // the largest batch and the fewest workers that fit actions of so much; 0: not asked
-	Grid      *scheduler.Grid // other workers and batches; nil: not asked
+	Explain   bool            // explain the memory, and what would need less
+	MaxMemory disdel.Bytes    // find the largest batch and the fewest workers for actions of this memory; 0: do not
+	Grid      *scheduler.Grid // estimate other workers and batches; nil: do not
 	Against   scheduler.Objective
-	Policies  []string // what the job takes under each of them, in virtual time; none: not asked
-	Admit     bool     // whether it would be taken: the store, the disk, the pool and the tenant's quota have room for it
+	Policies  []string // simulate the job with each of these policies; none: do not
+	Admit     bool     // check that Redis, the disk, the pool and the tenant's quota have room for the job
 }
 
 func (q Questions) any() bool {
 	return q.Explain || q.MaxMemory > 0 || q.Grid != nil || len(q.Policies) > 0
 }
 
-// Estimation is what Estimate says. A job that cannot be planned has no plan; why is in Refused.
+// Estimation is the answer of Estimate. A job that cannot be planned has no plan; Refused says why.
 type Estimation struct {
 	APIVersion string           `json:"apiVersion"`
 	Job        disdel.Job       `json:"job"`
 	Data       disdel.DataInfo  `json:"data"`
 	Plan       *disdel.Plan     `json:"plan,omitempty"`
 	Refused    *disdel.Error    `json:"refused,omitempty"`
-	Paper      *disdel.Estimate `json:"paper,omitempty"` // of a train action by Eq. 1 to 5, to compare
+	Paper      *disdel.Estimate `json:"paper,omitempty"` // of a train action by Eq. 1 to 5 of the paper, to compare
 	Explain    *Explanation     `json:"explain,omitempty"`
 	Fit        *scheduler.Fit   `json:"fit,omitempty"`
 	WhatIf     *WhatIf          `json:"whatIf,omitempty"`
-	// Scaling is nil where earlier jobs tell nothing about other numbers of workers.
+	// Scaling is nil if earlier jobs show nothing about other numbers of workers.
 	Scaling  *scheduler.Scaling `json:"scaling,omitempty"`
 	Policies *simulate.Lab      `json:"policies,omitempty"`
 
 	asked Questions
 }
 
-// WhatIf is a job at every point of a grid.
+// WhatIf is the estimates of a job at every point of a grid.
 type WhatIf struct {
-	Against scheduler.Objective `json:"against"`      // what the Pareto front holds time against
-	Ceiling disdel.Bytes        `json:"ceilingBytes"` // the most that an action may be given
-	Whose   string              `json:"whose"`        // who set it
+	Against scheduler.Objective `json:"against"`      // the objective of the Pareto front besides time
+	Ceiling disdel.Bytes        `json:"ceilingBytes"` // the largest memory limit of an action
+	Whose   string              `json:"whose"`        // who set Ceiling
 	Cells   []scheduler.Cell    `json:"cells"`
 }
 
-// Estimate works out what a job will need, without running it; with Options.Probe it trains for two seconds. A job that
-// cannot be planned can be asked about all the same. It returns Invalid, as *disdel.Faults where the job itself is
-// wrong; where nothing but the plan is asked for, OverLimit for a job that does not fit; and with Questions.Admit what
-// a submit would be refused with.
+// Estimate estimates what a job will need without running it; with Options.Probe it trains for two seconds. Questions may
+// be about a job that cannot be planned. It returns Invalid (*disdel.Faults if the job itself has faults); OverLimit for a
+// job that does not fit, if there are no questions; and with Questions.Admit the error that Submit would return.
 func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Estimation, error) {
-	p, err := s.preparing(ctx, newJobID(), req.Options, req.Preparing)
+	p, err := s.newPlanner(ctx, newJobID(), req.Options, req.Preparing)
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.submitted(ctx, req)
+	r, err := p.resolveRequest(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	r = p.chosen(ctx, r)
+	r = p.chooseDevice(ctx, r)
 	in, err := p.input(ctx, r)
 	if err != nil {
 		return nil, err
@@ -79,13 +78,13 @@ func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Esti
 	return out, err
 }
 
-// wouldTake returns what a submit of a job with a plan would be refused with.
-func (p *preparation) wouldTake(ctx context.Context, r controller.Resolved, in scheduler.PlanInput) error {
+// wouldTake returns the error that Submit would return for want of room.
+func (p *planner) wouldTake(ctx context.Context, r controller.Resolved, in scheduler.PlanInput) error {
 	spec, err := p.planned(r, in)
 	if err != nil {
 		return err
 	}
-	return p.fits(ctx, &spec, r)
+	return p.checkRoom(ctx, &spec, r)
 }
 
 func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
@@ -121,15 +120,14 @@ func answers(in scheduler.PlanInput, q Questions) (*Estimation, error) {
 		if err := checkPolicies(q.Policies); err != nil {
 			return nil, err
 		}
-		if out.Policies, err = underPolicies(in, p, q.Policies); err != nil {
+		if out.Policies, err = comparePolicies(in, p, q.Policies); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// Err is OverLimit where nothing of the job fits the memory that was asked about, or where the job that was to be
-// explained does not fit; nil where the answers are what was asked for.
+// Err returns OverLimit if no batch size fits Questions.MaxMemory, or if the explained job does not fit; else nil.
 func (e *Estimation) Err() error {
 	switch {
 	case e.Fit != nil && !e.Fit.Fits():
@@ -146,7 +144,7 @@ func (e *Estimation) Err() error {
 	}
 }
 
-// paperEstimate is what the paper's own equations say of a train action of the plan.
+// paperEstimate estimates a train action of the plan by the equations of the paper.
 func paperEstimate(in scheduler.PlanInput, p disdel.Plan) *disdel.Estimate {
 	e := estimator.Paper(estimator.Input{
 		Graph: in.Graph, BatchSize: p.WorkerBatch(&in.Job), Rows: p.Shards[0].Len(), SampleBytes: in.Data.SampleSize,
@@ -155,7 +153,7 @@ func paperEstimate(in scheduler.PlanInput, p disdel.Plan) *disdel.Estimate {
 	return &e
 }
 
-// ReadEstimation reads what a server has answered to the questions.
+// ReadEstimation reads the answer of a server to questions.
 func ReadEstimation(data []byte, q Questions) (*Estimation, error) {
 	out := &Estimation{asked: q}
 	if err := json.Unmarshal(data, out); err != nil {

@@ -1,16 +1,10 @@
 package service
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
-	"iter"
-	"slices"
-	"sort"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
@@ -18,104 +12,103 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Event is something that happened to a job. Numbers rise from 1 in the order in which it happened.
+// Event is an event of a job. Numbers rise from 1.
 type Event struct {
 	Number int
 	Job    disdel.JobID
-	What   Happening
+	What   EventData
 }
 
-// Happening is what an Event tells: one of the types below, as a value.
-type Happening interface {
+// EventData is the content of an Event: a value of one of the types below.
+type EventData interface {
 	fmt.Stringer // a few words for a person
-	happening()
+	eventData()
 }
 
-// What happens to a job. Those that end in the past tense happen once or seldom; Progress is a picture that the next
-// one replaces.
+// The events of a job. Progress replaces the Progress before it; the others are all kept.
 type (
-	// Noted is something that the job's file does not say, or that nobody could find out.
+	// Noted is a note to the user, for example about a value that is unknown.
 	Noted struct {
 		Text string `json:"text"`
 	}
-	// Probed is what a look at how fast the job trains found.
+	// Probed is the measured training speed.
 	Probed struct{ estimator.Rate }
-	// Resumed says where a resumed job goes on.
+	// Resumed says where a resumed job continues.
 	Resumed struct {
-		Round  int  `json:"round"`  // the first that is trained, 0-based
-		Rounds int  `json:"rounds"` // of how many; equal: all of them are trained
-		Fresh  bool `json:"fresh"`  // it has no checkpoint and begins anew
+		Round  int  `json:"round"`  // the first one to train, from 0
+		Rounds int  `json:"rounds"` // in all; equal to Round: all are trained
+		Fresh  bool `json:"fresh"`  // there is no checkpoint, and the job begins anew
 
-		Halfway bool `json:"halfway,omitempty"` // it continues with what the store kept of that round
+		Halfway bool `json:"halfway,omitempty"` // it continues within the round
 	}
-	// Planned is a job that is accepted: its record is durable, and nothing runs yet.
+	// Planned is an acknowledged job: its record is durable, and nothing runs yet.
 	Planned struct{ disdel.Record }
-	// Queued is a job that waits for its gang: how many jobs are before it, and what there is too little of.
+	// Queued is a job that waits for room in the pool.
 	Queued struct {
-		Ahead int    `json:"ahead"`         // jobs that wait, and go first
-		Why   string `json:"why,omitempty"` // "" where the jobs ahead are all there is to wait for
+		Ahead int    `json:"ahead"`         // waiting jobs that go first
+		Why   string `json:"why,omitempty"` // what is lacking; "": only the jobs ahead go first
 	}
-	// Admitted is a job that has its gang.
+	// Admitted is a job that has room in the pool.
 	Admitted struct {
-		Room   scheduler.Capacity `json:"room"` // what it takes up
+		Room   scheduler.Capacity `json:"room"` // that it has
 		Waited time.Duration      `json:"waitedNs"`
 	}
-	// Invoked is an invocation that was asked for. Its parameters are left out.
+	// Invoked is a started invocation, without its parameters.
 	Invoked struct{ disdel.Invocation }
-	// Ended is an activation that ended, however it did. Its parameters, and its result if it passed, are left out.
+	// Ended is an activation that ended, without its parameters, and without its result if it succeeded.
 	Ended struct{ disdel.Activation }
-	// Progress is the newest heartbeat of every action that runs. Nobody may change the list.
+	// Progress is the newest heartbeat of every running action. The list must not be changed.
 	Progress struct {
 		Actions []disdel.Progress `json:"actions"`
 	}
-	// StageBegan is a stage that a policy or a failure began: how the job goes on, and why.
+	// StageBegan is a stage that a policy or a failure began.
 	StageBegan struct{ disdel.Stage }
-	// RoundEnded is a round that is over.
+	// RoundEnded is a round that ended.
 	RoundEnded struct{ disdel.Round }
-	// Adjusted is a limit or a setting that a failure changed.
+	// Adjusted is a limit or a setting that was changed after a failure.
 	Adjusted struct{ disdel.Adjustment }
-	// Forecast is what is left to do, just before the RoundEnded that it was made after.
+	// Forecast is the remaining time and cost. It comes just before the RoundEnded of its round.
 	Forecast struct{ disdel.Forecast }
-	// Outage is a platform that does not answer, or does again.
+	// Outage is the begin or the end of a time in which the platform does not answer.
 	Outage struct{ controller.Outage }
-	// Waiting is actions that give no sign.
+	// Waiting is actions without a sign of life.
 	Waiting struct{ controller.Waiting }
-	// Throttled is actions that wait for the next minute's quota.
+	// Throttled is actions that wait for the platform's quota.
 	Throttled struct{ controller.QuotaWait }
-	// Pruned is older versions of the job's model that output.keep left no room for.
+	// Pruned is older versions of the job's model that output.keep removed.
 	Pruned struct {
 		Models []string `json:"models"`
 		Keep   int      `json:"keep"`
 	}
-	// Finished is the last event of a job that was accepted, with its record.
+	// Finished is the last event of an acknowledged job, with its record.
 	Finished struct{ disdel.Record }
 )
 
-func (Noted) happening()      {}
-func (Probed) happening()     {}
-func (Resumed) happening()    {}
-func (Planned) happening()    {}
-func (Queued) happening()     {}
-func (Admitted) happening()   {}
-func (Invoked) happening()    {}
-func (Ended) happening()      {}
-func (Progress) happening()   {}
-func (StageBegan) happening() {}
-func (RoundEnded) happening() {}
-func (Adjusted) happening()   {}
-func (Forecast) happening()   {}
-func (Outage) happening()     {}
-func (Waiting) happening()    {}
-func (Throttled) happening()  {}
-func (Pruned) happening()     {}
-func (Finished) happening()   {}
+func (Noted) eventData()      {}
+func (Probed) eventData()     {}
+func (Resumed) eventData()    {}
+func (Planned) eventData()    {}
+func (Queued) eventData()     {}
+func (Admitted) eventData()   {}
+func (Invoked) eventData()    {}
+func (Ended) eventData()      {}
+func (Progress) eventData()   {}
+func (StageBegan) eventData() {}
+func (RoundEnded) eventData() {}
+func (Adjusted) eventData()   {}
+func (Forecast) eventData()   {}
+func (Outage) eventData()     {}
+func (Waiting) eventData()    {}
+func (Throttled) eventData()  {}
+func (Pruned) eventData()     {}
+func (Finished) eventData()   {}
 
 // String is a line for a person or a log.
 func (e Event) String() string { return fmt.Sprintf("%s %d: %s", e.Job, e.Number, e.What) }
 
-// happeningOf is a notice of the controller, without what it may still change and without what an onlooker has no use
-// for.
-func happeningOf(n controller.Notice) Happening {
+// eventOf returns a notice of the controller as an event, without what the controller may still change, and without large
+// parts that no reader needs.
+func eventOf(n controller.Notice) EventData {
 	switch {
 	case n.Planned != nil:
 		return Planned{*n.Planned}
@@ -151,132 +144,141 @@ func happeningOf(n controller.Notice) Happening {
 	}
 }
 
-// mostEvents bounds what is kept of a long job for onlookers who come late: of the older half then goes what passed.
-const mostEvents = 20_000
-
-// journal keeps a job's events. Whoever adds one never waits for whoever reads; of progress it keeps the newest picture
-// alone.
-type journal struct {
-	job    disdel.JobID
-	series string      // see Run.Series
-	first  func(Event) // is told each event until the job is acknowledged
-	counts func(Event) // is told each event from then on; nil: nobody is
-
-	mu       sync.Mutex
-	events   []Event       // guarded by mu: without progress, by number
-	progress Event         // guarded by mu: the newest picture; Number 0: none yet
-	last     int           // guarded by mu
-	closed   bool          // guarded by mu: nothing more happens
-	changed  chan struct{} // guarded by mu: closed with the next event
+// EventKind returns the name of an event's kind, as servers send it: its type with a small first letter.
+func EventKind(what EventData) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", what), "service.")
+	return strings.ToLower(name[:1]) + name[1:]
 }
 
-func newJournal(job disdel.JobID, first func(Event)) *journal {
-	return &journal{job: job, series: strings.ToLower(ulid.Make().String()), first: first, changed: make(chan struct{})}
+// kinds reads the data of each kind of event.
+var kinds = map[string]func(data []byte) (EventData, error){
+	"noted":      read[Noted],
+	"probed":     read[Probed],
+	"resumed":    read[Resumed],
+	"planned":    read[Planned],
+	"queued":     read[Queued],
+	"admitted":   read[Admitted],
+	"invoked":    read[Invoked],
+	"ended":      read[Ended],
+	"progress":   read[Progress],
+	"stageBegan": read[StageBegan],
+	"roundEnded": read[RoundEnded],
+	"adjusted":   read[Adjusted],
+	"forecast":   read[Forecast],
+	"outage":     read[Outage],
+	"waiting":    read[Waiting],
+	"throttled":  read[Throttled],
+	"pruned":     read[Pruned],
+	"finished":   read[Finished],
 }
 
-func (j *journal) add(what Happening) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed {
-		return
-	}
-	j.last++
-	e := Event{Number: j.last, Job: j.job, What: what}
-	if _, picture := what.(Progress); picture {
-		j.progress = e
-	} else {
-		j.events = append(j.events, e)
-		j.thin()
-	}
-	if j.first != nil {
-		j.first(e)
-	}
-	if j.counts != nil {
-		j.counts(e)
-	}
-	j.wake()
+func read[T EventData](data []byte) (EventData, error) {
+	var v T
+	err := json.Unmarshal(data, &v)
+	return v, err
 }
 
-// acknowledged ends what is told at once; what happens from now on is counted.
-func (j *journal) acknowledged(counts func(Event)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.first, j.counts = nil, counts
-}
-
-func (j *journal) close() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closed = true
-	j.wake()
-}
-
-// wake has readers look again; the caller holds the lock.
-func (j *journal) wake() {
-	close(j.changed)
-	j.changed = make(chan struct{})
-}
-
-// thin drops what passed long ago from a journal that has grown too long; the caller holds the lock.
-func (j *journal) thin() {
-	if len(j.events) < mostEvents {
-		return
-	}
-	half := j.events[:mostEvents/2]
-	kept := slices.DeleteFunc(slices.Clone(half), func(e Event) bool {
-		switch what := e.What.(type) {
-		case Invoked, Forecast:
-			return true
-		case Ended:
-			return what.Outcome == disdel.OutcomeSuccess
-		default:
-			return false
-		}
-	})
-	if len(kept) > mostEvents/4 {
-		kept = kept[len(kept)-mostEvents/4:] // a job of that many rounds
-	}
-	j.events = append(kept, j.events[len(half):]...)
-}
-
-// after is the first event with a larger number, false where there is none yet; changed is closed with the next one,
-// and nil where none will come.
-func (j *journal) after(number int) (e Event, ok bool, changed <-chan struct{}) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	i := sort.Search(len(j.events), func(i int) bool { return j.events[i].Number > number })
-	if i < len(j.events) {
-		e, ok = j.events[i], true
-	}
-	if p := j.progress; p.Number > number && (!ok || p.Number < e.Number) {
-		e, ok = p, true
-	}
-	if j.closed {
-		return e, ok, nil
-	}
-	return e, ok, j.changed
-}
-
-// read is the events after a number, those to come too, until ctx or the job ends.
-func (j *journal) read(ctx context.Context, number int) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		for {
-			e, ok, changed := j.after(number)
-			switch {
-			case ok:
-				number = e.Number
-				if !yield(e) {
-					return
-				}
-			case changed == nil:
-				return
-			default:
-				select {
-				case <-changed:
-				case <-ctx.Done():
-					return
-				}
-			}
+// ReadEventData reads the data of an event from JSON. It returns Invalid for an unknown kind, such as one of a later
+// version.
+func ReadEventData(kind string, data []byte) (EventData, error) {
+	r, known := kinds[kind]
+	if !known {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read event", Msg: fmt.Sprintf("no event is known as %.40q", kind),
 		}
 	}
+	what, err := r(data)
+	if err != nil {
+		return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read event", Msg: kind, Err: err}
+	}
+	return what, nil
+}
+
+func (n Noted) String() string  { return n.Text }
+func (p Probed) String() string { return fmt.Sprintf("probed: %.0f rows a second", p.RowsPerSecond) }
+
+func (r Resumed) String() string {
+	if r.Fresh && !r.Halfway {
+		return "resumed from the start"
+	}
+	text := fmt.Sprintf("resumed at round %d of %d", r.Round+1, r.Rounds)
+	if r.Halfway {
+		text += ", with what was done of it"
+	}
+	return text
+}
+
+func (p Planned) String() string {
+	return fmt.Sprintf("planned: %s, %d workers, %d rounds", p.Record.Job.Metadata.Name, p.Plan.Workers, p.Plan.Rounds)
+}
+
+func (q Queued) String() string {
+	text := fmt.Sprintf("queued behind %d", q.Ahead)
+	if q.Why != "" {
+		text += ": " + q.Why
+	}
+	return text
+}
+
+func (a Admitted) String() string {
+	return fmt.Sprintf("admitted after %v with %v", a.Waited.Round(time.Millisecond), a.Room.Memory)
+}
+
+func (i Invoked) String() string  { return "invoked " + i.Invocation.ID }
+func (e Ended) String() string    { return fmt.Sprintf("%s ended: %v", e.Invocation.ID, e.Outcome) }
+func (p Progress) String() string { return fmt.Sprintf("%d actions at work", len(p.Actions)) }
+
+func (s StageBegan) String() string {
+	return fmt.Sprintf("stage from round %d on: %d workers, %s", s.First+1, s.Workers, s.Decision.Why)
+}
+
+func (r RoundEnded) String() string {
+	text := fmt.Sprintf("round %d: train loss %.4f", r.Round.Round+1, r.TrainLoss)
+	if r.Accuracy != nil {
+		text += fmt.Sprintf(", accuracy %.4f", *r.Accuracy)
+	}
+	if s := r.Scores.Text(); s != "" {
+		text += ", " + s
+	}
+	return text
+}
+
+func (a Adjusted) String() string {
+	return fmt.Sprintf("%s of %s: %s now, not %s", a.Field, a.Task, a.To, a.From)
+}
+
+func (f Forecast) String() string {
+	return fmt.Sprintf("some %v left", time.Duration(f.Duration.Likely).Round(time.Second))
+}
+
+func (o Outage) String() string {
+	if o.Over {
+		return o.Name() + " answers again"
+	}
+	return o.Name() + " does not answer: " + o.Why
+}
+
+func (w Waiting) String() string {
+	return fmt.Sprintf("no sign of %d actions for %v", len(w.Invocations), w.For.Round(time.Second))
+}
+
+func (t Throttled) String() string {
+	if t.Crowded {
+		return fmt.Sprintf("%d actions wait until one of the invocations in flight ends", len(t.Invocations))
+	}
+	return fmt.Sprintf("%d actions wait for the next minute's quota", len(t.Invocations))
+}
+
+func (p Pruned) String() string { return "removed " + strings.Join(p.Models, ", ") }
+
+func (f Finished) String() string {
+	text := "finished: " + f.Status.String()
+	switch {
+	case f.Status != disdel.StatusSucceeded:
+	case f.Scores.Text() != "":
+		text += ", " + f.Scores.Text()
+	default:
+		text += fmt.Sprintf(", accuracy %.4f", f.Accuracy)
+	}
+	return text
 }

@@ -1,24 +1,22 @@
 package service_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"image"
-	"image/png"
 	"log"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // counted is a sink that counts answers.
 type counted struct{ rows, right int }
 
-func (c *counted) Begin(service.DataHead) error { return nil }
+func (c *counted) Begin(infer.DataHead) error { return nil }
 
-func (c *counted) Take(row service.Answered) error {
+func (c *counted) Take(row infer.DataRow) error {
 	c.rows++
 	if row.Class == int(row.Label) {
 		c.right++
@@ -44,7 +42,7 @@ func ExampleService_InferData() {
 		log.Fatal(err)
 	}
 	var said counted
-	out, err := s.InferData(ctx, m, service.DataQuestion{Dataset: "digits", Part: disdel.PartTest}, &said)
+	out, err := s.InferData(ctx, m, infer.DataRequest{Dataset: "digits", Part: disdel.PartTest}, &said)
 	fmt.Println(said.rows, "rows, as many right as the job found:",
 		said.right == out.Right && float64(said.right)/float64(said.rows) == rec.Accuracy, err)
 	// Output: 359 rows, as many right as the job found: true <nil>
@@ -55,14 +53,4 @@ func ExampleInputBytes() {
 	pixels := dataset.Samples{U8: make([]byte, 10*64), Labels: make([]int32, 10)}
 	fmt.Println(service.InputBytes(&dataset.Input{Train: pixels}))
 	// Output: 680 B
-}
-
-// A small file may hold a picture that takes much memory: a server counts it before it reads the pixels.
-func ExamplePictureBytes() {
-	var file bytes.Buffer
-	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 1000, 1000))); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(service.PictureBytes(file.Bytes()) > 1000*1000, service.PictureBytes([]byte("0,1,2")))
-	// Output: true 0 B
 }

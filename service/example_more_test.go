@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // told is what a program that shows jobs might say of an event, "" of those that it does not show.
@@ -85,17 +86,6 @@ func ExampleEstimation() {
 	// Output: true overLimit true
 }
 
-// Rows come as JSON or .npy, nested as the network's input is, or flat.
-func ExampleReadInputs() {
-	in, err := service.ReadInputs("rows.json", []byte(`[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]`), []int{2, 2})
-	fmt.Println(in.Rows, err)
-	_, err = service.ReadInputs("rows.json", []byte(`[[1, 2, 3]]`), []int{2, 2})
-	fmt.Println(err != nil)
-	// Output:
-	// [[1 2 3 4] [5 6 7 8]] <nil>
-	// true
-}
-
 // The program of a network of one's own has to be there, and to say what it computes.
 func ExampleDescribe() {
 	_, err := service.FindProgram("/no/such/action")
@@ -120,16 +110,16 @@ func ExampleService_tenants() {
 	s, end := opened()
 	defer end()
 	ctx := context.Background()
-	token, err := s.CreateTenant(ctx, "ann", service.RoleRead, nil)
+	token, err := s.Tenants().Create(ctx, "ann", tenant.RoleRead, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	var role service.Role
-	tenant, role, err := s.Identify(ctx, token)
-	fmt.Println(tenant, role, err)
-	fmt.Println("may submit:", role.Allows(service.RoleSubmit))
-	fmt.Println("is another's:", service.SameToken(token, "disdel_bob_00"))
-	fmt.Println("models of ann:", s.Tenant(tenant) != s)
+	var role tenant.Role
+	who, role, err := s.Tenants().Identify(ctx, token)
+	fmt.Println(who, role, err)
+	fmt.Println("may submit:", role.Allows(tenant.RoleSubmit))
+	fmt.Println("is another's:", tenant.SameToken(token, "disdel_bob_00"))
+	fmt.Println("models of ann:", s.Tenant(who) != s)
 	// Output:
 	// ann read <nil>
 	// may submit: false
@@ -138,14 +128,14 @@ func ExampleService_tenants() {
 }
 
 // Events travel as JSON under the name of their kind.
-func ExampleReadHappening() {
+func ExampleReadEventData() {
 	sent := service.Queued{Ahead: 2}
 	text, err := json.Marshal(sent)
 	if err != nil {
 		log.Fatal(err)
 	}
-	what, err := service.ReadHappening(service.NameOf(sent), text)
-	fmt.Println(service.NameOf(sent), string(text), what, err)
+	what, err := service.ReadEventData(service.EventKind(sent), text)
+	fmt.Println(service.EventKind(sent), string(text), what, err)
 	// Output: queued {"ahead":2} queued behind 2 <nil>
 }
 
@@ -168,14 +158,4 @@ func ExampleDevices() {
 	// Output:
 	// 0 16.0 GB
 	// 1 16.0 GB
-}
-
-// What holds a part of the pool, or waits for one, is a job or an inference over a data set.
-func ExamplePoolJob() {
-	for _, j := range []service.PoolJob{{Job: "job-01kx"}, {Job: "infer-01ky"}} {
-		fmt.Println(j.Job, j.IsInference())
-	}
-	// Output:
-	// job-01kx false
-	// infer-01ky true
 }

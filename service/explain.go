@@ -9,35 +9,35 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Explanation is where a job's memory goes, why its limits are what they are, and how it fits smaller ones.
+// Explanation explains the memory of a job, how its limits come about, and how it would fit smaller ones.
 type Explanation struct {
-	// what is explained where the job itself cannot be planned
+	// the explained plan if the job itself cannot be planned
 	Plan    *disdel.Plan        `json:"withoutCeilings,omitempty"`
 	Actions []ExplainedAction   `json:"actions"`
-	Layers  []LayerShare        `json:"layers"`  // of a train action, in the network's order
-	Largest []LayerShare        `json:"largest"` // the layers that take most
+	Layers  []LayerShare        `json:"layers"`  // of a train action, in the order of the network
+	Largest []LayerShare        `json:"largest"` // the largest ones
 	Smaller []scheduler.Smaller `json:"smaller"`
-	// that train actions compute in; "": float32
+	// Precision of train actions; "": float32.
 	Precision disdel.Precision `json:"precision,omitempty"`
 }
 
-// ExplainedAction is where the memory of an action goes.
+// ExplainedAction explains the memory of an action.
 type ExplainedAction struct {
 	Task  disdel.Task                   `json:"task"`
 	Terms []MemoryTerm                  `json:"terms"`
 	Peak  disdel.Interval[disdel.Bytes] `json:"peakBytes"`
 	Risk  float64                       `json:"risk"`
-	Limit []string                      `json:"limit"` // the arithmetic from the estimate to the limit, a step each
+	Limit []string                      `json:"limit"` // the steps from the estimate to the limit
 }
 
-// MemoryTerm is a category of an action's memory.
+// MemoryTerm is a part of an action's memory.
 type MemoryTerm struct {
 	Name  string       `json:"name"`
 	Bytes disdel.Bytes `json:"bytes"`
 	Share float64      `json:"share"` // of the estimate
 }
 
-// LayerShare is a layer, and its share of the bytes of all layers.
+// LayerShare is a layer with its share of the bytes of all layers.
 type LayerShare struct {
 	disdel.LayerEstimate
 	Share float64 `json:"share"`
@@ -45,10 +45,10 @@ type LayerShare struct {
 
 const largestLayers = 5
 
-// explain takes the job's plan apart, or where it has none, the one that it would have without ceilings.
+// explain explains the job's plan, or if there is none the plan that it would have without upper limits.
 func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 	out := &Explanation{}
-	if in.Job.Training.Backend != disdel.BackendCUDA { // whose activations stay as they are
+	if in.Job.Training.Backend != disdel.BackendCUDA { // which always computes in float32
 		out.Precision = in.Job.Training.Precision
 	}
 	if p == nil {
@@ -74,7 +74,7 @@ func explain(in scheduler.PlanInput, p *disdel.Plan) (*Explanation, error) {
 	return out, nil
 }
 
-// terms divides an estimate into the categories that it is made of.
+// terms divides an estimate into its parts.
 func terms(in scheduler.PlanInput, a disdel.ActionPlan) []MemoryTerm {
 	e := a.Estimate
 	weights := min(e.Parameters, weightBytes(in, a))
@@ -90,7 +90,7 @@ func terms(in scheduler.PlanInput, a disdel.ActionPlan) []MemoryTerm {
 		{Name: "margin", Bytes: e.Margin},
 	}
 	if a.Task == disdel.TaskAggregate {
-		out[0].Name, out[1].Name = "sums", "" // of updates: there is no network
+		out[0].Name, out[1].Name = "sums", "" // of updates; an aggregation has no network
 		out = slices.Delete(out, 1, 2)
 		out[0].Bytes = e.Parameters
 	}
@@ -107,20 +107,20 @@ func terms(in scheduler.PlanInput, a disdel.ActionPlan) []MemoryTerm {
 	return out
 }
 
-func share(part, whole disdel.Bytes) float64 {
-	if whole == 0 {
+func share(part, all disdel.Bytes) float64 {
+	if all == 0 {
 		return 0
 	}
-	return float64(part) / float64(whole)
+	return float64(part) / float64(all)
 }
 
-// weightBytes is the network's own parameters as the action holds them.
+// weightBytes is the size of the network's parameters in the action.
 func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 	n := in.Graph.Count()
 	return cmp.Or(a.Estimate.Weights, 4*disdel.Bytes(n.Trainable+n.NonTrainable))
 }
 
-// limitSteps tells how the limit of an action came from its estimate.
+// limitSteps says how the limit of an action follows from its estimate.
 func limitSteps(in scheduler.PlanInput, p disdel.Plan, a disdel.ActionPlan) []string {
 	l, r := in.Platform, in.Job.Resources
 	whole := disdel.Bytes(a.Estimate.Total.MB()) * disdel.MB

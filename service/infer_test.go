@@ -1,15 +1,21 @@
 package service
 
 import (
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // askMany asks a model of 16 inputs and 3 classes about more rows than a request or an answer may be: every row gets
 // the answer that it gets alone, in its place, and nothing of it is left beside the models.
-func askMany(t *testing.T, s *Service, m *Trained) {
+func askMany(t *testing.T, s *Service, m *infer.Model) {
 	t.Helper()
 	rows := make([][]float32, 13_000)
 	for i := range rows {
@@ -46,5 +52,37 @@ func askMany(t *testing.T, s *Service, m *Trained) {
 	}
 	if left, err := os.ReadDir(filepath.Join(s.cfg.Home, "models", "inputs")); len(left) > 0 {
 		t.Errorf("%v is left of the inputs, %v", left, err)
+	}
+}
+
+// evaluate compares a model with its own data set: it finds the figures that its job found on the rows that the job held
+// out, every row is counted once, and what does not fit is refused with both sizes.
+func evaluate(t *testing.T, s *Service, m *infer.Model) {
+	t.Helper()
+	j, err := s.Evaluate(t.Context(), m, m.Data.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !j.HeldOut || j.Rows != m.Data.HeldOut ||
+		math.Abs(j.Accuracy-m.Accuracy) > 1e-9 || math.Abs(j.Loss-m.Loss) > 1e-4 {
+		t.Errorf("judged %d rows %v, accuracy %v and loss %v, where the job of %d found %v and %v", j.Rows, j.HeldOut,
+			j.Accuracy, j.Loss, m.Data.HeldOut, m.Accuracy, m.Loss)
+	}
+	rows, right := 0, 0
+	for k, c := range j.Classes {
+		rows, right = rows+c.Rows, right+j.Confusion[k][k]
+	}
+	if rows != j.Rows || math.Abs(float64(right)/float64(rows)-j.Accuracy) > 1e-9 {
+		t.Errorf("%d rows of %d in classes, %d of them right: %+v", rows, j.Rows, right, j)
+	}
+	if _, err := s.Evaluate(t.Context(), m, "nowhere"); !errors.Is(err, disdel.NotFound) {
+		t.Errorf("a data set that is not there: %v", err)
+	}
+	if err := s.AddDigits(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Evaluate(t.Context(), m, "digits")
+	if !errors.Is(err, disdel.Invalid) || !strings.Contains(err.Error(), "64") && !strings.Contains(err.Error(), "1x8x8") {
+		t.Errorf("rows of another size: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/service/lease"
 )
 
 const someJob disdel.JobID = "job-01m80104rj3cabn3tetc26z8w3"
@@ -38,9 +40,9 @@ func records(t *testing.T, home string) (*Service, *history.Store) {
 // A job is run once at a time, by whichever Service of one process; looking who runs it lets nobody in.
 func TestAJobIsHeldByOne(t *testing.T) {
 	home := t.TempDir()
-	first, h := records(t, home)
-	second, h2 := records(t, home)
-	own, err := first.own(t.Context(), h, someJob)
+	first, _ := records(t, home)
+	second, _ := records(t, home)
+	own, err := first.own(t.Context(), someJob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,20 +50,20 @@ func TestAJobIsHeldByOne(t *testing.T) {
 		if who, runs, err := second.Runner(t.Context(), someJob); !runs || who.PID != os.Getpid() || err != nil {
 			t.Errorf("%+v, %v, %v", who, runs, err)
 		}
-		if _, err := second.own(t.Context(), h2, someJob); !errors.Is(err, disdel.Conflict) ||
+		if _, err := second.own(t.Context(), someJob); !errors.Is(err, disdel.Conflict) ||
 			!strings.Contains(err.Error(), "this process runs") {
 			t.Errorf("a second one: %v", err)
 		}
 	}
-	own.end(t.Context())
+	own.End(t.Context())
 	if _, runs, _ := second.Runner(t.Context(), someJob); runs {
 		t.Error("it is held after its end")
 	}
-	own, err = second.own(t.Context(), h2, someJob)
+	own, err = second.own(t.Context(), someJob)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own.end(t.Context())
+	own.End(t.Context())
 	if left, _ := os.ReadDir(first.unsavedFolder()); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -73,10 +75,10 @@ func TestHoldersTakeTurns(t *testing.T) {
 	var inside, held atomic.Int32
 	var all sync.WaitGroup
 	for range 4 {
-		s, h := records(t, home)
+		s, _ := records(t, home)
 		all.Go(func() {
 			for range 10 {
-				own, err := s.own(t.Context(), h, someJob)
+				own, err := s.own(t.Context(), someJob)
 				if errors.Is(err, disdel.Conflict) {
 					continue
 				}
@@ -89,7 +91,7 @@ func TestHoldersTakeTurns(t *testing.T) {
 				}
 				held.Add(1)
 				inside.Add(-1)
-				own.end(t.Context())
+				own.End(t.Context())
 			}
 		})
 	}
@@ -135,7 +137,7 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 		if was, err = h.Take(t.Context(), was); err != nil {
 			t.Fatal(err)
 		}
-		own, err := s.own(t.Context(), h, someJob)
+		own, err := s.own(t.Context(), someJob)
 		switch {
 		case c.runs == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -143,7 +145,7 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.runs)
 		}
 		if err == nil {
-			own.end(t.Context())
+			own.End(t.Context())
 		}
 	}
 }
@@ -153,7 +155,7 @@ func TestWhoMayTakeAJobOver(t *testing.T) {
 func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	s, h := records(t, t.TempDir())
 	s.leaseFor = 40 * time.Millisecond
-	own, err := s.own(t.Context(), h, someJob)
+	own, err := s.own(t.Context(), someJob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	}
 	until(t, "renewal", func() bool {
 		n, err := h.Note(t.Context(), history.NoteSession, s.token)
-		return err == nil && sessionOf(n).Expires.After(sessionOf(first).Expires)
+		return err == nil && expires(n).After(expires(first))
 	})
 	if n, err := h.Note(t.Context(), history.NoteSession, s.token); err != nil {
 		t.Error(err)
@@ -171,12 +173,12 @@ func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	r := &Run{id: someJob, own: own, cancel: cancel, story: &story{}, done: make(chan struct{})}
+	r := &Run{id: someJob, own: own, cancel: cancel, status: &jobStatus{}, done: make(chan struct{})}
 	if err := s.enter(r); err != nil {
 		t.Fatal(err)
 	}
 	rec := disdel.Record{APIVersion: disdel.APIVersion, ID: someJob}
-	if err := (recorder{own: own, to: h, story: r.story}).Save(t.Context(), &rec); err != nil || ctx.Err() != nil {
+	if err := (recorder{own: own, to: h, status: r.status}).Save(t.Context(), &rec); err != nil || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, context.Cause(ctx))
 	}
 	until(t, "another owner", func() bool {
@@ -191,14 +193,22 @@ func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	if err := context.Cause(ctx); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("cancelled for %v", err)
 	}
-	if err := (recorder{own: own, to: h, story: r.story}).Save(t.Context(), &rec); !errors.Is(err, disdel.Conflict) {
+	if err := (recorder{own: own, to: h, status: r.status}).Save(t.Context(), &rec); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("saved: %v", err)
 	}
-	own.end(t.Context())
+	own.End(t.Context())
 	s.leave(r)
 	if l, err := h.Lease(t.Context(), someJob); err != nil || l.Owner.Token != "theirs" {
 		t.Errorf("%+v, %v", l, err)
 	}
+}
+
+// expires is when a session's note expires.
+func expires(n history.Note) (at time.Time) {
+	var note struct{ Expires *time.Time }
+	note.Expires = &at
+	json.Unmarshal(n.Value, &note) //nolint:errcheck // it is zero then
+	return at
 }
 
 func until(t *testing.T, what string, holds func() bool) {
@@ -213,8 +223,8 @@ func until(t *testing.T, what string, holds func() bool) {
 // A process of the version before leases keeps a file locked for as long as it runs a job, and is respected.
 func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 	home := t.TempDir()
-	s, h := records(t, home)
-	path := filepath.Join(markFolder(home), url.PathEscape(string(someJob)))
+	s, _ := records(t, home)
+	path := filepath.Join(lease.MarkFolder(home), url.PathEscape(string(someJob)))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +239,7 @@ func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tidy()
-	if _, err := s.own(t.Context(), h, someJob); !errors.Is(err, disdel.Conflict) ||
+	if _, err := s.own(t.Context(), someJob); !errors.Is(err, disdel.Conflict) ||
 		!strings.Contains(err.Error(), "process 4711 runs") {
 		t.Errorf("%v", err)
 	}
@@ -237,11 +247,11 @@ func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 		t.Errorf("%+v, %v, %v", who, runs, err)
 	}
 	f.Close() // it was killed: its mark stays
-	own, err := s.own(t.Context(), h, someJob)
+	own, err := s.own(t.Context(), someJob)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own.end(t.Context())
+	own.End(t.Context())
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the mark stays: %v", err)
 	}
@@ -250,8 +260,8 @@ func TestTheLockOfAnEarlierVersionIsRespected(t *testing.T) {
 // What a killed process left goes with the next job; the room of a job that runs and a record stay.
 func TestStaleFilesAreTidied(t *testing.T) {
 	home := t.TempDir()
-	s, h := records(t, home)
-	own, err := s.own(t.Context(), h, someJob)
+	s, _ := records(t, home)
+	own, err := s.own(t.Context(), someJob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +287,7 @@ func TestStaleFilesAreTidied(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	own.end(t.Context())
+	own.End(t.Context())
 }
 
 // A process that is only waited for, and one whose number is another's by now, are gone.

@@ -101,7 +101,7 @@ func TestAHomeOfTheVersionBeforeIsReadAndGoesOn(t *testing.T) {
 	}
 
 	askMany(t, s, m)
-	judge(t, s, m)
+	evaluate(t, s, m)
 
 	run, err := s.Resume(ctx, ResumeRequest{Job: "interrupted"})
 	if err != nil {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -16,9 +17,113 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/platform/local"
+	"github.com/disdel/disdel/service/tenant"
 )
 
-// Datasets is where data sets are. It lives as long as the Service.
+// lazy is a value that is opened when it is first needed. After a failure, the next use tries again.
+type lazy[T any] struct {
+	mu    sync.Mutex
+	there bool // guarded by mu
+	value T    // guarded by mu
+}
+
+// get opens the value if it is not open yet. It returns Canceled if life, the Service's context, has ended: nobody would
+// close the value.
+func (p *lazy[T]) get(life context.Context, open func() (T, error)) (T, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.there {
+		return p.value, nil
+	}
+	if life.Err() != nil {
+		var none T
+		return none, &disdel.Error{Kind: disdel.Canceled, Op: "open", Err: errClosed}
+	}
+	value, err := open()
+	if err == nil {
+		p.value, p.there = value, true
+	}
+	return value, err
+}
+
+// whisk is the open connection to OpenWhisk.
+type whisk struct {
+	executor *executor.Executor
+	pool     knownPool
+	enforces string // how the embedded platform enforces memory limits
+}
+
+// knownPool is the memory of a platform's pool.
+type knownPool struct {
+	memory disdel.Bytes      // 0: unknown
+	from   disdel.PoolSource // "": the embedded platform, or unknown
+	at     time.Time         // when the doctor measured it; zero for other sources
+}
+
+// Parts are the open servers and stores that a job needs.
+type Parts struct {
+	Data     *dataset.Store
+	Models   *modelstore.Store
+	History  *history.Store
+	Store    disdel.Store // the address that actions share
+	Board    *aggregator.Store
+	Executor *executor.Executor
+	Pool     disdel.Bytes // memory of the platform's pool; 0: unknown
+	PoolFrom disdel.PoolSource
+	PoolAt   time.Time // when the doctor measured Pool; zero for other sources
+
+	// Enforcement is how the embedded platform enforces memory limits; "": it is another platform.
+	Enforcement string
+}
+
+// Parts opens everything that a job needs. It returns Unavailable and Denied for servers, Invalid for addresses.
+func (s *Service) Parts(ctx context.Context) (p Parts, err error) {
+	steps := []func() error{
+		func() (err error) { p.Data, err = s.Datasets(ctx); return err },
+		func() (err error) { p.Models, err = s.Models(ctx); return err },
+		func() (err error) { p.History, err = s.History(ctx); return err },
+		func() error {
+			own, err := s.ownStore(ctx)
+			p.Store, p.Board = own.store, own.board
+			return err
+		},
+		func() error {
+			w, err := s.openWhisk(ctx)
+			p.Executor, p.Pool, p.Enforcement = w.executor, w.pool.memory, w.enforces
+			p.PoolFrom, p.PoolAt = w.pool.from, w.pool.at
+			return err
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// readyWithin bounds Ready.
+const readyWithin = 5 * time.Second
+
+// Ready returns nil if everything that a job needs answers.
+func (s *Service) Ready(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, readyWithin)
+	defer stop()
+	p, err := s.Parts(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = p.History.List(ctx, history.Query{Limit: 1}); err != nil {
+		return err
+	}
+	if _, err = p.Board.Progress(ctx, newJobID()); err != nil {
+		return err
+	}
+	_, err = p.Executor.Limits(ctx)
+	return err
+}
+
+// Datasets opens the store of data sets. It lives as long as the Service.
 func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
 	return s.data.get(s.ctx, func() (*dataset.Store, error) {
 		d, err := dataset.OpenStore(ctx, s.storage("datasets"))
@@ -29,7 +134,7 @@ func (s *Service) Datasets(ctx context.Context) (*dataset.Store, error) {
 	})
 }
 
-// Models is where trained models are. It lives as long as the Service.
+// Models opens the store of trained models. It lives as long as the Service.
 func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 	return s.models.get(s.ctx, func() (*modelstore.Store, error) {
 		m, err := modelstore.Open(ctx, s.storage("models"))
@@ -40,18 +145,17 @@ func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 	})
 }
 
-// History is where the records of jobs are. It lives as long as the Service. What it could not take before is delivered
-// first.
+// History opens the history, and gives it the records that it did not take before. It lives as long as the Service.
 func (s *Service) History(ctx context.Context) (*history.Store, error) {
-	h, err := s.everything(ctx)
+	h, err := s.historyOfAll(ctx)
 	if err == nil && s.tenant != nil {
 		h = h.Of(*s.tenant)
 	}
 	return h, err
 }
 
-// everything is the history of all tenants.
-func (s *core) everything(ctx context.Context) (*history.Store, error) {
+// historyOfAll opens the history of all tenants.
+func (s *core) historyOfAll(ctx context.Context) (*history.Store, error) {
 	return s.records.get(s.ctx, func() (*history.Store, error) {
 		address, closeServer, err := s.historyAddress()
 		if err != nil {
@@ -84,8 +188,8 @@ func (s *core) historyAddress() (address string, closeServer func() error, err e
 	return server.URL(), server.Close, nil
 }
 
-// sharedStore is the address that actions share: the Redis of Config, one or several, or the embedded one.
-func (s *core) sharedStore() (disdel.Store, error) {
+// storeOfAll is the store of all tenants: the Redis of Config, one server or several, or the embedded one.
+func (s *core) storeOfAll() (disdel.Store, error) {
 	return s.store.get(s.ctx, func() (disdel.Store, error) {
 		out := disdel.Store{Prefix: s.cfg.RedisPrefix, CA: s.cfg.RedisAuthority}
 		if r := s.cfg.Redis; len(r) > 0 {
@@ -103,8 +207,8 @@ func (s *core) sharedStore() (disdel.Store, error) {
 }
 
 func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
-	return s.board.get(s.ctx, func() (*aggregator.Store, error) {
-		at, err := s.sharedStore()
+	return s.allBoard.get(s.ctx, func() (*aggregator.Store, error) {
+		at, err := s.storeOfAll()
 		if err != nil {
 			return nil, err
 		}
@@ -116,21 +220,53 @@ func (s *core) openBoard(ctx context.Context) (*aggregator.Store, error) {
 	})
 }
 
-// lookOften is the longest time between looks at an activation on a platform of this process, which cost little: what
-// comes after it waits for that.
+// sharedStore is the store that the actions of a tenant's jobs share.
+type sharedStore struct {
+	store disdel.Store // its address, as actions are given it
+	board *aggregator.Store
+}
+
+// ownStore opens the store of the Service's tenant, or the store of all for jobs without a tenant.
+func (s *Service) ownStore(ctx context.Context) (sharedStore, error) {
+	store, err := s.storeOfAll()
+	if err != nil {
+		return sharedStore{}, err
+	}
+	board, err := s.openBoard(ctx)
+	if err != nil || s.whose() == "" {
+		return sharedStore{store, board}, err
+	}
+	return s.board.get(s.ctx, func() (sharedStore, error) {
+		own, err := tenant.SharedStore(s.whose(), store), error(nil)
+		if len(s.cfg.Redis) > 0 { // nobody else reaches an embedded one
+			own, err = tenant.OwnStore(ctx, s.whose(), store, board, s.log)
+		}
+		if err != nil {
+			return sharedStore{}, err
+		}
+		b, err := aggregator.Open(ctx, own)
+		if err == nil {
+			s.atEnd(b.Close)
+		}
+		return sharedStore{own, b}, err
+	})
+}
+
+// lookOften bounds the time between looks at an activation on an embedded platform. They cost little, and the job waits
+// for them.
 const lookOften = 100 * time.Millisecond
 
-// openWhisk is the OpenWhisk of Config, or an embedded one.
-func (s *core) openWhisk(ctx context.Context) (worksOn, error) {
+// openWhisk opens the OpenWhisk of Config, or an embedded one.
+func (s *core) openWhisk(ctx context.Context) (whisk, error) {
 	w, err := s.startedOpenWhisk()
 	if err == nil && !s.embedded() {
-		w.pool = s.poolOf(ctx) // a job may have contradicted what was known when it was opened
+		w.pool = s.poolOf(ctx) // a job may have contradicted what was known before
 	}
 	return w, err
 }
 
-func (s *core) startedOpenWhisk() (worksOn, error) {
-	return s.invoker.get(s.ctx, func() (w worksOn, err error) {
+func (s *core) startedOpenWhisk() (whisk, error) {
+	return s.invoker.get(s.ctx, func() (w whisk, err error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: local.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
@@ -152,7 +288,7 @@ func (s *core) startedOpenWhisk() (worksOn, error) {
 	})
 }
 
-// startPlatform starts an OpenWhisk for as long as the Service lives, and tells the memory of its pool.
+// startPlatform starts an embedded platform for the life of the Service, and sets pool to the memory of its pool.
 func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	cfg, err := s.platformConfig()
 	if err != nil {
@@ -167,13 +303,13 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	return p, p.Start()
 }
 
-// poolOf is the memory of another platform's pool: what Config says, what a platform of disdel reports, or what the
-// doctor found by probing. It is 0 if nobody knows. A found pool that may be larger does not bound jobs.
+// poolOf is the memory of the pool of a platform that is not embedded: of Config, as a platform of disdel reports it, or
+// as the doctor measured it. It is 0 if it is unknown, or if the doctor found only that it has at least so much.
 func (s *core) poolOf(ctx context.Context) knownPool {
 	if s.cfg.Pool > 0 {
 		return knownPool{memory: s.cfg.Pool, from: disdel.PoolGiven}
 	}
-	if told := s.told(ctx); told != nil {
+	if told := s.platformStatus(ctx); told != nil {
 		return knownPool{memory: told.Pool.Bytes, from: disdel.PoolTold}
 	}
 	f := s.facts().Trusted()
@@ -183,8 +319,8 @@ func (s *core) poolOf(ctx context.Context) knownPool {
 	return knownPool{f.Pool, disdel.PoolFound, f.PoolFoundAt()}
 }
 
-// told is what the platform of Config tells of itself, nil where it is none of disdel's.
-func (s *core) told(ctx context.Context) *local.Status {
+// platformStatus is the status of a platform of disdel; nil for any other platform.
+func (s *core) platformStatus(ctx context.Context) *local.Status {
 	live, _ := s.live.get(s.ctx, func() (*local.Status, error) {
 		state := local.State{Address: addresses.WithScheme(s.cfg.OpenWhisk.Host)}
 		if live, err := local.Ask(ctx, state); err == nil && live.Pool.Bytes > 0 {
@@ -195,23 +331,21 @@ func (s *core) told(ctx context.Context) *local.Status {
 	return live
 }
 
-// beatsWait bounds the look for the heartbeats of an action that has failed: they are evidence, and the job can do
-// without.
+// beatsWait bounds the search for the heartbeats of a failed action: the job can do without them.
 const beatsWait = 2 * time.Second
 
-// beats gives what is known of an invocation that has failed: the last heartbeat of each action is on the board that
-// they share.
+// beats returns the last heartbeats of a failed invocation from the store that actions share.
 func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.Progress) {
 	if inv.Job == "" {
 		return nil
 	}
 	ctx, stop := context.WithTimeout(ctx, beatsWait)
 	defer stop()
-	tenant := ""
-	if r, ok := s.has(inv.Job); ok {
-		tenant = r.tenant
+	owner := ""
+	if r, ok := s.findRun(inv.Job); ok {
+		owner = r.tenant
 	}
-	own, err := s.of(tenant).ownPlace(ctx)
+	own, err := s.view(owner).ownStore(ctx)
 	if err != nil {
 		return nil
 	}
@@ -226,3 +360,20 @@ func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.P
 	}
 	return out
 }
+
+// Executor is the client of OpenWhisk, for checks of a cluster part by part. It lives as long as the Service. It makes no
+// request when it is opened.
+func (s *Service) Executor(ctx context.Context) (*executor.Executor, error) {
+	w, err := s.openWhisk(ctx)
+	return w.executor, err
+}
+
+// Board opens the store that actions share, and returns its address as actions are given it. It lives as long as the
+// Service. It returns what the servers answer: Denied, Unavailable.
+func (s *Service) Board(ctx context.Context) (*aggregator.Store, disdel.Store, error) {
+	own, err := s.ownStore(ctx)
+	return own.board, own.store, err
+}
+
+// ModelsURL is the address of trained models and checkpoints, as actions are given it.
+func (s *Service) ModelsURL() string { return s.storage("models") }

@@ -12,6 +12,7 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/process"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // became is what a job has been.
@@ -126,7 +127,7 @@ func TestJobsTakeTurnsByRounds(t *testing.T) {
 // arithmetic.
 func TestATenantsCostIsBounded(t *testing.T) {
 	s := pooled(t, t.TempDir(), 0, false)
-	if _, err := s.CreateTenant(t.Context(), "ann", RoleSubmit, &scheduler.Quota{Cost: 1e-6}); err != nil {
+	if _, err := s.Tenants().Create(t.Context(), "ann", tenant.RoleSubmit, &scheduler.Quota{Cost: 1e-6}); err != nil {
 		t.Fatal(err)
 	}
 	ann := s.Tenant("ann")
@@ -262,10 +263,10 @@ func TestAJobIsPausedFromElsewhere(t *testing.T) {
 	if last.To != disdel.StatusPaused || last.Cause != "later" {
 		t.Errorf("%+v", last)
 	}
-	if err := other.Ask(t.Context(), string(run.ID()), disdel.StatusCanceled, "no more"); err != nil {
+	if err := other.RequestStop(t.Context(), string(run.ID()), disdel.StatusCanceled, "no more"); err != nil {
 		t.Error(err)
 	}
-	if err := other.Ask(t.Context(), string(run.ID()), disdel.StatusPaused, ""); !errors.Is(err, disdel.Conflict) {
+	if err := other.RequestStop(t.Context(), string(run.ID()), disdel.StatusPaused, ""); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("a job that has ended is paused: %v", err)
 	}
 }

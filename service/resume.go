@@ -1,14 +1,17 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/addresses"
 )
 
 // ResumeRequest is a job to resume.
@@ -17,80 +20,80 @@ type ResumeRequest struct {
 	Sets []string                     // PATH=VALUE, of what the job's file said
 	Open func(string) ([]byte, error) // files that Sets name; nil: none can be read
 
-	// Description is what the program of a network of one's own says of it, see Describe. nil: the job names none.
+	// Description is the network of the job's custom program, see Describe. nil: it has no such program.
 	Description *disdel.CustomNetwork
 
-	// Origin is how the job is taken up. What it was submitted with stays in its record, and what is said now counts
-	// on. nil: as it was.
+	// Origin is how the job is resumed. The record keeps the options of the submit, except where these replace them.
+	// nil: no change.
 	Origin *disdel.Origin
 	Options
 	Preparing func(Event) // as of a Request
 
-	// Move allows the job to go on at this Service's addresses although it ran at others.
+	// Move allows the job to continue on this Service's servers although it ran on others.
 	Move bool
 
-	// FromStart allows the job to begin anew where none of its checkpoints is found although its record names one.
+	// FromStart allows the job to begin anew if its record names a checkpoint and none is found.
 	FromStart bool
 }
 
-// Resume continues a job at its newest whole checkpoint, with the limits that its failures led to. It returns the
-// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that has succeeded, that somebody
-// runs, that was changed so that it cannot go on, that ran at another place (CodeElsewhere), or whose checkpoints are
-// missing.
+// Resume continues a job at its newest complete checkpoint, with the limits that its failures led to. It returns the
+// errors of Submit, and NotFound for an unknown job. It returns Conflict for a job that has succeeded, that runs, that
+// was changed so that it cannot continue, that ran on other servers (CodeElsewhere), or whose checkpoints are missing
+// (CodeNoCheckpoint).
 func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
-	p, err := s.preparing(ctx, "", req.Options, req.Preparing)
+	p, err := s.newPlanner(ctx, "", req.Options, req.Preparing)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := p.named(ctx, req.Job)
+	rec, err := p.findRecord(ctx, req.Job)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.mayResume(ctx, p.parts.History, &rec, req.Move); err != nil {
 		return nil, err
 	}
-	rec, r, err := p.unfinishedOf(ctx, rec, req)
+	rec, r, err := p.resolveAgain(ctx, rec, req)
 	if err != nil {
 		return nil, err
 	}
 	p.id, p.journal.job = rec.ID, rec.ID
-	own, err := s.own(ctx, p.parts.History, rec.ID)
+	own, err := s.own(ctx, rec.ID)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := p.takenUp(ctx, rec, r, req.FromStart)
+	spec, err := p.planResume(ctx, rec, r, req.FromStart)
 	if err != nil {
-		own.end(ctx)
+		own.End(ctx)
 		return nil, err
 	}
-	spec.Origin = resumed(rec.Origin, req.Origin)
-	if p.release, err = p.claimDisk(ctx, spec, r.Graph); err != nil {
-		own.end(ctx)
+	spec.Origin = mergeOrigin(rec.Origin, req.Origin)
+	if p.release, err = p.ClaimDisk(ctx, diskNeed(spec, r.Graph)); err != nil {
+		own.End(ctx)
 		return nil, err
 	}
-	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (work, error) { return p.goesOn(spec, rec), nil })
+	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (readyJob, error) { return p.continueOld(spec, rec), nil })
 }
 
-// goesOn is a job that runs from its newest checkpoint on.
-func (p *preparation) goesOn(spec controller.Spec, rec disdel.Record) work {
-	return work{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
+// continueOld runs a job from its newest checkpoint.
+func (p *planner) continueOld(spec controller.Spec, rec disdel.Record) readyJob {
+	return readyJob{spec.Plan, func(ctx context.Context, c *controller.Controller) (*disdel.Record, error) {
 		return c.Resume(ctx, spec, rec)
 	}}
 }
 
-// takenUp is the plan of a job that goes on.
-func (p *preparation) takenUp(ctx context.Context, rec disdel.Record, r controller.Resolved, fromStart bool,
+// planResume plans a job that continues.
+func (p *planner) planResume(ctx context.Context, rec disdel.Record, r controller.Resolved, fromStart bool,
 ) (controller.Spec, error) {
-	spec, err := p.fitting(ctx, r)
+	spec, err := p.planThatFits(ctx, r)
 	if err != nil {
 		return spec, err
 	}
-	return spec, p.goOn(ctx, &spec, rec, r, fromStart)
+	return spec, p.continueAt(ctx, &spec, rec, r, fromStart)
 }
 
-// named reads the record of the job that is meant. An end of the job that waits beside the history is delivered first:
-// a job that has ended is not to be trained again.
-func (p *preparation) named(ctx context.Context, job string) (disdel.Record, error) {
+// findRecord reads the record of a job. If the end of the job is still in Home, it is delivered first: a job that has
+// ended must not be trained again.
+func (p *planner) findRecord(ctx context.Context, job string) (disdel.Record, error) {
 	id, err := p.parts.History.Resolve(ctx, job)
 	if err == nil {
 		err = p.deliverOne(ctx, p.parts.History, p.unsavedFile(id))
@@ -101,7 +104,7 @@ func (p *preparation) named(ctx context.Context, job string) (disdel.Record, err
 	return p.parts.History.Get(ctx, id)
 }
 
-// mayResume returns Conflict for an unfinished job that ran at another place, unless move is set.
+// mayResume returns Conflict for an unfinished job that ran on other servers, unless move is set.
 func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.Record, move bool) error {
 	if move || rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
 		return nil // that it has succeeded is told instead
@@ -113,9 +116,9 @@ func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.R
 	return s.samePlace(rec, l)
 }
 
-// unfinishedOf resolves the job of a record again. The number of workers stays, unless the request changes it, so that
-// the weights come out the same.
-func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
+// resolveAgain resolves the job of a record. It keeps the number of workers, unless the request changes it, so that the
+// weights get the same bits.
+func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req ResumeRequest) (disdel.Record,
 	controller.Resolved, error,
 ) {
 	var r controller.Resolved
@@ -128,7 +131,7 @@ func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req R
 		}
 	}
 	was := controller.Adjusted(rec)
-	job, err := changed(was, req)
+	job, err := withSets(was, req)
 	if err != nil {
 		return rec, r, err
 	}
@@ -150,9 +153,9 @@ func (p *preparation) unfinishedOf(ctx context.Context, rec disdel.Record, req R
 	return rec, r, nil
 }
 
-// changed is the job with what the request says instead. It is checked as a job file is: the history may hold what no
-// submit let in, and its names become paths.
-func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
+// withSets returns the job with the changes of the request. It checks the job as a job file: the history may have what
+// no Submit allowed, and names become paths.
+func withSets(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 	text, err := jobfile.Print(job)
 	if err != nil {
 		return job, err
@@ -164,9 +167,9 @@ func changed(job disdel.Job, req ResumeRequest) (disdel.Job, error) {
 	return file.Job, nil
 }
 
-// goOn says where the job goes on, and with which limits: those of the plan, or larger ones that failures led to.
-// It returns Conflict where the record names a checkpoint, the storage has none, and fromStart is false.
-func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved,
+// continueAt sets where the job continues, and its limits: those of the plan, or larger ones after failures. It returns
+// Conflict if the record names a checkpoint, the storage has none, and fromStart is false.
+func (p *planner) continueAt(ctx context.Context, spec *controller.Spec, rec disdel.Record, r controller.Resolved,
 	fromStart bool,
 ) error {
 	spec.Resumes = rec.Resumes + 1
@@ -177,9 +180,9 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	}
 	if disdel.KindOf(err) == disdel.NotFound {
 		if rec.Checkpoint != nil && len(passed) == 0 && !fromStart {
-			return p.noCheckpoints(&rec)
+			return p.checkpointsMissing(&rec)
 		}
-		if spec.From, err = p.beginsWith(ctx, r); err != nil {
+		if spec.From, err = p.copyInitial(ctx, r); err != nil {
 			return err
 		}
 		err = controller.StartOver(rec, spec)
@@ -201,8 +204,8 @@ func (p *preparation) goOn(ctx context.Context, spec *controller.Spec, rec disde
 	return nil
 }
 
-// noCheckpoints refuses to train a job from its start because its checkpoints are somewhere else.
-func (p *preparation) noCheckpoints(rec *disdel.Record) error {
+// checkpointsMissing is the error for a job whose checkpoints are not in this storage.
+func (p *planner) checkpointsMissing(rec *disdel.Record) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Code: disdel.CodeNoCheckpoint, Op: "resume job", Job: rec.ID,
 		Msg: fmt.Sprintf("job %s has a checkpoint of round %d, but %s has none of its checkpoints", rec.ID,
@@ -212,7 +215,7 @@ func (p *preparation) noCheckpoints(rec *disdel.Record) error {
 	}
 }
 
-// storageText names where checkpoints are looked for.
+// storageText names the storage of checkpoints for a person.
 func (s *Service) storageText() string {
 	if s.cfg.Storage == "" {
 		return "this home's storage"
@@ -220,8 +223,8 @@ func (s *Service) storageText() string {
 	return "the storage " + disdel.Redacted(s.cfg.Storage)
 }
 
-// resumed is the origin of a resumed job: what is said now counts on.
-func resumed(was, now *disdel.Origin) *disdel.Origin {
+// mergeOrigin returns the origin of a resumed job: the options of the resume replace those of the submit.
+func mergeOrigin(was, now *disdel.Origin) *disdel.Origin {
 	if was == nil || now == nil {
 		return was
 	}
@@ -232,4 +235,53 @@ func resumed(was, now *disdel.Origin) *disdel.Origin {
 	})
 	out.Options = append(out.Options, now.Options...)
 	return &out
+}
+
+// addresses are the servers of this Service, as flags of the command line without passwords. An embedded server has
+// none. The result is never nil.
+func (s *core) addresses() []disdel.Option {
+	out := []disdel.Option{}
+	for _, o := range []disdel.Option{
+		{Name: "apihost", Value: s.cfg.OpenWhisk.Host},
+		{Name: "storage", Value: s.cfg.Storage},
+		{Name: "redis", Value: addresses.WithoutPasswords(strings.Join(s.cfg.Redis, ","))},
+		{Name: "redis-prefix", Value: s.cfg.RedisPrefix},
+	} {
+		if o.Value != "" {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// knowsPlace reports whether it is known which servers a job ran on: by its record, or by its lease if the record is a
+// tenant's.
+func knowsPlace(rec *disdel.Record, l history.Lease) bool { return rec.Place != nil || l.Place != nil }
+
+// samePlace returns Conflict with CodeElsewhere if a job ran on other servers than this Service's. It does not compare
+// unknown addresses.
+func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
+	ran := addresses.PlaceOfRecord(rec)
+	if rec.Place == nil && l.Place != nil {
+		ran = l.Place
+	}
+	here := addresses.Place(s.addresses())
+	d, differ := addresses.FirstDifference(ran, func(flag string) (string, bool) {
+		now, _ := here.Value(flag)
+		_, was := ran.Value(flag)
+		return now, was || knowsPlace(rec, l)
+	})
+	if !differ {
+		return nil
+	}
+	err := &disdel.Error{
+		Kind: disdel.Conflict, Code: disdel.CodeElsewhere, Op: "resume job", Job: rec.ID,
+		Msg:  fmt.Sprintf("job %s ran at another place than this server's", rec.ID),
+		Hint: "to run the job at this place instead: disdel resume " + string(rec.ID) + " --move",
+	}
+	if rec.Tenant == "" { // tenants do not see the operator's addresses
+		err.Msg = fmt.Sprintf("job %s ran on %s (--%s); this server uses %s", rec.ID,
+			cmp.Or(d.Was, "the embedded part"), d.Flag, cmp.Or(d.Now, "the embedded part"))
+	}
+	return err
 }

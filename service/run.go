@@ -11,70 +11,70 @@ import (
 	"github.com/disdel/disdel/controller"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/lease"
+	"github.com/disdel/disdel/service/queue"
 )
 
-// Run is a job that is queued or run. It is safe for concurrent use.
+// Run is a queued or running job. It is safe for concurrent use.
 type Run struct {
 	id      disdel.JobID
 	tenant  string
 	journal *journal
-	story   *story
-	own     *ownership                                // nil: another process has the job, and this is a look at it
-	ask     func(to disdel.Status, cause error) error // of a job that another process has
+	status  *jobStatus
+	own     *lease.Held                               // nil: another process has the job
+	ask     func(to disdel.Status, cause error) error // asks the process that has the job; nil: this one
 	cancel  context.CancelCauseFunc
-	latest  atomic.Pointer[disdel.Record] // as its controller shows it; nil: it does not run, or elsewhere
-	done    chan struct{}                 // closed once it has ended; rec and err are set before
+	latest  atomic.Pointer[disdel.Record] // newest record of its controller; nil: it does not run here
+	done    chan struct{}                 // closed at its end; rec and err are set before
 	rec     *disdel.Record
 	err     error
-	adopted bool         // it was acknowledged before, by a process that is no more
+	adopted bool         // another process acknowledged it, and is gone
 	stored  disdel.Bytes // see Stored
-	release func()       // gives back what the run claims of its tenant's disk quota; nil: nothing
+	release func()       // releases its claim on the tenant's disk quota; nil: there is none
 }
 
 // ID is the job's.
 func (r *Run) ID() disdel.JobID { return r.id }
 
-// Stored is the size in the history, in bytes, of the record that this Run was read from. Every reader of such a job
-// holds its own copy. It is 0 for a job of this Service: its readers share one record.
+// Stored is the size, in bytes, of the record in the history that this Run was read from. Each such Run has its own copy.
+// It is 0 for a job of this Service, whose readers share one record.
 func (r *Run) Stored() disdel.Bytes { return r.stored }
 
-// Submitted is the job's record as it was acknowledged, or found, with what has become of the job since.
-func (r *Run) Submitted() disdel.Record { return r.story.queued() }
+// Submitted returns the job's record as it was acknowledged or found, with its status changes since.
+func (r *Run) Submitted() disdel.Record { return r.status.submitted() }
 
-// Events is everything that happens to the job, from its first event on, those that came before the call too; it ends
-// with the job. An onlooker never holds the job up: who is slow or late reads what was kept for him, which is all but
-// pictures of progress that newer ones replaced, and the oldest invocations of a very long job. Each call reads for
-// itself.
+// Events yields all events of the job, from the first one on, and ends with the job. A reader never delays the job: it
+// reads what was kept, which is all but older Progress events and the oldest invocations of a very long job. Each call
+// reads independently.
 func (r *Run) Events() iter.Seq[Event] { return r.EventsAfter(context.Background(), 0) }
 
-// EventsAfter is Events from after a number on, until ctx ends.
+// EventsAfter yields the events after a number, until ctx ends.
 func (r *Run) EventsAfter(ctx context.Context, number int) iter.Seq[Event] {
 	return r.journal.read(ctx, number)
 }
 
-// Series tells this Run's numbers of events from those of another Run of the same job: after a resume, or in another
-// process, they begin anew.
+// Series identifies the numbering of this Run's events. Numbers begin anew after a resume and in another process.
 func (r *Run) Series() string { return r.journal.series }
 
-// Cancel stops the job: its actions are asked to stop, and its record says canceled, with the cause. The first cause
-// counts; a job that has ended stays as it is.
+// Cancel stops the job: its actions are asked to stop, and its record says canceled, with the cause. The first request to
+// stop counts. It changes nothing after the job's end.
 func (r *Run) Cancel(cause error) { r.end(disdel.StatusCanceled, cause) }
 
-// Pause stops the job for a while: it goes on where its newest checkpoint is once it is resumed.
+// Pause stops the job so that Resume continues it at its newest checkpoint.
 func (r *Run) Pause(cause error) { r.end(disdel.StatusPaused, cause) }
 
-// end has the job become what somebody wants.
+// end stops the job, so that it gets the given status.
 func (r *Run) end(to disdel.Status, cause error) {
 	if r.ask != nil {
-		r.ask(to, cause) //nolint:errcheck // the job goes on, as its events tell
+		r.ask(to, cause) //nolint:errcheck // the job continues, and its events show that
 		return
 	}
-	r.story.want(wish{to, cause})
+	r.status.requestStop(stopRequest{to, cause})
 	r.cancel(cause)
 }
 
-// obey does what another process asks.
-func (r *Run) obey(w *history.Wish) {
+// follow carries out the request of another process.
+func (r *Run) follow(w *history.Wish) {
 	if w != nil {
 		r.end(w.To, errors.New(w.Cause))
 	}
@@ -83,9 +83,9 @@ func (r *Run) obey(w *history.Wish) {
 // Done is closed once the job has ended.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
-// Wait returns the job's record once it has ended, or is paused. That the job failed is no error: its record says so.
-// Errors are those of ctx, and of a history that did not take the record where Home could not keep it either; the
-// record is whole then too.
+// Wait returns the job's record once it has ended or is paused. A failure of the job is no error: its record says so.
+// Wait returns the error of ctx, and of a history that did not take the record if Home could not keep it either; the
+// record is complete then too.
 func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 	select {
 	case <-r.done:
@@ -98,47 +98,47 @@ func (r *Run) Wait(ctx context.Context) (disdel.Record, error) {
 	}
 }
 
-// work is a job that is ready to run: its plan, and what a controller does with it.
-type work struct {
+// readyJob is a job that is ready to run: its plan, and what its controller has to do.
+type readyJob struct {
 	plan    disdel.Plan
 	execute func(ctx context.Context, c *controller.Controller) (*disdel.Record, error)
 }
 
-// begin acknowledges a job, whose record is saved as queued with the cause of that, and has it run once it is ready and
-// has its turn. Until it is acknowledged ctx ends it; from then on nothing but Cancel, Pause and Close do.
-func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec disdel.Record, because string,
-	ready func(ctx context.Context) (work, error),
+// begin acknowledges a job: it saves the record as queued, with the cause of that. Then the job runs once it is ready and
+// has room. ctx ends the job before it is acknowledged; later only Cancel, Pause and Close do.
+func (s *Service) begin(ctx context.Context, p *planner, own *lease.Held, rec disdel.Record, because string,
+	ready func(ctx context.Context) (readyJob, error),
 ) (*Run, error) {
 	rec.Failure, rec.Ended = nil, time.Time{} // of a run before this one
 	switch {
 	case rec.Tenant != "":
 	case s.cfg.Place != nil:
 		rec.Place = s.cfg.Place
-	case rec.Place != nil: // the flags are not known, and those of the job may lead to where it was
+	case rec.Place != nil: // its flags may name another place than this one
 		rec.Place = s.addresses()
 	}
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &Run{
-		id: p.id, tenant: rec.Tenant, journal: p.journal, story: &story{head: rec}, own: own, cancel: cancel,
+		id: p.id, tenant: rec.Tenant, journal: p.journal, status: &jobStatus{record: rec}, own: own, cancel: cancel,
 		done: make(chan struct{}), release: p.release, adopted: p.adopted,
 	}
 	if err := s.enter(r); err != nil {
 		if r.release != nil {
 			r.release()
 		}
-		own.end(life)
+		own.End(life)
 		cancel(nil)
 		return nil, err
 	}
-	r.story.become(disdel.StatusQueued, because)
-	queued := r.story.queued()
+	r.status.set(disdel.StatusQueued, because)
+	queued := r.status.submitted()
 	if err := p.parts.History.Save(ctx, &queued); err != nil {
-		own.end(life)
+		own.End(life)
 		s.leave(r)
 		cancel(nil)
 		return nil, err
 	}
-	r.journal.acknowledged(func(e Event) { s.tally.take(rec.Tenant, e) })
+	r.journal.acknowledged(func(e Event) { s.counters.take(rec.Tenant, e) })
 	r.journal.add(Planned{queued})
 	go func() {
 		defer s.leave(r)
@@ -148,24 +148,22 @@ func (s *Service) begin(ctx context.Context, p *preparation, own *ownership, rec
 	return r, nil
 }
 
-// live is a job from its acknowledgement to its end.
-func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.Context) (work, error)) {
+// live runs a job from its acknowledgement to its end.
+func (p *planner) live(ctx context.Context, r *Run, ready func(ctx context.Context) (readyJob, error)) {
 	w, err := ready(ctx)
 	r.release = p.release // a job that is taken over claims its disk once it is planned
 	var d scheduler.Demand
 	if err == nil {
-		d, _ = p.demand(ctx, r.story.queued(), w.plan)
-		err = p.queue.enter(ctx, r, d)
+		d, _ = p.demand(ctx, r.status.submitted(), w.plan)
+		err = p.queue.Enter(ctx, d, r.waiter())
 	}
 	if err == nil {
-		was := r.story.queued()
-		holds := &gangKeeper{
-			Invoker: p.parts.Executor, queue: p.queue, job: r.id, life: ctx, keep: d.Keep,
-			stage: func(ctx context.Context, o controller.GrantOrder) scheduler.Demand { return p.stage(ctx, was, o) },
-		}
+		was := r.status.submitted()
+		gang := p.queue.Gang(ctx, r.id, d.Keep, p.parts.Executor,
+			func(ctx context.Context, o controller.GrantOrder) scheduler.Demand { return p.stage(ctx, was, o) })
 		began := time.Now()
-		r.rec, r.err = w.execute(ctx, p.controller(r, holds))
-		p.queue.leave(r.id, spent(r.rec)-was.ByUse())
+		r.rec, r.err = w.execute(ctx, p.controller(r, gang))
+		p.queue.Leave(r.id, spent(r.rec)-was.ByUse())
 		if r.rec != nil {
 			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.Refused)
 		}
@@ -173,7 +171,18 @@ func (p *preparation) live(ctx context.Context, r *Run, ready func(ctx context.C
 	p.end(ctx, r, err)
 }
 
-// spent is what a job has cost by use, in GB-s; 0 for one that could not begin.
+// waiter tells the job's journal how it gets on in the queue.
+func (r *Run) waiter() queue.Waiter {
+	return queue.Waiter{
+		Queued: func(ahead int, why string) { r.journal.add(Queued{Ahead: ahead, Why: why}) },
+		Admitted: func(cause string, room scheduler.Capacity, waited time.Duration) {
+			r.status.set(disdel.StatusAdmitted, cause)
+			r.journal.add(Admitted{Room: room, Waited: waited})
+		},
+	}
+}
+
+// spent is the metered cost of a job, in GB-s; 0 for a job that could not begin.
 func spent(rec *disdel.Record) float64 {
 	if rec == nil {
 		return 0
@@ -181,35 +190,38 @@ func spent(rec *disdel.Record) float64 {
 	return rec.ByUse()
 }
 
-// end tells what became of a job, and gives it back. Of one that never ran the service writes the record itself.
-func (p *preparation) end(ctx context.Context, r *Run, never error) {
+// end publishes the end of a job and gives its lease back. never is why the job did not run; its record is written here.
+func (p *planner) end(ctx context.Context, r *Run, never error) {
 	if r.rec == nil {
-		rec := r.story.queued()
+		rec := r.status.submitted()
 		r.rec = &rec
 		if never == nil { // the controller could not begin: nothing of the job is on the platform
 			never = r.err
 		}
 		p.neverRan(ctx, r, never)
 	} else {
-		told := r.story.of(*r.rec)
-		r.rec = &told
-		if r.err != nil && r.own.held() == nil {
+		merged := r.status.merge(*r.rec)
+		r.rec = &merged
+		if r.err != nil && r.own.Lost() == nil {
 			r.err = p.keep(r.rec, r.err)
 		}
 	}
 	if r.rec.Status == disdel.StatusQueued {
-		r.own.handOver(ctx)
+		r.own.HandOver(ctx)
 	} else {
-		r.own.end(ctx)
+		r.own.End(ctx)
 	}
-	r.latest.Store(nil) // who hears of the end reads what was saved of it
+	r.latest.Store(nil) // readers of the end read what was saved
 	r.journal.add(Finished{*r.rec})
 	r.journal.close()
 	close(r.done)
 }
 
+// releaseWithin bounds work for which nobody should wait long, such as the writes at a job's end.
+const releaseWithin = 5 * time.Second
+
 // neverRan writes the record of a job that ended before it ran.
-func (p *preparation) neverRan(ctx context.Context, r *Run, why error) {
+func (p *planner) neverRan(ctx context.Context, r *Run, why error) {
 	rec := *r.rec
 	rec.Status, rec.Failure, rec.Ended = disdel.StatusFailed, disdel.AsError(why), time.Now()
 	if ctx.Err() != nil {
@@ -220,15 +232,15 @@ func (p *preparation) neverRan(ctx context.Context, r *Run, why error) {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer stop()
-	rec = r.story.of(rec)
-	r.err = (recorder{own: r.own, to: p.parts.History, story: r.story}).Save(ctx, &rec)
-	if r.err != nil && r.own.held() == nil {
+	rec = r.status.merge(rec)
+	r.err = (recorder{own: r.own, to: p.parts.History, status: r.status}).Save(ctx, &rec)
+	if r.err != nil && r.own.Lost() == nil {
 		r.err = p.keep(&rec, r.err)
 	}
 	r.rec = &rec
 }
 
-// enter counts a run among those of the Service.
+// enter adds a run to those of the Service.
 func (s *core) enter(r *Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +254,7 @@ func (s *core) enter(r *Run) error {
 	}
 	s.runs[r.id] = r
 	s.unfinished[r.tenant]++
-	s.flying.Add(1)
+	s.running.Add(1)
 	return nil
 }
 
@@ -256,22 +268,22 @@ func (s *core) leave(r *Run) {
 	if s.unfinished[r.tenant]--; s.unfinished[r.tenant] == 0 {
 		delete(s.unfinished, r.tenant)
 	}
-	s.flying.Done()
+	s.running.Done()
 }
 
-// controller is one job's: it tells the job's journal, saves what it owns, and keeps its model.
-func (p *preparation) controller(r *Run, holds *gangKeeper) *controller.Controller {
+// controller returns the controller of a job.
+func (p *planner) controller(r *Run, gang *queue.GangInvoker) *controller.Controller {
 	queued := &atomic.Bool{}
 	queued.Store(true)
 	return controller.New(controller.Config{
-		Invoker: holds, Grant: holds.grant, Board: p.parts.Board, Log: p.log,
+		Invoker: gang, Grant: gang.Grant, Board: p.parts.Board, Log: p.log,
 		Keeps:    len(p.cfg.Redis) > 0 || p.cfg.TakeOver, // else the store ends with this process
-		Recorder: recorder{own: r.own, to: p.parts.History, story: r.story, queued: queued},
-		Shelf:    &shelf{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
+		Recorder: recorder{own: r.own, to: p.parts.History, status: r.status, queued: queued},
+		Shelf:    &modelSink{log: p.log, journal: p.journal, store: p.parts.Models, data: p.parts.Data},
 		Show:     func(rec disdel.Record) { r.latest.Store(&rec) },
 		Observe: func(n controller.Notice) {
-			if n.Planned == nil { // that was told when the job was acknowledged
-				r.journal.add(happeningOf(n))
+			if n.Planned == nil { // begin has added it
+				r.journal.add(eventOf(n))
 			}
 		},
 	})

@@ -69,7 +69,7 @@ func submit(t testing.TB, s *Service, job disdel.Job) *Run {
 }
 
 // after waits until something of a kind has happened.
-func after[T Happening](r *Run) bool {
+func after[T EventData](r *Run) bool {
 	for e := range r.Events() {
 		if _, ok := e.What.(T); ok {
 			return true

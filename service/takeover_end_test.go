@@ -8,6 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // endsUndelivered has a job of a killed process end as it would where the history does not take the end: it waits in a
@@ -15,7 +16,7 @@ import (
 func endsUndelivered(t *testing.T, s *Service, rec disdel.Record) {
 	t.Helper()
 	rec.Status = disdel.StatusSucceeded
-	data, err := json.Marshal(unsaved{s.whichHistory(), rec})
+	data, err := json.Marshal(unsavedRecord{s.whichHistory(), rec})
 	if err == nil {
 		err = os.MkdirAll(s.unsavedFolder(), 0o700)
 	}
@@ -42,7 +43,7 @@ func TestAnEndThatWaitsBesideTheHistoryCounts(t *testing.T) {
 			return err
 		},
 		"cancel": func(s *Service, id disdel.JobID) error {
-			if err := s.Ask(t.Context(), string(id), disdel.StatusCanceled, "x"); disdel.KindOf(err) != disdel.Conflict {
+			if err := s.RequestStop(t.Context(), string(id), disdel.StatusCanceled, "x"); disdel.KindOf(err) != disdel.Conflict {
 				t.Errorf("a job that has succeeded is canceled: %v", err)
 			}
 			return nil
@@ -62,7 +63,7 @@ func TestAnEndThatWaitsBesideTheHistoryCounts(t *testing.T) {
 		if err := do(s, rec.ID); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, runs := s.has(rec.ID); runs {
+		if _, runs := s.findRun(rec.ID); runs {
 			t.Errorf("%s: it runs again", name)
 		}
 		if got, err := h.Get(t.Context(), rec.ID); err != nil || got.Status != disdel.StatusSucceeded {
@@ -86,7 +87,7 @@ func TestAJobThatIsTakenOverClaimsItsDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.CreateTenant(t.Context(), "ann", RoleSubmit, &scheduler.Quota{Disk: disdel.KB}); err != nil {
+		if _, err := s.Tenants().Create(t.Context(), "ann", tenant.RoleSubmit, &scheduler.Quota{Disk: disdel.KB}); err != nil {
 			t.Fatal(err)
 		}
 		if !began {
@@ -102,13 +103,13 @@ func TestAJobThatIsTakenOverClaimsItsDisk(t *testing.T) {
 		if err := s.Attend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		run, runs := s.has(rec.ID)
+		run, runs := s.findRun(rec.ID)
 		if !runs || !after[RoundEnded](run) {
 			t.Fatal("it does not run")
 		}
 		ann := s.Tenant("ann")
 		claimed := func() disdel.Bytes {
-			n, release := ann.claim(0)
+			n, release := ann.disk.Add(0)
 			release()
 			return n
 		}

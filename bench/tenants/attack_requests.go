@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // attack is a request of an attacker.
@@ -42,7 +42,7 @@ type attacker struct {
 
 // start sends every attack from many goroutines until ctx ends. In the second half it also holds streams and unfinished
 // uploads open. They come later, because they use up the tenant's share, so that the server refuses most other attacks.
-func (a *attacker) start(ctx context.Context, done *sync.WaitGroup, role service.Role) {
+func (a *attacker) start(ctx context.Context, done *sync.WaitGroup, role tenant.Role) {
 	all := attackRequests(role)
 	for i := range attackers {
 		done.Go(func() {
@@ -54,7 +54,7 @@ func (a *attacker) start(ctx context.Context, done *sync.WaitGroup, role service
 	}
 	stream := attack{name: "event stream", method: "GET", path: "/api/v1/jobs/@last/events"}
 	unfinished := []string{"PUT /api/v1/weights/sha256:" + strings.Repeat("0", 64), "POST /api/v1/jobs"}
-	if role == service.RoleAdmin {
+	if role == tenant.RoleAdmin {
 		unfinished = append(unfinished, "PUT /api/v1/datasets/unfinished")
 	}
 	for i := range idleConns {
@@ -91,7 +91,7 @@ func (a *attacker) count(ctx context.Context, name string, status int) {
 }
 
 // report prints how each attack was answered, and returns how many were sent.
-func (a *attacker) report(role service.Role) (sent int) {
+func (a *attacker) report(role tenant.Role) (sent int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(a.answers)) {
@@ -113,7 +113,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // attackRequests are large requests of every kind that a token of a role may make. No route of the server runs
 // conductors, so that none is among them.
-func attackRequests(role service.Role) []attack {
+func attackRequests(role tenant.Role) []attack {
 	large := strings.Repeat("x", 7<<20)
 	numbers := make([]int, 100)
 	for i := range numbers {
@@ -170,7 +170,7 @@ func attackRequests(role service.Role) []attack {
 		{"weights", "PUT", "/api/v1/weights/sha256:" + fmt.Sprintf("%x", sha256.Sum256(weights)), weights, ""},
 		{"weights that lie", "PUT", "/api/v1/weights/sha256:" + strings.Repeat("0", 64), []byte(large), ""},
 	}
-	if role == service.RoleAdmin {
+	if role == tenant.RoleAdmin {
 		all = append(all, dataAttacks()...)
 	}
 	return all

@@ -18,6 +18,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/dataset/sparse"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // attackFor limits the time of one token's attacks, attackers the number of requests at once, idleConns the open
@@ -33,7 +34,7 @@ const (
 // admin. Meanwhile another tenant lists, checks and submits.
 func attacks(ctx context.Context, program string) error {
 	var most attackResult
-	for _, role := range []service.Role{service.RoleSubmit, service.RoleAdmin} {
+	for _, role := range []tenant.Role{tenant.RoleSubmit, tenant.RoleAdmin} {
 		found, err := attackAs(ctx, program, role)
 		if err != nil {
 			return err
@@ -60,7 +61,7 @@ type attackResult struct {
 }
 
 // attackAs attacks a server with a token of a role.
-func attackAs(ctx context.Context, program string, role service.Role) (found attackResult, err error) {
+func attackAs(ctx context.Context, program string, role tenant.Role) (found attackResult, err error) {
 	home, err := os.MkdirTemp("", "disdel-attacks-")
 	if err != nil {
 		return found, err
@@ -124,14 +125,14 @@ func victim(ctx context.Context, url, token string) (took []time.Duration, faile
 
 // attackHome makes a home with two tenants, the attacker and the other one, and a dense and a sparse model of the
 // attacker's.
-func attackHome(ctx context.Context, home string, role service.Role) (tokens []string, err error) {
+func attackHome(ctx context.Context, home string, role tenant.Role) (tokens []string, err error) {
 	s, err := service.Open(ctx, service.Config{Home: home})
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	for _, name := range []string{"attacker", "other"} {
-		token, err := s.CreateTenant(ctx, name, role, nil)
+		token, err := s.Tenants().Create(ctx, name, role, nil)
 		if err == nil {
 			err = s.Tenant(name).AddDigits(ctx)
 		}

@@ -104,7 +104,7 @@ func (w way) runOn(ctx context.Context, s *service.Service, list []task, out *me
 		return err
 	}
 	for i := range jobs {
-		jobs[i].Request.Beside = len(jobs) - 1 // planned as in the batch: the work is to be the same
+		jobs[i].Request.Siblings = len(jobs) - 1 // planned as in the batch: the work is to be the same
 	}
 	for some := range slices.Chunk(jobs, w.apart) {
 		if _, err := batch.Start(ctx, batch.In(s), batch.Config{Jobs: some}); err != nil {

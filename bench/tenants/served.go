@@ -21,6 +21,7 @@ import (
 	"github.com/disdel/disdel/internal/process"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/api"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // tenants is how many share the server.
@@ -102,7 +103,7 @@ func users(ctx context.Context, home string) (tokens []string, err error) {
 	defer s.Close()
 	for i := range tenants {
 		name := "t" + strconv.Itoa(i)
-		token, err := s.CreateTenant(ctx, name, service.RoleSubmit, nil)
+		token, err := s.Tenants().Create(ctx, name, tenant.RoleSubmit, nil)
 		if err == nil {
 			err = s.Tenant(name).AddDigits(ctx)
 		}

@@ -101,6 +101,8 @@ func withField(path, value string) (text string, sets []string) {
 		}
 	case strings.HasPrefix(path, "training.optimizer.adamw."):
 		sets = append(sets, "training.optimizer.adamw={}")
+	case strings.HasPrefix(path, "training.optimizer.lion."):
+		sets = append(sets, "training.optimizer.lion={}")
 	case strings.HasPrefix(path, "training.schedule.step."):
 		sets = append(sets, "training.schedule.step={every: 1, factor: 1}")
 	case strings.HasPrefix(path, "training.schedule.cosine."):

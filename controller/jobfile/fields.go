@@ -260,7 +260,7 @@ var taskFields = []field{
 	{
 		path: "training.optimizer", form: object, def: "{adam: {learningRate: 0.001}}",
 		example: "{adam: {learningRate: 0.001}}",
-		meaning: "How weights follow the gradient: exactly one of sgd, adam and adamw.",
+		meaning: "How weights follow the gradient: exactly one of sgd, adam, adamw and lion.",
 	},
 	{
 		path: "training.optimizer.sgd", form: object, example: "{learningRate: 0.1, momentum: 0.9}",
@@ -330,6 +330,26 @@ var taskFields = []field{
 	{
 		path: "training.optimizer.adamw.weightDecay", form: number, min: new(float64(0)), def: "0.01", example: "0.05",
 		meaning: "Share of the weights, times the learning rate, that every step takes off; PyTorch's default.",
+	},
+	{
+		path: "training.optimizer.lion", form: object, example: "{learningRate: 0.0001, weightDecay: 0.1}",
+		meaning: "Moves weights by the sign of a mean of gradients (Chen 2023): with half of Adam's memory.",
+	},
+	{
+		path: "training.optimizer.lion.learningRate", form: number, above: new(float64(0)), def: "0.0001",
+		example: "0.0003", meaning: "Length of a step: of every weight the same. A third to a tenth of Adam's.",
+	},
+	{
+		path: "training.optimizer.lion.beta1", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.9",
+		example: "0.95", meaning: "Share of the mean in what a step goes by; the rest is the gradient.",
+	},
+	{
+		path: "training.optimizer.lion.beta2", form: number, above: new(float64(0)), below: new(float64(1)), def: "0.99",
+		example: "0.98", meaning: "Decay of the gradient's mean.",
+	},
+	{
+		path: "training.optimizer.lion.weightDecay", form: number, min: new(float64(0)), def: "0", example: "0.1",
+		meaning: "Share of the weights, times the learning rate, that every step takes off.",
 	},
 	{
 		path: "training.loss", form: text, def: "crossEntropy",

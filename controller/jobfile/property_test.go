@@ -131,7 +131,7 @@ func anyTraining(t *rapid.T) disdel.Training {
 		LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"),
 		Beta2: share.Draw(t, "beta2"), Epsilon: positive.Draw(t, "epsilon"), WeightDecay: decay,
 	}
-	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw"}).Draw(t, "optimizer") {
+	switch rapid.SampledFrom([]string{"sgd", "adam", "adamw", "lion"}).Draw(t, "optimizer") {
 	case "sgd":
 		tr.Optimizer.SGD = &disdel.SGD{
 			LearningRate: positive.Draw(t, "rate"), Momentum: share.Draw(t, "momentum"),
@@ -139,6 +139,11 @@ func anyTraining(t *rapid.T) disdel.Training {
 		}
 	case "adam":
 		tr.Optimizer.Adam = adam
+	case "lion":
+		tr.Optimizer.Lion = &disdel.Lion{
+			LearningRate: positive.Draw(t, "rate"), Beta1: share.Draw(t, "beta1"), Beta2: share.Draw(t, "beta2"),
+			WeightDecay: decay,
+		}
 	default:
 		tr.Optimizer.AdamW = adam
 	}

@@ -20,6 +20,7 @@ var otherWords = map[string]string{
 	"training.optimizer.sgd":             "learning rate lr",
 	"training.optimizer.adam":            "learning rate lr",
 	"training.optimizer.adamw":           "learning rate lr",
+	"training.optimizer.lion":            "learning rate lr",
 	"training.schedule":                  "learning rate lr decay annealing",
 	"training.earlyStop":                 "convergence target accuracy overfitting",
 	"training.goal":                      "convergence target accuracy deadline budget time to accuracy",

@@ -25,6 +25,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/checkup"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/batch"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // documents are what -o json of each command prints: values, or functions whose first result is printed. A command that
@@ -47,7 +48,7 @@ var documents = map[string][]any{
 	"report":         {report.New}, "report --html": {pageDocument{}}, "report --spec": {new(any)},
 
 	"model list": {render.ModelList{}}, "model show": {render.KerasNetwork, render.NamedNetwork, render.DescribeModel},
-	"evaluate": {client.Models.Judge},
+	"evaluate": {client.Models.Evaluate},
 
 	"platform up": {platformDocument{}}, "platform status": {platformDocument{}}, "platform down": {platformDocument{}},
 	"platform user create": {local.AddTenant}, "platform user list": {local.Tenants},
@@ -85,7 +86,7 @@ var documents = map[string][]any{
 	"deploy gpu": {gpuFiles{}},
 	"doctor gpu": {gpu.Inspect},
 	// Lines of files.
-	"infer --output FILE.jsonl": {service.Answered{}}, "infer --watch --output FILE.jsonl": {answerLine{}},
+	"infer --output FILE.jsonl": {infer.DataRow{}}, "infer --watch --output FILE.jsonl": {answerLine{}},
 }
 
 // testdata/json.golden is the shape of each document: go test ./internal/cli -run TestDocumentsKeepTheirShape -update

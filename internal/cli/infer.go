@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 func evaluateCommand(u *ui) *cli.Command {
@@ -34,7 +34,7 @@ func evaluateCommand(u *ui) *cli.Command {
 				return missingFlag(c, "--dataset NAME")
 			}
 			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
-				j, err := at.Models.Judge(ctx, c.Args().First(), c.String("dataset"))
+				j, err := at.Models.Evaluate(ctx, c.Args().First(), c.String("dataset"))
 				if err != nil {
 					return err
 				}
@@ -153,7 +153,7 @@ const standardOutput = "-"
 // inferringData classifies the rows of a data set.
 func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
 	model, output := c.Args().First(), c.String("output")
-	ask := service.DataQuestion{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
+	ask := infer.DataRequest{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
 	switch output {
 	case "":
 		return func(ctx context.Context, models client.Models) error {
@@ -181,7 +181,7 @@ func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models clie
 }
 
 // inferToOutput writes a line of JSON for each row to standard output.
-func inferToOutput(ctx context.Context, u *ui, models client.Models, model string, ask service.DataQuestion,
+func inferToOutput(ctx context.Context, u *ui, models client.Models, model string, ask infer.DataRequest,
 ) error {
 	w := bufio.NewWriterSize(u.Out, 1<<16)
 	rows, err := render.NewAnswerWriter(".jsonl", cleanJSONWriter{w})
@@ -207,7 +207,7 @@ func (c cleanJSONWriter) Write(document []byte) (int, error) {
 }
 
 // inferToFile writes answers to a file. The file appears only once it is complete.
-func inferToFile(ctx context.Context, u *ui, models client.Models, model string, ask service.DataQuestion,
+func inferToFile(ctx context.Context, u *ui, models client.Models, model string, ask infer.DataRequest,
 	file string,
 ) error {
 	draft, err := files.NewDraft(file)
@@ -226,7 +226,7 @@ func inferToFile(ctx context.Context, u *ui, models client.Models, model string,
 }
 
 // showDataAnswers says how many rows of a data set were classified, and where the answers are.
-func showDataAnswers(u *ui, file string, out service.DataAnswers, err error) error {
+func showDataAnswers(u *ui, file string, out infer.DataAnswers, err error) error {
 	warn(u, out)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func showDataAnswers(u *ui, file string, out service.DataAnswers, err error) err
 	return u.Show(doc, func(w io.Writer) { render.PrintDataAnswers(w, doc) })
 }
 
-func warn(u *ui, out service.DataAnswers) {
+func warn(u *ui, out infer.DataAnswers) {
 	for _, w := range out.Warnings {
 		u.Say("warning: %s", w)
 	}

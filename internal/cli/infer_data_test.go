@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // oneRow answers for a data set of one row, whose class has a name.
@@ -23,14 +23,14 @@ type oneRow struct {
 	err  error // at its end
 }
 
-func (m oneRow) AnswerData(_ context.Context, _ string, _ service.DataQuestion, to service.DataSink) (
-	out service.DataAnswers, err error,
+func (m oneRow) AnswerData(_ context.Context, _ string, _ infer.DataRequest, to infer.DataSink) (
+	out infer.DataAnswers, err error,
 ) {
-	out.DataHead = service.DataHead{Model: "m:v1", Rows: 1, Classes: 1, Names: []string{m.name}}
+	out.DataHead = infer.DataHead{Model: "m:v1", Rows: 1, Classes: 1, Names: []string{m.name}}
 	if err := to.Begin(out.DataHead); err != nil {
 		return out, err
 	}
-	row := service.Answered{Classified: &service.Classified{Name: m.name, Probabilities: []float32{1}}}
+	row := infer.DataRow{Classified: &infer.Classified{Name: m.name, Probabilities: []float32{1}}}
 	return out, errors.Join(to.Take(row), m.err)
 }
 
@@ -39,10 +39,10 @@ func TestLinesOnATerminalAreClean(t *testing.T) {
 	var out bytes.Buffer
 	u := terminal.New(strings.NewReader(""), &out, &bytes.Buffer{})
 	name := "cat\u009b31m\x1b[2J\u202e"
-	if err := inferToOutput(t.Context(), u, oneRow{name: name}, "m", service.DataQuestion{}); err != nil {
+	if err := inferToOutput(t.Context(), u, oneRow{name: name}, "m", infer.DataRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	var row service.Answered
+	var row infer.DataRow
 	if err := json.Unmarshal(out.Bytes(), &row); err != nil || row.Name != name ||
 		strings.ContainsAny(out.String(), "\u009b\x1b\u202e") {
 		t.Errorf("%q, %v", out.String(), err)
@@ -54,7 +54,7 @@ func TestAnswersThatAreNotWholeLeaveNoFile(t *testing.T) {
 	dir := t.TempDir()
 	u := terminal.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	lost := &disdel.Error{Kind: disdel.Lost, Op: "infer", Msg: "gone"}
-	err := inferToFile(t.Context(), u, oneRow{err: lost}, "m", service.DataQuestion{}, filepath.Join(dir, "said.csv"))
+	err := inferToFile(t.Context(), u, oneRow{err: lost}, "m", infer.DataRequest{}, filepath.Join(dir, "said.csv"))
 	if left, readable := os.ReadDir(dir); !errors.Is(err, disdel.Lost) || len(left) > 0 || readable != nil {
 		t.Errorf("%v, and %v is left", err, left)
 	}

@@ -98,7 +98,7 @@ func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
 		if err != nil {
 			return err
 		}
-		if err := at.Jobs.Ask(ctx, string(rec.ID), to, "asked for with disdel job "+name); err != nil {
+		if err := at.Jobs.RequestStop(ctx, string(rec.ID), to, "asked for with disdel job "+name); err != nil {
 			return err
 		}
 		return u.Show(askedDocument{rec.ID, name}, func(w io.Writer) {

@@ -11,6 +11,7 @@ import (
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 func tenantCommand(u *ui) *cli.Command {
@@ -24,9 +25,9 @@ func tenantCommand(u *ui) *cli.Command {
 
 // madeTenant is what tenant create and tenant delete print with -o json.
 type madeTenant struct {
-	Name  string       `json:"name"`
-	Role  service.Role `json:"role,omitempty"`
-	Token string       `json:"token,omitempty"`
+	Name  string      `json:"name"`
+	Role  tenant.Role `json:"role,omitempty"`
+	Token string      `json:"token,omitempty"`
 }
 
 func tenantCreate(u *ui) *cli.Command {
@@ -34,7 +35,7 @@ func tenantCreate(u *ui) *cli.Command {
 		Name: "create", Usage: "create a token for a tenant; it is shown only once", ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
-				Name: "role", Value: string(service.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin",
+				Name: "role", Value: string(tenant.RoleSubmit), Usage: "`ROLE` of the token: read, submit or admin",
 			},
 		}, quotaFlags...),
 		Action: func(c *cli.Context) error {
@@ -46,8 +47,8 @@ func tenantCreate(u *ui) *cli.Command {
 				return err
 			}
 			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-				made := madeTenant{Name: c.Args().First(), Role: service.Role(c.String("role"))}
-				if made.Token, err = s.CreateTenant(ctx, made.Name, made.Role, quota); err != nil {
+				made := madeTenant{Name: c.Args().First(), Role: tenant.Role(c.String("role"))}
+				if made.Token, err = s.Tenants().Create(ctx, made.Name, made.Role, quota); err != nil {
 					return err
 				}
 				u.Say("the token is shown this once: keep it in a file that nobody else reads")
@@ -65,7 +66,7 @@ func tenantList(u *ui) *cli.Command {
 				return err
 			}
 			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-				all, err := s.Tenants(ctx)
+				all, err := s.Tenants().List(ctx)
 				if err != nil {
 					return err
 				}
@@ -84,7 +85,7 @@ func tenantDelete(u *ui) *cli.Command {
 			}
 			name := c.Args().First()
 			return withService(c, u, records, func(ctx context.Context, s *service.Service) error {
-				if err := s.DeleteTenant(ctx, name); err != nil {
+				if err := s.Tenants().Delete(ctx, name); err != nil {
 					return err
 				}
 				return u.Show(madeTenant{Name: name}, func(w io.Writer) {

@@ -11,9 +11,10 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
-// Client is a service, wherever it is.
+// Client is a service, in this process or behind a server.
 type Client struct {
 	Jobs    Jobs
 	Records Records
@@ -25,19 +26,19 @@ type Client struct {
 type Jobs interface {
 	Submit(ctx context.Context, req service.Request) (Run, error)
 	Resume(ctx context.Context, req service.ResumeRequest) (Run, error)
-	// Watch looks at a job, whoever runs it.
+	// Watch returns a Run of a job, whichever process runs it.
 	Watch(ctx context.Context, job string) (Run, error)
-	// Ask has a job become paused or canceled.
-	Ask(ctx context.Context, job string, to disdel.Status, cause string) error
+	// RequestStop asks for a job to be paused or canceled.
+	RequestStop(ctx context.Context, job string, to disdel.Status, cause string) error
 	Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation, error)
-	// Check returns everything that is wrong with a job, as *disdel.Faults.
+	// Check returns all faults of a job, as *disdel.Faults.
 	Check(ctx context.Context, req service.Request) error
 }
 
-// Run is a job that is queued or run.
+// Run is a queued or running job.
 type Run interface {
 	ID() disdel.JobID
-	// EventsAfter is what happens to the job, from after a number on.
+	// EventsAfter yields the events of the job after a number.
 	EventsAfter(ctx context.Context, number int) iter.Seq[service.Event]
 	// Cancel stops the job.
 	Cancel(cause error)
@@ -50,11 +51,11 @@ type Records interface {
 	List(ctx context.Context, q history.Query) ([]disdel.Record, error)
 	// Get finds a job by its id, the start of one, its name or @last.
 	Get(ctx context.Context, job string) (disdel.Record, error)
-	// Runner tells whether a job is run, and by whom.
+	// Runner reports whether a job is run, and by which process.
 	Runner(ctx context.Context, id disdel.JobID) (who service.Runner, runs bool, err error)
-	// Remarks is what people have said of jobs.
+	// Remarks returns the remarks about jobs.
 	Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error)
-	// SetRemark says it anew of one.
+	// SetRemark replaces the remark about a job.
 	SetRemark(ctx context.Context, id disdel.JobID, r history.Remark) error
 	// Forget deletes the record of a job that has ended.
 	Forget(ctx context.Context, id disdel.JobID) error
@@ -62,44 +63,43 @@ type Records interface {
 
 // Models is trained models.
 type Models interface {
-	// List may have models beside an error: those that are not damaged.
+	// List may return items together with an error: those that are not damaged.
 	List(ctx context.Context) ([]modelstore.Model, error)
 	Get(ctx context.Context, ref string) (modelstore.Model, error)
 	// CopyWeights writes the weights of a model as safetensors.
 	CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error
-	// Tag has NAME:TAG mean a version from now on.
+	// Tag makes NAME:TAG name a version.
 	Tag(ctx context.Context, ref, tag string) (modelstore.Model, error)
-	// Remove deletes a version that no tag means.
+	// Remove deletes an item that is not in use.
 	Remove(ctx context.Context, ref string) (modelstore.Model, error)
-	// Answer classifies the rows of a file. What was found out before an error comes with it.
+	// Answer classifies the rows of a file. Results before an error come with it.
 	Answer(ctx context.Context, ref, file string, text []byte) (render.Inference, modelstore.Model, error)
-	// AnswerData answers for the rows of a data set. A nil sink takes none, and the answers are kept, which a server does
-	// not do.
-	AnswerData(ctx context.Context, ref string, ask service.DataQuestion, to service.DataSink) (service.DataAnswers, error)
-	// PutWeights keeps a file of weights for jobs to begin with, and returns what they name it by.
+	// AnswerData answers for the rows of a data set. With a nil sink the answers are kept; a server does not do that.
+	AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (infer.DataAnswers, error)
+	// PutWeights stores a file of initial weights, and returns the name of it for jobs.
 	PutWeights(ctx context.Context, file string) (ref string, err error)
-	// KeptWeights are such files.
+	// KeptWeights lists these files.
 	KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error)
 	// RemoveWeights deletes such a file.
 	RemoveWeights(ctx context.Context, ref string) error
-	// Judge holds what a model says of a data set's rows against their labels.
-	Judge(ctx context.Context, ref, dataset string) (service.Judgement, error)
+	// Evaluate compares the predictions of a model for a data set with its labels.
+	Evaluate(ctx context.Context, ref, dataset string) (infer.Evaluation, error)
 }
 
 // Data is data sets.
 type Data interface {
-	// List may have data sets beside an error: those that are not damaged.
+	// List may return items together with an error: those that are not damaged.
 	List(ctx context.Context) ([]render.Dataset, error)
 	Get(ctx context.Context, name string) (render.Dataset, error)
 	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error)
 	// AddKnown adds a public data set by its name.
 	AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error)
-	// AddFiles adds a data set of files, and says what is probably not meant.
+	// AddFiles adds a data set of IDX files, with warnings about what looks like a mistake.
 	AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset, error)
-	// AddDense adds a data set of a table, of arrays or of pictures, which are read here.
+	// AddDense adds a data set of a table, of arrays or of pictures, which are read on this side.
 	AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Dataset, error)
-	// AddSparse adds a data set of sparse rows, which are read here.
+	// AddSparse adds a data set of sparse rows, which are read on this side.
 	AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error)
-	// Remove takes a data set away that no running job reads.
+	// Remove deletes an item that is not in use.
 	Remove(ctx context.Context, name string) (dataset.Removed, error)
 }

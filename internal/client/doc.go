@@ -1,6 +1,5 @@
-// Package client is what commands ask of a service: of one in this process, or of a server over HTTP. A command says
-// the same whichever it is.
+// Package client is what commands need of a service, in this process ([Local]) or behind a server ([Remote]).
 //
-// It decides nothing and keeps nothing but a connection. Errors are those of package service, also from a server; one
-// that does not answer is Unavailable.
+// It decides nothing, and keeps only a connection. Errors are those of package service, also from a server; a server that
+// does not answer is Unavailable.
 package client

@@ -11,95 +11,87 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
-// Local is a service of this process.
+// Local returns a Client of a service of this process. Methods that a service has as they are come from it directly.
 func Local(s *service.Service) Client {
 	return Client{Jobs: localJobs{s}, Records: localRecords{s}, Models: localModels{s}, Data: localData{s}}
 }
 
-type localJobs struct{ s *service.Service }
+// with opens a store and calls f with it.
+func with[S, T any](ctx context.Context, open func(context.Context) (S, error), f func(S) (T, error)) (out T, err error) {
+	store, err := open(ctx)
+	if err != nil {
+		return out, err
+	}
+	return f(store)
+}
+
+type localJobs struct{ *service.Service }
 
 func (l localJobs) Submit(ctx context.Context, req service.Request) (Run, error) {
-	if err := initial(ctx, localModels(l), &req); err != nil {
+	if err := sendInitialWeights(ctx, localModels(l), &req); err != nil {
 		return nil, err
 	}
-	return begun(l.s.Submit(ctx, req))
+	return asRun(l.Service.Submit(ctx, req))
 }
 
 func (l localJobs) Resume(ctx context.Context, req service.ResumeRequest) (Run, error) {
-	return begun(l.s.Resume(ctx, req))
+	return asRun(l.Service.Resume(ctx, req))
 }
 
 func (l localJobs) Watch(ctx context.Context, job string) (Run, error) {
-	return begun(l.s.Watch(ctx, job))
+	return asRun(l.Service.Watch(ctx, job))
 }
 
-// begun is a run without a nil that is none.
-func begun(r *service.Run, err error) (Run, error) {
+// asRun turns a nil *service.Run into a nil Run.
+func asRun(r *service.Run, err error) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func (l localJobs) Ask(ctx context.Context, job string, to disdel.Status, cause string) error {
-	return l.s.Ask(ctx, job, to, cause)
-}
-
 func (l localJobs) Estimate(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation,
 	error,
 ) {
-	if err := initial(ctx, localModels(l), &req); err != nil {
+	if err := sendInitialWeights(ctx, localModels(l), &req); err != nil {
 		return nil, err
 	}
-	return l.s.Estimate(ctx, req, q)
+	return l.Service.Estimate(ctx, req, q)
 }
 
 func (l localJobs) Check(ctx context.Context, req service.Request) error {
-	if err := initial(ctx, localModels(l), &req); err != nil {
+	if err := sendInitialWeights(ctx, localModels(l), &req); err != nil {
 		return err
 	}
-	_, err := l.s.Check(ctx, req)
+	_, err := l.Service.Check(ctx, req)
 	return err
 }
 
-type localRecords struct{ s *service.Service }
+type localRecords struct{ *service.Service }
 
 func (l localRecords) List(ctx context.Context, q history.Query) ([]disdel.Record, error) {
-	h, err := l.s.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return h.List(ctx, q)
+	return with(ctx, l.History, func(h *history.Store) ([]disdel.Record, error) { return h.List(ctx, q) })
 }
 
-func (l localRecords) Get(ctx context.Context, job string) (rec disdel.Record, err error) {
-	h, err := l.s.History(ctx)
-	if err != nil {
-		return rec, err
-	}
-	id, err := h.Resolve(ctx, job)
-	if err != nil {
-		return rec, err
-	}
-	return h.Get(ctx, id)
-}
-
-func (l localRecords) Runner(ctx context.Context, id disdel.JobID) (service.Runner, bool, error) {
-	return l.s.Runner(ctx, id)
+func (l localRecords) Get(ctx context.Context, job string) (disdel.Record, error) {
+	return with(ctx, l.History, func(h *history.Store) (disdel.Record, error) {
+		id, err := h.Resolve(ctx, job)
+		if err != nil {
+			return disdel.Record{}, err
+		}
+		return h.Get(ctx, id)
+	})
 }
 
 func (l localRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
-	h, err := l.s.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return h.Remarks(ctx)
+	return with(ctx, l.History, func(h *history.Store) (map[disdel.JobID]history.Remark, error) { return h.Remarks(ctx) })
 }
 
 func (l localRecords) SetRemark(ctx context.Context, id disdel.JobID, r history.Remark) error {
-	h, err := l.s.History(ctx)
+	h, err := l.History(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,112 +99,100 @@ func (l localRecords) SetRemark(ctx context.Context, id disdel.JobID, r history.
 }
 
 func (l localRecords) Forget(ctx context.Context, id disdel.JobID) error {
-	_, err := l.s.Forget(ctx, string(id))
+	_, err := l.Service.Forget(ctx, string(id))
 	return err
 }
 
-type localModels struct{ s *service.Service }
+type localModels struct{ *service.Service }
 
-func (l localModels) List(ctx context.Context) ([]modelstore.Model, error) {
-	store, err := l.s.Models(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return store.List(ctx)
+type model = modelstore.Model
+
+func (l localModels) List(ctx context.Context) ([]model, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) ([]model, error) { return s.List(ctx) })
 }
 
-func (l localModels) Get(ctx context.Context, ref string) (m modelstore.Model, err error) {
-	store, err := l.s.Models(ctx)
-	if err != nil {
-		return m, err
-	}
-	return store.Get(ctx, ref)
+func (l localModels) Get(ctx context.Context, ref string) (model, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) { return s.Get(ctx, ref) })
+}
+
+func (l localModels) Tag(ctx context.Context, ref, tag string) (model, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) { return s.Tag(ctx, ref, tag) })
+}
+
+func (l localModels) Remove(ctx context.Context, ref string) (model, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) (model, error) { return s.Remove(ctx, ref) })
 }
 
 func (l localModels) CopyWeights(ctx context.Context, w io.Writer, m *modelstore.Model) error {
-	store, err := l.s.Models(ctx)
+	s, err := l.Models(ctx)
 	if err != nil {
 		return err
 	}
-	return store.CopyWeights(ctx, w, m.Path, m.Checksum)
-}
-
-func (l localModels) Tag(ctx context.Context, ref, tag string) (m modelstore.Model, err error) {
-	store, err := l.s.Models(ctx)
-	if err != nil {
-		return m, err
-	}
-	return store.Tag(ctx, ref, tag)
-}
-
-func (l localModels) Remove(ctx context.Context, ref string) (m modelstore.Model, err error) {
-	store, err := l.s.Models(ctx)
-	if err != nil {
-		return m, err
-	}
-	return store.Remove(ctx, ref)
+	return s.CopyWeights(ctx, w, m.Path, m.Checksum)
 }
 
 func (l localModels) PutWeights(ctx context.Context, file string) (string, error) {
-	store, err := l.s.Models(ctx)
-	if err != nil {
-		return "", err
-	}
-	return sent(file, func(sum string, size int64, r io.Reader) error {
-		_, err := store.PutWeights(ctx, sum, size, r)
-		return err
+	return with(ctx, l.Models, func(s *modelstore.Store) (string, error) {
+		return readTwice(file, func(sum string, size int64, r io.Reader) error {
+			_, err := s.PutWeights(ctx, sum, size, r)
+			return err
+		})
 	})
 }
 
 func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
-	store, err := l.s.Models(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return store.KeptWeights(ctx)
+	return with(ctx, l.Models, func(s *modelstore.Store) ([]modelstore.StoredWeights, error) { return s.KeptWeights(ctx) })
 }
 
 func (l localModels) RemoveWeights(ctx context.Context, ref string) error {
-	store, err := l.s.Models(ctx)
+	s, err := l.Models(ctx)
 	if err != nil {
 		return err
 	}
-	return store.RemoveWeights(ctx, ref)
+	return s.RemoveWeights(ctx, ref)
 }
 
 func (l localModels) Answer(ctx context.Context, ref, file string, text []byte) (doc render.Inference,
 	m modelstore.Model, err error,
 ) {
-	t, err := l.s.Trained(ctx, ref)
+	t, err := l.Trained(ctx, ref)
 	if err != nil {
 		return doc, m, err
 	}
-	doc, err = render.AnswerFile(ctx, l.s, t, file, text)
+	doc, err = render.AnswerFile(ctx, l.Predictor, t, file, text)
 	return doc, t.Model, err
 }
 
-func (l localModels) AnswerData(ctx context.Context, ref string, ask service.DataQuestion, to service.DataSink) (
-	out service.DataAnswers, err error,
+func (l localModels) AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (
+	out infer.DataAnswers, err error,
 ) {
-	t, err := l.s.Trained(ctx, ref)
+	t, err := l.Trained(ctx, ref)
 	if err != nil {
 		return out, err
 	}
-	return render.AnswerData(ctx, l.s, t, ask, to)
+	return render.AnswerData(ctx, l.Predictor, t, ask, to)
 }
 
-func (l localModels) Judge(ctx context.Context, ref, dataset string) (j service.Judgement, err error) {
-	t, err := l.s.Trained(ctx, ref)
+func (l localModels) Evaluate(ctx context.Context, ref, dataset string) (e infer.Evaluation, err error) {
+	t, err := l.Trained(ctx, ref)
 	if err != nil {
-		return j, err
+		return e, err
 	}
-	return l.s.Judge(ctx, t, dataset)
+	return l.Predictor.Evaluate(ctx, t, dataset)
 }
 
-type localData struct{ s *service.Service }
+type localData struct{ *service.Service }
+
+// described is the description of a data set that a store has found or added.
+func described(m dataset.Manifest, err error) (render.Dataset, error) {
+	if err != nil {
+		return render.Dataset{}, err
+	}
+	return render.DescribeDataset(m), nil
+}
 
 func (l localData) List(ctx context.Context) (out []render.Dataset, err error) {
-	store, err := l.s.Datasets(ctx)
+	store, err := l.Datasets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -223,44 +203,29 @@ func (l localData) List(ctx context.Context) (out []render.Dataset, err error) {
 	return out, err
 }
 
-func (l localData) Get(ctx context.Context, name string) (set render.Dataset, err error) {
-	store, err := l.s.Datasets(ctx)
-	if err != nil {
-		return set, err
-	}
-	m, err := store.Manifest(ctx, name)
-	if err != nil {
-		return set, err
-	}
-	return render.DescribeDataset(m), nil
+func (l localData) Get(ctx context.Context, name string) (render.Dataset, error) {
+	return described(with(ctx, l.Datasets,
+		func(s *dataset.Store) (dataset.Manifest, error) { return s.Manifest(ctx, name) }))
 }
 
-func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.Sampled, err error) {
-	store, err := l.s.Datasets(ctx)
-	if err != nil {
-		return doc, err
-	}
-	return store.Sample(ctx, name, rows, seed)
+func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error) {
+	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Sampled, error) { return s.Sample(ctx, name, rows, seed) })
 }
 
-func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Dataset, err error) {
-	m, err := l.s.AddKnown(ctx, name, overwrite)
-	if err != nil {
-		return set, err
-	}
-	return render.DescribeDataset(m), nil
+func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {
+	return described(l.Service.AddKnown(ctx, name, overwrite))
 }
 
 func (l localData) AddFiles(ctx context.Context, name string, files dataset.Files, overwrite bool) (render.Dataset,
 	error,
 ) {
-	return AddFiles(ctx, l.s, name, files, overwrite)
+	return AddFiles(ctx, l.Service, name, files, overwrite)
 }
 
 func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (set render.Dataset,
 	err error,
 ) {
-	store, err := l.s.Datasets(ctx)
+	store, err := l.Datasets(ctx)
 	if err != nil {
 		return set, err
 	}
@@ -273,21 +238,22 @@ func (l localData) AddDense(ctx context.Context, in dataset.DenseInput, overwrit
 	return set, nil
 }
 
-func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (set render.Dataset,
-	err error,
-) {
-	store, err := l.s.Datasets(ctx)
-	if err != nil {
-		return set, err
-	}
-	m, err := store.AddSparse(ctx, in, overwrite)
-	if err != nil {
-		return set, err
-	}
-	return render.DescribeDataset(m), nil
+func (l localData) AddSparse(ctx context.Context, in dataset.SparseInput, overwrite bool) (render.Dataset, error) {
+	return described(with(ctx, l.Datasets,
+		func(s *dataset.Store) (dataset.Manifest, error) { return s.AddSparse(ctx, in, overwrite) }))
 }
 
-// AddFiles adds a data set of files to a service, and says what is probably not meant.
+func (l localData) Remove(ctx context.Context, name string) (removed dataset.Removed, err error) {
+	if id := l.Reader(ctx, name); id != "" {
+		return removed, &disdel.Error{
+			Kind: disdel.Conflict, Op: "remove data set", Msg: fmt.Sprintf("%s is reading %s", id, name),
+			Hint: "wait for the job, or stop it with Ctrl-C first",
+		}
+	}
+	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.Removed, error) { return s.Remove(ctx, name) })
+}
+
+// AddFiles adds a data set of files to a service, with warnings about what looks like a mistake.
 func AddFiles(ctx context.Context, s *service.Service, name string, files dataset.Files, overwrite bool) (
 	set render.Dataset, err error,
 ) {
@@ -306,18 +272,4 @@ func AddFiles(ctx context.Context, s *service.Service, name string, files datase
 	set = render.DescribeDataset(m)
 	set.Warnings = dataset.Doubts(&in, &m, files.Layout != "")
 	return set, nil
-}
-
-func (l localData) Remove(ctx context.Context, name string) (removed dataset.Removed, err error) {
-	if id := l.s.Reader(ctx, name); id != "" {
-		return removed, &disdel.Error{
-			Kind: disdel.Conflict, Op: "remove data set", Msg: fmt.Sprintf("%s is reading %s", id, name),
-			Hint: "wait for the job, or stop it with Ctrl-C first",
-		}
-	}
-	store, err := l.s.Datasets(ctx)
-	if err != nil {
-		return removed, err
-	}
-	return store.Remove(ctx, name)
 }

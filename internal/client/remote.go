@@ -14,20 +14,20 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/addresses"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 )
 
-// Server is a server as a client has it.
+// Server is the address of a server, with the token of the client.
 type Server struct {
 	URL   string
 	Token string // says who the client is
 
-	// Clear has the token sent to other machines although nothing is encrypted.
+	// Clear allows to send the token to another machine without encryption.
 	Clear bool
 }
 
-// Remote is a service behind a server. It returns Invalid for an address that is none, and Denied for one on another
-// machine that the token would reach in the clear.
+// Remote returns a Client of a server. It returns Invalid for a wrong address, and Denied if the token would reach
+// another machine unencrypted.
 func Remote(at Server) (Client, error) {
 	u, err := url.Parse(at.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -54,7 +54,7 @@ type remote struct {
 	http        *http.Client
 }
 
-// request is what is asked of a server.
+// request is a request to a server.
 type request struct {
 	method string
 	path   []string // parts of the path behind /api/v1
@@ -65,8 +65,8 @@ type request struct {
 	header http.Header // beside those of every request
 }
 
-// send makes a request; whoever calls it closes the answer's body. It returns what the server failed with, and
-// Unavailable where there was no answer.
+// send makes a request; the caller closes the body of the answer. It returns the error of the server, and Unavailable
+// if there is no answer.
 func (r *remote) send(ctx context.Context, q request) (*http.Response, error) {
 	body, kind := q.raw, ""
 	if q.body != nil {
@@ -107,7 +107,7 @@ func (r *remote) send(ctx context.Context, q request) (*http.Response, error) {
 	return res, nil
 }
 
-// silent is a server that did not answer, or a user who did not wait.
+// silent is the error if a server did not answer, or ctx ended.
 func (r *remote) silent(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &disdel.Error{Kind: disdel.KindOf(ctx.Err()), Op: "ask server", Err: context.Cause(ctx)}
@@ -122,13 +122,13 @@ func (r *remote) silent(ctx context.Context, err error) error {
 	}
 }
 
-// mostFailure bounds how much of an answer is read to find out what is wrong.
+// mostFailure bounds the length of an answer with an error.
 const mostFailure = 4 << 20
 
-// failure is what a server failed with.
+// failure reads the error of an answer.
 func (r *remote) failure(res *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, mostFailure))
-	var f wire.Failure
+	var f apitypes.Failure
 	if err != nil || json.Unmarshal(text, &f) != nil || f.Error == nil {
 		return &disdel.Error{
 			Kind: disdel.Unavailable, Op: "ask server", Msg: fmt.Sprintf("%s answers %s, and is no disdel", r.base, res.Status),
@@ -144,7 +144,7 @@ func (r *remote) failure(res *http.Response) error {
 	return f.Error
 }
 
-// ask makes a request and reads its answer, unless into is nil.
+// ask makes a request and reads its answer into a value; nil: it drops the answer.
 func (r *remote) ask(ctx context.Context, q request, into any) error {
 	res, err := r.send(ctx, q)
 	if err != nil {

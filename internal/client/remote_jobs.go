@@ -1,46 +1,52 @@
 package client
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
 )
 
 type remoteJobs struct{ *remote }
 
-// submission is a job as the server reads it: its whole file, with what the command line and other files say in it. A
-// file of weights is sent before it.
-func (r remoteJobs) submission(ctx context.Context, req service.Request) (wire.Submission, error) {
+// submission is a job as the server reads it: its complete file, with what the command line and other files add. A file
+// of weights is sent before it.
+func (r remoteJobs) submission(ctx context.Context, req service.Request) (apitypes.Submission, error) {
 	if len(req.Source.Faults) > 0 {
-		return wire.Submission{}, &disdel.Faults{File: req.Source.Name, Faults: req.Source.Faults}
+		return apitypes.Submission{}, &disdel.Faults{File: req.Source.Name, Faults: req.Source.Faults}
 	}
-	if err := initial(ctx, remoteModels(r), &req); err != nil {
-		return wire.Submission{}, err
+	if err := sendInitialWeights(ctx, remoteModels(r), &req); err != nil {
+		return apitypes.Submission{}, err
 	}
 	if req.Job.Model.Custom != "" || req.Job.Model.Description != nil {
-		return wire.Submission{}, &disdel.Error{
+		return apitypes.Submission{}, &disdel.Error{
 			Kind: disdel.Denied, Op: "submit job", Msg: "a server runs no programs of its clients",
 			Hint: "name a network or layers in the job file, or leave out --server",
 		}
 	}
 	text, err := jobfile.Print(req.Job)
-	return wire.Submission{
+	return apitypes.Submission{
 		File: string(text), Name: req.Source.Name, Priority: req.Priority, Estimator: req.Estimator, Risk: req.Risk,
-		Probe: req.Probe, Beside: req.Beside, Origin: req.Origin,
+		Probe: req.Probe, Siblings: req.Siblings, Origin: req.Origin,
 	}, err
 }
 
-// placed gives faults their places in the file as its owner has it.
+// placed gives faults their lines in the user's file.
 func placed(err error, from service.Source) error {
 	var faults *disdel.Faults
 	if !errors.As(err, &faults) {
@@ -68,7 +74,7 @@ func (r remoteJobs) Submit(ctx context.Context, req service.Request) (Run, error
 }
 
 func (r remoteJobs) Resume(ctx context.Context, req service.ResumeRequest) (Run, error) {
-	return r.begun(ctx, request{method: http.MethodPost, path: []string{"jobs", req.Job, "resume"}, body: wire.Submission{
+	return r.begun(ctx, request{method: http.MethodPost, path: []string{"jobs", req.Job, "resume"}, body: apitypes.Submission{
 		Sets: req.Sets, Estimator: req.Estimator, Risk: req.Risk, Probe: req.Probe, Origin: req.Origin,
 		FromStart: req.FromStart, Move: req.Move,
 	}}, service.Source{})
@@ -90,10 +96,10 @@ func (r remoteJobs) Watch(ctx context.Context, job string) (Run, error) {
 	return &remoteRun{remote: r.remote, id: rec.ID}, nil
 }
 
-func (r remoteJobs) Ask(ctx context.Context, job string, to disdel.Status, cause string) error {
+func (r remoteJobs) RequestStop(ctx context.Context, job string, to disdel.Status, cause string) error {
 	what := map[disdel.Status]string{disdel.StatusCanceled: "cancel", disdel.StatusPaused: "pause"}[to]
 	return r.ask(ctx, request{
-		method: http.MethodPost, path: []string{"jobs", job, what}, body: wire.Ask{Cause: cause},
+		method: http.MethodPost, path: []string{"jobs", job, what}, body: apitypes.StopRequest{Cause: cause},
 	}, nil)
 }
 
@@ -105,7 +111,7 @@ func (r remoteJobs) Estimate(ctx context.Context, req service.Request, q service
 		return nil, err
 	}
 	s.Explain, s.Admit = q.Explain, q.Admit
-	s.Questions = &wire.Questions{MaxMemory: q.MaxMemory, Grid: q.Grid, Against: q.Against, Policies: q.Policies}
+	s.Questions = &apitypes.Questions{MaxMemory: q.MaxMemory, Grid: q.Grid, Against: q.Against, Policies: q.Policies}
 	var text []byte
 	if err := r.ask(ctx, request{method: http.MethodPost, path: []string{"estimates"}, body: s}, &text); err != nil {
 		return nil, placed(err, req.Source)
@@ -123,7 +129,7 @@ func (r remoteJobs) Check(ctx context.Context, req service.Request) error {
 
 type remoteRecords struct{ *remote }
 
-// List asks for page after page: an answer of a server has a limited size.
+// List reads page after page: an answer of a server is bounded.
 func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel.Record, err error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"model": q.Model, "dataset": q.Dataset, "before": string(q.Before)} {
@@ -140,7 +146,7 @@ func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel
 	limit := cmp.Or(q.Limit, history.UsualLimit)
 	for {
 		v.Set("limit", strconv.Itoa(limit-len(list)))
-		var out wire.JobList
+		var out apitypes.JobList
 		if err := r.ask(ctx, request{method: http.MethodGet, path: []string{"history"}, query: v}, &out); err != nil {
 			return nil, err
 		}
@@ -158,13 +164,13 @@ func (r remoteRecords) Get(ctx context.Context, job string) (rec disdel.Record, 
 }
 
 func (r remoteRecords) Runner(ctx context.Context, id disdel.JobID) (service.Runner, bool, error) {
-	var out wire.Runner
+	var out apitypes.Runner
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"jobs", string(id), "runner"}}, &out)
 	return service.Runner{Text: out.By, Known: out.Known}, out.Runs, err
 }
 
 func (r remoteRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Remark, error) {
-	var out wire.RemarkList
+	var out apitypes.RemarkList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"remarks"}}, &out)
 	return out.Remarks, err
 }
@@ -175,6 +181,188 @@ func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, said hist
 }
 
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
-	var out wire.State
+	var out apitypes.State
 	return r.ask(ctx, request{method: http.MethodDelete, path: []string{"jobs", string(id)}}, &out)
+}
+
+// remoteRun is a job of a server. The job continues when this process ends.
+type remoteRun struct {
+	*remote
+	id disdel.JobID
+}
+
+// Times for a server that does not answer or is shutting down: another one may continue its jobs.
+const (
+	againAfter  = 200 * time.Millisecond
+	mostAgain   = 5 * time.Second
+	goneFor     = 2 * time.Minute
+	waitAtOnce  = time.Minute
+	cancelAfter = 10 * time.Second
+)
+
+// ID is the job's id.
+func (r *remoteRun) ID() disdel.JobID { return r.id }
+
+// Cancel asks the server to stop the job.
+func (r *remoteRun) Cancel(cause error) {
+	ctx, stop := context.WithTimeout(context.Background(), cancelAfter)
+	defer stop()
+	remoteJobs{r.remote}.RequestStop(ctx, string(r.id), disdel.StatusCanceled, cause.Error()) //nolint:errcheck // its events tell
+}
+
+// Wait asks until the job has ended.
+func (r *remoteRun) Wait(ctx context.Context) (rec disdel.Record, err error) {
+	p := patience{}
+	for {
+		err = r.ask(ctx, request{
+			method: http.MethodGet, path: []string{"jobs", string(r.id), "wait"},
+			query: url.Values{"timeout": {waitAtOnce.String()}},
+		}, &rec)
+		switch {
+		case err == nil:
+			return rec, nil
+		case errors.Is(err, disdel.Timeout) && ctx.Err() == nil: // it is not over yet
+			p = patience{}
+		case !errors.Is(err, disdel.Unavailable) || !p.again(ctx):
+			return rec, err
+		}
+	}
+}
+
+// patience is how long a client tries again.
+type patience struct {
+	since time.Time
+	pause time.Duration
+}
+
+// again waits before another try; it returns false if patience is over.
+func (p *patience) again(ctx context.Context) bool {
+	if p.since.IsZero() {
+		p.since, p.pause = time.Now(), againAfter
+	}
+	if time.Since(p.since) > goneFor {
+		return false
+	}
+	t := time.NewTimer(p.pause)
+	defer t.Stop()
+	p.pause = min(2*p.pause, mostAgain)
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// EventsAfter reads the job's events until the job has ended. If the server is gone it continues at another one, and
+// skips the events that it has had.
+func (r *remoteRun) EventsAfter(ctx context.Context, number int) iter.Seq[service.Event] {
+	return func(yield func(service.Event) bool) {
+		s := stream{number: number}
+		p := patience{}
+		for !s.over && !s.unwanted {
+			before := s.number
+			err := s.read(ctx, r, yield)
+			if s.number != before {
+				p = patience{}
+			}
+			if err != nil && !errors.Is(err, disdel.Unavailable) || !s.over && !s.unwanted && !p.again(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// stream is the events of a job.
+type stream struct {
+	number   int    // of the newest
+	last     string // its id; "": none has come yet
+	rounds   int    // that were told
+	planned  bool   // that was told
+	over     bool   // the job has ended
+	unwanted bool   // nobody wants more
+}
+
+// read reads until the server ends the stream.
+func (s *stream) read(ctx context.Context, r *remoteRun, yield func(service.Event) bool) error {
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if s.last != "" {
+		header.Set("Last-Event-ID", s.last)
+	}
+	res, err := r.send(ctx, request{
+		method: http.MethodGet, path: []string{"jobs", string(r.id), "events"}, header: header,
+	})
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	in := bufio.NewReader(res.Body)
+	for !s.over && !s.unwanted {
+		id, kind, data, err := next(in)
+		if err != nil { // also where it ends between two events: a server may be about to end
+			return &disdel.Error{Kind: disdel.Unavailable, Op: "read events", Job: r.id, Err: err}
+		}
+		if err := s.take(id, kind, data, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next is the next event of a stream.
+func next(in *bufio.Reader) (id, kind string, data []byte, err error) {
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return "", "", nil, err
+		}
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
+		switch name {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			data = append(data, value...)
+		case "":
+			if kind != "" {
+				return id, kind, data, nil
+			}
+		}
+	}
+}
+
+// take passes an event on, unless another server has sent it before.
+func (s *stream) take(id, kind string, data []byte, yield func(service.Event) bool) error {
+	if kind == apitypes.Reset {
+		return nil
+	}
+	var e apitypes.Event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return &disdel.Error{Kind: disdel.Corrupt, Op: "read event", Msg: kind, Err: err}
+	}
+	what, err := service.ReadEventData(e.Kind, e.What)
+	s.number, s.last = e.Number, id
+	if err != nil {
+		return nil //nolint:nilerr // of a later version: who looks on can do without
+	}
+	switch what := what.(type) {
+	case service.Planned:
+		if s.planned {
+			return nil
+		}
+		s.planned = true
+	case service.RoundEnded:
+		if what.Round.Round < s.rounds {
+			return nil
+		}
+		s.rounds = what.Round.Round + 1
+	case service.Finished:
+		s.over = what.Status != disdel.StatusQueued // else its server has given it back, and another goes on
+		if !s.over {
+			return fmt.Errorf("%w: %w", disdel.Unavailable, io.EOF)
+		}
+	}
+	s.unwanted = !yield(service.Event{Number: e.Number, Job: e.Job, What: what})
+	return nil
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime/multipart"
@@ -15,17 +16,17 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/files"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
-	"github.com/disdel/disdel/internal/wire"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 type remoteModels struct{ *remote }
 
 func (r remoteModels) List(ctx context.Context) ([]modelstore.Model, error) {
-	var out wire.ModelList
+	var out apitypes.ModelList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"models"}}, &out)
 	return out.Models, err
 }
@@ -59,7 +60,7 @@ func (r remoteModels) Remove(ctx context.Context, ref string) (m modelstore.Mode
 }
 
 func (r remoteModels) PutWeights(ctx context.Context, file string) (string, error) {
-	return sent(file, func(sum string, size int64, body io.Reader) error {
+	return readTwice(file, func(sum string, size int64, body io.Reader) error {
 		return r.ask(ctx, request{
 			method: http.MethodPut, path: []string{"weights", sum}, raw: body, size: size,
 			header: http.Header{"Content-Type": {"application/octet-stream"}},
@@ -68,7 +69,7 @@ func (r remoteModels) PutWeights(ctx context.Context, file string) (string, erro
 }
 
 func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
-	var out wire.WeightsList
+	var out apitypes.WeightsList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"weights"}}, &out)
 	return out.Weights, err
 }
@@ -91,7 +92,7 @@ func (r remoteModels) Answer(ctx context.Context, ref, file string, text []byte)
 	return doc, m, err
 }
 
-func (r remoteModels) Judge(ctx context.Context, ref, dataset string) (j service.Judgement, err error) {
+func (r remoteModels) Evaluate(ctx context.Context, ref, dataset string) (j infer.Evaluation, err error) {
 	return j, r.ask(ctx, request{
 		method: http.MethodPost, path: []string{"models", ref, "evaluate"}, query: url.Values{"dataset": {dataset}},
 	}, &j)
@@ -100,7 +101,7 @@ func (r remoteModels) Judge(ctx context.Context, ref, dataset string) (j service
 type remoteData struct{ *remote }
 
 func (r remoteData) List(ctx context.Context) ([]render.Dataset, error) {
-	var out wire.DatasetList
+	var out apitypes.DatasetList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"datasets"}}, &out)
 	return out.Datasets, err
 }
@@ -121,12 +122,12 @@ func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed in
 
 func (r remoteData) AddKnown(ctx context.Context, name string, overwrite bool) (set render.Dataset, err error) {
 	err = r.ask(ctx, request{
-		method: http.MethodPost, path: []string{"datasets"}, body: wire.Source{Source: name, Overwrite: overwrite},
+		method: http.MethodPost, path: []string{"datasets"}, body: apitypes.Source{Source: name, Overwrite: overwrite},
 	}, &set)
 	return set, err
 }
 
-// AddFiles sends files as they are, packed or not, and holds none of them.
+// AddFiles sends files as they are. It holds none of them in memory.
 func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.Files, overwrite bool) (
 	set render.Dataset, err error,
 ) {
@@ -175,7 +176,7 @@ func (r remoteData) AddFiles(ctx context.Context, name string, from dataset.File
 	return set, err
 }
 
-// AddDense sends rows as they are read here: a server need not know the formats of files.
+// AddDense sends rows that are read on this side: a server need not know the formats of files.
 func (r remoteData) AddDense(ctx context.Context, in dataset.DenseInput, overwrite bool) (render.Dataset, error) {
 	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteDenseRows(w, in) })
 }
@@ -185,8 +186,8 @@ func (r remoteData) AddSparse(ctx context.Context, in dataset.SparseInput, overw
 	return r.addRows(ctx, in.Name, overwrite, func(w io.Writer) error { return dataset.WriteSparseRows(w, in) })
 }
 
-// addRows sends rows while they are read, and holds none of them. What is wrong with them is said, and not that the
-// server has not got them whole.
+// addRows sends rows while it reads them, and holds none of them in memory. It returns the fault of the rows rather
+// than the server's error about missing rows.
 func (r remoteData) addRows(ctx context.Context, name string, overwrite bool, rows func(w io.Writer) error) (
 	set render.Dataset, err error,
 ) {
@@ -237,4 +238,50 @@ func write(form *multipart.Writer, from dataset.Files, open map[string]*os.File,
 func (r remoteData) Remove(ctx context.Context, name string) (removed dataset.Removed, err error) {
 	err = r.ask(ctx, request{method: http.MethodDelete, path: []string{"datasets", name}}, &removed)
 	return removed, err
+}
+
+// AnswerData reads answers while they come. It holds none of them in memory.
+func (r remoteModels) AnswerData(ctx context.Context, ref string, ask infer.DataRequest, to infer.DataSink) (
+	out infer.DataAnswers, err error,
+) {
+	if ask.Keep || to == nil {
+		return out, &disdel.Error{
+			Kind: disdel.Invalid, Op: "infer", Msg: "answers that a server keeps cannot be read from here",
+			Hint: "--output FILE.csv has them sent",
+		}
+	}
+	res, err := r.send(ctx, request{
+		method: http.MethodPost, path: []string{"models", ref, "infer"},
+		query: url.Values{"dataset": {ask.Dataset}, "part": {string(ask.Part)}},
+	})
+	if err != nil {
+		return out, err
+	}
+	defer res.Body.Close()
+	lines := json.NewDecoder(res.Body)
+	for {
+		var line apitypes.AnswerLine
+		switch err := lines.Decode(&line); {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return out, &disdel.Error{
+				Kind: disdel.Unavailable, Op: "infer", Msg: "the answers have not come whole", Hint: "ask again",
+			}
+		case err != nil:
+			return out, r.silent(ctx, err)
+		case line.Error != nil:
+			return out, line.Error
+		case line.End != nil:
+			return *line.End, nil
+		case line.Head != nil:
+			err = to.Begin(*line.Head)
+			out.DataHead = *line.Head
+			if err != nil {
+				return out, err
+			}
+		case line.Row != nil:
+			if err := to.Take(*line.Row); err != nil {
+				return out, err
+			}
+		}
+	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// initialPath is the field that says what training begins with.
+// initialPath is the field of the job file with the initial weights.
 const initialPath = "model.init.weights"
 
-// initial puts the file of weights that a job names, if it does, where its actions find it: beside the models. The job
-// then names what the file is known by there. A relative name is beside the job file.
-func initial(ctx context.Context, models Models, req *service.Request) error {
+// sendInitialWeights puts the file of weights that a job names beside the models, where its actions find it. The job then
+// names the checksum of the file. A relative name is relative to the folder of the job file.
+func sendInitialWeights(ctx context.Context, models Models, req *service.Request) error {
 	name := req.Job.Model.Init.Weights
 	if !strings.HasSuffix(name, ".safetensors") {
 		return nil
@@ -43,8 +43,8 @@ func initial(ctx context.Context, models Models, req *service.Request) error {
 	return err
 }
 
-// sent reads a file twice: for its checksum, by which it is known from then on, and for who puts it somewhere.
-func sent(name string, put func(sum string, size int64, r io.Reader) error) (string, error) {
+// readTwice reads a file twice: for its checksum, which names it from then on, and for put.
+func readTwice(name string, put func(sum string, size int64, r io.Reader) error) (string, error) {
 	wrong := func(err error) error {
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "read weights", Msg: "read " + name, Err: files.Plain(err), Hint: "check the file's name",

@@ -168,6 +168,11 @@ func (t *translator) special(n *model.Node, o operator) error {
 		t.out.values(n.Name+".high", nil, []float32{6})
 		o.in = append(o.in, n.Name+".low", n.Name+".high")
 		t.as("Clip", o)
+	case model.OpHardSwish: // has an operator from opset 14 on
+		gate := operator{name: n.Name + ".gate", in: o.in, out: n.Name + ".gated"}
+		t.as("HardSigmoid", gate, number("alpha", 1.0/6), number("beta", 0.5))
+		o.in = append(o.in, gate.out)
+		t.as("Mul", o)
 	case model.OpSoftmax:
 		t.as("Softmax", o, integer("axis", 1))
 	case model.OpMaxPool:

@@ -44,7 +44,7 @@ func odd(b *model.Builder) {
 	x = b.Concat("joined", b.Pool("largest", x, model.OpMaxPool, square(3, 2, 1)),
 		b.Pool("mean", x, model.OpAvgPool, square(3, 2, 1)), b.Pool("all", x, model.OpAvgPool, counted))
 	x = b.AdaptivePool("adaptive", b.BatchNorm("whole", x), 4)
-	x = b.Same("t", b.Flatten("flat", b.Same("s", x, model.OpSigmoid)), model.OpTanh)
+	x = b.Same("swish", b.Same("t", b.Flatten("flat", b.Same("s", x, model.OpSigmoid)), model.OpTanh), model.OpHardSwish)
 	x = b.BatchNorm("vector", b.Same("r", b.Dense("first", x, 11), model.OpReLU))
 	b.Same("softmax", b.Dense("last", x, 5), model.OpSoftmax)
 }

@@ -84,7 +84,7 @@ func TestAJob(t *testing.T) {
 	s := NewScreen()
 	r := record(1, "evil\x1b[2J\nname")
 	s.Opened(r.ID, true)
-	for _, what := range []service.Happening{
+	for _, what := range []service.EventData{
 		service.Planned{Record: r},
 		service.Queued{Ahead: 2},
 		service.Invoked{

@@ -22,7 +22,7 @@ type trouble struct {
 }
 
 // notice takes what happened and returns the line that is whole by now, "" for none.
-func (t *trouble) notice(what service.Happening) string {
+func (t *trouble) notice(what service.EventData) string {
 	if ended, ok := what.(service.Ended); ok {
 		line := t.rest()
 		switch o := ended.Outcome; {

@@ -338,7 +338,7 @@ func (p *picture) erase() {
 }
 
 // silence says that OpenWhisk, the store, or an action gives no sign; "" for anything else.
-func silence(what service.Happening) string {
+func silence(what service.EventData) string {
 	switch n := what.(type) {
 	case service.Outage:
 		name, since := terminal.Clean(n.Name()), n.For.Round(time.Second)

@@ -140,7 +140,7 @@ func TestTheTextsOfSilence(t *testing.T) {
 	const died = "; the container may be frozen, killed or without processor time, " +
 		"and OpenWhisk has no record of its end yet"
 	const used = "invocations of this minute are used up; waiting until 14:06:00"
-	for want, what := range map[string]service.Happening{
+	for want, what := range map[string]service.EventData{
 		"train 0, 3 stopped at 10 % of the work: no heartbeat for 2s" + died: stopped(controller.Waiting{Done: 5, All: 50}),
 		"train 0, 3: no heartbeat for 2s" + died:                             stopped(controller.Waiting{}),
 		"train 0, 3: heartbeats again after 2s":                              stopped(controller.Waiting{Over: true}),

@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // Inference is what a model said, as -o json shows it.
@@ -36,7 +36,7 @@ type Inference struct {
 }
 
 // AnswerFile has a model of a service answer for the rows of a file.
-func AnswerFile(ctx context.Context, s *service.Service, m *service.Trained, file string, text []byte) (Inference, error) {
+func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte) (Inference, error) {
 	if m.Network.Sparse != nil {
 		return answerSparse(ctx, s, m, file, text)
 	}
@@ -44,7 +44,7 @@ func AnswerFile(ctx context.Context, s *service.Service, m *service.Trained, fil
 	if err != nil {
 		return Inference{}, err
 	}
-	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(m.Doubt(inputs.Rows), better(m))}
+	doc := Inference{Model: m.Ref(), Warnings: terminal.NonEmpty(m.Warning(inputs.Rows), better(m))}
 	if m.Data.HeldOut > 0 {
 		doc.Accuracy = &m.Accuracy
 	}
@@ -66,7 +66,7 @@ func QualityText(m *modelstore.Model) string {
 }
 
 // better says that an older version of a model is better by much.
-func better(m *service.Trained) string {
+func better(m *infer.Model) string {
 	if m.Better == nil {
 		return ""
 	}
@@ -131,7 +131,7 @@ var rowFormats = []string{".csv", ".jsonl", ".npy"}
 // ...), or of sparse rows row, prediction and target; a line of .jsonl the same as an object. A .npy file is the
 // probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the
 // same bits.
-func NewAnswerWriter(ending string, w io.Writer) (service.DataSink, error) {
+func NewAnswerWriter(ending string, w io.Writer) (infer.DataSink, error) {
 	switch strings.ToLower(ending) {
 	case ".csv":
 		return &csvRows{w: csv.NewWriter(w)}, nil
@@ -150,9 +150,9 @@ func NewAnswerWriter(ending string, w io.Writer) (service.DataSink, error) {
 // jsonRows writes an object a line.
 type jsonRows struct{ w *json.Encoder }
 
-func (r jsonRows) Begin(service.DataHead) error { return nil }
+func (r jsonRows) Begin(infer.DataHead) error { return nil }
 
-func (r jsonRows) Take(row service.Answered) error {
+func (r jsonRows) Take(row infer.DataRow) error {
 	err := r.w.Encode(row)
 	if _, odd := err.(*json.UnsupportedValueError); odd { //nolint:errorlint // it is never wrapped
 		return &disdel.Error{
@@ -170,7 +170,7 @@ type csvRows struct {
 	record []string
 }
 
-func (r *csvRows) Begin(head service.DataHead) error {
+func (r *csvRows) Begin(head infer.DataHead) error {
 	record := []string{"row", "prediction", "target"}
 	if head.Classes > 0 {
 		record = []string{"row", "class"}
@@ -185,7 +185,7 @@ func (r *csvRows) Begin(head service.DataHead) error {
 	return r.write(record)
 }
 
-func (r *csvRows) Take(row service.Answered) error {
+func (r *csvRows) Take(row infer.DataRow) error {
 	record := append(r.record[:0], strconv.Itoa(row.Row))
 	if row.Predicted != nil {
 		record = append(record, decimal(row.Prediction), decimal(row.Target))
@@ -224,7 +224,7 @@ type npyRows struct {
 // npyBlock is what the head of a NumPy file is a multiple of.
 const npyBlock = 64
 
-func (r *npyRows) Begin(head service.DataHead) error {
+func (r *npyRows) Begin(head infer.DataHead) error {
 	shape := fmt.Sprintf("(%d,)", head.Rows)
 	if head.Classes > 0 {
 		shape = fmt.Sprintf("(%d, %d)", head.Rows, head.Classes)
@@ -237,7 +237,7 @@ func (r *npyRows) Begin(head service.DataHead) error {
 	return err
 }
 
-func (r *npyRows) Take(row service.Answered) error {
+func (r *npyRows) Take(row infer.DataRow) error {
 	r.buffer = r.buffer[:0]
 	if p := row.Predicted; p != nil {
 		r.buffer = binary.LittleEndian.AppendUint32(r.buffer, math.Float32bits(p.Prediction))
@@ -253,13 +253,13 @@ func (r *npyRows) Take(row service.Answered) error {
 // DataAnswers is how a data set was answered for, as -o json shows it.
 type DataAnswers struct {
 	File string `json:"file,omitempty"` // that the answers are in
-	service.DataAnswers
+	infer.DataAnswers
 }
 
 // AnswerData has a model of a service answer for the rows of a data set.
-func AnswerData(ctx context.Context, s *service.Service, m *service.Trained, ask service.DataQuestion,
-	to service.DataSink,
-) (service.DataAnswers, error) {
+func AnswerData(ctx context.Context, s *infer.Predictor, m *infer.Model, ask infer.DataRequest,
+	to infer.DataSink,
+) (infer.DataAnswers, error) {
 	out, err := s.InferData(ctx, m, ask, to)
 	out.Warnings = append(out.Warnings, terminal.NonEmpty(better(m))...)
 	return out, err

@@ -11,11 +11,11 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // written is a file of some answers.
-func written(t *testing.T, ending string, head service.DataHead, rows ...service.Answered) string {
+func written(t *testing.T, ending string, head infer.DataHead, rows ...infer.DataRow) string {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := NewAnswerWriter(ending, &out)
@@ -36,11 +36,11 @@ func written(t *testing.T, ending string, head service.DataHead, rows ...service
 // Answers are written as tables, lines and arrays are, and their numbers are read to the same bits.
 func TestRowsAreWritten(t *testing.T) {
 	third := float32(1) / 3
-	dense := []service.Answered{
-		{Row: 7, Classified: &service.Classified{Class: 1, Name: "a,b", Label: -1, Probabilities: []float32{third, 1e-40}}},
-		{Row: 8, Classified: &service.Classified{Name: "c", Label: 1, Probabilities: []float32{1, 0}}},
+	dense := []infer.DataRow{
+		{Row: 7, Classified: &infer.Classified{Class: 1, Name: "a,b", Label: -1, Probabilities: []float32{third, 1e-40}}},
+		{Row: 8, Classified: &infer.Classified{Name: "c", Label: 1, Probabilities: []float32{1, 0}}},
 	}
-	head := service.DataHead{Rows: 2, Classes: 2, Names: []string{"c", "a,b"}}
+	head := infer.DataHead{Rows: 2, Classes: 2, Names: []string{"c", "a,b"}}
 	want := "row,class,name,label,p0,p1\n7,1,\"a,b\",-1,0.33333334,1e-40\n8,0,c,1,1,0\n"
 	if got := written(t, ".CSV", head, dense...); got != want {
 		t.Errorf("%s", got)
@@ -57,8 +57,8 @@ func TestRowsAreWritten(t *testing.T) {
 	if err != nil || !cmp.Equal(shape, []int{2, 2}) || !cmp.Equal(values, []float32{third, 1e-40, 1, 0}) {
 		t.Errorf("%v of shape %v, %v", values, shape, err)
 	}
-	sparse := service.Answered{Row: 3, Predicted: &service.Predicted{Prediction: third, Target: 4}}
-	head = service.DataHead{Rows: 1}
+	sparse := infer.DataRow{Row: 3, Predicted: &infer.Predicted{Prediction: third, Target: 4}}
+	head = infer.DataHead{Rows: 1}
 	if got := written(t, ".csv", head, sparse); got != "row,prediction,target\n3,0.33333334,4\n" {
 		t.Errorf("%s", got)
 	}
@@ -78,7 +78,7 @@ func TestRowsThatCannotBeWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nan := service.Answered{Classified: &service.Classified{Probabilities: []float32{float32(math.NaN())}}}
+	nan := infer.DataRow{Classified: &infer.Classified{Probabilities: []float32{float32(math.NaN())}}}
 	if err := w.Take(nan); !errors.Is(err, disdel.Diverged) {
 		t.Errorf("%v", err)
 	}

@@ -97,7 +97,7 @@ func TestALogIsFollowed(t *testing.T) {
 	passed, failed := trained(0, 0, 0), trained(0, 0, 5)
 	failed.Outcome, failed.Beats = disdel.OutcomeTimeout, failed.Beats[:1]
 	var got []string
-	for _, what := range []service.Happening{
+	for _, what := range []service.EventData{
 		service.Progress{Actions: []disdel.Progress{beat}},
 		service.Progress{Actions: []disdel.Progress{beat}},
 		service.Ended{Activation: failed},

@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // PrintModels is two tables, the narrower the terminal the fewer their columns.
@@ -185,7 +185,7 @@ func PrintModelComparison(w io.Writer, c ModelComparison) {
 const mostConfused = 20
 
 // PrintJudgement is how a model does on the rows of a data set, by class, and which class it takes for which.
-func PrintJudgement(w io.Writer, j service.Judgement) {
+func PrintJudgement(w io.Writer, j infer.Evaluation) {
 	which := "held out of"
 	if !j.HeldOut {
 		which = "all of"

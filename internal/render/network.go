@@ -11,7 +11,7 @@ import (
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // Network is a network of the zoo or of Keras as -o json shows it.
@@ -161,7 +161,7 @@ func shape(text string) ([]int, error) {
 }
 
 // answerSparse has a model of sparse rows answer what a file asks.
-func answerSparse(ctx context.Context, s *service.Service, m *service.Trained, file string, text []byte) (Inference,
+func answerSparse(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte) (Inference,
 	error,
 ) {
 	in, err := m.ReadSparse(file, text)

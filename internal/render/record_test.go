@@ -86,7 +86,7 @@ func TestAttemptsLegsAndLossesAreShownWhereThereWereAny(t *testing.T) {
 
 // One line tells of a failure and of what is done about it.
 func TestTheFollowerTellsOfTrouble(t *testing.T) {
-	failed := func(o disdel.Outcome) service.Happening {
+	failed := func(o disdel.Outcome) service.EventData {
 		a := activation(disdel.TaskTrain, 1, 1, 0, o)
 		return service.Ended{Activation: a}
 	}
@@ -95,11 +95,11 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 		e.Hold = disdel.Millis(time.Second)
 		return e
 	}
-	invoked := func(member, attempt, leg int) service.Happening {
+	invoked := func(member, attempt, leg int) service.EventData {
 		i := activation(disdel.TaskTrain, member, attempt, leg, 0).Invocation
 		return service.Invoked{Invocation: i}
 	}
-	adjusted := func(field disdel.Field, from, to string) service.Happening {
+	adjusted := func(field disdel.Field, from, to string) service.EventData {
 		a := disdel.Adjustment{Field: field}
 		if err := errors.Join(a.From.UnmarshalText([]byte(from)), a.To.UnmarshalText([]byte(to))); err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestTheFollowerTellsOfTrouble(t *testing.T) {
 	frozen := failed(disdel.OutcomeTimeout).(service.Ended)
 	frozen.Beats = []disdel.Beat{{At: disdel.Millis(200 * time.Millisecond), Batch: 10, Batches: 100}}
 	frozen.Duration = disdel.Millis(20 * time.Second)
-	for want, notices := range map[string][]service.Happening{
+	for want, notices := range map[string][]service.EventData{
 		"train 1 needed more than 58 MB: 73 MB now, attempt 2": {
 			failed(disdel.OutcomeOutOfMemory),
 			adjusted("memory", "58MB", "73MB"), invoked(1, 2, 0),
@@ -206,7 +206,7 @@ func TestLegsAreFolded(t *testing.T) {
 	for leg := range 9 {
 		a := activation(disdel.TaskTrain, 1, 1, leg, disdel.OutcomePaused)
 		i := activation(disdel.TaskTrain, 1, 1, leg+1, 0).Invocation
-		for _, n := range []service.Happening{service.Ended{Activation: a}, service.Invoked{Invocation: i}} {
+		for _, n := range []service.EventData{service.Ended{Activation: a}, service.Invoked{Invocation: i}} {
 			if line := tr.notice(n); line != "" {
 				lines = append(lines, line)
 			}

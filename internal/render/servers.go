@@ -7,7 +7,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/terminal"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Contexts is the servers that a home knows, as -o json shows them.
@@ -54,7 +54,7 @@ func PrintContexts(w io.Writer, c Contexts) {
 }
 
 // PrintTenants is a table of tenants with their quotas.
-func PrintTenants(w io.Writer, all []service.TenantInfo) {
+func PrintTenants(w io.Writer, all []tenant.Info) {
 	if len(all) == 0 {
 		fmt.Fprintln(w, "no tenants yet: disdel tenant create NAME")
 		return

@@ -7,41 +7,41 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// Spec is what an engine is made for.
+// Spec says what an engine is made for.
 type Spec = footprint.Spec
 
-// Footprint is what an engine takes of memory.
+// Footprint is the memory of an engine.
 type Footprint = footprint.Footprint
 
 // Backend makes engines. It is safe for concurrent use.
 type Backend interface {
-	// Name is what a job asks for it by.
+	// Name is the backend's name in job files.
 	Name() string
 
-	// Supports returns Invalid for a network that New would refuse whatever the rest of the Spec is.
+	// Supports returns Invalid for a network that New would refuse with any Spec.
 	Supports(g *model.Graph) error
 
-	// Footprint is what an engine would take, by kind of memory and category, without building anything of the
-	// network's size. It returns Invalid as New does, but also knows networks that only another binary can compute, as
-	// long as that has described them.
+	// Footprint computes the memory of an engine by kind and category, without allocating it. It returns Invalid as New
+	// does, but accepts networks of other binaries that have a description.
 	Footprint(s Spec) (Footprint, error)
 
-	// New makes an engine with all weights zero, or as a user's graph has them. It returns Invalid for a batch below 1,
-	// an unknown loss and what Supports refuses, OOM where the memory is known to be more than s.Memory, and
-	// Unavailable where the system has not that much.
+	// New makes an engine with all weights zero, or as a user's graph has them. It returns Invalid for a batch below 1, an
+	// unknown loss and networks that Supports refuses, OOM if it would need more than s.Memory, and Unavailable if the
+	// system has too little memory.
 	New(s Spec) (Engine, error)
 }
 
 // Engine computes with one network. It is for one goroutine. The same graph, weights, seed and batches give the same
 // bits.
 type Engine interface {
-	// Init sets the weights that a training starts from, those of InitWeights, which are the same on every backend.
+	// Init sets the weights that training starts from, those of InitWeights. They are the same on every backend.
 	Init(init disdel.Init) error
 
-	// SetRate sets the learning rate of the steps to come, for schedules. It starts as the optimiser's.
+	// SetRate sets the learning rate of the next steps, for schedules. It starts as the optimiser's.
 	SetRate(rate float64)
 
-	// SetSeed sets the seed of dropout: steps counted from zero again, round after round, would drop the same values.
+	// SetSeed sets the seed of dropout. The count of steps starts again in every round, and with the same seed the same
+	// values would be dropped.
 	SetSeed(seed int64)
 
 	// Step trains on one batch and returns the mean loss of its rows before the step. It returns Invalid for a batch
@@ -49,33 +49,59 @@ type Engine interface {
 	// that is not finite; then no weight was changed.
 	Step(b dataset.Batch) (disdel.Metrics, error)
 
-	// Ahead takes the next batch while the engine computes with one; nil where it computes in the caller's own memory.
+	// Ahead transfers the next batch while the engine computes; nil if it computes in the caller's memory.
 	Ahead() Ahead
 
-	// Evaluate returns the mean loss of a batch's rows, the class of each row's largest output (of several alike the
-	// first), and how many of them are the row's own. It changes no array of State. It returns Invalid and Diverged as
-	// Step does.
+	// Evaluate returns the mean loss of a batch's rows, the class of each row's largest output (the first of equal ones),
+	// and how many are right. It changes no array of State. It returns Invalid and Diverged as Step does.
 	Evaluate(b dataset.Batch) (disdel.Metrics, error)
 
-	// Predict returns the outputs for the rows of a batch, whose target counts for nothing: probabilities where the
-	// network ends in softmax. The result is the caller's.
+	// Predict returns the outputs for the rows of a batch, without its target: probabilities if the network ends in
+	// softmax. The caller owns the result.
 	Predict(b dataset.Batch) (dataset.Matrix, error)
 
-	// State lists the engine's arrays, which are views of it: weights and statistics in the order of the graph's
-	// Params, then, of an engine for training, the count of steps and the optimiser's moments.
+	// State lists the engine's arrays as views: weights and statistics in the order of the graph's Params, then, for
+	// training, the count of steps and the optimiser's moments.
 	State() []Array
 
-	// Reset puts the arrays of a role back to what they are before the first step: moments and the count of steps to
-	// zero, from where dropout's numbers start anew too, and statistics to those of a batch norm without rows. It
-	// returns Invalid for weights, which Init draws.
+	// Reset sets the arrays of a role back to their start: moments and the count of steps to zero, which also restarts
+	// dropout's random numbers, and statistics to those of a batch norm without rows. It returns Invalid for weights: Init
+	// sets them.
 	Reset(r Role) error
 
-	// Footprint is what its backend said that the engine would take.
+	// Footprint is what the backend's Footprint computed.
 	Footprint() Footprint
 
-	// Kernels names what the engine's numbers are computed by, a path of package native/kernel: the same path gives the
-	// same bits on every machine.
+	// Kernels names the kernels that compute, see package native/kernel: the same name gives the same bits on every
+	// machine.
 	Kernels() string
 	// Close frees the engine's memory; it must not be used afterwards.
 	Close() error
+}
+
+// Ahead transfers the next batch to an engine's device while the device computes. Its steps give the same bits as Step.
+type Ahead interface {
+	// Stage starts the transfer of the batch of the next StepStaged, and has read it when it returns. A staged batch
+	// without a step is dropped, also by Step. It returns Invalid as Step does.
+	Stage(b dataset.Batch) error
+
+	// StepStaged is Step on the staged batch. It calls during, which may be nil, while the device computes; during may
+	// stage the next batch and must call nothing else of the engine. The error is the step's, or that of during, which
+	// does not undo the step. It returns Invalid without a staged batch.
+	StepStaged(during func() error) (disdel.Metrics, error)
+}
+
+// Largest returns the index of the largest output of each row, the first of equal ones. Rows lie one behind another.
+func Largest(outputs []float32, row int) []int32 {
+	out := make([]int32, len(outputs)/row)
+	for i := range out {
+		values, best := outputs[i*row:(i+1)*row], 0
+		for k, v := range values {
+			if v > values[best] {
+				best = k
+			}
+		}
+		out[i] = int32(best)
+	}
+	return out
 }

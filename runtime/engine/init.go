@@ -9,9 +9,9 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// InitWeights draws the weights a training starts from: uniform by Glorot's or He's bound, zero biases, batch norms at
-// identity. The same graph and seed give the same bits on every machine. Sources: Glorot and Bengio 2010, eq. 16; He et
-// al. 2015, eq. 10 as a uniform distribution of the same variance.
+// InitWeights draws the weights that training starts from: uniform by Glorot's or He's bound, zero biases, batch norms
+// at identity. The same graph and seed give the same bits on every machine. Sources: Glorot and Bengio 2010, eq. 16; He
+// et al. 2015, eq. 10 as a uniform distribution of the same variance.
 func InitWeights(g *model.Graph, init disdel.Init) disdel.Weights {
 	draws := NewDraws(g, init)
 	var out disdel.Weights
@@ -26,20 +26,20 @@ func InitWeights(g *model.Graph, init disdel.Init) disdel.Weights {
 	return out
 }
 
-// Draws are the values of InitWeights one by one, for an engine that has no room for a second copy of them.
+// Draws yields the values of InitWeights one by one, for engines without room for a second copy.
 type Draws struct {
 	g      *model.Graph
 	scheme string
 	rng    *rand.Rand
 }
 
-// NewDraws starts at the first value of the first of the graph's Params.
+// NewDraws starts at the first value of the graph's first array.
 func NewDraws(g *model.Graph, init disdel.Init) *Draws {
 	return &Draws{g: g, scheme: init.Scheme, rng: rand.New(rand.NewPCG(uint64(init.Seed), 0xd15de1))}
 }
 
-// Of returns what draws the next value of an array. Arrays come in the order of the graph's Params, and the values of
-// each in that of PyTorch's layout, all of them before those of the next.
+// Of returns a function that draws the values of an array. Arrays come in the order of the graph's Params, and their
+// values in PyTorch's layout, all of one array before those of the next.
 func (d *Draws) Of(p model.Param) func() float32 {
 	if v, ok := d.g.Fill(p); ok {
 		return func() float32 { return v }
@@ -60,7 +60,7 @@ func (d *Draws) Of(p model.Param) func() float32 {
 
 func isVariance(name string) bool { return strings.HasSuffix(name, ".running_var") }
 
-// StartOf is what every value of a statistic is before it has seen a row.
+// StartOf is the start value of a statistic.
 func StartOf(g *model.Graph, statistic model.Param) float32 {
 	if v, ok := g.Fill(statistic); ok {
 		return v

@@ -33,7 +33,8 @@ func trained() engine.Engine {
 	return e
 }
 
-// Weights are copies: what an engine computes later does not change them, and they can be set again.
+// Weights returns copies of an engine's weights and statistics, in the order of the graph's Params and PyTorch's
+// layouts.
 func ExampleWeights() {
 	e := trained()
 	defer e.Close()
@@ -158,7 +159,7 @@ func ExampleStateOf() {
 	}
 	count := make([]float32, 1)
 	engine.StepValues(&steps).ReadAt(count, 0)
-	fmt.Println(count, engine.MomentNames(s.Optimizer))
+	fmt.Println(count, s.Optimizer.MomentNames())
 	// Output:
 	// fc.weight [3 4] weight
 	// fc.bias [3] weight

@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Table is the backends of a program, which its main function passes down.
+// Table is the backends of a program; its main function makes it.
 type Table struct {
 	Backends []Backend // the first computes networks that name no backend
 	Custom   string    // the name of the one that computes networks of a program's own, whatever is asked for
@@ -24,8 +24,8 @@ func (t Table) Names() []string {
 	return out
 }
 
-// Name is the backend that computes a network for which one is asked for by name, "" being any; custom tells that the
-// network is a program's own. A name that the table has not comes back as it is.
+// Name is the name of the backend for a network. asked is the name in the job file, "" for any; custom tells whether
+// the network is a program's own. An unknown name is returned unchanged.
 func (t Table) Name(asked string, custom bool) string {
 	switch {
 	case custom:
@@ -37,7 +37,7 @@ func (t Table) Name(asked string, custom bool) string {
 	}
 }
 
-// Find returns the backend that computes a network. It returns Invalid for a name that the table has not.
+// Find returns the backend for a network. It returns Invalid for an unknown name.
 func (t Table) Find(asked string, g *model.Graph) (Backend, error) {
 	name := t.Name(asked, g.Custom() != nil)
 	if asked == "" && g.Sparse() != nil {

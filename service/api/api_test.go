@@ -20,8 +20,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // The tests are the containers of their platforms.
@@ -71,8 +72,8 @@ func houseOf(t *testing.T, cfg Config, of service.Config) *house {
 	}
 	h := &house{Server: httptest.NewServer(Handler(cfg)), t: t, s: s, doc: doc, tokens: map[string]string{}}
 	for _, name := range []string{"ann", "bob"} {
-		for _, role := range []service.Role{service.RoleRead, service.RoleSubmit, service.RoleAdmin} {
-			if h.tokens[name+" "+string(role)], err = s.CreateTenant(t.Context(), name, role, nil); err != nil {
+		for _, role := range []tenant.Role{tenant.RoleRead, tenant.RoleSubmit, tenant.RoleAdmin} {
+			if h.tokens[name+" "+string(role)], err = s.Tenants().Create(t.Context(), name, role, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,11 +179,11 @@ func matches(pattern, path string) bool {
 // submitted is the record of a job that ann submits and that has ended.
 func (h *house) submitted(sets ...string) disdel.Record {
 	h.t.Helper()
-	digits := wire.Source{Source: "digits"}
+	digits := apitypes.Source{Source: "digits"}
 	if status, data := h.ask("ann admin", "POST", "/api/v1/datasets", digits); status != 201 {
 		h.t.Fatalf("%d %s", status, data)
 	}
-	asked := wire.Submission{File: job, Sets: sets}
+	asked := apitypes.Submission{File: job, Sets: sets}
 	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", asked, "Idempotency-Key", "k")
 	var rec disdel.Record
 	if err := json.Unmarshal(data, &rec); err != nil || status != 201 {
@@ -229,7 +230,7 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		rec.Tenant != "ann" {
 		t.Fatalf("%d %s, %v", status, data, err)
 	}
-	status, data = h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: job}, "Idempotency-Key", "k")
+	status, data = h.ask("ann submit", "POST", "/api/v1/jobs", apitypes.Submission{File: job}, "Idempotency-Key", "k")
 	if status != 201 || !bytes.Contains(data, []byte(id)) {
 		t.Errorf("submitted again: %d %.200s", status, data)
 	}
@@ -246,7 +247,7 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"PUT /api/v1/jobs/{job}/remark":        history.Remark{Tags: []string{"seen"}}, "DELETE /api/v1/jobs/{job}": nil,
 		"PUT /api/v1/models/{model}/tags/{tag}": nil, "DELETE /api/v1/models/{model}": nil,
 		"POST /api/v1/jobs/{job}/cancel": nil, "POST /api/v1/jobs/{job}/pause": nil,
-		"POST /api/v1/jobs/{job}/resume": wire.Submission{}, "POST /api/v1/jobs/{job}/retry": wire.Submission{},
+		"POST /api/v1/jobs/{job}/resume": apitypes.Submission{}, "POST /api/v1/jobs/{job}/retry": apitypes.Submission{},
 		"DELETE /api/v1/datasets/{name}": nil,
 		"PUT /api/v1/weights/{weights}":  nil, "DELETE /api/v1/weights/{weights}": nil,
 	}
@@ -319,7 +320,7 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 func TestAJobOfABatchSaysSo(t *testing.T) {
 	h := newHouse(t, Config{})
 	h.submitted()
-	one := wire.Submission{File: job, Beside: 3, Admit: true}
+	one := apitypes.Submission{File: job, Siblings: 3, Admit: true}
 	if status, data := h.ask("ann submit", "POST", "/api/v1/estimates", one); status != 200 {
 		t.Errorf("asked before: %d %s", status, data)
 	}
@@ -349,7 +350,7 @@ func TestWhatIsRefused(t *testing.T) {
 				t.Errorf("%s %s with %s: %d", r.method, path, who, status)
 			}
 		}
-		if status, _ := h.ask("bob read", r.method, path, nil); r.role != "" && r.role != service.RoleRead &&
+		if status, _ := h.ask("bob read", r.method, path, nil); r.role != "" && r.role != tenant.RoleRead &&
 			status != 403 {
 			t.Errorf("%s %s with a token to read: %d", r.method, path, status)
 		}
@@ -360,7 +361,7 @@ func TestWhatIsRefused(t *testing.T) {
 		ask    func() (int, []byte)
 	}{
 		"a long body": {413, "longer than", func() (int, []byte) {
-			return h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: strings.Repeat("x", 2000)})
+			return h.ask("ann submit", "POST", "/api/v1/jobs", apitypes.Submission{File: strings.Repeat("x", 2000)})
 		}},
 		"another host": {403, "has not the name", func() (int, []byte) {
 			return h.ask("ann read", "GET", "/api/v1/jobs", nil, "Host", "evil.example")
@@ -370,10 +371,10 @@ func TestWhatIsRefused(t *testing.T) {
 		}},
 		"no route": {404, "there is no GET /x", func() (int, []byte) { return h.ask("", "GET", "/x", nil) }},
 		"a bad job": {400, "faults", func() (int, []byte) {
-			return h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: "kind: x"})
+			return h.ask("ann submit", "POST", "/api/v1/jobs", apitypes.Submission{File: "kind: x"})
 		}},
 		"a priority above the bound": {400, "1000000", func() (int, []byte) {
-			return h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: job, Priority: service.MaxPriority + 1})
+			return h.ask("ann submit", "POST", "/api/v1/jobs", apitypes.Submission{File: job, Priority: service.MaxPriority + 1})
 		}},
 		"no job": {404, "there is no job", func() (int, []byte) { return h.ask("ann read", "GET", "/api/v1/jobs/x", nil) }},
 	} {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/scheduler"
 )
 
@@ -29,32 +29,32 @@ func TestSubmissionsSayABoundedAmount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 6))
 	long := func(most int) string { return strings.Repeat("x", most+1+rng.IntN(10*most)) }
 	many := func(most int) []string { return slices.Repeat([]string{"training.epochs=1"}, most+1+rng.IntN(3*most)) }
-	for part, change := range map[string]func(s *wire.Submission){
-		"name":           func(s *wire.Submission) { s.Name = long(mostName) },
-		"estimator":      func(s *wire.Submission) { s.Estimator = long(mostName) },
-		"sets has":       func(s *wire.Submission) { s.Sets = many(mostSets) },
-		"sets[0]":        func(s *wire.Submission) { s.Sets = []string{long(mostText)} },
-		"origin.command": func(s *wire.Submission) { s.Origin = &disdel.Origin{Command: long(mostName)} },
-		"origin.file":    func(s *wire.Submission) { s.Origin = &disdel.Origin{File: long(mostText)} },
-		"origin.sets":    func(s *wire.Submission) { s.Origin = &disdel.Origin{Sets: many(mostSets)} },
-		"origin has":     func(s *wire.Submission) { s.Origin = &disdel.Origin{Sets: []string{long(mostOrigin)}} },
-		"origin.options has": func(s *wire.Submission) {
+	for part, change := range map[string]func(s *apitypes.Submission){
+		"name":           func(s *apitypes.Submission) { s.Name = long(mostName) },
+		"estimator":      func(s *apitypes.Submission) { s.Estimator = long(mostName) },
+		"sets has":       func(s *apitypes.Submission) { s.Sets = many(mostSets) },
+		"sets[0]":        func(s *apitypes.Submission) { s.Sets = []string{long(mostText)} },
+		"origin.command": func(s *apitypes.Submission) { s.Origin = &disdel.Origin{Command: long(mostName)} },
+		"origin.file":    func(s *apitypes.Submission) { s.Origin = &disdel.Origin{File: long(mostText)} },
+		"origin.sets":    func(s *apitypes.Submission) { s.Origin = &disdel.Origin{Sets: many(mostSets)} },
+		"origin has":     func(s *apitypes.Submission) { s.Origin = &disdel.Origin{Sets: []string{long(mostOrigin)}} },
+		"origin.options has": func(s *apitypes.Submission) {
 			s.Origin = &disdel.Origin{Options: make([]disdel.Option, mostOptions+1)}
 		},
-		"origin.options[0].name": func(s *wire.Submission) {
+		"origin.options[0].name": func(s *apitypes.Submission) {
 			s.Origin = &disdel.Origin{Options: []disdel.Option{{Name: long(mostName)}}}
 		},
-		"beside": func(s *wire.Submission) { s.Beside = -mostBeside - 1 - rng.IntN(1000) },
-		"questions.policies": func(s *wire.Submission) {
-			s.Questions = &wire.Questions{Policies: many(mostAsked)}
+		"beside": func(s *apitypes.Submission) { s.Siblings = -mostBeside - 1 - rng.IntN(1000) },
+		"questions.policies": func(s *apitypes.Submission) {
+			s.Questions = &apitypes.Questions{Policies: many(mostAsked)}
 		},
-		"metadata.labels": func(s *wire.Submission) {
+		"metadata.labels": func(s *apitypes.Submission) {
 			for i := range mostLabels + 1 {
 				s.Sets = append(s.Sets, fmt.Sprintf("metadata.labels.l%d=x", i))
 			}
 		},
 	} {
-		s := wire.Submission{File: job}
+		s := apitypes.Submission{File: job}
 		change(&s)
 		paths := []string{"/api/v1/jobs", "/api/v1/estimates", "/api/v1/checks"}
 		if part != "metadata.labels" { // which a resume does not read
@@ -84,7 +84,7 @@ func TestGridsAreBounded(t *testing.T) {
 		"both":          {job, scheduler.Grid{Workers: numbers(40), Batches: numbers(40)}},
 		"deep":          {deep, scheduler.Grid{Workers: numbers(20), Batches: numbers(20)}},
 	} {
-		s := wire.Submission{File: c.file, Questions: &wire.Questions{Grid: &c.grid}}
+		s := apitypes.Submission{File: c.file, Questions: &apitypes.Questions{Grid: &c.grid}}
 		if status, data := h.ask("ann submit", "POST", "/api/v1/estimates", s); status != 400 ||
 			!bytes.Contains(data, []byte("the grid has")) {
 			t.Errorf("%s: %d %.200s", name, status, data)
@@ -125,7 +125,7 @@ func TestAListHasAPageOfBoundedSize(t *testing.T) {
 	pages, before := 0, ""
 	for {
 		status, data := h.ask("ann read", "GET", "/api/v1/jobs?limit=1000"+before, nil)
-		var out wire.JobList
+		var out apitypes.JobList
 		if err := json.Unmarshal(data, &out); err != nil || status != 200 || len(data) > mostListed+2<<20 {
 			t.Fatalf("%d, %d bytes, %v", status, len(data), err)
 		}
@@ -231,7 +231,7 @@ func TestOnlySoManyAtOnce(t *testing.T) {
 	if status, data := h.ask("ann read", "GET", "/api/v1/jobs", nil); status != 200 {
 		t.Errorf("streams keep the tenant from everything else: %d %s", status, data)
 	}
-	if err := h.s.DeleteTenant(t.Context(), "ann"); err != nil { // all streams end with the tokens
+	if err := h.s.Tenants().Delete(t.Context(), "ann"); err != nil { // all streams end with the tokens
 		t.Fatal(err)
 	}
 	for _, res := range streams {

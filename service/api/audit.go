@@ -6,21 +6,21 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 	"github.com/disdel/disdel/service/web"
 )
 
 // sender is the owner of a request's token, for the audit log. It is empty until a valid token was read.
 type sender struct {
 	name string // of the tenant, or "operator"
-	role service.Role
+	role tenant.Role
 }
 
 // senderKey is the key of the request's *sender in its context.
 type senderKey struct{}
 
 // noteSender tells the audit log whose token the request of ctx has.
-func noteSender(ctx context.Context, name string, role service.Role) {
+func noteSender(ctx context.Context, name string, role tenant.Role) {
 	if who, ok := ctx.Value(senderKey{}).(*sender); ok {
 		*who = sender{name, role}
 	}

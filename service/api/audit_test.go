@@ -14,7 +14,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // auditLine is a line of the audit log, as JSON has it.
@@ -81,7 +81,7 @@ func TestEveryChangeLeavesAnAuditLine(t *testing.T) {
 				t.Errorf("%s %s: %d", r.method, r.path, status)
 			}
 		}
-		if r.role != service.RoleRead {
+		if r.role != tenant.RoleRead {
 			status, _ := h.ask("ann read", r.method, path, nil)
 			check(r.method+" "+r.path+" with too small a role", line("ann", "read", status))
 			if status != http.StatusForbidden {

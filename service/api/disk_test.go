@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/disdel/disdel/dataset"
-	"github.com/disdel/disdel/internal/wire"
-	"github.com/disdel/disdel/scheduler"
-	"github.com/disdel/disdel/service"
-
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/apitypes"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // Every request that would store something is refused where the tenant's disk quota has no room for it.
@@ -24,12 +23,14 @@ func TestEveryWriterKeepsToTheDiskQuota(t *testing.T) {
 	if status, data := h.ask("ann read", "GET", at+"/wait?timeout=5m", nil); status != 200 {
 		t.Fatalf("%d %s", status, data)
 	}
-	if _, err := h.s.CreateTenant(t.Context(), "ann", service.RoleRead, &scheduler.Quota{Disk: disdel.KB}); err != nil {
+	if _, err := h.s.Tenants().Create(t.Context(), "ann", tenant.RoleRead, &scheduler.Quota{Disk: disdel.KB}); err != nil {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("x", 4096)
 	for name, send := range map[string]func() (int, []byte){
-		"a job":    func() (int, []byte) { return h.ask("ann submit", "POST", "/api/v1/jobs", wire.Submission{File: job}) },
+		"a job": func() (int, []byte) {
+			return h.ask("ann submit", "POST", "/api/v1/jobs", apitypes.Submission{File: job})
+		},
 		"a resume": func() (int, []byte) { return h.ask("ann submit", "POST", at+"/resume", nil) },
 		"a form": func() (int, []byte) {
 			images := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 2, 0, 0, 0, 4}, 400)
@@ -44,7 +45,7 @@ func TestEveryWriterKeepsToTheDiskQuota(t *testing.T) {
 			return h.ask("ann submit", "PUT", "/api/v1/weights/"+sum, long, "Content-Type", "application/octet-stream")
 		},
 		"a public data set": func() (int, []byte) {
-			digits := wire.Source{Source: "digits", Overwrite: true}
+			digits := apitypes.Source{Source: "digits", Overwrite: true}
 			return h.ask("ann admin", "POST", "/api/v1/datasets", digits)
 		},
 	} {

@@ -9,18 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
 )
 
-// heartbeat is how often a line without meaning keeps a quiet connection, and slow how long a client may take to read.
+// heartbeat is the time between lines that keep a quiet connection open. slow is how long a client may take to read.
 const (
 	heartbeat = 15 * time.Second
 	slow      = 20 * time.Second
 )
 
-// events sends what happens to a job, from the event after Last-Event-ID on. An id of another run of the job, or of
-// another server, is of no use: a reset with the job's record comes first, and then all that is known.
+// events sends the events of a job after Last-Event-ID. If that id is of another run of the job or of another server, a
+// reset with the job's record comes first, and then all events.
 func events(c *call) (int, any, error) {
 	ctx, stop := c.lasting()
 	defer stop()
@@ -55,7 +55,7 @@ func events(c *call) (int, any, error) {
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.WriteHeader(http.StatusOK)
 	if lost {
-		if _, rec, err := c.record(http.StatusOK, string(run.ID())); err == nil && send("", wire.Reset, rec) != nil {
+		if _, rec, err := c.record(http.StatusOK, string(run.ID())); err == nil && send("", apitypes.Reset, rec) != nil {
 			return 0, nil, nil
 		}
 	}
@@ -87,7 +87,7 @@ func events(c *call) (int, any, error) {
 	}
 }
 
-// watch looks at the job of the request, with room for that until the request is answered.
+// watch opens the job of the request, and reserves memory for it until the request is answered.
 func (c *call) watch(ctx context.Context) (*service.Run, error) {
 	run, free, err := c.server.watch(ctx, c.Service, c.PathValue("job"))
 	if err == nil {
@@ -102,8 +102,8 @@ func tell(series string, e service.Event, send func(id, kind string, data any) e
 	if err != nil {
 		return err
 	}
-	kind := service.NameOf(e.What)
-	return send(fmt.Sprintf("%s.%d", series, e.Number), kind, wire.Event{
+	kind := service.EventKind(e.What)
+	return send(fmt.Sprintf("%s.%d", series, e.Number), kind, apitypes.Event{
 		Number: e.Number, Job: e.Job, Kind: kind, Text: e.What.String(), What: what,
 	})
 }

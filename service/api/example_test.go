@@ -9,6 +9,7 @@ import (
 
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/api"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // A program that serves its jobs over HTTP: a tenant comes in with a token, and finds its own jobs alone.
@@ -26,7 +27,7 @@ func ExampleHandler() {
 		return
 	}
 	defer s.Close()
-	token, err := s.CreateTenant(ctx, "ann", service.RoleSubmit, nil)
+	token, err := s.Tenants().Create(ctx, "ann", tenant.RoleSubmit, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

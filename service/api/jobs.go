@@ -12,15 +12,15 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
-	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/web"
 )
 
-// What one answer of a list has at most: jobs, and bytes of their records as they are kept.
+// Bounds of one page of jobs: jobs, and bytes of their stored records.
 const (
 	mostJobs   = 1000
 	mostListed = 2 << 20
@@ -61,7 +61,7 @@ func listJobs(c *call) (int, any, error) {
 			list[i] = rec
 		}
 	}
-	out := wire.JobList{Jobs: list}
+	out := apitypes.JobList{Jobs: list}
 	if cut {
 		out.Next = list[len(list)-1].ID
 	}
@@ -74,11 +74,11 @@ func runner(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	who, runs, err := c.Service.Runner(c.Context(), body.(disdel.Record).ID)
-	return http.StatusOK, wire.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
+	return http.StatusOK, apitypes.Runner{Runs: runs, By: who.Text, Known: who.Known}, err
 }
 
-// request is a submission as a service takes it. Files that a job file names are the client's: they come with it.
-func (c *call) request() (req service.Request, s wire.Submission, err error) {
+// request converts a submission to a request of a service. A file that the job file names comes with the submission.
+func (c *call) request() (req service.Request, s apitypes.Submission, err error) {
 	if err := c.readSubmission(&s); err != nil {
 		return req, s, err
 	}
@@ -109,8 +109,8 @@ func (c *call) request() (req service.Request, s wire.Submission, err error) {
 	}, s, err
 }
 
-// readSubmission reads a submission and checks how much it says.
-func (c *call) readSubmission(s *wire.Submission) error {
+// readSubmission reads a submission and checks its sizes.
+func (c *call) readSubmission(s *apitypes.Submission) error {
 	if err := c.read(s); err != nil {
 		return err
 	}
@@ -146,10 +146,10 @@ func logs(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	rec := body.(disdel.Record)
-	return http.StatusOK, wire.LogList{Logs: render.ActivationLogs(&rec)}, nil
+	return http.StatusOK, apitypes.LogList{Logs: render.ActivationLogs(&rec)}, nil
 }
 
-// mostWait bounds one wait: clients that wait longer ask again.
+// mostWait bounds one wait. A client that waits longer asks again.
 const mostWait = 10 * time.Minute
 
 func wait(c *call) (int, any, error) {
@@ -206,22 +206,22 @@ func reportJob(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
-// mostCause bounds what is said of why a job is to stop.
+// mostCause bounds the cause of a request to stop a job, in bytes.
 const mostCause = 500
 
 func stopAs(to disdel.Status) func(*call) (int, any, error) {
 	return func(c *call) (int, any, error) {
-		var said wire.Ask
-		if err := c.read(&said); err != nil {
+		var stop apitypes.StopRequest
+		if err := c.read(&stop); err != nil {
 			return 0, nil, err
 		}
-		if len(said.Cause) > mostCause {
+		if len(stop.Cause) > mostCause {
 			return 0, nil, invalid("the cause is too long", nil)
 		}
-		if err := c.Service.Ask(c.Context(), c.PathValue("job"), to, cmp.Or(said.Cause, "asked for over HTTP")); err != nil {
+		if err := c.Service.RequestStop(c.Context(), c.PathValue("job"), to, cmp.Or(stop.Cause, "asked for over HTTP")); err != nil {
 			return 0, nil, err
 		}
-		return http.StatusAccepted, wire.State{Status: "asked"}, nil
+		return http.StatusAccepted, apitypes.State{Status: "asked"}, nil
 	}
 }
 
@@ -229,7 +229,7 @@ func resume(c *call) (int, any, error) {
 	if err := c.draining(); err != nil {
 		return 0, nil, err
 	}
-	var s wire.Submission
+	var s apitypes.Submission
 	if err := c.readSubmission(&s); err != nil {
 		return 0, nil, err
 	}
@@ -271,14 +271,14 @@ func estimate(c *call) (int, any, error) {
 	return http.StatusOK, found, err
 }
 
-// What bounds a grid of other workers and batches: its points, and the layers that are planned for all of them, which
-// take about 15 microseconds each.
+// Bounds of a grid of workers and batches: its points, and the layers of all its plans together. Planning takes about 15
+// microseconds for each layer.
 const (
 	mostCells      = 1000
 	mostGridLayers = 100_000
 )
 
-// check says everything that is wrong with a job.
+// check returns all faults of a job.
 func check(c *call) (int, any, error) {
 	req, _, err := c.request()
 	if err != nil {
@@ -287,5 +287,41 @@ func check(c *call) (int, any, error) {
 	if _, err := c.Service.Check(c.Context(), req); err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, wire.State{Status: "valid"}, nil
+	return http.StatusOK, apitypes.State{Status: "valid"}, nil
+}
+
+// remarks lists the remarks about the tenant's jobs.
+func remarks(c *call) (int, any, error) {
+	h, err := c.Service.History(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	all, err := h.Remarks(c.Context())
+	if all == nil {
+		all = map[disdel.JobID]history.Remark{}
+	}
+	return http.StatusOK, apitypes.RemarkList{Remarks: all}, err
+}
+
+// remark replaces the remark about a job.
+func remark(c *call) (int, any, error) {
+	var r history.Remark
+	if err := c.read(&r); err != nil {
+		return 0, nil, err
+	}
+	h, err := c.Service.History(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	id, err := h.Resolve(c.Context(), c.PathValue("job"))
+	if err == nil {
+		err = h.SetRemark(c.Context(), id, r)
+	}
+	return http.StatusOK, r, err
+}
+
+// forget deletes the record of a job that has ended.
+func forget(c *call) (int, any, error) {
+	_, err := c.Service.Forget(c.Context(), c.PathValue("job"))
+	return http.StatusOK, apitypes.State{Status: "deleted"}, err
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
 )
 
@@ -138,7 +138,7 @@ func TestALookAtARecordTakesItsSize(t *testing.T) {
 func TestATenantHasABoundedNumberOfUnfinishedJobs(t *testing.T) {
 	h := houseOf(t, Config{}, service.Config{Home: t.TempDir(), TakeOver: true, MostUnfinished: 1})
 	first := h.submitted("training.epochs=1000")
-	s := wire.Submission{File: job}
+	s := apitypes.Submission{File: job}
 	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", s)
 	if status != 429 || !bytes.Contains(data, []byte("1 jobs of ann")) {
 		t.Errorf("one too many: %d %s", status, data)
@@ -281,7 +281,7 @@ func TestListsHaveEachOnce(t *testing.T) {
 			t.Fatalf("%d %s", status, data)
 		}
 	}
-	var out wire.DatasetList
+	var out apitypes.DatasetList
 	_, data := h.ask("ann read", "GET", "/api/v1/datasets", nil)
 	if err := json.Unmarshal(data, &out); err != nil {
 		t.Fatalf("%v: %s", err, data)

@@ -21,7 +21,7 @@ type Listener struct {
 	secure bool
 }
 
-// URL is the address as clients write it.
+// URL is the address of the server for clients.
 func (l *Listener) URL() string {
 	if l.secure {
 		return "https://" + l.Addr().String()
@@ -29,8 +29,8 @@ func (l *Listener) URL() string {
 	return "http://" + l.Addr().String()
 }
 
-// Listen begins to listen at an address, with the certificate and the key of two files, "" for none. Without one it
-// refuses (Denied) addresses that other machines reach, but where that is wanted: tokens would travel in the clear.
+// Listen listens at an address, with the certificate and the key of two files; "" for no TLS. Without TLS it refuses
+// (Denied) addresses that other machines reach, unless insecure is set: tokens would not be encrypted.
 func Listen(address, certificate, key string, insecure bool) (*Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -66,15 +66,15 @@ func Listen(address, certificate, key string, insecure bool) (*Listener, error) 
 	return &Listener{l, secure}, nil
 }
 
-// Key is a text that nobody guesses.
+// Key returns a random text that nobody can guess.
 func Key() string {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	return hex.EncodeToString(secret)
 }
 
-// OperatorToken is the token of who runs a server of a home, in a file that nobody else may read; it is made where it
-// is missing. It returns Denied for a file that others may read.
+// OperatorToken returns the token of the operator of a home's server. It is in a file that only the user may read; a
+// missing file is made. It returns Denied if others may read the file.
 func OperatorToken(home string) (string, error) {
 	path := filepath.Join(home, "server.token")
 	info, err := os.Stat(path)

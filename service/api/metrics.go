@@ -16,20 +16,20 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// requests counts what a server has answered.
+// requests counts the answers of a server.
 type requests struct {
 	mu   sync.Mutex
 	seen map[answered]int               // guarded by mu
 	took map[string]*promtext.Histogram // guarded by mu: by the route
 }
 
-// answered is requests that came to the same.
+// answered are requests with the same route and status.
 type answered struct {
 	route string
 	code  int
 }
 
-// add counts one. What a client waits for on purpose is in no histogram.
+// add counts one. Requests that wait by intention are in no histogram.
 func (r *requests) add(route string, code int, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,8 +43,8 @@ func (r *requests) add(route string, code int, took time.Duration) {
 	r.took[route].Add(took.Seconds())
 }
 
-// metrics answers in the text format of Prometheus: a tenant's own figures, and everybody's and the process' own to the
-// operator.
+// metrics answers in the text format of Prometheus: a tenant gets its own metrics, the operator those of all tenants
+// and of the process.
 func metrics(c *call) (int, any, error) {
 	var p promtext.Page
 	all := c.Service.Figures()
@@ -60,7 +60,7 @@ func metrics(c *call) (int, any, error) {
 	return 0, nil, nil
 }
 
-// totals is what tenants' jobs have come to.
+// totals are the sums over the jobs of each tenant.
 func totals(p *promtext.Page, all []service.Figures) {
 	gauge := func(name, help string, value func(f *service.Figures) float64) {
 		p.Family(name, "gauge", help)
@@ -109,11 +109,11 @@ func byName(a, b service.ActivationEnd) int {
 	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Outcome, b.Outcome))
 }
 
-// ofJobs are the figures of a job's newest round, by their names and by those that KubeML has for them.
+// ofJobs are the metrics of a job's newest round, with their names in KubeML.
 var ofJobs = []struct {
 	name, alias, help string
 	value             func(j *service.JobFigures) *float64
-	times             float64 // what KubeML multiplies it with: its accuracies are percentages
+	times             float64 // factor of KubeML, whose accuracies are percentages
 }{
 	{
 		"disdel_job_train_loss", "kubeml_job_train_loss", "Mean training loss of the newest round.",
@@ -142,7 +142,7 @@ var ofJobs = []struct {
 	},
 }
 
-// newest is the newest round of each job that has not ended.
+// newest are the results of the newest round of each unfinished job.
 func newest(p *promtext.Page, all []service.Figures) {
 	for _, of := range ofJobs {
 		p.Family(of.name, "gauge", of.help)
@@ -156,7 +156,7 @@ func newest(p *promtext.Page, all []service.Figures) {
 	}
 }
 
-// aliases are the figures of KubeML's names, for boards that were made for it.
+// aliases are the metrics under the names of KubeML, for dashboards made for it.
 func aliases(p *promtext.Page, all []service.Figures) {
 	running, inferring := 0, 0
 	for _, f := range all {
@@ -177,7 +177,7 @@ func aliases(p *promtext.Page, all []service.Figures) {
 	}
 }
 
-// write adds what the server has answered.
+// write adds the metrics of the answers.
 func (r *requests) write(p *promtext.Page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *requests) write(p *promtext.Page) {
 	}
 }
 
-// ofProcess is what the server's process takes, by the names that Prometheus has for it.
+// ofProcess are the metrics of the server's process under the names of Prometheus.
 func ofProcess(p *promtext.Page) {
 	if resident, ok := process.Resident(os.Getpid()); ok {
 		p.Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.")
@@ -200,7 +200,7 @@ func ofProcess(p *promtext.Page) {
 	}
 }
 
-// recorder notes the status that a request was answered with.
+// recorder remembers the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	code int

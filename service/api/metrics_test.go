@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 	}
 	rounds := 0
 	for e := range run.Events() {
-		if service.NameOf(e.What) == "roundEnded" {
+		if service.EventKind(e.What) == "roundEnded" {
 			if rounds++; rounds == 2 {
 				break
 			}

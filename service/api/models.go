@@ -11,10 +11,12 @@ import (
 	"path"
 	"strconv"
 
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
 	"github.com/disdel/disdel/internal/render"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/infer"
 )
 
 func listModels(c *call) (int, any, error) {
@@ -25,8 +27,8 @@ func listModels(c *call) (int, any, error) {
 	return sendList(c, "models", store.All(c.Context()), func(m modelstore.Model) any { return m })
 }
 
-// sendList sends a JSON object whose field holds all items. It sends them one after another, so that only one is in
-// memory at a time. A damaged item hides no other one.
+// sendList sends a JSON object whose field has all items. It sends item by item, so that only one is in memory. A
+// damaged item does not hide the others.
 func sendList[T any](c *call, field string, all iter.Seq2[T, error], shown func(T) any) (int, any, error) {
 	out := bufio.NewWriterSize(pieces{c.w, c.out}, 32<<10)
 	var damaged error
@@ -85,12 +87,12 @@ func weights(c *call) (int, any, error) {
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Length", strconv.FormatInt(int64(m.Size), 10))
 	if err := store.CopyWeights(c.Context(), pieces{c.w, c.out}, m.Path, m.Checksum); err != nil {
-		panic(http.ErrAbortHandler) // what was sent is not all, and has to look like it
+		panic(http.ErrAbortHandler) // the client has to see that the answer is incomplete
 	}
 	return 0, nil, nil
 }
 
-// Bounds of the memory that the answers for one request's rows take while they are computed and written.
+// Bounds of the memory of the answers for one request's rows.
 const (
 	mostAnswers   = 16 << 20
 	bytesPerRow   = 96
@@ -100,8 +102,8 @@ const (
 // mostPixels bounds a picture in an inference request.
 const mostPixels = 1 << 24
 
-// infer answers for rows that come as JSON, .npy, .csv or a picture, or for those of a data set that the query names.
-func infer(c *call) (int, any, error) {
+// inferRows answers for rows in JSON, .npy, .csv or a picture, or for the rows of the data set in the query.
+func inferRows(c *call) (int, any, error) {
 	if c.URL.Query().Has("dataset") {
 		return inferData(c)
 	}
@@ -118,28 +120,28 @@ func infer(c *call) (int, any, error) {
 		each += bytesPerClass * m.Graph.Output().Len()
 	}
 	m.MostRows, m.MostPixels = max(1, mostAnswers/each), mostPixels
-	if err := c.hold(int64(service.PictureBytes(body))); err != nil {
+	if err := c.hold(int64(infer.PictureBytes(body))); err != nil {
 		return 0, nil, err
 	}
 	name := "inputs"
-	if said := c.URL.Query().Get("name"); said != "" { // whose ending tells of a table
-		name = path.Base(said)
+	if given := c.URL.Query().Get("name"); given != "" { // its ending shows a table
+		name = path.Base(given)
 	}
-	doc, err := render.AnswerFile(c.Context(), c.Service, m, name, body)
+	doc, err := render.AnswerFile(c.Context(), c.Service.Predictor, m, name, body)
 	return http.StatusOK, doc, err
 }
 
-// evaluate holds what a model says of a data set's rows against their labels.
+// evaluate compares the predictions of a model for a data set with its labels.
 func evaluate(c *call) (int, any, error) {
 	m, err := c.Service.Trained(c.Context(), c.PathValue("model"))
 	if err != nil {
 		return 0, nil, err
 	}
-	j, err := c.Service.Judge(c.Context(), m, c.URL.Query().Get("dataset"))
+	j, err := c.Service.Evaluate(c.Context(), m, c.URL.Query().Get("dataset"))
 	return http.StatusOK, j, err
 }
 
-// tagModel has a tag mean a version from now on.
+// tagModel makes a tag name a version.
 func tagModel(c *call) (int, any, error) {
 	m, err := client.Local(c.Service).Models.Tag(c.Context(), c.PathValue("model"), c.PathValue("tag"))
 	return http.StatusOK, m, err
@@ -148,4 +150,40 @@ func tagModel(c *call) (int, any, error) {
 func removeModel(c *call) (int, any, error) {
 	m, err := client.Local(c.Service).Models.Remove(c.Context(), c.PathValue("model"))
 	return http.StatusOK, m, err
+}
+
+// putWeights stores a file of initial weights under the checksum that the client has computed.
+func putWeights(c *call) (int, any, error) {
+	if c.ContentLength < 0 {
+		return 0, nil, invalid("say how long the file is: Content-Length", nil)
+	}
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	release, err := c.Service.ClaimDisk(c.Context(), disdel.Bytes(c.ContentLength))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer release()
+	g, err := store.PutWeights(c.Context(), c.PathValue("weights"), c.ContentLength, c.Body)
+	return http.StatusCreated, apitypes.Weights{Weights: g.Ref, Bytes: g.Size, Arrays: len(g.Arrays)}, err
+}
+
+func listWeights(c *call) (int, any, error) {
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := store.KeptWeights(c.Context())
+	return http.StatusOK, apitypes.WeightsList{Weights: append([]modelstore.StoredWeights{}, list...)}, err
+}
+
+func removeWeights(c *call) (int, any, error) {
+	store, err := c.Service.Models(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	err = store.RemoveWeights(c.Context(), c.PathValue("weights"))
+	return http.StatusOK, apitypes.State{Status: "removed"}, err
 }

@@ -5,89 +5,90 @@ import (
 	"net/http"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
-// route is one thing that the server does.
+// route is a route of the server.
 type route struct {
 	method, path string
-	role         service.Role // that it takes; "": it asks nobody who he is
+	role         tenant.Role // that it requires; "": it needs no token
 	answer       func(c *call) (status int, body any, err error)
 	upload       bool // its body is files
-	cost         cost // what a request takes of its tenant's budget
+	cost         cost // memory of a request
 }
 
-// call is one request, from a tenant whose Service it is. An answer of status 0 was written already.
+// call is one request, with the Service of its tenant. An answer of status 0 has been written already.
 type call struct {
 	*http.Request
 	w        http.ResponseWriter
 	out      *http.ResponseController
 	server   *server
 	Service  *service.Service
-	operator bool     // it comes from who runs the server
+	operator bool     // the token is the operator's
 	held     int64    // bytes of the tenant's budget
-	frees    []func() // give back what the request holds, once it is answered
+	frees    []func() // release what the request holds
 }
 
 var routes = []route{
 	{method: "GET", path: "/healthz", answer: alive},
 	{method: "GET", path: "/readyz", answer: ready},
 	{method: "GET", path: "/openapi.json", answer: describe},
-	{method: "GET", path: "/metrics", role: service.RoleRead, answer: metrics, cost: costLook},
-	{method: "GET", path: "/api/v1/jobs", role: service.RoleRead, answer: listJobs, cost: costList},
-	{method: "POST", path: "/api/v1/jobs", role: service.RoleSubmit, answer: submitJob, cost: costSubmit},
-	{method: "GET", path: "/api/v1/jobs/{job}", role: service.RoleRead, answer: showJob, cost: costRecord},
-	{method: "GET", path: "/api/v1/jobs/{job}/events", role: service.RoleRead, answer: events, cost: costStream},
-	{method: "GET", path: "/api/v1/jobs/{job}/logs", role: service.RoleRead, answer: logs, cost: costList},
-	{method: "GET", path: "/api/v1/jobs/{job}/wait", role: service.RoleRead, answer: wait, cost: costStream},
-	{method: "GET", path: "/api/v1/jobs/{job}/report", role: service.RoleRead, answer: reportJob, cost: costList},
-	{method: "GET", path: "/api/v1/jobs/{job}/runner", role: service.RoleRead, answer: runner, cost: costRecord},
+	{method: "GET", path: "/metrics", role: tenant.RoleRead, answer: metrics, cost: costLook},
+	{method: "GET", path: "/api/v1/jobs", role: tenant.RoleRead, answer: listJobs, cost: costList},
+	{method: "POST", path: "/api/v1/jobs", role: tenant.RoleSubmit, answer: submitJob, cost: costSubmit},
+	{method: "GET", path: "/api/v1/jobs/{job}", role: tenant.RoleRead, answer: showJob, cost: costRecord},
+	{method: "GET", path: "/api/v1/jobs/{job}/events", role: tenant.RoleRead, answer: events, cost: costStream},
+	{method: "GET", path: "/api/v1/jobs/{job}/logs", role: tenant.RoleRead, answer: logs, cost: costList},
+	{method: "GET", path: "/api/v1/jobs/{job}/wait", role: tenant.RoleRead, answer: wait, cost: costStream},
+	{method: "GET", path: "/api/v1/jobs/{job}/report", role: tenant.RoleRead, answer: reportJob, cost: costList},
+	{method: "GET", path: "/api/v1/jobs/{job}/runner", role: tenant.RoleRead, answer: runner, cost: costRecord},
 	{
-		method: "POST", path: "/api/v1/jobs/{job}/cancel", role: service.RoleSubmit,
+		method: "POST", path: "/api/v1/jobs/{job}/cancel", role: tenant.RoleSubmit,
 		answer: stopAs(disdel.StatusCanceled), cost: costLook,
 	},
 	{
-		method: "POST", path: "/api/v1/jobs/{job}/pause", role: service.RoleSubmit,
+		method: "POST", path: "/api/v1/jobs/{job}/pause", role: tenant.RoleSubmit,
 		answer: stopAs(disdel.StatusPaused), cost: costLook,
 	},
-	{method: "POST", path: "/api/v1/jobs/{job}/resume", role: service.RoleSubmit, answer: resume, cost: costSubmit},
-	{method: "POST", path: "/api/v1/jobs/{job}/retry", role: service.RoleSubmit, answer: resume, cost: costSubmit},
-	{method: "PUT", path: "/api/v1/jobs/{job}/remark", role: service.RoleSubmit, answer: remark, cost: costLook},
-	{method: "GET", path: "/api/v1/remarks", role: service.RoleRead, answer: remarks, cost: costList},
-	{method: "GET", path: "/api/v1/history", role: service.RoleRead, answer: listJobs, cost: costList},
-	{method: "GET", path: "/api/v1/history/{job}", role: service.RoleRead, answer: showJob, cost: costRecord},
-	{method: "POST", path: "/api/v1/estimates", role: service.RoleSubmit, answer: estimate, cost: costWork},
-	{method: "POST", path: "/api/v1/checks", role: service.RoleRead, answer: check, cost: costSubmit},
-	{method: "GET", path: "/api/v1/datasets", role: service.RoleRead, answer: listData, cost: costList},
-	{method: "POST", path: "/api/v1/datasets", role: service.RoleAdmin, answer: addData, cost: costUpload},
+	{method: "POST", path: "/api/v1/jobs/{job}/resume", role: tenant.RoleSubmit, answer: resume, cost: costSubmit},
+	{method: "POST", path: "/api/v1/jobs/{job}/retry", role: tenant.RoleSubmit, answer: resume, cost: costSubmit},
+	{method: "PUT", path: "/api/v1/jobs/{job}/remark", role: tenant.RoleSubmit, answer: remark, cost: costLook},
+	{method: "GET", path: "/api/v1/remarks", role: tenant.RoleRead, answer: remarks, cost: costList},
+	{method: "GET", path: "/api/v1/history", role: tenant.RoleRead, answer: listJobs, cost: costList},
+	{method: "GET", path: "/api/v1/history/{job}", role: tenant.RoleRead, answer: showJob, cost: costRecord},
+	{method: "POST", path: "/api/v1/estimates", role: tenant.RoleSubmit, answer: estimate, cost: costWork},
+	{method: "POST", path: "/api/v1/checks", role: tenant.RoleRead, answer: check, cost: costSubmit},
+	{method: "GET", path: "/api/v1/datasets", role: tenant.RoleRead, answer: listData, cost: costList},
+	{method: "POST", path: "/api/v1/datasets", role: tenant.RoleAdmin, answer: addData, cost: costUpload},
 	{
-		method: "PUT", path: "/api/v1/datasets/{name}", role: service.RoleAdmin,
+		method: "PUT", path: "/api/v1/datasets/{name}", role: tenant.RoleAdmin,
 		answer: uploadData, upload: true, cost: costUpload,
 	},
-	{method: "GET", path: "/api/v1/datasets/{name}", role: service.RoleRead, answer: showData, cost: costLook},
-	{method: "GET", path: "/api/v1/datasets/{name}/sample", role: service.RoleRead, answer: sampleData, cost: costList},
-	{method: "DELETE", path: "/api/v1/datasets/{name}", role: service.RoleAdmin, answer: removeData, cost: costLook},
-	{method: "GET", path: "/api/v1/models", role: service.RoleRead, answer: listModels, cost: costList},
-	{method: "GET", path: "/api/v1/models/{model}", role: service.RoleRead, answer: showModel, cost: costLook},
-	{method: "GET", path: "/api/v1/models/{model}/weights", role: service.RoleRead, answer: weights, cost: costSend},
-	{method: "POST", path: "/api/v1/models/{model}/infer", role: service.RoleSubmit, answer: infer, cost: costInfer},
-	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: service.RoleSubmit, answer: evaluate, cost: costInfer},
-	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: service.RoleSubmit, answer: tagModel, cost: costLook},
-	{method: "DELETE", path: "/api/v1/models/{model}", role: service.RoleAdmin, answer: removeModel, cost: costLook},
-	{method: "GET", path: "/api/v1/weights", role: service.RoleRead, answer: listWeights, cost: costList},
+	{method: "GET", path: "/api/v1/datasets/{name}", role: tenant.RoleRead, answer: showData, cost: costLook},
+	{method: "GET", path: "/api/v1/datasets/{name}/sample", role: tenant.RoleRead, answer: sampleData, cost: costList},
+	{method: "DELETE", path: "/api/v1/datasets/{name}", role: tenant.RoleAdmin, answer: removeData, cost: costLook},
+	{method: "GET", path: "/api/v1/models", role: tenant.RoleRead, answer: listModels, cost: costList},
+	{method: "GET", path: "/api/v1/models/{model}", role: tenant.RoleRead, answer: showModel, cost: costLook},
+	{method: "GET", path: "/api/v1/models/{model}/weights", role: tenant.RoleRead, answer: weights, cost: costSend},
+	{method: "POST", path: "/api/v1/models/{model}/infer", role: tenant.RoleSubmit, answer: inferRows, cost: costInfer},
+	{method: "POST", path: "/api/v1/models/{model}/evaluate", role: tenant.RoleSubmit, answer: evaluate, cost: costInfer},
+	{method: "PUT", path: "/api/v1/models/{model}/tags/{tag}", role: tenant.RoleSubmit, answer: tagModel, cost: costLook},
+	{method: "DELETE", path: "/api/v1/models/{model}", role: tenant.RoleAdmin, answer: removeModel, cost: costLook},
+	{method: "GET", path: "/api/v1/weights", role: tenant.RoleRead, answer: listWeights, cost: costList},
 	{
-		method: "PUT", path: "/api/v1/weights/{weights}", role: service.RoleSubmit,
+		method: "PUT", path: "/api/v1/weights/{weights}", role: tenant.RoleSubmit,
 		answer: putWeights, upload: true, cost: costUpload,
 	},
-	{method: "DELETE", path: "/api/v1/weights/{weights}", role: service.RoleAdmin, answer: removeWeights, cost: costLook},
-	{method: "DELETE", path: "/api/v1/jobs/{job}", role: service.RoleAdmin, answer: forget, cost: costLook},
+	{method: "DELETE", path: "/api/v1/weights/{weights}", role: tenant.RoleAdmin, answer: removeWeights, cost: costLook},
+	{method: "DELETE", path: "/api/v1/jobs/{job}", role: tenant.RoleAdmin, answer: forget, cost: costLook},
 }
 
-func alive(*call) (int, any, error) { return http.StatusOK, wire.State{Status: "ok"}, nil }
+func alive(*call) (int, any, error) { return http.StatusOK, apitypes.State{Status: "ok"}, nil }
 
-// ready tells whether the server takes jobs: what it works with answers, and it is not about to end. Who asks learns no
-// more than that, since it may be anybody.
+// ready reports whether the server takes jobs: its back ends answer, and it is not shutting down. It reveals no more,
+// since it asks for no token.
 func ready(c *call) (int, any, error) {
 	if err := c.draining(); err != nil {
 		return 0, nil, err
@@ -95,7 +96,7 @@ func ready(c *call) (int, any, error) {
 	if err := c.Service.Ready(c.Context()); err != nil {
 		return 0, nil, &disdel.Error{Kind: disdel.Unavailable, Op: "look at the back ends", Msg: "one does not answer"}
 	}
-	return http.StatusOK, wire.State{Status: "ready"}, nil
+	return http.StatusOK, apitypes.State{Status: "ready"}, nil
 }
 
 func describe(*call) (int, any, error) { return http.StatusOK, json.RawMessage(description), nil }

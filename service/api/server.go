@@ -19,39 +19,41 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/promtext"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 	"github.com/disdel/disdel/service/web"
 )
 
-// Config is what a server works with.
+// Config configures a server.
 type Config struct {
 	Service *service.Service
 
-	// Operator is the token of who runs the server, who sees the jobs of all tenants. "": nobody is.
+	// Operator is the token of the operator, who sees the jobs of all tenants. "": there is no operator.
 	Operator string
 
-	// Hosts are the names, without ports, that requests may come for, beside localhost and the loopback addresses: a
-	// page of another site cannot have its own name mean this server.
+	// Hosts are the host names, without ports, that requests may have besides localhost and the loopback addresses. A
+	// page of another site cannot reach this server under its own name.
 	Hosts []string
 
-	// PerMinute is how many requests a tenant may make in any minute. 0: 6,000.
+	// PerMinute bounds the requests of a tenant in a minute. 0: 6,000.
 	PerMinute int
 
-	// MaxBody is how long a request's body may be. 0: 8 MiB.
+	// MaxBody bounds the body of a request, in bytes. 0: 8 MiB.
 	MaxBody int64
 
-	// MaxUpload is how long the files of a data set may be together, as they come and unpacked. 0: 256 MiB.
+	// MaxUpload bounds the files of a data set together, in bytes, packed and unpacked. 0: 256 MiB.
 	MaxUpload int64
 
-	// Share is how much memory the requests of one tenant may take at once. 0: 128 MiB.
+	// Share bounds the memory of the requests of one tenant at once. 0: 128 MiB.
 	Share disdel.Bytes
 
-	// Enter is a key that signs the operator in on the page, once: of who opens it himself. "": there is none.
+	// Enter is a key that signs the operator in on the page, once, for a browser that the program opens. "": there is
+	// none.
 	Enter string
 
 	Log logrus.FieldLogger // nil: nobody reads it
 }
 
-// The defaults of Config, and how long anything may take that no job waits for.
+// The defaults of Config, and time limits of requests.
 const (
 	defaultPerMinute = 6000
 	defaultBody      = 8 << 20
@@ -66,10 +68,10 @@ const (
 //go:embed openapi.json
 var description []byte
 
-// Description is the server's own, in OpenAPI 3.1.
+// Description is the description of the API in OpenAPI 3.1.
 func Description() []byte { return slices.Clone(description) }
 
-// Handler is the server as a handler of net/http.
+// Handler returns the server as a handler of net/http.
 func Handler(cfg Config) http.Handler { return newServer(context.Background(), cfg).handler() }
 
 type server struct {
@@ -81,12 +83,12 @@ type server struct {
 	drains   context.Context // ends when the server is about to, and takes no more jobs
 }
 
-// newServer is one that drains when ctx ends.
+// newServer returns a server that drains when ctx ends.
 func newServer(ctx context.Context, cfg Config) *server {
 	cfg.PerMinute, cfg.MaxBody = cmp.Or(cfg.PerMinute, defaultPerMinute), cmp.Or(cfg.MaxBody, defaultBody)
 	cfg.MaxUpload = cmp.Or(cfg.MaxUpload, defaultUpload)
 	return &server{
-		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Identify),
+		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Tenants().Identify),
 		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
 		requests: requests{seen: map[answered]int{}, took: map[string]*promtext.Histogram{}},
 	}
@@ -112,7 +114,7 @@ func (s *server) handler() http.Handler {
 	return s.audited(mux, s.guard(http.NewCrossOriginProtection().Handler(mux)))
 }
 
-// guard is what holds for every request.
+// guard checks the Host of every request, and sets the headers of every answer.
 func (s *server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -176,8 +178,8 @@ func (s *server) serve(c *call, route route) {
 	}
 }
 
-// enter checks the sender of a request, and waits until the request has room. free gives the room back. The server does
-// not read the body of a request that enter refuses.
+// enter checks the sender of a request, and waits for memory; free gives that back. The body of a refused request is
+// not read.
 func (s *server) enter(c *call, route route, most int64) (free func(), err error) {
 	if c.ContentLength != 0 {
 		c.w.Header().Set("Connection", "close")
@@ -202,7 +204,7 @@ func (s *server) enter(c *call, route route, most int64) (free func(), err error
 	return free, nil
 }
 
-// refuse answers a request that found no room.
+// refuse answers a request for which there is no memory.
 func refuse(w http.ResponseWriter, err error) {
 	var none *full
 	if !errors.As(err, &none) {
@@ -235,7 +237,7 @@ func (s *steady) Read(p []byte) (int, error) {
 
 var errRefused = errors.New("refused")
 
-// hold reserves so many more bytes of memory until the request is answered.
+// hold reserves more memory until the request is answered.
 func (c *call) hold(bytes int64) error {
 	if err := c.server.budget.overShare(c.held+bytes, "send less at once"); err != nil {
 		return err
@@ -265,8 +267,8 @@ func (p pieces) Write(data []byte) (int, error) {
 	return p.Writer.Write(data)
 }
 
-// admit finds out who asks, and refuses who may not.
-func (s *server) admit(c *call, asked service.Role) error {
+// admit identifies the sender, and refuses one that may not use the route.
+func (s *server) admit(c *call, asked tenant.Role) error {
 	tenant, role, err := s.whose(c.Context(), c.Request)
 	switch {
 	case disdel.KindOf(err) == disdel.Denied:
@@ -298,8 +300,8 @@ func (s *server) admit(c *call, asked service.Role) error {
 	return nil
 }
 
-// whose is the tenant that a request comes from, "" for the operator.
-func (s *server) whose(ctx context.Context, r *http.Request) (string, service.Role, error) {
+// whose returns the tenant and the role of a request; the tenant is "" for the operator.
+func (s *server) whose(ctx context.Context, r *http.Request) (string, tenant.Role, error) {
 	token := bearer(r)
 	if token == "" {
 		return "", "", &disdel.Error{
@@ -316,21 +318,21 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// owner is the tenant that a token is of, "" for the operator.
-func (s *server) owner(ctx context.Context, token string) (string, service.Role, error) {
-	if service.SameToken(token, s.Operator) {
-		noteSender(ctx, "operator", service.RoleAdmin)
-		return "", service.RoleAdmin, nil
+// owner returns the tenant and the role of a token; the tenant is "" for the operator.
+func (s *server) owner(ctx context.Context, token string) (string, tenant.Role, error) {
+	if tenant.SameToken(token, s.Operator) {
+		noteSender(ctx, "operator", tenant.RoleAdmin)
+		return "", tenant.RoleAdmin, nil
 	}
-	tenant, role, err := s.Service.Identify(ctx, token)
+	tenant, role, err := s.Service.Tenants().Identify(ctx, token)
 	if err == nil {
 		noteSender(ctx, tenant, role)
 	}
 	return tenant, role, err
 }
 
-// sign is the service that a token opens on the page.
-func (s *server) sign(ctx context.Context, token string) (*service.Service, service.Role, error) {
+// sign returns the service that a token opens on the page.
+func (s *server) sign(ctx context.Context, token string) (*service.Service, tenant.Role, error) {
 	tenant, role, err := s.owner(ctx, token)
 	switch {
 	case err != nil:
@@ -346,7 +348,7 @@ func (s *server) sign(ctx context.Context, token string) (*service.Service, serv
 	}
 }
 
-// hold reserves room for an open page, see web.Config.
+// hold reserves memory for an open page, see web.Config.
 func (s *server) hold(ctx context.Context, own *service.Service, token string, end func()) (free func(), err error) {
 	kind := costList
 	if end != nil {
@@ -360,12 +362,12 @@ func (s *server) hold(ctx context.Context, own *service.Service, token string, e
 	return func() { leave(); free() }, nil
 }
 
-// heldOfRecord is how many bytes a reader of a job holds for each byte of its record in the history. They are the
-// record as it came and as it was decoded, its events, and the answer.
+// heldOfRecord is the memory of a reader of a job for each byte of its stored record: the record as it was read and
+// decoded, its events, and the answer.
 const heldOfRecord = 6
 
-// watch opens a job, and reserves room for it until free is called. Only a few records are read at once, because their
-// size is unknown before.
+// watch opens a job, and reserves memory for it until free is called. It reads only a few records at once, because
+// their size is unknown before.
 func (s *server) watch(ctx context.Context, own *service.Service, job string) (
 	run *service.Run, free func(), err error,
 ) {
@@ -386,7 +388,7 @@ func (s *server) watch(ctx context.Context, own *service.Service, job string) (
 	return run, free, err
 }
 
-// pace counts the requests of each tenant in the minute that runs.
+// pace counts the requests of each tenant in the current minute.
 type pace struct {
 	most int
 
@@ -406,8 +408,8 @@ func (p *pace) take(tenant string, now time.Time) bool {
 	return p.seen[tenant] <= p.most
 }
 
-// Serve serves at a listener until ctx ends. Then it takes no more jobs, ends what clients only wait for, and lets
-// other requests come to their end for as long as drain says.
+// Serve serves at a listener until ctx ends. Then it takes no more jobs, ends streams and waits, and gives other
+// requests the time drain.
 func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration) error {
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -433,8 +435,8 @@ func Serve(ctx context.Context, l net.Listener, cfg Config, drain time.Duration)
 	return nil
 }
 
-// lasting returns a context for a client that waits. It ends when the client goes away, when the server is about to
-// end, or when the client's token is taken away.
+// lasting returns a context for a stream or a wait. It ends when the client goes away, the server shuts down, or the
+// client's token is revoked.
 func (c *call) lasting() (context.Context, func()) {
 	ctx, stop := context.WithCancelCause(c.Context())
 	end := func() { stop(nil) }
@@ -446,10 +448,10 @@ func (c *call) lasting() (context.Context, func()) {
 	return ctx, func() { leave(); unlink(); end() }
 }
 
-// errTokenGone ends the streams of a token that was taken away.
+// errTokenGone ends the streams of a revoked token.
 var errTokenGone = &disdel.Error{Kind: disdel.Denied, Op: "sign in", Msg: "the token was taken away"}
 
-// draining returns Unavailable once the server is about to end.
+// draining returns Unavailable once the server is shutting down.
 func (c *call) draining() error {
 	if c.server.drains.Err() == nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/test/golden"
 	"github.com/disdel/disdel/internal/test/jsonshape"
-	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/service"
 )
 
@@ -77,10 +77,10 @@ func schemaOf(m *openapi3.MediaType) string {
 func TestBodiesKeepTheirShape(t *testing.T) {
 	jsonshape.Golden(t, "testdata/json.golden", *update, map[string][]any{
 		"record": {disdel.Record{}}, "estimation": {service.Estimation{}},
-		"submission": {wire.Submission{}}, "failure": {wire.Failure{}}, "event": {wire.Event{}}, "ask": {wire.Ask{}},
-		"state": {wire.State{}}, "jobs": {wire.JobList{}}, "runner": {wire.Runner{}}, "remarks": {wire.RemarkList{}},
-		"logs": {wire.LogList{}}, "source": {wire.Source{}}, "datasets": {wire.DatasetList{}}, "weights": {wire.Weights{}},
-		"models": {wire.ModelList{}}, "list of weights": {wire.WeightsList{}}, "line of answers": {wire.AnswerLine{}},
+		"submission": {apitypes.Submission{}}, "failure": {apitypes.Failure{}}, "event": {apitypes.Event{}}, "ask": {apitypes.StopRequest{}},
+		"state": {apitypes.State{}}, "jobs": {apitypes.JobList{}}, "runner": {apitypes.Runner{}}, "remarks": {apitypes.RemarkList{}},
+		"logs": {apitypes.LogList{}}, "source": {apitypes.Source{}}, "datasets": {apitypes.DatasetList{}}, "weights": {apitypes.Weights{}},
+		"models": {apitypes.ModelList{}}, "list of weights": {apitypes.WeightsList{}}, "line of answers": {apitypes.AnswerLine{}},
 
 		"event noted": {service.Noted{}}, "event probed": {service.Probed{}}, "event resumed": {service.Resumed{}},
 		"event planned": {service.Planned{}}, "event queued": {service.Queued{}}, "event admitted": {service.Admitted{}},

@@ -6,22 +6,21 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
-// lookAtTokens is how often the tokens of open streams are looked up again.
+// lookAtTokens is the time between look-ups of the token of a stream.
 const lookAtTokens = time.Second
 
-// tokens ends the streams of tokens that were taken away. It looks up each token once a second, however many streams
-// the token has.
+// tokens ends the streams of revoked tokens. It looks up each token once a second, however many streams the token has.
 type tokens struct {
-	identify func(ctx context.Context, token string) (string, service.Role, error)
+	identify func(ctx context.Context, token string) (string, tenant.Role, error)
 
 	mu   sync.Mutex
 	open map[string]*opened // guarded by mu: by token
 }
 
-// opened is the streams of one token.
+// opened are the streams of one token.
 type opened struct {
 	next    int
 	ends    map[int]func()
@@ -29,12 +28,12 @@ type opened struct {
 	stopped <-chan struct{}
 }
 
-func newTokens(identify func(context.Context, string) (string, service.Role, error)) *tokens {
+func newTokens(identify func(context.Context, string) (string, tenant.Role, error)) *tokens {
 	return &tokens{identify: identify, open: map[string]*opened{}}
 }
 
-// join registers end: it is called once the token was taken away, unless leave was called before. After the last leave
-// of a token nothing runs for it.
+// join has end called once the token is revoked, unless leave is called before. After the last leave of a token nothing
+// runs for it.
 func (t *tokens) join(token string, end func()) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +68,8 @@ func (t *tokens) leave(token string, o *opened, n int) {
 	}
 }
 
-// watch looks the token up until it was taken away, then ends its streams. A history that does not answer ends none.
+// watch looks the token up until it is revoked, then ends its streams. It ends no stream if the history does not
+// answer.
 func (t *tokens) watch(ctx context.Context, token string, o *opened) {
 	tick := time.NewTicker(lookAtTokens)
 	defer tick.Stop()

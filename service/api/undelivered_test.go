@@ -16,7 +16,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history/couchlite"
-	"github.com/disdel/disdel/internal/wire"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/service"
 )
 
@@ -76,7 +76,7 @@ func TestAnUndeliveredEndIsSeenEverywhere(t *testing.T) {
 	if err := json.Unmarshal(data, &rec); err != nil || rec.Status != disdel.StatusSucceeded {
 		t.Errorf("the record says %v, %v", rec.Status, err)
 	}
-	var list wire.JobList
+	var list apitypes.JobList
 	_, data = h.ask("ann read", "GET", "/api/v1/jobs", nil)
 	if err := json.Unmarshal(data, &list); err != nil || len(list.Jobs) != 1 ||
 		list.Jobs[0].Status != disdel.StatusSucceeded {

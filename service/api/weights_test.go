@@ -11,8 +11,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/apitypes"
 	"github.com/disdel/disdel/internal/client"
-	"github.com/disdel/disdel/internal/wire"
 	"github.com/disdel/disdel/service"
 )
 
@@ -101,7 +101,7 @@ func TestFilesComeWithAJob(t *testing.T) {
   {"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [null, 8, 8, 1]}},
   {"class_name": "Flatten", "config": {"name": "flat"}},
   {"class_name": "Dense", "config": {"name": "out", "units": 10, "activation": "softmax"}}]}}`
-	asked := wire.Submission{
+	asked := apitypes.Submission{
 		File: job, Sets: []string{"model={keras: net.json}"}, Files: map[string]string{"net.json": network},
 	}
 	if status, data := h.ask("ann submit", "POST", "/api/v1/checks", asked); status != 200 {

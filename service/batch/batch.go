@@ -14,36 +14,35 @@ import (
 // Job is a job of a batch.
 type Job struct {
 	Request service.Request
-	Choices []jobfile.Choice // what a matrix gave it; none: it is of no matrix
+	Choices []jobfile.Choice // its values in a matrix; none: it is not of a matrix
 }
 
-// beside is the request of one that is submitted with others, unless it says itself how many these are.
-func (j *Job) beside(others int) service.Request {
+// withSiblings returns the request of a job with the number of other jobs, unless it has one.
+func (j *Job) withSiblings(others int) service.Request {
 	req := j.Request
-	req.Beside = cmp.Or(req.Beside, others)
+	req.Siblings = cmp.Or(req.Siblings, others)
 	return req
 }
 
-// Config says what a batch is and how it is run.
+// Config configures a batch.
 type Config struct {
-	Jobs    []Job // in the order in which they are submitted
+	Jobs    []Job // in the order of submission
 	By      Measure
 	Halving Halving
 
-	// Observe is told whenever something has changed, one at a time. It must neither block nor keep what it is shown.
-	// nil: nobody is told.
+	// Observe is called after every change, one call at a time. It must not block, and must not keep the View. nil:
+	// nothing is called.
 	Observe func(*View)
 }
 
-// View is a batch at one moment.
+// View is the state of a batch.
 type View struct {
 	Rows []Row // in the order of Config.Jobs
 	Now  Sample
-	Pool disdel.Bytes // of the platform; 0: not known
+	Pool disdel.Bytes // of the platform; 0: unknown
 }
 
-// ParseConfig is how jobs are compared and stopped early, as people give it: a measure, and a Halving of two numbers.
-// It returns Invalid for what is none.
+// ParseConfig makes a Config of a measure's name and the two numbers of a Halving. It returns Invalid for wrong values.
 func ParseConfig(by string, factor, from int) (cfg Config, err error) {
 	if cfg.By, err = parseMeasure(by); err == nil {
 		cfg.Halving, err = parseHalving(factor, from)
@@ -51,16 +50,16 @@ func ParseConfig(by string, factor, from int) (cfg Config, err error) {
 	return cfg, err
 }
 
-// Place is where the jobs of a batch run: a Service (In), or a server that speaks for one.
+// Place runs the jobs of a batch: a Service (see In), or a server.
 type Place struct {
 	Submit func(ctx context.Context, req service.Request) (Run, error)
-	// Check returns everything that is wrong with a job, as *disdel.Faults.
+	// Check returns all faults of a job, as *disdel.Faults.
 	Check func(ctx context.Context, req service.Request) error
-	// Estimate works out what a job will need, and returns what it would be refused with.
+	// Estimate estimates a job, and returns the error that Submit would return.
 	Estimate func(ctx context.Context, req service.Request, q service.Questions) (*service.Estimation, error)
 }
 
-// Run is a job that was acknowledged, as a service.Run is one.
+// Run is an acknowledged job, such as a service.Run.
 type Run interface {
 	ID() disdel.JobID
 	EventsAfter(ctx context.Context, number int) iter.Seq[service.Event]
@@ -68,7 +67,7 @@ type Run interface {
 	Wait(ctx context.Context) (disdel.Record, error)
 }
 
-// In is a Service as a place.
+// In returns a Service as a Place.
 func In(s *service.Service) Place {
 	return Place{
 		Submit: func(ctx context.Context, req service.Request) (Run, error) {
@@ -86,9 +85,8 @@ func In(s *service.Service) Place {
 	}
 }
 
-// Start submits all jobs, one after another, and waits until all have ended. What became of each is in the Summary,
-// also where a job failed, which is no error. The error is Canceled where ctx ended the batch: every job is cancelled
-// then.
+// Start submits all jobs, one after another, and waits until all have ended. The Summary has the result of each, also
+// of failed ones, which are no error. Start returns Canceled if ctx ended; all jobs are canceled then.
 func Start(ctx context.Context, at Place, cfg Config) (*Summary, error) {
 	b := newBoard(cfg)
 	var followers sync.WaitGroup
@@ -96,7 +94,7 @@ func Start(ctx context.Context, at Place, cfg Config) (*Summary, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		run, err := at.Submit(ctx, cfg.Jobs[i].beside(len(cfg.Jobs)-1))
+		run, err := at.Submit(ctx, cfg.Jobs[i].withSiblings(len(cfg.Jobs)-1))
 		if err != nil {
 			b.refused(i, err)
 			continue
@@ -111,7 +109,7 @@ func Start(ctx context.Context, at Place, cfg Config) (*Summary, error) {
 	return b.summary(), nil
 }
 
-// follow tells the board what happens to a job until it has ended.
+// follow gives the events of a job to the board until it has ended.
 func follow(ctx context.Context, b *board, i int, run Run) {
 	defer context.AfterFunc(ctx, func() { run.Cancel(context.Cause(ctx)) })()
 	ctx = context.WithoutCancel(ctx)

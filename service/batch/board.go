@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// board is a batch on its way: what is known of each job, and of all together.
+// board is the state of a running batch.
 type board struct {
 	by      Measure
 	observe func(*View)
@@ -35,7 +35,7 @@ func newBoard(cfg Config) *board {
 
 func (b *board) now() disdel.Millis { return disdel.Millis(time.Since(b.began)) }
 
-// submitted is told a job that was acknowledged, and how it is cancelled.
+// submitted notes an acknowledged job, and how to cancel it.
 func (b *board) submitted(i int, id disdel.JobID, cancel func(error)) {
 	b.change(func(now disdel.Millis) {
 		e := b.entries[i]
@@ -43,7 +43,7 @@ func (b *board) submitted(i int, id disdel.JobID, cancel func(error)) {
 	})
 }
 
-// refused is told a job that was not acknowledged.
+// refused notes a job that was not acknowledged.
 func (b *board) refused(i int, err error) {
 	b.change(func(now disdel.Millis) {
 		e := b.entries[i]
@@ -59,7 +59,7 @@ func (b *board) refused(i int, err error) {
 	})
 }
 
-// unsaved is told a job whose end could be written nowhere.
+// unsaved notes a job whose end could not be saved.
 func (b *board) unsaved(i int, err error) {
 	b.change(func(disdel.Millis) {
 		if e := b.entries[i]; e.Failure == nil {
@@ -68,8 +68,8 @@ func (b *board) unsaved(i int, err error) {
 	})
 }
 
-// see takes what happened to a job, and stops those that fall behind by it.
-func (b *board) see(i int, what service.Happening) {
+// see notes an event of a job, and stops the jobs that fall behind because of it.
+func (b *board) see(i int, what service.EventData) {
 	b.change(func(now disdel.Millis) {
 		e := b.entries[i]
 		e.see(what, now)
@@ -77,7 +77,7 @@ func (b *board) see(i int, what service.Happening) {
 		case service.Planned:
 			b.pool.Bytes = max(b.pool.Bytes, what.Plan.Platform.Pool)
 		case service.Finished:
-			e.told(&what.Record, b.began)
+			e.takeTimes(&what.Record, b.began)
 			if e.Status != disdel.StatusSucceeded {
 				b.contest.leaves(i)
 			}
@@ -97,7 +97,7 @@ func (b *board) stop(e *entry, why string) {
 	}
 }
 
-// change makes a change and tells of it.
+// change makes a change and calls Observe.
 func (b *board) change(f func(now disdel.Millis)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,7 +128,7 @@ func (b *board) change(f func(now disdel.Millis)) {
 	}
 }
 
-// rows is what is known of each job; the caller holds the lock.
+// rows is the state of each job; the caller holds the lock.
 func (b *board) rows() []Row {
 	out := make([]Row, len(b.entries))
 	for i, e := range b.entries {

@@ -1,10 +1,10 @@
-// Package batch runs many jobs as one experiment: files, documents and matrices of job files (Read), everything that
-// is wrong with any of them before the first one runs (Check), all of them through the one queue of their home (Start),
-// and what they came to, the best first (Summary).
+// Package batch runs many jobs as one experiment. [Read] reads files, documents and matrices of job files, [Check]
+// returns all their faults before the first job runs, [Start] runs them through the queue of their home, and [Summary]
+// has the results, the best first.
 //
-// A job that fails or is refused stops no other one. With Halving those that fall behind are stopped early. What ends
-// the context of Start cancels all jobs, and Start returns once all have ended, with what they came to until then.
+// A job that fails or is refused does not stop the others. [Halving] stops jobs that fall behind. The end of the context
+// of Start cancels all jobs; Start then returns their results so far once all have ended.
 //
-// It owns no state beside the run of a batch: each job is an ordinary one, with a record of its own, and what was not
-// stopped continues with `resume` like any other.
+// A batch keeps no state of its own: each job is an ordinary one, with its own record, and can be resumed like any
+// other.
 package batch

@@ -16,7 +16,7 @@ type Halving struct {
 	From   int // epochs; 0: 1
 }
 
-// parseHalving is a Halving of two numbers as people give them. It returns Invalid for what is none.
+// parseHalving makes a Halving of two numbers. It returns Invalid for wrong ones.
 func parseHalving(factor, from int) (Halving, error) {
 	if factor == 0 && from == 0 || factor >= 2 && from >= 0 {
 		return Halving{factor, from}, nil
@@ -28,7 +28,7 @@ func parseHalving(factor, from int) (Halving, error) {
 	return Halving{}, e
 }
 
-// contest is the Halving of a batch on its way. It is pure.
+// contest decides the Halving of a running batch. It is pure.
 type contest struct {
 	Halving
 	by    Measure
@@ -44,13 +44,13 @@ func newContest(h Halving, by Measure, jobs int) *contest {
 	return &contest{Halving: h, by: by, jobs: jobs, out: map[int]bool{}, stopped: map[int]int{}}
 }
 
-// beaten is a job that does not go on.
+// beaten is a job to stop.
 type beaten struct {
 	job int
 	why string
 }
 
-// reached takes how good a job is now, of so many epochs, and returns the jobs that are stopped for it.
+// reached notes the newest point of a job with so many epochs, and returns the jobs to stop.
 func (c *contest) reached(job, epochs int, p Point) (stop []beaten) {
 	if c.Factor == 0 || c.out[job] {
 		return nil
@@ -68,10 +68,10 @@ func (c *contest) reached(job, epochs int, p Point) (stop []beaten) {
 	return stop
 }
 
-// leaves takes out a job that failed: it beats nobody.
+// leaves takes out a job that failed: it does not count as a better job.
 func (c *contest) leaves(job int) { c.out[job] = true }
 
-// behind takes those out that have as many before them at a rung as go on.
+// behind returns the jobs at a rung that have more better jobs before them than the rung has places.
 func (c *contest) behind(rung, at int) (stop []beaten) {
 	var list []int
 	for job := range c.rungs[rung] {
@@ -97,14 +97,14 @@ func (c *contest) behind(rung, at int) (stop []beaten) {
 	return stop
 }
 
-// holdsPlace tells whether a job holds a place at a rung: it went on after that rung, even if it was stopped at a later
-// one. Otherwise each job that is stopped later would let another one go on here.
+// holdsPlace reports whether a job has a place at a rung, even if it was stopped at a later one. Otherwise each job
+// that is stopped later would give another one its place here.
 func (c *contest) holdsPlace(job, rung int) bool {
 	at, stopped := c.stopped[job]
 	return !c.out[job] || stopped && at > rung
 }
 
-// goOn is how many jobs go on after a rung.
+// goOn is the number of places of a rung.
 func (c *contest) goOn(rung int) int {
 	n := c.jobs
 	for range rung + 1 {

@@ -20,9 +20,9 @@ type File struct {
 	Err  error                             // why it could not be read; nil: it was
 }
 
-// Read makes jobs of files, in their order. Each set is PATH=VALUE and changes every job. Requests are like the one
-// given, but for their job and where it was read from. The faults are an error for each file that has any; its jobs
-// come back all the same, so that Check finds what else is wrong.
+// Read makes the jobs of files, in their order. Each set is PATH=VALUE and changes every job. Requests are copies of
+// like, with their own job and source. faults has an error for each file with faults; its jobs are returned too, so
+// that Check finds their other faults.
 func Read(files []File, sets []string, like service.Request) (jobs []Job, faults []error) {
 	for _, f := range files {
 		if f.Err != nil {
@@ -45,7 +45,7 @@ func Read(files []File, sets []string, like service.Request) (jobs []Job, faults
 	return jobs, faults
 }
 
-// originOf is how a job was submitted, as far as it can be submitted so again: one of several in a file has no file of
+// originOf returns the origin with which a job can be submitted again. A job of a file with several jobs has no file of
 // its own.
 func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
 	if like == nil {
@@ -61,9 +61,8 @@ func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
 	return &o
 }
 
-// Check returns all that is wrong with jobs before any of them runs, with the faults that Read found: an error for each
-// file, and one for each job that cannot be planned, or would never be taken. Where something is wrong with a file
-// nothing but data sets is asked.
+// Check returns all faults of the jobs before any of them runs, with those that Read found: an error for each file, and
+// one for each job that cannot be planned or would be refused. If a file has faults, it uses only the data sets.
 func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
 	c := checking{files: map[string]*disdel.Faults{}, told: map[string]bool{}}
 	for _, err := range faults {
@@ -76,7 +75,7 @@ func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
 		return c.list
 	}
 	for i := range jobs {
-		_, err := at.Estimate(ctx, jobs[i].beside(len(jobs)-1), service.Questions{Admit: true})
+		_, err := at.Estimate(ctx, jobs[i].withSiblings(len(jobs)-1), service.Questions{Admit: true})
 		switch disdel.KindOf(err) {
 		case disdel.Unavailable, disdel.Denied, disdel.Canceled: // of every job
 			return append(c.list, err)
@@ -86,7 +85,7 @@ func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
 	return c.list
 }
 
-// named is an error of a plan that says whose it is.
+// named adds the name of the job to an error of its plan.
 func named(err error, job string) error {
 	var e *disdel.Error
 	if !errors.As(err, &e) {
@@ -97,7 +96,7 @@ func named(err error, job string) error {
 	return &out
 }
 
-// checking gathers what is wrong, each once.
+// checking collects errors, each once.
 type checking struct {
 	files map[string]*disdel.Faults
 	told  map[string]bool
@@ -116,7 +115,7 @@ func (c *checking) add(err error) {
 	}
 }
 
-// addFaults adds those of a file that are new, in the order of its lines.
+// addFaults adds new faults of a file, in the order of its lines.
 func (c *checking) addFaults(found *disdel.Faults) {
 	all := c.files[found.File]
 	if all == nil {

@@ -1,7 +1,9 @@
 package batch
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -10,7 +12,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Row is a job of a batch, as far as it has come. Times are since the batch began.
+// Row is the state of a job of a batch. Times are since the batch began.
 type Row struct {
 	Job     disdel.JobID     `json:"job,omitempty"` // "": it was never acknowledged
 	Name    string           `json:"name"`
@@ -45,7 +47,7 @@ type Row struct {
 	Why   string `json:"-"` // it waits
 }
 
-// Waited is how long a job waited for its gang, or has until now.
+// Waited is how long a job waited for room, or has waited until now.
 func (r *Row) Waited(now disdel.Millis) disdel.Millis {
 	switch {
 	case r.Started > 0:
@@ -59,7 +61,7 @@ func (r *Row) Waited(now disdel.Millis) disdel.Millis {
 	}
 }
 
-// Ran is how long a job ran, or has until now.
+// Ran is how long a job ran, or has run until now.
 func (r *Row) Ran(now disdel.Millis) disdel.Millis {
 	switch {
 	case r.Started == 0:
@@ -71,7 +73,8 @@ func (r *Row) Ran(now disdel.Millis) disdel.Millis {
 	}
 }
 
-// Result is how good the job is: of the round whose weights its model has, or of the last one. false: no round ended.
+// Result is the point of the round whose weights the model has, or of the last round. ok is false if no round has
+// ended.
 func (r *Row) Result() (Point, bool) {
 	if len(r.Curve) == 0 {
 		return Point{}, false
@@ -86,7 +89,7 @@ func (r *Row) Result() (Point, bool) {
 	return p, true
 }
 
-// entry is a row with what it is made of.
+// entry is a Row with what is needed to keep it.
 type entry struct {
 	Row
 	epochs   int // of its job
@@ -96,8 +99,8 @@ type entry struct {
 	resident disdel.Bytes
 }
 
-// see takes what happened to the job.
-func (e *entry) see(what service.Happening, now disdel.Millis) {
+// see takes an event of the job.
+func (e *entry) see(what service.EventData, now disdel.Millis) {
 	switch what := what.(type) {
 	case service.Planned:
 		e.Tenant, e.Workers, e.Of = what.Tenant, what.Plan.Workers, what.Plan.Rounds
@@ -127,9 +130,9 @@ func (e *entry) see(what service.Happening, now disdel.Millis) {
 	}
 }
 
-// told puts the times of a job that has ended at those of its record: events come a moment after what they tell, and a
-// job that waited may be told that it has its gang before the one that gave it back is told to have ended.
-func (e *entry) told(rec *disdel.Record, began time.Time) {
+// takeTimes takes the times of an ended job from its record: events come a little later, and the admission of one job may
+// come before the end of the job that made room for it.
+func (e *entry) takeTimes(rec *disdel.Record, began time.Time) {
 	for _, t := range rec.Transitions {
 		at := max(1, disdel.Millis(t.At.Sub(began)))
 		switch {
@@ -156,7 +159,7 @@ func (e *entry) ended(a *disdel.Activation) {
 	}
 }
 
-// begins takes a stage, in whose place later ones of before do not come any more.
+// begins notes a stage. It replaces the stages of before that would have begun later.
 func (e *entry) begins(s disdel.Stage) {
 	keep := slices.IndexFunc(e.stages, func(was disdel.Stage) bool { return was.First >= s.First })
 	if keep >= 0 {
@@ -166,7 +169,7 @@ func (e *entry) begins(s disdel.Stage) {
 	e.Workers, e.Of = s.Workers, s.End()
 }
 
-// trained is how many whole epochs are trained after a round.
+// trained is the number of complete epochs after a round.
 func (e *entry) trained(round int) int {
 	if len(e.stages) == 0 {
 		return 0
@@ -188,4 +191,56 @@ func (e *entry) finish(rec *disdel.Record, now disdel.Millis) {
 	if rec.Model != nil {
 		e.Model = fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)
 	}
+}
+
+// Measure is what jobs are compared by.
+type Measure string
+
+// The measures. The held-out loss, and then the training loss, decides between jobs that are equal or were not
+// evaluated.
+const (
+	ByAccuracy Measure = "accuracy" // held out, the higher the better
+	ByLoss     Measure = "loss"     // held out, the lower the better
+)
+
+// parseMeasure reads the name of a measure; "" is accuracy. It returns Invalid for an unknown one.
+func parseMeasure(name string) (Measure, error) {
+	switch m := Measure(cmp.Or(name, string(ByAccuracy))); m {
+	case ByAccuracy, ByLoss:
+		return m, nil
+	}
+	return "", &disdel.Error{
+		Kind: disdel.Invalid, Msg: fmt.Sprintf("jobs are not compared by %q", name), Hint: "compare by accuracy or loss",
+	}
+}
+
+// Point is the quality of a job after some epochs.
+type Point struct {
+	Epochs    int      `json:"epochs"` // whole ones
+	TrainLoss float64  `json:"trainLoss"`
+	Loss      *float64 `json:"loss,omitempty"`     // held out; nil: it was not evaluated
+	Accuracy  *float64 `json:"accuracy,omitempty"` // the same
+}
+
+// compare is below zero if a is better. Unknown values and NaN are worse than any number.
+func (m Measure) compare(a, b Point) int {
+	order := cmp.Or(cmp.Compare(low(a.Loss), low(b.Loss)), cmp.Compare(low(&a.TrainLoss), low(&b.TrainLoss)))
+	if m == ByLoss {
+		return order
+	}
+	return cmp.Or(cmp.Compare(high(b.Accuracy), high(a.Accuracy)), order)
+}
+
+func low(v *float64) float64 {
+	if v == nil || math.IsNaN(*v) {
+		return math.Inf(1)
+	}
+	return *v
+}
+
+func high(v *float64) float64 {
+	if v == nil || math.IsNaN(*v) {
+		return math.Inf(-1)
+	}
+	return *v
 }

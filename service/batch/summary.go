@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// Summary is what a batch came to. It is the document of -o json.
+// Summary is the result of a batch. It is the document of -o json.
 type Summary struct {
 	APIVersion string        `json:"apiVersion"`
 	By         Measure       `json:"by"`
@@ -26,7 +27,7 @@ type Summary struct {
 	Pool        Pool    `json:"pool"`
 }
 
-// Counts is how many jobs became what.
+// Counts are the numbers of jobs by how they ended.
 type Counts struct {
 	Succeeded int `json:"succeeded"`
 	Behind    int `json:"behind"` // stopped early
@@ -34,7 +35,7 @@ type Counts struct {
 	Canceled  int `json:"canceled"`
 }
 
-// Tenant is what the jobs of one tenant came to.
+// Tenant is the results of one tenant's jobs.
 type Tenant struct {
 	Name string `json:"tenant"` // "": the home's own
 	Jobs int    `json:"jobs"`
@@ -44,10 +45,10 @@ type Tenant struct {
 	Evaluations float64       `json:"evaluationGBs"`
 }
 
-// ColdShare is how many activations began in a new container, of all.
+// ColdShare is the share of activations with a cold start.
 func (s *Summary) ColdShare() float64 { return float64(s.Cold) / float64(max(1, s.Activations)) }
 
-// Err is nil where every job succeeded or was stopped early, or else an error of the first failure's kind.
+// Err returns nil if every job succeeded or was stopped early, else an error of the kind of the first failure.
 func (s *Summary) Err() error {
 	bad := s.Failed + s.Canceled
 	if bad == 0 {
@@ -109,7 +110,7 @@ func (t *Tenant) add(r *Row) {
 	t.count(r)
 }
 
-// mean is that of a time of the jobs that ran.
+// mean is the mean of a time of the jobs that ran.
 func (s *Summary) mean(of func(r *Row, now disdel.Millis) disdel.Millis) (sum disdel.Millis) {
 	n := disdel.Millis(0)
 	for i := range s.Jobs {
@@ -134,7 +135,7 @@ func (c *Counts) count(r *Row) {
 	}
 }
 
-// order puts the jobs that succeeded first, the best of them foremost, then those that came farthest.
+// order sorts the successful jobs first, the best at the top, and then the others by their progress.
 func (s *Summary) order(a, b Row) int {
 	one, ok := a.Result()
 	two, too := b.Result()
@@ -153,4 +154,85 @@ func unknown(known bool) int {
 		return 0
 	}
 	return 1
+}
+
+// Sample is what the jobs of a batch hold of the pool at one time.
+type Sample struct {
+	At       disdel.Millis `json:"atMs"`          // since the batch began
+	Reserved disdel.Bytes  `json:"reservedBytes"` // by grants
+	Held     disdel.Bytes  `json:"heldBytes"`     // limits of the activations that run, or wait for a container
+	Resident disdel.Bytes  `json:"residentBytes"` // of these, as their newest heartbeats say
+	Running  int           `json:"running"`       // jobs
+	Waiting  int           `json:"waiting"`       // jobs
+}
+
+// Pool is what the jobs of a batch held of the pool over time.
+type Pool struct {
+	Bytes        disdel.Bytes `json:"bytes,omitempty"` // of the platform; 0: not known
+	MostReserved disdel.Bytes `json:"mostReservedBytes"`
+	MostResident disdel.Bytes `json:"mostResidentBytes"`
+	ReservedGBs  float64      `json:"reservedGBs"` // over the whole time
+	ResidentGBs  float64      `json:"residentGBs"`
+	Samples      []Sample     `json:"samples"` // at their changes, thinned out
+}
+
+// Bounds of the samples: as many as a chart shows.
+const (
+	mostSamples = 2000
+	firstGap    = disdel.Millis(50 * time.Millisecond)
+)
+
+// grants computes the reserved memory from the times at which jobs had room.
+func (p *Pool) grants(jobs []Row) {
+	type change struct {
+		at disdel.Millis
+		by disdel.Bytes
+	}
+	var changes []change
+	for i := range jobs {
+		if r := &jobs[i]; r.Started > 0 && r.Ended > 0 {
+			changes = append(changes, change{r.Started, r.Room}, change{r.Ended, -r.Room})
+			p.ReservedGBs += disdel.GBSeconds(r.Room, r.Ended-r.Started)
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	held, next := disdel.Bytes(0), 0
+	p.Samples = slices.Clone(p.Samples)
+	for i := range p.Samples {
+		for ; next < len(changes) && changes[next].at <= p.Samples[i].At; next++ {
+			held += changes[next].by
+			p.MostReserved = max(p.MostReserved, held)
+		}
+		p.Samples[i].Reserved = held
+	}
+}
+
+// recording collects samples.
+type recording struct {
+	Pool
+	last Sample
+	gap  disdel.Millis // least time between samples that are kept
+}
+
+// add adds a sample that holds from its time on.
+func (r *recording) add(s Sample) {
+	took := max(0, s.At-r.last.At)
+	r.ResidentGBs += disdel.GBSeconds(r.last.Resident, took)
+	r.last = s
+	r.MostResident = max(r.MostResident, s.Resident)
+	if n := len(r.Samples); n > 1 && s.At-r.Samples[n-2].At < max(r.gap, firstGap) {
+		r.Samples[n-1] = s // the newest of a moment tells what is so from then on
+		return
+	}
+	if r.Samples = append(r.Samples, s); len(r.Samples) < mostSamples {
+		return
+	}
+	half := r.Samples[:0:0]
+	for i := 0; i < len(r.Samples); i += 2 {
+		half = append(half, r.Samples[i])
+	}
+	if half[len(half)-1] != s {
+		half = append(half, s)
+	}
+	r.Samples, r.gap = half, 2*max(r.gap, firstGap)
 }

@@ -1,11 +1,11 @@
-// Package web is the page of a server: jobs as they run, one job, jobs beside each other, models, data sets and the
-// pool, for a browser.
+// Package web serves the pages of a server for a browser: the list of jobs, a job, comparisons of jobs, models, data sets
+// and the pool.
 //
-// Pages are written on the server and readable without a script; the script only asks for a page anew when something
-// has happened, and puts what is different in its place, so that scrolling, filters and marks survive. Nothing is
-// loaded from elsewhere, and the content security policy allows no script and no style but the page's own two files.
+// The server renders the pages, and they work without a script. The script only loads a page again after an event, and
+// replaces what has changed, so that scrolling, filters and marks stay. The content security policy allows only the
+// page's own style and script.
 //
-// Who looks signs in with the tokens of the API. A session's cookie is for these pages alone, goes to no other site and
-// cannot be read by scripts; the token behind it is looked at with every request, so that one that was revoked opens
-// nothing. What a tenant sees comes from his own Service.
+// A user signs in with a token of the API. The cookie of a session is sent only to these pages, and no script can read
+// it. Every request checks the token of its session, so that a revoked token opens nothing. A tenant sees what its own
+// Service shows.
 package web

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller/jobfile"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service"
 )
@@ -75,7 +78,7 @@ var orders = []struct {
 	{"GB-s", "cost", func(a, b *row) int { return cmp.Compare(a.CostGBs, b.CostGBs) }},
 }
 
-// compareFigures puts what is not known first.
+// compareFigures sorts unknown figures first.
 func compareFigures(a, b *float64) int {
 	switch {
 	case a == nil && b == nil:
@@ -124,8 +127,8 @@ func jobsPage(v *visit) error {
 	return nil
 }
 
-// listRows lists jobs, the newest first. A job that has ended in this process is listed as ended, though the history
-// may not have its end yet.
+// listRows lists jobs, the newest first. A job that has ended in this process is listed as ended, even if the history
+// does not have its end yet.
 func listRows(ctx context.Context, s *service.Service, rows *history.Digest[row], ask history.Query) ([]row, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -169,8 +172,7 @@ func rowOf(r *disdel.Record) row {
 	return out
 }
 
-// write writes the row as it is now. Of many jobs on a page most have ended: what takes the server longest is done
-// once.
+// write renders the row. Most listed jobs have ended; their rows are rendered once.
 func (r *row) write(now time.Time) error {
 	var out bytes.Buffer
 	r.Took = r.took(now)
@@ -179,7 +181,7 @@ func (r *row) write(now time.Time) error {
 	return err
 }
 
-// took is how long the job took, or has been there so far.
+// took is how long the job took, or has taken so far.
 func (r *row) took(now time.Time) string {
 	switch {
 	case r.Duration > 0:
@@ -191,13 +193,13 @@ func (r *row) took(now time.Time) string {
 	}
 }
 
-// shortID is the end of an id, which is what tells jobs apart.
+// shortID is the end of an id, which differs between jobs.
 func shortID(id disdel.JobID) string {
 	text := string(id)
 	return text[max(0, len(text)-6):]
 }
 
-// matches says whether every word of a query is in what the list shows of a job.
+// matches reports whether the row shows every word of a query.
 func (r *row) matches(query string) bool {
 	text := strings.ToLower(strings.Join([]string{
 		string(r.ID), r.Name, r.Status.String(), r.Network, r.Data, r.JobResult.Model, r.Labels,
@@ -206,7 +208,7 @@ func (r *row) matches(query string) bool {
 		func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// sort sorts the list by what was asked for; of alike ones the newest comes first.
+// sort sorts the list by the chosen column, and rows that are equal there by age.
 func (l *jobList) sort() {
 	for _, o := range orders {
 		if o.key != l.Sort {
@@ -221,7 +223,7 @@ func (l *jobList) sort() {
 	}
 }
 
-// heads are the heads of the columns: a click sorts by one, another one the other way.
+// heads are the heads of the columns. A click sorts by a column; another click reverses the order.
 func (l *jobList) heads(q url.Values) {
 	for _, o := range orders {
 		to, c := clone(q), column{Name: o.name, Key: o.key}
@@ -245,4 +247,107 @@ func clone(q url.Values) url.Values {
 		out[k] = slices.Clone(v)
 	}
 	return out
+}
+
+// oneJob is the page of a job.
+type oneJob struct {
+	ID      disdel.JobID
+	Running bool
+	Report  template.HTML
+	Logs    []render.ActivationLog
+}
+
+func jobPage(v *visit) error {
+	rec, err := v.s.Look(v.Context(), v.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	spec, _ := jobfile.Print(rec.Job) // a record of another version may hold what no job file can
+	var out bytes.Buffer
+	if err := report.New(&rec, time.Now(), v.place()...).Fragment(&out, spec); err != nil {
+		return err
+	}
+	page := oneJob{
+		ID: rec.ID, Running: rec.Status.Unfinished(), Logs: render.ActivationLogs(&rec),
+		Report: template.HTML(out.String()), //nolint:gosec // a template wrote it, which escapes
+	}
+	what := view{Title: rec.Job.Metadata.Name + ", " + rec.Status.String(), Here: "Jobs", Body: page}
+	if page.Running || rec.Status == disdel.StatusPaused {
+		what.Live = Root + "live/" + strings.TrimPrefix(jobAddress(rec.ID), Root)
+	}
+	v.write(http.StatusOK, "job", what)
+	return nil
+}
+
+// place is where the page's commands lead: to this server, or for a page that its own program opened to the servers of
+// the job.
+func (v *visit) place() []disdel.Option {
+	if v.site.Enter != "" {
+		return nil
+	}
+	return ServerOf(v.Request)
+}
+
+// ServerOf returns the flag that names the server of a request.
+func ServerOf(r *http.Request) []disdel.Option {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return []disdel.Option{{Name: "server", Value: scheme + "://" + r.Host}}
+}
+
+// compared is the page that compares jobs.
+type compared struct {
+	report.Comparison
+	Figures []report.Figure
+	Lines   []line
+}
+
+// line is one figure of all jobs.
+type line struct {
+	Name   string
+	Values []string
+}
+
+// mostCompared bounds the jobs of a comparison.
+const mostCompared = 100
+
+func comparePage(v *visit) error {
+	names := v.URL.Query()["job"]
+	if len(names) < 2 || len(names) > mostCompared {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "compare jobs",
+			Msg:  fmt.Sprintf("%d jobs are marked, and it takes 2 to %d", len(names), mostCompared),
+			Hint: "mark them in the list of jobs",
+		}
+	}
+	h, err := v.s.History(v.Context())
+	if err != nil {
+		return err
+	}
+	ids := make([]disdel.JobID, len(names))
+	for i, name := range names {
+		if ids[i] = disdel.JobID(name); ids[i].Valid() {
+			continue
+		}
+		if ids[i], err = h.Resolve(v.Context(), name); err != nil {
+			return err
+		}
+	}
+	list, err := v.site.parts.Get(v.Context(), h, ids)
+	if err != nil {
+		return err
+	}
+	page := compared{Comparison: report.CompareJobs(list)}
+	page.Figures = page.Comparison.Figures()
+	for _, l := range report.ComparisonRows {
+		one := line{Name: l.Name}
+		for i := range page.Jobs {
+			one.Values = append(one.Values, l.Text(&page.Jobs[i]))
+		}
+		page.Lines = append(page.Lines, one)
+	}
+	v.write(http.StatusOK, "compare", view{Title: "Comparison", Here: "Jobs", Body: page})
+	return nil
 }

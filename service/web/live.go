@@ -5,21 +5,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/service"
 )
 
-// How often a page is told at most that something has happened, for how long what is small waits for what is not, and
-// how often a line without meaning keeps a quiet connection.
+// How often a page is told of events at most, how long small events wait for large ones, and the time between lines that
+// keep a quiet connection open.
 const (
 	tellEvery = 50 * time.Millisecond
 	smallWait = 100 * time.Millisecond
 	heartbeat = 15 * time.Second
 )
 
-// stream is server-sent events to a browser.
+// stream sends server-sent events to a browser.
 type stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
@@ -47,14 +50,14 @@ func (s *stream) line(format string, args ...any) error {
 	return s.out.Flush()
 }
 
-// lasting ends when the browser goes away, or the server is about to end.
+// lasting returns a context that ends when the browser goes away or the server shuts down.
 func (v *visit) lasting() (context.Context, func()) {
 	ctx, stop := context.WithCancel(v.Context())
 	unlink := context.AfterFunc(v.site.Drains, stop)
 	return ctx, func() { unlink(); stop() }
 }
 
-// action is how far an action of a job is, as its page shows it while it runs.
+// action is the progress of a running action on the page of its job.
 type action struct {
 	Task     string `json:"task"`
 	Member   int    `json:"member"`
@@ -78,7 +81,7 @@ func actionsOf(p service.Progress) []action {
 	return out
 }
 
-// liveJob tells a job's page that something has happened to it, and how far its actions are.
+// liveJob tells the page of a job about its events, and the progress of its actions.
 func liveJob(v *visit) error {
 	ctx, stop := v.lasting()
 	defer stop()
@@ -122,8 +125,8 @@ func liveJob(v *visit) error {
 	}
 }
 
-// news is what has happened since a browser was told last. A page that is asked for anew because an action has begun or
-// ended shows the round that ends meanwhile one such time later: what is small waits a while for what is not.
+// news is what has happened since the browser was last told. Begins and ends of actions wait a while for the end of a
+// round, so that the page is not loaded for each of them.
 type news struct {
 	changed chan struct{} // anything has
 	large   chan struct{} // something has that is told at once
@@ -149,7 +152,7 @@ func (n *news) add(e service.Event) {
 	signal(n.changed)
 }
 
-// gather waits until what has happened is to be told.
+// gather waits until the browser is to be told.
 func (n *news) gather(pause *time.Timer, over <-chan struct{}) {
 	pause.Reset(smallWait)
 	select {
@@ -159,7 +162,7 @@ func (n *news) gather(pause *time.Timer, over <-chan struct{}) {
 	}
 }
 
-// signal has whoever waits, or waits next, go on.
+// signal wakes the goroutine that waits, or waits next.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -181,4 +184,144 @@ func (n *news) tell(out *stream) error {
 		return out.send("changed", happened)
 	}
 	return nil
+}
+
+// How often a watched list of jobs is read at most, and which part of the time that takes at most.
+const (
+	lookEvery = 100 * time.Millisecond
+	lookShare = 20
+)
+
+// boards watch the lists of jobs for changes, one for each tenant with an open list.
+type boards struct {
+	rows *history.Digest[row]
+
+	mu  sync.Mutex
+	all map[*service.Service]*board // guarded by mu
+}
+
+// board watches the jobs of a tenant for all of its open lists.
+type board struct {
+	readers int // guarded by the boards' mu
+	stop    context.CancelFunc
+	over    chan struct{}
+
+	mu      sync.Mutex
+	changed chan struct{} // guarded by mu: closed with the next change
+}
+
+// join begins to watch, unless the tenant has a board already.
+func (b *boards) join(s *service.Service) *board {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.all[s]
+	if one == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		one = &board{stop: stop, over: make(chan struct{}), changed: make(chan struct{})}
+		b.all[s] = one
+		go one.look(ctx, s, b.rows)
+	}
+	one.readers++
+	return one
+}
+
+// leave ends the board with its last reader.
+func (b *boards) leave(s *service.Service, one *board) {
+	b.mu.Lock()
+	one.readers--
+	last := one.readers == 0
+	if last {
+		delete(b.all, s)
+	}
+	b.mu.Unlock()
+	if last {
+		one.stop()
+		<-one.over
+	}
+}
+
+// seen is what a list shows of a job that may change.
+type seen struct {
+	id     disdel.JobID
+	status disdel.Status
+	rounds int
+	model  bool
+}
+
+func (b *board) look(ctx context.Context, s *service.Service, rows *history.Digest[row]) {
+	defer close(b.over)
+	again := time.NewTimer(0)
+	defer again.Stop()
+	<-again.C
+	var before []seen
+	for first := true; ; first = false {
+		began := time.Now()
+		if now, err := newest(ctx, s, rows); err == nil {
+			if !first && !slices.Equal(before, now) {
+				b.wake()
+			}
+			before = now
+		}
+		again.Reset(max(lookEvery, lookShare*time.Since(began)))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// mostWatched bounds the watched jobs: unfinished jobs are among the newest.
+const mostWatched = 50
+
+func newest(ctx context.Context, s *service.Service, rows *history.Digest[row]) ([]seen, error) {
+	list, err := listRows(ctx, s, rows, history.Query{Limit: mostWatched})
+	out := make([]seen, len(list))
+	for i := range list {
+		out[i] = seen{list[i].ID, list[i].Status, list[i].Rounds, list[i].Model != ""}
+	}
+	return out, err
+}
+
+func (b *board) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+func (b *board) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+// liveJobs tells a list of jobs that it has changed.
+func liveJobs(v *visit) error {
+	ctx, stop := v.lasting()
+	defer stop()
+	b := v.site.boards.join(v.s)
+	defer v.site.boards.leave(v.s, b)
+	out := v.stream()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	next := b.next()
+	if out.line(": here\n\n") != nil {
+		return nil
+	}
+	for {
+		select {
+		case <-next:
+			next = b.next()
+			if out.send("changed", "jobs") != nil {
+				return nil
+			}
+		case <-beat.C:
+			if out.line(": still here\n\n") != nil {
+				return nil
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

@@ -15,7 +15,7 @@ func TestSmallEventsWaitForOthers(t *testing.T) {
 		pause := time.NewTimer(time.Hour)
 		defer pause.Stop()
 		for _, c := range []struct {
-			first, then service.Happening
+			first, then service.EventData
 			want        time.Duration
 		}{
 			{service.Invoked{}, nil, smallWait},

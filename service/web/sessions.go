@@ -20,7 +20,7 @@ const (
 	mostSessions = 10_000 // of all people together; the oldest go first
 )
 
-// sessions is who is signed in. It is in memory alone: with the server all sessions end.
+// sessions are the sessions of all users. They are only in memory, and end with the server.
 type sessions struct {
 	mu    sync.Mutex
 	enter [sha256.Size]byte             // guarded by mu: of the key that signs in once
@@ -37,7 +37,7 @@ func newSessions(enter string) *sessions {
 	return &sessions{enter: sha256.Sum256([]byte(enter)), open: enter != "", known: map[[sha256.Size]byte]session{}}
 }
 
-// begin signs somebody in.
+// begin signs a user in.
 func (s *sessions) begin(w http.ResponseWriter, r *http.Request, token string) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -50,7 +50,7 @@ func (s *sessions) begin(w http.ResponseWriter, r *http.Request, token string) {
 	http.SetCookie(w, s.cookie(r, value, int(sessionFor/time.Second)))
 }
 
-// cookie is the session's: no script reads it, and no other site's page sends it.
+// cookie returns a session's cookie. No script can read it, and it is not sent to other sites.
 func (s *sessions) cookie(r *http.Request, value string, seconds int) *http.Cookie {
 	return &http.Cookie{
 		Name: cookieName, Value: value, Path: strings.TrimSuffix(Root, "/"), MaxAge: seconds, HttpOnly: true,
@@ -59,7 +59,7 @@ func (s *sessions) cookie(r *http.Request, value string, seconds int) *http.Cook
 	}
 }
 
-// tidy drops sessions that are over, and the oldest where there are too many; the caller holds the lock.
+// tidy drops expired sessions, and the oldest if there are too many; the caller holds the lock.
 func (s *sessions) tidy(now time.Time) {
 	var oldest [sha256.Size]byte
 	first := now.Add(2 * sessionFor)
@@ -75,7 +75,7 @@ func (s *sessions) tidy(now time.Time) {
 	}
 }
 
-// token is what somebody signed in with.
+// token returns the token that the user has signed in with.
 func (s *sessions) token(r *http.Request) (string, bool) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *sessions) token(r *http.Request) (string, bool) {
 	return one.token, ok && time.Now().Before(one.until)
 }
 
-// end signs somebody out.
+// end signs a user out.
 func (s *sessions) end(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
 		s.mu.Lock()
@@ -97,7 +97,7 @@ func (s *sessions) end(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, s.cookie(r, "", -1))
 }
 
-// once says whether a key is the one that signs in, the first time that it is used.
+// once reports whether a key is the one that signs in, and has not been used.
 func (s *sessions) once(key string) bool {
 	given := sha256.Sum256([]byte(key))
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *site) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Root+"jobs", http.StatusSeeOther)
 }
 
-// enter signs in who has the key that the program printed.
+// enter signs in a user with the key that the program printed.
 func (s *site) enter(w http.ResponseWriter, r *http.Request) {
 	if s.sessions.once(r.URL.Query().Get("key")) {
 		if _, _, err := s.Sign(context.WithoutCancel(r.Context()), s.Token); err == nil {

@@ -28,7 +28,7 @@ var icon string
 //go:embed style.css
 var ownStyle string
 
-// style is the report's style sheet, since the page shows its plots and tables, and what the page has besides.
+// style is the report's style sheet, whose plots and tables the page shows, with the page's own rules.
 func style() string { return report.Style() + ownStyle }
 
 var pages = sync.OnceValue(func() *template.Template {
@@ -38,7 +38,7 @@ var pages = sync.OnceValue(func() *template.Template {
 	}).Parse(pagesText))
 })
 
-// view is what every page has.
+// view is the data of every page.
 type view struct {
 	Title string
 	Here  string // the part of the page that it belongs to, for the navigation
@@ -46,7 +46,7 @@ type view struct {
 	Body  any
 }
 
-// frame is a view as the layout takes it.
+// frame is the data of the layout.
 type frame struct {
 	view
 	Content  template.HTML
@@ -62,7 +62,7 @@ var parts = []part{
 	{"Jobs", Root + "jobs"}, {"Models", Root + "models"}, {"Data sets", Root + "datasets"}, {"Pool", Root + "pool"},
 }
 
-// write writes a page. It is whole before anything is sent: what cannot be written is an error, not half a page.
+// write writes a page. It renders all of it first, so that an error never leaves half a page.
 func (v *visit) write(status int, name string, what view) {
 	var content, whole bytes.Buffer
 	f := frame{view: what, SignedIn: v.s != nil, May: v.role.Allows("submit"), Parts: parts}
@@ -92,7 +92,7 @@ func figure(f report.Figure) (template.HTML, error) {
 	return template.HTML(out.String()), err //nolint:gosec // a template wrote it, which escapes
 }
 
-// when is a moment as everybody's clock reads it who looks at the same server.
+// when is a time in the server's time zone.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -100,7 +100,7 @@ func when(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04")
 }
 
-// number is a figure, "" where it is not known.
+// number is a figure as text, "" if it is unknown.
 func number(v *float64) string {
 	if v == nil {
 		return ""
@@ -108,7 +108,7 @@ func number(v *float64) string {
 	return fmt.Sprintf("%.4f", *v)
 }
 
-// dict is what a template gives to another one: names and values, one after the other.
+// dict returns a map of names and values, the arguments in turn, for the data of another template.
 func dict(pairs ...any) map[string]any {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -117,7 +117,7 @@ func dict(pairs ...any) map[string]any {
 	return out
 }
 
-// mostText is how much of a value a table shows.
+// mostText bounds the length of a value in a table.
 const mostText = 60
 
 func cut(text string) string {

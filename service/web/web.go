@@ -10,43 +10,42 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/report"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
-// Config is what the pages work with.
+// Config configures the pages.
 type Config struct {
-	// Sign is the Service that a token opens, and what it allows. It returns Denied for one that is none. It is called
-	// for every request of a session, also for the one that signs out.
-	Sign func(ctx context.Context, token string) (*service.Service, service.Role, error)
+	// Sign returns the Service and the role of a token. It returns Denied for an unknown one. It is called for every
+	// request of a session, also for signing out.
+	Sign func(ctx context.Context, token string) (*service.Service, tenant.Role, error)
 
-	// Hold is room for a page of whoever a Service is of, until free is called. Of a page that lasts, which is told what
-	// happens, end is called once the token opens nothing any more; end is nil for others. Hold returns Unavailable where
-	// there is no room. nil: all pages have room.
+	// Hold reserves memory for a page until free is called. For a page with live events, end is called once the token
+	// is revoked; end is nil for other pages. Hold returns Unavailable if there is no memory. nil: nothing is reserved.
 	Hold func(ctx context.Context, own *service.Service, token string, end func()) (free func(), err error)
 
-	// Watch looks at a job of a Service, with room for that until free is called. It returns what Service.Watch does, and
-	// Unavailable where there is no room. nil: all looks have room.
+	// Watch is Service.Watch with memory reserved until free is called. It also returns Unavailable if there is no
+	// memory. nil: Service.Watch.
 	Watch func(ctx context.Context, own *service.Service, job string) (run *service.Run, free func(), err error)
 
-	// Enter is a key that signs in once, without a token: of a page that its own program opens. "": there is none.
+	// Enter is a key that signs in once, without a token, for a page that its own program opens. "": there is none.
 	Enter string
-	// Token is what Enter signs in with.
+	// Token is the token of a session that Enter begins.
 	Token string
 
 	Drains context.Context // what a page waits for ends with it; nil: never
 }
 
-// Root is where the pages are.
+// Root is the path of the pages.
 const Root = "/ui/"
 
 // Enter is the path whose query has the key that signs in once, see Config.
 const Enter = Root + "enter"
 
-// policy is what a browser may do with a page: what comes from this server, and no script in the page itself.
+// policy is the content security policy: everything comes from this server, and the page has no inline script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Handler serves the pages below Root. Requests that other sites make, and those for other hosts, are for who mounts it
-// to refuse.
+// Handler serves the pages below Root. The caller refuses requests of other sites and for other hosts.
 func Handler(cfg Config) http.Handler {
 	if cfg.Drains == nil {
 		cfg.Drains = context.Background()
@@ -61,18 +60,18 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET "+Enter, s.enter)
 	mux.HandleFunc("POST /ui/logout", s.logout)
 	for pattern, p := range map[string]page{
-		"GET /ui/{$}":                   {role: service.RoleRead, show: toJobs},
-		"GET /ui/jobs":                  {role: service.RoleRead, show: jobsPage},
-		"GET /ui/jobs/{job}":            {role: service.RoleRead, show: jobPage},
-		"POST /ui/jobs/{job}/cancel":    {role: service.RoleSubmit, show: ask(disdel.StatusCanceled)},
-		"POST /ui/jobs/{job}/pause":     {role: service.RoleSubmit, show: ask(disdel.StatusPaused)},
-		"GET /ui/compare":               {role: service.RoleRead, show: comparePage},
-		"GET /ui/models":                {role: service.RoleRead, show: modelsPage},
-		"GET /ui/datasets":              {role: service.RoleRead, show: datasetsPage},
-		"GET /ui/pool":                  {role: service.RoleRead, show: poolPage},
-		"GET /ui/live/jobs":             {role: service.RoleRead, show: liveJobs, lasts: true},
-		"GET /ui/live/jobs/{job}":       {role: service.RoleRead, show: liveJob, lasts: true},
-		"GET " + Root + "{anything...}": {role: service.RoleRead, show: nowhere},
+		"GET /ui/{$}":                   {role: tenant.RoleRead, show: toJobs},
+		"GET /ui/jobs":                  {role: tenant.RoleRead, show: jobsPage},
+		"GET /ui/jobs/{job}":            {role: tenant.RoleRead, show: jobPage},
+		"POST /ui/jobs/{job}/cancel":    {role: tenant.RoleSubmit, show: ask(disdel.StatusCanceled)},
+		"POST /ui/jobs/{job}/pause":     {role: tenant.RoleSubmit, show: ask(disdel.StatusPaused)},
+		"GET /ui/compare":               {role: tenant.RoleRead, show: comparePage},
+		"GET /ui/models":                {role: tenant.RoleRead, show: modelsPage},
+		"GET /ui/datasets":              {role: tenant.RoleRead, show: datasetsPage},
+		"GET /ui/pool":                  {role: tenant.RoleRead, show: poolPage},
+		"GET /ui/live/jobs":             {role: tenant.RoleRead, show: liveJobs, lasts: true},
+		"GET /ui/live/jobs/{job}":       {role: tenant.RoleRead, show: liveJob, lasts: true},
+		"GET " + Root + "{anything...}": {role: tenant.RoleRead, show: nowhere},
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
 	}
@@ -87,9 +86,9 @@ func Handler(cfg Config) http.Handler {
 	})
 }
 
-// page is what the site does for a role.
+// page is a route of the pages.
 type page struct {
-	role  service.Role
+	role  tenant.Role
 	show  func(v *visit) error
 	lasts bool // it is told what happens, until it is closed
 }
@@ -103,7 +102,7 @@ type site struct {
 	parts    *history.Digest[report.ComparedJob] // of comparisons
 }
 
-// How much is remembered of records: a row takes about 2 kB, the curves of a long job 60 kB.
+// Sizes of the caches: a row takes about 2 kB, the curves of a long job 60 kB.
 const (
 	mostRows  = 20_000
 	mostParts = 500
@@ -124,16 +123,16 @@ func newSite(cfg Config) *site {
 	return s
 }
 
-// visit is one request of somebody who is signed in.
+// visit is one request of a signed-in user.
 type visit struct {
 	*http.Request
 	w    http.ResponseWriter
 	site *site
 	s    *service.Service
-	role service.Role
+	role tenant.Role
 }
 
-// serve answers a request of somebody who is signed in, and sends others to where they can.
+// serve answers a request of a signed-in user, and redirects others to the page for signing in.
 func (s *site) serve(w http.ResponseWriter, r *http.Request, p page) {
 	token, ok := s.sessions.token(r)
 	if !ok {
@@ -161,7 +160,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, p page) {
 	}
 }
 
-// held shows a page while there is room for it.
+// held shows a page if there is memory for it.
 func (v *visit) held(token string, p page) error {
 	if v.site.Hold == nil {
 		return p.show(v)
@@ -180,7 +179,7 @@ func (v *visit) held(token string, p page) error {
 	return p.show(v)
 }
 
-// away sends somebody to the page for signing in, and tells a script that it has to.
+// away redirects to the page for signing in, and tells a script to do so.
 func (s *site) away(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Sec-Fetch-Dest") == "empty" || r.Header.Get("Accept") == "text/event-stream" {
 		http.Error(w, "signed out", http.StatusUnauthorized)
@@ -205,14 +204,14 @@ func nowhere(v *visit) error {
 	return &disdel.Error{Kind: disdel.NotFound, Op: "find page", Msg: "there is no such page"}
 }
 
-// mostForm bounds what is read of a form.
+// mostForm bounds the length of a form.
 const mostForm = 64 << 10
 
-// ask has a job become something else, and shows it again.
+// ask asks for a job to be paused or canceled, and shows its page again.
 func ask(to disdel.Status) func(v *visit) error {
 	return func(v *visit) error {
 		job := v.PathValue("job")
-		if err := v.s.Ask(v.Context(), job, to, "asked for on the page"); err != nil {
+		if err := v.s.RequestStop(v.Context(), job, to, "asked for on the page"); err != nil {
 			return err
 		}
 		http.Redirect(v.w, v.Request, jobAddress(disdel.JobID(job)), http.StatusSeeOther)
@@ -220,13 +219,13 @@ func ask(to disdel.Status) func(v *visit) error {
 	}
 }
 
-// statuses are the kinds of errors as HTTP has them; others are the server's own.
+// statuses are the HTTP statuses of the kinds of errors; any other kind is an internal error.
 var statuses = map[disdel.Kind]int{
 	disdel.Invalid: http.StatusBadRequest, disdel.NotFound: http.StatusNotFound, disdel.Denied: http.StatusForbidden,
 	disdel.Conflict: http.StatusConflict, disdel.Unavailable: http.StatusServiceUnavailable,
 }
 
-// fail shows what went wrong.
+// fail shows an error.
 func (v *visit) fail(err error) {
 	if errors.Is(err, context.Canceled) && v.Context().Err() != nil {
 		return // nobody is there any more

@@ -21,6 +21,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/service"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 func TestMain(m *testing.M) {
@@ -41,9 +42,9 @@ type house struct {
 }
 
 // who may sign in: the token is the tenant's name and the role.
-var tokens = map[string]service.Role{
-	"ann read": service.RoleRead, "ann submit": service.RoleSubmit,
-	"bob submit": service.RoleSubmit,
+var tokens = map[string]tenant.Role{
+	"ann read": tenant.RoleRead, "ann submit": tenant.RoleSubmit,
+	"bob submit": tenant.RoleSubmit,
 }
 
 func newHouse(t *testing.T) *house {
@@ -55,7 +56,7 @@ func newHouse(t *testing.T) *house {
 	h := &house{t: t, s: s}
 	h.Server = httptest.NewServer(Handler(Config{
 		Enter: "once", Token: "ann submit",
-		Sign: func(_ context.Context, token string) (*service.Service, service.Role, error) {
+		Sign: func(_ context.Context, token string) (*service.Service, tenant.Role, error) {
 			role, ok := tokens[token]
 			if !ok {
 				return nil, "", &disdel.Error{Kind: disdel.Denied, Op: "sign in", Msg: "this token opens nothing"}

@@ -266,7 +266,7 @@ func clipping(t *testing.T, b engine.Backend) {
 func state(t *testing.T, b engine.Backend) {
 	g := network(t)
 	for name, o := range map[string]disdel.Optimizer{
-		"adam": adam, "momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
+		"adam": adam, "lion": {Lion: &disdel.Lion{LearningRate: 0.001}}, "momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
 		"sgd": {SGD: &disdel.SGD{LearningRate: 0.1}},
 	} {
 		s := engine.Spec{Graph: g, Optimizer: o, Training: true}

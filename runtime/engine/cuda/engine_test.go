@@ -54,6 +54,10 @@ func networks() map[string]func(b *model.Builder) int {
 			y := b.Same("r1", b.BatchNorm("n1", b.Conv("b", x, 6, square(3, 2, 1), 6, false)), model.OpReLU6)
 			return b.AdaptivePool("p", b.Dropout("drop", y, 0.3), 2)
 		},
+		"hard swish": func(b *model.Builder) int {
+			x := b.Same("h0", b.Conv("a", 0, 5, square(3, 1, 1), 1, true), model.OpHardSwish)
+			return b.Same("h1", b.Add("sum", x, b.BatchNorm("n", b.Conv("b", x, 5, square(3, 1, 1), 1, true))), model.OpHardSwish)
+		},
 		"pools": func(b *model.Builder) int {
 			x := b.Conv("a", 0, 5, square(3, 1, 1), 1, true)
 			x = b.Same("r", b.Pool("p", x, model.OpMaxPool, square(2, 2, 0)), model.OpReLU)
@@ -156,6 +160,7 @@ func TestItTrainsAsTheProcessorsEngine(t *testing.T) {
 		{SGD: &disdel.SGD{LearningRate: 0.05, Momentum: 0.9, WeightDecay: 0.01, Nesterov: true}},
 		{SGD: &disdel.SGD{LearningRate: 0.05, WeightDecay: 0.01}},
 		{Adam: &disdel.Adam{LearningRate: 0.002, WeightDecay: 0.01, Epsilon: 1e-4}},
+		{Lion: &disdel.Lion{LearningRate: 0.002, WeightDecay: 0.1}},
 		{AdamW: &disdel.Adam{LearningRate: 0.002, WeightDecay: 0.1, Epsilon: 1e-4}},
 	}
 	ends := []struct {

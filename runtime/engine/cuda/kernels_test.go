@@ -344,7 +344,7 @@ func TestPointwiseKernelsAreTheProcessorsEngines(t *testing.T) {
 	for i := range x {
 		x[i], y[i] = 8*x[i], 8*y[i]
 	}
-	var want [13][]float32
+	var want [15][]float32
 	for i := range want {
 		want[i] = make([]float32, n)
 	}
@@ -360,11 +360,13 @@ func TestPointwiseKernelsAreTheProcessorsEngines(t *testing.T) {
 		w.SigmoidBack(want[kernel.SigmoidBack], x, y)
 		w.Tanh(want[kernel.Tanh], x)
 		w.TanhBack(want[kernel.TanhBack], x, y)
-		w.Dropout(want[12], x, 0.3, 77^3<<20^9<<52)
+		w.HardSwish(want[kernel.HardSwish], x)
+		w.HardSwishBack(want[kernel.HardSwishBack], x, y)
+		w.Dropout(want[14], x, 0.3, 77^3<<20^9<<52)
 	})
 	got := both(t, func(b *bench) (all []float32) {
 		px, py, out := b.up(x), b.up(y), b.room(n)
-		for op := kernel.Clear; op <= kernel.TanhBack; op++ {
+		for op := kernel.Clear; op <= kernel.HardSwishBack; op++ {
 			b.run(kernel.Pointwise(op, out, px, py, n))
 			all = append(all, b.down(out, n)...)
 		}
@@ -381,7 +383,7 @@ func TestWhatIsNoNumberStaysNone(t *testing.T) {
 	x := []float32{float32(math.NaN()), 1}
 	got := once(t, func(b *bench) (out []float32) {
 		px, py := b.up(x), b.room(2)
-		for _, op := range []kernel.Op{kernel.ReLU, kernel.Clamp, kernel.AddReLU, kernel.Sigmoid, kernel.Tanh} {
+		for _, op := range []kernel.Op{kernel.ReLU, kernel.Clamp, kernel.AddReLU, kernel.Sigmoid, kernel.Tanh, kernel.HardSwish} {
 			b.run(kernel.Pointwise(op, py, px, px, 2))
 			out = append(out, b.down(py, 2)...)
 		}

@@ -3,9 +3,12 @@ package cuda
 import (
 	"strings"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
+	"github.com/disdel/disdel/runtime/engine/footprint"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
@@ -18,7 +21,7 @@ type param struct {
 
 // layer is a node with its pieces of the slab; those that do not exist are 0.
 type layer struct {
-	op        model.Op
+	kind      kind // nil: nothing is computed
 	node      *model.Node
 	index     int
 	v         *plan.Node
@@ -35,7 +38,7 @@ type layer struct {
 func (e *Engine) layer(i int) layer {
 	v := &e.plan.Nodes[i]
 	l := layer{
-		op: e.g.Nodes[i].Op, node: &e.g.Nodes[i], index: i, v: v, out: e.region(v.Out), grad: e.region(v.Grad),
+		kind: kindOf(e.g.Nodes[i].Op), node: &e.g.Nodes[i], index: i, v: v, out: e.region(v.Out), grad: e.region(v.Grad),
 	}
 	for _, k := range v.Inputs {
 		l.in = append(l.in, &e.layers[k])
@@ -58,7 +61,7 @@ func (e *Engine) layer(i int) layer {
 	}
 	control := e.place(e.memory.control)
 	l.window = kernel.Window{Pool: v.Pool, Control: control}
-	switch l.op {
+	switch l.node.Op {
 	case model.OpConv, model.OpDense:
 		l.conv = kernel.Conv{Conv: convOf(e.plan, i), Control: control}
 	case model.OpBatchNorm:
@@ -109,116 +112,189 @@ func worksIn(n kernel.Norm, work driver.Pointer, c int) kernel.Norm {
 // values is how many values the layer's output has.
 func (l *layer) values() int { return l.v.Image.Len() }
 
-// activations are the layers that compute value by value, forward and backward.
-var activations = map[model.Op][2]kernel.Op{
-	model.OpReLU: {kernel.ReLU, kernel.ReLUBack}, model.OpReLU6: {kernel.Clamp, kernel.ClampBack},
-	model.OpSigmoid: {kernel.Sigmoid, kernel.SigmoidBack}, model.OpTanh: {kernel.Tanh, kernel.TanhBack},
+const device = footprint.Device
+
+// memory is how an engine's device memory is laid out: the plan's slab, and behind it what the kernels need beside it.
+// Places are in bytes from its start.
+type memory struct {
+	plan *plan.Plan
+
+	host    disdel.Bytes // of the process, for the driver
+	pinned  disdel.Bytes // of the process, that copies go through
+	context disdel.Bytes // of the device, for the driver
+
+	workspace disdel.Bytes // of the device, for the driver's library
+
+	precision kernel.Precision // of a step's products
+	library   bool             // plain ones are the driver's library's
+
+	control, result  disdel.Bytes
+	slots            []slot
+	right            disdel.Bytes // [lanes]
+	losses           disdel.Bytes // [lanes]
+	output           disdel.Bytes // [rows][classes]
+	segments         disdel.Bytes
+	sums, parts, end disdel.Bytes // sums by channel; parts of weights' gradients
 }
 
-// forward are the launches that compute the layer's output from its inputs'.
-func (l *layer) forward(e *Engine, training bool) []driver.Launch {
-	x := l.in[0].out
-	switch l.op {
-	case model.OpConv, model.OpDense:
-		if l.v.Depthwise {
-			return []driver.Launch{l.window.Depthwise(l.out, x, l.weight.value, value(l.bias))}
-		}
-		c := l.product(e, training)
-		if l.plain(e, training) {
-			return c.LibraryForward(l.out, x, l.weight.value, value(l.bias))
-		}
-		return []driver.Launch{c.Forward(l.out, x, l.weight.value, value(l.bias))}
-	case model.OpBatchNorm:
-		if training {
-			return l.norm.Forward(l.out, x)
-		}
-		return l.norm.Infer(l.out, x)
-	case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh:
-		if l.v.Fused {
-			return nil
-		}
-		return []driver.Launch{kernel.Pointwise(activations[l.op][0], l.out, x, 0, l.values())}
-	case model.OpDropout:
-		return l.drop(e, l.out, x, training)
-	case model.OpMaxPool:
-		return []driver.Launch{l.window.MaxPool(l.out, x)}
-	case model.OpAvgPool:
-		return []driver.Launch{l.window.AvgPool(l.out, x)}
-	case model.OpGlobalAvgPool, model.OpAdaptiveAvgPool:
-		return []driver.Launch{l.window.Adaptive(l.out, x)}
-	case model.OpFlatten:
-		if l.v.InPlace {
-			return nil
-		}
-		return []driver.Launch{kernel.Flatten(l.out, x, l.in[0].v.Image)}
-	case model.OpAdd:
-		return l.sum()
-	case model.OpConcat:
-		return l.join()
-	case model.OpDownsample:
-		return []driver.Launch{l.sampling().Forward(l.out, x)}
-	}
-	return nil // softmax is the loss's
+// slot is where a batch lies as it was handed over.
+type slot struct {
+	input  disdel.Bytes // [rows] of samples
+	labels disdel.Bytes // [lanes]
 }
 
-// product is the layer's convolution as a step computes it, or an evaluation.
-func (l *layer) product(e *Engine, training bool) kernel.Conv {
-	c := l.conv
-	if training {
-		c.Precision = e.memory.precision
+// slotsOf is how many batches have room: of a training, whose next one comes while one is computed with, two.
+func slotsOf(s *plan.Spec) int {
+	if s.Training {
+		return 2
 	}
+	return 1
+}
+
+// unit is what every place is a multiple of.
+const unit = 64
+
+// layMemory lays out what an engine by this plan needs.
+func layMemory(p *plan.Plan) *memory {
+	m := &memory{plan: p, slots: make([]slot, slotsOf(&p.Spec))}
+	at := disdel.Bytes(0)
+	next := func(place *disdel.Bytes, size disdel.Bytes) {
+		*place = at
+		at += (size + unit - 1) / unit * unit
+	}
+	next(new(disdel.Bytes), p.Bytes())
+	next(&m.control, controlLen)
+	next(&m.result, resultLen)
+	for i := range m.slots {
+		next(&m.slots[i].input, disdel.Bytes(4*p.Spec.BatchSize*p.Graph.Input().Len()))
+		next(&m.slots[i].labels, disdel.Bytes(4*p.Lanes))
+	}
+	next(&m.right, disdel.Bytes(4*p.Lanes))
+	next(&m.losses, disdel.Bytes(8*p.Lanes))
+	next(&m.output, disdel.Bytes(4*p.Spec.BatchSize*p.Graph.Output().Len()))
+	next(&m.segments, kernel.SegmentLen*disdel.Bytes(len(p.Params)))
+	next(&m.sums, max(sumsOf(p), kernel.ClipWork(len(p.Params))))
+	next(&m.parts, partsOf(p))
+	next(&m.end, 0)
+	return m
+}
+
+// Sizes of what the host and the kernels tell each other.
+const (
+	controlLen = 48
+	resultLen  = 24
+)
+
+// sumsOf is the most that sums over the channels of an image take.
+func sumsOf(p *plan.Plan) disdel.Bytes {
+	var most disdel.Bytes
+	for i := range p.Nodes {
+		switch p.Graph.Nodes[i].Op {
+		case model.OpConv, model.OpDense, model.OpBatchNorm:
+			most = max(most, kernel.SumWork(p.Nodes[i].Image))
+		}
+	}
+	return most
+}
+
+// partsOf is the most that a weights' gradient takes beside itself.
+func partsOf(p *plan.Plan) disdel.Bytes {
+	var most disdel.Bytes
+	for i := range p.Nodes {
+		if p.Spec.Training && isProduct(p, i) {
+			most = max(most, kernel.Conv{Conv: convOf(p, i)}.Work())
+		}
+	}
+	return most
+}
+
+// hasProducts tells whether a library of products computes any of the plan: of evaluations, which every engine is made
+// ready for, it has all that are plain, whatever the precision of steps.
+func hasProducts(p *plan.Plan) bool {
+	for i := range p.Nodes {
+		if isProduct(p, i) && (kernel.Conv{Conv: convOf(p, i)}).Plain() {
+			return true
+		}
+	}
+	return false
+}
+
+// isProduct tells whether a node is computed as a product of matrices.
+func isProduct(p *plan.Plan, i int) bool {
+	op := p.Graph.Nodes[i].Op
+	return (op == model.OpConv || op == model.OpDense) && !p.Nodes[i].Depthwise
+}
+
+// convOf is the geometry of a convolution or dense layer for weights in PyTorch's order. A dense layer behind an image
+// that was flattened as it lies, [H][W][C], is a convolution by a kernel of the whole image.
+func convOf(p *plan.Plan, i int) plan.Conv {
+	v := &p.Nodes[i]
+	if p.Graph.Nodes[i].Op != model.OpDense || !v.Permuted {
+		return v.Conv
+	}
+	from := v.Inputs[0]
+	for p.Graph.Nodes[from].Op != model.OpFlatten {
+		from = p.Nodes[from].Inputs[0]
+	}
+	c, im := v.Conv, p.Nodes[p.Nodes[from].Inputs[0]].Image
+	c.In, c.KH, c.KW = im, im.H, im.W
 	return c
 }
 
-// plain tells whether the layer's products are the driver's library's.
-func (l *layer) plain(e *Engine, training bool) bool {
-	product := l.op == model.OpConv || l.op == model.OpDense
-	return e.memory.library && product && !l.v.Depthwise && l.product(e, training).Plain()
+// inSlab are the categories of a plan. What its layout cannot use is workspace.
+var inSlab = map[plan.Category]footprint.Category{
+	plan.Weights: footprint.Weights, plan.Moments: footprint.Moments, plan.Gradients: footprint.Gradients,
+	plan.Activations: footprint.Activations, plan.Backward: footprint.Backward, plan.Workspace: footprint.Workspace,
 }
 
-// sum adds the inputs; the first may be the output already.
-func (l *layer) sum() (out []driver.Launch) {
-	a := l.in[0].out
-	for k, in := range l.in[1:] {
-		op := kernel.Add
-		if l.v.ReLU && k == len(l.in)-2 {
-			op = kernel.AddReLU
+// footprint is the bytes of the one allocation by category, and a batch as it is handed over on the host.
+func (m *memory) footprint() engine.Footprint {
+	p := m.plan
+	peak, gaps := p.ByCategory()
+	batch := m.segments - m.control
+	peak[plan.Workspace] += gaps + m.end - p.Bytes() - batch
+	f := engine.Footprint{Basis: footprint.Planned}
+	for _, c := range plan.Categories {
+		f.Parts = append(f.Parts, footprint.Part{Category: inSlab[c], Memory: device, Bytes: peak[c]})
+	}
+	rows := disdel.Bytes(p.Spec.BatchSize)
+	f.Parts = append(f.Parts,
+		footprint.Part{Category: footprint.Batch, Memory: device, Bytes: batch},
+		footprint.Part{
+			Category: footprint.Batch, Memory: footprint.Heap,
+			Bytes: 4*rows*disdel.Bytes(p.Graph.Input().Len()+p.Graph.Output().Len()) + listBytes*disdel.Bytes(len(p.Nodes)),
+		})
+	if m.context > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: device, Bytes: m.context})
+	}
+	if m.workspace > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Library, Memory: device, Bytes: m.workspace})
+	}
+	if m.host > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Process, Memory: footprint.Host, Bytes: m.host})
+	}
+	if m.pinned > 0 {
+		f.Parts = append(f.Parts, footprint.Part{Category: footprint.Batch, Memory: footprint.Host, Bytes: m.pinned})
+	}
+	if p.Spec.Training {
+		weights, others := p.ByNode()
+		for i := range weights {
+			f.Layers = append(f.Layers, footprint.Layer{Weights: weights[i], Others: others[i]})
 		}
-		out = append(out, kernel.Pointwise(op, l.out, a, in.out, l.values()))
-		a = l.out
 	}
-	return out
+	return f
 }
 
-func (l *layer) join() (out []driver.Launch) {
-	for k, in := range l.in {
-		out = append(out, l.part(k).Join(l.out, in.out))
+// listBytes is what the launches of a node take on the heap: ten of them, twice, with their arguments.
+const listBytes = 4 * disdel.KB
+
+// region is where a part of the slab lies, 0 for one that does not exist.
+func (e *Engine) region(r plan.Region) driver.Pointer {
+	if r.Len == 0 {
+		return 0
 	}
-	return out
+	return e.base.At(r.Offset)
 }
 
-// part is where input k of a concatenation lies in its output.
-func (l *layer) part(k int) kernel.Part {
-	p := kernel.Part{Image: l.in[k].v.Image, Total: l.v.Image.C}
-	for _, before := range l.in[:k] {
-		p.First += before.v.Image.C
-	}
-	return p
-}
-
-func (l *layer) sampling() kernel.Sampling {
-	return kernel.Sampling{In: l.in[0].v.Image, Out: l.v.Image, Stride: l.node.Stride.H}
-}
-
-// drop zeroes a share of the values while training and scales the others, so that the mean stays. Backward finds the
-// same without a mask in memory.
-func (l *layer) drop(e *Engine, out, x driver.Pointer, training bool) []driver.Launch {
-	switch {
-	case training && l.node.Rate > 0:
-		d := kernel.Dropping{Control: e.place(e.memory.control), Node: l.index, Rate: l.node.Rate}
-		return []driver.Launch{d.Do(out, x, l.values())}
-	case out != x:
-		return []driver.Launch{kernel.Pointwise(kernel.Copy, out, x, 0, l.values())}
-	}
-	return nil
-}
+// place is where a piece behind the slab lies.
+func (e *Engine) place(at disdel.Bytes) driver.Pointer { return e.base + driver.Pointer(at) }

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"math"
 
@@ -58,43 +57,42 @@ func (e *Engine) segments() kernel.Segments {
 	return all
 }
 
-// optimizer is the kernels' form of the optimiser. What changes from step to step is told's.
+// optimizer is the kernels' form of the optimiser. told has what changes from step to step.
 func (e *Engine) optimizer() kernel.Update {
-	u := kernel.Update{Control: e.place(e.memory.control), Result: e.place(e.memory.result)}
+	u := kernel.Update{Kernel: "sgd", Control: e.place(e.memory.control), Result: e.place(e.memory.result)}
 	switch o := e.spec.Optimizer; {
 	case o.SGD != nil:
 		u.Decay, u.Momentum, u.Nesterov = o.SGD.WeightDecay, o.SGD.Momentum, o.SGD.Nesterov
 	case o.Adam != nil:
-		u.Decay = o.Adam.WeightDecay
-	}
-	if a := e.adam(); a != nil {
-		u.Adam = true
-		u.Beta1, u.Beta2, u.Epsilon = cmp.Or(a.Beta1, 0.9), cmp.Or(a.Beta2, 0.999), cmp.Or(a.Epsilon, 1e-8)
+		u.Kernel, u.Decay = "adam", o.Adam.WeightDecay
+		a := o.Adam.WithDefaults()
+		u.Beta1, u.Beta2, u.Epsilon = a.Beta1, a.Beta2, a.Epsilon
+	case o.AdamW != nil: // its decay is control's
+		u.Kernel = "adam"
+		a := o.AdamW.WithDefaults()
+		u.Beta1, u.Beta2, u.Epsilon = a.Beta1, a.Beta2, a.Epsilon
+	case o.Lion != nil:
+		u.Kernel = "lion"
+		l := o.Lion.WithDefaults()
+		u.Beta1, u.Beta2 = l.Beta1, l.Beta2
 	}
 	return u
 }
 
-// adam is what Adam and AdamW have in common, nil for others.
-func (e *Engine) adam() *disdel.Adam {
-	if e.spec.Optimizer.AdamW != nil {
-		return e.spec.Optimizer.AdamW
-	}
-	return e.spec.Optimizer.Adam
-}
-
-// told is what the kernels are told of a call on the slot's batch, and behind it a result that has nothing yet.
+// told is the control block of a call on the slot's batch, followed by an empty result.
 func (e *Engine) told(rows int) []byte {
 	c := kernel.Control{
 		Seed: uint64(e.spec.Seed), Rate: float32(-e.rate), Keep: 1, Step: int32(e.steps), Rows: int32(rows),
 		Input: e.place(e.memory.slots[e.slot].input), Labels: e.place(e.memory.slots[e.slot].labels),
 	}
-	if u := &e.update; u.Adam {
+	switch o := e.spec.Optimizer; {
+	case o.Adam != nil, o.AdamW != nil:
 		step := float64(max(e.steps, 1))
-		c.AdamRate = float32(-e.rate / (1 - math.Pow(u.Beta1, step)))
-		c.AdamRoot = float32(1 / math.Sqrt(1-math.Pow(u.Beta2, step)))
+		c.AdamRate = float32(-e.rate / (1 - math.Pow(e.update.Beta1, step)))
+		c.AdamRoot = float32(1 / math.Sqrt(1-math.Pow(e.update.Beta2, step)))
 	}
-	if w := e.spec.Optimizer.AdamW; w != nil {
-		c.Keep = float32(1 - e.rate*w.WeightDecay)
+	if o := e.spec.Optimizer; o.AdamW != nil || o.Lion != nil {
+		c.Keep = float32(1 - e.rate*o.WeightDecay())
 	}
 	out := make([]byte, e.memory.result-e.memory.control+resultLen)
 	_, _ = binary.Encode(out, binary.LittleEndian, c) // into room for it

@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/model"
@@ -380,4 +383,135 @@ func (e *Engine) Predict(b dataset.Batch) (dataset.Matrix, error) {
 	}
 	out, _, err := e.forward(op, b.Input, nil)
 	return dataset.Matrix{Rows: b.Input.Rows, Columns: e.classes, Values: slices.Clone(out)}, err
+}
+
+// Ahead implements engine.Engine: batches are read where they lie.
+func (*Engine) Ahead() engine.Ahead { return nil }
+
+// State lists views of the engine's arrays.
+func (e *Engine) State() []engine.Array {
+	var out []engine.Array
+	for i := range e.params {
+		p := &e.params[i]
+		role := engine.Weight
+		if !p.trainable {
+			role = engine.Statistic
+		}
+		out = append(out, engine.NewArray(p.name, p.shape, role, view{p, p.data}))
+	}
+	if e.optimizer == nil {
+		return out
+	}
+	m := e.optimizer.state()
+	out = append(out, engine.NewArray(engine.StepCount, []int{1}, engine.Moment, engine.StepValues(&m.steps)))
+	for i, name := range m.names {
+		k := 0
+		for j := range e.params {
+			if p := &e.params[j]; p.trainable {
+				out = append(out, engine.NewArray(p.name+"."+name, p.shape, engine.Moment, view{p, m.arrays[i][k]}))
+				k++
+			}
+		}
+	}
+	return out
+}
+
+// view reads and writes an array of weights, or one of its moments, in PyTorch's layout. It differs from gorgonia's for
+// dense weights only, which gorgonia has as [in out].
+type view struct {
+	param *param
+	data  []float32
+}
+
+// ReadAt implements engine.Values.
+func (v view) ReadAt(dst []float32, at int) {
+	if !v.param.dense {
+		copy(dst, v.data[at:])
+		return
+	}
+	v.each(len(dst), at, func(there, here int) { dst[there] = v.data[here] })
+}
+
+// WriteAt implements engine.Values.
+func (v view) WriteAt(src []float32, at int) {
+	if !v.param.dense {
+		copy(v.data[at:], src)
+		return
+	}
+	v.each(len(src), at, func(there, here int) { v.data[here] = src[there] })
+}
+
+// each calls f with the places of n values from at on: there, counted from at, and here, of a dense layer's weights.
+func (v view) each(n, at int, f func(there, here int)) {
+	outputs, inputs := v.param.shape[0], v.param.shape[1]
+	row, column := at/inputs, at%inputs
+	for k := range n {
+		f(k, column*outputs+row)
+		if column++; column == inputs {
+			row, column = row+1, 0
+		}
+	}
+}
+
+type node = gorgonia.Node
+
+// param is one array of weights as gorgonia holds it.
+type param struct {
+	name      string
+	shape     []int // outside
+	trainable bool
+	value     *tensor.Dense // shares data
+	data      []float32
+	given     bool // a user's node came with a value
+	dense     bool // stored [in out], the transpose of PyTorch's layout: gorgonia multiplies it as it is
+}
+
+// graphParams are the weights of a model graph, zero.
+func graphParams(g *model.Graph) []param {
+	var out []param
+	for _, p := range g.Params() {
+		n := g.Nodes[p.Node]
+		q := param{name: p.Name, shape: p.Shape, trainable: p.Trainable, data: make([]float32, p.Len())}
+		shape := tensor.Shape(p.Shape).Clone()
+		switch {
+		case n.Op == model.OpDense && len(p.Shape) == 2:
+			q.dense, shape = true, tensor.Shape{p.Shape[1], p.Shape[0]}
+		case len(p.Shape) == 1 && len(n.Out) == 3:
+			shape = tensor.Shape{1, p.Shape[0], 1, 1}
+		case len(p.Shape) == 1:
+			shape = tensor.Shape{1, p.Shape[0]}
+		}
+		q.value = tensor.New(tensor.WithShape(shape...), tensor.WithBacking(q.data))
+		out = append(out, q)
+	}
+	return out
+}
+
+// paramsOf are the weights of a user's graph, with the values that its nodes have.
+func paramsOf(p *Program) []param {
+	var out []param
+	add := func(n *node, trainable bool) {
+		q := param{
+			name: n.Name(), shape: slices.Clone(n.Shape()), trainable: trainable,
+			data: make([]float32, n.Shape().TotalSize()),
+		}
+		if v := n.Value(); v != nil {
+			values, _ := v.Data().([]float32)
+			q.given = copy(q.data, values) == len(q.data)
+		}
+		q.value = tensor.New(tensor.WithShape(n.Shape().Clone()...), tensor.WithBacking(q.data))
+		out = append(out, q)
+	}
+	for _, n := range p.Params {
+		add(n, true)
+	}
+	for _, n := range p.State {
+		add(n, false)
+	}
+	return out
+}
+
+// Init sets the weights that a training starts from: engine.InitWeights.
+func (e *Engine) Init(init disdel.Init) error {
+	return engine.SetWeights(e, engine.InitWeights(e.graph, init))
 }

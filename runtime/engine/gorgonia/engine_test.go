@@ -227,6 +227,7 @@ func TestOptimizersFollowTheirFormulas(t *testing.T) {
 		},
 		// a constant gradient moves by the rate
 		{"adam", disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.1}}, 3, 1 - 3*0.1},
+		{"lion", disdel.Optimizer{Lion: &disdel.Lion{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1*(1-0.1*0.2) - 0.1},
 		{"adamw", disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: 0.1, WeightDecay: 0.2}}, 1, 1*(1-0.1*0.2) - 0.1},
 	} {
 		if got := step(c.o, c.steps); math.Abs(float64(got)-c.want) > 1e-5 {

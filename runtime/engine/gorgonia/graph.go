@@ -74,6 +74,7 @@ func (c *compiler) constant(name string, value float32, shape tensor.Shape) *nod
 		gorgonia.WithValue(tensor.New(tensor.WithShape(shape.Clone()...), tensor.WithBacking(data))))
 }
 
+// layer is the table of kinds: what a layer is in gorgonia's graph.
 func (c *compiler) layer(n *model.Node) (*node, error) {
 	in := make([]*node, len(n.Inputs))
 	for i, k := range n.Inputs {
@@ -107,13 +108,6 @@ func (c *compiler) layer(n *model.Node) (*node, error) {
 		return gorgonia.Concat(1, in...)
 	case model.OpDownsample:
 		return c.Downsample(in[0], n.Filters, n.Stride.H)
-	default:
-		return c.activation(n, in)
-	}
-}
-
-func (c *compiler) activation(n *model.Node, in []*node) (*node, error) {
-	switch n.Op {
 	case model.OpReLU:
 		return positive(in[0])
 	case model.OpReLU6:
@@ -122,11 +116,29 @@ func (c *compiler) activation(n *model.Node, in []*node) (*node, error) {
 		return gorgonia.Sigmoid(in[0])
 	case model.OpTanh:
 		return gorgonia.Tanh(in[0])
+	case model.OpHardSwish:
+		return c.hardSwish(in[0])
 	case model.OpSoftmax:
 		return c.softmax(in[0])
 	default:
 		return nil, refuse(n.Op.String(), "this engine has no such operation")
 	}
+}
+
+// hardSwish is x ReLU6(x + 3) / 6.
+func (c *compiler) hardSwish(x *node) (*node, error) {
+	shifted, err := gorgonia.Add(x, gorgonia.NewConstant(float32(3)))
+	if err != nil {
+		return nil, err
+	}
+	gate, err := c.ReLU6(shifted)
+	if err != nil {
+		return nil, err
+	}
+	if gate, err = gorgonia.Mul(gate, gorgonia.NewConstant(float32(1.0/6))); err != nil {
+		return nil, err
+	}
+	return gorgonia.HadamardProd(x, gate)
 }
 
 // softmax goes by the logarithms that cross-entropy needs: gorgonia takes SoftMax and LogSoftMax of one input for the
@@ -200,4 +212,154 @@ func (c *compiler) add(in []*node) (*node, error) {
 		}
 	}
 	return out, nil
+}
+
+// stockNorm is one of gorgonia's batch norms, which is right while training but for its statistics: a machine resets
+// them when it is made, so they are brought before every step and fetched after it.
+type stockNorm struct {
+	op             *gorgonia.BatchNormOp
+	mean, variance *param
+}
+
+// stockNorms tells whether gorgonia's batch norm can stand for all of this graph's: two on one input would become one
+// node, the variance of a row that stands twice needs correction, and on images that are one column its gradient is
+// wrong.
+func (c *compiler) stockNorms() bool {
+	if c.rows == 1 {
+		return false
+	}
+	seen := map[int]bool{}
+	for _, n := range c.g.Nodes {
+		if n.Op == model.OpBatchNorm {
+			column := len(n.Out) == 3 && n.Out[2] == 1 && n.Out[1] > 1
+			if column || seen[n.Inputs[0]] {
+				return false
+			}
+			seen[n.Inputs[0]] = true
+		}
+	}
+	return true
+}
+
+func (c *compiler) batchNorm(n *model.Node, x *node) (*node, error) {
+	scale, bias := c.params[n.Name+".weight"], c.params[n.Name+".bias"]
+	mean, variance := n.Name+".running_mean", n.Name+".running_var"
+	if c.params[mean] != nil {
+		return c.BatchNorm(x, scale, bias, c.params[mean], c.params[variance], Norm{Eps: n.Eps, Momentum: n.Momentum})
+	}
+	shape := tensor.Shape{1, n.Out[0], 1, 1}[:1+len(n.Out)]
+	if scale == nil {
+		scale = c.constant(n.Name+".one", 1, shape)
+	}
+	if bias == nil {
+		bias = c.constant(n.Name+".zero", 0, shape)
+	}
+	y, _, _, op, err := gorgonia.BatchNorm(x, scale, bias, n.Momentum, n.Eps)
+	if err != nil {
+		return nil, err
+	}
+	c.norms = append(c.norms, stockNorm{op, c.values[mean], c.values[variance]})
+	return y, nil
+}
+
+func (c *compiler) loadStatistics() error {
+	for _, n := range c.norms {
+		v := func(p *param) *tensor.Dense {
+			return tensor.New(tensor.WithShape(len(p.data)), tensor.WithBacking(append([]float32(nil), p.data...)))
+		}
+		if err := n.op.SetStats(v(n.mean), v(n.variance)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *compiler) storeStatistics() error {
+	for _, n := range c.norms {
+		mean, variance := n.op.Stats()
+		n.store(n.mean, mean)
+		n.store(n.variance, variance)
+	}
+	return nil
+}
+
+func (n *stockNorm) store(p *param, v tensor.Tensor) {
+	data, _ := v.Data().([]float32)
+	copy(p.data, data)
+}
+
+// crossEntropy is the loss that a configuration without one means.
+const crossEntropy = "crossEntropy"
+
+// loss adds the target and the loss, a mean over the rows. Cross-entropy takes what a last softmax takes, or the
+// outputs where there is none; binary cross-entropy takes the outputs for probabilities, or what a last sigmoid takes,
+// where no logarithm meets a rounded 0; mse takes the outputs.
+func (c *compiler) loss() error {
+	out := c.nodes[len(c.nodes)-1]
+	c.p.Output = out
+	c.p.Target = c.tensor("target", tensor.Shape{c.Rows(), c.g.Output().Len()})
+	var err error
+	switch c.cost {
+	case crossEntropy:
+		c.p.Loss, err = c.crossEntropy(out)
+	case "binaryCrossEntropy":
+		c.p.Loss, err = c.mean(c.binary(out))
+	case "mse":
+		c.p.Loss, err = c.meanSquare(out)
+	default:
+		return &disdel.Error{Kind: disdel.Invalid, Op: "compile network " + c.g.Name, Msg: "there is no loss \"" + c.cost +
+			"\"", Hint: "use crossEntropy, binaryCrossEntropy or mse"}
+	}
+	return err
+}
+
+func (c *compiler) binary(out *node) (*node, error) {
+	if n := &c.g.Nodes[len(c.g.Nodes)-1]; n.Op == model.OpSigmoid {
+		return c.LogisticLoss(c.nodes[n.Inputs[0]], c.p.Target)
+	}
+	return c.BinaryCrossEntropy(out, c.p.Target)
+}
+
+// crossEntropy is the mean over rows of -log softmax at the label.
+func (c *compiler) crossEntropy(out *node) (_ *node, err error) {
+	logs := c.logs
+	switch {
+	case c.g.Output().Len() == 1:
+		if logs, err = c.only(out, 0); err != nil {
+			return nil, err
+		}
+	case logs == nil:
+		if logs, err = gorgonia.LogSoftMax(out); err != nil {
+			return nil, err
+		}
+	}
+	terms, err := gorgonia.HadamardProd(logs, c.p.Target)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := gorgonia.Sum(terms)
+	if err != nil {
+		return nil, err
+	}
+	return gorgonia.Mul(sum, gorgonia.NewConstant(-1/float32(c.Rows())))
+}
+
+func (c *compiler) meanSquare(out *node) (*node, error) {
+	diff, err := gorgonia.Sub(out, c.p.Target)
+	if err != nil {
+		return nil, err
+	}
+	return c.mean(gorgonia.Square(diff))
+}
+
+// mean is over rows and classes.
+func (c *compiler) mean(terms *node, err error) (*node, error) {
+	if err != nil {
+		return nil, err
+	}
+	sum, err := gorgonia.Sum(terms)
+	if err != nil {
+		return nil, err
+	}
+	return gorgonia.Mul(sum, gorgonia.NewConstant(1/float32(terms.Shape().TotalSize())))
 }

@@ -51,10 +51,11 @@ var odd = map[string]func(b *model.Builder) int{
 		b.Dense("d", b.Last(), 5)
 		return b.BatchNorm("l", b.Last())
 	},
-	"relu":    func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU) },
-	"relu6":   func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU6) },
-	"sigmoid": func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpSigmoid) },
-	"tanh":    func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpTanh) },
+	"relu":       func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU) },
+	"relu6":      func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpReLU6) },
+	"sigmoid":    func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpSigmoid) },
+	"tanh":       func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpTanh) },
+	"hard swish": func(b *model.Builder) int { return b.Same("l", b.Last(), model.OpHardSwish) },
 	"max pool": func(b *model.Builder) int {
 		return b.Pool("l", b.Last(), model.OpMaxPool,
 			model.Square(2, 2, 0))

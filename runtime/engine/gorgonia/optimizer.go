@@ -1,7 +1,6 @@
 package gorgonia
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/disdel/disdel"
@@ -53,6 +52,8 @@ func newOptimizer(o disdel.Optimizer, sizes []int) optimizer {
 		return newAdam(*o.Adam, false, sizes)
 	case o.AdamW != nil:
 		return newAdam(*o.AdamW, true, sizes)
+	case o.Lion != nil:
+		return &lion{newMoments(sizes, "exp_avg"), o.Lion.WithDefaults()}
 	}
 	s := &sgd{}
 	if o.SGD != nil {
@@ -103,8 +104,7 @@ type adam struct {
 }
 
 func newAdam(c disdel.Adam, decoupled bool, sizes []int) *adam {
-	c.Beta1, c.Beta2, c.Epsilon = cmp.Or(c.Beta1, 0.9), cmp.Or(c.Beta2, 0.999), cmp.Or(c.Epsilon, 1e-8)
-	return &adam{newMoments(sizes, "exp_avg", "exp_avg_sq"), c, decoupled}
+	return &adam{newMoments(sizes, "exp_avg", "exp_avg_sq"), c.WithDefaults(), decoupled}
 }
 
 func (a *adam) next()                { a.steps++ }
@@ -127,6 +127,31 @@ func (a *adam) step(k int, w, grad []float32) {
 		m[i] = b1*m[i] + n1*g
 		v[i] = b2*v[i] + n2*g*g
 		w[i] = keep*w[i] - rate*m[i]/(float32(math.Sqrt(float64(v[i])))*root+eps)
+	}
+}
+
+// lion is algorithm 2 of Chen and others (2023): w -= rate (sign(beta1 m + (1 - beta1) g) + decay w), and then
+// m = beta2 m + (1 - beta2) g.
+type lion struct {
+	*moments
+	cfg disdel.Lion
+}
+
+func (l *lion) next()                { l.steps++ }
+func (l *lion) setRate(rate float64) { l.cfg.LearningRate = rate }
+func (l *lion) state() *moments      { return l.moments }
+
+func (l *lion) step(k int, w, grad []float32) {
+	c := l.cfg
+	m := l.arrays[0][k]
+	for i, g := range grad {
+		mean, slope := float64(m[i]), float64(g)
+		sign := c.Beta1*mean + (1-c.Beta1)*slope
+		if sign > 0 || sign < 0 { // what is no number stays none
+			sign = math.Copysign(1, sign)
+		}
+		w[i] -= float32(c.LearningRate * (sign + c.WeightDecay*float64(w[i])))
+		m[i] = float32(c.Beta2*mean + (1-c.Beta2)*slope)
 	}
 }
 

@@ -28,7 +28,7 @@ func (r *randomNet) name(kind string) string {
 
 func (r *randomNet) pick(of ...int) int { return of[r.rng.IntN(len(of))] }
 
-var activations = []model.Op{model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh}
+var activations = []model.Op{model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpHardSwish}
 
 func (r *randomNet) activation() {
 	op := activations[r.rng.IntN(len(activations))]

@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/runtime/engine/native/plan"
 )
 
-// Backend makes engines by a static plan.
+// Backend makes engines with a static plan.
 type Backend struct{}
 
 // Name implements engine.Backend.
@@ -37,8 +37,8 @@ func (Backend) Footprint(s engine.Spec) (engine.Footprint, error) {
 	return footprintOf(p, s.BatchSize), nil
 }
 
-// PlanOf is the plan that New would make an engine by: the exact bytes, without allocating them. It returns Invalid as
-// New does.
+// PlanOf returns the plan of the engine that New would make, with its exact bytes, without allocating them. It returns
+// Invalid as New does.
 func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	if s.BatchSize < 1 {
 		return nil, &disdel.Error{
@@ -61,7 +61,7 @@ func PlanOf(s engine.Spec) (*plan.Plan, error) {
 	})
 }
 
-// inSlab are the categories of a plan. What its layout cannot use is workspace.
+// inSlab maps the categories of a plan. Gaps in its layout count as workspace.
 var inSlab = map[plan.Category]footprint.Category{
 	plan.Weights: footprint.Weights, plan.Moments: footprint.Moments, plan.Gradients: footprint.Gradients,
 	plan.Activations: footprint.Activations, plan.Backward: footprint.Backward, plan.Workspace: footprint.Workspace,

@@ -95,8 +95,8 @@ func (e *Engine) Step(b dataset.Batch) (disdel.Metrics, error) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// checkInputs looks for values that tanh, sigmoid and relu6 would hide from the loss, and not from the weights. The sum
-// of squares tells, at the speed of the memory, that all are finite; where it is not, it may only be large.
+// checkInputs looks for values that are not finite, which tanh, sigmoid and relu6 would hide from the loss. A finite
+// sum of squares proves at the speed of memory that all values are finite; otherwise they may only be large.
 func (e *Engine) checkInputs(w *kernel.Worker) {
 	from, to := len(e.x)*w.ID/w.N/lanes*lanes, len(e.x)*(w.ID+1)/w.N/lanes*lanes
 	if w.ID == w.N-1 {
@@ -108,7 +108,7 @@ func (e *Engine) checkInputs(w *kernel.Worker) {
 	}
 }
 
-// lanes is what vectors of every path divide.
+// lanes is a multiple of the vector length of every path.
 const lanes = 16
 
 func allFinite(x []float32) bool {
@@ -155,7 +155,7 @@ func (e *Engine) Evaluate(b dataset.Batch) (disdel.Metrics, error) {
 	return disdel.Metrics{Rows: b.Input.Rows, Loss: loss, Correct: correct, Classes: e.said}, nil
 }
 
-// pieces computes the outputs of rows, as many at a time as the plan is for.
+// pieces computes the outputs of rows, in pieces of the plan's batch size.
 func (e *Engine) pieces(in dataset.Matrix, labels []int32) {
 	sample, step := e.g.Input().Len(), e.plan.Spec.BatchSize
 	for e.first = 0; e.first < in.Rows; e.first += step {

@@ -183,28 +183,12 @@ func (e *Engine) forward(w *kernel.Worker) {
 	w.Sync()
 	e.settle(w, in)
 	for i := 1; i < len(e.layers); i++ {
-		if e.plan.ByRows {
-			e.layers[i].forwardRows(w, e)
-		} else {
-			e.layers[i].forward(w, e)
-		}
+		e.layers[i].forward(w, e)
 		e.settle(w, &e.layers[i])
 	}
 }
 
-// scaleNorms works out what batch norms multiply and add that convolutions compute, once after weights were set.
-func (e *Engine) scaleNorms(w *kernel.Worker) {
-	if !e.stale {
-		return
-	}
-	for i := range e.layers {
-		if l := &e.layers[i]; l.op == model.OpBatchNorm && l.v.Fused {
-			w.NormScale(&l.norm, &l.state, l.running())
-		}
-	}
-}
-
-// backward computes every gradient that is needed, the last layer's first, and updates weights on the way.
+// backward computes all gradients that are needed, from the last layer on, and updates weights on the way.
 func (e *Engine) backward(w *kernel.Worker) {
 	for i := e.head; i > 0; i-- {
 		l := &e.layers[i]

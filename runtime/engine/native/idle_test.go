@@ -41,6 +41,11 @@ func TestIdleWeightsMoveAsAGradientOfZeroSays(t *testing.T) {
 			0, 0.1,
 			func(w float64, _ int) float64 { return w * (1 - rate*decay) },
 		},
+		"lion": {
+			disdel.Optimizer{Lion: &disdel.Lion{LearningRate: rate, WeightDecay: decay}},
+			0, 0,
+			func(w float64, _ int) float64 { return w * (1 - rate*decay) },
+		},
 		"adamw": {
 			disdel.Optimizer{AdamW: &disdel.Adam{LearningRate: rate, WeightDecay: decay}},
 			0, 0,

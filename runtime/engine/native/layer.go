@@ -10,7 +10,7 @@ import (
 
 // layer is a node with its pieces of the slab.
 type layer struct {
-	op     model.Op
+	kind   kind // nil: nothing is computed
 	node   *model.Node
 	index  int
 	v      plan.Node
@@ -38,7 +38,7 @@ func (e *Engine) region(r plan.Region) []float32 {
 func (e *Engine) layer(i int) layer {
 	v := e.plan.Nodes[i]
 	l := layer{
-		op: e.g.Nodes[i].Op, node: &e.g.Nodes[i], index: i, v: v, work: e.region(v.Work),
+		kind: kindOf(e.g.Nodes[i].Op), node: &e.g.Nodes[i], index: i, v: v, work: e.region(v.Work),
 		back: e.region(v.BackWork), shared: e.region(v.Aux),
 	}
 	for _, k := range v.Inputs {
@@ -68,35 +68,12 @@ func (e *Engine) layer(i int) layer {
 			l.variance = p
 		}
 	}
-	if l.op == model.OpBatchNorm {
+	if l.node.Op == model.OpBatchNorm {
 		l.norm = kernel.Norm{Image: v.Image, Eps: l.node.Eps, Momentum: l.node.Momentum, ReLU: v.ReLU}
 		l.state, l.backState = l.normState(e, l.work), l.normState(e, l.back)
 	}
 	l.halves = l.halvesOf(e)
 	return l
-}
-
-// normState cuts a batch norm's working memory into its arrays.
-func (l *layer) normState(e *Engine, work []float32) kernel.NormState {
-	c := plan.Padded(l.v.Image.C)
-	var s kernel.NormState
-	if l.weight != nil {
-		s.Gamma = l.weight.value
-	}
-	if l.bias != nil {
-		s.Beta = l.bias.value
-	}
-	if work != nil {
-		s.Shift, s.Scale, s.Offset, s.Third, s.Sums = work[:c], work[c:2*c], work[2*c:3*c], work[3*c:4*c], work[4*c:]
-	}
-	switch {
-	case l.v.Fused:
-		s.Scale, s.Offset = l.shared[:c], l.shared[c:2*c]
-	case l.shared != nil:
-		s.Mean, s.Var = l.shared[:c], l.shared[c:2*c]
-	}
-	s.Mask = e.mask
-	return s
 }
 
 func values(p *param) []float32 {
@@ -106,20 +83,48 @@ func values(p *param) []float32 {
 	return p.value
 }
 
-// running are a batch norm's running statistics.
-func (l *layer) running() [2][]float32 { return [2][]float32{l.mean.value, l.variance.value} }
+func gradOf(p *param) []float32 {
+	if p == nil {
+		return nil
+	}
+	return p.grad
+}
 
-// follow finds what a convolution or a dense layer computes of the layers behind it.
-func (l *layer) follow(e *Engine) {
-	if l.v.Norm == 0 && !l.v.Clamp {
+// rowsOut is the output of a call's rows if they lie one behind another.
+func (l *layer) rowsOut(e *Engine) []float32 { return l.out[:e.rows*l.v.Image.Row()] }
+
+// halves is a layer's part of steps with bfloat16. Factors of products (activations, weights, gradients of outputs) are
+// rounded to bfloat16; sums are float32. Activations that backward reads are kept as halves, see plan.Spec. Weights,
+// their gradients, moments, statistics and the loss are float32. Evaluation and prediction compute in float32.
+type halves struct {
+	half  kernel.Halves // the output, on the way back
+	norm0 kernel.Norm   // a batch norm without the ReLU, whose gradient comes first then
+}
+
+// halvesOf makes the halves of a layer.
+func (l *layer) halvesOf(e *Engine) (h halves) {
+	if !e.plan.Spec.Halves {
+		return h
+	}
+	if l.v.Short {
+		h.half = kernel.HalvesOf(e.region(l.v.Out), len(l.out))
+	}
+	h.norm0 = l.norm
+	h.norm0.ReLU = false
+	return h
+}
+
+// settle rounds a layer's output in a step before later layers read it, and shortens outputs that no layer reads any
+// more.
+func (e *Engine) settle(w *kernel.Worker, l *layer) {
+	if !e.training {
 		return
 	}
-	l.then = &kernel.After{}
-	if l.v.Clamp {
-		l.then.Top = top
+	if l.v.Rounded {
+		w.Round(l.out, l.out)
+		w.Sync()
 	}
-	if l.v.Norm > 0 {
-		n := &e.layers[l.v.Norm]
-		l.then.Scale, l.then.Offset, l.then.ReLU = n.state.Scale, n.state.Offset, n.v.ReLU
+	for _, i := range l.v.Shortens {
+		w.Shorten(e.layers[i].out)
 	}
 }

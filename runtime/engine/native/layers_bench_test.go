@@ -64,9 +64,9 @@ func timeLayers(b *testing.B, g *model.Graph, cfg engine.Spec) {
 	for i := range layers {
 		l := &e.layers[i]
 		layers[i].name, layers[i].flops = l.shape(), l.multiplyAdds()*2*float64(cfg.BatchSize)
-		kind := kinds[l.op.String()]
+		kind := kinds[l.node.Op.String()]
 		if kind == nil {
-			kind = &spent{name: l.op.String()}
+			kind = &spent{name: l.node.Op.String()}
 			kinds[kind.name] = kind
 		}
 		kind.forward, kind.data = kind.forward+layers[i].forward, kind.data+layers[i].data
@@ -99,11 +99,7 @@ func (e *Engine) timed(w *kernel.Worker, layers []spent) {
 	e.scaleNorms(w)
 	for i := 1; i < len(e.layers); i++ {
 		last = time.Now()
-		if e.plan.ByRows {
-			e.layers[i].forwardRows(w, e)
-		} else {
-			e.layers[i].forward(w, e)
-		}
+		e.layers[i].forward(w, e)
 		add(&layers[i].forward)
 	}
 	e.lossOf(w, e.training)
@@ -119,14 +115,14 @@ func (e *Engine) timed(w *kernel.Worker, layers []spent) {
 			continue
 		}
 		flow := plan.FlowNone
-		if l.op == model.OpConv || l.op == model.OpDense {
+		if l.node.Op == model.OpConv || l.node.Op == model.OpDense {
 			flow, l.v.GradIn[0] = l.v.GradIn[0], plan.FlowNone // weights alone
 			l.backward(w, e)
 			add(&layers[i].weights)
 			l.v.GradIn[0] = flow
 		}
 		switch c := &l.v.Conv; {
-		case l.op != model.OpConv && l.op != model.OpDense:
+		case l.node.Op != model.OpConv && l.node.Op != model.OpDense:
 			l.backward(w, e)
 		case flow == plan.FlowNone:
 		case l.v.Depthwise:
@@ -144,7 +140,7 @@ func (e *Engine) timed(w *kernel.Worker, layers []spent) {
 
 // shape says what a layer computes.
 func (l *layer) shape() string {
-	s := fmt.Sprintf("%-28.28s %s", l.node.Name, l.op)
+	s := fmt.Sprintf("%-28.28s %s", l.node.Name, l.node.Op)
 	if len(l.in) > 0 {
 		im := l.in[0].v.Image
 		s += fmt.Sprintf(" %dx%dx%d", im.C, im.H, im.W)
@@ -174,7 +170,7 @@ func (l *layer) multiplyAdds() float64 {
 		}
 		return n
 	}
-	switch l.op {
+	switch l.node.Op {
 	case model.OpDense:
 		return float64(l.v.Conv.In.C * l.v.Conv.Filters)
 	case model.OpConv:

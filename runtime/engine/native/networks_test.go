@@ -165,6 +165,17 @@ func networks() map[string]func(b *model.Builder) {
 			end(b, b.Same("t2", b.Pool("p", b.Conv("c", z, 4, model.Square(1, 1, 0), 1, true), model.OpMaxPool,
 				model.Square(2, 2, 0)), model.OpTanh))
 		},
+		"hard swish": func(b *model.Builder) { // after what it must not overwrite, and before what may overwrite it
+			x := b.Same("h0", b.Conv("a", 0, 4, model.Square(3, 1, 1), 1, true), model.OpHardSwish)
+			y := b.Same("h1", b.BatchNorm("n", b.Conv("b", x, 4, model.Square(3, 1, 1), 4, false)), model.OpHardSwish)
+			z := b.Same("h2", b.Same("r", b.Add("sum", x, y), model.OpReLU), model.OpHardSwish)
+			end(b, b.Same("s", b.Pool("p", z, model.OpMaxPool, model.Square(2, 2, 0)), model.OpHardSwish))
+		},
+		"hard swish of a vector": func(b *model.Builder) { // whose pixels come before channels
+			f := b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 2, 1), 1, true))
+			x := b.Same("h", f, model.OpHardSwish)
+			end(b, b.Add("add", b.Dense("d", x, 5), b.Dense("e", f, 5)))
+		},
 		"logits": func(b *model.Builder) {
 			b.Dense("fc", b.Flatten("f", b.Conv("a", 0, 3, model.Square(3, 1, 0), 1, true)), 3)
 		},

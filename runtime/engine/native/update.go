@@ -1,7 +1,6 @@
 package native
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/disdel/disdel"
@@ -50,7 +49,7 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 			continue
 		}
 		e.move(w, p, 0, p.grad[:p.used])
-		if !p.stirred && !decays(e.spec.Optimizer) {
+		if !p.stirred && e.spec.Optimizer.WeightDecay() == 0 {
 			continue
 		}
 		for at := p.idleAt(); at < len(p.value); at += len(e.zeros) {
@@ -59,41 +58,16 @@ func (e *Engine) update(w *kernel.Worker, params []*param) {
 	}
 }
 
-// decays tells whether an optimiser moves weights that have no gradient and never had one.
-func decays(o disdel.Optimizer) bool {
-	return o.SGD != nil && o.SGD.WeightDecay != 0 || o.Adam != nil && o.Adam.WeightDecay != 0 ||
-		o.AdamW != nil && o.AdamW.WeightDecay != 0
-}
-
 // move moves as many weights of an array as there are gradients, from an index in memory on.
 func (e *Engine) move(w *kernel.Worker, p *param, from int, gradients []float32) {
-	part := func(values []float32) []float32 { return values[from:][:len(gradients)] }
-	switch o := e.spec.Optimizer; {
-	case o.SGD != nil:
-		var velocity []float32
-		if o.SGD.Momentum != 0 {
-			velocity = part(p.moments[0])
+	part := func(values []float32) []float32 {
+		if values == nil {
+			return nil
 		}
-		w.SGD(kernel.SGD{
-			Rate: e.rate, Decay: o.SGD.WeightDecay, Scale: e.scale, Momentum: o.SGD.Momentum,
-			Nesterov: o.SGD.Nesterov,
-		}, part(p.value), gradients, velocity)
-	case o.Adam != nil:
-		a := e.adam(o.Adam)
-		a.Decay = o.Adam.WeightDecay
-		w.Adam(a, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
-	case o.AdamW != nil:
-		a := e.adam(o.AdamW)
-		a.DecoupledDecay = o.AdamW.WeightDecay
-		w.Adam(a, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
+		return values[from:][:len(gradients)]
 	}
-}
-
-func (e *Engine) adam(a *disdel.Adam) kernel.Adam {
-	return kernel.Adam{
-		Rate: e.rate, Beta1: cmp.Or(a.Beta1, 0.9), Beta2: cmp.Or(a.Beta2, 0.999), Epsilon: cmp.Or(a.Epsilon, 1e-8),
-		Scale: e.scale, Step: e.steps,
-	}
+	u := kernel.Update{Optimizer: e.spec.Optimizer, Rate: e.rate, Scale: e.scale, Step: e.steps}
+	w.Update(&u, part(p.value), gradients, part(p.moments[0]), part(p.moments[1]))
 }
 
 // clip scales all gradients so that their norm is at most ClipNorm (Pascanu 2013) and updates all weights.

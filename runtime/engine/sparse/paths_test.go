@@ -23,6 +23,7 @@ func TestEveryPathComesToTheSameBits(t *testing.T) {
 		"nesterov": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true}},
 		"adam":     {Adam: &disdel.Adam{LearningRate: 0.01}},
 		"adamw":    {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}},
+		"lion":     {Lion: &disdel.Lion{LearningRate: 0.001, WeightDecay: 0.1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, rank := range []int{1, 5, 20, 31} {

@@ -1,11 +1,14 @@
 // Value by value: activations and their gradients, sums, dropout.
 
-enum { CLEAR, COPY, ADD, ADD_RELU, RELU, RELU_BACK, CLAMP, CLAMP_BACK, SIGMOID, SIGMOID_BACK, TANH, TANH_BACK };
+enum {
+  CLEAR, COPY, ADD, ADD_RELU, RELU, RELU_BACK, CLAMP, CLAMP_BACK, SIGMOID, SIGMOID_BACK, TANH, TANH_BACK,
+  HARD_SWISH, HARD_SWISH_BACK
+};
 
 struct pointwise {
   float *out;
   const float *x; // of gradients: of the output; null where nothing is read
-  const float *y; // the second value of a sum; of gradients: the output
+  const float *y; // the second value of a sum; of gradients: the output, or the input of HARD_SWISH
   wide n;
   int op;
   float top; // of CLAMP
@@ -25,6 +28,8 @@ DEVICE float point(int op, float x, float y, float top) {
   case SIGMOID_BACK: return x * y * (1 - y);
   case TANH: return tanhf(x);
   case TANH_BACK: return x * (1 - y * y);
+  case HARD_SWISH: return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) * (1.0f / 6);
+  case HARD_SWISH_BACK: return y <= -3 ? 0 : y >= 3 ? x : x * (y + y + 3) * (1.0f / 6);
   default: return 0;
   }
 }

@@ -30,7 +30,8 @@ type Result struct {
 // Op is what Pointwise computes.
 type Op int32
 
-// The operations, in the order of the sources. Back ones take the gradient first, then the output.
+// The operations, in the order of the sources. Back ones take the gradient first, then the output; HardSwishBack the
+// input.
 const (
 	Clear Op = iota
 	Copy
@@ -44,6 +45,8 @@ const (
 	SigmoidBack
 	Tanh
 	TanhBack
+	HardSwish
+	HardSwishBack
 )
 
 // top is where ReLU6 ends.

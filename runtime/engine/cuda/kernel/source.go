@@ -3,40 +3,40 @@ package kernel
 import (
 	"crypto/sha256"
 	"embed"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"slices"
+	"regexp"
 	"strings"
+
+	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 )
 
 //go:embed *.cu *.cuh
 var files embed.FS
 
-// names are the kernels, in the order of their sources.
-var names = [...]string{
-	"pointwise_values", "dropout_values", "import_rows", "move_values", "sum_parts",
-	"convolution_forward_16", "convolution_data_16", "convolution_weights_16",
-	"convolution_forward_64", "convolution_data_64", "convolution_weights_64",
-	"channel_sums", "bias_back", "bias_forward", "norm_forward", "norm_infer", "norm_back", "affine_forward",
-	"affine_back",
-	"max_pool", "max_pool_back", "average_pool", "average_pool_back", "adaptive_pool", "adaptive_pool_back",
-	"depthwise_forward", "depthwise_data", "depthwise_weights",
-	"loss_rows", "loss_total", "sgd", "adam", "clip_squares", "clip_scale",
-}
-
-// matrixNames are the kernels that take a device's matrix units, in the order of their sources.
-var matrixNames = [...]string{
-	"convolution_forward_16_tf32", "convolution_data_16_tf32", "convolution_weights_16_tf32",
-	"convolution_forward_64_tf32", "convolution_data_64_tf32", "convolution_weights_64_tf32",
-	"convolution_forward_16_bf16", "convolution_data_16_bf16", "convolution_weights_16_bf16",
-	"convolution_forward_64_bf16", "convolution_data_64_bf16", "convolution_weights_64_bf16",
-}
-
-// Names are the kernels that Source has.
-func Names() []string { return slices.Clone(names[:]) }
+// Names are the kernels that Source has, in its order.
+func Names() []string { return namesOf(Source()) }
 
 // MatrixNames are the kernels that MatrixSource has.
-func MatrixNames() []string { return slices.Clone(matrixNames[:]) }
+func MatrixNames() []string { return namesOf(MatrixSource()) }
+
+// namesOf are the kernels of a source: each begins a line. A VARIANT's name ends as the product before it says.
+func namesOf(source string) (names []string) {
+	begins := regexp.MustCompile(`(?m)^KERNEL\((?:VARIANT\((\w+)\)|(\w+)), |^#define VARIANT\(name\) name##(\w+)$`)
+	suffix := ""
+	for _, m := range begins.FindAllStringSubmatch(source, -1) {
+		switch variant, name := m[1], m[2]; {
+		case variant != "":
+			names = append(names, variant+suffix)
+		case name != "":
+			names = append(names, name)
+		default:
+			suffix = m[3]
+		}
+	}
+	return names
+}
 
 // product is what convolutions are made of, for blocks of so many rows: how they multiply, and what they do around it.
 const product = `#define VARIANT(name) name##_%d%s
@@ -103,4 +103,40 @@ func MatrixHash() string { return hash(MatrixSource()) }
 func hash(source string) string {
 	sum := sha256.Sum256([]byte(source))
 	return hex.EncodeToString(sum[:])
+}
+
+// Threads is how many threads each block of each kernel has.
+const Threads = 256
+
+// perThread is how many values a thread of a kernel has that goes value by value.
+const perThread = 4
+
+// over is n divided by each, rounded up.
+func over(n, each int) int { return (n + each - 1) / each }
+
+// of is a launch of a kernel on blocks of Threads. The fields of args are those of the kernel's struct, in its order,
+// without gaps; every kind of field is as large there as it is in Go.
+func of(name string, grid [3]int, args any) driver.Launch {
+	data, err := binary.Append(nil, binary.LittleEndian, args)
+	if err != nil {
+		panic(err) // args is no struct of numbers
+	}
+	return driver.Launch{Kernel: name, Grid: grid, Args: data}
+}
+
+// each is a launch with a thread for every perThread of n values, one with a thread for every value.
+func each(name string, n int, args any) driver.Launch {
+	return of(name, [3]int{over(n, Threads*perThread), 1, 1}, args)
+}
+
+func one(name string, n int, args any) driver.Launch {
+	return of(name, [3]int{over(n, Threads), 1, 1}, args)
+}
+
+// flag is a C int that is 0 or 1.
+func flag(v bool) int32 {
+	if v {
+		return 1
+	}
+	return 0
 }

@@ -14,7 +14,7 @@ struct update {
   const struct result *result;
   float decay;                    // of the weights, added to the gradient
   float momentum, nesterov;       // SGD
-  float beta1, rest1, beta2, rest2, epsilon; // Adam; rest is 1 less beta
+  float beta1, rest1, beta2, rest2, epsilon; // Adam and Lion; rest is 1 less beta
 };
 
 // w -= rate (scale g + decay w), with the velocity of momentum (Sutskever 2013; PyTorch's form).
@@ -50,6 +50,23 @@ KERNEL(adam, update) {
         s.first[i] = m;
         s.second[i] = v;
         s.value[i] = keep * s.value[i] + rate * m / (sqrtf(v) * root + a.epsilon);
+      }
+    }
+  }
+}
+
+// Lion (Chen 2023), with its decay by what control keeps of the weights. What is no number stays none.
+KERNEL(lion, update) {
+  PHASE(t) {
+    struct segment s = a.segments[blockIdx.y];
+    float rate = a.control->rate, keep = a.control->keep, scale = a.result->scale;
+    for (int k = 0; k < PER_THREAD && !stopped(a.result); k++) {
+      wide i = ((wide)blockIdx.x * PER_THREAD + k) * THREADS + t;
+      if (i < s.n) {
+        float g = scale * s.gradient[i], m = s.first[i];
+        float step = a.beta1 * m + a.rest1 * g;
+        s.first[i] = a.beta2 * m + a.rest2 * g;
+        s.value[i] = keep * s.value[i] + (step > 0 ? rate : step < 0 ? -rate : step);
       }
     }
   }

@@ -23,7 +23,7 @@ type Segments struct {
 
 // Update is an optimiser. The rate is Control's.
 type Update struct {
-	Adam                  bool // else SGD
+	Kernel                string // of update.cu: the optimiser's name
 	Decay                 float64
 	Momentum              float64 // of SGD
 	Nesterov              bool
@@ -33,11 +33,7 @@ type Update struct {
 
 // Do moves the weights of s by their gradients, unless Result says that the step went wrong.
 func (u Update) Do(s Segments) driver.Launch {
-	name := "sgd"
-	if u.Adam {
-		name = "adam"
-	}
-	return of(name, [3]int{over(s.Longest, Threads*perThread), s.Count, 1}, struct {
+	return of(u.Kernel, [3]int{over(s.Longest, Threads*perThread), s.Count, 1}, struct {
 		Segments, Control, Result           driver.Pointer
 		Decay, Momentum, Nesterov           float32
 		Beta1, Rest1, Beta2, Rest2, Epsilon float32

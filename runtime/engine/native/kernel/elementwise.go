@@ -98,6 +98,36 @@ func (w *Worker) TanhBack(dst, dy, y []float32) {
 	}
 }
 
+// HardSwish is dst = x min(max(x + 3, 0), 6) / 6 (Howard 2019).
+func (w *Worker) HardSwish(dst, x []float32) {
+	from, to := w.chunk(len(dst))
+	for i := from; i < to; i++ {
+		switch v := x[i]; {
+		case v <= -3:
+			dst[i] = 0
+		case v >= 3:
+			dst[i] = v
+		default:
+			dst[i] = v * (v + 3) * (1.0 / 6)
+		}
+	}
+}
+
+// HardSwishBack is dst = dy times the slope at x: 0 up to -3, 1 from 3 on, and (2 x + 3) / 6 between.
+func (w *Worker) HardSwishBack(dst, dy, x []float32) {
+	from, to := w.chunk(len(dst))
+	for i := from; i < to; i++ {
+		switch v := x[i]; {
+		case v <= -3:
+			dst[i] = 0
+		case v >= 3:
+			dst[i] = dy[i]
+		default:
+			dst[i] = dy[i] * (v + v + 3) * (1.0 / 6)
+		}
+	}
+}
+
 // squaresBlock is how many values SquareSum adds up in float32; the blocks are added in float64, in order.
 const squaresBlock = 4096
 
@@ -115,47 +145,6 @@ func (w *Worker) SquareSum(x []float32) float64 {
 		x = x[n:]
 	}
 	return sum
-}
-
-// SGD is one step of stochastic gradient descent: w -= Rate (Scale g + Decay w), with the velocity of Momentum where v
-// is not nil (Sutskever 2013; PyTorch's form).
-type SGD struct {
-	Rate, Decay, Scale, Momentum float64
-	Nesterov                     bool
-}
-
-// SGD updates weights x by gradient g and velocity v.
-func (w *Worker) SGD(o SGD, x, g, v []float32) {
-	s := &w.elem.s
-	s[0], s[1], s[2] = float32(-o.Rate), float32(o.Decay), float32(o.Scale)
-	if v == nil {
-		w.element(w.f.sgd, x, g, nil, nil)
-		return
-	}
-	s[3], s[4], s[5] = float32(o.Momentum), 1, 0
-	if o.Nesterov {
-		s[4], s[5] = float32(o.Momentum), 1
-	}
-	w.element(w.f.momentum, x, g, v, nil)
-}
-
-// Adam is one step of Adam (Kingma 2015) or, with DecoupledDecay, of AdamW (Loshchilov 2019).
-type Adam struct {
-	Rate, Beta1, Beta2, Epsilon, Decay, DecoupledDecay, Scale float64
-	Step                                                      int // 1 and up
-}
-
-// Adam updates weights x by gradient g and the moments m and v.
-func (w *Worker) Adam(o Adam, x, g, m, v []float32) {
-	first := 1 - math.Pow(o.Beta1, float64(o.Step))
-	second := 1 - math.Pow(o.Beta2, float64(o.Step))
-	for i, value := range [...]float64{
-		-o.Rate / first, o.Decay, o.Scale, o.Beta1, 1 - o.Beta1, o.Beta2, 1 - o.Beta2, 1 / math.Sqrt(second), o.Epsilon,
-		1 - o.Rate*o.DecoupledDecay,
-	} {
-		w.elem.s[i] = float32(value)
-	}
-	w.element(w.f.adam, x, g, m, v)
 }
 
 // Dropout is dst = x / (1 - rate), or 0 for a share of the values: which ones is a function of the seed and the place.

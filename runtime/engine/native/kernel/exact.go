@@ -72,66 +72,6 @@ func (e *Exact) Slopes(p *Pairs, slopes []float32, places []int32, users, items 
 	}
 }
 
-// Touched are the rows of a table that have a gradient. They are all different.
-type Touched struct {
-	Rows      []int32
-	Gradients []float32 // [len(Rows) Width]
-	// Marks, in a table of width 1, are Rows and Gradients side by side: a row, then the bits of its gradient.
-	Marks  []int32
-	Width  int
-	Values []float32 // the table
-	// First and Second are the optimiser's moments, like Values: the velocity, or the means of gradients and of their
-	// squares; nil where it has none.
-	First, Second []float32
-}
-
-// touched sets the arguments that all optimisers take, and tells whether there is anything to do.
-func (e *Exact) touched(t *Touched) bool {
-	a := &e.rows
-	switch {
-	case len(t.Marks) > 0:
-		a.rows, a.gradients = unsafe.Pointer(&t.Marks[0]), unsafe.Pointer(&t.Marks[1])
-		a.rowStep, a.gradientStep, a.n, a.width = 8, 8, int64(len(t.Marks)/2), 4
-	case len(t.Rows) > 0:
-		a.rows, a.gradients = unsafe.Pointer(&t.Rows[0]), p32(t.Gradients)
-		a.rowStep, a.gradientStep, a.n, a.width = 4, int64(4*t.Width), int64(len(t.Rows)), int64(4*t.Width)
-	default:
-		return false
-	}
-	a.values, a.first, a.second = p32(t.Values), p32(t.First), p32(t.Second)
-	return true
-}
-
-// SGD moves rows by w - Rate (Scale g + Decay w), or by their velocity where there is momentum: see type SGD.
-func (e *Exact) SGD(o SGD, t *Touched) {
-	f := e.f.plain
-	switch {
-	case o.Momentum != 0 && o.Nesterov:
-		f = e.f.nesterov
-	case o.Momentum != 0:
-		f = e.f.momentum
-	}
-	if e.touched(t) {
-		e.rows.s = [10]float32{float32(o.Rate), float32(o.Scale), float32(o.Decay), float32(o.Momentum)}
-		f(&e.rows)
-	}
-}
-
-// Adam moves rows by Adam or AdamW: see type Adam.
-func (e *Exact) Adam(o Adam, t *Touched) {
-	if !e.touched(t) {
-		return
-	}
-	step, one := float64(o.Step), float32(1)
-	beta1, beta2 := float32(o.Beta1), float32(o.Beta2)
-	e.rows.s = [10]float32{
-		float32(o.Rate / (1 - math.Pow(o.Beta1, step))), float32(o.Scale), float32(o.Decay), beta1, one - beta1, beta2,
-		one - beta2, float32(1 / (1 - math.Pow(o.Beta2, step))), float32(o.Epsilon),
-		float32(1 - float64(o.Rate*o.DecoupledDecay)),
-	}
-	e.f.adam(&e.rows)
-}
-
 // Add is dst = a + b.
 func (e *Exact) Add(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
@@ -200,20 +140,219 @@ type pairArgs struct {
 	offset                       float32
 }
 
-// rowArgs are those of optimisers.
-type rowArgs struct {
-	rows, gradients       unsafe.Pointer
-	rowStep, gradientStep int64 // bytes from one to the next
-	n                     int64 // rows
-	width                 int64 // bytes
-	values, first, second unsafe.Pointer
-	s                     [10]float32
-}
-
 // changeArgs are those of changes.
 type changeArgs struct {
 	x, began, sent, local unsafe.Pointer
 	marks                 unsafe.Pointer // bytes
 	n                     int64          // values
 	factor                float32
+}
+
+// exactPortable is plain Go. Products are converted to float32 before they are added: what is not, processors with an
+// instruction for both may round once, and these bits have to be the same on all.
+func exactPortable() exactFunctions {
+	return exactFunctions{
+		products: pairProducts, slopes: pairSlopes, plain: rowsPlain, momentum: rowsMomentum, nesterov: rowsNesterov,
+		adam: rowsAdam, squares: exactSquares, changes: changesOf, sums: entrySums, addEntries: addEntries,
+	}
+}
+
+func floats(p unsafe.Pointer, n int64) []float32 { return unsafe.Slice((*float32)(p), n) }
+
+// pair is the user's row and the item's of pair i.
+func (a *pairArgs) pair(i int64) (user, item []float32) {
+	at, width := unsafe.Slice((*int32)(ptr(a.index, 8*i)), 2), a.row/4
+	return floats(ptr(a.users, int64(at[0])*a.row), width), floats(ptr(a.items, (int64(at[1])-a.first)*a.row), width)
+}
+
+func pairProducts(a *pairArgs) {
+	last := a.row/4 - 1
+	for i, out := int64(0), floats(a.values, a.n); i < a.n; i++ {
+		u, v := a.pair(i)
+		out[i] = a.offset + u[last] + v[last] + dot(u[:last], v[:last])
+	}
+}
+
+// dot is the product of two vectors of one length, in four sums that do not wait for each other.
+func dot(x, y []float32) float32 {
+	y = y[:len(x)]
+	var a, b, c, d float32
+	k := 0
+	for ; k+4 <= len(x); k += 4 {
+		x4, y4 := x[k:k+4:k+4], y[k:k+4:k+4]
+		a += float32(x4[0] * y4[0])
+		b += float32(x4[1] * y4[1])
+		c += float32(x4[2] * y4[2])
+		d += float32(x4[3] * y4[3])
+	}
+	for ; k < len(x); k++ {
+		a += float32(x[k] * y[k])
+	}
+	return (a + b) + (c + d)
+}
+
+func pairSlopes(a *pairArgs) {
+	width := a.row / 4
+	for i, slopes := int64(0), floats(a.values, a.n); i < a.n; i++ {
+		u, v := a.pair(i)
+		at := unsafe.Slice((*int32)(ptr(a.places, 8*i)), 2)
+		gu := floats(ptr(a.userGradients, int64(at[0])*a.row), width)
+		gv := floats(ptr(a.itemGradients, int64(at[1])*a.row), width)
+		addBoth(gu, gv, u, v, slopes[i])
+	}
+}
+
+func addBoth(gu, gv, u, v []float32, slope float32) {
+	last := len(u) - 1
+	gu, gv, v = gu[:len(u)], gv[:len(u)], v[:len(u)]
+	for k := range last {
+		gu[k] += float32(slope * v[k])
+		gv[k] += float32(slope * u[k])
+	}
+	gu[last] += slope
+	gv[last] += slope
+}
+
+func exactSquares(e *elementArgs) {
+	sums := unsafe.Slice((*float64)(e.dst), squareLanes)
+	for x := floats(e.a, e.n/4); len(x) > 0; x = x[squareLanes:] {
+		for l, v := range x[:squareLanes] {
+			sums[l] += float64(v) * float64(v) // which is exact: fused or not, the sum is rounded once
+		}
+	}
+}
+
+func changesOf(a *changeArgs) {
+	x, began, local := floats(a.x, a.n), floats(a.began, a.n), floats(a.local, a.n)
+	marks := unsafe.Slice((*byte)(a.marks), (a.n+7)/8)
+	clear(marks)
+	var sent []float32
+	if a.sent != nil {
+		sent = floats(a.sent, a.n)
+	}
+	for k, v := range x {
+		owed := v - began[k]
+		local[k] = owed
+		if sent != nil {
+			owed -= sent[k]
+		}
+		if owed != 0 && !(magnitude(owed) < float32(a.factor*magnitude(v))) {
+			marks[k/8] |= 1 << (k % 8)
+		}
+	}
+}
+
+// magnitude is |v|.
+func magnitude(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
+
+// Entries are rows that have values in few of many columns: row i has those from Start[i] to Start[i+1].
+type Entries struct {
+	Start  []int32
+	Index  []int32   // columns
+	Values []float32 // nil: all are 1
+}
+
+// entryArgs are those of kernels of entries.
+type entryArgs struct {
+	start, index, values unsafe.Pointer
+	weights              unsafe.Pointer
+	out                  unsafe.Pointer // one a row: float64 sums, or float32 factors
+	n                    int64          // rows
+}
+
+func (e *Exact) entriesOf(in *Entries, weights []float32, rows int) bool {
+	if rows == 0 || in.Start[:rows+1][0] == in.Start[rows] {
+		return false
+	}
+	a := &e.entries
+	a.start, a.index, a.values = unsafe.Pointer(&in.Start[0]), unsafe.Pointer(&in.Index[0]), p32(in.Values)
+	a.weights, a.n = p32(weights), int64(rows)
+	return true
+}
+
+// Sums writes for each row the sum of its entries, each times the weight of its column: products of float32, and four
+// sums of float64 of every fourth product, of which the first has also those that are left over, and (a + b) + (c + d).
+func (e *Exact) Sums(in *Entries, weights []float32, out []float64) {
+	if !e.entriesOf(in, weights, len(out)) {
+		clear(out)
+		return
+	}
+	e.entries.out = unsafe.Pointer(&out[0])
+	e.f.sums(&e.entries)
+}
+
+// AddEntries adds to the weights, entry by entry, what the entry is times its row's factor.
+func (e *Exact) AddEntries(in *Entries, factors, weights []float32) {
+	if e.entriesOf(in, weights, len(factors)) {
+		e.entries.out = p32(factors)
+		e.f.addEntries(&e.entries)
+	}
+}
+
+// row is the entries of a row.
+func (a *entryArgs) row(i int64) (index []int32, values []float32) {
+	start := unsafe.Slice((*int32)(ptr(a.start, 4*i)), 2)
+	n := int64(start[1]) - int64(start[0])
+	if n == 0 { // of the last row they would begin where the array ends
+		return nil, nil
+	}
+	if a.values != nil {
+		values = floats(ptr(a.values, 4*int64(start[0])), n)
+	}
+	return unsafe.Slice((*int32)(ptr(a.index, 4*int64(start[0]))), n), values
+}
+
+func entrySums(a *entryArgs) {
+	out := unsafe.Slice((*float64)(a.out), a.n)
+	for i := range out {
+		index, values := a.row(int64(i))
+		out[i] = weighed(a.weights, index, values)
+	}
+}
+
+// weighed is the sum of a row's entries, each times the weight of its column, in four sums that do not wait for each
+// other.
+func weighed(w unsafe.Pointer, index []int32, values []float32) float64 {
+	var a, b, c, d float64
+	if values == nil {
+		for ; len(index) >= 4; index = index[4:] {
+			a += float64(weight(w, index[0]))
+			b += float64(weight(w, index[1]))
+			c += float64(weight(w, index[2]))
+			d += float64(weight(w, index[3]))
+		}
+		for _, column := range index {
+			a += float64(weight(w, column))
+		}
+		return (a + b) + (c + d)
+	}
+	values = values[:len(index)]
+	for ; len(index) >= 4; index, values = index[4:], values[4:] {
+		a += float64(float32(weight(w, index[0]) * values[0]))
+		b += float64(float32(weight(w, index[1]) * values[1]))
+		c += float64(float32(weight(w, index[2]) * values[2]))
+		d += float64(float32(weight(w, index[3]) * values[3]))
+	}
+	for k, column := range index {
+		a += float64(float32(weight(w, column) * values[k]))
+	}
+	return (a + b) + (c + d)
+}
+
+func weight(w unsafe.Pointer, column int32) float32 { return *(*float32)(ptr(w, 4*int64(column))) }
+
+func addEntries(a *entryArgs) {
+	for i, factor := range floats(a.out, a.n) {
+		index, values := a.row(int64(i))
+		if values == nil {
+			for _, column := range index {
+				*(*float32)(ptr(a.weights, 4*int64(column))) += factor
+			}
+			continue
+		}
+		values = values[:len(index)]
+		for k, column := range index {
+			*(*float32)(ptr(a.weights, 4*int64(column))) += float32(factor * values[k])
+		}
+	}
 }

@@ -115,6 +115,9 @@ func TestRowsMoveByTheBitsOfPlainGo(t *testing.T) {
 		"adam": func(e *Exact, r *Touched) {
 			e.Adam(Adam{Rate: 0.1, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Decay: 0.01, Scale: 0.7, Step: 3}, r)
 		},
+		"lion": func(e *Exact, r *Touched) {
+			e.Lion(Lion{Rate: 0.1, Beta1: 0.9, Beta2: 0.99, DecoupledDecay: 0.1, Scale: 0.7}, r)
+		},
 		"adamw": func(e *Exact, r *Touched) {
 			e.Adam(Adam{Rate: 0.1, Beta1: 0.8, Beta2: 0.99, Epsilon: 1e-6, DecoupledDecay: 0.1, Scale: 1, Step: 900}, r)
 		},

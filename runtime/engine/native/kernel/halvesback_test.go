@@ -125,16 +125,15 @@ func TestSingleValuesGoBackThroughHalves(t *testing.T) {
 		take := slab(8 * n)
 		y, short := kept(rng, take, n)
 		dy, want := take(n), take(n)
-		for name, f := range map[string]func(w *Worker) func(dst, dy, y []float32){
-			"relu":    func(w *Worker) func(dst, dy, y []float32) { return w.ReLUBack },
-			"tanh":    func(w *Worker) func(dst, dy, y []float32) { return w.TanhBack },
-			"sigmoid": func(w *Worker) func(dst, dy, y []float32) { return w.SigmoidBack },
+		for name, f := range map[string]func(w *Worker, dst, dy, y []float32){
+			"relu": (*Worker).ReLUBack, "tanh": (*Worker).TanhBack, "sigmoid": (*Worker).SigmoidBack,
+			"hardSwish": (*Worker).HardSwishBack,
 		} {
 			copy(dy, random(rng, n))
 			copy(want, dy)
 			team.Run(func(w *Worker) {
-				f(w)(want, want, y)
-				w.BackHalves(f(w), dy, short)
+				f(w, want, want, y)
+				w.BackHalves(f, dy, short)
 			})
 			alike(t, name, dy, want)
 		}

@@ -222,3 +222,308 @@ func (w *Worker) patchAfter(l *rowsProduct, s *patch) {
 		}
 	}
 }
+
+// RowsImport writes rows of samples, [rows][C][H][W], into images by rows, within a border that is zero and stays so.
+func (w *Worker) RowsImport(dst []float32, im Image, b Border, x []float32, rows int) {
+	plane, around := im.H*im.W, b.Around(im)
+	from, to := w.share(rows * im.H)
+	for n := from; n < to; n++ {
+		r, h := n/im.H, n%im.H
+		src := x[r*im.C*plane+h*im.W:]
+		line := dst[r*around.Row()+((h+b.Top)*around.W+b.Left)*im.Depth:]
+		if im.C == 1 && im.Depth == 1 {
+			copy(line[:im.W], src)
+			continue
+		}
+		w.Transpose(line, im.Depth, src, plane, im.C, im.W)
+	}
+	w.tr = transposeArgs{} // the rows, which it would keep alive until the next call
+}
+
+// RowsExport writes images by rows as rows of samples, [rows][C][H][W].
+func (w *Worker) RowsExport(dst, x []float32, im Image, rows int) {
+	plane := im.H * im.W
+	for r := range rows {
+		if plane == 1 {
+			copy(dst[r*im.C:][:im.C], x[r*im.Row():])
+			continue
+		}
+		w.Transpose(dst[r*im.C*plane:], plane, x[r*im.Row():], im.Depth, plane, im.C)
+	}
+	w.tr = transposeArgs{}
+}
+
+// RowsFlatten makes vectors of images: channels before pixels, as PyTorch has them, or pixels before channels.
+func (w *Worker) RowsFlatten(dst []float32, out Image, x []float32, im Image, rows int, permuted bool) {
+	plane := im.H * im.W
+	from, to := w.share(rows)
+	for r := from; r < to; r++ {
+		d, s := dst[r*out.Row():], x[r*im.Row():]
+		if !permuted {
+			w.Transpose(d, plane, s, im.Depth, plane, im.C)
+			continue
+		}
+		for px := range plane {
+			copy(d[px*im.C:][:im.C], s[px*im.Depth:])
+		}
+	}
+}
+
+// RowsJoin copies the channels of every pixel of x to those from first on of a wider image.
+func (w *Worker) RowsJoin(dst []float32, out Image, x []float32, im Image, rows, first int) {
+	from, to := w.share(rows * im.H * im.W)
+	for px := from; px < to; px++ {
+		copy(dst[px*out.Depth+first:][:im.C], x[px*im.Depth:])
+	}
+}
+
+// RowsSubsample is Subsample.
+func (w *Worker) RowsSubsample(dst []float32, out Image, x []float32, in Image, rows, stride int) {
+	plane, first := out.H*out.W, (out.C-in.C)/2
+	from, to := w.share(rows * plane)
+	for n := from; n < to; n++ {
+		r, px := n/plane, n%plane
+		d := dst[n*out.Depth:][:out.Depth]
+		clear(d)
+		copy(d[first:][:in.C], x[r*in.Row()+(px/out.W*in.W+px%out.W)*stride*in.Depth:])
+	}
+}
+
+// RowsAffine is y = scale x + offset a channel, through max(0, y) with relu.
+func (w *Worker) RowsAffine(im Image, rows int, x, y, scale, offset []float32, relu bool) {
+	f := w.f.affineEach
+	if relu {
+		f = w.f.affineEachRelu
+	}
+	from, to := w.share(rows * im.H * im.W)
+	e := &w.elem
+	e.n = int64(4 * im.Depth)
+	for px := from; px < to; px++ {
+		e.dst, e.a, e.b, e.c = p(y, px*im.Depth), p(x, px*im.Depth), p(scale, 0), p(offset, 0)
+		f(e)
+	}
+	w.Sync()
+}
+
+// RowsDepthwise is DepthwiseForward; channels is how many there are, g.In a row as vectors.
+func (w *Worker) RowsDepthwise(g *Pool, channels, rows int, x, weights, y []float32) {
+	pixel, plane := g.In.Pixel(), g.OH*g.OW
+	from, to := w.share(rows * plane)
+	a := &w.tap
+	a.bytes, a.w = int64(4*pixel), p(weights, 0)
+	for n := from; n < to; {
+		r, px := n/plane, n%plane
+		taps, pixels := w.run(g, px, min(plane, px+to-n))
+		if taps == 0 {
+			clear(y[n*pixel:][:pixels*pixel])
+		} else {
+			for t := range taps { // weights are not padded as pixels are
+				w.woffs[t] = w.woffs[t] / int64(g.In.C) * int64(channels)
+			}
+			a.x, a.y = p(x, r*g.In.H*g.In.W*pixel), p(y, n*pixel)
+			w.f.weighted(a)
+		}
+		for range pixels {
+			w.rowAfter(y[n*pixel:], 0, pixel)
+			n++
+		}
+	}
+	w.Sync()
+}
+
+// Lines of outputs, and the tiles that they are cut into.
+
+// join makes one way of two where the second goes on where the first ends, as all pixels of an image do for a kernel of
+// one tap, and puts the longest first.
+func join(ways *[3]axis) {
+	for i := range 2 {
+		a, b := &ways[i], &ways[i+1]
+		if a.n == 1 {
+			*a, *b = *b, *a
+		}
+		if b.n > 1 && b.x == a.n*a.x && b.y == a.n*a.y {
+			*a, *b = axis{a.n * b.n, a.x, a.y}, axis{n: 1}
+		}
+	}
+	if a := &ways[0]; ways[1].n > 1 && ways[1].x == a.n*a.x && ways[1].y == a.n*a.y { // what the second two have become
+		*a, ways[1] = axis{a.n * ways[1].n, a.x, a.y}, axis{n: 1}
+	}
+	longest := 0
+	for i := range ways {
+		if ways[i].n > ways[longest].n {
+			longest = i
+		}
+	}
+	ways[0], ways[longest] = ways[longest], ways[0]
+}
+
+// piece is a tile of a line: how far its first row is from the line's first output in x and in y, how far each row is
+// from the one before in x, in bytes, and how many are stored.
+type piece struct {
+	x, y     int
+	rs, rows int64
+	run      func(*productArgs)
+}
+
+// cutLine cuts a line into tiles. The last begins earlier where it would be longer than what is left: what it computes
+// twice is the same both times.
+func (w *Worker) cutLine(way axis) {
+	w.pieces = w.pieces[:0]
+	for at := 0; at < way.n; {
+		left := way.n - at
+		rows, rs := w.nextTile(left, way.n), 4*way.x
+		stored := rows
+		switch {
+		case rows == 0: // a single output: the tile's rows are all the same
+			rows, rs, stored = w.Set.line[len(w.Set.line)-1], 0, 1
+		case rows > left:
+			at = way.n - rows
+		}
+		w.pieces = append(w.pieces, piece{
+			x: at * way.x, y: at * way.y, rs: int64(rs), rows: int64(stored), run: w.f.product[rows][1],
+		})
+		at += stored
+	}
+}
+
+// leastRows are the rows of a tile below which it takes no less time: each sum waits for its last multiply-add.
+const leastRows = 4
+
+// nextTile is how many rows the next tile has where left outputs of a line of all are not computed: the largest tile's,
+// until one or two tiles hold the rest, which are those that cost least. 0: all are fewer than any tile has.
+func (w *Worker) nextTile(left, all int) (best int) {
+	if left > 2*w.Set.line[0] {
+		return w.Set.line[0]
+	}
+	least := 0
+	for _, first := range w.Set.line {
+		price := max(first, leastRows)
+		if first < left {
+			second := w.holds(left-first, all)
+			if second == 0 {
+				continue
+			}
+			price += max(second, leastRows)
+		}
+		if first <= all && (best == 0 || price < least) {
+			best, least = first, price
+		}
+	}
+	return best
+}
+
+// holds is the smallest tile for n outputs of a line of all.
+func (w *Worker) holds(n, all int) (rows int) {
+	for _, t := range w.Set.line {
+		if t >= n && t <= all {
+			rows = t
+		}
+	}
+	return rows
+}
+
+// line computes the outputs of one way, as cutLine has cut it, and puts their filters where they belong.
+func (w *Worker) line(l *rowsProduct, way axis, x, y, filters int) {
+	a := &w.prod
+	for i := range w.pieces {
+		t := &w.pieces[i]
+		a.a, a.rs, a.rows = p(l.x, x+t.x), t.rs, t.rows
+		if filters == 16 {
+			a.c, a.ldc = p(l.y, y+t.y), int64(4*way.y)
+			t.run(a)
+			continue
+		}
+		a.c, a.ldc = unsafe.Pointer(&w.edge), 64
+		t.run(a)
+		for r := range int(t.rows) {
+			copy(l.y[y+t.y+r*way.y:][:filters], w.edge[r*16:])
+		}
+	}
+}
+
+// Few filters leave most of a vector of 16 empty. Where pixels of a single channel lie side by side, the vector is 16
+// pixels of a line instead, and filters are the rows of a tile; what comes of it is transposed to where pixels belong.
+// Terms and their order are the same, and so are the bits.
+
+// transposeCost is what it costs to transpose 16 pixels, in multiply-adds of a vector, and tileCost what it costs to
+// begin and end a tile for each of its rows, both measured on one core of Zen 4.
+const (
+	transposeCost = 90
+	tileCost      = 6
+)
+
+// byPixels tells whether a patch of so many filters costs less with pixels as the vector.
+func (w *Worker) byPixels(c *Conv, s *patch, filters int) bool {
+	n, taps := s.j1-s.j0, (s.r1-s.r0)*(s.q1-s.q0)
+	if c.Groups > 1 || c.SW > 1 || c.In.Pixel() > 1 || n < lanes || taps == 0 {
+		return false
+	}
+	vectors := (n + lanes - 1) / lanes
+	return vectors*(max(filters, leastRows)*(taps+tileCost)+transposeCost) < n*(taps+tileCost)
+}
+
+// pixels computes a block of filters at a patch, one or two vectors of pixels of a line at a time. The last vector
+// begins earlier where it would be longer than what is left.
+func (w *Worker) pixels(l *rowsProduct, s *patch, block, filters int) {
+	c, a := l.c, &w.prod
+	columns, line, pixel := int64(s.q1-s.q0), c.In.W, l.out.Pixel()
+	a.rs, a.ks, a.ldb, a.ldc, a.c2 = 4, 64, int64(4*c.DW), 4*2*lanes, 4*lanes
+	if w.square == 8 {
+		a.c2 = 32
+	}
+	a.k, a.middle, a.am, a.bm, a.outer = columns, 1, 0, 0, int64(s.r1-s.r0)
+	a.ao, a.bo = (int64(c.KW)-columns)*64, int64(4*c.DH*line)-columns*a.ldb
+	if a.relu = 0; c.ReLU {
+		a.relu = 1
+	}
+	weights := block*c.BlockLen() + (s.r0*c.KW+s.q0)*16
+	reach := (s.r1-s.r0-1)*c.DH*line + (s.q1-s.q0-1)*c.DW // from the first value of a sum to its last
+	for n := range (s.b1 - s.b0) * (s.i1 - s.i0) {
+		b, i := s.b0+n/(s.i1-s.i0), s.i0+n%(s.i1-s.i0)
+		x := b*c.In.Row() + (i*c.SH-c.Top+s.r0*c.DH)*line + s.q0*c.DW - c.Left
+		y := b*l.out.Row() + i*l.out.W*pixel + block*16
+		for j := s.j0; j < s.j1; j += lanes {
+			j = min(j, s.j1-lanes)
+			a.b = p(l.x, x+j)
+			if w.vectors == 1 || j+lanes == s.j1 || x+j+reach+2*lanes > len(l.x) {
+				w.filters(l, weights, block*16, filters, 1)
+				w.turnPixels(l.y[y+j*pixel:], pixel, 0, filters)
+				continue
+			}
+			w.filters(l, weights, block*16, filters, 2) // which may reach beyond the line: that is not used
+			w.turnPixels(l.y[y+j*pixel:], pixel, 0, filters)
+			second := min(j+lanes, s.j1-lanes)
+			w.turnPixels(l.y[y+second*pixel:], pixel, second-j, filters)
+			j = second
+		}
+	}
+}
+
+// turnPixels puts filters of 16 pixels, the first of them at from, where these belong.
+func (w *Worker) turnPixels(y []float32, pixel, from, filters int) {
+	a, f, side := &w.tr, w.f.transpose, w.square
+	if filters <= 8 {
+		f, side = w.f.transpose8, 8
+	}
+	_ = y[(lanes-1)*pixel : (lanes-1)*pixel+(filters+side-1)/side*side]
+	a.ds, a.ss = int64(4*pixel), 4*2*lanes
+	for k := 0; k < filters; k += side {
+		for n := 0; n < lanes; n += side {
+			a.dst, a.src = p(y, n*pixel+k), p(w.edge[:], k*2*lanes+from+n)
+			f(a)
+		}
+	}
+}
+
+// filters computes filters of vectors of pixels into the worker's edge, [filters][2][16].
+func (w *Worker) filters(l *rowsProduct, weights, bias, filters, vectors int) {
+	a := &w.prod
+	for k := 0; k < filters; {
+		rows := w.Set.tile(filters - k)
+		a.rows = int64(min(rows, filters-k))
+		a.a, a.c = p(l.weights, weights+k), unsafe.Pointer(&w.edge[k*2*lanes])
+		w.mode(a, true, l.bias, bias+k)
+		w.f.product[rows][vectors](a)
+		k += int(a.rows)
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unsafe"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/runtime/engine/native/winograd"
 )
 
 // Variable is the environment variable that forces a path.
@@ -106,4 +108,136 @@ func (s *Set) tile(n int) int {
 		last = t
 	}
 	return last
+}
+
+// The argument blocks of the kernels; the generator in gen has their offsets. Sizes and strides are in bytes.
+
+// productArgs describes a tile of C = A B: for every outer, middle and inner step, row i of the tile gets
+// A[i rs] times a vector of B, and A and B move on.
+type productArgs struct {
+	a, b, c unsafe.Pointer
+	rs      int64 // from row to row of A
+	ks, ldb int64 // inner step of A and of B
+	k       int64 // inner steps
+	middle  int64 // middle steps; then A and B move by am and bm more
+	am, bm  int64
+	outer   int64 // outer steps, likewise
+	ao, bo  int64
+	ldc     int64 // from row to row of C
+	rows    int64 // rows that are stored
+	mode    int64 // start from zero, from C, from bias, or from a vector of bias
+	bias    unsafe.Pointer
+	c2      int64 // from the first vector of a row of C to the second
+	relu    int64 // not 0: store max(0, x)
+	ahead   int64 // from this tile of C to one whose lines are fetched meanwhile; 0: none are
+}
+
+// Values of productArgs.mode.
+const (
+	fromZero = iota
+	fromC
+	fromBias   // a value a row
+	fromVector // the same vectors for every row
+)
+
+type transposeArgs struct {
+	dst, src unsafe.Pointer
+	ds, ss   int64
+}
+
+type elementArgs struct {
+	dst, a, b, c unsafe.Pointer
+	n            int64
+	s            [12]float32
+}
+
+type channelArgs struct {
+	x, y, z        unsafe.Pointer
+	p, q, r        unsafe.Pointer // one value a channel
+	mask           unsafe.Pointer // one value a lane
+	out            unsafe.Pointer // [channels][sums][16]
+	channels       int64
+	lanes          int64 // bytes of a row that count
+	row            int64 // bytes of a row
+	pixels         int64
+	xPixel, yPixel int64
+}
+
+type tapArgs struct {
+	x, y, dx unsafe.Pointer
+	offs     unsafe.Pointer // int64 each
+	count    int64
+	bytes    int64 // of an output pixel
+	scale    float32
+	_        float32
+	w        unsafe.Pointer
+	woffs    unsafe.Pointer
+	row      int64
+	lanes    int64
+	channels int64
+	dy       unsafe.Pointer // maxPoolBack's gradient of y
+	// Forward by values, of pools and of weighted: the pixels that are computed with the same offsets, and the bytes from
+	// one to the next in x and in y.
+	pixels, xPixel, yPixel int64
+}
+
+// winogradArgs are those of the transforms of a tile (see package winograd). The offsets of its pixels, of its outputs
+// or of the kernel's taps are listed by rows, as bytes from src of an input and of weights and from dst of an output. A
+// panel has a row of width bytes for each channel, and point bytes lie between the panels of two points.
+type winogradArgs struct {
+	src, dst  unsafe.Pointer
+	offs, tmp unsafe.Pointer
+	channels  int64
+	width     int64 // bytes of a channel that are computed
+	row       int64 // bytes from channel to channel of an image
+	point     int64
+	bias      unsafe.Pointer // of an output, a value a channel; nil: none
+	add       int64          // not 0: an output is added to what is there
+	relu      int64          // not 0: store max(0, x)
+	numbers   unsafe.Pointer // of the matrix' program, float32 each
+}
+
+// tiles are the kernels for products, by rows and vectors of 16 values.
+type tiles [mostRows + 1][3]func(*productArgs)
+
+// functions is one implementation of every kernel.
+type functions struct {
+	product    tiles
+	pairs      tiles // the same of bfloat16 alone, by instructions of its own; nil: there are none
+	correlate  func(*productArgs)
+	line       func(*productArgs) // one row, lineBlocks blocks of 16 columns
+	transpose  func(*transposeArgs)
+	transpose8 func(*transposeArgs) // of 8 x 8
+
+	add, addRelu, relu, clamp, reluBack, clampBack, scale, squares, sgd, momentum, adam func(*elementArgs)
+	affineEach, affineEachRelu                                                          func(*elementArgs)
+
+	affine, affineRelu, normBack                   func(*channelArgs)
+	moments, normSums, normSumsRelu, rowSums, dots [2]func(*channelArgs) // for a block of channels, and for one
+
+	maxPool, sumPool, maxPoolBack, sumPoolBack func(*tapArgs)
+	depthwise                                  [2]func(*tapArgs) // for four channels, and for one
+	weighted                                   func(*tapArgs)
+
+	round, shorten func(*elementArgs) // to bfloat16, and its halves
+	widen          func(*halvesArgs)
+
+	winograd map[winograd.Tile]*transforms
+}
+
+// transforms are those of one Winograd algorithm.
+type transforms struct {
+	input, output, weights transform
+	spread, gather         transform // transposed: of an output's gradient, and to that of weights
+}
+
+// transform is a kernel and the numbers that it is given.
+type transform struct {
+	kernel  func(*winogradArgs)
+	numbers unsafe.Pointer
+}
+
+func (t *transform) run(a *winogradArgs) {
+	a.numbers = t.numbers
+	t.kernel(a)
 }

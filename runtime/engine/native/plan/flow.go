@@ -45,13 +45,7 @@ func (p *planner) permutes(i int) bool {
 		return p.Nodes[i].Image.C == 1
 	}
 	for _, c := range p.consumers[i] {
-		switch p.g.Nodes[c].Op {
-		case model.OpDense:
-		case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout:
-			if !p.permutes(c) {
-				return false
-			}
-		default:
+		if op := p.g.Nodes[c].Op; op != model.OpDense && !(kinds[op].single && p.permutes(c)) {
 			return false
 		}
 	}
@@ -61,14 +55,10 @@ func (p *planner) permutes(i int) bool {
 // permuted tells that a vector has pixels before channels.
 func (p *planner) permuted(i int) bool {
 	n := &p.g.Nodes[i]
-	switch n.Op {
-	case model.OpFlatten:
+	if n.Op == model.OpFlatten {
 		return p.Nodes[i].Permuted
-	case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout:
-		return p.permuted(n.Inputs[0])
-	default:
-		return false
 	}
+	return kinds[n.Op].single && p.permuted(n.Inputs[0])
 }
 
 // writer is the last op that left its mark on a buffer: what backward expects to find there.
@@ -81,34 +71,33 @@ func (p *planner) writer(i int) model.Op {
 }
 
 // inPlaceInput returns the input whose buffer a node works in, -1 for none. A node may overwrite an input that no other
-// node reads, and whose old value is not needed by the backward pass of the op that wrote it.
+// node reads, and whose old value is not needed by its own backward pass nor by that of the op that wrote it.
 func (p *planner) inPlaceInput(i int) int {
 	n := &p.g.Nodes[i]
-	for k, in := range n.Inputs {
-		single := p.single(in)
-		switch n.Op {
-		case model.OpFlatten:
-			if p.view(i, in) {
-				return 0 // readers do not mind each other
-			}
-			return -1
-		case model.OpSoftmax:
-			return 0
-		case model.OpReLU, model.OpReLU6, model.OpSigmoid, model.OpTanh, model.OpDropout, model.OpAdd:
-			if k > 1 {
-				return -1 // a sum begins with its first two inputs, whichever of them it overwrites: the order of terms is fixed
-			}
-			if single && (!p.Spec.Training || survivesOverwrite(p.writer(in), n.Op)) &&
-				(n.Op != model.OpAdd || p.distinct(n.Inputs, k)) {
+	first := n.Inputs[0]
+	switch {
+	case n.Op == model.OpFlatten && p.view(i, first): // readers do not mind each other
+		return 0
+	case n.Op == model.OpSoftmax:
+		return 0
+	case n.Op == model.OpBatchNorm && !p.Spec.Training && p.single(first):
+		return 0
+	case n.Op == model.OpAdd:
+		// A sum begins with its first two inputs, whichever of them it overwrites: the order of terms is fixed.
+		for k, in := range n.Inputs[:min(2, len(n.Inputs))] {
+			if p.mayOverwrite(in, n.Op) && p.distinct(n.Inputs, k) {
 				return k
 			}
-		case model.OpBatchNorm:
-			if single && !p.Spec.Training {
-				return 0
-			}
 		}
+	case kinds[n.Op].single && !(p.Spec.Training && kinds[n.Op].readsInput) && p.mayOverwrite(first, n.Op):
+		return 0
 	}
 	return -1
+}
+
+// mayOverwrite tells whether an op may overwrite the output of a node that it reads.
+func (p *planner) mayOverwrite(in int, over model.Op) bool {
+	return p.single(in) && (!p.Spec.Training || survives(p.writer(in), over))
 }
 
 // single tells that a node's output has one reader, and nobody sees the same memory under another name.
@@ -128,23 +117,6 @@ func (p *planner) distinct(inputs []int, k int) bool {
 		}
 	}
 	return true
-}
-
-// survivesOverwrite tells whether the backward pass of the op that wrote a value still works after another op has
-// overwritten that value. A max pool looks for its maximum again: behind a ReLU it still finds it wherever the gradient
-// is not zero, since a ReLU keeps every value above zero as it was. Ops that scale or add hide the maximum.
-func survivesOverwrite(written, over model.Op) bool {
-	switch written {
-	case model.OpConv, model.OpDense, model.OpBatchNorm, model.OpAdd, model.OpConcat, model.OpAvgPool,
-		model.OpAdaptiveAvgPool, model.OpGlobalAvgPool, model.OpDownsample:
-		return true
-	case model.OpMaxPool:
-		return over == model.OpReLU || over == model.OpReLU6
-	case model.OpReLU:
-		return over == model.OpDropout
-	default:
-		return false
-	}
 }
 
 // fuse has the op that a ReLU follows compute it.
@@ -192,36 +164,106 @@ func (p *planner) fuseInference(i, in int) {
 
 // work plans what a node needs while it is computed, forward and backward, and what it keeps between.
 func (p *planner) work(i int) {
-	n, v := &p.g.Nodes[i], &p.Nodes[i]
-	c := n.Out[0]
-	var forward, backward, kept int
-	switch {
-	case n.Op == model.OpBatchNorm && v.Fused: // scale and offset, from call to call
-		p.later(&v.Aux, Workspace, i, 2*Padded(c), 0, p.end()+1)
-	case n.Op == model.OpBatchNorm:
-		forward = 4*Padded(c) + 32*Padded(c) // shift, scale, offset and a third; sums
-		backward, kept = forward, 2*Padded(c)
-	case v.Depthwise:
-		forward, backward = 2*Padded(c), 16*Padded(c)
-	case n.Op == model.OpConv || n.Op == model.OpDense:
-		backward = max(v.Conv.BackWeightsLen(), 16*Padded(c))
-		if forward = v.Conv.ForwardLen(); p.needs[n.Inputs[0]] {
-			backward = max(backward, v.Conv.BackDataLen())
-		}
+	v, k := &p.Nodes[i], &kinds[p.g.Nodes[i].Op]
+	if v.Fused && p.g.Nodes[i].Op == model.OpBatchNorm { // scale and offset, from call to call
+		p.later(&v.Aux, Workspace, i, 2*Padded(p.g.Nodes[i].Out[0]), 0, p.end()+1)
 	}
-	if p.Spec.Halves {
-		forward, backward = p.windows(i, forward, backward)
+	var m memory
+	if k.work != nil {
+		m = k.work(p, i)
+	}
+	if p.Spec.Halves && k.halves != nil {
+		m = k.halves(p, i, m)
 	}
 	if !p.Spec.Training {
-		backward, kept = 0, 0
+		m.backward, m.kept = 0, 0
 	}
-	if forward > 0 {
-		p.later(&p.Nodes[i].Work, Workspace, i, forward, i, i)
+	if m.forward > 0 {
+		p.later(&v.Work, Workspace, i, m.forward, i, i)
 	}
-	if backward > 0 {
-		p.later(&p.Nodes[i].BackWork, Workspace, i, backward, p.back(i), p.back(i))
+	if m.backward > 0 {
+		p.later(&v.BackWork, Workspace, i, m.backward, p.back(i), p.back(i))
 	}
-	if kept > 0 {
-		p.later(&p.Nodes[i].Aux, Activations, i, kept, i, p.back(i))
+	if m.kept > 0 {
+		p.later(&v.Aux, Activations, i, m.kept, i, p.back(i))
+	}
+}
+
+// backward finds the buffers of the gradients that a node hands to its inputs, and says which values it still needs.
+func (p *planner) backward(i int) {
+	n, v := &p.g.Nodes[i], &p.Nodes[i]
+	v.GradIn = make([]Flow, len(v.Inputs))
+	last := len(p.g.Nodes) - 1
+	if i == last && p.needs[i] && n.Op != model.OpSoftmax {
+		p.allocGrad(i, last+1)
+	}
+	if n.Op == model.OpSoftmax { // the loss takes its input
+		if p.needs[v.Inputs[0]] {
+			p.allocGrad(v.Inputs[0], last+1)
+		}
+		return
+	}
+	if !p.needs[i] || p.grads[i] == nil { // nil: nothing that it computes gets to the loss
+		return
+	}
+	t := p.back(i)
+	p.grads[i].live(t)
+	p.reads(i, t)
+	for k, in := range v.Inputs {
+		if !p.needs[in] {
+			continue
+		}
+		switch {
+		case p.grads[in] == nil && len(p.consumers[in]) == 1 && p.passes(i, k):
+			v.GradIn[k] = FlowAlias
+			p.grads[in] = p.grads[i]
+		case p.grads[in] == nil:
+			v.GradIn[k] = FlowFirst
+			p.allocGrad(in, t)
+		default:
+			v.GradIn[k] = FlowAdd
+		}
+		p.grads[in].live(t)
+	}
+}
+
+// allocGrad gives the gradient of node i a buffer of its own, from time t on.
+func (p *planner) allocGrad(i, t int) {
+	p.grads[i] = p.add(Backward, i, p.Nodes[i].Image.Len(), t, t)
+}
+
+// passes tells that a node turns its output's gradient into that of input k in place.
+func (p *planner) passes(i, k int) bool {
+	switch op := p.g.Nodes[i].Op; op {
+	case model.OpAdd:
+		// Only one input may take the buffer: what is before it will write there.
+		return k == 0
+	case model.OpFlatten:
+		return p.Nodes[i].InPlace
+	default:
+		return kinds[op].single || kinds[op].passes
+	}
+}
+
+// reads keeps alive what a node's backward pass at time t reads.
+func (p *planner) reads(i, t int) {
+	v, k := &p.Nodes[i], &kinds[p.g.Nodes[i].Op]
+	if k.readsInput {
+		p.outs[v.Inputs[0]].live(t)
+	}
+	if k.readsOutput || v.ReLU && p.g.Nodes[i].Op == model.OpBatchNorm {
+		p.outs[i].live(t)
+	}
+}
+
+// resolveBuffers writes the final places of the buffers into the nodes.
+func (p *planner) resolveBuffers() {
+	for i := range p.Nodes {
+		if b := p.outs[i]; b != nil {
+			b.tell(&p.Nodes[i].Out)
+		}
+		if b := p.grads[i]; b != nil {
+			b.tell(&p.Nodes[i].Grad)
+		}
 	}
 }

@@ -67,31 +67,6 @@ func (p *planner) whole() map[*buffer]bool {
 	return out
 }
 
-// windows adds what a node needs to what it works with where activations are halves: rounded weights, forward and back,
-// and windows.
-func (p *planner) windows(i int, forward, backward int) (int, int) {
-	n, v := &p.g.Nodes[i], &p.Nodes[i]
-	switch {
-	case n.Op == model.OpMaxPool:
-		backward += v.Pool.WindowLen()
-	case n.Op == model.OpBatchNorm:
-		backward += NormWindowLen(v.Image)
-	case v.Depthwise:
-		weights := Padded(v.Pool.KH * v.Pool.KW * v.Pool.In.C)
-		forward, backward = forward+weights, max(backward, weights, v.Pool.DepthwiseHalvesLen())
-	case n.Op == model.OpConv || n.Op == model.OpDense:
-		back := v.Conv.BackWeightsLen() + v.Conv.WindowLen()
-		if !v.Conv.BackTile.Is() && p.needs[n.Inputs[0]] {
-			backward = max(backward, v.Conv.RoundedLen())
-		}
-		if !v.Conv.Tile.Is() {
-			forward = v.Conv.RoundedLen()
-		}
-		backward = max(backward, back)
-	}
-	return forward, backward
-}
-
 // roundedValues is how many values of a layer's weights are rounded at a time.
 const roundedValues = 256 << 10
 

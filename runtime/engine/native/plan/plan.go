@@ -196,23 +196,10 @@ func (p *planner) shape(i int) {
 	for _, in := range n.Inputs {
 		p.needs[i] = p.needs[i] || p.needs[in]
 	}
-	switch n.Op {
-	case model.OpInput:
-		v.Border = p.border()
-	case model.OpConv:
-		p.needs[i] = true
-		p.conv(n, v)
-	case model.OpDense:
-		p.needs[i] = true
-		in := p.g.Nodes[n.Inputs[0]].Out.Len()
-		v.Conv = Dense(in, n.Units, p.Lanes)
-		if p.ByRows {
-			v.Conv.In.Depth = p.Nodes[n.Inputs[0]].Image.Row()
-		}
-	case model.OpBatchNorm:
-		p.needs[i] = true
-	case model.OpMaxPool, model.OpAvgPool:
-		v.Pool = pool(n, p.Nodes[n.Inputs[0]].Image, v.Image)
+	k := &kinds[n.Op]
+	p.needs[i] = p.needs[i] || k.weights
+	if k.shape != nil {
+		k.shape(p, i)
 	}
 }
 

@@ -1,0 +1,176 @@
+package actions
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/runtime/engine"
+)
+
+// infer returns the class and the probabilities of every input under a stored model.
+func (h *Host) infer(ctx context.Context, c *call, req disdel.InferRequest) (res disdel.InferResult, err error) {
+	h.limitHeap(req.Memory, req.Estimate, 0)
+	g, err := model.Build(req.Network)
+	if err != nil {
+		return res, err
+	}
+	store, err := modelstore.Open(ctx, req.Models)
+	if err != nil {
+		return res, err
+	}
+	defer store.Close()
+	var e engine.Engine
+	var in inputs
+	err = c.phase("load", func() (err error) {
+		if in, err = h.asked(ctx, store, req); err != nil {
+			return err
+		}
+		e, err = h.built.get(req.Backend, req.Network, engine.Spec{
+			Graph: g, BatchSize: inferRows(&req, in.rows), Memory: req.Memory,
+		})
+		if err != nil {
+			return err
+		}
+		c.computes(e)
+		h.limitHeap(req.Memory, req.Estimate, slab(e))
+		return loadModel(ctx, e, store, req)
+	})
+	if err != nil {
+		return res, err
+	}
+	err = c.phase("compute", func() (err error) {
+		switch {
+		case in.shard != nil:
+			res.Answers, err = answer(ctx, store, e, req, g, in.shard)
+		case req.Sparse != nil:
+			res, err = answerSparse(e, req)
+		default:
+			res, err = predict(e, in)
+		}
+		return err
+	})
+	res.Usage = c.usage()
+	return res, err
+}
+
+// inferBatch bounds the memory of an infer action, for any number of inputs.
+const inferBatch = 64
+
+func loadModel(ctx context.Context, e engine.Engine, store *modelstore.Store, req disdel.InferRequest) error {
+	w, err := store.ReadWeights(ctx, req.WeightsKey, req.Checksum)
+	if err != nil {
+		return err
+	}
+	defer debug.FreeOSMemory() // what they came in
+	return engine.SetWeights(e, w)
+}
+
+// inputs are the rows of an inference.
+type inputs struct {
+	rows, sample int
+	values       func(to []float32, start, end int) []float32 // appends those of some rows
+	shard        *dataset.Shard                               // instead of values, of a data set
+}
+
+// readInputs returns the rows of a request, or reads those that it refers to.
+func readInputs(ctx context.Context, store *modelstore.Store, req disdel.InferRequest) (in inputs, err error) {
+	sample := model.Shape(req.Network.Input).Len()
+	if req.Rows != nil {
+		rows, err := store.ReadRows(ctx, req.Rows.Key, req.Rows.Checksum, sample)
+		return inputs{rows: rows.Len(), sample: sample, values: rows.Append}, err
+	}
+	for _, r := range req.Inputs {
+		if len(r) != sample {
+			return in, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "an input does not fit the network's input"}
+		}
+	}
+	return inputs{rows: len(req.Inputs), sample: sample, values: func(to []float32, start, end int) []float32 {
+		return append(to, slices.Concat(req.Inputs[start:end]...)...)
+	}}, nil
+}
+
+func predict(e engine.Engine, in inputs) (res disdel.InferResult, err error) {
+	x := make([]float32, 0, min(in.rows, inferBatch)*in.sample)
+	for start := 0; start < in.rows; start += inferBatch {
+		end := min(start+inferBatch, in.rows)
+		p, err := e.Predict(dataset.Dense(end-start, in.values(x[:0], start, end), nil))
+		if err != nil {
+			return res, err
+		}
+		addPredictions(&res, p)
+	}
+	return res, nil
+}
+
+// addPredictions appends the rows of p, probabilities by class, with the class of the largest.
+func addPredictions(res *disdel.InferResult, p dataset.Matrix) {
+	for i := range p.Rows {
+		row := p.Row(i)
+		res.Classes = append(res.Classes, disdel.Largest(row))
+		res.Probabilities = append(res.Probabilities, row)
+	}
+}
+
+// asked reads the rows of a request: rows in the request, rows stored beside the models, or rows of a data set.
+func (h *Host) asked(ctx context.Context, store *modelstore.Store, req disdel.InferRequest) (in inputs, err error) {
+	if req.Dataset == nil {
+		h.shard = shardCache{} // of a question before this one, which this one's estimate knows nothing of
+		return readInputs(ctx, store, req)
+	}
+	d := req.Dataset
+	if in.shard, err = h.rows(ctx, shardKey{data: d.Data, rows: d.Rows, part: d.Part}); err != nil {
+		return in, err
+	}
+	in.rows = in.shard.Len()
+	sparse := in.shard.Targets() != nil
+	if sparse != (req.Network.Sparse != nil) || !sparse && in.shard.SampleLen() != model.Shape(req.Network.Input).Len() {
+		return in, &disdel.Error{Kind: disdel.Invalid, Op: "infer", Msg: "the rows do not fit the network's input"}
+	}
+	return in, nil
+}
+
+// answer writes the model's answers for the rows of a data set beside the models, one batch at a time.
+func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req disdel.InferRequest, g *model.Graph,
+	shard *dataset.Shard,
+) (*disdel.AnswersRef, error) {
+	d := req.Dataset
+	of := modelstore.AnswersHeader{
+		Classes: g.Output().Len(), Labels: shard.Labels(), Targets: shard.Targets(),
+		Notes: map[string]string{
+			"weights": req.Checksum, "dataset": d.Data.Name, "datasetChecksum": d.Data.Checksum, "part": string(d.Part),
+			"firstRow": strconv.Itoa(d.Rows.Start),
+		},
+	}
+	if req.Network.Sparse != nil {
+		of.Classes = 0
+	}
+	ref, err := store.WriteAnswers(ctx, d.Answers, of, func(put func([]float32) error) error {
+		batch := inferRows(&req, shard.Len())
+		b, rows := shard.NewBatch(batch), make([]int32, 0, batch)
+		for start := 0; start < shard.Len(); start += batch {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			rows = rows[:0]
+			for i := start; i < min(start+batch, shard.Len()); i++ {
+				rows = append(rows, int32(i))
+			}
+			shard.Fill(&b, rows)
+			p, err := e.Predict(dataset.Batch{Input: b.Input})
+			if err != nil {
+				return err
+			}
+			if err := put(p.Values); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return &ref, err
+}

@@ -1,0 +1,101 @@
+package native
+
+import "github.com/disdel/disdel/runtime/engine/native/kernel"
+
+// sum adds its inputs, the first of which may be the output already.
+type sum struct {
+	elementwise
+	gathering
+}
+
+func (sum) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	a := l.in[0].out
+	for k, in := range l.in[1:] {
+		if l.v.ReLU && k == len(l.in)-2 {
+			w.AddReLU(l.out, a, in.out)
+		} else {
+			w.Add(l.out, a, in.out)
+		}
+		a = l.out
+	}
+	if len(l.in) == 1 && !l.v.InPlace {
+		w.Copy(l.out, a)
+	}
+	w.Sync()
+}
+
+func (s sum) forwardRows(l *layer, w *kernel.Worker, e *Engine) { s.forward(l, w, e) }
+
+// concat joins its inputs along channels.
+type concat struct{ gathering }
+
+func (concat) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	first := 0
+	for _, in := range l.in {
+		w.Join(l.out, l.v.Image.C, in.out, in.v.Image, first)
+		first += in.v.Image.C
+	}
+	w.Sync()
+}
+
+func (concat) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
+	first := 0
+	for _, in := range l.in {
+		w.RowsJoin(l.rowsOut(e), l.v.Image, in.out, in.v.Image, e.rows, first)
+		first += in.v.Image.C
+	}
+	w.Sync()
+}
+
+func (concat) hand(l *layer, w *kernel.Worker, k int, add bool) {
+	first := 0
+	for _, before := range l.in[:k] {
+		first += before.v.Image.C
+	}
+	w.Split(l.in[k].grad, l.in[k].v.Image, l.grad, l.v.Image.C, first, add)
+	w.Sync()
+}
+
+// flatten makes a vector of an image; in place it only changes its name.
+type flatten struct{ gathering }
+
+func (flatten) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	if !l.v.InPlace {
+		w.Flatten(l.out, l.in[0].out, l.in[0].v.Image)
+		w.Sync()
+	}
+}
+
+func (flatten) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
+	if !l.v.InPlace {
+		w.RowsFlatten(l.rowsOut(e), l.v.Image, l.in[0].out, l.in[0].v.Image, e.rows, l.v.Permuted)
+		w.Sync()
+	}
+}
+
+func (flatten) hand(l *layer, w *kernel.Worker, k int, add bool) {
+	if l.v.InPlace {
+		pass(w, l.in[k].grad, l.grad, add)
+		return
+	}
+	w.Unflatten(l.in[k].grad, l.grad, l.in[k].v.Image, add)
+	w.Sync()
+}
+
+// downsample is option A's shortcut of ResNet.
+type downsample struct{ gathering }
+
+func (downsample) forward(l *layer, w *kernel.Worker, _ *Engine) {
+	w.Subsample(l.out, l.v.Image, l.in[0].out, l.in[0].v.Image, l.node.Stride.H)
+	w.Sync()
+}
+
+func (downsample) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
+	w.RowsSubsample(l.rowsOut(e), l.v.Image, l.in[0].out, l.in[0].v.Image, e.rows, l.node.Stride.H)
+	w.Sync()
+}
+
+func (downsample) hand(l *layer, w *kernel.Worker, k int, add bool) {
+	w.SubsampleBack(cleared(w, l.in[k].grad, add), l.in[k].v.Image, l.grad, l.v.Image, l.node.Stride.H)
+	w.Sync()
+}

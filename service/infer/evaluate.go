@@ -1,0 +1,166 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/model"
+)
+
+// Evaluation is how well a model predicts the labels of a data set.
+type Evaluation struct {
+	Model    string  `json:"model"`
+	Dataset  string  `json:"dataset"`
+	Rows     int     `json:"rows"`
+	HeldOut  bool    `json:"heldOut"` // the rows are the held-out part of the data set; false: all rows
+	Accuracy float64 `json:"accuracy"`
+	Loss     float64 `json:"loss"` // mean cross-entropy of a row, in nats
+	// Confusion counts rows by their label and by the class that the model gave them: [labels classes].
+	Confusion [][]int             `json:"confusion"`
+	Classes   []ClassEvaluation   `json:"classes"`
+	Warnings  []string            `json:"warnings,omitempty"`
+	Actions   []disdel.Activation `json:"actions"`
+}
+
+// ClassEvaluation is how well a model predicts one class.
+type ClassEvaluation struct {
+	Class int    `json:"class"`
+	Name  string `json:"name,omitempty"`
+	disdel.ClassFigures
+}
+
+// evaluatedAtOnce bounds the values of the rows in memory and on their way to actions.
+const evaluatedAtOnce = 16 << 20
+
+// Evaluate has infer actions classify the held-out rows of a data set, or all rows if it holds none out, and compares the
+// answers with the labels. If the model's job held out random rows of this data set, Evaluate uses those. It returns
+// NotFound for a data set, Invalid for one whose rows the model does not take, and the failure of an action.
+func (s *Predictor) Evaluate(ctx context.Context, t *Model, name string) (e Evaluation, err error) {
+	e = Evaluation{Model: t.Ref(), Dataset: name}
+	store, err := s.cfg.Datasets(ctx)
+	if err != nil {
+		return e, err
+	}
+	m, err := store.Manifest(ctx, name)
+	if err != nil {
+		return e, err
+	}
+	if err := t.takes(&m); err != nil {
+		return e, err
+	}
+	shard, err := s.evaluatedRows(ctx, store, t, &m, &e)
+	if err != nil {
+		return e, err
+	}
+	return e, s.evaluateRows(ctx, t, shard, &e)
+}
+
+// takes returns why a model cannot classify the rows of a data set.
+func (t *Model) takes(m *dataset.Manifest) error {
+	refuse := func(format string, args ...any) error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "evaluate " + t.Ref(), Msg: fmt.Sprintf(format, args...),
+			Hint: "disdel dataset list shows what data sets hold",
+		}
+	}
+	rows := m.Info(disdel.Split{Train: 1}).Resized(t.Data.Resize)
+	switch input := t.Graph.Input(); {
+	case t.Network.Sparse != nil || m.Sparse != nil:
+		return refuse("models of sparse rows are evaluated by their jobs only")
+	case model.Shape(rows.Sample).Len() != input.Len():
+		return refuse("%s takes rows of %d values (%s), and %s has %s", t.Ref(), input.Len(), input.Text(), m.Name,
+			model.Shape(rows.Sample).Text())
+	case m.Classes > t.Graph.Output().Len():
+		return refuse("%s has %d classes, and %s knows %d", m.Name, m.Classes, t.Ref(), t.Graph.Output().Len())
+	}
+	return nil
+}
+
+// evaluatedRows reads the rows that a model is evaluated on.
+func (s *Predictor) evaluatedRows(ctx context.Context, store *dataset.Store, t *Model, m *dataset.Manifest, e *Evaluation) (
+	*dataset.Shard, error,
+) {
+	ref := disdel.DataRef{Name: m.Name, Checksum: m.Checksum(), Resize: t.Data.Resize, Split: disdel.Split{Train: 1}}
+	if t.Data.Drawn && t.Data.Checksum == ref.Checksum {
+		h, err := s.cfg.History(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rec, err := h.Get(ctx, t.Job)
+		if err != nil {
+			e.Warnings = append(e.Warnings,
+				fmt.Sprintf("the job of %s is not known any more, nor which rows it held out", t.Ref()))
+		} else {
+			ref.Split = rec.Job.Data.Split
+		}
+	}
+	info := m.Info(ref.Split)
+	if e.HeldOut = info.HeldOut > 0; e.HeldOut {
+		return store.ReadHeldOut(ctx, ref, disdel.RowRange{End: info.HeldOut})
+	}
+	if t.Data.Checksum == ref.Checksum {
+		e.Warnings = append(e.Warnings, t.Ref()+" was trained on these rows: on others it does worse")
+	}
+	return store.ReadTrain(ctx, ref, disdel.RowRange{End: info.Train})
+}
+
+// evaluateRows asks the model about rows, as many at once as may be in memory.
+func (s *Predictor) evaluateRows(ctx context.Context, t *Model, shard *dataset.Shard, e *Evaluation) error {
+	size, classes := shard.SampleLen(), t.Graph.Output().Len()
+	e.Confusion = make([][]int, classes)
+	for i := range e.Confusion {
+		e.Confusion[i] = make([]int, classes)
+	}
+	step := max(1, evaluatedAtOnce/size)
+	for first := 0; first < shard.Len(); first += step {
+		n := min(step, shard.Len()-first)
+		x, labels, places := make([]float32, n*size), make([]int32, n), make([]int32, n)
+		rows := make([][]float32, n)
+		for i := range rows {
+			places[i], rows[i] = int32(first+i), x[i*size:(i+1)*size]
+		}
+		shard.Batch(places, x, labels)
+		result, err := s.Infer(ctx, t, rows)
+		e.Actions = append(e.Actions, result.Actions...)
+		if err != nil {
+			return err
+		}
+		e.count(labels, result)
+	}
+	e.conclude(t.Labels)
+	return nil
+}
+
+// count counts the results of rows with labels.
+func (e *Evaluation) count(labels []int32, result Result) {
+	for i, label := range labels {
+		e.Rows++
+		e.Confusion[label][result.Classes[i]]++
+		// A probability that a float32 rounds to 0 must not make the loss infinite.
+		e.Loss -= math.Log(math.Max(float64(result.Probabilities[i][label]), math.SmallestNonzeroFloat32))
+	}
+}
+
+// conclude computes the figures of the classes and of all rows.
+func (e *Evaluation) conclude(names []string) {
+	over := func(a, b int) float64 { return float64(a) / float64(max(1, b)) }
+	right := 0
+	for k := range e.Confusion {
+		c := ClassEvaluation{Class: k}
+		if k < len(names) {
+			c.Name = names[k]
+		}
+		rows, given, hit := 0, 0, e.Confusion[k][k]
+		for i := range e.Confusion {
+			rows += e.Confusion[k][i]
+			given += e.Confusion[i][k]
+		}
+		right += hit
+		c.ClassFigures = disdel.NewClassFigures(rows, given, hit)
+		e.Classes = append(e.Classes, c)
+	}
+	e.Accuracy, e.Loss = over(right, e.Rows), e.Loss/float64(max(1, e.Rows))
+}

@@ -1,0 +1,261 @@
+package infer
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
+	"github.com/disdel/disdel/model"
+)
+
+// isPicture tells of what PNG and JPEG files begin with.
+func isPicture(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
+}
+
+// picturePixels returns how many pixels a PNG or JPEG file says that it has, 0 for anything else.
+func picturePixels(data []byte) int {
+	if !isPicture(data) {
+		return 0
+	}
+	head, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil || head.Width < 1 || head.Height < 1 {
+		return 0
+	}
+	if head.Width > math.MaxInt/head.Height {
+		return math.MaxInt
+	}
+	return head.Width * head.Height
+}
+
+// PictureBytes returns the memory that reading a picture takes, in bytes. It is 0 for data that is no picture. Even a
+// small file may take much memory.
+func PictureBytes(data []byte) disdel.Bytes {
+	pixels := picturePixels(data)
+	if pixels == 0 {
+		return 0
+	}
+	each := 4
+	head, _, _ := image.DecodeConfig(bytes.NewReader(data)) // it was read before
+	switch png := data[0] == 0x89; {
+	case png && (head.ColorModel == color.NRGBA64Model || head.ColorModel == color.RGBA64Model):
+		each = 12 // 8, and another half of them where it is interlaced
+	case png:
+		each = 6
+	case bytes.Contains(data, []byte{0xff, 0xc2}): // a progressive JPEG, whose coefficients are kept to the end
+		each = 16
+	}
+	return disdel.Bytes(min(pixels, math.MaxInt/each) * each)
+}
+
+// largePicture is the number of pixels from which a picture is large. A tenant's large pictures are read one at a time.
+const largePicture = 1 << 21
+
+// pictureScale makes bytes numbers as data sets of pictures have them.
+const pictureScale = float32(1.0 / 255)
+
+// readPicture makes a picture a row: of the network's size as `dataset add` brings pictures to one, or, where its job
+// resized images to side, as that does.
+func readPicture(name string, data []byte, input model.Shape, side int) (in Inputs, err error) {
+	if len(input) != 3 {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: "it is a picture, and the model takes rows of " + input.Text(),
+			Hint: "give rows as JSON, .csv or .npy",
+		}
+	}
+	height, width := input[1], input[2]
+	if side > 0 {
+		height, width = 0, 0
+	}
+	pixels, shape, err := dense.Picture(data, input[0], height, width)
+	if err != nil {
+		e := *disdel.AsError(err)
+		e.Op = "read " + name
+		return in, &e
+	}
+	row := make([]float32, len(pixels))
+	for i, v := range pixels {
+		row[i] = float32(v) * pictureScale
+	}
+	if side > 0 && (shape[1] != side || shape[2] != side) {
+		if row, err = dataset.Resize(row, shape, side); err != nil {
+			return in, err
+		}
+	}
+	return Inputs{Rows: [][]float32{row}}, nil
+}
+
+// labelColumn is the column of a table that has no input in it.
+const labelColumn = "label"
+
+// readTable reads rows of so many numbers, a line each, with commas, semicolons or tabs between them. A first line
+// without a number is their head; of a column label the values are labels.
+func readTable(name string, data []byte, sample int) (in Inputs, err error) {
+	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = separator(data), true, true
+	labels, values := -1, []float32(nil)
+	bad := func(format string, args ...any) (Inputs, error) {
+		return Inputs{}, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
+			Hint: fmt.Sprintf("give lines of %d numbers, scaled as in training", sample),
+		}
+	}
+	if line := tooWide(data, lines.Comma, sample+1); line > 0 {
+		return bad("line %d has more than the %d numbers that the model takes", line, sample)
+	}
+	for first := true; ; first = false {
+		record, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return bad("%v", err)
+		}
+		if first && !numeric(record) {
+			for i, column := range record {
+				if strings.EqualFold(strings.TrimSpace(column), labelColumn) {
+					labels = i
+				}
+			}
+			continue
+		}
+		line, _ := lines.FieldPos(0)
+		begin := len(values)
+		for i, text := range record {
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				return bad("line %d: %.40q is no number", line, text)
+			}
+			if i == labels {
+				in.Labels = append(in.Labels, int32(v))
+				continue
+			}
+			values = append(values, float32(v))
+		}
+		if n := len(values) - begin; n != sample {
+			return bad("line %d has %d numbers, and the model takes %d", line, n, sample)
+		}
+	}
+	if len(values) == 0 {
+		return bad("there are no inputs")
+	}
+	in.Rows = rowsOf(values, sample)
+	return in, nil
+}
+
+// tooWide is the number of the first line with more than most fields, 0 if there is none. It is called before any field
+// is made, because a field takes many times the memory of its text.
+func tooWide(data []byte, separator rune, most int) (line int) {
+	line = 1
+	fields, quoted := 1, false
+	for _, b := range data { // separators, quotes and ends of lines are single bytes, and parts of no other letter
+		switch {
+		case b == '"':
+			quoted = !quoted
+		case b == '\n':
+			line++
+			if !quoted {
+				fields = 1
+			}
+		case !quoted && rune(b) == separator:
+			if fields++; fields > most {
+				return line
+			}
+		}
+	}
+	return 0
+}
+
+// rowsOf is values as rows of so many, which lie in the memory of the values: short rows of their own would take many
+// times as much, and so would a list that grows with them.
+func rowsOf(values []float32, sample int) [][]float32 {
+	rows := make([][]float32, len(values)/sample)
+	for i := range rows {
+		rows[i] = values[i*sample : (i+1)*sample : (i+1)*sample]
+	}
+	return rows
+}
+
+// numeric tells whether a line begins with a number.
+func numeric(record []string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(record[0]), 32)
+	return err == nil
+}
+
+// separator is what the first line has most of.
+func separator(data []byte) rune {
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	best, most := ',', 0
+	for _, r := range ",;\t" {
+		if n := bytes.Count(line, []byte(string(r))); n > most {
+			best, most = r, n
+		}
+	}
+	return best
+}
+
+// mostResized bounds the values that images become, however small they come.
+const mostResized = 64 << 20
+
+// resized is the images of an array in the size that a network takes, which is side by side. An array that is rows of
+// the network already stays as it is, unless its document says otherwise; so does one that is no images, which its
+// reader refuses.
+func (a *array) resized(said []int, input model.Shape, side int) (array, error) {
+	if len(input) != 3 || len(said) == 0 && a.misfit(input) == "" {
+		return *a, nil
+	}
+	shape := a.imageShape(said, input[0])
+	if shape == nil || shape[0] != input[0] || model.Shape(shape).Len() == 0 ||
+		len(a.values)%model.Shape(shape).Len() != 0 || shape[1] == side && shape[2] == side {
+		return *a, nil
+	}
+	n := model.Shape(shape).Len()
+	images := len(a.values) / n
+	if images > mostResized/input.Len() {
+		return *a, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "resize inputs", Msg: fmt.Sprintf("%d images of %d values are too many at once", images,
+				input.Len()), Hint: "ask for fewer at a time",
+		}
+	}
+	out := array{shape: append([]int{images}, input...), values: make([]float32, 0, images*input.Len())}
+	for values := a.values; len(values) > 0; values = values[n:] {
+		image, err := dataset.Resize(values[:n], shape, side)
+		if err != nil {
+			return *a, err
+		}
+		out.values = append(out.values, image...)
+	}
+	return out, nil
+}
+
+// imageShape is the shape of an array's images of so many channels, [channels height width]: what its document says,
+// how it is nested, or squares; nil where it is none of them.
+func (a *array) imageShape(said []int, channels int) []int {
+	n := len(a.shape)
+	switch {
+	case len(said) == 3:
+		return said
+	case n == 0:
+		return nil
+	case n >= 3 && a.shape[n-3] == channels:
+		return a.shape[n-3:]
+	case n >= 2 && channels == 1 && a.shape[n-2] == a.shape[n-1]:
+		return []int{1, a.shape[n-2], a.shape[n-1]}
+	}
+	last := a.shape[n-1]
+	side := int(math.Round(math.Sqrt(float64(last) / float64(max(1, channels)))))
+	if channels*side*side != last {
+		return nil
+	}
+	return []int{channels, side, side}
+}

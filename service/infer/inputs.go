@@ -1,0 +1,248 @@
+package infer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/model"
+)
+
+// Inputs are rows as a network takes them, and their labels where the file has them.
+type Inputs struct {
+	Rows   [][]float32
+	Labels []int32 // nil: none
+}
+
+// ReadInputs reads rows of a network's input from JSON or .npy, a list of rows, one row, or arrays nested as the
+// network's input is; from a table whose name ends in .csv, a row a line; or from a PNG or JPEG file, which is one row.
+func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err error) {
+	return readInputs(name, data, input, 0)
+}
+
+// readInputs reads rows of a network's input, or, where its job resized images to side, images of another size, which
+// become as large as those that it was trained on.
+func readInputs(name string, data []byte, input model.Shape, side int) (in Inputs, err error) {
+	sample := input.Len()
+	bad := func(format string, args ...any) (Inputs, error) {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...),
+			Hint: fmt.Sprintf("give rows of %d values (%s) as JSON, {\"inputs\": [[...]]}, or as a .npy array", sample,
+				input.Text()),
+		}
+	}
+	switch {
+	case isPicture(data):
+		return readPicture(name, data, input, side)
+	case strings.EqualFold(filepath.Ext(name), ".csv"):
+		return readTable(name, data, sample)
+	}
+	var a array
+	var said []int
+	if strings.EqualFold(filepath.Ext(name), ".npy") || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
+		if a.values, a.shape, err = dataset.ReadNPY(bytes.NewReader(data)); err != nil {
+			return in, err
+		}
+	} else {
+		doc, err := inputsOf(data)
+		if err == nil {
+			a, err = readArray(doc.Inputs)
+		}
+		if err != nil {
+			return bad("%s", err)
+		}
+		in.Labels, said = doc.labels, doc.shape
+	}
+	if len(a.values) == 0 {
+		return bad("there are no inputs")
+	}
+	if side > 0 {
+		if a, err = a.resized(said, input, side); err != nil {
+			return in, err
+		}
+	}
+	if why := a.misfit(input); why != "" {
+		return bad("%s", why)
+	}
+	in.Rows = rowsOf(a.values, sample)
+	if in.Labels != nil && len(in.Labels) != len(in.Rows) {
+		return bad("there are %d labels for %d inputs", len(in.Labels), len(in.Rows))
+	}
+	return in, nil
+}
+
+// document is inputs as JSON has them: an array alone, or a field with what is said of it beside.
+type document struct {
+	Inputs json.RawMessage `json:"inputs"`
+	Labels json.RawMessage `json:"labels"`
+	Shape  json.RawMessage `json:"shape"`
+
+	labels []int32
+	shape  []int // of a row, as `dataset sample` says it; nil: unknown
+}
+
+// inputsOf takes a JSON document apart.
+func inputsOf(data []byte) (doc document, err error) {
+	data = bytes.TrimSpace(data)
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return document{Inputs: data}, nil
+	}
+	if json.Unmarshal(data, &doc) != nil {
+		return doc, errors.New("it is no JSON of inputs")
+	}
+	if doc.Inputs == nil {
+		return doc, errors.New("it has no field inputs")
+	}
+	if doc.Labels != nil && json.Unmarshal(doc.Labels, &doc.labels) != nil {
+		return doc, errors.New("its labels are no list of whole numbers")
+	}
+	if json.Unmarshal(doc.Shape, &doc.shape) != nil { // one of another kind says nothing
+		doc.shape = nil
+	}
+	return doc, nil
+}
+
+// array is numbers with the shape they are nested in.
+type array struct {
+	values []float32
+	shape  []int
+	top    int // of the outermost list, while it is read
+}
+
+// deepest is how deep the arrays of an input may be nested.
+const deepest = 8
+
+// readArray reads nested lists of numbers, all lists of a depth of one length.
+func readArray(data []byte) (a array, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := a.read(dec, 0); err != nil {
+		return a, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return a, errors.New("it is no JSON of inputs: more follows the array")
+	}
+	return a, nil
+}
+
+func (a *array) read(dec *json.Decoder, depth int) error {
+	token, err := dec.Token()
+	if err != nil {
+		return errors.New("it is no JSON of inputs")
+	}
+	switch v := token.(type) {
+	case float64:
+		return a.number(v, depth)
+	case json.Delim:
+		if v == '[' && depth < deepest {
+			return a.list(dec, depth)
+		}
+	}
+	return errors.New("it is no JSON of inputs: arrays of numbers are expected")
+}
+
+func (a *array) number(v float64, depth int) error {
+	switch {
+	case depth == 0:
+		return errors.New("it is no JSON of inputs: a single number")
+	case depth != len(a.shape):
+		return fmt.Errorf("input %d is nested in another way than those before it", a.top)
+	case math.Abs(v) > math.MaxFloat32:
+		return fmt.Errorf("%g in input %d is too large", v, a.top)
+	}
+	a.values = append(a.values, float32(v))
+	return nil
+}
+
+// list reads a list at a depth; the first of a depth says how long the others have to be.
+func (a *array) list(dec *json.Decoder, depth int) error {
+	if depth == len(a.shape) {
+		if len(a.values) > 0 {
+			return fmt.Errorf("input %d is nested in another way than those before it", a.top)
+		}
+		a.shape = append(a.shape, -1)
+	}
+	n := 0
+	for ; dec.More(); n++ {
+		if depth == 0 {
+			a.top = n
+		}
+		if err := a.read(dec, depth+1); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return errors.New("it is no JSON of inputs: it ends within an array")
+	}
+	switch want := a.shape[depth]; {
+	case want < 0:
+		a.shape[depth] = n
+	case n != want:
+		return fmt.Errorf("input %d has %d values where others have %d", a.top, n, want)
+	}
+	return nil
+}
+
+// misfit says why an array is no rows of a network's input, "" if it is.
+func (a *array) misfit(input model.Shape) string {
+	sample, inner := input.Len(), 1
+	if len(a.values)%sample != 0 {
+		return fmt.Sprintf("an array of shape %s is no rows of %d values", model.Shape(a.shape).Text(), sample)
+	}
+	if n := len(a.shape); n >= 3 && len(input) == 3 && input[0] > 1 {
+		h, w, c := a.shape[n-3], a.shape[n-2], a.shape[n-1]
+		if c == input[0] && h == input[1] && w == input[2] && (h != c || w != h) {
+			return fmt.Sprintf("an array of shape %s has the channels last; the model takes [channels height width]: in NumPy "+
+				"np.moveaxis(x, -1, -3)", model.Shape(a.shape).Text())
+		}
+	}
+	for i := len(a.shape) - 1; i >= 0 && inner < sample; i-- {
+		inner *= a.shape[i]
+	}
+	if inner != sample && len(a.shape) > 1 {
+		return fmt.Sprintf("an array of shape %s is no rows of %d values", model.Shape(a.shape).Text(), sample)
+	}
+	return ""
+}
+
+// outOfRange says that inputs are far from what the network has seen, "" if they are not or nothing is known. Values of
+// 0 to 255 for a network of 0 to 1 give an answer that is as sure as it is wrong.
+func outOfRange(rows [][]float32, seen *modelstore.Range) string {
+	if seen == nil || len(rows) == 0 {
+		return ""
+	}
+	low, high := rows[0][0], rows[0][0]
+	for _, r := range rows {
+		for _, v := range r {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	width := float64(seen.High) - float64(seen.Low)
+	if width <= 0 {
+		return ""
+	}
+	far := max(float64(seen.Low)-float64(low), float64(high)-float64(seen.High)) / width
+	spread := (float64(high) - float64(low)) / width
+	text := fmt.Sprintf("the inputs go from %.4g to %.4g, and the model was trained on %.4g to %.4g", low, high, seen.Low,
+		seen.High)
+	switch {
+	case far > farOff && low >= 0 && high > 1 && high <= 255 && seen.Low == 0 && seen.High == 1:
+		return text + ": scale them as the data set was, with 255 by dividing them by 255"
+	case far > farOff:
+		return text + ": scale them as in training"
+	case spread > 0 && spread < 1/farOff/10:
+		return text + ": perhaps they were scaled twice"
+	default:
+		return ""
+	}
+}
+
+// farOff is how many times the range of training inputs may lie beyond it before that is worth a warning.
+const farOff = 9.0

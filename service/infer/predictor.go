@@ -1,0 +1,223 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/queue"
+)
+
+// Config is what a Predictor needs. Its functions open what they return when it is first needed.
+type Config struct {
+	Tenant                 string // "": none
+	DatasetsURL, ModelsURL string // blob URLs, as actions are given them
+	Log                    logrus.FieldLogger
+	Owner                  history.Owner // this process, as leases name it
+	Queue                  *queue.Queue
+	UnderWay               *UnderWay
+
+	Datasets func(ctx context.Context) (*dataset.Store, error)
+	Models   func(ctx context.Context) (*modelstore.Store, error)
+	History  func(ctx context.Context) (*history.Store, error)
+	Executor func(ctx context.Context) (*executor.Executor, error)
+	Quota    func(ctx context.Context) (scheduler.Quota, error) // of the tenant
+	Session  func(ctx context.Context) (identity string, err error)
+	Count    func() (over func()) // counts a query until over is called
+}
+
+// Predictor asks the trained models of a tenant. It is safe for concurrent use.
+type Predictor struct {
+	cfg      Config
+	large    sync.Mutex // held while a large picture is read
+	sweeping sync.Mutex // held while files of killed processes are removed
+}
+
+// New returns a Predictor.
+func New(cfg Config) *Predictor { return &Predictor{cfg: cfg} }
+
+// Model is a trained model that can be asked.
+type Model struct {
+	modelstore.Model
+	Graph *model.Graph
+
+	// Better is an older version that is much more accurate. nil: there is none, or a version was asked for.
+	Better *modelstore.Model
+
+	// MostRows bounds the rows that Read takes at once. MostPixels bounds the pixels of a picture. 0: no bound.
+	MostRows, MostPixels int
+
+	large *sync.Mutex // held while a large picture is read; nil: pictures are read in parallel
+}
+
+// Result is what a model predicts for rows.
+type Result struct {
+	Classes       []int               // the most probable class of each row
+	Probabilities [][]float32         // [rows classes]
+	Actions       []disdel.Activation // that computed it
+
+	Predictions     []float32            // of each sparse row
+	Recommendations []disdel.Recommended // for each user of the request
+}
+
+// muchBetter is the difference of accuracy from which an older version is worth a note.
+const muchBetter = 0.02
+
+// Trained finds a trained model: NAME for its newest version, NAME:vN for one. It returns NotFound, Corrupt.
+func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
+	models, err := s.cfg.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := models.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	g, err := model.Build(m.Network) // before anything is computed with what a file says
+	if err != nil {
+		return nil, err
+	}
+	t := &Model{Model: m, Graph: g, large: &s.large}
+	if ref != m.Name {
+		return t, nil
+	}
+	list, _ := models.Versions(ctx, m.Name) // what cannot be read is not compared
+	if best, ok := modelstore.Best(list); ok && m.Data.HeldOut > 0 && best.Accuracy-m.Accuracy >= muchBetter {
+		t.Better = &best
+	}
+	return t, nil
+}
+
+// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. If the model's job resized its images
+// (data.resize), Read resizes images of any size in the same way.
+func (t *Model) Read(name string, data []byte) (Inputs, error) {
+	if n := picturePixels(data); t.MostPixels > 0 && n > t.MostPixels {
+		return Inputs{}, &disdel.Error{
+			Kind: disdel.OverLimit, Op: "read " + name,
+			Msg:  fmt.Sprintf("it has %d pixels, and a request may have %d", n, t.MostPixels),
+			Hint: "make the picture smaller: the model takes " + t.Graph.Input().Text(),
+		}
+	} else if t.large != nil && n > largePicture {
+		t.large.Lock()
+		defer t.large.Unlock()
+	}
+	in, err := readInputs(name, data, t.Graph.Input(), t.Data.Resize)
+	if err == nil {
+		err = t.checkRows(name, len(in.Rows))
+	}
+	return in, err
+}
+
+// checkRows returns OverLimit for more rows than MostRows.
+func (t *Model) checkRows(name string, rows int) error {
+	if t.MostRows == 0 || rows <= t.MostRows {
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.OverLimit, Op: "read " + name,
+		Msg:  fmt.Sprintf("it asks for %d rows, and a request may ask for %d of this model", rows, t.MostRows),
+		Hint: "ask for fewer rows at once, or add them as a data set and ask for its rows",
+	}
+}
+
+// Warning says that rows are far from the values that the model was trained on; "" if they are not, or nothing is known.
+func (t *Model) Warning(rows [][]float32) string { return outOfRange(rows, t.Inputs) }
+
+// Bounds that keep invocations and their answers below OpenWhisk's 1 MB, with room for the other fields.
+const (
+	maxParameters = 900 << 10
+	maxAnswer     = 900 << 10
+	bytesPerValue = 16 // the most that a float32 takes in JSON with its comma
+	bytesPerClass = 24 // the most that a class' number takes
+)
+
+// maxInputs bounds the bytes of inputs that one action reads from the blob store.
+const maxInputs = 32 << 20
+
+// inferAtOnce bounds the parallel infer actions of a query: they share the machine, and jobs may run.
+const inferAtOnce = 4
+
+// Infer classifies rows, each of the length of the model's input, with values scaled as in training. A request has a few
+// rows. More rows are divided into parts, one for each action, in files beside the models that are removed afterwards. It
+// returns OverLimit for a model that no action of the platform can hold, and the failure of an action.
+func (s *Predictor) Infer(ctx context.Context, t *Model, rows [][]float32) (out Result, err error) {
+	size := t.Graph.Input().Len()
+	inline := len(rows) <= max(1, maxParameters/bytesPerValue/size)
+	step := max(1, min(maxAnswer/(bytesPerClass+bytesPerValue*t.Graph.Output().Len()), maxInputs/4/size))
+	if n := (len(rows) + step - 1) / step; n > 0 { // evenly, since engines add in another order if there are few rows
+		step = (len(rows) + n - 1) / n
+	}
+	q, end, err := s.newQuery(ctx, t, estimateInput(t, min(step, len(rows))))
+	if err != nil {
+		return out, err
+	}
+	defer end()
+	if !inline {
+		models, err := s.cfg.Models(ctx)
+		if err != nil {
+			return out, err
+		}
+		q.shelf, q.folder = models, path.Join(inputsFolder, q.pkg)
+		over, err := s.waits(ctx, q)
+		if err != nil {
+			return out, err
+		}
+		defer func() {
+			ctx := context.WithoutCancel(ctx)
+			over(ctx, models.Discard(ctx, q.folder) == nil) //nolint:errcheck // the answer is there
+		}()
+	}
+	parts := make([]Result, (len(rows)+step-1)/step)
+	g, work := errgroup.WithContext(ctx)
+	g.SetLimit(q.atOnce)
+	for i := range parts {
+		g.Go(func() error {
+			return q.ask(work, i, rows[i*step:min((i+1)*step, len(rows))], &parts[i])
+		})
+	}
+	err = g.Wait()
+	for _, p := range parts { // in the order of the rows
+		out.Classes, out.Probabilities = append(out.Classes, p.Classes...), append(out.Probabilities, p.Probabilities...)
+		out.Actions = append(out.Actions, p.Actions...)
+	}
+	if err != nil { // the parts that succeeded may not be the first rows
+		out.Classes, out.Probabilities = nil, nil
+	}
+	return out, err
+}
+
+// ask invokes one action for some of the rows.
+func (q *query) ask(ctx context.Context, n int, rows [][]float32, out *Result) error {
+	request := q.request
+	if request.Inputs = rows; q.shelf != nil {
+		key := path.Join(q.folder, fmt.Sprintf("%06d.f32", n))
+		sha, err := q.shelf.WriteRows(ctx, key, rows)
+		if err != nil {
+			return err
+		}
+		request.Inputs, request.Rows = nil, &disdel.RowsRef{Key: key, Checksum: sha}
+	}
+	res, err := q.run(ctx, n, func(int) disdel.InferRequest { return request }, out)
+	if err != nil {
+		return err
+	}
+	if len(res.Classes) != len(rows) || len(res.Probabilities) != len(rows) {
+		return &disdel.Error{
+			Kind: disdel.Internal, Op: "infer",
+			Msg: fmt.Sprintf("an action was asked about %d rows, and answered for %d", len(rows), len(res.Classes)),
+		}
+	}
+	out.Classes, out.Probabilities = res.Classes, res.Probabilities
+	return nil
+}

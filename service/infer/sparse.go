@@ -1,0 +1,129 @@
+package infer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/disdel/disdel"
+)
+
+// SparseInputs is what is asked of a model of sparse rows, and the targets of the rows where the file has them.
+type SparseInputs struct {
+	disdel.SparseAsk
+	Targets []float32 // nil: none
+}
+
+// sparseHint says what a file of questions looks like.
+const sparseHint = `give JSON: {"rows": [{"index": [3, 17], "value": [0.5, 1]}]} with the columns of each row and their values ` +
+	`(1 where they are left out), or of a model of ratings {"users": [0, 4], "top": 10}`
+
+// ReadSparse reads what is asked of a model of sparse rows: rows, or of a model of ratings users to recommend items to.
+// It returns Invalid for what is neither, and for columns and users that the model has not.
+func (t *Model) ReadSparse(name string, data []byte) (in SparseInputs, err error) {
+	bad := func(format string, args ...any) (SparseInputs, error) {
+		return in, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Msg: fmt.Sprintf(format, args...), Hint: sparseHint,
+		}
+	}
+	var doc struct {
+		disdel.SparseAsk
+		Targets []float32 `json:"targets"`
+	}
+	// A row begins with a brace, and takes many times the memory of its text: they are counted first.
+	if err := t.checkRows(name, bytes.Count(data, []byte("{"))-1); err != nil {
+		return in, err
+	}
+	if json.Unmarshal(data, &doc) != nil {
+		return bad("it is no JSON of rows or users")
+	}
+	in = SparseInputs{SparseAsk: doc.SparseAsk, Targets: doc.Targets}
+	n, columns := t.Network.Sparse, t.Graph.Input()[0]
+	switch {
+	case (len(in.Rows) > 0) == (len(in.Users) > 0):
+		return bad("it has %d rows and %d users, and one of them is asked", len(in.Rows), len(in.Users))
+	case len(in.Targets) > 0 && len(in.Targets) != len(in.Rows):
+		return bad("there are %d targets for %d rows", len(in.Targets), len(in.Rows))
+	case len(in.Users) > 0 && n.Users == 0:
+		return bad("%s is no model of ratings, and knows no users", t.Ref())
+	case len(in.Users) > 0 && in.Top < 1:
+		in.Top = defaultTop
+	}
+	in.Top = min(in.Top, max(n.Items, 1))
+	if err := t.checkRows(name, max(len(in.Rows), len(in.Users)*in.Top)); err != nil {
+		return in, err
+	}
+	for i, r := range in.Rows {
+		if len(r.Value) > 0 && len(r.Value) != len(r.Index) {
+			return bad("row %d has %d columns and %d values", i, len(r.Index), len(r.Value))
+		}
+		if len(r.Index) > n.Most {
+			return bad("row %d has %d columns, and no row that the model was trained on has more than %d", i, len(r.Index), n.Most)
+		}
+		for _, c := range r.Index {
+			if c < 0 || int(c) >= columns {
+				return bad("row %d has column %d, and there are %d", i, c, columns)
+			}
+		}
+	}
+	for _, u := range in.Users {
+		if u < 0 || u >= n.Users {
+			return bad("there is no user %d, and they go from 0 to %d", u, n.Users-1)
+		}
+	}
+	return in, nil
+}
+
+// defaultTop is how many items are recommended to a user.
+const defaultTop = 10
+
+// bytesPerEntry is the most that an entry of a sparse row takes in JSON: a column and a value with their commas;
+// bytesPerRow is what a row takes besides, and bytesPerUser a user.
+const (
+	bytesPerEntry = 12 + bytesPerValue
+	bytesPerRow   = 32
+	bytesPerUser  = 12
+	usersAtOnce   = 100 // of one action
+)
+
+// InferSparse asks a model of sparse rows: it runs infer actions one after another, as many rows or users each as the
+// platform takes. Its errors are those of Infer.
+func (s *Predictor) InferSparse(ctx context.Context, t *Model, ask disdel.SparseAsk) (out Result, err error) {
+	var parts []disdel.SparseAsk
+	step := max(1, maxParameters/(bytesPerRow+bytesPerEntry*t.Network.Sparse.Most))
+	for rows := range slices.Chunk(ask.Rows, step) {
+		parts = append(parts, disdel.SparseAsk{Rows: rows})
+	}
+	for users := range slices.Chunk(ask.Users, usersAtOnce) {
+		parts = append(parts, disdel.SparseAsk{Users: users, Top: ask.Top})
+	}
+	q, end, err := s.newQuery(ctx, t, estimateInput(t, max(min(step, len(ask.Rows)), inferItems)))
+	if err != nil {
+		return out, err
+	}
+	defer end()
+	for n, part := range parts {
+		request := q.request
+		request.Sparse = &part
+		res, err := q.run(ctx, n, func(int) disdel.InferRequest { return request }, &out)
+		if err != nil {
+			return out, err
+		}
+		out.Predictions = append(out.Predictions, res.Predictions...)
+		out.Recommendations = append(out.Recommendations, res.Recommendations...)
+	}
+	return out, nil
+}
+
+// inferItems is as many rows as an action needs room for by what it ranks for a user.
+const inferItems = 64
+
+// rowBytes is what a row takes that a model is asked for.
+func rowBytes(t *Model) disdel.Bytes {
+	if n := t.Network.Sparse; n != nil {
+		return disdel.Bytes(bytesPerRow + 8*n.Most)
+	}
+	return disdel.Bytes(4 * t.Graph.Input().Len())
+}

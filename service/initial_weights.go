@@ -1,0 +1,120 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/controller"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// resolveRequest resolves the job of a request, and returns all its faults, also those of its initial weights. The name
+// of the weights becomes the name of a version, which does not change its meaning later.
+func (p *planner) resolveRequest(ctx context.Context, req Request) (controller.Resolved, error) {
+	r, err := p.resolve(ctx, req.Job, req.Source)
+	var all *disdel.Faults
+	if req.Job.Model.Init.Weights == "" || err != nil && !errors.As(err, &all) {
+		return r, err
+	}
+	faults, failed := p.checkInitial(ctx, &r)
+	if failed != nil {
+		return r, failed
+	}
+	if len(faults) == 0 {
+		return r, err
+	}
+	for i := range faults {
+		if locate := req.Source.Locate; locate != nil {
+			faults[i].Line, faults[i].Column = locate(faults[i].Path)
+		}
+	}
+	if all != nil {
+		faults = append(slices.Clone(all.Faults), faults...)
+	}
+	slices.SortStableFunc(faults, func(a, b disdel.Fault) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
+	return r, &disdel.Faults{File: req.Source.Name, Faults: faults}
+}
+
+// checkInitial finds the initial weights of a job, and compares them with its network if that could be built.
+func (p *planner) checkInitial(ctx context.Context, r *controller.Resolved) ([]disdel.Fault, error) {
+	init := &r.Job.Model.Init
+	w, err := p.initialWeights(ctx, init.Weights)
+	switch disdel.KindOf(err) {
+	case disdel.UnknownKind:
+	case disdel.NotFound, disdel.Invalid, disdel.Corrupt:
+		e := disdel.AsError(err)
+		return []disdel.Fault{{Path: controller.InitialPath, Msg: cmp.Or(e.Msg, e.Error()), Hint: e.Hint}}, nil
+	default:
+		return nil, err
+	}
+	if r.Graph == nil {
+		return nil, nil
+	}
+	init.Weights = w.Ref
+	r.Network.Init = *init
+	return controller.CheckInitial(r.Graph, *init, w.Arrays), nil
+}
+
+// initialWeights finds weights by their name. It reads no files: the client puts them beside the models first.
+func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore.InitialWeights, err error) {
+	if strings.HasSuffix(name, ".safetensors") {
+		return g, &disdel.Error{
+			Kind: disdel.Invalid, Op: "find weights", Msg: "files of weights are not read here",
+			Hint: "PUT /api/v1/weights/sha256:... sends one, and the job then names its checksum",
+		}
+	}
+	models, err := s.Models(ctx)
+	if err != nil {
+		return g, err
+	}
+	if g, err = models.FindWeights(ctx, name); disdel.KindOf(err) == disdel.NotFound && strings.HasPrefix(name, "sha256:") {
+		err = &disdel.Error{
+			Kind: disdel.NotFound, Op: "find weights", Msg: "there are no weights " + name, Err: err,
+			Hint: "send the file once more: PUT /api/v1/weights/sha256:...",
+		}
+	}
+	return g, err
+}
+
+// copyInitial copies the initial weights of a job to the checkpoint from which its first round starts, so that the job
+// does not depend on the model or file any more. It returns nil for a job without initial weights.
+func (p *planner) copyInitial(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
+	init := r.Job.Model.Init
+	if init.Weights == "" {
+		return nil, nil
+	}
+	w, err := p.initialWeights(ctx, init.Weights)
+	if err != nil {
+		return nil, err
+	}
+	if faults := controller.CheckInitial(r.Graph, init, w.Arrays); len(faults) > 0 {
+		return nil, &disdel.Faults{Faults: faults}
+	}
+	c, err := p.parts.Models.CopyToCheckpoint(ctx, w, controller.CheckpointFolder(p.id), func(array string) bool {
+		return !init.Excepts(array)
+	})
+	return &c, err
+}
+
+// initialCheckpoint is copyInitial for a job that another process may have acknowledged and begun before.
+func (p *planner) initialCheckpoint(ctx context.Context, r controller.Resolved) (*disdel.Checkpoint, error) {
+	if r.Job.Model.Init.Weights == "" {
+		return nil, nil
+	}
+	c, _, err := p.parts.Models.NewestCheckpoint(ctx, controller.CheckpointFolder(p.id))
+	if disdel.KindOf(err) == disdel.NotFound {
+		return p.copyInitial(ctx, r)
+	}
+	return &c, err
+}
+
+// discardInitial removes the checkpoint of copyInitial, for a job that was refused.
+func (p *planner) discardInitial(ctx context.Context) {
+	if err := p.parts.Models.Discard(context.WithoutCancel(ctx), controller.CheckpointFolder(p.id)); err != nil {
+		p.log.WithError(err).Warn("the weights of a job that was refused stay")
+	}
+}

@@ -1,0 +1,123 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+)
+
+// modelSink saves the models of jobs that succeeded.
+type modelSink struct {
+	log     logrus.FieldLogger
+	journal *journal
+	store   *modelstore.Store
+	data    *dataset.Store
+}
+
+// Commit saves a model with the class names and the input range of its data set, and removes versions beyond output.keep.
+// Removed versions are an event of the job. A failure to remove them is only logged.
+func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
+	weights disdel.ModelRef,
+) (disdel.ModelRef, error) {
+	if r.Model != nil {
+		return *r.Model, s.revise(ctx, r)
+	}
+	m := modelstore.Model{
+		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
+		Scores: r.Scores,
+		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings,
+		Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
+	}
+	m.Labels, m.Inputs = s.seen(ctx, r.Data)
+	if v := s.made(ctx, r); v > 0 {
+		m.APIVersion, m.Version = disdel.APIVersion, v
+		return m.ModelRef, s.store.UpdateDescription(ctx, m)
+	}
+	m, err := s.store.Commit(ctx, m)
+	if err != nil {
+		return m.ModelRef, err
+	}
+	removed, err := s.store.Prune(ctx, m.Name, r.Job.Output.Keep)
+	if err != nil {
+		s.log.WithError(err).Warn("older versions of the model stay")
+	}
+	if len(removed) > 0 {
+		refs := make([]string, len(removed))
+		for i := range removed {
+			refs[i] = removed[i].Ref()
+		}
+		s.journal.add(Pruned{refs, r.Job.Output.Keep})
+	}
+	return m.ModelRef, nil
+}
+
+// made is the version that the job has made already, 0 if none. A process may end after it has saved the model and before
+// it has saved the record; the process that takes the job over then writes the same weights again.
+func (s *modelSink) made(ctx context.Context, r *disdel.Record) int {
+	if r.Resumes == 0 {
+		return 0
+	}
+	list, _ := s.store.Versions(ctx, r.Job.Output.Model) // those that cannot be read are skipped
+	for i := range list {
+		if list[i].Job == r.ID {
+			return list[i].Version
+		}
+	}
+	return 0
+}
+
+// revise adds the results of a later evaluation to a version. Its weights were written again with the same bits.
+func (s *modelSink) revise(ctx context.Context, r *disdel.Record) error {
+	m, err := s.store.Get(ctx, fmt.Sprintf("%s:v%d", r.Model.Name, r.Model.Version))
+	if err != nil {
+		return err
+	}
+	m.Scores = r.Scores
+	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings,
+		new(r.Unevaluated == nil)
+	return s.store.UpdateDescription(ctx, m)
+}
+
+// seen returns the class names and the range of the inputs that a network was trained on. It returns nothing if the data
+// set has been replaced since.
+func (s *modelSink) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
+	m, err := s.data.Manifest(ctx, data.Name)
+	if err != nil || m.Checksum() != data.Checksum {
+		return nil, nil
+	}
+	low, high, err := s.data.Range(ctx, m)
+	if err != nil {
+		return m.ClassNames, nil
+	}
+	return m.ClassNames, &modelstore.Range{Low: low, High: high}
+}
+
+// Discard deletes everything below a folder of the model store.
+func (s *modelSink) Discard(ctx context.Context, folder string) error {
+	return s.store.Discard(ctx, folder)
+}
+
+// epochs is the number of epochs that a job has trained, with a begun one. The record may lack rounds before a resume.
+func epochs(r *disdel.Record) int {
+	if len(r.Rounds) == 0 {
+		return 0
+	}
+	rounds := r.Rounds[len(r.Rounds)-1].Round + 1
+	if r.Best != nil {
+		rounds = r.Best.Round + 1
+	}
+	if stages, _ := r.InForce(); len(stages) > 1 {
+		span := stages[disdel.StageAt(stages, rounds-1)].Span(rounds - 1)
+		return span.Epoch + span.Epochs
+	}
+	if r.Plan.Batches == 0 {
+		return r.Plan.Epochs * rounds
+	}
+	all := max(1, r.Plan.Rounds)
+	return (r.Job.Training.Epochs*rounds + all - 1) / all
+}

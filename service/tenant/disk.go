@@ -1,0 +1,35 @@
+package tenant
+
+import (
+	"sync"
+
+	"github.com/disdel/disdel"
+)
+
+// DiskClaims are the bytes that the running uploads and unfinished jobs of a tenant will still write. The zero value
+// has no claims.
+type DiskClaims struct {
+	mu   sync.Mutex
+	next int                  // guarded by mu: number of the next claim
+	all  map[int]disdel.Bytes // guarded by mu: by number
+}
+
+// Add adds a claim. It returns the sum of the earlier claims. Calling release again changes nothing.
+func (c *DiskClaims) Add(more disdel.Bytes) (before disdel.Bytes, release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.all {
+		before += n
+	}
+	if c.all == nil {
+		c.all = map[int]disdel.Bytes{}
+	}
+	n := c.next
+	c.next++
+	c.all[n] = more
+	return before, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.all, n)
+	}
+}

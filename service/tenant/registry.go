@@ -1,0 +1,231 @@
+package tenant
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/scheduler"
+)
+
+// Role is what a token allows. Each role also allows what the roles before it allow.
+type Role string
+
+// The roles.
+const (
+	RoleRead   Role = "read"   // read jobs, records, models and data sets
+	RoleSubmit Role = "submit" // submit, stop and resume jobs; infer
+	RoleAdmin  Role = "admin"  // add and remove data sets
+)
+
+// roles lists all roles, the weakest first.
+var roles = []Role{RoleRead, RoleSubmit, RoleAdmin}
+
+// Allows reports whether the role is enough where another role is required. An unknown role allows nothing.
+func (r Role) Allows(required Role) bool {
+	rank := slices.Index(roles, r)
+	return rank >= 0 && rank >= slices.Index(roles, required)
+}
+
+// Info describes a tenant to an operator. It has no secrets.
+type Info struct {
+	Name    string          `json:"name"`
+	Created time.Time       `json:"created"`
+	Quota   scheduler.Quota `json:"quota"`
+	Tokens  []TokenInfo     `json:"tokens"`
+}
+
+// TokenInfo describes a token: its role, and a hash to recognise it by.
+type TokenInfo struct {
+	Role    Role      `json:"role"`
+	Created time.Time `json:"created"`
+	Hash    string    `json:"sha256"`
+}
+
+var tenantName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+
+// tokenPrefix begins every token, so that people and secret scanners recognise one.
+const tokenPrefix = "disdel"
+
+// Registry keeps the tenants of a history with their quotas and the hashes of their tokens. It is safe for concurrent
+// use.
+type Registry struct {
+	history func(ctx context.Context) (*history.Store, error) // opens the history of all tenants
+	log     logrus.FieldLogger
+}
+
+// NewRegistry returns the registry of a history, which is opened when it is first needed.
+func NewRegistry(open func(ctx context.Context) (*history.Store, error), log logrus.FieldLogger) *Registry {
+	return &Registry{history: open, log: log}
+}
+
+// Create makes a token for a tenant, and makes the tenant if it does not exist. Only the caller learns the token: the
+// registry keeps a hash of it. A quota replaces the tenant's quota; nil leaves it as it is.
+func (r *Registry) Create(ctx context.Context, name string, role Role, quota *scheduler.Quota) (token string,
+	err error,
+) {
+	if !tenantName.MatchString(name) {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "create tenant", Msg: fmt.Sprintf("%.80q is no name of a tenant", name),
+			Hint: "use at most 40 small letters, digits and dashes",
+		}
+	}
+	if !role.Allows(RoleRead) {
+		return "", &disdel.Error{
+			Kind: disdel.Invalid, Op: "create tenant", Msg: fmt.Sprintf("there is no role %.80q", role),
+			Hint: "use read, submit or admin",
+		}
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	token = strings.Join([]string{tokenPrefix, name, hex.EncodeToString(secret)}, "_")
+	err = r.change(ctx, name, func(t *Info) {
+		t.Tokens = append(t.Tokens, TokenInfo{role, time.Now().UTC().Round(time.Second), hashOf(token)})
+		if quota != nil {
+			t.Quota = *quota
+		}
+	})
+	if err == nil {
+		r.log.WithFields(logrus.Fields{"tenant": name, "role": string(role)}).Info("a token was made")
+	}
+	return token, err
+}
+
+// mostWrites is how often a change is tried again because another process was faster.
+const mostWrites = 50
+
+// change changes the stored description of a tenant. Others may change it at the same time.
+func (r *Registry) change(ctx context.Context, name string, change func(*Info)) error {
+	h, err := r.history(ctx)
+	if err != nil {
+		return err
+	}
+	for range mostWrites {
+		n, err := h.Note(ctx, history.NoteTenant, name)
+		if err != nil && disdel.KindOf(err) != disdel.NotFound {
+			return err
+		}
+		t := Info{Name: name, Created: time.Now().UTC().Round(time.Second)}
+		if err == nil {
+			err = json.Unmarshal(n.Value, &t)
+		} else {
+			err = nil
+		}
+		if err != nil {
+			return &disdel.Error{Kind: disdel.Corrupt, Op: "read tenant", Msg: name, Err: err}
+		}
+		change(&t)
+		if n.Value, err = json.Marshal(t); err != nil {
+			return err
+		}
+		if _, err = h.WriteNote(ctx, n); disdel.KindOf(err) != disdel.Conflict {
+			return err
+		}
+	}
+	return &disdel.Error{Kind: disdel.Conflict, Op: "write tenant", Msg: name}
+}
+
+// hashOf returns the hash of a token. A token has 256 random bits, so a slower hash would not protect it better.
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// List lists the tenants, by name.
+func (r *Registry) List(ctx context.Context) ([]Info, error) {
+	h, err := r.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := h.Notes(ctx, history.NoteTenant)
+	out := make([]Info, len(notes))
+	for i, n := range notes {
+		if err := json.Unmarshal(n.Value, &out[i]); err != nil {
+			return nil, &disdel.Error{Kind: disdel.Corrupt, Op: "read tenant", Msg: n.Name, Err: err}
+		}
+	}
+	return out, err
+}
+
+// Delete revokes all tokens of a tenant. Its jobs, records, models and data sets stay, and a new tenant of the same
+// name has them again. It returns NotFound.
+func (r *Registry) Delete(ctx context.Context, name string) error {
+	h, err := r.history(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := h.Note(ctx, history.NoteTenant, name)
+	if err != nil {
+		return err
+	}
+	if err = h.DeleteNote(ctx, n); err == nil {
+		r.log.WithField("tenant", name).Info("all tokens of the tenant were taken away")
+	}
+	return err
+}
+
+// Identify returns the tenant and the role of a token. It returns Denied for an unknown token.
+func (r *Registry) Identify(ctx context.Context, token string) (tenant string, role Role, err error) {
+	unknown := &disdel.Error{Kind: disdel.Denied, Op: "sign in", Msg: "the token is unknown"}
+	parts := strings.Split(token, "_")
+	if len(parts) != 3 || parts[0] != tokenPrefix || !tenantName.MatchString(parts[1]) {
+		return "", "", unknown
+	}
+	t, err := r.find(ctx, parts[1])
+	if disdel.KindOf(err) == disdel.NotFound {
+		return "", "", unknown
+	}
+	if err != nil {
+		return "", "", err
+	}
+	hash := []byte(hashOf(token))
+	for _, known := range t.Tokens {
+		if subtle.ConstantTimeCompare(hash, []byte(known.Hash)) == 1 {
+			return t.Name, known.Role, nil
+		}
+	}
+	return "", "", unknown
+}
+
+func (r *Registry) find(ctx context.Context, name string) (t Info, err error) {
+	h, err := r.history(ctx)
+	if err != nil {
+		return t, err
+	}
+	n, err := h.Note(ctx, history.NoteTenant, name)
+	if err == nil {
+		err = json.Unmarshal(n.Value, &t)
+	}
+	return t, err
+}
+
+// Quota returns what the jobs of a tenant may use together. The zero quota bounds nothing: jobs without a tenant ("")
+// have it, and those of a tenant that was deleted meanwhile.
+func (r *Registry) Quota(ctx context.Context, name string) (scheduler.Quota, error) {
+	if name == "" {
+		return scheduler.Quota{}, nil
+	}
+	t, err := r.find(ctx, name)
+	if disdel.KindOf(err) == disdel.NotFound {
+		err = nil
+	}
+	return t.Quota, err
+}
+
+// SameToken reports whether two tokens are equal. Its running time does not reveal how much of them is. "" equals no
+// token.
+func SameToken(a, b string) bool {
+	return a != "" && b != "" && subtle.ConstantTimeCompare([]byte(hashOf(a)), []byte(hashOf(b))) == 1
+}

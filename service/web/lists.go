@@ -1,0 +1,126 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/scheduler"
+	"github.com/disdel/disdel/service/queue"
+)
+
+// stored is the page of models or of data sets. A damaged item does not hide the others.
+type stored[T any] struct {
+	List    []T
+	Damaged string
+}
+
+// mostStored bounds a list, and mostDamaged its unreadable items.
+const (
+	mostStored  = 10_000
+	mostDamaged = 10
+)
+
+// shown converts each item to what the page shows, so that a long list takes little memory.
+func shown[T, S any](all iter.Seq2[T, error], of func(T) S) (list []S, damaged error) {
+	faults := 0
+	for one, err := range all {
+		switch {
+		case err == nil && len(list) < mostStored:
+			list = append(list, of(one))
+		case err == nil:
+			return list, errors.Join(damaged, fmt.Errorf("only the first %d are shown", mostStored))
+		case faults < mostDamaged:
+			damaged, faults = errors.Join(damaged, err), faults+1
+		}
+	}
+	return list, damaged
+}
+
+// trained is a model in the list.
+type trained struct {
+	modelstore.Model
+	Ref     string
+	Network string
+}
+
+func modelsPage(v *visit) error {
+	store, err := v.s.Models(v.Context())
+	if err != nil {
+		return err
+	}
+	list, err := shown(store.All(v.Context()), func(m modelstore.Model) trained {
+		one := trained{m, m.Ref(), cmp.Or(m.Network.Name, "own layers")}
+		one.Model.Network, one.Labels = disdel.Network{}, nil // which no list shows
+		return one
+	})
+	if err != nil && len(list) == 0 {
+		return err
+	}
+	page := stored[trained]{Damaged: errorText(err), List: list}
+	slices.SortStableFunc(page.List, func(a, b trained) int { return b.Created.Compare(a.Created) })
+	v.write(http.StatusOK, "models", view{Title: "Models", Here: "Models", Body: page})
+	return nil
+}
+
+// errorText is the text of an error, "" without one.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// set is a data set in the list.
+type set struct {
+	dataset.Manifest
+	Size disdel.Bytes
+}
+
+func datasetsPage(v *visit) error {
+	store, err := v.s.Datasets(v.Context())
+	if err != nil {
+		return err
+	}
+	list, err := shown(store.All(v.Context()), func(m dataset.Manifest) set {
+		one := set{m, disdel.Bytes(m.Train.Rows+m.Test.Rows) * m.SampleSize()}
+		one.Columns, one.ClassNames, one.Train.Chunks, one.Test.Chunks = nil, nil, nil, nil // which no list shows
+		return one
+	})
+	if err != nil && len(list) == 0 {
+		return err
+	}
+	page := stored[set]{Damaged: errorText(err), List: list}
+	v.write(http.StatusOK, "datasets", view{Title: "Data sets", Here: "Data sets", Body: page})
+	return nil
+}
+
+// pool is the page of the platform's pool.
+type pool struct {
+	queue.Pool
+	Held  disdel.Bytes // by the jobs that are shown
+	Known bool         // how large the pool is
+	Share float64      // of it that is held, 0 to 1
+}
+
+func poolPage(v *visit) error {
+	p, err := v.s.Pool(v.Context())
+	if err != nil {
+		return err
+	}
+	page := pool{Pool: p, Known: p.Capacity.Memory > 0 && p.Capacity.Memory < scheduler.Unbounded}
+	for _, j := range p.Holding {
+		page.Held += j.Room.Memory
+	}
+	if page.Known {
+		page.Share = min(1, float64(page.Held)/float64(p.Capacity.Memory))
+	}
+	v.write(http.StatusOK, "pool", view{Title: "Pool", Here: "Pool", Live: Root + "live/jobs", Body: page})
+	return nil
+}
