@@ -1,7 +1,7 @@
 // Package cli is the command line of disdel: commands, flags, help, shell completion, and mistakes in what was typed.
 //
-// It reads flags and prints; package service does the work. The action runtime, the entry point of an image, is the same
-// program started as `disdel runtime`.
+// It reads flags and prints; package service does the work. The action runtime, the entry point of an image, is the
+// same program started as `disdel runtime`.
 package cli
 
 import (

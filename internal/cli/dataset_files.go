@@ -166,7 +166,8 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	table := dense.CSV{
 		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
 		LabelClasses: c.Bool("label-classes"),
-		Skip:         splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")), Scale: dense.Scale(c.String("scale")),
+		Skip:         splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")),
+		Scale: dense.Scale(c.String("scale")),
 	}
 	if file := c.String("test-csv"); file != "" {
 		test := dataset.FileSource(file)
@@ -227,7 +228,8 @@ func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInp
 }
 
 func densePictures(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := rejectFlags(c, "a folder of pictures", "labels", "test-labels", "layout", "classes", "label-classes"); err != nil {
+	if err := rejectFlags(c, "a folder of pictures", "labels", "test-labels", "layout", "classes",
+		"label-classes"); err != nil {
 		return in, err
 	}
 	from := dense.Pictures{Folder: c.String("images"), Test: c.String("test-images"), Gray: c.Bool("gray")}

@@ -273,7 +273,9 @@ func historyFlags() []cli.Flag {
 }
 
 // listHistory is the jobs that match the flags of history.
-func listHistory(ctx context.Context, c *cli.Context, records client.Records, q history.Query) ([]disdel.Record, error) {
+func listHistory(ctx context.Context, c *cli.Context, records client.Records, q history.Query) ([]disdel.Record,
+	error,
+) {
 	tag := c.String("tag")
 	if tag == "" {
 		return records.List(ctx, q)

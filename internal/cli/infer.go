@@ -84,7 +84,9 @@ func inferCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error { return act(ctx, at.Models) })
+			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
+				return act(ctx, at.Models)
+			})
 		},
 	}
 }

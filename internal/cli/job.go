@@ -34,7 +34,8 @@ func jobCommand(u *ui) *cli.Command {
 }
 
 // jobSubcommand builds a command about one job.
-func jobSubcommand(u *ui, name, usage string, act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
+func jobSubcommand(u *ui, name, usage string,
+	act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
 ) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "JOB",

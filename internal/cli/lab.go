@@ -80,7 +80,9 @@ func runLab(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err erro
 		if found, err = simulatePolicies(ctx, at.Jobs, jobs, q.Policies); err != nil || !q.Run {
 			return err
 		}
-		trials, err := runUnderPolicies(ctx, at.Jobs, jobs, q.Policies, func(t simulate.Trial) { u.Say("%s", render.TrialLine(t)) })
+		trials, err := runUnderPolicies(ctx, at.Jobs, jobs, q.Policies, func(t simulate.Trial) {
+			u.Say("%s", render.TrialLine(t))
+		})
 		found.Ran(trials)
 		return err
 	})
@@ -219,7 +221,9 @@ func invalidFlag(msg, hint string) error {
 
 // simulatePolicies asks the service what the jobs would take under each policy. It returns NotFound, with the job,
 // if nothing is known of its speed.
-func simulatePolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string) (simulate.Lab, error) {
+func simulatePolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string) (simulate.Lab,
+	error,
+) {
 	var out simulate.Lab
 	for _, req := range jobs {
 		found, err := at.Estimate(ctx, req, service.Questions{Policies: policies})

@@ -149,7 +149,9 @@ func (src source) showFaults(u *ui, err error) error {
 
 // follow starts a job, prints its progress until its end, and prints its result. A failed job is reported and sets the
 // exit code.
-func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
+func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record,
+	error,
+) {
 	f, seen := render.NewFollower(u), 0
 	run, err := begin(func(e service.Event) {
 		seen = e.Number

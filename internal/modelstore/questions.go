@@ -39,7 +39,9 @@ func (s *Store) RemoveQuestion(ctx context.Context, name string) error {
 
 // PendingQuestions are all notes except those that the caller knows by name: each of hundreds of askers lists them.
 // unread joins the errors of notes that cannot be read.
-func (s *Store) PendingQuestions(ctx context.Context, known func(name string) bool) (all []PendingQuestion, unread error) {
+func (s *Store) PendingQuestions(ctx context.Context, known func(name string) bool) (all []PendingQuestion,
+	unread error,
+) {
 	for o, err := range s.bucket.List(ctx, waitingFolder+"/") {
 		if err != nil {
 			return all, errors.Join(unread, blobs.Wrap(err, "see who waits", waitingFolder))

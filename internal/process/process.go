@@ -1,8 +1,7 @@
-// Package process tells processes apart: a number alone names none, since it is given again, and means another process
-// in another container or on another machine.
+// Package process identifies processes. A process number alone is not enough: numbers are reused, and they mean another
+// process in another container or on another machine.
 //
-// Where a system does not tell what it takes, as one without /proc, a Mark has less in it, and nobody is taken for
-// dead.
+// On systems without /proc a Mark has fewer fields, and no process counts as dead.
 package process
 
 import (
