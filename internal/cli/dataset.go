@@ -148,7 +148,7 @@ func datasetGenerate(u *ui) *cli.Command {
 		Name: "generate", Usage: "generate ratings or clicks from a seed, as sparse rows", ArgsUsage: "ratings|clicks NAME",
 		Description: "   disdel dataset generate ratings films --like ml-1m\n" +
 			"   disdel dataset generate clicks ads --rows 200000",
-		Flags:       generateFlags(),
+		Flags: generateFlags(),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 2, 2); err != nil {
 				return err
