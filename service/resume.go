@@ -264,12 +264,12 @@ func knowsPlace(rec *disdel.Record, l history.Lease) bool {
 // samePlace returns Conflict with CodeElsewhere if a job ran on other servers than this Service's. It does not compare
 // unknown addresses.
 func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
-	ran := addresses.Recorded(rec)
+	ran := addresses.PlaceOfRecord(rec)
 	if rec.Place == nil && l.Addresses != nil {
 		ran = l.Addresses
 	}
 	here := addresses.Place(s.addresses())
-	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
+	d, differ := addresses.FirstDifference(ran, func(flag string) (string, bool) {
 		now, _ := here.Value(flag)
 		_, was := ran.Value(flag)
 		return now, was || knowsPlace(rec, l)

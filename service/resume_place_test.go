@@ -68,8 +68,8 @@ func TestAServerDoesNotMoveAJobUnasked(t *testing.T) {
 	}
 	for i := range 4 {
 		place, tenant := []disdel.Option{{Name: "pool-memory", Value: "1GB"}}, []string{"", "ann"}[i%2]
-		for _, at := range draw.Perm(len(addresses.Places))[:1+draw.IntN(len(addresses.Places))] {
-			flag := addresses.Places[at]
+		for _, at := range draw.Perm(len(addresses.ComparedFlags))[:1+draw.IntN(len(addresses.ComparedFlags))] {
+			flag := addresses.ComparedFlags[at]
 			place = append(place, disdel.Option{Name: flag, Value: values[flag]})
 		}
 		home := t.TempDir()

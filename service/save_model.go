@@ -36,7 +36,7 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)
 	if v := s.made(ctx, r); v > 0 {
 		m.APIVersion, m.Version = disdel.APIVersion, v
-		return m.ModelRef, s.store.Revise(ctx, m)
+		return m.ModelRef, s.store.UpdateDescription(ctx, m)
 	}
 	m, err := s.store.Commit(ctx, m)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *modelSink) revise(ctx context.Context, r *disdel.Record) error {
 	m.Scores = r.Scores
 	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings,
 		new(r.Unevaluated == nil)
-	return s.store.Revise(ctx, m)
+	return s.store.UpdateDescription(ctx, m)
 }
 
 // seen returns the class names and the range of the inputs that a network was trained on. It returns nothing if the

@@ -123,7 +123,7 @@ type ModelList struct {
 
 // WeightsList is a list of files of initial weights.
 type WeightsList struct {
-	Weights []modelstore.Kept `json:"weights"`
+	Weights []modelstore.StoredWeights `json:"weights"`
 }
 
 // AnswerLine is a line of the answers for a data set: first Head, then a Row each, and End, without which the answers

@@ -142,8 +142,8 @@ func (l localModels) PutWeights(ctx context.Context, file string) (string, error
 	})
 }
 
-func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
-	return with(ctx, l.Models, func(s *modelstore.Store) ([]modelstore.Kept, error) { return s.KeptWeights(ctx) })
+func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) ([]modelstore.StoredWeights, error) { return s.KeptWeights(ctx) })
 }
 
 func (l localModels) RemoveWeights(ctx context.Context, ref string) error {

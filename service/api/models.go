@@ -176,7 +176,7 @@ func listWeights(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	list, err := store.KeptWeights(c.Context())
-	return http.StatusOK, apitypes.WeightsList{Weights: append([]modelstore.Kept{}, list...)}, err
+	return http.StatusOK, apitypes.WeightsList{Weights: append([]modelstore.StoredWeights{}, list...)}, err
 }
 
 func removeWeights(c *call) (int, any, error) {
