@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/disdel/disdel"
-	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/dataset/dense"
 	"github.com/disdel/disdel/service/infer"
 )
 
@@ -53,7 +53,7 @@ func TestRowsAreWritten(t *testing.T) {
 	if got := written(t, ".jsonl", head, dense[0]); got != want {
 		t.Errorf("%s", got)
 	}
-	values, shape, err := dataset.ReadNPY(strings.NewReader(written(t, ".npy", head, dense...)))
+	values, shape, err := dense.ReadNPY(strings.NewReader(written(t, ".npy", head, dense...)))
 	if err != nil || !cmp.Equal(shape, []int{2, 2}) || !cmp.Equal(values, []float32{third, 1e-40, 1, 0}) {
 		t.Errorf("%v of shape %v, %v", values, shape, err)
 	}
@@ -66,7 +66,7 @@ func TestRowsAreWritten(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	text := written(t, ".npy", head, sparse)
-	values, shape, err = dataset.ReadNPY(strings.NewReader(text))
+	values, shape, err = dense.ReadNPY(strings.NewReader(text))
 	if err != nil || !cmp.Equal(shape, []int{1}) || !cmp.Equal(values, []float32{third}) || (len(text)-4)%64 != 0 {
 		t.Errorf("%v of shape %v, %d bytes, %v", values, shape, len(text), err)
 	}
