@@ -81,7 +81,7 @@ type known struct {
 	units   int
 }
 
-// TimingOf computes timeouts (the Timeout Manager of DiSDeL III-B.2b) and the forecast of the whole job. It is pure.
+// TimingOf computes timeouts (the Timeout Manager of DiSDeL III-B.2b) and the forecast of the whole job.
 //
 // Sources, in this order: jobs of the same network, data, batch, workers, threads and memory; the nearest others
 // (same network and data, scaled by rows; same network); a probe's rate; other networks, scaled by
