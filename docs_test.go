@@ -227,7 +227,7 @@ var (
 )
 
 // referenceOfCommands returns the flags of every command, and those of all commands, from the pages that a test in
-// cmd/disdel holds against the program.
+// internal/cli holds against the program.
 func referenceOfCommands(t *testing.T, pages map[string]string) (flags map[string]string, global string) {
 	t.Helper()
 	flags = map[string]string{}

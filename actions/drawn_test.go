@@ -176,7 +176,7 @@ func uneven(rng *rand.Rand, req disdel.TrainRequest, members int) (all []disdel.
 // those of workers that step from the same weights, whose updates are added up by hand; each batch of a queue counts
 // once. The store holds no more than is counted before a job. More of them: -exchange-gangs 500 -exchange-seed N.
 func TestGangsThatAreDrawnComeToWhatIsPromised(t *testing.T) {
-	aggregator.Quiet()
+	aggregator.SilenceRedis()
 	for n := range *exchangeGangs {
 		if testing.Short() && n == 3 {
 			break
@@ -261,17 +261,17 @@ func (b *bench) room(d *drawn) {
 		need.State = 6 * need.Update // weights and two moments; S, what is not in it, what was sent
 	}
 	deltas := b.board.Deltas(d.all[0].Job, d.all[0].Round, len(d.all))
-	if err := deltas.Look(b.t.Context()); err != nil {
+	if err := deltas.ReadLog(b.t.Context()); err != nil {
 		b.t.Fatal(err)
 	}
 	for m := range d.all {
-		for step := 1; step <= deltas.Left(m); step++ {
+		for step := 1; step <= deltas.LastStep(m); step++ {
 			data, err := deltas.Own(b.t.Context(), step, m)
 			if err != nil {
 				b.t.Fatal(err)
 			}
 			size := disdel.Bytes(len(data))
-			if need.Last = max(need.Last, size); step < deltas.Left(m) {
+			if need.Last = max(need.Last, size); step < deltas.LastStep(m) {
 				need.Deltas, need.Delta = need.Deltas+1, max(need.Delta, size)
 			}
 		}

@@ -67,7 +67,7 @@ func (x *exchanging) look(ctx context.Context) error {
 	if x == nil {
 		return nil
 	}
-	return x.deltas.Look(ctx)
+	return x.deltas.ReadLog(ctx)
 }
 
 // log identifies the deltas that the round is made of, "" for none.
@@ -75,16 +75,16 @@ func (x *exchanging) log() string {
 	if x == nil {
 		return ""
 	}
-	return x.deltas.Began()
+	return x.deltas.LogID()
 }
 
 // named makes sure that the log has a name once this member has sent something. A member that has sent a step without
 // waiting for others may not have read it yet; a state without that name would be valid for any attempt of the round.
 func (x *exchanging) named(ctx context.Context) error {
-	if x == nil || x.replica == nil || x.replica.Made() == 0 || x.deltas.Began() != "" {
+	if x == nil || x.replica == nil || x.replica.Made() == 0 || x.deltas.LogID() != "" {
 		return nil
 	}
-	return x.deltas.Take(ctx)
+	return x.deltas.ReadNews(ctx)
 }
 
 // start begins with the engine's weights, which are the round's reference.
@@ -238,11 +238,11 @@ func (x *exchanging) idle(ctx context.Context) func() error {
 func (x *exchanging) fetch(ctx context.Context, step int) ([]exchange.Delta, error) {
 	x.missing = x.missing[:0]
 	for m := range x.folding {
-		if left := x.deltas.Left(m); left > 0 {
-			x.replica.Left(m, left)
+		if left := x.deltas.LastStep(m); left > 0 {
+			x.replica.SetLastStep(m, left)
 		}
 		var here bool
-		if x.folding[m], here = x.replica.Next(m); !here && x.replica.There(m, step) {
+		if x.folding[m], here = x.replica.Next(m); !here && x.replica.Participates(m, step) {
 			x.missing = append(x.missing, m)
 		}
 	}
@@ -284,7 +284,7 @@ func (x *exchanging) batch(ctx context.Context, next int) (batch int, ok bool, e
 		return next, true, nil
 	}
 	step := x.replica.Made() + 1
-	if left := x.deltas.Left(x.config.Member); left > 0 && step >= left { // there was none for this step before
+	if left := x.deltas.LastStep(x.config.Member); left > 0 && step >= left { // there was none for this step before
 		return 0, false, nil
 	}
 	_, _, batches := x.t.roundBatches()
@@ -299,7 +299,7 @@ func (x *exchanging) draws() bool { return x != nil && x.queued }
 // takeAhead lets the next step of an eager member begin with all deltas that others have sent. A step that a killed
 // attempt had made begins with the same deltas as then.
 func (x *exchanging) takeAhead(ctx context.Context) error {
-	if err := x.deltas.Take(ctx); err != nil {
+	if err := x.deltas.ReadNews(ctx); err != nil {
 		return err
 	}
 	step, self := x.replica.Made()+1, x.config.Member
@@ -321,8 +321,8 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 		return err
 	}
 	for m, newest := range x.began {
-		for m != self && x.replica.Has(m) < newest {
-			step := x.replica.Has(m) + 1
+		for m != self && x.replica.NewestStep(m) < newest {
+			step := x.replica.NewestStep(m) + 1
 			data, err := x.deltas.Fetch(ctx, step, m)
 			if err != nil {
 				return err
@@ -331,7 +331,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := x.replica.Ahead(m, step, d); err != nil {
+			if err := x.replica.AddEager(m, step, d); err != nil {
 				return err
 			}
 		}
@@ -345,7 +345,7 @@ func (x *exchanging) takeAhead(ctx context.Context) error {
 func (x *exchanging) sentByAll() int {
 	until := x.replica.Made()
 	for m, newest := range x.began {
-		if left := x.deltas.Left(m); left == 0 || left > newest {
+		if left := x.deltas.LastStep(m); left == 0 || left > newest {
 			until = min(until, newest)
 		}
 	}
@@ -364,7 +364,7 @@ func (x *exchanging) decode(ctx context.Context, step, member int, data []byte) 
 		_, data, err = exchange.ReadVector(data, x.config.Members, x.last())
 	}
 	if x.replica != nil {
-		d = x.replica.Spare()
+		d = x.replica.NewDelta()
 	}
 	if err == nil {
 		d, err = d.Read(data, len(x.weights))
@@ -441,8 +441,8 @@ func (x *exchanging) pause(ctx context.Context) error {
 // gone tells whether this member has made its last step, in this activation or an earlier one.
 func (x *exchanging) gone() bool {
 	self, made := x.config.Member, x.replica.Made()
-	left := x.deltas.Left(self)
-	return left > 0 && made >= left || !x.replica.There(self, made+1)
+	left := x.deltas.LastStep(self)
+	return left > 0 && made >= left || !x.replica.Participates(self, made+1)
 }
 
 // Names of the replica's arrays in a worker's state.

@@ -51,11 +51,11 @@ func TestEveryBatchOfAQueueCountsOnce(t *testing.T) {
 			t.Errorf("seed %d, %v: %d rows of %d count", seed, strikes, samples, rows)
 		}
 		steps, d := 0, b.board.Deltas(all[0].Job, all[0].Round, len(all))
-		if err := d.Look(t.Context()); err != nil {
+		if err := d.ReadLog(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for m := range all {
-			steps += d.Left(m)
+			steps += d.LastStep(m)
 		}
 		if steps != all[0].Steps+len(all) {
 			t.Errorf("seed %d, %v: %d steps for %d batches", seed, strikes, steps, all[0].Steps)

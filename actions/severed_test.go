@@ -317,7 +317,7 @@ func someBlows(rng *rand.Rand, members, commands int) [][]blow {
 // servers or beside the news, and where states are stored on the way. Eager ones end equal, and each batch of a queue
 // counts once.
 func TestMembersComeToTheSameBitsWhateverCommandIsTheirLast(t *testing.T) {
-	aggregator.Quiet() // of what is killed go-redis says that it comes to nobody
+	aggregator.SilenceRedis() // of what is killed go-redis says that it comes to nobody
 	const members, rows = 3, 203
 	for name, c := range map[string]struct {
 		exchange disdel.Exchange

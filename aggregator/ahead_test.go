@@ -47,7 +47,7 @@ func TestReadingAheadEndsWithItsContext(t *testing.T) {
 							return nil, ctx.Err()
 						}
 					}
-					err := ahead(ctx, width, 1, fetch, func(i int, _ []byte) error {
+					err := readAhead(ctx, width, 1, fetch, func(i int, _ []byte) error {
 						if i == at {
 							end(errLost)
 						}
@@ -75,7 +75,7 @@ func TestReadingAheadEndsAtAnyMoment(t *testing.T) {
 					time.Sleep(pace.fetch)
 					return buf, nil
 				}
-				err := ahead(ctx, 100, 1, fetch, func(int, []byte) error {
+				err := readAhead(ctx, 100, 1, fetch, func(int, []byte) error {
 					time.Sleep(pace.use)
 					return nil
 				})
@@ -101,10 +101,10 @@ func TestAPanicBesideIsTheCallers(t *testing.T) {
 				boom(i)
 				return buf, nil
 			}
-			ahead(t.Context(), 10, 1, fetch, func(int, []byte) error { return nil }) //nolint:errcheck // it panics
+			readAhead(t.Context(), 10, 1, fetch, func(int, []byte) error { return nil }) //nolint:errcheck // it panics
 		},
 		"several at once": func() {
-			each(t.Context(), 10, func(_ context.Context, _, i int) error { //nolint:errcheck // it panics
+			forEach(t.Context(), 10, func(_ context.Context, _, i int) error { //nolint:errcheck // it panics
 				boom(i)
 				return nil
 			})
@@ -112,7 +112,7 @@ func TestAPanicBesideIsTheCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				e, ok := recover().(*elsewhere)
+				e, ok := recover().(*goroutinePanic)
 				if !ok || e.String() != "boom" || !strings.Contains(string(e.Stack()), "TestAPanicBesideIsTheCallers") {
 					t.Errorf("raised %v", e)
 				}

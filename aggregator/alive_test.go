@@ -26,7 +26,7 @@ func TestCheckTellsWhatAStoreLacks(t *testing.T) {
 		hint     string
 		do, undo []any
 	}{
-		{"it is a replica", []any{"replicaof", "127.0.0.1", "1"}, []any{"replicaof", "no", "one"}},
+		{"it is a read-only replica", []any{"replicaof", "127.0.0.1", "1"}, []any{"replicaof", "no", "one"}},
 		{
 			"check the user and password",
 			[]any{"acl", "setuser", "default", "-@all", "+acl"},

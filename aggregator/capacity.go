@@ -9,22 +9,22 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Capacity is what one server has room for.
+// Capacity is the memory of one server.
 type Capacity struct {
 	Server string       // address
-	Known  bool         // whether the server says; a user without INFO is not told
+	Known  bool         // false if the user may not call INFO
 	Used   disdel.Bytes // now
-	Limit  disdel.Bytes // maxmemory, or the machine's memory where that is not set; 0: unknown
+	Limit  disdel.Bytes // maxmemory, or else the machine's memory; 0: unknown
 	Policy string       // maxmemory-policy
 }
 
-// Evicts says whether the server drops values of its choice when it is full.
+// Evicts tells whether a full server drops values.
 func (c Capacity) Evicts() bool { return c.Policy != "" && c.Policy != "noeviction" }
 
-// Free is what may still be written, never below 0.
+// Free is what can still be written, never below 0.
 func (c Capacity) Free() disdel.Bytes { return max(0, c.Limit-c.Used) }
 
-// Capacity asks every server. One that does not tell is not an error.
+// Capacity asks every server for its memory. A server that does not tell is not an error.
 func (s *Store) Capacity(ctx context.Context) ([]Capacity, error) {
 	out := make([]Capacity, len(s.servers))
 	for i, server := range s.servers {
@@ -33,20 +33,20 @@ func (s *Store) Capacity(ctx context.Context) ([]Capacity, error) {
 		switch {
 		case err == nil:
 			out[i].read(text)
-		case ctx.Err() != nil || wrapsNetwork(err):
+		case ctx.Err() != nil || isNetworkError(err):
 			return nil, wrap(err, "read capacity", "Redis at "+out[i].Server)
 		}
 	}
 	return out, nil
 }
 
-// wrapsNetwork says whether a server could not be asked, rather than refused.
-func wrapsNetwork(err error) bool {
+// isNetworkError tells whether a server could not be reached, rather than refused.
+func isNetworkError(err error) bool {
 	text := err.Error()
 	return !strings.HasPrefix(text, "NOPERM") && !strings.HasPrefix(text, "ERR") && !strings.HasPrefix(text, "section")
 }
 
-// read takes what is needed out of INFO's text.
+// read parses INFO's text.
 func (c *Capacity) read(text string) {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -71,18 +71,18 @@ func (c *Capacity) read(text string) {
 // Need is what a job keeps in the store.
 type Need struct {
 	Workers   int
-	Update    disdel.Bytes // of a worker, on the wire: WireBytes
-	Reference disdel.Bytes // the weights as float32; an aggregation's output has their size
-	Outputs   int          // aggregation actions below the top one, all levels together
-	State     disdel.Bytes // of a worker: moments, statistics, residual; 0: none is kept
-	Deltas    int          // that a round's workers send, all steps together; 0: they exchange nothing inside a round
-	Delta     disdel.Bytes // the most that one has
-	Last      disdel.Bytes // and what each worker sends besides when the round ends: all that it still owes
+	Update    disdel.Bytes // of a worker, encoded: WireBytes
+	Reference disdel.Bytes // weights as float32; an aggregation's output has the same size
+	Outputs   int          // aggregation actions below the top, of all levels
+	State     disdel.Bytes // of a worker: moments, statistics, residual; 0: none
+	Deltas    int          // deltas that a round's workers send in all steps; 0: none
+	Delta     disdel.Bytes // the largest one
+	Last      disdel.Bytes // what each worker sends besides at the end of a round
 }
 
-// A round's values are dropped once the next reference stands: at that moment one round of updates, two references and
-// two states of every worker are there. The allocator takes up to a twentieth more (make bench-aggregator:
-// store_overhead), the protocol's buffers the rest of a tenth.
+// A round's values are dropped after the next reference is published. At that moment there are one round of updates,
+// two references, and two states of every worker. The allocator takes up to 5 % more (make bench-aggregator:
+// store_overhead), the protocol's buffers the rest of 10 %.
 const (
 	referencesHeld = 2
 	statesHeld     = 2
@@ -91,10 +91,10 @@ const (
 	perProcess     = 256 * disdel.KB // what Redis counts for the connections of one process
 )
 
-// processes are those that talk to the store at once: workers, an aggregation, the controller.
+// processes is how many processes use the store at once: workers, an aggregation, the controller.
 func (n Need) processes() int { return n.Workers + 2 }
 
-// Bytes is the most that the job holds at once, all servers together.
+// Bytes is the most memory that the job needs at once, on all servers together.
 func (n Need) Bytes() disdel.Bytes {
 	round := disdel.Bytes(n.Workers)*n.Update + disdel.Bytes(n.Outputs)*n.Reference
 	if n.Deltas > 0 {
@@ -104,7 +104,7 @@ func (n Need) Bytes() disdel.Bytes {
 	return disdel.Bytes(storeOverhead*float64(all)) + disdel.Bytes(n.processes())*perProcess
 }
 
-// String is the arithmetic.
+// String explains the sum.
 func (n Need) String() string {
 	parts := []string{fmt.Sprintf("%d updates of %v", n.Workers, n.Update)}
 	if n.Deltas > 0 {
@@ -122,16 +122,16 @@ func (n Need) String() string {
 		strings.Join(parts, ", "), perProcess, n.processes(), n.Bytes())
 }
 
-// less says how a job keeps less in the store.
-func (n Need) less() string {
+// hint tells how a job can keep less in the store.
+func (n Need) hint() string {
 	if n.Deltas > 0 {
 		return "make rounds shorter (distribution.sync.every), send int8 (distribution.exchange.values)"
 	}
 	return "send updates as int8 (distribution.aggregation.wire)"
 }
 
-// Fits returns OverLimit with the arithmetic if one of the servers, over which values are spread evenly, is too small.
-// A server that does not say what it has is taken to have enough.
+// Fits returns OverLimit with an explanation if a server is too small. Values are spread evenly over the servers. A
+// server that does not tell its memory passes.
 func (n Need) Fits(servers []Capacity) error {
 	share := n.Bytes() / disdel.Bytes(max(1, len(servers)))
 	for _, c := range servers {
@@ -145,7 +145,7 @@ func (n Need) Fits(servers []Capacity) error {
 		return &disdel.Error{
 			Kind: disdel.OverLimit, Op: "check store",
 			Msg:  fmt.Sprintf("%s%s; Redis at %s has %v free of %v", n, of, c.Server, c.Free(), c.Limit),
-			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, %s, or use fewer workers", share-c.Free(), n.less()),
+			Hint: fmt.Sprintf("give Redis %v more (maxmemory), add servers, %s, or use fewer workers", share-c.Free(), n.hint()),
 		}
 	}
 	return nil

@@ -341,7 +341,7 @@ func slackLetsIn(t *testing.T, s *place) {
 			if !errors.Is(err, pushed) {
 				t.Errorf("slack %d, %d behind: %v, want %v", slack, behind, err, pushed)
 			}
-			if err != nil && !strings.Contains(err.Error(), "its round is not the one that is open") {
+			if err != nil && !strings.Contains(err.Error(), "its round is not open") {
 				t.Error(err)
 			}
 			want := Counts{}

@@ -7,30 +7,30 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// codec writes columns of values in one format and reads them back. Each has a file of its own and a row in codecs;
-// nothing else knows a format by its name. What a codec does not send, or sends rounded, stays in Feedback's residual.
+// codec encodes columns of values in one format and decodes them. Each format has its own type and a row in codecs;
+// nothing else knows formats by name. Feedback's residual keeps what a codec rounds away or does not send.
 type codec interface {
-	// plain says whether a column is its float32 values one after another, little-endian: a sum takes them as they lie.
+	// plain tells whether a column is its float32 values, little-endian, so that a sum can add them directly.
 	plain() bool
-	// size is the least and the most bytes of a column whose runs have so many values.
+	// size is the smallest and the largest length in bytes of a column with these runs.
 	size(runs []int) (least, most int)
 	// encode appends a column to dst.
-	encode(dst []byte, c outgoing) []byte
-	// decode reads a column into dst, which has its number of values. What was not sent is 0. It trusts no byte.
+	encode(dst []byte, c encodeInput) []byte
+	// decode reads a column into dst, whose length is its number of values. Values that were not sent become 0. It must
+	// check every byte.
 	decode(dst []float32, runs []int, b []byte) error
-	// add adds a column's values times its weight to their sums. It returns the place of a value that is not finite, or
-	// -1.
+	// add adds a column's values times its weight to the sums. It returns the index of a value that is not finite, or -1.
 	add(s sums, c column, runs []int, space *scratch) (bad int, err error)
 }
 
-// outgoing is a column that is to be sent.
-type outgoing struct {
-	runs    []int            // values of one tensor after another
-	values  []float32        // what there is to send
-	weights func() []float32 // the weights that values are a difference in; for a codec that goes by them
+// encodeInput is a column to encode.
+type encodeInput struct {
+	runs    []int            // number of values of each tensor in the column
+	values  []float32        // values to send
+	weights func() []float32 // the weights after the update, for codecs that need them
 }
 
-// scratch is room for the values of a column, made when somebody needs it.
+// scratch is a reusable buffer for the values of a column.
 type scratch struct{ values []float32 }
 
 func (s *scratch) of(n int) []float32 {
@@ -40,14 +40,14 @@ func (s *scratch) of(n int) []float32 {
 	return s.values[:n]
 }
 
-// Format is a wire with its options: how an update is to be written.
+// Format is a wire format with its options.
 type Format struct {
 	Wire      disdel.Wire // "": float32
-	Threshold float64     // of the wire significant: at least 0, which sends everything
-	Round     int         // that the update is of, from 0: the threshold shrinks with it
+	Threshold float64     // for the format significant; 0 sends everything
+	Round     int         // round of the update, from 0; the threshold shrinks with it
 }
 
-// codecs has a row for every format, in the order of their numbers in an envelope. A new one goes at the end.
+// codecs has a row for every format, in the order of their numbers in an envelope. New ones go at the end.
 var codecs = [...]struct {
 	wire disdel.Wire
 	open func(Format) codec
@@ -58,8 +58,8 @@ var codecs = [...]struct {
 	{disdel.WireSignificant, func(f Format) codec { return significantAt(f) }},
 }
 
-// number is a wire's number in an envelope, -1 for one that is none. No wire is float32.
-func number(w disdel.Wire) int {
+// wireNumber is a format's number in an envelope, -1 for an unknown one. "" means float32.
+func wireNumber(w disdel.Wire) int {
 	if w == "" {
 		return 0
 	}
@@ -71,14 +71,14 @@ func number(w disdel.Wire) int {
 	return -1
 }
 
-// codecOf is what reads a wire that is known to be one: reading needs no options.
-func codecOf(w disdel.Wire) codec { return codecs[number(w)].open(Format{}) }
+// codecOf returns the codec that decodes a known format.
+func codecOf(w disdel.Wire) codec { return codecs[wireNumber(w)].open(Format{}) }
 
-// check refuses a format that sends no differences, or has options that are none.
+// check refuses formats that send no differences, and invalid options.
 func (f Format) check() error {
 	switch {
-	case number(f.Wire) < 0 || !f.Wire.Differences():
-		return fmt.Errorf("format %q rounds nothing away", f.Wire)
+	case wireNumber(f.Wire) < 0 || !f.Wire.Differences():
+		return fmt.Errorf("format %q does not send differences", f.Wire)
 	case !(f.Threshold >= 0) || math.IsInf(f.Threshold, 0):
 		return fmt.Errorf("a threshold of %g", f.Threshold)
 	case f.Round < 0:
@@ -87,8 +87,8 @@ func (f Format) check() error {
 	return nil
 }
 
-// WireBytes is what the values of like take on the wire, without the envelope of less than a thousandth: the most,
-// where that depends on the values.
+// WireBytes is the encoded size of the values of like, without the envelope, which is less than a thousandth. If the
+// size depends on the values it is the largest.
 func WireBytes(like disdel.Weights, w disdel.Wire) disdel.Bytes {
 	l, c, n := newLayout(like, columnValues), codecOf(w), 0
 	for k := range l.columns() {
@@ -98,8 +98,8 @@ func WireBytes(like disdel.Weights, w disdel.Wire) disdel.Bytes {
 	return disdel.Bytes(n)
 }
 
-// fits says whether a column may have so many bytes.
-func fits(c codec, runs []int, n int) error {
+// checkSize checks the length of a column in bytes.
+func checkSize(c codec, runs []int, n int) error {
 	switch least, most := c.size(runs); {
 	case n >= least && n <= most:
 		return nil
@@ -120,7 +120,7 @@ func (l layout) largest(c codec) int {
 	return n
 }
 
-// addDecoded is add for a codec that sends every value: it reads the column and adds what it read.
+// addDecoded is add for a codec that sends every value: it decodes the column and adds the result.
 func addDecoded(d codec, s sums, c column, runs []int, space *scratch) (bad int, err error) {
 	values := space.of(len(s))
 	if err := d.decode(values, runs, c.bytes); err != nil {
@@ -143,10 +143,10 @@ func notFinite(v []float32) int {
 	return -1
 }
 
-// exactly is size for a codec whose columns have one.
-func exactly(n int) (least, most int) { return n, n }
+// exactSize is size for a codec with a fixed size.
+func exactSize(n int) (least, most int) { return n, n }
 
-func total(runs []int) int {
+func sumOf(runs []int) int {
 	n := 0
 	for _, r := range runs {
 		n += r

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// blockValues is how many values of int8 share a scale: 260 bytes for 256 values, 0.254 of float32.
+// blockValues is how many int8 values share a scale: 260 bytes for 256 values, 0.254 of float32.
 const blockValues = 256
 
-// int8s sends blocks of values as a scale, the block's largest value over 127, and multiples of it.
+// int8s sends blocks of values as a scale, which is the block's largest value over 127, and multiples of it.
 type int8s struct{}
 
 func (int8s) plain() bool { return false }
@@ -19,10 +19,10 @@ func (int8s) size(runs []int) (least, most int) {
 	for _, r := range runs {
 		n += r + 4*((r+blockValues-1)/blockValues)
 	}
-	return exactly(n)
+	return exactSize(n)
 }
 
-func (int8s) encode(dst []byte, c outgoing) []byte {
+func (int8s) encode(dst []byte, c encodeInput) []byte {
 	v := c.values
 	for _, r := range c.runs {
 		for b := range slices.Chunk(v[:r], blockValues) {
@@ -58,7 +58,7 @@ func quantise(x, scale float32) int8 {
 }
 
 func (f int8s) decode(dst []float32, runs []int, b []byte) error {
-	if err := fits(f, runs, len(b)); err != nil {
+	if err := checkSize(f, runs, len(b)); err != nil {
 		return err
 	}
 	for _, r := range runs {

@@ -7,30 +7,30 @@ import (
 	"math"
 )
 
-// significant sends only those entries that have changed enough since they were sent last (Gimeno Sarroca and
-// Sánchez-Artigas, MLLess, FGCS 2023, section 4.1: the per-parameter significance filter). An entry i of what a worker
-// has to send, the sum of its updates that were not sent yet, goes at step t if
+// significant sends only entries that changed enough since they were sent last (Gimeno Sarroca and Sánchez-Artigas,
+// MLLess, FGCS 2023, section 4.1: the per-parameter significance filter). The sum of a worker's unsent updates of entry
+// i is sent at step t if
 //
 //	|sum of u_i| / |x_i| > v_t, with v_t = v / sqrt(t),
 //
-// where x_i is the weight after the worker's own updates. Ours is the same rule as a product, |sum of u_i| > v_t |x_i|:
-// where the weight is 0 anything but 0 goes, a sum of 0 never does, and v = 0 sends all that is not 0. Steps are rounds
-// here, t = 1 being the first, and x_i is the weight at the round's end, without what the worker still owes.
+// where x_i is the weight after the worker's own updates. We compare |sum of u_i| > v_t |x_i| instead: for a weight of
+// 0 every nonzero sum is sent, a sum of 0 never is, and v = 0 sends all nonzero sums. Steps are rounds here, from t =
+// 1. x_i is the weight at the round's end without the unsent updates.
 //
-// A column is, for each run of values of one tensor: the number of entries, then each entry's distance from the one
-// before (from place -1 for the first, so that it is never 0) and its value. Numbers are varints, values float32.
+// A column has, for each run of values of one tensor, the number of entries, and each entry's distance from the
+// previous one (from index -1 for the first, so never 0) and its value. Numbers are varints, values float32.
 type significant struct {
 	threshold float64 // v_t
 }
 
-// significantAt is for the round of f, counted from 0.
+// significantAt is the codec for the round of f.
 func significantAt(f Format) significant {
 	return significant{threshold: f.Threshold / math.Sqrt(float64(1+f.Round))}
 }
 
 func (significant) plain() bool { return false }
 
-// size counts at most one byte of distance for each place that it passes over.
+// size counts at most one byte of distance for each skipped value.
 func (significant) size(runs []int) (least, most int) {
 	for _, r := range runs {
 		most += len(binary.AppendUvarint(nil, uint64(r))) + 5*r
@@ -38,7 +38,7 @@ func (significant) size(runs []int) (least, most int) {
 	return len(runs), most
 }
 
-func (c significant) encode(dst []byte, out outgoing) []byte {
+func (c significant) encode(dst []byte, out encodeInput) []byte {
 	values, weights := out.values, out.weights()
 	for _, r := range out.runs {
 		dst = c.encodeRun(dst, values[:r], weights[:r])
@@ -47,8 +47,8 @@ func (c significant) encode(dst []byte, out outgoing) []byte {
 	return dst
 }
 
-// encodeRun goes over the values once: their number, which comes first, gets as many bytes as it may take, and what it
-// does not take is closed up.
+// encodeRun encodes the values in one pass. It reserves the largest room for their number, which comes first, and
+// closes the gap at the end.
 func (c significant) encodeRun(dst []byte, values, weights []float32) []byte {
 	start := len(dst)
 	dst = binary.AppendUvarint(dst, uint64(len(values)))
@@ -82,7 +82,7 @@ func (c significant) decode(dst []float32, runs []int, b []byte) error {
 	})
 }
 
-// add adds the entries where they belong: the column is never made whole.
+// add adds only the sent entries, without decoding the whole column.
 func (c significant) add(s sums, in column, runs []int, _ *scratch) (bad int, err error) {
 	bad = -1
 	err = c.each(runs, in.bytes, func(i int, x float32) bool {
@@ -96,18 +96,18 @@ func (c significant) add(s sums, in column, runs []int, _ *scratch) (bad int, er
 	return bad, err
 }
 
-var errCut = errors.New("the entries are cut off")
+var errTruncated = errors.New("the entries are cut off")
 
-// each gives use the entries of a column, with their places in it, until it returns false. It checks what it reads.
+// each calls use with the entries of a column and their indices until it returns false. It checks what it reads.
 func (c significant) each(runs []int, b []byte, use func(i int, x float32) bool) error {
-	if err := fits(c, runs, len(b)); err != nil {
+	if err := checkSize(c, runs, len(b)); err != nil {
 		return err
 	}
 	start := 0
 	for _, r := range runs {
 		count, n := binary.Uvarint(b)
 		if n <= 0 {
-			return errCut
+			return errTruncated
 		}
 		if count > uint64(r) {
 			return fmt.Errorf("%d entries of %d values", count, r)
@@ -118,7 +118,7 @@ func (c significant) each(runs []int, b []byte, use func(i int, x float32) bool)
 			gap, n := binary.Uvarint(b)
 			switch {
 			case n <= 0 || len(b) < n+4:
-				return errCut
+				return errTruncated
 			case gap == 0:
 				return fmt.Errorf("place %d comes twice", start+place)
 			case gap > uint64(r-1-place):

@@ -17,7 +17,7 @@ import (
 
 // encodeColumn writes a column whose values are differences in weights of 1.
 func encodeColumn(dst []byte, w disdel.Wire, runs []int, v []float32) []byte {
-	return codecOf(w).encode(dst, outgoing{runs: runs, values: v, weights: func() []float32 {
+	return codecOf(w).encode(dst, encodeInput{runs: runs, values: v, weights: func() []float32 {
 		return slices.Repeat([]float32{1}, len(v))
 	}})
 }
@@ -45,8 +45,8 @@ func TestEveryFormatHasACodecAndARowHere(t *testing.T) {
 		seen[c.format.Wire] = true
 	}
 	for i, wire := range disdel.Wires() {
-		if number(wire) != i || !seen[wire] {
-			t.Errorf("%s has number %d, not %d; in the table below: %v", wire, number(wire), i, seen[wire])
+		if wireNumber(wire) != i || !seen[wire] {
+			t.Errorf("%s has number %d, not %d; in the table below: %v", wire, wireNumber(wire), i, seen[wire])
 		}
 	}
 	if len(codecs) != len(disdel.Wires()) {
@@ -92,7 +92,7 @@ func TestWhatIsSentAndKeptIsWhatWasGiven(t *testing.T) {
 			most, bytes := disdel.Bytes(0), disdel.Bytes(0)
 			for k, column := range e.columns {
 				_, m := f.codec.size(e.layout.runs(k))
-				if err := fits(f.codec, e.layout.runs(k), len(column)); err != nil || cap(column) > m+64 {
+				if err := checkSize(f.codec, e.layout.runs(k), len(column)); err != nil || cap(column) > m+64 {
 					t.Fatalf("column %d: %v, room for %d", k, err, cap(column))
 				}
 				most, bytes = most+disdel.Bytes(m), bytes+disdel.Bytes(len(column))
@@ -102,12 +102,12 @@ func TestWhatIsSentAndKeptIsWhatWasGiven(t *testing.T) {
 			}
 			values := make([]float32, e.layout.values())
 			for k, column := range e.columns {
-				from, to := e.layout.span(k)
+				from, to := e.layout.columnRange(k)
 				if err := f.codec.decode(values[from:to], e.layout.runs(k), column); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for i, sent := range e.layout.over(values) {
+			for i, sent := range e.layout.weightsOver(values) {
 				largest := 0.0
 				for k := range sent.Data {
 					largest = max(largest, math.Abs(float64(weights[i].Data[k]-reference[i].Data[k])))
@@ -129,7 +129,7 @@ func TestWhatIsSentAndKeptIsWhatWasGiven(t *testing.T) {
 // A column that is cut or grown is refused, and none that is read is other than what is added.
 func TestNoCodecTakesDamage(t *testing.T) {
 	w, runs := lenet(1), []int{300, 200, 0, 12}
-	v := w[2].Data[:total(runs)]
+	v := w[2].Data[:sumOf(runs)]
 	for _, row := range codecs {
 		c := row.open(Format{})
 		good := encodeColumn(nil, row.wire, runs, v)
@@ -221,7 +221,7 @@ func TestAThresholdOfZeroIsFloat32(t *testing.T) {
 		var ids []disdel.UpdateID
 		for m, of := range []disdel.Wire{disdel.WireInt8, wire, wire, disdel.WireFloat32, disdel.WireBfloat16, wire} {
 			u := update(m, float64(3+m))
-			u.ID.Level = number(wire)
+			u.ID.Level = wireNumber(wire)
 			u.Weights[0].Data[m] = reference[0].Data[m] // a difference of 0, which is not sent
 			u.Weights[1].Data[1] = 0                    // a weight of 0
 			ids = append(ids, u.ID)
@@ -279,9 +279,9 @@ func TestWhatIsSignificant(t *testing.T) {
 		{"without a bound", 0, 0, denormal, math.MaxFloat32, true},
 		{"a huge bound", 1e300, 0, math.MaxFloat32 / 4, math.MaxFloat32, false},
 	} {
-		codec := codecs[number(disdel.WireSignificant)].open(Format{Threshold: c.threshold, Round: c.round})
+		codec := codecs[wireNumber(disdel.WireSignificant)].open(Format{Threshold: c.threshold, Round: c.round})
 		weights := func() []float32 { return []float32{c.weight} }
-		b := codec.encode(nil, outgoing{runs: []int{1}, values: []float32{c.owed}, weights: weights})
+		b := codec.encode(nil, encodeInput{runs: []int{1}, values: []float32{c.owed}, weights: weights})
 		if sent := len(b) > 1; sent != c.sent {
 			t.Errorf("%s: sent is %v", c.name, sent)
 		}

@@ -80,7 +80,8 @@ func deltasWakeWhoWaits(t *testing.T, s *place) {
 	}
 	soon, stop := context.WithTimeoutCause(ctx, 20*time.Millisecond, disdel.Timeout)
 	defer stop()
-	if err := s.Deltas("job-1", one.ID.Round, 2).Wait(soon, 2, func() error { return nil }); !errors.Is(err, disdel.Timeout) {
+	err = s.Deltas("job-1", one.ID.Round, 2).Wait(soon, 2, func() error { return nil })
+	if !errors.Is(err, disdel.Timeout) {
 		t.Errorf("a wait that was ended: %v", err)
 	}
 }
@@ -126,7 +127,7 @@ func deltasAreChecked(t *testing.T, s *place) {
 	commitDelta(t, s, c, 1, "delta")
 	commitDelta(t, s, c, 2, "delta")
 	d := s.Deltas("job-1", c.ID.Round, 1)
-	if err := d.Look(ctx); err != nil {
+	if err := d.ReadLog(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for key, admin := range s.all() {
@@ -164,7 +165,7 @@ func deltasComeAlong(t *testing.T, s *place) {
 	for step := range 70 { // more than are read at once
 		commitDelta(t, s, c, step+1, strings.Repeat("x", step))
 	}
-	if err := looked.Look(ctx); err != nil {
+	if err := looked.ReadLog(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for step := range 70 {
@@ -176,7 +177,7 @@ func deltasComeAlong(t *testing.T, s *place) {
 			if err != nil || string(got[0]) != strings.Repeat("x", step) {
 				t.Fatalf("step %d: %q, %v", step+1, got, err)
 			}
-			if along := len(s.admins) == 1 && d == waited; d.sent[step+1][0].here != along {
+			if along := len(s.admins) == 1 && d == waited; d.sent[step+1][0].held != along {
 				t.Fatalf("step %d came along: %v", step+1, !along)
 			}
 			d.Forget(step + 1)
@@ -199,7 +200,7 @@ func deltasOfASlowReaderAreBounded(t *testing.T, s *place) {
 	if err := d.Wait(ctx, steps, never); err != nil {
 		t.Fatal(err)
 	}
-	if d.held > heldMost+size || len(s.admins) == 1 && d.held < heldMost {
+	if d.held > maxHeld+size || len(s.admins) == 1 && d.held < maxHeld {
 		t.Errorf("%d bytes are kept", d.held)
 	}
 	for step := range steps {
@@ -259,7 +260,7 @@ func deltasAreNotLeftToTheNextTry(t *testing.T, s *place) {
 // A large delta lies on all servers, so that all of them serve it; a small one is whole.
 func deltasLieOnAllServers(t *testing.T, s *place) {
 	c := claim(t, s, update(0, 1).ID, "a", 1, Claimed)
-	large := strings.Repeat("0123456789abcdef", 1+mostAlong/16)
+	large := strings.Repeat("0123456789abcdef", 1+maxInNews/16)
 	commitDelta(t, s, c, 1, large)
 	commitDelta(t, s, c, 2, "small")
 	on, small := map[*redis.Client]int{}, 0
@@ -297,7 +298,7 @@ func deltasAreLookedFor(t *testing.T, s *place) {
 		commitDelta(t, s, two, step+1, fmt.Sprint("two ", step+1))
 	}
 	commitDelta(t, s, one, 1, "one")
-	if err := d.Look(ctx); err != nil || d.Newest(0) != 1 || d.Newest(1) != 3 {
+	if err := d.ReadLog(ctx); err != nil || d.Newest(0) != 1 || d.Newest(1) != 3 {
 		t.Errorf("steps %d and %d, %v", d.Newest(0), d.Newest(1), err)
 	}
 	got, err := d.Fetch(ctx, 3, 1)
@@ -306,7 +307,7 @@ func deltasAreLookedFor(t *testing.T, s *place) {
 	}
 	_, err = d.Fetch(ctx, 3)
 	want(t, disdel.Invalid, err)
-	if err := d.Look(ctx); err != nil {
+	if err := d.ReadLog(ctx); err != nil {
 		t.Error(err)
 	}
 }

@@ -28,7 +28,7 @@ import (
 //	24  member  u32                CRC32C of each column u32
 //	28  attempt u32                CRC32C of all before u32
 //
-// The columns follow: a single one right here, more of them in keys of their own.
+// A single column follows directly; several columns have their own keys.
 const (
 	magic       = "DSDU"
 	wireVersion = 2
@@ -42,7 +42,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// kind says what a value is.
+// kind is the kind of a value.
 type kind uint8
 
 const (
@@ -55,8 +55,8 @@ var kindNames = [...]string{"update", "reference", "state"}
 
 func (k kind) String() string { return kindNames[k] }
 
-// lost is the code of an error that says that a value of this kind is gone or damaged. Nobody decides by a state's: its
-// worker starts without it.
+// lost is the error code of a missing or damaged value of this kind. States have none, because their worker starts
+// without it.
 func (k kind) lost() disdel.Code {
 	switch k {
 	case kindUpdate:
@@ -68,7 +68,7 @@ func (k kind) lost() disdel.Code {
 	}
 }
 
-// subject is what an error names a value by: a reference has a job and a round alone.
+// subject is the id in an error about a value. A reference has only a job and a round.
 func (k kind) subject(id disdel.UpdateID) *disdel.UpdateID {
 	if k == kindReference {
 		id = disdel.UpdateID{Job: id.Job, Round: id.Round}
@@ -76,23 +76,23 @@ func (k kind) subject(id disdel.UpdateID) *disdel.UpdateID {
 	return &id
 }
 
-// head is what is known of a value before its values are read.
+// head describes a value.
 type head struct {
 	kind       kind
 	id         disdel.UpdateID
 	attempt    int
 	fence      uint64
-	token      uint64 // of the delivery
+	token      uint64 // random, different for each delivery
 	samples    float64
 	wire       disdel.Wire
-	codec      codec // of wire
-	difference bool  // to the reference of the round
+	codec      codec // codec of wire
+	difference bool  // the values are differences to the round's reference
 	layout     layout
 	meta       map[string]string
-	sums       []uint32 // CRC32C by column
+	sums       []uint32 // CRC32C of each column
 }
 
-// inline says whether the one column follows the head.
+// inline tells whether the only column follows the head.
 func (h *head) inline() bool { return h.layout.columns() == 1 }
 
 // encode returns the bytes of the head.
@@ -111,7 +111,7 @@ func (h *head) encode() ([]byte, error) {
 	le.PutUint16(out[6:], uint16(len(h.id.Job)))
 	le.PutUint32(out[8:], uint32(h.id.Round))
 	le.PutUint32(out[12:], uint32(h.id.Level))
-	out[16], out[17] = byte(h.kind), byte(number(h.wire))
+	out[16], out[17] = byte(h.kind), byte(wireNumber(h.wire))
 	if h.difference {
 		out[18] = 1
 	}
@@ -129,7 +129,7 @@ func (h *head) encode() ([]byte, error) {
 	return le.AppendUint32(out, crc32.Checksum(out, castagnoli)), nil
 }
 
-// appendContent appends what says which values these are.
+// appendContent appends the part that identifies the values.
 func (h *head) appendContent(out, meta []byte) []byte {
 	le := binary.LittleEndian
 	for _, t := range h.layout.tensors {
@@ -146,16 +146,16 @@ func (h *head) appendContent(out, meta []byte) []byte {
 	return out
 }
 
-// digest names the content: equal content made under another fence has the same.
+// digest identifies the content: it is the same under another fence.
 func (h *head) digest() string {
-	text := fmt.Appendf(nil, "%s %t %x ", codecs[number(h.wire)].wire, h.difference, math.Float64bits(h.samples))
+	text := fmt.Appendf(nil, "%s %t %x ", codecs[wireNumber(h.wire)].wire, h.difference, math.Float64bits(h.samples))
 	meta, _ := json.Marshal(h.meta) // of strings: does not fail
 	sum := sha256.Sum256(h.appendContent(text, meta))
 	return hex.EncodeToString(sum[:16])
 }
 
-// refuse is the error for a value that is not to be used.
-func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
+// corruptError is the error of a damaged or wrong value.
+func corruptError(k kind, id disdel.UpdateID, format string, args ...any) error {
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Code: k.lost(), Op: "read " + k.String() + " " + id.String(), Job: id.Job,
 		Subject: k.subject(id),
@@ -164,9 +164,9 @@ func refuse(k kind, id disdel.UpdateID, format string, args ...any) error {
 	}
 }
 
-// unread is the error for a value that could not be read: one that is not there has its kind's code, so that the round
-// can be begun anew or the job can go back.
-func unread(err error, k kind, id disdel.UpdateID) error {
+// fetchError is the error of a value that could not be read. A missing value gets its kind's code, so that the round
+// can be restarted.
+func fetchError(err error, k kind, id disdel.UpdateID) error {
 	err = wrap(err, "fetch "+k.String(), id.String())
 	var e *disdel.Error
 	if errors.As(err, &e) && e.Kind == disdel.NotFound && e.Code == "" {
@@ -175,51 +175,51 @@ func unread(err error, k kind, id disdel.UpdateID) error {
 	return err
 }
 
-func nonFinite(k kind, id disdel.UpdateID, where string) error {
+func notFiniteError(k kind, id disdel.UpdateID, where string) error {
 	return &disdel.Error{
 		Kind: disdel.Diverged, Op: "check " + k.String() + " " + id.String(), Job: id.Job, Subject: k.subject(id),
 		Msg: where + " is not finite", Hint: "lower the learning rate",
 	}
 }
 
-// decodeHead reads a head and refuses it unless it is undamaged and the one asked for. The order of checks: lengths,
-// checksum, identity, shapes. What follows the head is returned; like is nil where any shapes will do.
+// decodeHead checks a head and returns it with the bytes after it. It checks lengths, checksum, identity, and then the
+// shapes of like; nil accepts any.
 func decodeHead(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
 	le := binary.LittleEndian
 	if len(data) < fixedHead+4 || string(data[:4]) != magic {
-		return nil, nil, refuse(k, id, "%d bytes that are no %s", len(data), k)
+		return nil, nil, corruptError(k, id, "%d bytes that are no %s", len(data), k)
 	}
 	if v := le.Uint16(data[4:]); v != wireVersion {
-		return nil, nil, refuse(k, id, "version %d of the envelope is not supported", v)
+		return nil, nil, corruptError(k, id, "version %d of the envelope is not supported", v)
 	}
 	n := le.Uint32(data[56:])
 	if n > maxHead || n < fixedHead+4 || int(n) > len(data) ||
 		crc32.Checksum(data[:n-4], castagnoli) != le.Uint32(data[n-4:]) {
-		return nil, nil, refuse(k, id, "the header is damaged")
+		return nil, nil, corruptError(k, id, "the header is damaged")
 	}
 	h, err := parseHead(data[:n-4])
 	if err != nil {
-		return nil, nil, refuse(k, id, "%v", err)
+		return nil, nil, corruptError(k, id, "%v", err)
 	}
 	if h.kind != k || h.id != id {
-		return nil, nil, refuse(k, id, "it is %s %v", h.kind, h.id)
+		return nil, nil, corruptError(k, id, "it is %s %v", h.kind, h.id)
 	}
 	if !(h.samples > 0) || math.IsInf(h.samples, 0) {
-		return nil, nil, refuse(k, id, "it stands for %g samples", h.samples)
+		return nil, nil, corruptError(k, id, "it stands for %g samples", h.samples)
 	}
 	if like != nil {
-		if err := h.layout.same(like); err != nil {
-			return nil, nil, refuse(k, id, "%v", err)
+		if err := h.layout.checkShapes(like); err != nil {
+			return nil, nil, corruptError(k, id, "%v", err)
 		}
 	}
 	rest := len(data) - int(n)
-	if !h.inline() && rest != 0 || h.inline() && fits(h.codec, h.layout.runs(0), rest) != nil {
-		return nil, nil, refuse(k, id, "%d bytes follow the header", rest)
+	if !h.inline() && rest != 0 || h.inline() && checkSize(h.codec, h.layout.runs(0), rest) != nil {
+		return nil, nil, corruptError(k, id, "%d bytes follow the header", rest)
 	}
 	return h, data[n:], nil
 }
 
-// parseHead reads a head whose checksum is right. It trusts no number in it all the same.
+// parseHead parses a head whose checksum is right. It still checks every number.
 func parseHead(data []byte) (*head, error) {
 	le := binary.LittleEndian
 	h := &head{
@@ -261,10 +261,10 @@ func parseHead(data []byte) (*head, error) {
 	return h, nil
 }
 
-// reader takes bytes off the front of what is there.
+// reader takes bytes from the front of a buffer.
 type reader struct {
 	rest  []byte
-	short bool // more was asked for than there is
+	short bool // the buffer was too short
 }
 
 func (r *reader) take(n int) []byte {
@@ -277,7 +277,7 @@ func (r *reader) take(n int) []byte {
 	return out
 }
 
-// tensors reads names and shapes; no product of theirs may overflow.
+// tensors reads names and shapes, and refuses sizes that overflow.
 func (r *reader) tensors(count int) (disdel.Weights, error) {
 	if count > len(r.rest)/3 {
 		return nil, fmt.Errorf("%d tensors in %d bytes", count, len(r.rest))

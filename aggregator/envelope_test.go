@@ -41,7 +41,7 @@ func read(data []byte, k kind, id disdel.UpdateID, like disdel.Weights) (disdel.
 		return nil, err
 	}
 	values := make([]float32, h.layout.values())
-	return h.layout.over(values), h.decode(values, 0, body)
+	return h.layout.weightsOver(values), h.decode(values, 0, body)
 }
 
 // R11: every truncation and every flipped bit of a value is refused, in every format.

@@ -11,8 +11,8 @@ import (
 )
 
 // A program that prints its own errors keeps the client of Redis from printing them too.
-func ExampleQuiet() {
-	aggregator.Quiet()
+func ExampleSilenceRedis() {
+	aggregator.SilenceRedis()
 	_, err := aggregator.Open(context.Background(), disdel.Store{URLs: []string{"redis://127.0.0.1:1/0?max_retries=-1"}})
 	fmt.Println(errors.Is(err, disdel.Unavailable))
 	// Output: true

@@ -8,10 +8,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Feedback is a worker's error feedback (Seide et al. 2014; Karimireddy et al. 2019): what a format rounds away, or
-// leaves for later, is added to what the next round sends. It sends differences to the round's reference, because only
-// small numbers may be rounded so far. It knows nothing of the format but what can be read back of a column: the rest
-// is kept. It is for one goroutine.
+// Feedback is a worker's error feedback (Seide et al. 2014; Karimireddy et al. 2019). What a format rounds away or does
+// not send is added to the next round's update. It sends differences to the round's reference, because only small
+// numbers may be rounded so coarsely. It decodes each encoded column and keeps the rest. It is for one goroutine.
 type Feedback struct {
 	wire     disdel.Wire
 	codec    codec
@@ -19,8 +18,8 @@ type Feedback struct {
 	column   int
 }
 
-// NewFeedback starts from the residual of the round before, which it takes over, or from none. It returns Invalid for a
-// format that rounds nothing away or does not exist, and for options that are none.
+// NewFeedback starts from the previous round's residual, which it takes over, or from none. It returns Invalid for a
+// format that sends no differences, and for invalid options.
 func NewFeedback(f Format, residual disdel.Weights) (*Feedback, error) {
 	if err := f.check(); err != nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "start error feedback", Err: err}
@@ -28,15 +27,15 @@ func NewFeedback(f Format, residual disdel.Weights) (*Feedback, error) {
 	return feedback(f, residual), nil
 }
 
-// feedback is NewFeedback for any format: one that loses nothing leaves no residual.
+// feedback is NewFeedback for any format. A lossless format leaves no residual.
 func feedback(f Format, residual disdel.Weights) *Feedback {
-	return &Feedback{wire: f.Wire, codec: codecs[number(f.Wire)].open(f), residual: residual, column: columnValues}
+	return &Feedback{wire: f.Wire, codec: codecs[wireNumber(f.Wire)].open(f), residual: residual, column: columnValues}
 }
 
-// Residual is what the rounds so far lost, by the weights' names: state of the worker. It is Feedback's own memory.
+// Residual is what the rounds so far lost, by the weights' names. It is Feedback's own memory.
 func (f *Feedback) Residual() disdel.Weights { return f.residual }
 
-// ResidualNorm is the length of the residual as one vector.
+// ResidualNorm is the Euclidean norm of the residual.
 func (f *Feedback) ResidualNorm() float64 {
 	sum := 0.0
 	for _, t := range f.residual {
@@ -47,7 +46,7 @@ func (f *Feedback) ResidualNorm() float64 {
 	return math.Sqrt(sum)
 }
 
-// Encoded is an update as it goes over the wire. It may be pushed more than once.
+// Encoded is an encoded update. It may be pushed several times.
 type Encoded struct {
 	wire    disdel.Wire
 	layout  layout
@@ -63,9 +62,9 @@ func (e *Encoded) Bytes() disdel.Bytes {
 	return disdel.Bytes(n)
 }
 
-// Encode rounds weights less reference plus the residual to the format, and keeps what that loses. Neither weights nor
-// reference is changed. It returns Invalid for shapes that differ and Diverged for values that are not finite; the
-// residual is then as it was.
+// Encode encodes weights minus reference plus the residual, and keeps what that loses. It changes neither weights nor
+// reference. It returns Invalid for different shapes and Diverged for values that are not finite; then the residual is
+// unchanged.
 func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 	e := &Encoded{wire: f.wire, layout: newLayout(weights, f.column)}
 	if err := f.fits(e.layout, weights, reference); err != nil {
@@ -79,7 +78,7 @@ func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 			f.residual[i].Data[k] += v - reference[i].Data[k]
 		}
 	}
-	w := written{feedback: f, layout: e.layout, weights: weights}
+	w := updateWriter{feedback: f, layout: e.layout, weights: weights}
 	w.values, w.kept = make([]float32, 0, f.column), make([]float32, f.column)
 	for k := range e.layout.columns() {
 		column, err := w.write(k)
@@ -91,27 +90,27 @@ func (f *Feedback) Encode(weights, reference disdel.Weights) (*Encoded, error) {
 	return e, nil
 }
 
-// written is an update that is being written, with the columns that it takes.
-type written struct {
-	feedback *Feedback
-	layout   layout
-	weights  disdel.Weights
-	values   []float32 // of a column, as they should be sent
-	kept     []float32 // as they are sent
-	beside   []float32 // weights of the column, where the codec goes by them
-	bytes    []byte    // of a column whose length is only known when it is written
+// updateWriter encodes an update column by column.
+type updateWriter struct {
+	feedback     *Feedback
+	layout       layout
+	weights      disdel.Weights
+	values       []float32 // values of a column to send
+	kept         []float32 // the values after encoding
+	weightValues []float32 // weights of the column, if the codec needs them
+	bytes        []byte    // buffer for a column of unknown length
 }
 
-// write writes column k and takes what it carries off the residual.
-func (w *written) write(k int) ([]byte, error) {
+// write encodes column k and subtracts what it carries from the residual.
+func (w *updateWriter) write(k int) ([]byte, error) {
 	f := w.feedback
 	w.values = w.layout.gather(w.values, f.residual, k)
-	out := outgoing{runs: w.layout.runs(k), values: w.values, weights: func() []float32 {
-		if w.beside == nil {
-			w.beside = make([]float32, 0, f.column)
+	out := encodeInput{runs: w.layout.runs(k), values: w.values, weights: func() []float32 {
+		if w.weightValues == nil {
+			w.weightValues = make([]float32, 0, f.column)
 		}
-		w.beside = w.layout.gather(w.beside, w.weights, k)
-		return w.beside
+		w.weightValues = w.layout.gather(w.weightValues, w.weights, k)
+		return w.weightValues
 	}}
 	column := w.encode(out)
 	kept := w.kept[:len(w.values)]
@@ -122,8 +121,8 @@ func (w *written) write(k int) ([]byte, error) {
 	return column, nil
 }
 
-// encode returns a column without room behind it.
-func (w *written) encode(out outgoing) []byte {
+// encode returns a column without spare capacity.
+func (w *updateWriter) encode(out encodeInput) []byte {
 	least, most := w.feedback.codec.size(out.runs)
 	if least == most {
 		return w.feedback.codec.encode(make([]byte, 0, most), out)
@@ -134,33 +133,33 @@ func (w *written) encode(out outgoing) []byte {
 	return slices.Clone(w.feedback.codec.encode(w.bytes[:0], out))
 }
 
-// fits checks the shapes, and starts a residual where there is none.
+// fits checks the shapes, and creates a residual if there is none.
 func (f *Feedback) fits(l layout, weights, reference disdel.Weights) error {
 	if len(f.residual) == 0 {
-		f.residual = l.over(make([]float32, l.values()))
+		f.residual = l.weightsOver(make([]float32, l.values()))
 	}
 	for _, other := range []disdel.Weights{reference, f.residual} {
-		err := l.same(other)
+		err := l.checkShapes(other)
 		if err == nil {
-			err = l.check(other)
+			err = l.checkData(other)
 		}
 		if err != nil {
 			return &disdel.Error{Kind: disdel.Invalid, Op: "encode update", Err: err}
 		}
 	}
-	if err := l.check(weights); err != nil {
+	if err := l.checkData(weights); err != nil {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "encode update", Err: err}
 	}
 	return nil
 }
 
-// widest is the largest difference that every format can carry: rounding up must not reach infinity.
-const widest = math.MaxFloat32 / 2
+// maxDifference is the largest difference that every format can send: rounding up must not reach infinity.
+const maxDifference = math.MaxFloat32 / 2
 
 func (f *Feedback) finite(weights, reference disdel.Weights) error {
 	for i, t := range weights {
 		for k, v := range t.Data {
-			if d := f.residual[i].Data[k] + (v - reference[i].Data[k]); !(d < widest && d > -widest) {
+			if d := f.residual[i].Data[k] + (v - reference[i].Data[k]); !(d < maxDifference && d > -maxDifference) {
 				return &disdel.Error{
 					Kind: disdel.Diverged, Op: "encode update", Msg: fmt.Sprintf("value %d of %s is not finite", k, t.Name),
 					Hint: "lower the learning rate",
@@ -171,9 +170,9 @@ func (f *Feedback) finite(weights, reference disdel.Weights) error {
 	return nil
 }
 
-// take takes what column k carries off the residual.
+// take subtracts the sent values of column k from the residual.
 func (f *Feedback) take(l layout, k int, carried []float32) {
-	from, to := l.span(k)
+	from, to := l.columnRange(k)
 	for i := range l.tensors {
 		a, b := max(from, l.starts[i]), min(to, l.starts[i+1])
 		for v := a; v < b; v++ {

@@ -71,12 +71,12 @@ func decoded(t *testing.T, e *Encoded) disdel.Weights {
 	t.Helper()
 	values := make([]float32, e.layout.values())
 	for k, c := range e.columns {
-		from, to := e.layout.span(k)
+		from, to := e.layout.columnRange(k)
 		if err := decodeColumn(values[from:to], e.wire, e.layout.runs(k), c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return e.layout.over(values)
+	return e.layout.weightsOver(values)
 }
 
 // Error feedback's identity: what was sent and what is kept add up to what was to be sent, so that over many rounds
@@ -183,13 +183,13 @@ func TestFormatsRoundToTheNearest(t *testing.T) {
 			values := make([]float32, l.values())
 			for k := range l.columns() {
 				runs := l.runs(k)
-				from, to := l.span(k)
+				from, to := l.columnRange(k)
 				b := encodeColumn(nil, wire, runs, l.gather(nil, w, k))
 				if err := decodeColumn(values[from:to], wire, runs, b); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for i, tensor := range l.over(values) {
+			for i, tensor := range l.weightsOver(values) {
 				scale := blockScale(w[i].Data)
 				for k, v := range tensor.Data {
 					d := math.Abs(float64(v - w[i].Data[k]))

@@ -21,8 +21,8 @@ func membersLeave(t *testing.T, s *place) {
 			t.Fatal(err)
 		}
 	}
-	if d.Left(0) != 1 || d.Left(1) != 0 {
-		t.Errorf("they have left after steps %d and %d", d.Left(0), d.Left(1))
+	if d.LastStep(0) != 1 || d.LastStep(1) != 0 {
+		t.Errorf("they have left after steps %d and %d", d.LastStep(0), d.LastStep(1))
 	}
 	got, err := d.Fetch(ctx, 2)
 	if err != nil || got[0] != nil || string(got[1]) != "two" {
@@ -63,8 +63,8 @@ func membersAreEnded(t *testing.T, s *place) {
 	if err := s.EndMember(ctx, "job-1", one.ID.Round, 1); err != nil {
 		t.Fatal(err)
 	}
-	if last, err := d.WaitEnd(ctx, never); err != nil || last != 2 || d.Left(0) != 2 || d.Left(1) != 1 {
-		t.Errorf("the last step is %d, and they have left after %d and %d: %v", last, d.Left(0), d.Left(1), err)
+	if last, err := d.WaitEnd(ctx, never); err != nil || last != 2 || d.LastStep(0) != 2 || d.LastStep(1) != 1 {
+		t.Errorf("the last step is %d, and they have left after %d and %d: %v", last, d.LastStep(0), d.LastStep(1), err)
 	}
 	got, err := d.Fetch(ctx, 2)
 	if err != nil || got[0] != nil || got[1] != nil {

@@ -12,17 +12,15 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Reduce takes the weighted mean of members (DiSDeL III-B.1) in their order, whatever order they came in: equal members
-// give equal bits. It goes column by column: column k of every member in turn, then column k of the result. It holds
-// the result and a few columns, whatever the number of members and their size. Members that were sent as differences
-// stand for the round's reference plus what they say; it is read once. The result has no id yet. Nothing comes back
-// unless every byte of every member was checked: it returns NotFound, Corrupt or Diverged with the member's name;
-// damage is counted.
+// Reduce computes the weighted mean of members (DiSDeL III-B.1) in their order, so equal members give equal bits. It
+// works column by column and holds the result and a few columns, for any number of members. To members that are
+// differences it adds the round's reference, which it reads once. The result has no id. It returns NotFound, Corrupt or
+// Diverged with the member's name unless every byte of every member is valid; damage is counted.
 func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
 	if len(members) == 0 {
 		return disdel.Update{}, &disdel.Error{Kind: disdel.Invalid, Op: "average updates", Msg: "there are none"}
 	}
-	defer s.lines.with(ctx)()
+	defer s.connections.interruptAfter(ctx)()
 	r := newReduction(s, members, like)
 	err := r.readHeads(ctx)
 	if err == nil {
@@ -31,33 +29,33 @@ func (s *Store) Reduce(ctx context.Context, members []disdel.UpdateID, like disd
 	if err != nil {
 		return disdel.Update{}, s.countDamage(ctx, members[0].Job, err)
 	}
-	return disdel.Update{Samples: r.total, Weights: r.layout.over(r.result)}, nil
+	return disdel.Update{Samples: r.total, Weights: r.layout.weightsOver(r.result)}, nil
 }
 
-// reduction is one Reduce under way.
+// reduction is a Reduce in progress.
 type reduction struct {
 	store       *Store
 	members     []disdel.UpdateID
 	like        disdel.Weights
 	layout      layout
-	terms       []term
+	terms       []reductionTerm
 	total       float64 // samples of all members
-	differences float64 // samples of those that are differences
-	sums        sums    // of one column
-	runs        []int   // of that column
-	waiting     []byte  // a term's column, which the next one's is added with; nil: none waits
+	differences float64 // samples of members that are differences
+	sums        sums    // sums of one column
+	runs        []int   // runs of that column
+	waiting     []byte  // a column that is added together with the next one; nil: none
 	space       scratch
 	result      []float32
 }
 
-// term is a value and its weight in the sum.
-type term struct {
+// reductionTerm is a value and its weight in the sum.
+type reductionTerm struct {
 	head   *head
 	weight float64
 }
 
-// plain says whether the values lie as they are added.
-func (t term) plain() bool { return t.head.codec.plain() }
+// plain tells whether the values can be added directly.
+func (t reductionTerm) plain() bool { return t.head.codec.plain() }
 
 func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *reduction {
 	r := &reduction{store: s, members: members, like: like, layout: newLayout(like, s.column)}
@@ -66,14 +64,14 @@ func newReduction(s *Store, members []disdel.UpdateID, like disdel.Weights) *red
 	return r
 }
 
-// readHeads reads every member's head; values of one column come with it and are added at once. The reference, where
-// there are differences, is the last term.
+// readHeads reads every member's head; a single column comes with it and is added at once. If there are differences,
+// the reference is the last term.
 func (r *reduction) readHeads(ctx context.Context) error {
 	keys := r.store.keys
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		return r.fetchHead(ctx, keys.value(kindUpdate, r.members[i]), buf, kindUpdate, r.members[i])
 	}
-	err := ahead(ctx, len(r.members), r.headSize(), fetch, func(i int, data []byte) error {
+	err := readAhead(ctx, len(r.members), r.headSize(), fetch, func(i int, data []byte) error {
 		return r.begin(kindUpdate, r.members[i], data)
 	})
 	if err != nil || r.differences == 0 {
@@ -82,16 +80,15 @@ func (r *reduction) readHeads(ctx context.Context) error {
 	id := referenceID(r.members[0].Job, r.members[0].Round)
 	data, err := r.fetchHead(ctx, keys.value(kindReference, id), make([]byte, r.headSize()), kindReference, id)
 	if err != nil {
-		return notYet(err, id.Job, id.Round)
+		return noReference(err, id.Job, id.Round)
 	}
 	return r.begin(kindReference, id, data)
 }
 
-// headSize is the length of the buffer that a head is read into. It has room for a head of the expected shapes and,
-// where the value has a single column, for that column, which follows the head. There is some room to spare, so that a
-// head of slightly different shapes can be read too, and the error can say how they differ.
+// headSize is the buffer for a head of the expected shapes, with its column if there is only one. Spare room lets a
+// head of slightly different shapes be read and reported.
 func (r *reduction) headSize() int {
-	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + spare
+	n := fixedHead + maxJob + 4*r.layout.columns() + 1<<14 + bufferSpare
 	for _, t := range r.like {
 		n += 3 + len(t.Name) + 4*len(t.Shape)
 	}
@@ -107,28 +104,27 @@ func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kin
 		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxMeta))
 	}
 	if tooSmall(err) {
-		return nil, refuse(k, id, "it is longer than one of this network")
+		return nil, corruptError(k, id, "it is longer than one of this network")
 	}
-	return data, unread(err, k, id)
+	return data, fetchError(err, k, id)
 }
 
-// maxMeta bounds what the producer of an update may write about it in Meta, such as a loss for every epoch of a long
-// round. It is the most that an action may answer on OpenWhisk. Only a head that turned out too long for its buffer is
-// read again into one with this much more room.
+// maxMeta bounds Meta, for example a loss for every epoch of a long round. OpenWhisk does not return larger results. A
+// head that is too long for its buffer is read again with this much more room.
 const maxMeta = 1 << 20
 
 func tooSmall(err error) bool {
 	return err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "buffer too small")
 }
 
-// begin checks a head and makes a term of it.
+// begin checks a head and adds it to the terms.
 func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 	h, body, err := decodeHead(data, k, id, r.like)
 	if err != nil {
 		return err
 	}
 	if h.layout.column != r.layout.column {
-		return refuse(k, id, "columns of %d values, not %d", h.layout.column, r.layout.column)
+		return corruptError(k, id, "columns of %d values, not %d", h.layout.column, r.layout.column)
 	}
 	if id.Job != r.members[0].Job || id.Round != r.members[0].Round {
 		return &disdel.Error{
@@ -136,7 +132,7 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 			Msg: fmt.Sprintf("%v and %v are of different rounds", id, r.members[0]),
 		}
 	}
-	t := term{head: h, weight: h.samples}
+	t := reductionTerm{head: h, weight: h.samples}
 	switch {
 	case k == kindReference:
 		t.weight = r.differences
@@ -146,7 +142,7 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 	default:
 		r.total += h.samples
 	}
-	h.layout, h.meta = r.layout, nil // equal, and held once; of no use here
+	h.layout, h.meta = r.layout, nil // equal to r.layout; meta is not needed
 	r.terms = append(r.terms, t)
 	if !h.inline() {
 		return nil
@@ -158,7 +154,7 @@ func (r *reduction) begin(k kind, id disdel.UpdateID, data []byte) error {
 	return r.add(t, 0, body)
 }
 
-// readColumns adds up column by column and writes the means. A single column was added as it came with its heads.
+// readColumns adds the terms column by column and writes the means. A single column was added with the heads.
 func (r *reduction) readColumns(ctx context.Context) error {
 	if r.layout.columns() == 1 {
 		return r.finish(0)
@@ -167,11 +163,10 @@ func (r *reduction) readColumns(ctx context.Context) error {
 	fetch := func(ctx context.Context, i int, buf []byte) ([]byte, error) {
 		h := r.terms[i%n].head
 		data, err := r.store.fetchPart(ctx, h, i/n, buf)
-		return data, unread(err, h.kind, h.id)
+		return data, fetchError(err, h.kind, h.id)
 	}
-	return aheadBy(ctx, n*r.layout.columns(), r.columnSize()+spare, 1, fetch, func(i int, data []byte) error {
-		return r.fold(i/n, i%n, data)
-	})
+	use := func(i int, data []byte) error { return r.fold(i/n, i%n, data) }
+	return readAheadKeeping(ctx, n*r.layout.columns(), r.columnSize()+bufferSpare, 1, fetch, use)
 }
 
 // longestColumn is the most bytes of column k in any format.
@@ -184,7 +179,7 @@ func (r *reduction) longestColumn(k int) int {
 	return longest
 }
 
-// columnSize is the most bytes that a column of any term has.
+// columnSize is the most bytes of a column of any term.
 func (r *reduction) columnSize() int {
 	size, seen := 0, map[disdel.Wire]bool{}
 	for _, t := range r.terms {
@@ -195,8 +190,8 @@ func (r *reduction) columnSize() int {
 	return size
 }
 
-// fold adds column k of term m, in the terms' order, and writes the means with the last. Values that lie as they are
-// added wait for those of the next term, where they do too: both are added in one pass.
+// fold adds column k of term m, in the order of the terms, and writes the means after the last. Two plain columns in a
+// row are added in one pass.
 func (r *reduction) fold(k, m int, data []byte) error {
 	n, t := len(r.terms), r.terms[m]
 	if m == 0 {
@@ -210,10 +205,10 @@ func (r *reduction) fold(k, m int, data []byte) error {
 		r.waiting = data
 		return nil
 	case t.plain() && m > 0 && m == n-1:
-		return r.last(t, k, data)
+		return r.addLast(t, k, data)
 	case t.plain() && m == 0:
 		if !r.column(k).set(data, t.weight) {
-			return r.add(t, k, data) // which says where
+			return r.add(t, k, data) // which finds the value
 		}
 	default:
 		if m == 0 {
@@ -229,7 +224,7 @@ func (r *reduction) fold(k, m int, data []byte) error {
 	return r.finish(k)
 }
 
-// foldTwo adds column k of terms m-1 and m, whose values lie as they are added.
+// foldTwo adds column k of terms m-1 and m, which are plain.
 func (r *reduction) foldTwo(k, m int, before, data []byte) error {
 	s, from := r.column(k), k*r.layout.column
 	a, b := column{before, r.terms[m-1].weight}, column{data, r.terms[m].weight}
@@ -245,7 +240,7 @@ func (r *reduction) foldTwo(k, m int, before, data []byte) error {
 	}
 	switch {
 	case !values:
-		return cmp.Or(r.add(r.terms[m-1], k, before), r.add(r.terms[m], k, data)) // one of them says where
+		return cmp.Or(r.add(r.terms[m-1], k, before), r.add(r.terms[m], k, data)) // one of them finds the value
 	case !means:
 		return r.overflow(k)
 	}
@@ -254,16 +249,16 @@ func (r *reduction) foldTwo(k, m int, before, data []byte) error {
 
 // column is the sums of column k.
 func (r *reduction) column(k int) sums {
-	from, to := r.layout.span(k)
+	from, to := r.layout.columnRange(k)
 	return r.sums[:to-from]
 }
 
-// last adds the column of the last term and writes the means.
-func (r *reduction) last(t term, k int, data []byte) error {
-	from, to := r.layout.span(k)
+// addLast adds the column of the last term and writes the means.
+func (r *reduction) addLast(t reductionTerm, k int, data []byte) error {
+	from, to := r.layout.columnRange(k)
 	switch values, means := r.column(k).last(r.result[from:to], data, t.weight, r.total); {
 	case !values:
-		return r.add(t, k, data) // which says where
+		return r.add(t, k, data) // which finds the value
 	case !means:
 		return r.overflow(k)
 	}
@@ -271,33 +266,33 @@ func (r *reduction) last(t term, k int, data []byte) error {
 }
 
 // add adds a checked column of a term.
-func (r *reduction) add(t term, k int, data []byte) error {
+func (r *reduction) add(t reductionTerm, k int, data []byte) error {
 	bad, err := t.head.codec.add(r.column(k), column{data, t.weight}, r.runs, &r.space)
 	switch {
 	case err != nil:
-		return refuse(t.head.kind, t.head.id, "column %d: %v", k, err)
+		return corruptError(t.head.kind, t.head.id, "column %d: %v", k, err)
 	case bad >= 0:
-		return nonFinite(t.head.kind, t.head.id, r.layout.at(k*r.layout.column+bad))
+		return notFiniteError(t.head.kind, t.head.id, r.layout.valueName(k*r.layout.column+bad))
 	}
 	return nil
 }
 
-// finish writes the means of column k. It refuses one beyond float32: a difference and its reference may each be finite
-// and their sum not. Where the last term is plain values, last does so on the way.
+// finish writes the means of column k. It refuses means that are not finite: a difference and its reference may be
+// finite while their sum is not.
 func (r *reduction) finish(k int) error {
-	from, to := r.layout.span(k)
+	from, to := r.layout.columnRange(k)
 	if r.sums.mean(r.result[from:to], r.total) {
 		return nil
 	}
 	return r.overflow(k)
 }
 
-// overflow refuses means that are not finite.
+// overflow is the error of means that are not finite.
 func (r *reduction) overflow(k int) error {
-	from, to := r.layout.span(k)
+	from, to := r.layout.columnRange(k)
 	return &disdel.Error{
 		Kind: disdel.Diverged, Op: "average updates", Job: r.members[0].Job,
-		Msg:  r.layout.at(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite",
+		Msg:  r.layout.valueName(from+max(0, notFinite(r.result[from:to]))) + " of the mean is not finite",
 		Hint: "lower the learning rate",
 	}
 }

@@ -348,7 +348,7 @@ func (p *place) pushNaN(t *testing.T, like disdel.Weights, member int) disdel.Up
 		kind: kindUpdate, id: id, samples: 1, wire: disdel.WireFloat32, codec: float32s{},
 		layout: newLayout(like, p.column),
 	}
-	if err := p.publish(ctx, h, fromWeights(h, h.layout.over(data)), id, 0); err != nil {
+	if err := p.publish(ctx, h, fromWeights(h, h.layout.weightsOver(data)), id, 0); err != nil {
 		t.Fatal(err)
 	}
 	return id

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// sums is a running weighted sum of columns, in float64 and in the order of adding, so that equal orders give equal
-// bits and the error does not grow with the number of members (DiSDeL III-B.1 averages; the order is ours).
+// sums is a running weighted sum of columns in float64. Values are added in a fixed order: equal orders give equal
+// bits. float64 keeps the error from growing with the number of members. DiSDeL III-B.1 averages; the order is ours.
 type sums []float64
 
 const exponent = 0x7f800000
 
-// add adds weight times the little-endian float32 values of b, which has four bytes for each sum. It returns whether
-// all of them are finite; if not, the sums are of no use any more.
+// add adds weight times the little-endian float32 values of b, four bytes for each sum. It returns whether all are
+// finite; if not, the sums are invalid.
 func (s sums) add(b []byte, weight float64) bool {
 	n := addVector(s, b, weight)
 	if n < 0 {
@@ -21,7 +21,7 @@ func (s sums) add(b []byte, weight float64) bool {
 	return addScalar(s[n:], b[4*n:], weight)
 }
 
-// set is add to sums that are 0, whatever they are: a pass over them that is saved at the first member of each column.
+// set is add to sums of 0, whatever they contain. It saves a pass for the first member of a column.
 func (s sums) set(b []byte, weight float64) bool {
 	n := setVector(s, b, weight)
 	if n < 0 {
@@ -31,8 +31,8 @@ func (s sums) set(b []byte, weight float64) bool {
 	return addScalar(s[n:], b[4*n:], weight)
 }
 
-// last is add and then mean, with the sums themselves left as they were: two passes that are saved at the last member.
-// It returns whether all of the values are finite, and whether all of the means are.
+// last is add and then mean, without changing the sums. It saves two passes for the last member. It returns whether all
+// values and all means are finite.
 func (s sums) last(dst []float32, b []byte, weight, total float64) (values, means bool) {
 	n, values, means := lastVector(dst, s, b, weight, total)
 	rest := s[n:]
@@ -40,7 +40,7 @@ func (s sums) last(dst []float32, b []byte, weight, total float64) (values, mean
 	return values, meanScalar(dst[n:], rest, total) && means
 }
 
-// column is the little-endian float32 values of a column of one member, and its weight in the sum.
+// column is one member's column of little-endian float32 values, and its weight.
 type column struct {
 	bytes  []byte
 	weight float64
@@ -48,8 +48,8 @@ type column struct {
 
 func (c column) from(n int) column { return column{c.bytes[4*n:], c.weight} }
 
-// addTwo is add for a and then for b, to the same bits, in one pass over the sums: they are twice as wide as what is
-// added to them, and do not stay in a core's cache from one member to the next.
+// addTwo is add for a and then for b, with the same bits, in one pass: the sums are twice as wide as the values and do
+// not stay in a core's cache between members.
 func (s sums) addTwo(a, b column) bool {
 	n := addTwoVector(s, a, b)
 	return n >= 0 && addTwoScalar(s[n:], a.from(n), b.from(n))
@@ -78,7 +78,7 @@ func addTwoScalar(s sums, a, b column) bool {
 	return addScalar(s, b.bytes, b.weight) && first
 }
 
-// addScalar rounds the product before it adds, on every processor, as the vector code does.
+// addScalar rounds the product before it adds, on every processor, like the vector code.
 func addScalar(s sums, b []byte, weight float64) bool {
 	le, bad := binary.LittleEndian, uint32(0)
 	for len(s) >= 4 && len(b) >= 16 {
@@ -98,10 +98,10 @@ func addScalar(s sums, b []byte, weight float64) bool {
 	return bad>>31 == 0
 }
 
-// overflow sets the top bit for an exponent of ones: NaN or infinity.
+// overflow sets the top bit for NaN and infinity.
 func overflow(x uint32) uint32 { return x&exponent + 0x00800000 }
 
-// addFloats is add for values that were decoded.
+// addFloats is add for decoded values.
 func (s sums) addFloats(v []float32, weight float64) bool {
 	bad := uint32(0)
 	for i, x := range v {
@@ -111,7 +111,7 @@ func (s sums) addFloats(v []float32, weight float64) bool {
 	return bad>>31 == 0
 }
 
-// mean writes the sums over the total weight, and returns whether all of the means are finite.
+// mean writes the sums over the total weight, and returns whether all means are finite.
 func (s sums) mean(dst []float32, total float64) bool {
 	n := meanVector(dst, s, total)
 	if n < 0 {

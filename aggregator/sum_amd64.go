@@ -4,7 +4,7 @@ import "golang.org/x/sys/cpu"
 
 var hasAVX2 = cpu.X86.HasAVX2
 
-// addVector adds as many values as fill whole vectors and returns how many, or -1 if one of them is not finite.
+// addVector adds the values that fill whole vectors and returns their number, or -1 if one is not finite.
 func addVector(s sums, b []byte, weight float64) int {
 	n := min(len(s), len(b)/4) &^ 15
 	if !hasAVX2 || n == 0 {
@@ -16,12 +16,12 @@ func addVector(s sums, b []byte, weight float64) int {
 	return n
 }
 
-// addAVX2 adds weight times n values, a multiple of 16. It returns what is not 0 if one is not finite.
+// addAVX2 adds weight times n values, a multiple of 16. It returns a nonzero value if one is not finite.
 //
 //go:noescape
 func addAVX2(s *float64, b *byte, n int, weight float64) uint32
 
-// meanVector writes as many means as fill whole vectors and returns how many, or -1 if one of them is not finite.
+// meanVector writes the means that fill whole vectors and returns their number, or -1 if one is not finite.
 func meanVector(dst []float32, s sums, total float64) int {
 	n := len(dst) &^ 7
 	if !hasAVX2 || n == 0 {
@@ -33,12 +33,12 @@ func meanVector(dst []float32, s sums, total float64) int {
 	return n
 }
 
-// meanAVX2 divides n sums, a multiple of 8, by total. It returns what is not 0 if a quotient is not finite.
+// meanAVX2 divides n sums, a multiple of 8, by total. It returns a nonzero value if a quotient is not finite.
 //
 //go:noescape
 func meanAVX2(dst *float32, s *float64, n int, total float64) uint32
 
-// setVector sets as many sums as fill whole vectors and returns how many, or -1 if one of the values is not finite.
+// setVector sets the sums that fill whole vectors and returns their number, or -1 if a value is not finite.
 func setVector(s sums, b []byte, weight float64) int {
 	n := min(len(s), len(b)/4) &^ 15
 	if !hasAVX2 || n == 0 {
@@ -50,13 +50,13 @@ func setVector(s sums, b []byte, weight float64) int {
 	return n
 }
 
-// setAVX2 sets n sums, a multiple of 16, to 0 and weight times a value. It returns what is not 0 if one is not finite.
+// setAVX2 sets n sums, a multiple of 16, to weight times a value. It returns a nonzero value if one is not finite.
 //
 //go:noescape
 func setAVX2(s *float64, b *byte, n int, weight float64) uint32
 
-// lastVector writes the means of as many sums as fill whole vectors, with weight times a value added to each, and
-// returns how many, whether all of the values are finite, and whether all of the means are.
+// lastVector adds weight times a value to the sums that fill whole vectors and writes their means. It returns their
+// number, and whether all values and all means are finite.
 func lastVector(dst []float32, s sums, b []byte, weight, total float64) (n int, values, means bool) {
 	n = min(len(s), len(b)/4) &^ 7
 	if !hasAVX2 || n == 0 {

@@ -2,7 +2,7 @@
 
 package aggregator
 
-// addVector leaves everything to the plain loop.
+// addVector and the other vector functions leave everything to the scalar code.
 func addVector(sums, []byte, float64) int { return 0 }
 
 func meanVector([]float32, sums, float64) int { return 0 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Progress is the last heartbeat of every action of the newest round, train before the rest, by level and member.
+// Progress returns the last heartbeat of every action of the newest round: train first, then by level and member.
 func (s *Store) Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progress, error) {
 	all, err := s.client.HGetAll(ctx, s.keys.progress(job)).Result()
 	if err != nil {
@@ -36,28 +37,28 @@ func (s *Store) Progress(ctx context.Context, job disdel.JobID) ([]disdel.Progre
 	return out, nil
 }
 
-// Cancel has every action of the job told, at its next heartbeat or renewal, to stop.
+// Cancel stops every action of the job at its next heartbeat or renewal.
 func (s *Store) Cancel(ctx context.Context, job disdel.JobID) error {
 	return wrap(s.client.Set(ctx, s.keys.cancel(job), "1", keyLife).Err(), "cancel job", string(job))
 }
 
-// DropRound deletes the updates, claims and states of a round and the reference it started from: what no later action
-// will read. Heartbeats go with them, so that they do not pile up; what still runs sends its next one soon.
+// DropRound deletes the updates, claims and states of a round and the reference that it started from. It deletes all
+// heartbeats too; running actions soon send new ones.
 func (s *Store) DropRound(ctx context.Context, job disdel.JobID, round int) error {
 	return s.drop(ctx, job, []string{s.keys.progress(job)}, append(deltaPrefixes(round), fmt.Sprintf("update:%d:", round),
 		fmt.Sprintf("work:%d:", round), fmt.Sprintf("state:%d:", round), fmt.Sprintf("reference:%d:", round))...)
 }
 
-// Forget deletes the updates, claims and deltas of a round that is to be run again in another way: with other shards,
-// say. What is still being made of the round before is refused, because its claim is gone.
+// Forget deletes the updates, claims and deltas of a round that will run again in another way, for example with other
+// shards. Results that are still made for the old one are refused, because their claims are gone.
 func (s *Store) Forget(ctx context.Context, job disdel.JobID, round int) error {
 	return s.drop(ctx, job, nil, append(deltaPrefixes(round), fmt.Sprintf("update:%d:", round),
 		fmt.Sprintf("work:%d:", round))...)
 }
 
-// drop deletes the values of a job whose keys begin so, and some keys more.
+// drop deletes the values of a job whose keys have one of the prefixes, and the keys in more.
 func (s *Store) drop(ctx context.Context, job disdel.JobID, more []string, prefixes ...string) error {
-	all, _, err := s.unclaimed(ctx, job, func(name string) bool {
+	all, _, err := s.deleteClaims(ctx, job, func(name string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	})
 	if err != nil {
@@ -66,10 +67,10 @@ func (s *Store) drop(ctx context.Context, job disdel.JobID, more []string, prefi
 	return wrap(s.remove(ctx, job, append(all, more...)), "drop round", string(job))
 }
 
-// unclaimed is those of a job's index entries whose names drop wants, after their claims have been deleted; n is how
-// many claims there were. What still runs commits under its claim: were that there for longer than what it had
-// committed before, it would leave something of a round that is begun anew.
-func (s *Store) unclaimed(ctx context.Context, job disdel.JobID, drop func(name string) bool) (all []string, n int,
+// deleteClaims returns the job's index entries whose names drop selects, after it has deleted their claims; n is the
+// number of claims. Claims go first, because running work commits under its claim and would leave a value in a
+// restarted round.
+func (s *Store) deleteClaims(ctx context.Context, job disdel.JobID, drop func(name string) bool) (all []string, n int,
 	err error,
 ) {
 	entries := func(want func(name string) bool) ([]string, error) {
@@ -89,9 +90,9 @@ func (s *Store) unclaimed(ctx context.Context, job disdel.JobID, drop func(name 
 	return all, n, err
 }
 
-// Sweep deletes every key of the job on every server and returns how many there were.
+// Sweep deletes every key of the job on every server and returns their number.
 func (s *Store) Sweep(ctx context.Context, job disdel.JobID) (int, error) {
-	all, claims, err := s.unclaimed(ctx, job, func(string) bool { return true })
+	all, claims, err := s.deleteClaims(ctx, job, func(string) bool { return true })
 	if err != nil {
 		return claims, wrap(err, "sweep job", string(job))
 	}
@@ -104,7 +105,7 @@ func (s *Store) Sweep(ctx context.Context, job disdel.JobID) (int, error) {
 	return n + int(more), wrap(err, "sweep job", string(job))
 }
 
-// remove deletes what index entries stand for, and then the entries.
+// remove deletes the keys of index entries, and then the entries.
 func (s *Store) remove(ctx context.Context, job disdel.JobID, entries []string) error {
 	if len(entries) == 0 {
 		return nil
@@ -122,9 +123,9 @@ func (s *Store) remove(ctx context.Context, job disdel.JobID, entries []string) 
 // unlinkBatch is how many keys one command deletes.
 const unlinkBatch = 500
 
-// unlink deletes the keys of index entries, each where it lies. Redis frees their memory in the background.
+// unlink deletes the keys of index entries on their servers. Redis frees the memory in the background.
 func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
-	places := s.places(entries)
+	places := s.keysByServer(entries)
 	total := 0
 	for _, server := range s.servers {
 		for batch := range slices.Chunk(places[server], unlinkBatch) {
@@ -138,8 +139,8 @@ func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
 	return total, nil
 }
 
-// places are the keys of index entries, by the server that each lies on.
-func (s *Store) places(entries []string) map[*redis.Client][]string {
+// keysByServer are the keys of index entries by server.
+func (s *Store) keysByServer(entries []string) map[*redis.Client][]string {
 	out := map[*redis.Client][]string{}
 	for _, e := range entries {
 		key, parts := entryKeys(e)
@@ -149,4 +150,47 @@ func (s *Store) places(entries []string) map[*redis.Client][]string {
 		}
 	}
 	return out
+}
+
+// Keep marks a job's data as kept for a resumed run with the same mark, and extends its life by a day.
+func (s *Store) Keep(ctx context.Context, job disdel.JobID, mark string) error {
+	all, err := s.client.SMembers(ctx, s.keys.index(job)).Result()
+	if err == nil {
+		err = s.extend(ctx, append(all, s.keys.single(job)...))
+	}
+	if err == nil {
+		err = s.client.Set(ctx, s.keys.kept(job), mark, keyLife).Err()
+	}
+	return wrap(err, "keep job", string(job))
+}
+
+// extend renews the expiry of the keys of index entries. Missing keys stay missing.
+func (s *Store) extend(ctx context.Context, entries []string) error {
+	for server, names := range s.keysByServer(entries) {
+		for batch := range slices.Chunk(names, unlinkBatch) {
+			_, err := server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+				for _, key := range batch {
+					pipe.Expire(ctx, key, keyLife)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// TakeUp returns true if a job's kept data with this mark is still there. It uses up the mark and clears the cancel
+// request. Another mark or none belongs to another run of the job.
+func (s *Store) TakeUp(ctx context.Context, job disdel.JobID, mark string) (bool, error) {
+	got, err := s.client.Get(ctx, s.keys.kept(job)).Result()
+	if errors.Is(err, redis.Nil) || err == nil && got != mark {
+		return false, nil
+	}
+	if err == nil {
+		err = s.client.Unlink(ctx, s.keys.kept(job), s.keys.cancel(job), s.keys.progress(job)).Err()
+	}
+	return err == nil, wrap(err, "take job up", string(job))
 }

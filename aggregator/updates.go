@@ -5,20 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/disdel/disdel"
 )
 
-// damaged says whether err refuses a value.
+// damaged tells whether err is about a damaged value.
 func damaged(err error) bool {
 	return errors.Is(err, disdel.Corrupt) || errors.Is(err, disdel.Diverged)
 }
 
-// PushUpdate stores an update as float32 under its id and commits it under its fence. Pushing the same content again
-// changes nothing. Fence 0 is for an update that nobody claims: of those the last one stands. It returns Invalid for
-// samples that are not above 0, Diverged for values that are not finite, OverLimit when Redis is out of memory,
-// Conflict when another attempt has the claim or something else was committed. It holds a few columns beside the
-// weights.
+// PushUpdate stores an update as float32 and commits it under its fence. Pushing the same content again changes
+// nothing. Fence 0 means that nobody claims the update; then the last one counts. It returns Invalid for samples that
+// are not above 0, and Diverged for values that are not finite. It returns OverLimit if Redis is out of memory, and
+// Conflict if another attempt has the claim or committed something else. It needs memory for a few columns.
 func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	h, err := s.headOf(kindUpdate, u.ID, u.Weights)
 	if err != nil {
@@ -28,7 +29,7 @@ func (s *Store) PushUpdate(ctx context.Context, u disdel.Update) error {
 	return s.publish(ctx, h, fromWeights(h, u.Weights), u.ID, u.Fence)
 }
 
-// PushEncoded stores what Feedback made of an update, whose Weights are not looked at. Errors are PushUpdate's.
+// PushEncoded stores an update that Feedback encoded; it ignores u.Weights. Its errors are those of PushUpdate.
 func (s *Store) PushEncoded(ctx context.Context, u disdel.Update, e *Encoded) error {
 	h := &head{
 		kind: kindUpdate, id: u.ID, attempt: u.Attempt, fence: u.Fence, samples: u.Samples,
@@ -46,9 +47,8 @@ func (s *Store) publish(ctx context.Context, h *head, columns source, work disde
 	return s.commit(ctx, t, work, fence)
 }
 
-// FetchUpdate reads an update and checks it against the names and shapes of like. One that was sent as a difference
-// comes back added to its round's reference. It returns NotFound if it was not pushed, Corrupt or Diverged if it is not
-// to be used, which is counted.
+// FetchUpdate reads an update and checks it against the names and shapes of like. It adds a difference to the round's
+// reference. It returns NotFound if it was not pushed, and Corrupt or Diverged, which are counted, if it is damaged.
 func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel.Weights) (disdel.Update, error) {
 	h, inline, err := s.open(ctx, kindUpdate, id, like)
 	if err != nil {
@@ -71,14 +71,13 @@ func (s *Store) FetchUpdate(ctx context.Context, id disdel.UpdateID, like disdel
 		}
 		if k := notFinite(t.Data); k >= 0 {
 			return disdel.Update{}, s.countDamage(ctx, id.Job,
-				nonFinite(kindUpdate, id, fmt.Sprintf("value %d of %s", k, t.Name)))
+				notFiniteError(kindUpdate, id, fmt.Sprintf("value %d of %s", k, t.Name)))
 		}
 	}
 	return u, nil
 }
 
-// UpdateMeta returns what the producer of an update says of it, without its values: Samples and Meta. Errors are
-// FetchUpdate's.
+// UpdateMeta reads Samples and Meta of an update without its values. Its errors are those of FetchUpdate.
 func (s *Store) UpdateMeta(ctx context.Context, id disdel.UpdateID) (disdel.Update, error) {
 	h, _, err := s.open(ctx, kindUpdate, id, nil)
 	if err != nil {
@@ -87,11 +86,11 @@ func (s *Store) UpdateMeta(ctx context.Context, id disdel.UpdateID) (disdel.Upda
 	return disdel.Update{ID: id, Attempt: h.attempt, Fence: h.fence, Samples: h.samples, Meta: h.meta}, nil
 }
 
-// ResultKey is where an update carries the result of the train action that made it.
+// ResultKey is the key in Meta of the train action's result.
 const ResultKey = "result"
 
-// Delivered returns what an update says that it came of, a TrainResult, or of a mean an AggregateResult, without having
-// any action run. It returns false where no update is committed.
+// Delivered returns the result that a committed update carries: a TrainResult, or an AggregateResult for a mean. It
+// returns false if no update is committed.
 func (s *Store) Delivered(ctx context.Context, id disdel.UpdateID) (result json.RawMessage, there bool, err error) {
 	u, err := s.UpdateMeta(ctx, id)
 	if errors.Is(err, disdel.NotFound) {
@@ -108,20 +107,20 @@ func (s *Store) Delivered(ctx context.Context, id disdel.UpdateID) (result json.
 	return result, err == nil, wrap(err, "read update", id.String())
 }
 
-// referenceID gives references the envelope of updates, at a level that no tree reaches.
+// referenceID is the id of a reference, at a level that no tree reaches.
 func referenceID(job disdel.JobID, round int) disdel.UpdateID {
 	return disdel.UpdateID{Job: job, Round: round, Level: 1<<31 - 1}
 }
 
-// PutReference publishes the weights that round starts from, without a claim: a job's first ones, or a checkpoint's. A
-// round's reference is published once: the same weights again change nothing, others are a Conflict, as is a round that
-// does not follow the newest one. It starts anywhere where no reference stands.
+// PutReference publishes the weights that round starts from without a claim: a job's first ones, or a checkpoint's.
+// Publishing the same weights again changes nothing. It returns Conflict for other weights, and for a round that does
+// not follow the newest one. Without a reference any round is allowed.
 func (s *Store) PutReference(ctx context.Context, job disdel.JobID, round int, w disdel.Weights) error {
 	return s.putReference(ctx, job, round, w, referenceID(job, round), 0)
 }
 
-// CommitReference is PutReference under the claim of the aggregation that made the weights: a Conflict too if the claim
-// is lost. Afterwards the claim's update counts as committed.
+// CommitReference is PutReference under the claim of an aggregation; afterwards the claim's update counts as committed.
+// It also returns Conflict if the claim is lost.
 func (s *Store) CommitReference(ctx context.Context, c Claim, round int, w disdel.Weights) error {
 	return s.putReference(ctx, c.ID.Job, round, w, c.ID, c.Fence)
 }
@@ -138,13 +137,13 @@ func (s *Store) putReference(ctx context.Context, job disdel.JobID, round int, w
 }
 
 // Reference reads the weights that round starts from and checks them against like. It returns NotFound before they are
-// published, Corrupt or Diverged if they are not to be used.
+// published, and Corrupt or Diverged if they are damaged.
 func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like disdel.Weights) (disdel.Weights,
 	error,
 ) {
 	h, inline, err := s.open(ctx, kindReference, referenceID(job, round), like)
 	if err != nil {
-		return nil, s.countDamage(ctx, job, notYet(err, job, round))
+		return nil, s.countDamage(ctx, job, noReference(err, job, round))
 	}
 	w, err := s.load(ctx, h, inline)
 	if err != nil {
@@ -153,7 +152,7 @@ func (s *Store) Reference(ctx context.Context, job disdel.JobID, round int, like
 	return w, nil
 }
 
-func notYet(err error, job disdel.JobID, round int) error {
+func noReference(err error, job disdel.JobID, round int) error {
 	if errors.Is(err, disdel.NotFound) {
 		return &disdel.Error{
 			Kind: disdel.NotFound, Code: disdel.CodeLostReference, Op: "fetch reference", Job: job,
@@ -162,4 +161,178 @@ func notYet(err error, job disdel.JobID, round int) error {
 		}
 	}
 	return err
+}
+
+// PutState stores a worker's own state under a claim. The worker continues from it in its next segment, after a
+// failure, or, under the next round's id, in the next round. There is one state for each worker, round and level; a new
+// one replaces it. meta has what is not a tensor, such as the position in the data. It returns Conflict if the claim is
+// lost, and the errors of PushUpdate. The claim may be of another round than id.
+func (s *Store) PutState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
+	tensors disdel.Weights,
+) error {
+	h, err := s.headOf(kindState, id, tensors)
+	if err != nil {
+		return err
+	}
+	h.attempt, h.fence, h.meta = c.Attempt, c.Fence, meta
+	return s.publish(ctx, h, fromWeights(h, tensors), c.ID, c.Fence)
+}
+
+// State reads a state that PutState stored. Names and shapes must be those of like, unless like is nil. It returns
+// NotFound, and Corrupt or Diverged if it is damaged.
+func (s *Store) State(ctx context.Context, id disdel.UpdateID, like disdel.Weights) (map[string]string, disdel.Weights,
+	error,
+) {
+	h, inline, err := s.open(ctx, kindState, id, like)
+	if err != nil {
+		return nil, nil, s.countDamage(ctx, id.Job, err)
+	}
+	w, err := s.load(ctx, h, inline)
+	if err != nil {
+		return nil, nil, s.countDamage(ctx, id.Job, err)
+	}
+	return h.meta, w, nil
+}
+
+// StateSource is a state whose tensors are produced one at a time.
+type StateSource struct {
+	Tensors disdel.Weights        // names and shapes without data
+	Read    func(i int) []float32 // returns the values of tensor i, valid until the next call
+}
+
+// WriteState is PutState for a worker without memory for a copy of its state. It reads a tensor several times and holds
+// a few columns.
+func (s *Store) WriteState(ctx context.Context, id disdel.UpdateID, c Claim, meta map[string]string,
+	from StateSource,
+) error {
+	h := &head{
+		kind: kindState, id: id, attempt: c.Attempt, fence: c.Fence, samples: 1,
+		wire: disdel.WireFloat32, codec: float32s{},
+		layout: newLayout(from.Tensors, s.column), meta: meta,
+	}
+	for i, t := range from.Tensors {
+		values := from.Read(i)
+		if n := h.layout.starts[i+1] - h.layout.starts[i]; len(values) != n {
+			return &disdel.Error{
+				Kind: disdel.Invalid, Op: "write state", Job: id.Job,
+				Msg: fmt.Sprintf("tensor %s of %v has %d values", t.Name, t.Shape, len(values)),
+			}
+		}
+		if k := notFinite(values); k >= 0 {
+			return notFiniteError(kindState, id, fmt.Sprintf("value %d of %s", k, t.Name))
+		}
+	}
+	r := tensorReader{layout: h.layout, read: from.Read, at: -1}
+	columns := func(dst []byte, values []float32, k int) []byte {
+		return appendFloats(dst[:0], r.gather(values, k))
+	}
+	return s.publish(ctx, h, columns, c.ID, c.Fence)
+}
+
+// tensorReader reads tensors one at a time for several goroutines.
+type tensorReader struct {
+	sync.Mutex
+	layout layout
+	read   func(i int) []float32
+	at     int // index of the tensor in values; -1: none
+	values []float32
+}
+
+// gather copies column k into dst and returns it.
+func (r *tensorReader) gather(dst []float32, k int) []float32 {
+	r.Lock()
+	defer r.Unlock()
+	l := r.layout
+	from, to := l.columnRange(k)
+	dst = dst[:0]
+	i, _ := slices.BinarySearch(l.starts, from+1)
+	for i--; from < to; i++ {
+		end := min(to, l.starts[i+1])
+		if end > from && i != r.at {
+			r.at, r.values = i, r.read(i)
+		}
+		if end > from {
+			dst = append(dst, r.values[from-l.starts[i]:end-l.starts[i]]...)
+		}
+		from = max(from, end)
+	}
+	return dst
+}
+
+// ReadState reads a state one tensor at a time. It calls begin with the state's meta, and then the returned take with
+// each tensor, whose data is valid until take returns. If take is nil it reads nothing more. Its errors are those of
+// State, begin and take; tensors before a damaged one were taken already.
+func (s *Store) ReadState(ctx context.Context, id disdel.UpdateID,
+	begin func(meta map[string]string) (take func(disdel.Tensor) error, err error),
+) error {
+	defer s.connections.interruptAfter(ctx)()
+	h, inline, err := s.open(ctx, kindState, id, nil)
+	if err == nil {
+		err = s.streamTensors(ctx, h, inline, begin)
+	}
+	return s.countDamage(ctx, id.Job, err)
+}
+
+func (s *Store) streamTensors(ctx context.Context, h *head, inline []byte,
+	begin func(map[string]string) (func(disdel.Tensor) error, error),
+) error {
+	take, err := begin(h.meta)
+	if err != nil || take == nil {
+		return err
+	}
+	l, largest := h.layout, 0
+	for i := range l.tensors {
+		largest = max(largest, l.starts[i+1]-l.starts[i])
+	}
+	a := tensorBuilder{
+		head: h, take: take, column: make([]float32, min(l.column, l.values())),
+		values: make([]float32, 0, largest),
+	}
+	if h.inline() {
+		if err := h.checkColumn(0, inline); err != nil {
+			return err
+		}
+		return a.add(0, inline)
+	}
+	fetch := func(ctx context.Context, k int, buf []byte) ([]byte, error) {
+		data, err := s.fetchPart(ctx, h, k, buf)
+		return data, fetchError(err, h.kind, h.id)
+	}
+	return readAhead(ctx, l.columns(), l.largest(h.codec)+bufferSpare, fetch, a.add)
+}
+
+// tensorBuilder assembles tensors from columns.
+type tensorBuilder struct {
+	head   *head
+	take   func(disdel.Tensor) error
+	column []float32
+	next   int       // index of the tensor being assembled
+	values []float32 // its values so far
+}
+
+func (a *tensorBuilder) add(k int, data []byte) error {
+	h, l := a.head, a.head.layout
+	from, to := l.columnRange(k)
+	column := a.column[:to-from]
+	if err := h.codec.decode(column, l.runs(k), data); err != nil {
+		return corruptError(h.kind, h.id, "column %d: %v", k, err)
+	}
+	if i := notFinite(column); i >= 0 {
+		return notFiniteError(h.kind, h.id, l.valueName(from+i))
+	}
+	for a.next < len(l.tensors) {
+		size := l.starts[a.next+1] - l.starts[a.next]
+		n := min(size-len(a.values), len(column))
+		a.values, column = append(a.values, column[:n]...), column[n:]
+		if len(a.values) < size {
+			return nil
+		}
+		t := l.tensors[a.next]
+		t.Data = a.values
+		if err := a.take(t); err != nil {
+			return err
+		}
+		a.next, a.values = a.next+1, a.values[:0]
+	}
+	return nil
 }

@@ -61,7 +61,7 @@ func TestWskdeployDeploysTheSameManifest(t *testing.T) {
 	p := deploytest.Platform(t, nil)
 	x := newTool(t, "DISDEL_TEST_WSKDEPLOY", p)
 	file := filepath.Join(x.folder, "manifest.yaml")
-	if err := os.WriteFile(file, deploy.Standard(), 0o600); err != nil {
+	if err := os.WriteFile(file, deploy.StandardManifest(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	x.run("-m", file)

@@ -32,7 +32,7 @@ func cluster(t *testing.T, p *platform.Platform, key string) deploy.Cluster {
 
 func standard(t *testing.T) executor.Deployment {
 	t.Helper()
-	d, err := deploy.Read("manifest.yaml", deploy.Standard(), deploy.Options{})
+	d, err := deploy.Read("manifest.yaml", deploy.StandardManifest(), deploy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func every(change string, more ...string) map[string]string {
 }
 
 func ExampleRead() {
-	d, err := deploy.Read("manifest.yaml", deploy.Standard(), deploy.Options{Image: "registry.example/disdel:1.0"})
+	d, err := deploy.Read("manifest.yaml", deploy.StandardManifest(), deploy.Options{Image: "registry.example/disdel:1.0"})
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -134,18 +134,18 @@ func TestActionsOfOthersAreLeftAlone(t *testing.T) {
 	if _, err := c.Up(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
-	own := executor.Deployed{Name: "own", Kind: disdel.RuntimeKind, Code: "x", Main: "infer"}
+	own := executor.DeployedAction{Name: "own", Kind: disdel.RuntimeKind, Code: "x", Main: "infer"}
 	if err := c.Executor.PutAction(t.Context(), "disdel", own); err != nil {
 		t.Fatal(err)
 	}
 	want := every(deploy.Keep)
-	want["disdel/own"] = deploy.Other
+	want["disdel/own"] = deploy.Unmanaged
 	plan, err := c.Up(t.Context(), wanted)
 	if diff := cmp.Diff(want, changes(plan)); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	want = every(deploy.Remove)
-	want["disdel"], want["disdel/own"] = deploy.Keep, deploy.Other
+	want["disdel"], want["disdel/own"] = deploy.Keep, deploy.Unmanaged
 	plan, err = c.Down(t.Context(), wanted)
 	if diff := cmp.Diff(want, changes(plan)); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
@@ -244,7 +244,7 @@ func TestAPlanIsATable(t *testing.T) {
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := p.Says(true); got != "package disdel at http://h: 0 created, 1 updated, 0 removed, 1 as they were" {
+	if got := p.Summary(true); got != "package disdel at http://h: 0 created, 1 updated, 0 removed, 1 unchanged" {
 		t.Error(got)
 	}
 }

@@ -1,7 +1,7 @@
-// Package deploy brings the package of disdel's actions to an OpenWhisk: it reads deploy/manifest.yaml, the file that
-// wskdeploy deploys too, says what differs from what is there, and makes it so.
+// Package deploy installs the package of disdel's actions on an OpenWhisk. It reads deploy/manifest.yaml, which
+// wskdeploy can deploy too, compares it with the platform and applies the difference.
 //
-// It asks nothing of a platform that differs in nothing, and leaves actions alone that the manifest does not name. What
-// it deploys is for people and programs that invoke actions themselves; jobs bring actions of their own, with limits
-// worked out for each. Invariant: after Up a Preview has no change.
+// It changes nothing that is equal, and leaves actions alone that the manifest does not name. The installed actions are
+// for people and programs that invoke them directly; jobs create their own actions with computed limits. Invariant:
+// after Up a Preview has no changes.
 package deploy

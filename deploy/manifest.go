@@ -18,13 +18,13 @@ import (
 //go:embed manifest.yaml
 var manifest []byte
 
-// Standard is the manifest of disdel's own actions, deploy/manifest.yaml.
-func Standard() []byte { return slices.Clone(manifest) }
+// StandardManifest is the manifest of disdel's own actions, deploy/manifest.yaml.
+func StandardManifest() []byte { return slices.Clone(manifest) }
 
-// Actions of a kind that the platform does not know run from an image of this kind.
+// blackbox is the kind of actions with a container image.
 const blackbox = "blackbox"
 
-// file is a manifest as wskdeploy reads it, as far as actions of images and kinds go.
+// file is a manifest of wskdeploy with actions of images and kinds.
 type file struct {
 	Packages map[string]struct {
 		Version     string            `yaml:"version"`
@@ -46,37 +46,36 @@ type action struct {
 	Annotations map[string]any `yaml:"annotations"`
 }
 
-// Options change what a manifest says, for one cluster.
+// Options change a manifest for one cluster.
 type Options struct {
-	Package string // its name there; "": the manifest's
+	Package string // name of the package; "": the manifest's
 	Image   string // container image of every action; "": the kinds that the manifest names
 }
 
-// Read makes of a manifest what is wanted on the platform. It returns Invalid for what it does not understand: other
-// keys than those of an action with code, a kind or an image, and limits.
+// Read parses a manifest. It returns Invalid for unknown keys: an action may have code, a kind or an image, and limits.
 func Read(name string, text []byte, o Options) (executor.Deployment, error) {
 	var f file
 	bad := func(msg string, err error) (executor.Deployment, error) {
 		return executor.Deployment{}, &disdel.Error{
 			Kind: disdel.Invalid, Op: "read manifest " + name, Msg: msg, Err: err,
-			Hint: "deploy/manifest.yaml of disdel's source shows the form; wskdeploy takes others too",
+			Hint: "deploy/manifest.yaml of disdel's source is an example; wskdeploy accepts other manifests too",
 		}
 	}
 	if err := yaml.Load(text, &f, yaml.WithKnownFields()); err != nil {
 		return bad("", err)
 	}
 	if len(f.Packages) != 1 {
-		return bad(fmt.Sprintf("it has %d packages, and one is deployed at a time", len(f.Packages)), nil)
+		return bad(fmt.Sprintf("it has %d packages, but one is deployed at a time", len(f.Packages)), nil)
 	}
 	var d executor.Deployment
 	for pkg, p := range f.Packages {
-		version, ok := wholeVersion(p.Version)
+		version, ok := fullVersion(p.Version)
 		if !ok {
 			return bad(fmt.Sprintf("package %s: version %q is not of the form 1.2.3", pkg, p.Version), nil)
 		}
 		d = executor.Deployment{Package: pkg, Version: version, Annotations: p.Annotations}
 		for _, action := range slices.Sorted(maps.Keys(p.Actions)) {
-			one, why := wanted(action, p.Actions[action], o)
+			one, why := parseAction(action, p.Actions[action], o)
 			if why != "" {
 				return bad(fmt.Sprintf("action %s: %s", action, why), nil)
 			}
@@ -89,9 +88,9 @@ func Read(name string, text []byte, o Options) (executor.Deployment, error) {
 	return d, nil
 }
 
-// wholeVersion is a package's version as OpenWhisk answers it: "1.0" is 1.0.0. It is "" for "", and not ok for what
-// OpenWhisk refuses.
-func wholeVersion(text string) (whole string, ok bool) {
+// fullVersion is a package's version as OpenWhisk answers it: "1.0" is 1.0.0. It returns "" for "", and false for a
+// version that OpenWhisk refuses.
+func fullVersion(text string) (whole string, ok bool) {
 	if text == "" {
 		return "", true
 	}
@@ -113,9 +112,9 @@ func wholeVersion(text string) (whole string, ok bool) {
 	return fmt.Sprintf("%d.%d.%d", numbers[0], numbers[1], numbers[2]), true
 }
 
-// wanted is one action of a manifest, or why it is none.
-func wanted(name string, a action, o Options) (d executor.Deployed, why string) {
-	d = executor.Deployed{
+// parseAction is one action of a manifest, or why it is invalid.
+func parseAction(name string, a action, o Options) (d executor.DeployedAction, why string) {
+	d = executor.DeployedAction{
 		Name: name, Kind: a.Runtime, Image: a.Docker, Main: a.Main, Code: a.Code,
 		Memory:      disdel.Bytes(a.Limits.Memory) * disdel.MB,
 		Timeout:     time.Duration(a.Limits.Timeout) * time.Millisecond,

@@ -19,7 +19,7 @@ func TestThePackageHasTheManifestsVersion(t *testing.T) {
 	for _, step := range []struct{ said, there string }{
 		{"", ""}, {"1.0.0", "1.0.0"}, {"1.0", "1.0.0"}, {"2", "2.0.0"}, {"1.2.3", "1.2.3"}, {"0.4", "0.4.0"}, {"", "0.4.0"},
 	} {
-		text := strings.Replace(string(deploy.Standard()), "version: 1.0.0", fmt.Sprintf("version: %q", step.said), 1)
+		text := strings.Replace(string(deploy.StandardManifest()), "version: 1.0.0", fmt.Sprintf("version: %q", step.said), 1)
 		wanted, err := deploy.Read("manifest.yaml", []byte(text), deploy.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestThePackageHasTheManifestsVersion(t *testing.T) {
 
 func TestAVersionThatOpenWhiskRefuses(t *testing.T) {
 	for _, version := range []string{"one", "1.x", "1.2.3.4", "0.0.0", "-1", "1.", "+1", "99999999999"} {
-		text := strings.Replace(string(deploy.Standard()), "version: 1.0.0", fmt.Sprintf("version: %q", version), 1)
+		text := strings.Replace(string(deploy.StandardManifest()), "version: 1.0.0", fmt.Sprintf("version: %q", version), 1)
 		_, err := deploy.Read("manifest.yaml", []byte(text), deploy.Options{})
 		if err == nil || !strings.Contains(err.Error(), "version") {
 			t.Errorf("%q: %v", version, err)

@@ -19,36 +19,36 @@ import (
 	"github.com/disdel/disdel/internal/secrets"
 )
 
-// Config is where the platform is and how it is asked.
+// Config names the platform and how to call it.
 type Config struct {
-	APIHost   string        // with its scheme
+	APIHost   string        // URL of the API host
 	AuthKey   string        // uuid:key
-	Namespace string        // empty: the key's own
-	Image     string        // container image of the action runtime; empty: actions are of disdel.RuntimeKind
+	Namespace string        // empty: the key's namespace
+	Image     string        // container image of the action runtime; empty: actions have the kind disdel.RuntimeKind
 	Insecure  bool          // do not check the server's certificate
-	PollEvery time.Duration // longest time between looks at a running activation; 0: 500 ms
-	Patience  time.Duration // with an OpenWhisk that does not answer; 0: 3 min
-	MostQueue time.Duration // that an activation is waited for of which OpenWhisk gives no sign; 0: 2 h
+	PollEvery time.Duration // longest time between two checks of a running activation; 0: 500 ms
+	Patience  time.Duration // how long OpenWhisk may fail to answer; 0: 3 min
+	MaxQueue  time.Duration // how long an activation may give no sign of life; 0: 2 h
 	Logger    logrus.FieldLogger
-	// Beats gives the heartbeats of an invocation's slot, oldest first, once it has failed or was lost: the evidence of
-	// how it ended. Those of earlier attempts may be among them. nil: none are known.
-	Beats func(ctx context.Context, inv disdel.Invocation) []disdel.Progress
-	// Seal has passwords in what activations are given sealed, with a key that each action gets in its code: parameters
-	// lie in OpenWhisk's queue in clear. It takes an action runtime of this version.
+	// Heartbeats returns the heartbeats of an invocation's slot, oldest first. They may include earlier attempts. It is
+	// called after the activation failed or was lost, as evidence of the cause. nil: there are none.
+	Heartbeats func(ctx context.Context, inv disdel.Invocation) []disdel.Progress
+	// Seal encrypts passwords in the parameters of activations, because parameters lie unencrypted in OpenWhisk's queue.
+	// Each action gets a key in its code. The action runtime must have this version.
 	Seal bool
 }
 
-// Executor runs actions on one OpenWhisk namespace. It is safe for concurrent use.
+// Executor runs actions in one OpenWhisk namespace. It is safe for concurrent use.
 type Executor struct {
 	cfg       Config
 	transport http.RoundTripper
 	health    health
-	pace      pace
+	quotas    quotaGate
 	probes    probes
-	key       secrets.Key // zero: nothing is sealed
+	key       secrets.Key // zero: nothing is encrypted
 }
 
-// New returns an Executor. It returns Invalid without host, key or logger; nothing is asked of the server yet.
+// New returns an Executor. It returns Invalid without host, key or logger. It makes no request.
 func New(cfg Config) (*Executor, error) {
 	if cfg.APIHost == "" || cfg.AuthKey == "" || cfg.Logger == nil {
 		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open OpenWhisk", Msg: "host, key and logger must be set"}
@@ -65,8 +65,8 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Patience == 0 {
 		cfg.Patience = patience
 	}
-	if cfg.MostQueue == 0 {
-		cfg.MostQueue = mostQueue
+	if cfg.MaxQueue == 0 {
+		cfg.MaxQueue = maxQueue
 	}
 	e := &Executor{cfg: cfg, transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute}}
 	if cfg.Seal {
@@ -75,8 +75,8 @@ func New(cfg Config) (*Executor, error) {
 	return e, nil
 }
 
-// checkAddress refuses an address with a user or a password in it: they would stand in every message, and the key has a
-// place of its own. It repeats nothing of what it refuses.
+// checkAddress refuses an address with a user or a password, because messages repeat the address. The error does not
+// repeat it.
 func checkAddress(host string) error {
 	bad := func(why string) error {
 		return &disdel.Error{
@@ -89,7 +89,7 @@ func checkAddress(host string) error {
 	case err != nil:
 		return bad("the address of --apihost is no URL")
 	case u.User != nil || strings.Contains(host, "@"):
-		return bad("the address of --apihost has a user or a password in it, which is no place for a key")
+		return bad("the address of --apihost contains a user or a password; the key has its own place")
 	default:
 		return nil
 	}
@@ -103,51 +103,49 @@ func (e *Executor) Close() error {
 	return nil
 }
 
-// bound gives every request of a client a context and an end, which openwhisk-client-go does not know, and reads the
-// answer whole, because that client leaves bodies open.
-type bound struct {
+// boundTransport gives every request of a client a context and a timeout, which openwhisk-client-go does not support.
+// It reads the whole answer, because that client leaves bodies open.
+type boundTransport struct {
 	ctx    context.Context
 	next   http.RoundTripper
 	health *health
 }
 
-// callTimeout bounds one call. None of them waits for an activation: those that take longer than this are lost on their
-// way.
+// callTimeout bounds one call. No call waits for an activation, so a slower one is lost.
 const callTimeout = 20 * time.Second
 
-func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, stop := context.WithTimeout(b.ctx, callTimeout)
 	defer stop()
-	b.health.ask()
+	b.health.requestSent()
 	res, err := b.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		return nil, b.missed(err)
+		return nil, b.noteFailure(err)
 	}
 	data, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if err != nil {
-		return nil, b.missed(err)
+		return nil, b.noteFailure(err)
 	}
-	b.health.heard()
+	b.health.answerReceived()
 	res.Body = io.NopCloser(bytes.NewReader(data))
 	return res, nil
 }
 
-func (b bound) missed(err error) error {
-	if b.ctx.Err() == nil { // else nobody waits for the answer any more, which says nothing of the server
-		b.health.missed(err)
+func (b boundTransport) noteFailure(err error) error {
+	if b.ctx.Err() == nil { // a canceled call says nothing about the server
+		b.health.requestFailed(err)
 	}
 	return err
 }
 
-// errRedirected is of an address that is not OpenWhisk's own: where it leads nobody has vouched for, and the key goes
-// nowhere else.
+// errRedirected is the error of an address that redirects. The key goes only to the configured address.
 var errRedirected = errors.New("it redirects to another address, which is not followed")
 
-// client makes a client for one call: using one changes its namespace for good, so that sharing it races.
+// client makes a client for one call. A shared one would race, because a call can change its namespace.
 func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
 	direct := &http.Client{
-		Transport:     bound{ctx, e.transport, &e.health},
+		Transport:     boundTransport{ctx, e.transport, &e.health},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
 	}
 	c, err := whisk.NewClient(direct, &whisk.Config{
@@ -162,7 +160,7 @@ func (e *Executor) client(ctx context.Context) (*whisk.Client, error) {
 	return c, nil
 }
 
-// answer is what a call got, as far as anything came.
+// answer returns the status and the error text of a call; 0 and "" if there was no answer.
 func answer(res *http.Response) (status int, text string) {
 	if res == nil {
 		return 0, ""
@@ -177,7 +175,7 @@ func answer(res *http.Response) (status int, text string) {
 	return res.StatusCode, text
 }
 
-// wrap tells what a failed call means. The server's own words become the cause.
+// wrap makes an Error of a failed call. The server's text becomes the cause.
 func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, what string) error {
 	if err == nil {
 		return nil
@@ -227,6 +225,6 @@ func (e *Executor) wrap(ctx context.Context, err error, res *http.Response, op, 
 	default:
 		out.Kind = disdel.Invalid
 	}
-	e.pace.name(time.Now(), out.Code, text)
+	e.quotas.noteQuota(time.Now(), out.Code, text)
 	return out
 }

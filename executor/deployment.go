@@ -12,21 +12,20 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Deployment is a package of actions that stays, as it is on the platform or as it is wanted there.
+// Deployment is a package of actions, as it is on the platform or as it should be.
 type Deployment struct {
 	Package     string // its name
-	Version     string // of the package; "": on the way to the platform, what the platform counts
+	Version     string // of the package; "" in a request: the platform counts
 	Annotations map[string]any
-	Actions     []Deployed
+	Actions     []DeployedAction
 }
 
-// Deployed is one action of a Deployment. What is zero is not said: on the way to the platform it stays as the platform
-// has it.
-type Deployed struct {
+// DeployedAction is one action of a Deployment. Zero fields in a request leave the platform's values.
+type DeployedAction struct {
 	Name        string // in its package
-	Version     string // the platform's, one higher with every change; only read
+	Version     string // counted by the platform; read only
 	Updated     time.Time
-	Kind        string // of a runtime that the platform knows, or blackbox for Image
+	Kind        string // a kind of the platform, or blackbox for Image
 	Image       string
 	Main        string
 	Code        string
@@ -61,7 +60,7 @@ func (e *Executor) Deployment(ctx context.Context, pkg string) (Deployment, erro
 	return d, nil
 }
 
-func (e *Executor) deployed(ctx context.Context, pkg, name string) (Deployed, error) {
+func (e *Executor) deployed(ctx context.Context, pkg, name string) (DeployedAction, error) {
 	a, err := withRetries(ctx, e, patience, func() (*whisk.Action, error) {
 		c, err := e.client(ctx)
 		if err != nil {
@@ -71,9 +70,9 @@ func (e *Executor) deployed(ctx context.Context, pkg, name string) (Deployed, er
 		return a, e.wrap(ctx, err, res, "read action", pkg+"/"+name)
 	})
 	if err != nil {
-		return Deployed{}, err
+		return DeployedAction{}, err
 	}
-	d := Deployed{
+	d := DeployedAction{
 		Name: name, Version: a.Version, Updated: time.UnixMilli(a.Updated), Annotations: annotationsOf(a.Annotations),
 	}
 	if x := a.Exec; x != nil {
@@ -83,14 +82,14 @@ func (e *Executor) deployed(ctx context.Context, pkg, name string) (Deployed, er
 		}
 	}
 	if l := a.Limits; l != nil {
-		d.Memory = disdel.Bytes(given(l.Memory)) * disdel.MB
-		d.Timeout = time.Duration(given(l.Timeout)) * time.Millisecond
-		d.Logs = disdel.Bytes(given(l.Logsize)) * disdel.MB
+		d.Memory = disdel.Bytes(intOrZero(l.Memory)) * disdel.MB
+		d.Timeout = time.Duration(intOrZero(l.Timeout)) * time.Millisecond
+		d.Logs = disdel.Bytes(intOrZero(l.Logsize)) * disdel.MB
 	}
 	return d, nil
 }
 
-func given(n *int) int {
+func intOrZero(n *int) int {
 	if n == nil {
 		return 0
 	}
@@ -112,8 +111,7 @@ func keyValues(m map[string]any) (list whisk.KeyValueArr) {
 	return list
 }
 
-// PutPackage creates the package of d, or replaces its version and annotations. It does not touch the package's
-// actions, nor create those of d.
+// PutPackage creates the package of d, or replaces its version and annotations. It does not touch actions.
 func (e *Executor) PutPackage(ctx context.Context, d Deployment) error {
 	p := &whisk.Package{Name: d.Package, Version: d.Version, Annotations: keyValues(d.Annotations)}
 	return e.repeated(ctx, "create package", d.Package, func(c *whisk.Client) (*http.Response, error) {
@@ -122,9 +120,9 @@ func (e *Executor) PutPackage(ctx context.Context, d Deployment) error {
 	})
 }
 
-// PutAction creates an action of a package, or replaces it. It returns OverLimit for limits that the platform does not
-// allow, Invalid for a kind that it does not know.
-func (e *Executor) PutAction(ctx context.Context, pkg string, d Deployed) error {
+// PutAction creates or replaces an action of a package. It returns OverLimit for limits that the platform does not
+// allow, and Invalid for an unknown kind.
+func (e *Executor) PutAction(ctx context.Context, pkg string, d DeployedAction) error {
 	a := &whisk.Action{
 		Name:        pkg + "/" + d.Name,
 		Exec:        &whisk.Exec{Kind: d.Kind, Image: d.Image, Main: d.Main, Code: &d.Code},
@@ -146,22 +144,21 @@ func (e *Executor) PutAction(ctx context.Context, pkg string, d Deployed) error 
 	})
 }
 
-// RemoveAction deletes one action of a package. It returns NotFound where it is not there.
+// RemoveAction deletes one action of a package. It returns NotFound if there is none.
 func (e *Executor) RemoveAction(ctx context.Context, pkg, name string) error {
 	return e.repeated(ctx, "remove action", pkg+"/"+name, func(c *whisk.Client) (*http.Response, error) {
 		return c.Actions.Delete(pkg + "/" + name)
 	})
 }
 
-// RemovePackage deletes a package without actions. It returns Conflict where it has some, NotFound where it is not
-// there.
+// RemovePackage deletes a package without actions. It returns Conflict if it has actions, and NotFound.
 func (e *Executor) RemovePackage(ctx context.Context, pkg string) error {
 	return e.repeated(ctx, "remove package", pkg, func(c *whisk.Client) (*http.Response, error) {
 		return c.Packages.Delete(pkg)
 	})
 }
 
-// repeated makes a call that has no answer, again while OpenWhisk asks to come later.
+// repeated makes a call without a result, and retries while OpenWhisk is unavailable.
 func (e *Executor) repeated(ctx context.Context, op, what string,
 	call func(c *whisk.Client) (*http.Response, error),
 ) error {
@@ -176,14 +173,14 @@ func (e *Executor) repeated(ctx context.Context, op, what string,
 	return err
 }
 
-// Quotas are what a namespace may ask for, 0 where the platform does not tell.
+// Quotas are a namespace's quotas; 0 if the platform does not tell.
 type Quotas struct {
 	PerMinute  int `json:"invocationsPerMinute"`
 	Concurrent int `json:"concurrentInvocations"`
 }
 
-// Quotas reads the namespace's own quotas, which an admin may have set apart from those of GET /. It is the first call
-// that the key is looked at for: Denied for a wrong one.
+// Quotas reads the namespace's own quotas, which an admin may have set. It is the first call that checks the key: it
+// returns Denied for a wrong one.
 func (e *Executor) Quotas(ctx context.Context) (q Quotas, err error) {
 	err = e.repeated(ctx, "read the namespace's quotas", e.cfg.Namespace, func(c *whisk.Client) (*http.Response, error) {
 		return e.askQuotas(ctx, c, &q)
@@ -202,8 +199,8 @@ func (e *Executor) askQuotas(ctx context.Context, c *whisk.Client, q *Quotas) (*
 	return c.Do(req.WithContext(ctx), q, true)
 }
 
-// InvokeOnce asks once, whatever the quotas say and however OpenWhisk is: for who wants to know what is refused. It
-// returns Unavailable with the code of the quota that is used up.
+// InvokeOnce invokes once, without waiting for quotas, to find out what OpenWhisk refuses. It returns Unavailable with
+// the code of the exhausted quota.
 func (e *Executor) InvokeOnce(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	params, err := e.sealed(inv)
 	if err != nil {
@@ -212,8 +209,7 @@ func (e *Executor) InvokeOnce(ctx context.Context, inv disdel.Invocation) (disde
 	return e.invoke(ctx, inv, params)
 }
 
-// InvokeBlocking has OpenWhisk answer with the record of an activation that ends within seconds, as `wsk action invoke
-// --blocking` does. It is asked once.
+// InvokeBlocking invokes once and waits for the record of a short activation, like `wsk action invoke --blocking`.
 func (e *Executor) InvokeBlocking(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	c, err := e.client(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Limits reads the platform's bounds from GET /, and the namespace's own quotas if the key may read them.
-// OpenWhisk's default bounds stand in for bounds that it does not report. Quotas that it does not report stay 0.
+// Limits reads the platform's bounds from GET /, and the namespace's own quotas if the key may read them. Missing
+// bounds get OpenWhisk's defaults; missing quotas stay 0.
 func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	var info struct {
 		Limits struct {
@@ -54,13 +54,13 @@ func (e *Executor) Limits(ctx context.Context) (disdel.PlatformLimits, error) {
 	}
 	if err == nil {
 		out.PerMinute, out.Concurrent = e.ownQuotas(ctx, out.PerMinute, out.Concurrent)
-		e.pace.know(out)
+		e.quotas.setQuotas(out)
 	}
 	return out, err
 }
 
-// ownQuotas are the namespace's own quotas, which an admin may have set. A quota that OpenWhisk does not report stays
-// as given. ownQuotas asks only once, because the first refusal names the quota, too.
+// ownQuotas are the namespace's own quotas, or the given ones if OpenWhisk does not report them. It asks only once,
+// because the first refusal names the quota too.
 func (e *Executor) ownQuotas(ctx context.Context, perMinute, concurrent int) (ownMinute, ownConcurrent int) {
 	c, err := e.client(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func (e *Executor) ownQuotas(ctx context.Context, perMinute, concurrent int) (ow
 	return cmp.Or(q.PerMinute, perMinute), cmp.Or(q.Concurrent, concurrent)
 }
 
-// Prepare creates the package and its actions; what is there already is replaced. It returns OverLimit for limits that
-// the platform does not allow, Denied, Unavailable.
+// Prepare creates or replaces the package and its actions. It returns OverLimit for limits that the platform does not
+// allow, Denied, Unavailable.
 func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.ActionPlan) error {
 	_, err := withRetries(ctx, e, patience, func() (struct{}, error) {
 		c, err := e.client(ctx)
@@ -100,7 +100,7 @@ func (e *Executor) Prepare(ctx context.Context, pkg string, actions []disdel.Act
 	return err
 }
 
-// action is an ActionPlan as OpenWhisk takes it: of our own kind, or a container image.
+// action converts an ActionPlan for OpenWhisk: an action of our kind, or of a container image.
 func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 	memory, timeout, code := a.Limits.Memory.MB(), int(time.Duration(a.Limits.Timeout).Milliseconds()), "disdel"
 	if e.cfg.Seal {
@@ -115,31 +115,30 @@ func (e *Executor) action(a disdel.ActionPlan) *whisk.Action {
 	return out
 }
 
-// Invoke starts an invocation without waiting for it. It keeps within the namespace's quotas, and waits out what
-// throttles it and outages for as long as the executor's patience says, and for as long as the job's own activations
-// may keep it from its turn. Whoever has the id waits for the activation with Wait, which gives its place back. An
-// action that is not there is NotFound.
+// Invoke starts an invocation without waiting for its end. It keeps within the namespace's quotas. It waits for quotas
+// and outages as long as the executor's patience, and for the job's own earlier activations. The caller must call Wait
+// with the id, which frees the invocation's place. It returns NotFound for an unknown action.
 func (e *Executor) Invoke(ctx context.Context, inv disdel.Invocation) (disdel.ActivationID, error) {
 	params, err := e.sealed(inv)
 	if err == nil {
-		err = e.pace.enter(ctx, waiterOf(&inv))
+		err = e.quotas.enter(ctx, waiterOf(&inv))
 	}
 	if err != nil {
 		return "", err
 	}
-	defer e.pace.release(waiterOf(&inv))
+	defer e.quotas.removeWaiting(waiterOf(&inv))
 	id, err := withRetries(ctx, e, patience+time.Duration(inv.Queue), func() (disdel.ActivationID, error) {
 		return e.invokePaced(ctx, inv, params)
 	})
 	if err != nil {
-		e.pace.leave()
+		e.quotas.leave()
 	}
 	return id, err
 }
 
 func waiterOf(inv *disdel.Invocation) waiter { return waiter{inv.Job, inv.ID} }
 
-// sealed is the parameters of an invocation as OpenWhisk gets them.
+// sealed are the parameters of an invocation, encrypted if Seal is set.
 func (e *Executor) sealed(inv disdel.Invocation) (json.RawMessage, error) {
 	if !e.cfg.Seal {
 		return inv.Params, nil
@@ -147,10 +146,10 @@ func (e *Executor) sealed(inv disdel.Invocation) (json.RawMessage, error) {
 	return e.key.Of(inv.Action).Seal(inv.Params)
 }
 
-// invoke asks once.
+// invoke makes one request.
 func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any) (disdel.ActivationID, error) {
-	what, action, who := nameOf(&inv), inv.Action, waiterOf(&inv)
-	if err := e.pace.request(ctx, who); err != nil {
+	what, action, who := describe(&inv), inv.Action, waiterOf(&inv)
+	if err := e.quotas.request(ctx, who); err != nil {
 		return "", err
 	}
 	c, err := e.client(ctx)
@@ -169,8 +168,8 @@ func (e *Executor) invoke(ctx context.Context, inv disdel.Invocation, params any
 	return disdel.ActivationID(id), nil
 }
 
-// invokePaced asks once, and notes a refusal. The minute's quota delays every later request until the minute ends; the
-// quota of concurrent actions delays this invocation until it is released.
+// invokePaced makes one request and notes a refusal. The minute's quota delays every later request until the minute
+// ends; the quota of concurrent actions delays this invocation.
 func (e *Executor) invokePaced(ctx context.Context, inv disdel.Invocation, params any) (disdel.ActivationID, error) {
 	id, err := e.invoke(ctx, inv, params)
 	if err == nil {
@@ -178,15 +177,15 @@ func (e *Executor) invokePaced(ctx context.Context, inv disdel.Invocation, param
 	}
 	switch disdel.AsError(err).Code {
 	case disdel.CodeQuotaMinute:
-		e.pace.refused(time.Now())
+		e.quotas.refused(time.Now())
 	case disdel.CodeQuotaConcurrent:
-		e.pace.hold(waiterOf(&inv), quotaConcurrent)
+		e.quotas.addWaiting(waiterOf(&inv), quotaConcurrent)
 	}
 	return "", err
 }
 
-// look asks once for the record.
-func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation,
+// fetchRecord asks once for the record.
+func (e *Executor) fetchRecord(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (a disdel.Activation,
 	found bool, err error,
 ) {
 	rec, err := withRetries(ctx, e, patience, func() (*whisk.Activation, error) {
@@ -195,7 +194,7 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 			return nil, err
 		}
 		rec, res, err := c.Activations.Get(string(id))
-		return rec, e.wrap(ctx, err, res, "wait for "+nameOf(&inv), string(id))
+		return rec, e.wrap(ctx, err, res, "wait for "+describe(&inv), string(id))
 	})
 	if disdel.KindOf(err) == disdel.NotFound {
 		return a, false, nil
@@ -205,21 +204,21 @@ func (e *Executor) look(ctx context.Context, inv disdel.Invocation, id disdel.Ac
 	}
 	r, err := toRecord(rec)
 	if err != nil {
-		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + nameOf(&inv), Activation: id, Err: err}
+		return a, false, &disdel.Error{Kind: disdel.Internal, Op: "wait for " + describe(&inv), Activation: id, Err: err}
 	}
 	var beats []disdel.Beat
 	if r.Status != statusSuccess {
-		beats = e.beats(ctx, inv, r.Start.Add(-r.Queued))
+		beats = e.heartbeats(ctx, inv, r.Start.Add(-r.Queued))
 	}
 	return Classify(inv, r, beats), true, nil
 }
 
-// beats asks for the heartbeats of an invocation that has ended. Those from before it are of an earlier attempt.
-func (e *Executor) beats(ctx context.Context, inv disdel.Invocation, invoked time.Time) (out []disdel.Beat) {
-	if e.cfg.Beats == nil {
+// heartbeats returns the heartbeats of an ended invocation. Earlier ones belong to an earlier attempt.
+func (e *Executor) heartbeats(ctx context.Context, inv disdel.Invocation, invoked time.Time) (out []disdel.Beat) {
+	if e.cfg.Heartbeats == nil {
 		return nil
 	}
-	for _, p := range e.cfg.Beats(ctx, inv) {
+	for _, p := range e.cfg.Heartbeats(ctx, inv) {
 		if at := time.UnixMilli(p.UnixMs).Sub(invoked); at >= 0 {
 			out = append(out, p.Beat(disdel.Millis(at)))
 		}
@@ -227,7 +226,7 @@ func (e *Executor) beats(ctx context.Context, inv disdel.Invocation, invoked tim
 	return out
 }
 
-// Remove deletes the package and what is in it. A package that is not there is NotFound.
+// Remove deletes a package with its actions. It returns NotFound if there is none.
 func (e *Executor) Remove(ctx context.Context, pkg string) error {
 	c, err := e.client(ctx)
 	if err != nil {
@@ -246,7 +245,7 @@ func (e *Executor) Remove(ctx context.Context, pkg string) error {
 	return e.wrap(ctx, err, res, "remove package", pkg)
 }
 
-// toRecord leaves the client's types behind.
+// toRecord converts the client's type.
 func toRecord(a *whisk.Activation) (Record, error) {
 	result, err := json.Marshal(a.Response.Result)
 	if err != nil {

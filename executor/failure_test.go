@@ -529,12 +529,12 @@ func TestTheQuotasOfRefusalsAreRemembered(t *testing.T) {
 	e, _ := scripted(t, refuse(minute, 60), refuse(atOnce, 30), refuse(minute, 10),
 		answerOf{429, `{"error":"Too many requests"}`},
 		answerOf{413, `{"error":"Request larger than allowed: 1048577 > 1048576 bytes."}`})
-	for i, want := range []Refusals{{60, 0}, {60, 30}, {10, 30}, {10, 30}, {10, 30}} {
-		if once(e) == nil || e.Refused(time.Time{}) != want {
-			t.Errorf("after %d refusals: %+v, want %+v", i+1, e.Refused(time.Time{}), want)
+	for i, want := range []RefusedQuotas{{60, 0}, {60, 30}, {10, 30}, {10, 30}, {10, 30}} {
+		if once(e) == nil || e.QuotasRefused(time.Time{}) != want {
+			t.Errorf("after %d refusals: %+v, want %+v", i+1, e.QuotasRefused(time.Time{}), want)
 		}
 	}
-	if got := e.Refused(time.Now()); got != (Refusals{}) {
+	if got := e.QuotasRefused(time.Now()); got != (RefusedQuotas{}) {
 		t.Errorf("after the last refusal: %+v", got)
 	}
 }
@@ -560,7 +560,7 @@ func TestWaitAsksForTheHeartbeats(t *testing.T) {
 		`error","success":false,"result":{"error":"` + runDied + `"}},"logs":[],"annotations":[]}`}
 	e, _ := scripted(t, missing, record)
 	asked := 0
-	e.cfg.Beats = func(_ context.Context, of disdel.Invocation) []disdel.Progress {
+	e.cfg.Heartbeats = func(_ context.Context, of disdel.Invocation) []disdel.Progress {
 		if asked++; of.ID != inv.ID {
 			t.Errorf("asked for %s", of.ID)
 		}

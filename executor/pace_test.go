@@ -18,8 +18,8 @@ import (
 func TestQuotaNamesWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second))) // in the middle of a minute
-		var p pace
-		p.know(disdel.PlatformLimits{PerMinute: 2})
+		var p quotaGate
+		p.setQuotas(disdel.PlatformLimits{PerMinute: 2})
 		for _, id := range []string{"a", "b", "c"} {
 			go func() {
 				if err := p.request(context.Background(), waiter{"job", id}); err != nil {
@@ -80,7 +80,7 @@ func TestAMinutesQuotaIsUsedHoweverClocksDiffer(t *testing.T) {
 				}
 				return 0, ""
 			}
-			e.pace.know(disdel.PlatformLimits{PerMinute: known})
+			e.quotas.setQuotas(disdel.PlatformLimits{PerMinute: known})
 			var done sync.WaitGroup
 			begun := time.Now()
 			for i := range 4 * quota {
@@ -124,7 +124,7 @@ func TestAProbeThatIsRefusedEndsTheMinute(t *testing.T) {
 		minute := func(at time.Time) time.Time { return at.Truncate(time.Minute) }
 		for i := range len(refused) - 1 {
 			was := refused[i]
-			if minute(was).Equal(minute(refused[i+1])) && was.Sub(minute(was)) > clocksDiffer {
+			if minute(was).Equal(minute(refused[i+1])) && was.Sub(minute(was)) > clockTolerance {
 				t.Errorf("refused at %v, and asked again at %v", was, refused[i+1])
 			}
 		}
@@ -140,8 +140,9 @@ func TestARefusalOfWhoAsksOnceShutsNobodyOut(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
 		c.refuse = func() (int, string) { return 429, "Too many requests in the last minute (count: 61, allowed: 60)." }
 		_, err := e.InvokeOnce(t.Context(), inv)
-		if disdel.AsError(err).Code != disdel.CodeQuotaMinute || e.Refused(time.Time{}) != (Refusals{PerMinute: 60}) {
-			t.Errorf("%v, heard %+v", err, e.Refused(time.Time{}))
+		if disdel.AsError(err).Code != disdel.CodeQuotaMinute ||
+			e.QuotasRefused(time.Time{}) != (RefusedQuotas{PerMinute: 60}) {
+			t.Errorf("%v, heard %+v", err, e.QuotasRefused(time.Time{}))
 		}
 		begun := time.Now()
 		c.refuse = nil
@@ -171,7 +172,7 @@ func TestWhoWaitsForAPlaceIsKnown(t *testing.T) {
 				if id == "a" || id == "b" {
 					time.Sleep(30 * time.Second)
 				}
-				e.pace.leave()
+				e.quotas.leave()
 			})
 			synctest.Wait()
 		}

@@ -9,96 +9,95 @@ import (
 )
 
 const (
-	// lateRecord is how long after an activation's end its record may come: about 12 s where a container was killed, and
-	// more where the store of records is slow.
-	lateRecord = time.Minute
-	// mostQueue is how long an activation is waited for of which there is no sign: on a cluster that others use, hours are
-	// possible, and nobody says.
-	mostQueue = 2 * time.Hour
-	// afterOutage is how long an activation that was under way when OpenWhisk went away may give no sign once it is back.
+	// recordWait is how long after an activation's end its record may come: about 12 s after a killed container, more
+	// with a slow record store.
+	recordWait = time.Minute
+	// maxQueue is how long an activation may give no sign of life. On a shared cluster it can queue for hours.
+	maxQueue = 2 * time.Hour
+	// afterOutage is how long an activation that ran during an outage may give no sign of life afterwards.
 	afterOutage = 5 * time.Second
-	// beatsEvery is the time between looks at the heartbeats of an activation whose record is late.
+	// beatsEvery is the time between two reads of the heartbeats of an activation with a late record.
 	beatsEvery = time.Second
-	// freshBeat is for how long a heartbeat says that an action runs.
+	// freshBeat is how long a heartbeat proves that an action runs.
 	freshBeat = 10 * time.Second
 )
 
-// Wait returns the activation once its record exists. OpenWhisk has none while an activation runs, none while it waits
-// behind others, whoever they are, and none ever if it was lost; and it does not say which. An activation whose record
-// is late is taken to be running while it sends heartbeats. Else a probe is sent after it, a request to the same action
-// that ends at once: as OpenWhisk serves an action's activations in their order, the one before it has begun by the
-// time that the probe has a record, or never will. Only then is it Lost, and its work invoked again. While the probe
-// has none either, it is queued, and waited for.
+// Wait returns the activation once its record exists. OpenWhisk has no record of an activation that runs, waits or was
+// lost, and does not tell which. A late activation counts as running while it sends heartbeats. Otherwise Wait sends a
+// probe: a request to the same action that ends at once. OpenWhisk serves an action's activations in order, so once the
+// probe has a record, the earlier activation has started or is lost. Only then is it Lost. While the probe has no
+// record, the activation is queued and Wait continues.
 func (e *Executor) Wait(ctx context.Context, inv disdel.Invocation, id disdel.ActivationID) (disdel.Activation, error) {
-	defer time.AfterFunc(ackAfter, e.pace.leave)
+	defer time.AfterFunc(ackAfter, e.quotas.leave)
 	w := waiting{e: e, inv: inv, id: id, begun: time.Now()}
 	pause := 10 * time.Millisecond
 	for {
-		a, found, err := e.look(ctx, inv, id)
+		a, found, err := e.fetchRecord(ctx, inv, id)
 		if err != nil || found {
 			return a, err
 		}
-		if a, over := w.judge(ctx); over {
+		if a, over := w.giveUp(ctx); over {
 			return a, nil
 		}
 		if !sleep(ctx, pause) {
 			return a, &disdel.Error{
-				Kind: disdel.Canceled, Op: "wait for " + nameOf(&inv), Activation: id, Err: context.Cause(ctx),
+				Kind: disdel.Canceled, Op: "wait for " + describe(&inv), Activation: id, Err: context.Cause(ctx),
 			}
 		}
-		pause = min(pause*11/10, e.cfg.PollEvery) // an end is noticed within a tenth of what it took
+		pause = min(pause*11/10, e.cfg.PollEvery) // an end is noticed within a tenth of the duration
 	}
 }
 
-// waiting is one activation without a record.
+// waiting is an activation without a record.
 type waiting struct {
 	e      *Executor
 	inv    disdel.Invocation
 	id     disdel.ActivationID
 	begun  time.Time // when it was accepted
-	looked time.Time // when its heartbeats were looked at last
+	looked time.Time // when its heartbeats were read last
 	beat   int64     // the newest heartbeat's own time
-	heard  time.Time // when it was seen to be new
+	heard  time.Time // when a new heartbeat was read last
 }
 
-// judge says whether the activation is not to be waited for any longer.
-func (w *waiting) judge(ctx context.Context) (disdel.Activation, bool) {
-	now, back := time.Now(), w.e.health.back()
+// giveUp decides whether the activation is lost. It returns true with the failed activation.
+func (w *waiting) giveUp(ctx context.Context) (disdel.Activation, bool) {
+	now, back := time.Now(), w.e.health.lastReturn()
 	restarted := back.After(w.begun)
-	due := w.begun.Add(time.Duration(w.inv.Queue) + time.Duration(w.inv.Limits.Timeout) + lateRecord)
+	due := w.begun.Add(time.Duration(w.inv.Queue) + time.Duration(w.inv.Limits.Timeout) + recordWait)
 	since := w.begun
 	if soon := back.Add(afterOutage); restarted && soon.Before(due) {
 		due, since = soon, back
 	}
-	if now.Before(due) || w.runs(ctx, now) {
+	if now.Before(due) || w.sendsHeartbeats(ctx, now) {
 		return disdel.Activation{}, false
 	}
 	p := w.e.probe(ctx, w.inv, since)
 	switch {
 	case p.gone:
-		return w.lost(ctx, "its action is gone: OpenWhisk was started again without what it had"), true
-	case p.served.IsZero() && now.Sub(w.begun) > time.Duration(w.inv.Queue)+w.e.cfg.MostQueue:
-		return w.neverServed(ctx), true
+		return w.failLost(ctx, "its action is gone: OpenWhisk was started again without what it had"), true
+	case p.served.IsZero() && now.Sub(w.begun) > time.Duration(w.inv.Queue)+w.e.cfg.MaxQueue:
+		return w.failNeverServed(ctx), true
 	case p.served.IsZero():
 		return disdel.Activation{}, false
 	case since.Equal(back) && restarted:
-		return w.lost(ctx, "OpenWhisk did not answer for a while, and has served a later request to the same action since"),
-			true
-	case now.After(p.served.Add(time.Duration(w.inv.Limits.Timeout) + lateRecord)):
-		return w.lost(ctx, "OpenWhisk has served a later request to the same action, longer ago than this one may take"), true
+		return w.failLost(ctx, "OpenWhisk did not answer for a while, and has served a later request to the same action "+
+			"since"), true
+	case now.After(p.served.Add(time.Duration(w.inv.Limits.Timeout) + recordWait)):
+		return w.failLost(ctx, "OpenWhisk has served a later request to the same action, longer ago than this one may "+
+			"take"), true
 	default:
 		return disdel.Activation{}, false
 	}
 }
 
-// runs says whether the action's heartbeats show that it is at work. It looks at them from time to time alone.
-func (w *waiting) runs(ctx context.Context, now time.Time) bool {
-	if w.e.cfg.Beats == nil {
+// sendsHeartbeats tells whether recent heartbeats show that the action runs. It reads them every beatsEvery.
+func (w *waiting) sendsHeartbeats(ctx context.Context, now time.Time) bool {
+	if w.e.cfg.Heartbeats == nil {
 		return false
 	}
 	if now.Sub(w.looked) >= beatsEvery {
 		w.looked = now
-		for _, p := range w.e.cfg.Beats(ctx, w.inv) {
+		for _, p := range w.e.cfg.Heartbeats(ctx, w.inv) {
 			if p.UnixMs > w.beat && time.UnixMilli(p.UnixMs).After(w.begun) {
 				w.beat, w.heard = p.UnixMs, now
 			}
@@ -107,45 +106,45 @@ func (w *waiting) runs(ctx context.Context, now time.Time) bool {
 	return !w.heard.IsZero() && now.Sub(w.heard) < freshBeat
 }
 
-func (w *waiting) lost(ctx context.Context, why string) disdel.Activation {
-	c := newClassifier(w.inv, Record{ID: w.id}, w.e.beats(ctx, w.inv, w.begun))
-	c.because("OpenWhisk has no record of activation %s after %v", w.id, time.Since(w.begun).Round(time.Second))
-	c.because("%s", why)
+func (w *waiting) failLost(ctx context.Context, why string) disdel.Activation {
+	c := newClassifier(w.inv, Record{ID: w.id}, w.e.heartbeats(ctx, w.inv, w.begun))
+	c.addEvidence("OpenWhisk has no record of activation %s after %v", w.id, time.Since(w.begun).Round(time.Second))
+	c.addEvidence("%s", why)
 	c.fail(disdel.OutcomeLost, disdel.Lost, "OpenWhisk accepted it and lost it: "+why,
 		"submit the job again; an invoker may have been restarted")
 	return c.close()
 }
 
-func (w *waiting) neverServed(ctx context.Context) disdel.Activation {
-	c := newClassifier(w.inv, Record{ID: w.id}, w.e.beats(ctx, w.inv, w.begun))
-	c.because("OpenWhisk has no record of activation %s after %v, nor of a request that was sent after it", w.id,
+func (w *waiting) failNeverServed(ctx context.Context) disdel.Activation {
+	c := newClassifier(w.inv, Record{ID: w.id}, w.e.heartbeats(ctx, w.inv, w.begun))
+	c.addEvidence("OpenWhisk has no record of activation %s after %v, nor of a request that was sent after it", w.id,
 		time.Since(w.begun).Round(time.Second))
-	c.fail(disdel.OutcomeLost, disdel.Lost, "it waited in OpenWhisk's queue, and nothing was served",
-		"where the pool holds less than the action's memory it waits for ever: --pool-memory SIZE says how much there is; "+
-			"else submit the job again when the platform has room")
+	c.fail(disdel.OutcomeLost, disdel.Lost, "it waited in OpenWhisk's queue, which served nothing",
+		"an action with more memory than the pool waits forever: --pool-memory SIZE sets the pool's memory; "+
+			"otherwise submit the job again when the platform has room")
 	c.a.Failure.Code = disdel.CodeNeverServed
 	return c.close()
 }
 
-// probes are the newest probe of each action.
+// probes has the newest probe of each action.
 type probes struct {
 	mu       sync.Mutex
 	byAction map[disdel.ActionName]*probe
 }
 
-// probe is a request to an action that ends at once, since it asks for nothing that the action could do.
+// probe is a request to an action that asks for nothing and ends at once.
 type probe struct {
 	sent   time.Time
 	looked time.Time
-	id     disdel.ActivationID // "": it was not accepted
-	served time.Time           // when its record was seen
-	gone   bool                // there is no such action
+	id     disdel.ActivationID // "": not accepted
+	served time.Time           // when its record was found
+	gone   bool                // the action does not exist
 }
 
-// probeEvery is the time between probes that were not accepted.
+// probeEvery is the time between probes that are not accepted.
 const probeEvery = 5 * time.Second
 
-// probe is what became of a probe of inv's action that was sent after since. The first who asks sends it.
+// probe returns the state of a probe of inv's action that was sent after since. The first caller sends it.
 func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.Time) probe {
 	e.probes.mu.Lock()
 	defer e.probes.mu.Unlock()
@@ -159,7 +158,7 @@ func (e *Executor) probe(ctx context.Context, inv disdel.Invocation, since time.
 		e.probes.byAction[inv.Action] = p
 		of := disdel.Invocation{Task: disdel.TaskProbe, Action: inv.Action}
 		id, err := e.invokePaced(ctx, of, map[string]any{"probe": true})
-		e.pace.release(waiterOf(&of)) // nobody waits for a probe by name
+		e.quotas.removeWaiting(waiterOf(&of)) // probes are not shown as waiting
 		p.id, p.gone = id, disdel.KindOf(err) == disdel.NotFound
 	}
 	if p.id != "" && p.served.IsZero() && now.Sub(p.looked) >= min(beatsEvery, e.cfg.PollEvery) {

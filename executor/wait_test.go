@@ -160,7 +160,7 @@ func TestAnActivationThatIsOvertakenIsLost(t *testing.T) {
 
 // One of which nothing is ever served ends, and the hint names the pool.
 func TestAnActivationThatIsNeverServedEnds(t *testing.T) {
-	onCluster(t, Config{MostQueue: time.Hour}, func(t *testing.T, e *Executor, _ *cluster) {
+	onCluster(t, Config{MaxQueue: time.Hour}, func(t *testing.T, e *Executor, _ *cluster) {
 		a, err := e.Wait(t.Context(), inv, invoked(t, e))
 		if err != nil || a.Outcome != disdel.OutcomeLost || a.Failure.Code != disdel.CodeNeverServed ||
 			!strings.Contains(a.Failure.Hint, "--pool-memory") {
@@ -174,7 +174,7 @@ func TestAnActivationWithHeartbeatsIsAtWork(t *testing.T) {
 	beats := func(context.Context, disdel.Invocation) []disdel.Progress {
 		return []disdel.Progress{{Task: disdel.TaskTrain, UnixMs: time.Now().UnixMilli()}}
 	}
-	onCluster(t, Config{Beats: beats}, func(t *testing.T, e *Executor, c *cluster) {
+	onCluster(t, Config{Heartbeats: beats}, func(t *testing.T, e *Executor, c *cluster) {
 		c.serve = func(_ int, probe bool) bool { return probe }
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer stop()
@@ -273,7 +273,7 @@ func TestInvocationsKeepWithinTheQuotas(t *testing.T) {
 			}
 			return 0, ""
 		}
-		e.pace.know(disdel.PlatformLimits{PerMinute: perMinute, Concurrent: concurrent})
+		e.quotas.setQuotas(disdel.PlatformLimits{PerMinute: perMinute, Concurrent: concurrent})
 		begun := time.Now()
 		var done sync.WaitGroup
 		for range all {

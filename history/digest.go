@@ -13,69 +13,69 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Mark is a record's revision: it is another one as soon as anything in the record is.
-type Mark struct {
-	ID       disdel.JobID `json:"_id"`
-	Revision string       `json:"_rev"`
+// Revision identifies the state of a record. It changes with every change of the record.
+type Revision struct {
+	ID  disdel.JobID `json:"_id"`
+	Rev string       `json:"_rev"`
 }
 
-// Marks lists the newest records, as List does without any condition, and reads nothing else of them.
-func (s *Store) Marks(ctx context.Context, limit int) ([]Mark, error) {
+// Revisions lists the newest records like List without conditions, but reads only ids and revisions.
+func (s *Store) Revisions(ctx context.Context, limit int) ([]Revision, error) {
 	q := search{fields: []string{"_id", "_rev"}}
 	if s.tenant != nil && *s.tenant != "" {
 		q.by = order{tenantField}
 	}
-	out := []Mark{}
+	out := []Revision{}
 	for before := highest; ; {
 		asked, came, seen := limit-len(out)+1, 0, 0
 		err := s.selected(ctx, q, before, asked, func(_ string, raw json.RawMessage) (bool, error) {
-			var m Mark
+			var m Revision
 			if err := json.Unmarshal(raw, &m); err != nil {
 				return false, unreadable(raw, err)
 			}
 			came++
-			if string(m.ID) < before { // PouchDB's pages begin with the one that the page before ended with
+			if string(m.ID) < before { // PouchDB's pages start with the last record of the page before
 				out, before, seen = append(out, m), string(m.ID), seen+1
 			}
 			return len(out) < limit, nil
 		})
-		if err != nil || seen == 0 || len(out) >= limit || came < asked-1 { // PouchDB's pages may be a record short
+		if err != nil || seen == 0 || len(out) >= limit || came < asked-1 { // PouchDB's pages may be one record short
 			return out, err
 		}
 	}
 }
 
-// Digest keeps what somebody makes of records, so that a record is read once for each of its revisions and not for
-// every look at it. It is safe for concurrent use.
-type Digest[T any] struct {
-	of   func(*disdel.Record) T
-	most int
+// RecordCache caches a value that is computed from each record, so that a record is read once for each of its
+// revisions. It is safe for concurrent use.
+type RecordCache[T any] struct {
+	of  func(*disdel.Record) T
+	max int
 
-	mu    sync.Mutex
-	known map[disdel.JobID]digested[T] // guarded by mu
+	mu     sync.Mutex
+	values map[disdel.JobID]cachedValue[T] // guarded by mu
 }
 
-type digested[T any] struct {
+type cachedValue[T any] struct {
 	revision string
 	tenant   string
 	value    T
-	there    bool // false: the document is no record of this version
+	there    bool // false: this version cannot read the document
 }
 
-// NewDigest makes one that keeps what of makes of so many records at most. What of gets lacks most of what a record is:
-// of activations it has task and peak, of rounds what evaluations and training gave, and no stages, decisions,
-// transitions, adjustments and outages.
-func NewDigest[T any](most int, of func(r *disdel.Record) T) *Digest[T] {
-	return &Digest[T]{of: of, most: most, known: map[disdel.JobID]digested[T]{}}
+// NewRecordCache returns a cache of at most most records with the values that of computes. of gets incomplete records:
+// activations have only task and peak, rounds only the results of training and evaluation; stages, decisions,
+// transitions, adjustments and outages are missing.
+func NewRecordCache[T any](most int, of func(r *disdel.Record) T) *RecordCache[T] {
+	return &RecordCache[T]{of: of, max: most, values: map[disdel.JobID]cachedValue[T]{}}
 }
 
-// readAtOnce is about how many bytes of records are in memory while a list of any length is made of them.
+// readAtOnce is about how many bytes of records are in memory while a list is computed.
 const readAtOnce = 2 << 20
 
-// paged is List of a query with conditions: its records are read a page at a time.
-func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
+// listPages is List for a query with conditions. It reads the records page by page and caches nothing.
+func (d *RecordCache[T]) listPages(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if q.Limit == 0 {
-		q.Limit = UsualLimit
+		q.Limit = DefaultLimit
 	}
 	out := []T{}
 	for {
@@ -90,30 +90,30 @@ func (d *Digest[T]) paged(ctx context.Context, s *Store, q Query) ([]T, error) {
 	}
 }
 
-// List is what becomes of List's records, newest first.
-func (d *Digest[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
+// List returns the values of List's records, newest first.
+func (d *RecordCache[T]) List(ctx context.Context, s *Store, q Query) ([]T, error) {
 	if len(q.conditions()) > 0 || !q.Since.IsZero() || q.Before != "" {
-		return d.paged(ctx, s, q)
+		return d.listPages(ctx, s, q)
 	}
 	if q.Limit == 0 {
-		q.Limit = UsualLimit
+		q.Limit = DefaultLimit
 	}
-	marks, err := s.Marks(ctx, q.Limit)
+	marks, err := s.Revisions(ctx, q.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return d.values(ctx, s, marks)
+	return d.lookUp(ctx, s, marks)
 }
 
-// Get is what becomes of some records, in the order of their ids. It returns NotFound for one that is not there.
-func (d *Digest[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T, error) {
-	marks, err := s.marksOf(ctx, ids)
+// Get returns the values of some records, ordered by id. It returns NotFound for a missing one.
+func (d *RecordCache[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T, error) {
+	marks, err := s.revisionsOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	out, err := d.values(ctx, s, marks)
+	out, err := d.lookUp(ctx, s, marks)
 	if err == nil && len(out) < len(ids) {
-		for _, id := range ids { // which says what is wrong with it
+		for _, id := range ids { // the error says what is wrong
 			if _, err := s.Get(ctx, id); err != nil {
 				return nil, err
 			}
@@ -122,13 +122,13 @@ func (d *Digest[T]) Get(ctx context.Context, s *Store, ids []disdel.JobID) ([]T,
 	return out, err
 }
 
-// values is what is known of the marked records that s shows, after those were read that have changed.
-func (d *Digest[T]) values(ctx context.Context, s *Store, marks []Mark) ([]T, error) {
-	found := make(map[disdel.JobID]digested[T], len(marks))
+// lookUp returns the values of those records that s shows. It reads the changed ones.
+func (d *RecordCache[T]) lookUp(ctx context.Context, s *Store, marks []Revision) ([]T, error) {
+	found := make(map[disdel.JobID]cachedValue[T], len(marks))
 	var missing []string
 	d.mu.Lock()
 	for _, m := range marks {
-		if v, ok := d.known[m.ID]; ok && v.revision == m.Revision {
+		if v, ok := d.values[m.ID]; ok && v.revision == m.Rev {
 			found[m.ID] = v
 		} else {
 			missing = append(missing, string(m.ID))
@@ -147,28 +147,30 @@ func (d *Digest[T]) values(ctx context.Context, s *Store, marks []Mark) ([]T, er
 	return out, nil
 }
 
-// digestPage is how many records are read at once.
-const digestPage = 20
+// cachePage is how many records one request reads.
+const cachePage = 20
 
-// read reads documents, some of them at the same time, and makes of them what is kept.
-func (d *Digest[T]) read(ctx context.Context, s *Store, ids []string, found map[disdel.JobID]digested[T]) error {
+// read reads documents, several pages at once, and caches their values.
+func (d *RecordCache[T]) read(ctx context.Context, s *Store, ids []string,
+	found map[disdel.JobID]cachedValue[T],
+) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
-	for page := range slices.Chunk(ids, digestPage) {
+	for page := range slices.Chunk(ids, cachePage) {
 		work.Go(func() error {
 			documents, err := s.byIDs(ctx, page)
 			if err != nil {
 				return err
 			}
-			made := make(map[disdel.JobID]digested[T], len(page))
+			made := make(map[disdel.JobID]cachedValue[T], len(page))
 			for id, raw := range documents {
-				made[disdel.JobID(id)] = d.make(s, raw)
+				made[disdel.JobID(id)] = d.decode(s, raw)
 			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for id, v := range made {
 				found[id] = v
-				d.keep(id, v)
+				d.put(id, v)
 			}
 			return nil
 		})
@@ -176,21 +178,21 @@ func (d *Digest[T]) read(ctx context.Context, s *Store, ids []string, found map[
 	return work.Wait()
 }
 
-// keep remembers a value, in the place of any other where there are too many; the caller holds the lock.
-func (d *Digest[T]) keep(id disdel.JobID, v digested[T]) {
-	if len(d.known) >= d.most {
-		for other := range d.known {
-			delete(d.known, other)
+// put caches a value; a full cache drops another one. The caller holds the lock.
+func (d *RecordCache[T]) put(id disdel.JobID, v cachedValue[T]) {
+	if len(d.values) >= d.max {
+		for other := range d.values {
+			delete(d.values, other)
 			break
 		}
 	}
-	d.known[id] = v
+	d.values[id] = v
 }
 
-// make is what becomes of a document.
-func (d *Digest[T]) make(s *Store, raw json.RawMessage) (out digested[T]) {
-	var b brief
-	err := json.Unmarshal(plain(raw), &b)
+// decode computes the value of a document.
+func (d *RecordCache[T]) decode(s *Store, raw json.RawMessage) (out cachedValue[T]) {
+	var b briefRecord
+	err := json.Unmarshal(restoreIntegers(raw), &b)
 	out.revision, out.tenant = b.Rev, b.Tenant
 	if err != nil || b.APIVersion != disdel.APIVersion || string(b.ID) != b.Key || !b.ID.Valid() {
 		s.passOver(raw, unreadable(raw, err)) //nolint:errcheck // it logs what there is to say
@@ -202,8 +204,8 @@ func (d *Digest[T]) make(s *Store, raw json.RawMessage) (out digested[T]) {
 	return out
 }
 
-// brief is what a digest reads of a record.
-type brief struct {
+// briefRecord is the part of a record that a cache reads.
+type briefRecord struct {
 	Key string `json:"_id"`
 	Rev string `json:"_rev"`
 	disdel.Record
@@ -231,13 +233,13 @@ type briefActivation struct {
 	Peak disdel.Bytes `json:"peakBytes"`
 }
 
-// skipped is a part of a document that nobody reads.
+// skipped is a part of a document that is not read.
 type skipped struct{}
 
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// record is a record with what was read of it.
-func (b *brief) record() disdel.Record {
+// record converts to a Record.
+func (b *briefRecord) record() disdel.Record {
 	r := b.Record
 	for _, v := range b.Rounds {
 		r.Rounds = append(r.Rounds, disdel.Round{
@@ -251,14 +253,14 @@ func (b *brief) record() disdel.Record {
 	return r
 }
 
-// marksOf is the revisions of those of some records that are there, in their order.
-func (s *Store) marksOf(ctx context.Context, ids []disdel.JobID) (out []Mark, err error) {
+// revisionsOf are the revisions of existing records, in the order of ids.
+func (s *Store) revisionsOf(ctx context.Context, ids []disdel.JobID) (out []Revision, err error) {
 	rows := s.db.AllDocs(ctx, kivik.Params(map[string]any{"keys": ids}))
 	defer rows.Close() //nolint:errcheck // what it had to say has been said
 	for rows.Next() {
 		id, err := rows.ID()
 		if err != nil {
-			continue // there is none
+			continue // the record does not exist
 		}
 		var value struct {
 			Revision string `json:"rev"`
@@ -266,7 +268,7 @@ func (s *Store) marksOf(ctx context.Context, ids []disdel.JobID) (out []Mark, er
 		if err := rows.ScanValue(&value); err != nil {
 			return nil, wrap(err, "list records", "")
 		}
-		out = append(out, Mark{disdel.JobID(id), value.Revision})
+		out = append(out, Revision{disdel.JobID(id), value.Revision})
 	}
 	return out, wrap(rows.Err(), "list records", "")
 }

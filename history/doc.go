@@ -1,10 +1,10 @@
-// Package history keeps the records of jobs in CouchDB, through kivik's couchdb driver. People without a CouchDB have
-// couchlite, which speaks the same wire; nothing here knows which of the two it talks to.
+// Package history keeps the records of jobs in CouchDB, through kivik's couchdb driver. People without CouchDB use
+// couchlite, which has the same HTTP interface; this package does not know which of the two it talks to.
 //
-// Lists and what a plan learns from are asked of a view where the server has any (view.go), else of selectors: the
-// answers are the same, and the time is not.
+// Lists and similar jobs come from a view if the server has views, else from selectors. The results are the same;
+// selectors are slower.
 //
-// A document's id is the job's, and ids sort by time. Saving a record again changes nothing, saving a newer one
-// replaces it. Documents of an unknown newer version are refused with one line and never rewritten. The controller
-// saves and looks for similar jobs; the command line lists and shows.
+// A document's id is the job's id, and ids sort by time. Saving an unchanged record changes nothing; a newer one
+// replaces it. Documents of newer versions of disdel are refused and never rewritten. The controller saves records and
+// looks for similar jobs; the command line lists and shows them.
 package history

@@ -231,7 +231,7 @@ func TestARecordThatCannotBeReadIsInNobodysWay(t *testing.T) {
 			bad := historytest.Record(2).ID
 			put(t, address, "unread", string(bad), fmt.Sprintf(`{"apiVersion":%q,"id":%q,"status":"running","tenant":"alice",`+
 				`"job":{"model":{"init":{"seed":9223372036854775808}}}}`, disdel.APIVersion, bad))
-			digest := history.NewDigest(10, func(r *disdel.Record) disdel.JobID { return r.ID })
+			digest := history.NewRecordCache(10, func(r *disdel.Record) disdel.JobID { return r.ID })
 			for range 3 {
 				if list, err := s.List(ctx, history.Query{}); err != nil || len(list) != 2 {
 					t.Fatalf("%d records, %v", len(list), err)
@@ -243,14 +243,14 @@ func TestARecordThatCannotBeReadIsInNobodysWay(t *testing.T) {
 			if named := warnings(said.AllEntries(), string(bad)); named != 1 {
 				t.Errorf("it is named %d times, want once", named)
 			}
-			if _, err := s.Of("bob").Get(ctx, bad); disdel.KindOf(err) != disdel.NotFound {
+			if _, err := s.ForTenant("bob").Get(ctx, bad); disdel.KindOf(err) != disdel.NotFound {
 				t.Errorf("another tenant is told %v", err)
 			}
-			id, err := s.Of("alice").Resolve(ctx, string(bad))
+			id, err := s.ForTenant("alice").Resolve(ctx, string(bad))
 			if err != nil || id != bad {
 				t.Errorf("%q, %v", id, err)
 			}
-			_, err = s.Of("alice").Get(ctx, bad)
+			_, err = s.ForTenant("alice").Get(ctx, bad)
 			if disdel.AsError(err).Code != disdel.CodeUnreadable || !strings.Contains(err.Error(), string(bad)) {
 				t.Errorf("get: %v", err)
 			}

@@ -47,8 +47,8 @@ func finished(id disdel.JobID, name, network string, accuracy float64) *disdel.R
 }
 
 const (
-	older = disdel.JobID("job-01m801z0gz7e93d9pd3eb6phwc")
-	newer = disdel.JobID("job-01m8023ty7x3v98e0et01v9bxt")
+	older        = disdel.JobID("job-01m801z0gz7e93d9pd3eb6phwc")
+	otherVersion = disdel.JobID("job-01m8023ty7x3v98e0et01v9bxt")
 )
 
 // Records are saved as a job goes on, and read by whoever asks later.
@@ -57,7 +57,7 @@ func ExampleStore() {
 	defer end()
 	ctx := context.Background()
 	for _, r := range []*disdel.Record{
-		finished(older, "first", "digits-cnn", 0.95), finished(newer, "second", "lenet5", 0.97),
+		finished(older, "first", "digits-cnn", 0.95), finished(otherVersion, "second", "lenet5", 0.97),
 	} {
 		if err := s.Save(ctx, r); err != nil {
 			log.Fatal(err)

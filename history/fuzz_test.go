@@ -26,7 +26,7 @@ func FuzzDecode(f *testing.F) {
 		if !r.ID.Valid() || r.APIVersion != disdel.APIVersion {
 			t.Fatalf("%q of %q is taken for a record", r.ID, r.APIVersion)
 		}
-		document, err := fields(&r)
+		document, err := encodeRecord(&r)
 		if err != nil {
 			t.Fatal(err)
 		}

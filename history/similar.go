@@ -7,27 +7,26 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// A plan looks at no more records than these: as many jobs, or as many bytes of them if there are enough jobs by then.
-// The record of a job of many rounds is long, and tells as much as those of many short jobs; that of the thirtieth job
-// of a kind tells next to nothing that the others did not.
+// A plan reads at most so many jobs, or so many bytes of them once there are enough jobs. The record of a job with many
+// rounds is long, and the thirtieth similar job adds almost no information.
 const (
 	similarLimit  = 100
 	enoughJobs    = 20
 	enoughSimilar = 1 << 17
 	enoughRecent  = 1 << 19
-	mostBytes     = 1 << 21 // of large records fewer jobs have to do
+	mostBytes     = 1 << 21 // with large records, fewer jobs must do
 )
 
-// lesson gathers records until there are enough of them.
-type lesson struct {
+// recordSample collects records until there are enough.
+type recordSample struct {
 	records []disdel.Record
 	limit   int
 	enough  int // bytes
 	size    int
 }
 
-// add takes a record, and tells how many more are likely to be enough.
-func (l *lesson) add(r disdel.Record, size int) (more int) {
+// add adds a record and returns how many more are probably enough.
+func (l *recordSample) add(r disdel.Record, size int) (more int) {
 	l.compact(&r)
 	l.records, l.size = append(l.records, r), l.size+size
 	n := len(l.records)
@@ -38,9 +37,9 @@ func (l *lesson) add(r disdel.Record, size int) (more int) {
 	return max(0, min(l.limit-n, max(enoughJobs-n, (l.enough-l.size+each-1)/each)))
 }
 
-// compact makes a record of a deep network small: it shares the layers with the record before, if they are equal, and
-// adds up the work of the layers in its estimates, because plans look only at the sum.
-func (l *lesson) compact(r *disdel.Record) {
+// compact shrinks a record of a deep network. It shares equal layers with the previous record and sums up the work of
+// the layers in estimates, because plans need only the sum.
+func (l *recordSample) compact(r *disdel.Record) {
 	if n := len(l.records); n > 0 {
 		if same := l.records[n-1].Job.Model.Layers; reflect.DeepEqual(same, r.Job.Model.Layers) {
 			r.Job.Model.Layers = same
@@ -59,9 +58,9 @@ func (l *lesson) compact(r *disdel.Record) {
 	}
 }
 
-// Similar returns the newest records of the same network, data set, batch size and backend, newest first: one backend's
-// durations say nothing of the other's. They may lack what no plan looks at: logs, evidence, transitions, decisions,
-// the heartbeats of activations that passed, and the layers of estimates apart from their total work.
+// Similar returns the newest records with the same network, data set, batch size and backend, newest first. Durations
+// of one backend say nothing about another. The records may lack what plans do not need: logs, evidence, transitions,
+// decisions, heartbeats of successful activations, and the layers of estimates.
 func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, error) {
 	m := job.Model
 	batch := job.Training.JobBatch()
@@ -69,15 +68,16 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 		key: []any{"kind", s.scope(), job.Data.Source, batch, job.Training.Backend, m.Name, m.Custom, len(m.Layers)},
 		by:  order{sourceField, batchField},
 		selector: map[string]any{
-			sourceField: equal(job.Data.Source), batchField: equal(batch),
-			backendField: given(job.Training.Backend, job.Training.Backend == ""), networkField: given(m.Name, m.Name == ""),
-			customField: given(m.Custom, m.Custom == ""), layersField: given(m.Layers, len(m.Layers) == 0),
+			sourceField: equals(job.Data.Source), batchField: equals(batch),
+			backendField: optionalField(job.Training.Backend, job.Training.Backend == ""),
+			networkField: optionalField(m.Name, m.Name == ""), customField: optionalField(m.Custom, m.Custom == ""),
+			layersField: optionalField(m.Layers, len(m.Layers) == 0),
 		},
 	}
-	l := lesson{limit: similarLimit, enough: enoughSimilar}
+	l := recordSample{limit: similarLimit, enough: enoughSimilar}
 	more := enoughJobs
 	err := s.each(ctx, alike, enoughJobs, func(r disdel.Record, size int) int {
-		if sameKind(&r.Job, &job) {
+		if isSameKind(&r.Job, &job) {
 			more = l.add(r, size)
 		}
 		return more
@@ -85,18 +85,18 @@ func (s *Store) Similar(ctx context.Context, job disdel.Job) ([]disdel.Record, e
 	return l.records, err
 }
 
-// sameKind is what the selector of Similar says, on records as they are read.
-func sameKind(a, b *disdel.Job) bool {
+// isSameKind is the condition of Similar on records in memory.
+func isSameKind(a, b *disdel.Job) bool {
 	return a.Data.Source == b.Data.Source && a.Data.Resize == b.Data.Resize && a.Data.Augment == b.Data.Augment &&
 		a.Training.SameBatch(b.Training) && a.Training.Backend == b.Training.Backend &&
 		a.Model.Name == b.Model.Name && a.Model.Custom == b.Model.Custom && len(a.Model.Layers) == len(b.Model.Layers) &&
 		(len(a.Model.Layers) == 0 || reflect.DeepEqual(a.Model.Layers, b.Model.Layers))
 }
 
-// Recent returns the newest records of jobs of any kind, newest first: what estimates and forecasts learn from where no
-// job of the same kind has run. They lack the layers of estimates, as those of Similar do.
+// Recent returns the newest records of all jobs, newest first. Estimates and forecasts use them if there is no similar
+// job. They lack the layers of estimates, as in Similar.
 func (s *Store) Recent(ctx context.Context, limit int) ([]disdel.Record, error) {
-	l := lesson{limit: limit, enough: enoughRecent}
+	l := recordSample{limit: limit, enough: enoughRecent}
 	err := s.each(ctx, s.searchFor(&Query{}), min(limit, enoughJobs), l.add)
 	return l.records, err
 }

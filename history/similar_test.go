@@ -18,7 +18,7 @@ func TestLessonsOfDeepNetworksAreSmall(t *testing.T) {
 		}
 		return r
 	}
-	l := lesson{limit: 100, enough: enoughRecent}
+	l := recordSample{limit: 100, enough: enoughRecent}
 	for _, units := range []int{10, 10, 20} {
 		l.add(deep(units), 1)
 	}
@@ -36,7 +36,7 @@ func TestLessonsOfDeepNetworksAreSmall(t *testing.T) {
 
 // Large records end a search by their size, before there are as many as a plan otherwise takes.
 func TestLargeRecordsEndASearch(t *testing.T) {
-	l := lesson{limit: 100, enough: enoughRecent}
+	l := recordSample{limit: 100, enough: enoughRecent}
 	n := 1
 	for l.add(disdel.Record{}, mostBytes/4) > 0 {
 		n++

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,7 +12,9 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,48 +27,48 @@ import (
 	"github.com/disdel/disdel/history/couchlite"
 )
 
-// Config is where the history is.
+// Config is the address of the history.
 type Config struct {
 	URL      string             // http(s)://user:password@host:port
-	Database string             // empty: Database
-	Logger   logrus.FieldLogger // nil: nobody reads it
+	Database string             // empty: the constant Database
+	Logger   logrus.FieldLogger // nil: no log
 
-	// Patience is how long a query waits for a view, which a server builds when it is first asked, before it does
-	// without. 0: two seconds.
+	// Patience is how long a query waits for a view that the server is building, before it uses a selector. 0: two
+	// seconds.
 	Patience time.Duration
 }
 
-// Database is the one that records are in.
+// Database is the default database.
 const Database = "disdel_history"
 
-// Store is the history. It is safe for concurrent use.
+// Store is the history of jobs. It is safe for concurrent use.
 type Store struct {
 	log    logrus.FieldLogger
 	client *kivik.Client
 	http   *http.Client
 	db     *kivik.DB
-	tenant *string // whose records alone are seen; nil: everybody's
+	tenant *string // the only tenant whose records are visible; nil: all
 	view   *view
-	told   *sync.Map // ids of documents that were named as unreadable
+	warned *sync.Map // ids of unreadable documents that were logged
 }
 
-// Of is the same history as a tenant sees it: records of others are not there. It ends with the Store that it is of.
-func (s *Store) Of(tenant string) *Store {
+// ForTenant returns the same history with only one tenant's records. It is closed together with s.
+func (s *Store) ForTenant(tenant string) *Store {
 	out := *s
 	out.tenant = &tenant
 	return &out
 }
 
-// sees tells whether a record is one that this Store shows.
+// sees tells whether this Store shows a record.
 func (s *Store) sees(r *disdel.Record) bool { return s.tenant == nil || r.Tenant == *s.tenant }
 
-// Open connects, and creates the database and its indexes if they are missing. It returns Invalid for an address that
-// is none, Denied, Unavailable, and of the embedded history Corrupt and NoSpace.
+// Open connects, and creates the database and its indexes if they are missing. It returns Invalid for a bad address,
+// Denied, Unavailable, and Corrupt and NoSpace for the embedded history.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" {
 		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open history", Msg: "the address is no URL of a CouchDB",
+			Kind: disdel.Invalid, Op: "open history", Msg: "the address is not the URL of a CouchDB",
 			Hint: "write http://HOST:5984",
 		}
 	}
@@ -78,10 +81,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Database = Database
 	}
 	s := &Store{
-		log: cfg.Logger, told: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
+		log: cfg.Logger, warned: new(sync.Map), view: &view{patience: cmp.Or(cfg.Patience, viewPatience)},
 		http: &http.Client{
 			Transport:     &http.Transport{IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second},
-			CheckRedirect: stay,
+			CheckRedirect: refuseRedirect,
 		},
 	}
 	options := []kivik.Option{couchdb.OptionHTTPClient(s.http)}
@@ -100,22 +103,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// stay refuses every redirect: user and password go with each request, and are for the server that was named alone.
-func stay(to *http.Request, _ []*http.Request) error {
+// refuseRedirect refuses every redirect, because each request has the user and password of the configured server.
+func refuseRedirect(to *http.Request, _ []*http.Request) error {
 	return &disdel.Error{
 		Kind: disdel.Denied, Msg: "it redirects to " + to.URL.Scheme + "://" + to.URL.Host + ", which gets no password",
-		Hint: "if that is the history, name its address",
+		Hint: "if that server is the history, use its address",
 	}
 }
 
-// design is the design document that the indexes are in. Whoever changes them gives it the next number: disdel-2 after
-// disdel. Two versions of this program that share a history then have theirs each, where one document would be made
-// anew by turns, and all its indexes with it.
+// design is the design document with the indexes. A change of the indexes needs a new number, as disdel-2 followed
+// disdel: two versions of disdel that share a history then do not overwrite each other's indexes.
 const design = "disdel-2"
 
-// indexes are what the queries below go by. CouchDB lists documents with all the fields alone, so that a job of layers,
-// which has no network's name, is in the first but not in the second; the embedded history knows of every document
-// which fields it has.
+// indexes are used by the queries below. An index of CouchDB lists only documents that have all its fields: a job with
+// layers has no network name and so is in the first index but not in the second. couchlite has all documents in all
+// indexes.
 var indexes = map[string][]string{
 	"kind":  {sourceField, batchField, "_id"},
 	"exact": {sourceField, batchField, backendField, networkField, customField, layersField, "_id"},
@@ -139,13 +141,13 @@ const (
 	tenantField  = "tenant"
 )
 
-// prepare makes what is missing. Who may only read does without indexes: his queries take longer.
+// prepare creates what is missing. Users without write permission use no indexes; their queries are slower.
 func (s *Store) prepare(ctx context.Context, name string) error {
 	_, err := s.db.Stats(ctx)
 	if kivik.HTTPStatus(err) == http.StatusNotFound {
 		err = s.client.CreateDB(ctx, name)
 		if kivik.HTTPStatus(err) == http.StatusPreconditionFailed {
-			err = nil // another process was faster
+			err = nil // another process created it
 		}
 	}
 	if err != nil {
@@ -170,7 +172,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// wrap makes an Error of kivik's. What the embedded history says of its file is whole already, and names the file.
+// wrap makes an Error of kivik's error. Errors of the embedded history about its file are complete and name the file.
 func wrap(err error, op, what string) error {
 	if err == nil {
 		return nil
@@ -178,17 +180,17 @@ func wrap(err error, op, what string) error {
 	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: what, Err: err}
 	var away *disdel.Error
 	switch status := kivik.HTTPStatus(err); {
-	case errors.As(err, &away): // a redirect
+	case errors.As(err, &away): // a refused redirect
 		e.Kind, e.Err, e.Hint = away.Kind, away, away.Hint
 	case errors.Is(err, context.Canceled):
 		e.Kind = disdel.Canceled
 	case status == couchlite.StatusDamaged:
-		e.Kind, e.Msg, e.Err = disdel.Corrupt, reason(err), nil
+		e.Kind, e.Msg, e.Err = disdel.Corrupt, serverReason(err), nil
 		e.Hint = "disdel history repair keeps what can be read; the damaged file stays beside it"
 	case status == couchlite.StatusReadOnly:
-		e.Kind, e.Msg, e.Err, e.Hint = disdel.Denied, reason(err), nil, "name a folder you can write to with --home"
+		e.Kind, e.Msg, e.Err, e.Hint = disdel.Denied, serverReason(err), nil, "name a folder you can write to with --home"
 	case status == couchlite.StatusNoSpace:
-		e.Kind, e.Msg, e.Err, e.Hint = disdel.NoSpace, reason(err), nil,
+		e.Kind, e.Msg, e.Err, e.Hint = disdel.NoSpace, serverReason(err), nil,
 			"free some space, or name a folder on another disk with --home"
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind, e.Hint = disdel.Denied, "check user and password of the CouchDB URL"
@@ -202,8 +204,8 @@ func wrap(err error, op, what string) error {
 	return e
 }
 
-// reason is what the server said.
-func reason(err error) string {
+// serverReason is the reason in a server's answer.
+func serverReason(err error) string {
 	var said *chttp.HTTPError
 	if errors.As(err, &said) && said.Reason != "" {
 		return said.Reason
@@ -211,10 +213,10 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// maxConflicts bounds how often a save starts again because somebody else wrote meanwhile.
+// maxConflicts bounds how often a save retries after a conflict with another writer.
 const maxConflicts = 10
 
-// Save writes a record under its id. A record that is there already, unchanged, is left alone; another one is replaced.
+// Save stores a record under its id. It skips an unchanged record.
 func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 	if !r.ID.Valid() {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "save record", Msg: fmt.Sprintf("%.80q is no job's id", r.ID)}
@@ -222,7 +224,7 @@ func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 	if !s.sees(r) {
 		return noJob(r.ID)
 	}
-	body, err := fields(r)
+	body, err := encodeRecord(r)
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "save record", Job: r.ID, Err: err}
 	}
@@ -238,18 +240,18 @@ func (s *Store) Save(ctx context.Context, r *disdel.Record) error {
 func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any) error {
 	old := map[string]any{}
 	err := s.scan(ctx, r.ID, &old, withConflicts)
-	apart := revisions(old[conflictsField])
+	apart := conflictRevisions(old[conflictsField])
 	switch {
 	case err == nil:
 		if v := old["apiVersion"]; v != disdel.APIVersion {
-			return newer(string(r.ID), v)
+			return otherVersion(string(r.ID), v)
 		}
 		rev := old["_rev"]
 		for _, of := range []string{"_rev", "_id", conflictsField} {
 			delete(old, of)
 		}
 		if reflect.DeepEqual(old, body) {
-			s.drop(ctx, r.ID, apart)
+			s.deleteRevisions(ctx, r.ID, apart)
 			return nil
 		}
 		body["_rev"] = rev
@@ -258,7 +260,7 @@ func (s *Store) save(ctx context.Context, r *disdel.Record, body map[string]any)
 		return wrap(err, "save record", string(r.ID))
 	}
 	if _, err = s.db.Put(ctx, string(r.ID), body); err == nil {
-		s.drop(ctx, r.ID, apart)
+		s.deleteRevisions(ctx, r.ID, apart)
 	}
 	return wrap(err, "save record", string(r.ID))
 }
@@ -269,7 +271,7 @@ func (s *Store) scan(ctx context.Context, id disdel.JobID, v any, how ...kivik.O
 	return errors.Join(doc.ScanDoc(v), doc.Close())
 }
 
-func newer(id string, version any) error {
+func otherVersion(id string, version any) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Code: disdel.CodeUnreadable, Op: "read record",
 		Msg:  fmt.Sprintf("%s was written by another version of disdel (%v)", id, version),
@@ -283,9 +285,9 @@ func (s *Store) Get(ctx context.Context, id disdel.JobID) (disdel.Record, error)
 	return r, err
 }
 
-// GetSized is Get, with how many bytes the history keeps for the record.
+// GetSized is Get that also returns the size of the stored record.
 func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, disdel.Bytes, error) {
-	if !id.Valid() { // anything else may be a place of CouchDB's own
+	if !id.Valid() { // other ids may be CouchDB's own documents
 		return disdel.Record{}, 0, noJob(id)
 	}
 	var raw json.RawMessage
@@ -296,8 +298,8 @@ func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, d
 	size := disdel.Bytes(len(raw))
 	r, err := decode(raw)
 	if err == nil {
-		r = s.furthest(ctx, r, raw)
-	} else { // whose it is can be read all the same, else it is the home's own
+		r = s.mostAdvanced(ctx, r, raw)
+	} else { // the tenant may be readable nevertheless; else it is the home's owner
 		r.Tenant = tenantOf(raw)
 	}
 	if !s.sees(&r) {
@@ -306,7 +308,7 @@ func (s *Store) GetSized(ctx context.Context, id disdel.JobID) (disdel.Record, d
 	return r, size, err
 }
 
-// tenantOf returns the tenant that a document names, readable or not.
+// tenantOf returns the tenant of a document, even of an unreadable one.
 func tenantOf(raw json.RawMessage) string {
 	var d struct {
 		Tenant string `json:"tenant"`
@@ -321,14 +323,14 @@ func noJob(id disdel.JobID) error {
 	return &disdel.Error{Kind: disdel.NotFound, Op: "read record", Msg: "there is no job " + string(id)}
 }
 
-// decode reads a document. What it says of itself is believed only where it is the document's own id: a record's id is
-// part of paths and commands.
+// decode reads a document as a record. The record's id must be the document's id, because it becomes part of paths and
+// commands.
 func decode(raw json.RawMessage) (disdel.Record, error) {
 	var d struct {
 		Key string `json:"_id"`
 		disdel.Record
 	}
-	if err := json.Unmarshal(plain(raw), &d); err != nil || d.APIVersion != disdel.APIVersion {
+	if err := json.Unmarshal(restoreIntegers(raw), &d); err != nil || d.APIVersion != disdel.APIVersion {
 		return disdel.Record{}, unreadable(raw, err)
 	}
 	if string(d.ID) != d.Key || !d.ID.Valid() {
@@ -341,14 +343,14 @@ func decode(raw json.RawMessage) (disdel.Record, error) {
 	return d.Record, nil
 }
 
-// unreadable says why a document is no record of this version's.
+// unreadable is the error of a document that this version cannot read.
 func unreadable(raw json.RawMessage, err error) error {
 	var head struct {
 		ID      string `json:"_id"`
 		Version any    `json:"apiVersion"`
 	}
 	if json.Unmarshal(raw, &head) == nil && head.Version != disdel.APIVersion {
-		return newer(head.ID, head.Version)
+		return otherVersion(head.ID, head.Version)
 	}
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Code: disdel.CodeUnreadable, Op: "read record", Msg: head.ID, Err: err,
@@ -356,7 +358,7 @@ func unreadable(raw json.RawMessage, err error) error {
 	}
 }
 
-// Delete removes a record, and what was said of its job. It returns NotFound.
+// Delete removes a record and the remark of its job. It returns NotFound.
 func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 	var doc struct {
 		Rev    string   `json:"_rev"`
@@ -368,11 +370,154 @@ func (s *Store) Delete(ctx context.Context, id disdel.JobID) error {
 		return noJob(id)
 	}
 	if err == nil {
-		s.drop(ctx, id, doc.Apart) // one that stayed would be shown in the place of what is deleted
+		s.deleteRevisions(ctx, id, doc.Apart) // a remaining revision would replace the deleted one
 		_, err = s.db.Delete(ctx, string(id), doc.Rev)
 	}
 	if err != nil {
 		return wrap(err, "delete record", string(id))
 	}
-	return s.unremark(ctx, id)
+	return s.deleteRemark(ctx, id)
+}
+
+// Two servers that were disconnected, or two nodes of one, may each have another revision of a record. CouchDB shows
+// one of them, chosen by its revision number: a finished job can look as if it runs. Here the revision with the most
+// progress counts. Reading shows it, and the next save deletes the others.
+
+// conflictsField is the field of a document with its conflicting revisions.
+const conflictsField = "_conflicts"
+
+var withConflicts = kivik.Param("conflicts", true)
+
+// conflictRevisions are the revisions in conflictsField.
+func conflictRevisions(v any) (out []string) {
+	list, _ := v.([]any)
+	for _, one := range list {
+		if rev, ok := one.(string); ok {
+			out = append(out, rev)
+		}
+	}
+	return out
+}
+
+// deleteRevisions deletes conflicting revisions after a save. The next save retries failures.
+func (s *Store) deleteRevisions(ctx context.Context, id disdel.JobID, apart []string) {
+	for _, rev := range apart {
+		if _, err := s.db.Delete(ctx, string(id), rev); err != nil {
+			s.log.WithError(err).WithField("job", id).Debug("a conflicting revision was not deleted")
+		}
+	}
+}
+
+// mostAdvanced returns the revision with the most progress: the shown one or a conflicting one. It skips unreadable
+// revisions.
+func (s *Store) mostAdvanced(ctx context.Context, shown disdel.Record, raw json.RawMessage) disdel.Record {
+	var head struct {
+		Apart []string `json:"_conflicts"`
+	}
+	if json.Unmarshal(raw, &head) != nil {
+		return shown
+	}
+	for _, rev := range head.Apart {
+		var other json.RawMessage
+		if s.scan(ctx, shown.ID, &other, kivik.Rev(rev)) != nil {
+			continue
+		}
+		if r, err := decode(other); err == nil && compareProgress(&r, &shown) > 0 {
+			shown = r
+		}
+	}
+	return shown
+}
+
+// compareProgress compares the progress of two revisions of one job's record.
+func compareProgress(a, b *disdel.Record) int {
+	over := func(r *disdel.Record) int {
+		if r.Status.Unfinished() {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.Resumes, b.Resumes), cmp.Compare(over(a), over(b)),
+		cmp.Compare(len(a.Rounds), len(b.Rounds)), cmp.Compare(len(a.Transitions), len(b.Transitions)),
+		cmp.Compare(a.Status, b.Status))
+}
+
+// Servers that store numbers like JavaScript round integers above 2^53, for example PouchDB's. A rounded seed is
+// another seed, and one above 2^63 cannot be read. So a document stores such an integer as an object with one field,
+// whose value is the integer's text. Documents of earlier versions have plain numbers.
+
+// integerField is the field of an object that stands for an integer.
+const integerField = "$integer"
+
+var storedInteger = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{\s*"\$integer"\s*:\s*"(-?[0-9]{1,20})"\s*\}`)
+})
+
+// encodeRecord returns a record as a server returns it, so that two can be compared. All numbers in it are exact as
+// float64.
+func encodeRecord(r *disdel.Record) (map[string]any, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	out := map[string]any{}
+	if err := d.Decode(&out); err != nil {
+		return nil, err
+	}
+	for name, v := range out {
+		if out[name], err = encodeValue(v); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// encodeValue replaces the integers in a JSON value that are not exact as float64.
+func encodeValue(v any) (out any, err error) {
+	switch x := v.(type) {
+	case map[string]any:
+		for name := range x {
+			if x[name], err = encodeValue(x[name]); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i := range x {
+			if x[i], err = encodeValue(x[i]); err != nil {
+				return nil, err
+			}
+		}
+	case json.Number:
+		f, err := x.Float64()
+		if err == nil && rounded(string(x), f) {
+			return map[string]any{integerField: string(x)}, nil
+		}
+		return f, err
+	}
+	return v, nil
+}
+
+// rounded tells whether a number is an integer that a float64 would print differently.
+func rounded(text string, f float64) bool {
+	const exact = 1 << 53 // every integer up to it is a float64
+	if -exact < f && f < exact {
+		return false
+	}
+	for _, c := range text {
+		if c != '-' && (c < '0' || c > '9') {
+			return false // not an integer
+		}
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64) != text
+}
+
+// restoreIntegers replaces the objects that stand for integers by numbers. Quotes inside JSON strings are escaped, so
+// the pattern finds only objects.
+func restoreIntegers(document json.RawMessage) json.RawMessage {
+	if !bytes.Contains(document, []byte(integerField)) {
+		return document
+	}
+	return storedInteger().ReplaceAll(document, []byte("$1"))
 }

@@ -146,7 +146,8 @@ func TestListsByViewsAreListsBySelectors(t *testing.T) {
 		{Status: disdel.StatusSucceeded, Since: historytest.Record(50).Created},
 	} {
 		for name, of := range map[string][2]*history.Store{
-			"all": {by, plain}, "ann": {by.Of("ann"), plain.Of("ann")}, "nobody": {by.Of(""), plain.Of("")},
+			"all": {by, plain}, "ann": {by.ForTenant("ann"), plain.ForTenant("ann")},
+			"nobody": {by.ForTenant(""), plain.ForTenant("")},
 		} {
 			for _, q.Limit = range []int{3, 100} {
 				if diff := cmp.Diff(ids(t, of[1], q), ids(t, of[0], q)); diff != "" {

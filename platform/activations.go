@@ -27,45 +27,45 @@ type response struct {
 	Size    int             `json:"size,omitempty"`
 }
 
-// activation is OpenWhisk's record.
+// activation is OpenWhisk's record of an activation.
 type activation struct {
 	Namespace    string     `json:"namespace"`
 	Name         string     `json:"name"`
 	Version      string     `json:"version"`
 	Subject      string     `json:"subject"`
 	ActivationID string     `json:"activationId"`
-	Cause        string     `json:"cause,omitempty"` // the sequence's activation
+	Cause        string     `json:"cause,omitempty"` // the activation of the sequence it is part of
 	Start        int64      `json:"start"`
-	End          int64      `json:"end,omitempty"`      // not of triggers
-	Duration     *int64     `json:"duration,omitempty"` // init and run, without the wait; not of triggers
+	End          int64      `json:"end,omitempty"`      // triggers have none
+	Duration     *int64     `json:"duration,omitempty"` // init and run, without the wait; triggers have none
 	Response     response   `json:"response"`
 	Logs         []string   `json:"logs"`
 	Annotations  []keyValue `json:"annotations"`
 	Publish      bool       `json:"publish"`
-	memory       int        // MB, of the action or a sequence's largest component
-	written      []byte     // as JSON, once it is made: nothing above changes from then on
+	memory       int        // MB, of the action or of a sequence's largest component
+	encoded      []byte     // the record as JSON; it must not change once this is set
 }
 
-// write makes the record's JSON, which is stored and answered several times.
-func (a *activation) write() error {
+// encode makes the record's JSON, which is stored and answered several times.
+func (a *activation) encode() error {
 	data, err := json.Marshal(a)
-	a.written = data
+	a.encoded = data
 	return err
 }
 
-// bytes are the record's JSON.
+// bytes returns the record's JSON.
 func (a *activation) bytes() ([]byte, error) {
-	if a.written != nil {
-		return a.written, nil
+	if a.encoded != nil {
+		return a.encoded, nil
 	}
 	return json.Marshal(a)
 }
 
-// record makes the record of an ended activation. Three annotations are ours: peakMemory, in bytes, since OpenWhisk
-// measures nothing; memoryKill, whether the container died for memory, which OpenWhisk on Docker alone tells, by its
-// text; and sharedWith, how many others were in the container at once. What such a container held is no activation's,
-// so that those have no peakMemory.
-func (p *Platform) record(run *running, s *seat, e ending) *activation {
+// record makes the record of an ended activation. Three annotations are ours, because OpenWhisk measures nothing:
+// peakMemory in bytes, memoryKill if the container's death has a known cause, and sharedWith, the number of other
+// activations in the container. A shared container's memory belongs to no single activation, so such records have no
+// peakMemory.
+func (p *Platform) record(run *running, s *containerSlot, e activationEnd) *activation {
 	a := run.action
 	if e.start.IsZero() {
 		e.start, e.end = run.received, run.received
@@ -90,8 +90,8 @@ func (p *Platform) record(run *running, s *seat, e ending) *activation {
 	if e.cold {
 		rec.Annotations = append(rec.Annotations, kv("initTime", e.initTime.Milliseconds()))
 	}
-	rec.Annotations = append(rec.Annotations, p.measured(s)...)
-	if e.died && p.cfg.saysMemory() {
+	rec.Annotations = append(rec.Annotations, p.memoryAnnotations(s)...)
+	if e.died && p.cfg.tellsOutOfMemory() {
 		rec.Annotations = append(rec.Annotations, kv("memoryKill", e.text == textMemoryExhausted))
 	}
 	return rec
@@ -99,8 +99,8 @@ func (p *Platform) record(run *running, s *seat, e ending) *activation {
 
 // withoutLogs is the record as a body without its logs.
 func (a *activation) withoutLogs() any {
-	if len(a.Logs) == 0 && a.written != nil {
-		return written(a.written)
+	if len(a.Logs) == 0 && a.encoded != nil {
+		return jsonBody(a.encoded)
 	}
 	out := *a
 	out.Logs = []string{}
@@ -130,9 +130,9 @@ func (a *activation) summary() *summary {
 	}
 }
 
-// is tells whether the activation is of name: that of an action outside packages, or package/action, where a binding's
-// name counts too. What has no path, as a trigger's activation, goes by its name.
-func (s *summary) is(name string) bool {
+// hasName tells whether the activation is of an action: NAME outside packages, or PACKAGE/NAME, where a binding's name
+// counts too. Activations of triggers have no path and match by their names.
+func (s *summary) hasName(name string) bool {
 	if name == "" {
 		return true
 	}
@@ -154,16 +154,16 @@ func (s *summary) is(name string) bool {
 	return false
 }
 
-// query is what a list of activations asks for.
+// query has the parameters of a list of activations.
 type query struct {
-	name        string
-	since, upto int64
-	limit, skip int
-	docs, count bool
+	name                string
+	since, upto         int64
+	limit, skip         int
+	wholeRecords, count bool
 }
 
 func readQuery(r *http.Request) (q query, err error) {
-	if q.limit, q.skip, err = page(r, "activations"); err != nil {
+	if q.limit, q.skip, err = pageOptions(r, "activations"); err != nil {
 		return q, err
 	}
 	v := r.URL.Query()
@@ -173,12 +173,12 @@ func readQuery(r *http.Request) (q query, err error) {
 	if q.upto, err = millis(v.Get("upto"), "upto", math.MaxInt64); err != nil {
 		return q, err
 	}
-	q.name, q.docs, q.count = v.Get("name"), flag(r, "docs"), flag(r, "count")
+	q.name, q.wholeRecords, q.count = v.Get("name"), flag(r, "docs"), flag(r, "count")
 	if parts := strings.Split(q.name, "/"); len(parts) > 2 {
-		return q, problem{400, textQuery("name", textNameFilter(q.name))}
+		return q, errQueryName(q.name)
 	}
-	if q.count && q.docs {
-		return q, problem{400, textDocsWithCount}
+	if q.count && q.wholeRecords {
+		return q, errDocsWithCount
 	}
 	return q, nil
 }
@@ -195,7 +195,7 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 	err = p.viewRecords(q.ns, func(t tx, waiting []*activation) error {
 		var failed error
 		err := t.newestWith(waiting, q.ns, &ask, func(s *summary, kept *activation) bool {
-			if !s.is(ask.name) {
+			if !s.hasName(ask.name) {
 				return true
 			}
 			if ask.skip > 0 {
@@ -204,9 +204,9 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 			}
 			var v any = s
 			switch {
-			case ask.docs && kept != nil:
+			case ask.wholeRecords && kept != nil:
 				v = kept
-			case ask.docs:
+			case ask.wholeRecords:
 				v, failed = get[activation](t, records, q.ns+"\x00"+s.ActivationID)
 			}
 			out = append(out, v)
@@ -217,21 +217,21 @@ func (p *Platform) listActivations(q *request) (int, any, error) {
 		}
 		return err
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
-// viewRecords reads a namespace's records: those on the disk, and those that are not there, the newest first.
+// viewRecords calls f with a transaction and with the namespace's records that are not in the store, newest first.
 func (p *Platform) viewRecords(ns string, f func(t tx, waiting []*activation) error) error {
-	waiting := p.unfiled.newest(ns) // before the disk is looked at: what gets there meanwhile is seen there
-	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.has)) })
+	waiting := p.pending.newest(ns) // before the store is read, so that no record is missed
+	return p.store.view(func(t tx) error { return f(t, slices.DeleteFunc(waiting, t.hasRecord)) })
 }
 
-// newestWith walks a namespace's summaries, the newest first, with those that wait to be written, which come as a
-// whole.
+// newestWith walks a namespace's summaries and its waiting records together, newest first. whole is nil for a record in
+// the store.
 func (t tx) newestWith(waiting []*activation, ns string, ask *query, f func(s *summary, whole *activation) bool) error {
 	waiting = slices.DeleteFunc(waiting, func(a *activation) bool { return a.Start < ask.since || a.Start > ask.upto })
 	goOn := true
-	before := func(start int64) bool { // those that come before it
+	before := func(start int64) bool { // calls f with the waiting records that started at or after start
 		for goOn && len(waiting) > 0 && waiting[0].Start >= start {
 			goOn = f(waiting[0].summary(), waiting[0])
 			waiting = waiting[1:]
@@ -254,13 +254,13 @@ func (p *Platform) countActivations(q *request, ask *query) (int, any, error) {
 			return nil
 		}
 		return t.newestWith(waiting, q.ns, ask, func(s *summary, _ *activation) bool {
-			if s.is(ask.name) {
+			if s.hasName(ask.name) {
 				n++
 			}
 			return true
 		})
 	})
-	return 200, map[string]int{"activations": max(0, n-ask.skip)}, err
+	return httpDone, map[string]int{"activations": max(0, n-ask.skip)}, err
 }
 
 func millis(text, name string, otherwise int64) (int64, error) {
@@ -269,28 +269,28 @@ func millis(text, name string, otherwise int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, problem{400, textQuery(name, textEpoch(text))}
+		return 0, errQueryTime(name, text)
 	}
 	return n, nil
 }
 
 var activationID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// activation finds the record a request names. There is none before the activation's end.
+// activation finds the record that a request names. It exists only after the activation's end.
 func (p *Platform) activation(q *request) (*activation, error) {
 	id := q.PathValue("id")
 	if len(id) != 32 {
-		return nil, problem{400, textActivationID(len(id))}
+		return nil, errActivationIDLength(len(id))
 	}
 	if !activationID.MatchString(id) {
-		return nil, problem{400, textActivationBad}
+		return nil, errActivationIDBad
 	}
-	if a := p.unfiled.of(q.ns, id); a != nil {
+	if a := p.pending.find(q.ns, id); a != nil {
 		return a, nil
 	}
 	var a *activation
 	err := p.store.view(func(t tx) (err error) {
-		a, err = existing[activation](t, records, q.ns+"\x00"+id)
+		a, err = mustGet[activation](t, records, q.ns+"\x00"+id)
 		return err
 	})
 	return a, err
@@ -298,7 +298,7 @@ func (p *Platform) activation(q *request) (*activation, error) {
 
 func (p *Platform) getActivation(q *request) (int, any, error) {
 	a, err := p.activation(q)
-	return 200, a, err
+	return httpDone, a, err
 }
 
 func (p *Platform) getActivationLogs(q *request) (int, any, error) {
@@ -306,7 +306,7 @@ func (p *Platform) getActivationLogs(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return 200, map[string][]string{"logs": a.Logs}, nil
+	return httpDone, map[string][]string{"logs": a.Logs}, nil
 }
 
 func (p *Platform) getActivationResult(q *request) (int, any, error) {
@@ -314,5 +314,5 @@ func (p *Platform) getActivationResult(q *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return 200, a.Response, nil
+	return httpDone, a.Response, nil
 }

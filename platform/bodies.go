@@ -4,26 +4,29 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/disdel/disdel"
 )
 
-// plain is a body that is text, not JSON.
-type plain string
+// textBody is a body that is plain text, not JSON.
+type textBody string
 
-// written is a body that is JSON already.
-type written []byte
+// jsonBody is a body that is JSON already.
+type jsonBody []byte
 
-// writeJSON sends a body, if there is one.
+// writeJSON writes status and body. A nil body writes nothing.
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	if body == nil {
 		w.WriteHeader(status)
 		return
 	}
-	if text, ok := body.(plain); ok {
+	if text, ok := body.(textBody); ok {
 		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
 		w.WriteHeader(status)
 		io.WriteString(w, string(text)) //nolint:errcheck // the client went away
@@ -33,11 +36,11 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 		made.write(w, status)
 		return
 	}
-	data, ok := body.(written)
+	data, ok := body.(jsonBody)
 	if !ok {
 		var err error
 		if data, err = json.Marshal(body); err != nil {
-			status, data = 500, []byte(`{"error":"`+textInternal+`"}`)
+			status, data = errInternal.status, []byte(`{"error":"`+errInternal.text+`"}`)
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -45,41 +48,42 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(data) //nolint:errcheck // the client went away
 }
 
-// readBody reads a bounded body without the blanks around it. What is no UTF-8 in it is replaced, as there.
+// readBody reads a body of at most limit bytes, without the white space around it. Like OpenWhisk it replaces bytes
+// that are not UTF-8.
 func readBody(r *http.Request, limit disdel.Bytes) ([]byte, error) {
 	if disdel.Bytes(r.ContentLength) > limit {
-		return nil, problem{413, textTooLarge("Request", r.ContentLength, limit)}
+		return nil, errTooLarge("Request", r.ContentLength, limit)
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
 	if err != nil {
-		return nil, problem{400, textMalformed(err.Error())}
+		return nil, errMalformed(err.Error())
 	}
 	if disdel.Bytes(len(data)) > limit {
-		return nil, problem{413, textTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)}
+		return nil, errTooLarge("Request", max(r.ContentLength, int64(len(data))), limit)
 	}
-	return bytes.TrimSpace(inUTF8(data)), nil
+	return bytes.TrimSpace(toUTF8(data)), nil
 }
 
-func inUTF8(data []byte) []byte {
+func toUTF8(data []byte) []byte {
 	if utf8.Valid(data) {
 		return data
 	}
 	return bytes.ToValidUTF8(data, []byte("\uFFFD"))
 }
 
-// restAtMost bounds what is read of a body that was refused: more than any client of OpenWhisk may send.
-const restAtMost = 64 << 20
+// maxDiscarded bounds how much of a refused body is read. No OpenWhisk client may send more.
+const maxDiscarded = 64 << 20
 
-// readRest reads what a refusal left of a body. A connection that is closed before all was read is reset, and a client
-// that still sends then loses the answer. A client that asked first sends nothing once it has the answer.
-func readRest(r *http.Request) {
+// discardBody reads the rest of a body after the answer. A connection that is closed with unread data is reset, and a
+// client that still sends would lose the answer. A client that sent Expect sends nothing after a refusal.
+func discardBody(r *http.Request) {
 	if r.Header.Get("Expect") == "" {
-		io.CopyN(io.Discard, r.Body, restAtMost) //nolint:errcheck // what cannot be read is not missed
+		io.CopyN(io.Discard, r.Body, maxDiscarded) //nolint:errcheck // nobody needs the rest
 	}
 }
 
-// readEntity reads a bounded body that is to be an object. first is the field that is looked for first: of what is no
-// object, that is what OpenWhisk says is missing.
+// readEntity reads a JSON object of at most limit bytes. first is the field that OpenWhisk names if the body is not an
+// object.
 func readEntity(r *http.Request, limit disdel.Bytes, first string, v any) error {
 	data, err := readBody(r, limit)
 	if err != nil {
@@ -89,29 +93,28 @@ func readEntity(r *http.Request, limit disdel.Bytes, first string, v any) error 
 		return err
 	}
 	if data[0] != '{' {
-		return problem{400, textMalformed("Object expected in field '" + first + "'")}
+		return errFieldObject(first)
 	}
 	return parseJSON(data, v)
 }
 
-// checkJSON refuses what is no JSON. Nothing is, too, that is nested deeper than OpenWhisk reads it: what reads it
-// next, in a container, may be ended by it.
+// checkJSON refuses a body that is not JSON, or is nested deeper than OpenWhisk accepts: deep nesting may crash the
+// program that reads it next.
 func checkJSON(data []byte) error {
 	switch {
-	case tooDeep(data):
-		return problem{400, textMalformed(textTooDeep)}
+	case nestedTooDeep(data):
+		return errTooDeep
 	case json.Valid(data):
 		return nil
 	}
 	return parseJSON(data, new(any))
 }
 
-// deepest is how many objects and lists may be within each other: the default of spray-json, which OpenWhisk reads
-// with.
-const deepest = 1000
+// maxNesting is how deep objects and lists may be nested: the default of spray-json, which OpenWhisk uses.
+const maxNesting = 1000
 
-func tooDeep(data []byte) bool {
-	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) <= deepest {
+func nestedTooDeep(data []byte) bool {
+	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) <= maxNesting {
 		return false
 	}
 	depth, quoted := 0, false
@@ -123,7 +126,7 @@ func tooDeep(data []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > deepest {
+			if depth++; depth > maxNesting {
 				return true
 			}
 		case c == '}' || c == ']':
@@ -133,19 +136,153 @@ func tooDeep(data []byte) bool {
 	return false
 }
 
-// parseJSON reads a document. What is wrong with it is said as spray-json says it, which OpenWhisk reads with.
+// parseJSON parses a document. Its errors have the texts of spray-json.
 func parseJSON(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var syntax *json.SyntaxError
 	var other *json.UnmarshalTypeError
+	var refusal apiError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refusal): // of a field's own reader
+		return refusal
 	case errors.As(err, &syntax):
-		return problem{400, textMalformed(textSyntax(data, syntax))}
+		return errMalformed(textSyntax(data, syntax))
 	case errors.As(err, &other):
-		return problem{400, textMalformed(textOtherType(data, other))}
+		return errMalformed(textOtherType(data, other))
 	default:
-		return problem{400, textMalformed(err.Error())}
+		return errMalformed(err.Error())
 	}
+}
+
+// textSyntax is spray-json's text for invalid JSON: what was found, where, and what was expected.
+func textSyntax(data []byte, err *json.SyntaxError) string {
+	at := min(int(err.Offset)-1, len(data))
+	met := "end-of-input"
+	if endsEarly(data) {
+		at = len(data)
+	}
+	if at = max(at, 0); at < len(data) {
+		met = fmt.Sprintf("character '%c'", data[at])
+	}
+	start := bytes.LastIndexByte(data[:at], '\n') + 1
+	line, _, _ := bytes.Cut(data[start:], []byte{'\n'})
+	number := bytes.Count(data[:at], []byte{'\n'}) + 1
+	return fmt.Sprintf("Unexpected %s at input index %d (line %d, position %d), expected %s:\n%s\n%s^\n",
+		met, at, number, at-start+1, expected(data[:at]), line, strings.Repeat(" ", at-start))
+}
+
+// endsEarly tells whether a document is valid so far but cut off.
+func endsEarly(data []byte) bool {
+	var v json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(data)).Decode(&v)
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// expected is what can follow a document that is valid so far.
+func expected(before []byte) string {
+	before = bytes.TrimRight(before, " \t\r\n")
+	if len(before) == 0 {
+		return "JSON Value"
+	}
+	switch before[len(before)-1] {
+	case '{', ',':
+		return `'"'`
+	case ':', '[':
+		return "JSON Value"
+	default:
+		return "end-of-input"
+	}
+}
+
+// textOtherType is spray-json's text for a field of the wrong type: what was expected, and what is there.
+func textOtherType(data []byte, err *json.UnmarshalTypeError) string {
+	name := err.Field[strings.LastIndexByte(err.Field, '.')+1:]
+	var fields map[string]json.RawMessage
+	json.Unmarshal(data, &fields) //nolint:errcheck // without fields the text names the type
+	met := bytes.NewBuffer(nil)
+	if json.Compact(met, fields[name]) != nil {
+		met.WriteString(err.Value)
+	}
+	expected := "List as JsArray"
+	switch err.Type.Kind() {
+	case reflect.Bool:
+		expected = "JsBoolean"
+	case reflect.String:
+		expected = "String as JsString"
+	}
+	return "Expected " + expected + ", but got " + met.String()
+}
+
+// pretty prints JSON as OpenWhisk does: objects over several lines, lists on one, fields in their order.
+func pretty(v json.RawMessage) []byte {
+	var out bytes.Buffer
+	dec := json.NewDecoder(bytes.NewReader(v))
+	dec.UseNumber()
+	if printPretty(&out, dec, 0) != nil {
+		return v
+	}
+	return out.Bytes()
+}
+
+func printPretty(out *bytes.Buffer, dec *json.Decoder, depth int) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('{'):
+		return printObject(out, dec, depth)
+	case json.Delim('['):
+		return printList(out, dec, depth)
+	}
+	return printScalar(out, token)
+}
+
+func printObject(out *bytes.Buffer, dec *json.Decoder, depth int) error {
+	out.WriteString("{\n")
+	for n := 0; dec.More(); n++ {
+		if n > 0 {
+			out.WriteString(",\n")
+		}
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		out.WriteString(strings.Repeat("  ", depth+1))
+		if err := printScalar(out, name); err != nil {
+			return err
+		}
+		out.WriteString(": ")
+		if err := printPretty(out, dec, depth+1); err != nil {
+			return err
+		}
+	}
+	out.WriteString("\n" + strings.Repeat("  ", depth) + "}")
+	_, err := dec.Token()
+	return err
+}
+
+func printList(out *bytes.Buffer, dec *json.Decoder, depth int) error {
+	out.WriteByte('[')
+	for n := 0; dec.More(); n++ {
+		if n > 0 {
+			out.WriteString(", ")
+		}
+		if err := printPretty(out, dec, depth); err != nil {
+			return err
+		}
+	}
+	out.WriteByte(']')
+	_, err := dec.Token()
+	return err
+}
+
+func printScalar(out *bytes.Buffer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	out.Truncate(max(0, out.Len()-1)) // the line's end
+	return err
 }

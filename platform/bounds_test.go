@@ -12,9 +12,9 @@ import (
 // Records are kept up to a number of bytes, the oldest go first, and the newest stays however large.
 func TestRecordsAreBoundedByBytes(t *testing.T) {
 	s := tempStore(t, 1000)
-	s.most = 100 * disdel.KB
+	s.maxBytes = 100 * disdel.KB
 	for i := range 50 {
-		if err := s.file(&activation{
+		if err := s.saveRecord(&activation{
 			Namespace: "guest", Name: "a", ActivationID: fmt.Sprintf("%032x", i), Start: int64(i),
 			Logs: []string{strings.Repeat("x", 10_000)},
 		}); err != nil {
@@ -22,8 +22,8 @@ func TestRecordsAreBoundedByBytes(t *testing.T) {
 		}
 	}
 	s.view(func(x tx) error {
-		n, size := x.counted("guest")
-		if n < 8 || n > 10 || size > int(s.most) {
+		n, size := x.recordCount("guest")
+		if n < 8 || n > 10 || size > int(s.maxBytes) {
 			t.Errorf("%d records of %d bytes", n, size)
 		}
 		if got, err := get[activation](x, records, "guest\x00"+fmt.Sprintf("%032x", 49)); got == nil || err != nil {
@@ -34,7 +34,7 @@ func TestRecordsAreBoundedByBytes(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.file(&activation{
+	if err := s.saveRecord(&activation{
 		Namespace: "guest", Name: "a", ActivationID: strings.Repeat("f", 32), Start: 99,
 		Logs: []string{strings.Repeat("x", 200_000)},
 	}); err != nil {
@@ -61,7 +61,7 @@ func TestLargeBodiesAreReadFewAtATime(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(p.large) != 0 {
-		t.Errorf("%d places are taken", len(p.large))
+	if len(p.largeBodies) != 0 {
+		t.Errorf("%d places are taken", len(p.largeBodies))
 	}
 }

@@ -130,8 +130,8 @@ func TestNestedConductorsShareOneCount(t *testing.T) {
 				if turns > 2*most+1 || compositions > 2*most+2 {
 					t.Errorf("%d turns in %d compositions, want at most %d", turns, compositions, 2*most+1)
 				}
-				if told, _ := runsOf(t, p, "told"); told > most {
-					t.Errorf("%d components, want at most %d", told, most)
+				if refusal, _ := runsOf(t, p, "told"); refusal > most {
+					t.Errorf("%d components, want at most %d", refusal, most)
 				}
 				if next == "nested" && again && turns != 2*most+1 {
 					t.Errorf("%d turns, OpenWhisk has %d", turns, 2*most+1)
@@ -161,7 +161,7 @@ func TestNothingMoreStartsOnceThePlatformEnds(t *testing.T) {
 	u, runs := p.userOf(p.AuthKey()), []*running{}
 	for _, name := range []string{"nested", "sequence"} {
 		err := p.store.view(func(t tx) error {
-			path, err := parsePath(qualified(name), u.Name)
+			path, err := parsePath(fullName(name), u.Name)
 			if err != nil {
 				return err
 			}
@@ -177,7 +177,7 @@ func TestNothingMoreStartsOnceThePlatformEnds(t *testing.T) {
 	}
 	p.stop()
 	for _, run := range runs {
-		p.carryOut(run, 10)
+		p.runAction(run, 10)
 		if len(run.record.Logs) > 0 || run.record.Response.Success {
 			t.Errorf("%s: it ran %v, %+v", run.action.Name, run.record.Logs, run.record.Response)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -11,10 +13,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Range is the bounds of a limit and what an action gets that names none.
-type Range[T any] struct{ Min, Std, Max T }
+// Range is a limit's bounds and its default.
+type Range[T any] struct{ Min, Default, Max T }
 
-// Limits are OpenWhisk's limits under its own names; each may be set.
+// Limits are OpenWhisk's limits under its own names.
 type Limits struct {
 	Memory                Range[disdel.Bytes]
 	Timeout               Range[time.Duration]
@@ -29,39 +31,39 @@ type Limits struct {
 	SequenceLength        int
 }
 
-// Kind is how containers of an OpenWhisk kind are started. In an argument "{listen}" becomes the address to serve on,
-// as `disdel runtime --listen` takes it.
+// Kind is how containers of an OpenWhisk kind are started. In Command "{listen}" stands for the address to serve on, as
+// `disdel runtime --listen` takes it.
 //
-// With __OW_ALLOW_CONCURRENT=true in Env a container runs as many activations at once as their action's limit
-// "concurrency" allows: its program serves that many /run together, and /init tells it how many as value.concurrency. A
-// line that it prints may begin with a zero byte, the activation's id and a zero byte: then it is that activation's
-// alone.
+// With __OW_ALLOW_CONCURRENT=true in Env, a container runs as many activations at once as their action's limit
+// "concurrency" allows. Its program serves that many /run requests together; /init has the number in value.concurrency.
+// A line of output that starts with a zero byte, an activation's id and a zero byte belongs to that activation.
 type Kind struct {
 	Command []string
 	Env     []string
-	// Together are the mains of actions whose activations may share a container, where Env allows that at all. Empty: all.
-	Together []string
-	// Says is what runs, such as Python 3.11.7, where the name does not tell it: clients read it in the place of an image.
-	Says    string
-	Default bool // of its family, the part before the colon; where none is, the last by name
-	// Unlisted kinds are for images alone: no action names them, and nobody is told of them.
+	// SharedMains are the values of main whose actions may share a container, if Env allows sharing. Empty: all.
+	SharedMains []string
+	// Description is what runs, such as Python 3.11.7, if the name does not tell it. Clients read it in the place of an
+	// image.
+	Description string
+	Default     bool // of its family, the part before the colon; without one, the last by name
+	// Unlisted kinds only stand for images. Actions cannot name them, and no list shows them.
 	Unlisted bool
-	// OwnUser runs each container as a user of its own, who owns nothing on the machine, if the platform runs as root.
-	// It is for kinds that run other people's code. If root cannot give containers such users, the platform refuses the
-	// kind, unless Config.AllowRoot is set.
+	// OwnUser runs each container as its own user, who owns nothing, if the platform runs as root. It is for kinds that
+	// run other people's code. If root cannot create such users, the platform refuses the kind unless Config.AllowRoot is
+	// set.
 	OwnUser bool
-	// Reads are the folders and files that the program reads, besides itself. A folder above them may be closed to other
-	// users: containers with users of their own then see the Reads, and nothing else of that folder.
+	// Reads are the folders and files that the program reads besides itself. If a folder above them is closed to other
+	// users, containers with their own users see only the Reads in it.
 	Reads []string
 }
 
-// OOMText chooses how an out-of-memory kill reads in an activation: clusters differ.
+// OOMText chooses the text of an out-of-memory kill in a record. Clusters differ.
 type OOMText uint8
 
 // The two ways.
 const (
-	OOMAsDocker     OOMText = iota // OpenWhisk on Docker says that memory was exhausted
-	OOMAsKubernetes                // OpenWhisk on Kubernetes cannot tell it from any other death
+	OOMAsDocker     OOMText = iota // "exhausted its memory", as OpenWhisk on Docker says
+	OOMAsKubernetes                // the text of any death, as OpenWhisk on Kubernetes says
 )
 
 // Config is how a Platform runs. DefaultConfig has OpenWhisk's defaults.
@@ -72,44 +74,44 @@ type Config struct {
 	Limits     Limits
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
-	// the kinds that run actions of these container images; those of others fail as where they cannot be pulled
+	// Images maps container images to the kinds that run them. Actions of other images fail as if the image cannot be
+	// pulled.
 	Images     map[string]string
-	TempDir    string        // of sockets and working folders; empty: the system's
-	PauseGrace time.Duration // after which an unused container is stopped until its next activation; 0: never
+	TempDir    string        // parent folder of sockets and working folders; empty: the system's
+	PauseGrace time.Duration // after which an idle container is paused; 0: never
 	Prewarm    []Prewarm
 	FolderMB   int           // bound on a container's working folder; 0: none
-	Idle       time.Duration // after which an unused container is removed
-	CPU        CPUScaling    // quota of processors of containers; zero: none, they share by their memory
+	Idle       time.Duration // after which an idle container is removed
+	CPU        CPUScaling    // processor quota of containers; zero: none
 	OOM        OOMText
 	Logger     logrus.FieldLogger
 
-	DataDir        string // of the state, which then survives a restart; empty: a temporary file
-	MaxActivations int    // kept of each namespace; the oldest go first
-	// ActivationBytes bounds what the kept ones of a namespace take, with their logs and results. 0: nothing does.
+	DataDir        string // of the state, which survives restarts; empty: a temporary folder
+	MaxActivations int    // kept of each namespace; the oldest are deleted first
+	// ActivationBytes bounds the kept activations of a namespace with their logs and results. 0: no bound.
 	ActivationBytes disdel.Bytes
-	BlockingWait    time.Duration // after which a blocking invocation is answered with its id alone
+	BlockingWait    time.Duration // after which a blocking invocation is answered with only its id
 
-	// Origins are the web pages that may call, as http://HOST:PORT. Empty: none. Pages of any other origin are refused,
-	// whatever key they have.
+	// Origins are the web pages that may call, as http://HOST:PORT. Pages of other origins are refused, even with a key.
 	Origins []string
-	// Hosts are further names that requests may call the platform by, beside localhost and its address.
+	// Hosts are further host names of the platform, besides localhost and its address.
 	Hosts []string
 
-	// Hidden are files and folders that actions do not see, where the platform runs as root: keys, and its own data. The
-	// data folder is one of them unasked.
+	// Hidden are files and folders that actions do not see if the platform runs as root. The data folder is always
+	// hidden.
 	Hidden []string
-	// AllowRoot runs containers as root if their kind asks for users of their own and the machine cannot give them.
+	// AllowRoot runs containers as root if their kind asks for own users and the machine cannot create them.
 	AllowRoot bool
 
-	Devices []Device // accelerators that actions are given parts of, by their annotation gpu-memory
+	Devices []Device // accelerators that actions share, by their annotation gpu-memory
 
-	Likeness // to an OpenWhisk as people run it
+	Emulation // weaknesses of a real OpenWhisk
 }
 
-// guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and its clients' documents.
+// guestKey is the key of the namespace guest in OpenWhisk's standalone.conf and in its clients' documents.
 const guestKey = "23bc46b1-71f6-4ed5-8c54-816aa4f8c502:123zO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP"
 
-// DefaultConfig has OpenWhisk's defaults (core's application.conf, standalone.conf) and no kinds.
+// DefaultConfig has OpenWhisk's defaults (application.conf, standalone.conf) and no kinds.
 func DefaultConfig() Config {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
@@ -138,17 +140,17 @@ func (c *Config) validate() error {
 	case c.PoolMemory < c.Limits.Memory.Min:
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "configure platform",
-			Msg:  fmt.Sprintf("the pool has %v, and the smallest action takes %v", c.PoolMemory, c.Limits.Memory.Min),
+			Msg:  fmt.Sprintf("the pool has %v, but the smallest action needs %v", c.PoolMemory, c.Limits.Memory.Min),
 			Hint: fmt.Sprintf("--pool-memory %dMB or more", c.Limits.Memory.Min.MB()),
 		}
 	case !c.imagesHaveKinds():
-		return bad("an image is to be run by a kind that is not configured")
+		return bad("an image stands for a kind that is not configured")
 	case c.Limits.Memory.Min > c.Limits.Memory.Max || c.Limits.Timeout.Min > c.Limits.Timeout.Max:
-		return bad("a limit's minimum is above its maximum")
+		return bad("a limit has a minimum above its maximum")
 	case c.MaxActivations <= 0 || c.BlockingWait <= 0:
 		return bad("the bound on activations and the wait of blocking invocations must be positive")
 	case c.LateRecords < 0 || c.LateSlots < 0:
-		return bad("what is late cannot be early")
+		return bad("LateRecords and LateSlots cannot be negative")
 	default:
 		if err := c.validateGate(); err != nil {
 			return err
@@ -172,4 +174,106 @@ func listenLoopback() (net.Listener, error) {
 		return nil, &disdel.Error{Kind: disdel.Unavailable, Op: "start platform", Err: err}
 	}
 	return l, nil
+}
+
+// CPUScaling is a container's quota of processors, like kubernetes.cpu-scaling of OpenWhisk: Millicpus thousandths of a
+// processor for each whole Memory of its limit, at least Millicpus and at most Max. A container gets no more even if
+// processors are idle. Without a quota, which is the zero value, containers share the processors in proportion to their
+// memory.
+type CPUScaling struct {
+	Millicpus int          // of one unit of memory; OpenWhisk's example: 300
+	Memory    disdel.Bytes // the unit; its example: 256 MB
+	Max       int          // its example: 4000
+}
+
+// period is the period of a quota in microseconds: the kernel's default.
+const period = 100_000
+
+// leastMillicpus is the smallest quota that the kernel accepts: 1000 microseconds of each period.
+const leastMillicpus = 10
+
+// of is the quota for a memory limit in thousandths of a processor; 0: none.
+func (s CPUScaling) of(memory disdel.Bytes) int {
+	if s == (CPUScaling{}) {
+		return 0
+	}
+	return min(max(int(memory/disdel.MB/(s.Memory/disdel.MB))*s.Millicpus, s.Millicpus), s.Max)
+}
+
+func (s CPUScaling) check() error {
+	if s == (CPUScaling{}) || s.Millicpus >= leastMillicpus && s.Memory >= disdel.MB && s.Max >= s.Millicpus {
+		return nil
+	}
+	return fmt.Errorf("a quota of %d thousandths of a processor (%d or more) for each %v, at most %d, is not possible",
+		s.Millicpus, leastMillicpus, s.Memory, s.Max)
+}
+
+// ParseCPUScaling reads MILLICPUS/MEMORY or MILLICPUS/MEMORY:MAX, such as "300/256MB:4000". The default of MAX is 4000,
+// or MILLICPUS if that is more. It returns Invalid.
+func ParseCPUScaling(text string) (s CPUScaling, err error) {
+	bad := func() (CPUScaling, error) {
+		return s, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read quota of processors", Msg: fmt.Sprintf("%q is not a quota", text),
+			Hint: "write THOUSANDTHS/MEMORY:MAX, such as 300/256MB:4000",
+		}
+	}
+	each, most, bounded := strings.Cut(text, ":")
+	millis, memory, ok := strings.Cut(each, "/")
+	if !ok {
+		return bad()
+	}
+	if s.Millicpus, err = strconv.Atoi(millis); err != nil {
+		return bad()
+	}
+	if s.Memory, err = disdel.ParseBytes(memory); err != nil {
+		return bad()
+	}
+	const example = 4000
+	if s.Max = max(example, s.Millicpus); bounded {
+		if s.Max, err = strconv.Atoi(most); err != nil {
+			return bad()
+		}
+	}
+	if s.check() != nil {
+		return bad()
+	}
+	return s, nil
+}
+
+// cpuLimit is a container's share of the processors.
+type cpuLimit struct {
+	share int // like Docker's --cpu-shares
+	quota int // thousandths of a processor; 0: none
+}
+
+func (c *Config) cpuLimitOf(memory disdel.Bytes) cpuLimit {
+	return cpuLimit{share: cpuShares(memory, c.PoolMemory), quota: c.CPU.of(memory)}
+}
+
+// quotas are the files and contents that set a quota.
+func (g cgroups) quotas(millis int) [][2]string {
+	most := strconv.Itoa(millis * period / 1000)
+	if g.version == 2 {
+		return [][2]string{{"cpu.max", most + " " + strconv.Itoa(period)}}
+	}
+	return [][2]string{{"cpu.cfs_period_us", strconv.Itoa(period)}, {"cpu.cfs_quota_us", most}}
+}
+
+// quotasWork tells whether the kernel accepts a quota of processors.
+func quotasWork(f limiter) bool {
+	g, ok := f.(cgroups)
+	if !ok {
+		return false
+	}
+	probe, ok := g.newLimit("probe", disdel.GB, cpuLimit{share: cpuShares(1, 1), quota: leastMillicpus}).(cgroup)
+	if !ok {
+		return false
+	}
+	defer probe.remove()
+	for _, q := range g.quotas(leastMillicpus) {
+		if !probe.write(q[0], q[1]) {
+			return false
+		}
+	}
+	return true
 }

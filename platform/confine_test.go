@@ -68,7 +68,7 @@ func needMounts(t *testing.T, p *Platform) {
 func TestAMemoryLimitCannotBeLeft(t *testing.T) {
 	p := start(t, nil)
 	needMounts(t, p)
-	if _, ok := p.fences.(groups); !ok {
+	if _, ok := p.limiter.(cgroups); !ok {
 		t.Skip(p.Enforcement())
 	}
 	newTestAction(t, p, "reach", 60000, 128)
@@ -159,7 +159,7 @@ func startOpen(t *testing.T) *Platform {
 		c.TempDir, c.Kinds = folder,
 			map[string]Kind{disdel.RuntimeKind: {Command: []string{program, "serve", "{listen}"}, OwnUser: true}}
 	})
-	if !p.mayOwn(p.cfg.Kinds[disdel.RuntimeKind]) {
+	if !p.hasOwnUsers(p.cfg.Kinds[disdel.RuntimeKind]) {
 		t.Skip("the folder for temporary files is not open to every user")
 	}
 	return p
@@ -177,8 +177,8 @@ func TestContainersHaveUsersOfTheirOwn(t *testing.T) {
 		must(t, p, "PUT", "_/actions/"+name, code("reach", ""))
 		parent := fmt.Sprintf("/proc/%d/", os.Getpid())
 		args, _ := json.Marshal(map[string]any{"files": []string{
-			secret, parent + "environ", parent + "maps", p.root.dir,
-			other, filepath.Join(p.root.dir, "platform.db"),
+			secret, parent + "environ", parent + "maps", p.temp.dir,
+			other, filepath.Join(p.temp.dir, "platform.db"),
 		}})
 		_, got := call(t, p, "POST", ns+"/actions/"+name+"?blocking=true&result=true", string(args))
 		uid, _ := got["uid"].(float64)
@@ -216,8 +216,8 @@ func TestLimitsHoldForUsersOfTheirOwn(t *testing.T) {
 // What multiplies is stopped, and the machine goes on.
 func TestProcessesAreBounded(t *testing.T) {
 	p, kind := startScripts(t, "python:")
-	_, counted := p.fences.(groups)
-	if !p.mayOwn(p.cfg.Kinds[kind]) && !counted {
+	_, counted := p.limiter.(cgroups)
+	if !p.hasOwnUsers(p.cfg.Kinds[kind]) && !counted {
 		t.Skip("nothing bounds processes here: " + p.Confinement())
 	}
 	createScript(t, p, kind, "a", "", `
@@ -253,8 +253,8 @@ def main(a):
 func TestDaemonsGoWithoutGroups(t *testing.T) {
 	skipUnderRace(t)
 	p := start(t, nil)
-	p.fences.close()
-	p.fences = rlimits{}
+	p.limiter.close()
+	p.limiter = rlimits{}
 	_, child := parentOf(t, p, `{"session":true}`)
 	p.pool.mu.Lock()
 	free := p.pool.free
@@ -262,7 +262,7 @@ func TestDaemonsGoWithoutGroups(t *testing.T) {
 	if len(free) != 1 {
 		t.Fatalf("%d containers", len(free))
 	}
-	if pids := straysOf(free[0].dir); len(pids) == 0 {
+	if pids := processesOfFolder(free[0].dir); len(pids) == 0 {
 		t.Error("nobody is known by the folder")
 	}
 	newTestAction(t, p, "echo", 60000, 128)

@@ -131,8 +131,8 @@ func hold(dir string) {
 	if err != nil {
 		os.Exit(1)
 	}
-	c.post(context.Background(), "/init", map[string]any{"value": map[string]any{"main": "parent"}}, time.Minute)
-	got, _ := c.post(context.Background(), "/run", map[string]any{"value": map[string]any{}}, time.Minute)
+	c.postJSON(context.Background(), "/init", map[string]any{"value": map[string]any{"main": "parent"}}, time.Minute)
+	got, _ := c.postJSON(context.Background(), "/run", map[string]any{"value": map[string]any{}}, time.Minute)
 	fmt.Println(string(got.body))
 	select {}
 }
@@ -205,7 +205,7 @@ func TestAFolderHasABound(t *testing.T) {
 
 func TestProcessorsAreDividedByMemory(t *testing.T) {
 	p := start(t, func(c *Config) { c.PoolMemory = disdel.GB })
-	g, ok := p.fences.(groups)
+	g, ok := p.limiter.(cgroups)
 	if !ok {
 		t.Skip(p.Enforcement())
 	}
@@ -228,7 +228,7 @@ func TestProcessorsAreDividedByMemory(t *testing.T) {
 		t.Errorf("in the group are %v, want %d", members, c.cmd.Process.Pid)
 	}
 	for pool, want := range map[disdel.Bytes]int{128 * disdel.MB: 1024, disdel.GB: 128, 1024 * disdel.GB: 2} {
-		if got := sharesOfPool(128*disdel.MB, pool); got != want {
+		if got := cpuShares(128*disdel.MB, pool); got != want {
 			t.Errorf("128 MB of %v get %d, want %d", pool, got, want)
 		}
 	}

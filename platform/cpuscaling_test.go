@@ -36,7 +36,7 @@ func TestAQuotaThatCannotBeIsRefused(t *testing.T) {
 			t.Errorf("%q is %+v, %v", text, s, err)
 		}
 	}
-	if s, err := ParseCPUScaling("5000/1GB"); err != nil || s.Most != 5000 {
+	if s, err := ParseCPUScaling("5000/1GB"); err != nil || s.Max != 5000 {
 		t.Errorf("%+v, %v: the most is below what one unit has", s, err)
 	}
 	cfg := DefaultConfig()
@@ -50,16 +50,16 @@ func TestAQuotaThatCannotBeIsRefused(t *testing.T) {
 // A container's quota is what the kernel has of it, whichever version of control groups there is.
 func TestContainersHaveQuotasOfProcessors(t *testing.T) {
 	probe := start(t, nil)
-	if !keepsQuotas(probe.fences) {
+	if !quotasWork(probe.limiter) {
 		t.Skip("no quota of processors can be had here: " + probe.Enforcement())
 	}
-	p := start(t, func(c *Config) { c.CPU = CPUScaling{Millicpus: 250, Memory: 128 * disdel.MB, Most: 1000} })
+	p := start(t, func(c *Config) { c.CPU = CPUScaling{Millicpus: 250, Memory: 128 * disdel.MB, Max: 1000} })
 	c, err := p.startContainer(size{disdel.RuntimeKind, 256 * disdel.MB})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.kill()
-	g, _ := p.fences.(groups)
+	g, _ := p.limiter.(cgroups)
 	quotas := g.quotas(500)
 	name, want := quotas[len(quotas)-1][0], 50_000
 	if n := numbersIn(filepath.Join(g.bases[len(g.bases)-1], filepath.Base(c.dir), name)); len(n) == 0 || n[0] != want {

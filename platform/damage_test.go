@@ -29,7 +29,7 @@ func damagedState(t *testing.T) []byte {
 			return t.putAction(a)
 		})
 		if err == nil {
-			err = s.file(&activation{
+			err = s.saveRecord(&activation{
 				Namespace: "guest", Name: fmt.Sprintf("a%02d", i), ActivationID: fmt.Sprintf("%032x", i),
 				Start: int64(1000 + i), Logs: []string{strings.Repeat("x", 100*i)},
 			})
@@ -62,7 +62,7 @@ func told(dir string) (string, error) {
 			return err
 		}
 		for _, a := range list {
-			whole, err := s.whole(t, a.path())
+			whole, err := s.actionWithCode(t, a.path())
 			if err != nil {
 				return err
 			}
@@ -168,10 +168,10 @@ func TestADamagedStateIsNeverBelieved(t *testing.T) {
 func TestAStateWithoutChecksumsIsRead(t *testing.T) {
 	s := tempStore(t, 10)
 	err := s.update(func(t tx) error {
-		if err := t.of(counts).Put([]byte("guest"), []byte{0, 0, 0, 0, 0, 0, 0, 3}); err != nil {
+		if err := t.bucket(counts).Put([]byte("guest"), []byte{0, 0, 0, 0, 0, 0, 0, 3}); err != nil {
 			return err
 		}
-		return t.of(packages).Put([]byte("guest/p"), []byte(`{"namespace":"guest","name":"p"}`))
+		return t.bucket(packages).Put([]byte("guest/p"), []byte(`{"namespace":"guest","name":"p"}`))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -191,9 +191,9 @@ func TestADamagedValueIsNamedToTheClient(t *testing.T) {
 	must(t, p, "PUT", "_/packages/p", `{"parameters":[{"key":"a","value":1}]}`)
 	must(t, p, "PUT", "_/packages/q", `{}`)
 	err := p.store.update(func(t tx) error {
-		data := append([]byte{}, t.of(packages).Get([]byte("guest/p"))...)
+		data := append([]byte{}, t.bucket(packages).Get([]byte("guest/p"))...)
 		data[len(data)-3] ^= 1
-		return t.of(packages).Put([]byte("guest/p"), data)
+		return t.bucket(packages).Put([]byte("guest/p"), data)
 	})
 	if err != nil {
 		t.Fatal(err)

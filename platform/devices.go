@@ -10,36 +10,35 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Device is an accelerator that containers may be given.
+// Device is an accelerator that containers may share.
 type Device struct {
-	ID     string       // as CUDA_VISIBLE_DEVICES names it
-	Memory disdel.Bytes // that containers may take of it
+	ID     string       // as in CUDA_VISIBLE_DEVICES
+	Memory disdel.Bytes // that containers may use
 }
 
-// devices are a pool's accelerators and what is taken of them, under the pool's lock. A container whose action asks for
-// memory of one (annotation gpu-memory, in MB) gets a part of one device, sees that device alone, and has it until it
-// is removed: a warm action stays where its engine is. Parts are what was asked for; nobody sees to it that a process
-// takes no more, as nobody can but the driver.
+// devices are a pool's accelerators and their use, guarded by the pool's lock. A container whose action has the
+// annotation gpu-memory (in MB) gets a share of one device until it is removed, and sees only that device. Nothing
+// enforces the share, because only the driver could.
 //
-// A part is taken where most is free, so that what may run at the same time does.
+// A share is taken from the device with the most free memory, so that containers spread over the devices.
 type devices struct {
 	all   []Device
 	taken []disdel.Bytes
-	users []map[string]int // by device: containers of each package
+	users []map[string]int // for each device: containers by package
 }
 
-// part is what a container has of a device; the zero value is none.
-type part struct {
+// deviceShare is a container's share of a device; the zero value is none.
+type deviceShare struct {
 	device int
 	memory disdel.Bytes
-	bundle string
+	pkg    string
 }
 
-// want is what an action asks for.
-type want struct {
-	memory disdel.Bytes
-	most   int // devices of its package; 0: any number
-	bundle string
+// deviceNeed is what an action asks for.
+type deviceNeed struct {
+	memory     disdel.Bytes
+	maxDevices int // devices that its package may use; 0: any number
+	pkg        string
 }
 
 func newDevices(all []Device) *devices {
@@ -50,23 +49,23 @@ func newDevices(all []Device) *devices {
 	return d
 }
 
-// of is what an action asks for. One that asks for more than any device has gets none, and says so itself: it would
-// wait for ever, and all behind it.
-func (d *devices) of(a *action) want {
-	w := want{
-		memory: disdel.Bytes(numbered(a.Annotations, disdel.AnnotationGPUMemory)) * disdel.MB,
-		most:   numbered(a.Annotations, disdel.AnnotationGPUCount), bundle: path.Dir(a.path()),
+// needOf is what an action asks for. An action that asks for more than any device has gets no device and fails by
+// itself: otherwise it would block the queue forever.
+func (d *devices) needOf(a *action) deviceNeed {
+	w := deviceNeed{
+		memory:     disdel.Bytes(intAnnotation(a.Annotations, disdel.AnnotationGPUMemory)) * disdel.MB,
+		maxDevices: intAnnotation(a.Annotations, disdel.AnnotationGPUCount), pkg: path.Dir(a.path()),
 	}
 	for _, device := range d.all {
 		if w.memory > 0 && w.memory <= device.Memory {
 			return w
 		}
 	}
-	return want{}
+	return deviceNeed{}
 }
 
-// numbered is the value of an annotation that is a whole number, 0 where it is none.
-func numbered(list []keyValue, key string) int {
+// intAnnotation is the value of an annotation that is a whole number; else 0.
+func intAnnotation(list []keyValue, key string) int {
 	for _, a := range list {
 		var n int
 		if a.Key == key && json.Unmarshal(a.Value, &n) == nil {
@@ -76,43 +75,43 @@ func numbered(list []keyValue, key string) int {
 	return 0
 }
 
-// find is the part that an action would get of what is free.
-func (d *devices) find(w want) (part, bool) {
+// find returns the share that an action would get now.
+func (d *devices) find(w deviceNeed) (deviceShare, bool) {
 	if w.memory == 0 {
-		return part{}, true
+		return deviceShare{}, true
 	}
 	spread := 0
 	for _, users := range d.users {
-		if users[w.bundle] > 0 {
+		if users[w.pkg] > 0 {
 			spread++
 		}
 	}
 	best, most := -1, disdel.Bytes(-1)
 	for i, device := range d.all {
 		free := device.Memory - d.taken[i]
-		closed := w.most > 0 && spread >= w.most && d.users[i][w.bundle] == 0
+		closed := w.maxDevices > 0 && spread >= w.maxDevices && d.users[i][w.pkg] == 0
 		if !closed && free >= w.memory && free > most {
 			best, most = i, free
 		}
 	}
-	return part{best, w.memory, w.bundle}, best >= 0
+	return deviceShare{best, w.memory, w.pkg}, best >= 0
 }
 
-// take and give count a part as taken, or as free again.
-func (d *devices) take(p part) { d.count(p, 1) }
-func (d *devices) give(p part) { d.count(p, -1) }
+// take and release count a share as taken or free.
+func (d *devices) take(p deviceShare)    { d.count(p, 1) }
+func (d *devices) release(p deviceShare) { d.count(p, -1) }
 
-func (d *devices) count(p part, by int) {
+func (d *devices) count(p deviceShare, by int) {
 	if p.memory == 0 {
 		return
 	}
 	d.taken[p.device] += disdel.Bytes(by) * p.memory
-	d.users[p.device][p.bundle] += by
+	d.users[p.device][p.pkg] += by
 }
 
-// reclaim says how many of the idle containers, oldest first, have to go until an action gets its part; none of them
-// does where all would not do.
-func (d *devices) reclaim(w want, idle []*container) (gone int, ok bool) {
+// reclaim returns how many of the idle containers, oldest first, have to go until an action gets its share. ok is false
+// if all are not enough.
+func (d *devices) reclaim(w deviceNeed, idle []*container) (gone int, ok bool) {
 	trial := newDevices(d.all)
 	copy(trial.taken, d.taken)
 	for i, users := range d.users {
@@ -125,11 +124,11 @@ func (d *devices) reclaim(w want, idle []*container) (gone int, ok bool) {
 		if gone == len(idle) {
 			return 0, false
 		}
-		trial.give(idle[gone].part)
+		trial.release(idle[gone].device)
 	}
 }
 
-// status is what is taken of each.
+// status is the use of each device.
 func (d *devices) status() (out []DeviceStatus) {
 	for i, device := range d.all {
 		s := DeviceStatus{Device: device, Used: d.taken[i]}
@@ -141,9 +140,8 @@ func (d *devices) status() (out []DeviceStatus) {
 	return out
 }
 
-// environment is what a container with a part sees of devices: that one alone, and one without a part none, whatever
-// its machine has. Where the platform has none it says nothing.
-func (d *devices) environment(p part) []string {
+// environment shows a container only its own device, or none. It is empty if the platform has no devices.
+func (d *devices) environment(p deviceShare) []string {
 	switch {
 	case len(d.all) == 0:
 		return nil
@@ -151,19 +149,19 @@ func (d *devices) environment(p part) []string {
 		return []string{"CUDA_VISIBLE_DEVICES="}
 	}
 	out := []string{"CUDA_VISIBLE_DEVICES=" + d.all[p.device].ID}
-	if where := os.Getenv("LD_LIBRARY_PATH"); where != "" { // of the driver's library, where that is at no usual place
+	if where := os.Getenv("LD_LIBRARY_PATH"); where != "" { // finds the driver's library in an unusual folder
 		out = append(out, "LD_LIBRARY_PATH="+where)
 	}
 	return out
 }
 
-// clear takes a part of a device, for which it removes as many idle containers, oldest first, as it takes. That they
-// are enough has been looked at.
-func (p *pool) clear(w want) part {
+// takeDevice takes a share for an action and removes as many idle containers as that needs. The caller has checked that
+// they are enough.
+func (p *pool) takeDevice(w deviceNeed) deviceShare {
 	gone, _ := p.devices.reclaim(w, p.free)
 	keep := p.free[:0:0]
 	for i, c := range p.free {
-		if i < gone && c.part.memory > 0 {
+		if i < gone && c.device.memory > 0 {
 			p.remove(c)
 		} else {
 			keep = append(keep, c)
@@ -175,24 +173,24 @@ func (p *pool) clear(w want) part {
 	return at
 }
 
-// abandon is discard, of a place whose container may have had a part of a device.
-func (p *pool) abandon(s *seat) {
-	of := s.part
+// discardSlot is discard for a slot whose container may have a device share.
+func (p *pool) discardSlot(s *containerSlot) {
+	of := s.device
 	if s.container != nil {
-		of = s.container.part
+		of = s.container.device
 	}
 	p.mu.Lock()
-	p.devices.give(of)
+	p.devices.release(of)
 	p.mu.Unlock()
 	p.discard(s.action)
 }
 
-// checkDevices refuses devices that cannot be told apart, or that have no memory.
+// checkDevices refuses devices without a name or memory, and duplicate names.
 func (c *Config) checkDevices() error {
 	seen := map[string]bool{}
 	for _, d := range c.Devices {
 		if d.ID == "" || seen[d.ID] || d.Memory <= 0 {
-			return fmt.Errorf("device %q is named twice, or has no name or no memory (%v)", d.ID, d.Memory)
+			return fmt.Errorf("device %q has no name, no memory (%v) or the name of another device", d.ID, d.Memory)
 		}
 		seen[d.ID] = true
 	}

@@ -32,30 +32,30 @@ func devicePool(t *testing.T) *pool {
 // Parts of one device are given where most is free, several of one device, and what does not fit waits for its turn.
 func TestPartsOfDevicesAreGivenOut(t *testing.T) {
 	p := devicePool(t)
-	var seats []*seat
+	var seats []*containerSlot
 	for i, want := range []int{0, 1, 0, 1} {
 		s, err := p.acquire(t.Context(), onDevice("a", 400, 0))
-		if err != nil || s.part.device != want || s.part.memory != 400*disdel.MB {
-			t.Fatalf("%d: %+v, %v", i, s.part, err)
+		if err != nil || s.device.device != want || s.device.memory != 400*disdel.MB {
+			t.Fatalf("%d: %+v, %v", i, s.device, err)
 		}
 		seats = append(seats, s)
 	}
-	got := make(chan *seat, 1)
+	got := make(chan *containerSlot, 1)
 	go func() {
 		s, _ := p.acquire(t.Context(), onDevice("a", 400, 0))
 		got <- s
 	}()
 	until(t, "it waits", func() bool { return p.status().Queued == 1 })
-	p.abandon(seats[3])
-	if s := <-got; s.part.device != 1 {
-		t.Errorf("what was given back is not given again: %+v", s.part)
+	p.discardSlot(seats[3])
+	if s := <-got; s.device.device != 1 {
+		t.Errorf("what was given back is not given again: %+v", s.device)
 	}
 	s, err := p.acquire(t.Context(), sized(128))
-	if err != nil || s.part.memory != 0 {
-		t.Errorf("an action that asks for none got %+v, %v", s.part, err)
+	if err != nil || s.device.memory != 0 {
+		t.Errorf("an action that asks for none got %+v, %v", s.device, err)
 	}
-	if s, err := p.acquire(t.Context(), onDevice("a", 1001, 0)); err != nil || s.part.memory != 0 {
-		t.Errorf("one that no device is large enough for waits, or got %+v, %v", s.part, err)
+	if s, err := p.acquire(t.Context(), onDevice("a", 1001, 0)); err != nil || s.device.memory != 0 {
+		t.Errorf("one that no device is large enough for waits, or got %+v, %v", s.device, err)
 	}
 	status := p.status().Devices
 	if len(status) != 2 || status[0].Used != 800*disdel.MB || status[1].Containers != 2 {
@@ -67,12 +67,12 @@ func TestPartsOfDevicesAreGivenOut(t *testing.T) {
 func TestAPackageKeepsToItsDevices(t *testing.T) {
 	p := devicePool(t)
 	for i := range 3 {
-		if s, err := p.acquire(t.Context(), onDevice("one", 300, 1)); err != nil || s.part.device != 0 {
-			t.Fatalf("%d: %+v, %v", i, s.part, err)
+		if s, err := p.acquire(t.Context(), onDevice("one", 300, 1)); err != nil || s.device.device != 0 {
+			t.Fatalf("%d: %+v, %v", i, s.device, err)
 		}
 	}
-	if s, err := p.acquire(t.Context(), onDevice("other", 300, 1)); err != nil || s.part.device != 1 {
-		t.Fatalf("%+v, %v", s.part, err)
+	if s, err := p.acquire(t.Context(), onDevice("other", 300, 1)); err != nil || s.device.device != 1 {
+		t.Fatalf("%+v, %v", s.device, err)
 	}
 	go p.acquire(t.Context(), onDevice("one", 300, 1)) //nolint:errcheck // its place is never free
 	until(t, "it waits", func() bool { return p.status().Queued == 1 })

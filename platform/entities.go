@@ -13,33 +13,32 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// keyValue is OpenWhisk's form of parameters and annotations.
+// keyValue is one parameter or annotation.
 type keyValue struct {
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
 	Init  bool            `json:"init,omitempty"`
 }
 
-// keyValues are the parameters or annotations of a request.
+// keyValues are the parameters or annotations in a request.
 type keyValues []keyValue
 
-// UnmarshalJSON takes a list of objects that each have a key and a value.
+// UnmarshalJSON reads a list of objects with a key and a value.
 func (l *keyValues) UnmarshalJSON(data []byte) error {
-	bad := wrong("parameters malformed!")
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(data, &list) != nil {
-		return bad
+		return errParameters
 	}
 	*l = make(keyValues, 0, len(list))
 	for _, entry := range list {
 		var v keyValue
 		value, has := entry["value"]
 		if !has || json.Unmarshal(entry["key"], &v.Key) != nil || v.Key == "" {
-			return bad
+			return errParameters
 		}
 		v.Value = value
 		if init, ok := entry["init"]; ok && json.Unmarshal(init, &v.Init) != nil {
-			return bad
+			return errParameters
 		}
 		*l = append(*l, v)
 	}
@@ -51,7 +50,7 @@ func kv(key string, value any) keyValue {
 	return keyValue{Key: key, Value: data}
 }
 
-// header is what every entity has.
+// header has the fields that every entity has.
 type header struct {
 	Namespace   string     `json:"namespace"`
 	Name        string     `json:"name"`
@@ -61,19 +60,19 @@ type header struct {
 	Updated     int64      `json:"updated"`
 }
 
-// path is the full name: ns/name, or ns/pkg/name of an action in a package.
+// path is the full name: ns/name, or ns/pkg/name for an action in a package.
 func (h *header) path() string { return h.Namespace + "/" + h.Name }
 
 func (h *header) changed() int64 { return h.Updated }
 
-// headerPut is the part of every PUT's body; what is missing keeps its old value or gets the default.
+// headerPut is the part that every PUT body has. Missing fields keep the old value or get the default.
 type headerPut struct {
 	Version     *version   `json:"version"`
 	Publish     *bool      `json:"publish"`
 	Annotations *keyValues `json:"annotations"`
 }
 
-// next is the header after a PUT, old nil on creation.
+// next is the header after a PUT. old is nil if the entity is new.
 func (b *headerPut) next(ns, name string, old *header) header {
 	h := header{Namespace: ns, Name: name, Version: "0.0.1", Annotations: []keyValue{}}
 	if old != nil {
@@ -93,23 +92,22 @@ func (b *headerPut) next(ns, name string, old *header) header {
 	return h
 }
 
-// version is major.minor.patch; OpenWhisk reads "1.0" too.
+// version is major.minor.patch. OpenWhisk accepts "1.0" too.
 type version string
 
 func (v *version) UnmarshalJSON(data []byte) error {
-	bad := wrong("semantic version malformed")
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return bad
+		return errVersion
 	}
 	var n [3]int
 	parts := strings.Split(text, ".")
 	for i, part := range parts {
 		if i >= len(n) {
-			return bad
+			return errVersion
 		}
 		if _, err := fmt.Sscanf(part, "%d", &n[i]); err != nil || n[i] < 0 {
-			return bad
+			return errVersion
 		}
 	}
 	*v = version(fmt.Sprintf("%d.%d.%d", n[0], n[1], n[2]))
@@ -124,7 +122,7 @@ func nextVersion(v string) string {
 	return fmt.Sprintf("%d.%d.%d", major, minor, patch+1)
 }
 
-// maxName is a name's longest.
+// maxName is the longest name, in bytes.
 const maxName = 256
 
 var entityName = sync.OnceValue(func() *regexp.Regexp {
@@ -133,15 +131,15 @@ var entityName = sync.OnceValue(func() *regexp.Regexp {
 
 func checkName(name string) error {
 	if len(name) > maxName {
-		return problem{400, textNameLong(len(name))}
+		return errNameLong(len(name))
 	}
 	if !entityName().MatchString(name) {
-		return problem{400, textNameIllegal}
+		return errNameIllegal
 	}
 	return nil
 }
 
-// pathName is an entity's name as rules carry it. It is read from /ns/name, /ns/pkg/name or its own form.
+// pathName is an entity's name as rules store it. It is read from /ns/name, /ns/pkg/name or its own form.
 type pathName struct {
 	Path string `json:"path"`
 	Name string `json:"name"`
@@ -149,11 +147,11 @@ type pathName struct {
 
 func (n pathName) key() string { return n.Path + "/" + n.Name }
 
-// parsePath reads a fully qualified name; a namespace of _ is ns.
+// parsePath reads a fully qualified name. The namespace _ means ns.
 func parsePath(text, ns string) (pathName, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	if len(parts) < 2 || len(parts) > 3 {
-		return pathName{}, problem{400, textMalformed("requirement failed: " + textQualified)}
+		return pathName{}, errNotQualified
 	}
 	if parts[0] == "_" {
 		parts[0] = ns
@@ -167,13 +165,13 @@ func parsePath(text, ns string) (pathName, error) {
 	return pathName{strings.Join(parts[:last], "/"), parts[last]}, nil
 }
 
-// split is the namespace, the package ("" for none) and the name.
+// split returns the namespace, the package ("" for none) and the name.
 func (n pathName) split() (ns, pkgName, name string) {
 	ns, pkgName, _ = strings.Cut(n.Path, "/")
 	return ns, pkgName, n.Name
 }
 
-// mergeParameters lets the later list win.
+// mergeParameters merges lists; later lists win.
 func mergeParameters(lists ...[]keyValue) []keyValue {
 	out := []keyValue{}
 	for _, l := range lists {
@@ -195,39 +193,39 @@ func (l *Limits) checkSize(what string, list []keyValue) error {
 		size += len(v.Key) + len(v.Value)
 	}
 	if disdel.Bytes(size) > l.Parameters {
-		return problem{413, textTooLarge(what, int64(size), l.Parameters)}
+		return errTooLarge(what, int64(size), l.Parameters)
 	}
 	return nil
 }
 
-// bodyLimit is of entities without code: their parameters and annotations, however spaced and escaped.
+// bodyLimit bounds the bodies of entities without code: parameters and annotations, with any white space and escapes.
 func (l *Limits) bodyLimit() disdel.Bytes { return 4*l.Parameters + disdel.MB }
 
-// missing is the error for an entity that is not in its collection. Actions, packages, triggers and rules of a
-// namespace share one space of names, as they share one table there.
-func missing(t tx, b bucket, key string) error {
-	if taken, err := takenByOther(t, b, key); err != nil || taken {
-		return cmp.Or(err, error(problem{409, textOtherKind}))
+// notFoundError is the refusal of an entity that is not in its collection. Actions, packages, triggers and rules of a
+// namespace share one space of names.
+func notFoundError(t tx, b bucket, key string) error {
+	if taken, err := isNameTaken(t, b, key); err != nil || taken {
+		return cmp.Or(err, error(errOtherKind))
 	}
-	return problem{404, textNoEntity}
+	return errNoEntity
 }
 
-// mayPut tells whether a PUT may write an entity: over one of its own kind where it says so, and over no other.
-func mayPut(t tx, b bucket, q *request, exists bool) error {
+// checkPut refuses a PUT over an entity of another kind, or over one of the same kind without overwrite.
+func checkPut(t tx, b bucket, q *request, exists bool) error {
 	switch {
 	case exists && !flag(q.Request, "overwrite"):
-		return problem{409, textExists}
+		return errExists
 	case exists:
 		return nil
 	}
-	taken, err := takenByOther(t, b, q.resource())
+	taken, err := isNameTaken(t, b, q.resource())
 	if err == nil && taken {
-		err = problem{409, textOtherKind}
+		err = errOtherKind
 	}
 	return err
 }
 
-func takenByOther(t tx, b bucket, key string) (bool, error) {
+func isNameTaken(t tx, b bucket, key string) (bool, error) {
 	for _, other := range []bucket{actions, packages, triggers, rules} {
 		if other == b {
 			continue

@@ -14,14 +14,14 @@ import (
 )
 
 // A platform that has what OpenWhisks as people run them do worse, for tests of a client.
-func ExampleLikenessOf() {
-	l, err := platform.LikenessOf("kubernetes,late-records=3s")
+func ExampleParseEmulation() {
+	l, err := platform.ParseEmulation("kubernetes,late-records=3s")
 	fmt.Println(l.NoEvidence, l.LateRecords, err)
-	_, err = platform.LikenessOf("lambda")
+	_, err = platform.ParseEmulation("lambda")
 	fmt.Println(err)
 	// Output:
 	// true 3s <nil>
-	// configure platform: there is no likeness "lambda"
+	// configure platform: there is no emulation "lambda"
 }
 
 // Every request in a log, without its query.
@@ -36,10 +36,10 @@ func ExampleLogRequests() {
 }
 
 // How many threads want this machine's processors: 0 where nobody says within the time.
-func ExampleBusy() {
+func ExampleMachineLoad() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
-	fmt.Println(platform.Busy(ctx) >= 0)
+	fmt.Println(platform.MachineLoad(ctx) >= 0)
 	// Output: true
 }
 

@@ -12,7 +12,7 @@ import (
 
 const (
 	killed    = "The action did not produce a valid response and exited unexpectedly."
-	notJSON   = "The action did not produce a valid JSON or JSON Array response: "
+	notJSON   = "The action did not produce a valid JSON or JSON Array response"
 	truncated = "Logs were truncated because the total bytes size exceeds the limit of 1048576 bytes."
 	noEnd     = "There was an issue while collecting your logs. Data might be missing."
 	noRun     = "The action did not initialize or run as expected. Log data might be missing."
@@ -33,10 +33,10 @@ func TestEveryFailureHasOpenWhisksRecord(t *testing.T) {
 			"init-hang", statusDeveloper, "The action exceeded its time limits of 3000 milliseconds during initialization.",
 			noRun, true,
 		},
-		{"plain-error", statusDeveloper, notJSON + "oops", noRun, false},
+		{"plain-error", statusDeveloper, notJSON + ": oops", noRun, false},
 		{"deep-error", statusDeveloper, `{"error":{"kind":"diverged"}}`, noRun, false},
-		{"not-object", statusDeveloper, notJSON + "17", noRun, false},
-		{"empty", statusDeveloper, notJSON, noRun, false},
+		{"not-object", statusDeveloper, notJSON + ": 17", noRun, false},
+		{"empty", statusDeveloper, notJSON + ".", noRun, false},
 		{"chunked", statusDeveloper, killed, noRun, false},
 		{"init-plain", statusDeveloper, "The action failed during initialization: oops", noRun, false},
 		{"init-deep", statusDeveloper, `{"error":["a","b"]}`, noRun, false},
@@ -86,12 +86,12 @@ func checkRecord(t *testing.T, got map[string]any, status, text string) {
 	is, result := responseOf(got)
 	data, _ := json.Marshal(result)
 	m, _ := result.(map[string]any)
-	said := string(data)
+	reply := string(data)
 	if e, ok := m["error"].(string); ok {
-		said = e
+		reply = e
 	}
-	if is != status || !strings.HasPrefix(said, text) {
-		t.Errorf("%s %.300s, want %s %s", is, said, status, text)
+	if is != status || !strings.HasPrefix(reply, text) {
+		t.Errorf("%s %.300s, want %s %s", is, reply, status, text)
 	}
 }
 
@@ -167,8 +167,8 @@ func TestTheWatchCountsChildren(t *testing.T) {
 		t.Skip("no Python for the child")
 	}
 	p := start(t, func(c *Config) { c.Kinds = kinds })
-	p.fences.close()
-	p.fences = rlimits{}
+	p.limiter.close()
+	p.limiter = rlimits{}
 	code := "import subprocess, sys\ndef main(a):\n return {'code': subprocess.run([sys.executable, '-c', 'b = b\"x\" * " +
 		"(150 << 20); import time; time.sleep(1000)']).returncode}"
 	body, _ := json.Marshal(map[string]any{

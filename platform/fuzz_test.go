@@ -25,8 +25,8 @@ func FuzzBodies(f *testing.F) {
 		for _, v := range []any{&actionPut{}, &packagePut{}, &rulePut{}, &headerPut{}, &limitsPut{}} {
 			r := httptest.NewRequest("PUT", "/", bytes.NewReader(data))
 			err := readEntity(r, disdel.MB, "exec", v)
-			var said problem
-			if err != nil && !errors.As(err, &said) {
+			var reply apiError
+			if err != nil && !errors.As(err, &reply) {
 				t.Fatalf("%T: %v", v, err)
 			}
 			if err != nil {

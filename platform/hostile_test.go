@@ -311,6 +311,7 @@ func TestBodiesOfOtherShapes(t *testing.T) {
 		t.Errorf("a result that is no UTF-8: %q", got.body)
 	}
 	deep := func(n int) string { return `{"a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}" }
+	nested := strings.TrimPrefix(errTooDeep.text, errMalformed("").text)
 	for _, c := range []struct{ method, path, body, text string }{
 		{"PUT", "_/packages/p", `[]`, "Object expected in field 'binding'"},
 		{"PUT", "_/triggers/t", `1`, "Object expected in field 'parameters'"},
@@ -320,11 +321,12 @@ func TestBodiesOfOtherShapes(t *testing.T) {
 		{"PUT", "_/packages/p", `{"publish":{"a": [1, 2]}}`, `Expected JsBoolean, but got {"a":[1,2]}`},
 		{"PUT", "_/rules/r", `{"trigger":7,"action":"/_/a"}`, "Expected String as JsString, but got 7"},
 		{"PUT", "_/actions/a?overwrite=true", `{"delAnnotations":"x"}`, `Expected List as JsArray, but got "x"`},
-		{"POST", "_/actions/a", deep(1001), textTooDeep},
-		{"POST", "_/triggers/t", deep(1001), textTooDeep},
-		{"PUT", "_/packages/p", deep(5000), textTooDeep},
+		{"POST", "_/actions/a", deep(1001), nested},
+		{"POST", "_/triggers/t", deep(1001), nested},
+		{"PUT", "_/packages/p", deep(5000), nested},
 	} {
-		if got := ask(t, p, p.AuthKey(), c.method, c.path, c.body); got.status != 400 || got.text() != textMalformed(c.text) {
+		got := ask(t, p, p.AuthKey(), c.method, c.path, c.body)
+		if got.status != 400 || got.text() != errMalformed(c.text).text {
 			t.Errorf("%s %s %.60s: %d %s, want %s", c.method, c.path, c.body, got.status, got.body, c.text)
 		}
 	}

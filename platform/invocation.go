@@ -1,43 +1,48 @@
 package platform
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf16"
+
+	"github.com/disdel/disdel"
 )
 
-// invoked is the body of a response that carries nothing but the activation's id.
-type invoked struct {
+// activationIDBody is the body of an answer that has only the activation's id.
+type activationIDBody struct {
 	ID string `json:"activationId"`
 }
 
-// running is an activation on its way.
+// running is an activation from its acceptance to its record.
 type running struct {
-	id       string
-	user     *user // who invoked it, in whose namespace the record is kept
-	action   *action
-	params   json.RawMessage   // an object or an array
-	binding  string            // the binding it was invoked through, if any
-	cause    string            // the sequence's activation it is part of, if any
-	depth    int               // of sequences it is within
-	count    *compositionCount // of the composition that it is within; nil: none
-	turn     bool              // it is a conductor's turn within its composition
-	received time.Time
-	done     chan struct{}
-	record   *activation // set when done is closed
-	ended    func()      // before done is closed
+	id           string
+	user         *user // who invoked it, and whose namespace gets the record
+	action       *action
+	params       json.RawMessage   // an object or an array
+	binding      string            // the binding that it was invoked through; "": none
+	cause        string            // id of the sequence's activation; "": none
+	depth        int               // nesting of sequences
+	count        *compositionCount // of the composition that it is part of; nil: none
+	conductorRun bool              // a conductor's run within its composition
+	received     time.Time
+	done         chan struct{}
+	record       *activation // set when done is closed
+	onEnd        func()      // called before done is closed
 
-	noting sync.Mutex
-	noted  bool // it is written down, as accepted or as ended
+	noteMu sync.Mutex
+	noted  bool // the accepted log has a line of it
 }
 
 func (p *Platform) invoke(q *request) (int, any, error) {
 	if q.PathValue("pkg") == "" && !q.own() {
-		return 0, nil, problem{403, textForbidden(q.resource())}
+		return 0, nil, errForbidden(q.resource())
 	}
 	wait, err := p.waitOf(q)
 	if err != nil {
@@ -53,12 +58,12 @@ func (p *Platform) invoke(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if !blocking {
-		return 202, answer{run.id, invoked{run.id}}, nil
+		return httpRunning, withActivationID{run.id, activationIDBody{run.id}}, nil
 	}
 	return p.wait(run, q, wait)
 }
 
-// waitOf is how long a blocking request wants to wait.
+// waitOf is how long a blocking request waits.
 func (p *Platform) waitOf(q *request) (time.Duration, error) {
 	text := q.URL.Query().Get("timeout")
 	if text == "" {
@@ -66,12 +71,12 @@ func (p *Platform) waitOf(q *request) (time.Duration, error) {
 	}
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if most := max(p.cfg.BlockingWait, time.Minute); err != nil || ms <= 0 || ms > most.Milliseconds() {
-		return 0, problem{400, textQuery("timeout", textWait(most))}
+		return 0, errQueryTimeout(most)
 	}
 	return min(p.cfg.BlockingWait, time.Duration(ms)*time.Millisecond), nil
 }
 
-// payload reads the parameters of an invocation: an object, or nothing.
+// payload reads the parameters of an invocation; no body means {}.
 func (p *Platform) payload(q *request) (json.RawMessage, error) {
 	data, err := readBody(q.Request, p.cfg.Limits.Payload)
 	if err != nil {
@@ -84,30 +89,30 @@ func (p *Platform) payload(q *request) (json.RawMessage, error) {
 		return nil, err
 	}
 	if data[0] != '{' {
-		return nil, problem{400, textMalformed(textNotAnObject)}
+		return nil, errNotAnObject
 	}
 	return data, nil
 }
 
-// start starts an action for a user, if his throttle allows. quiet is as begin has it.
+// start invokes an action if the user's throttle allows it. quiet is as in begin.
 func (p *Platform) start(u *user, path pathName, payload json.RawMessage, quiet bool) (*running, error) {
-	if err := p.unfiled.stuck(); err != nil { // before anything is looked for
+	if err := p.pending.writeError(); err != nil { // before anything is read
 		return nil, err
 	}
-	found, err := p.find(u, path)
+	found, err := p.findAction(u, path)
 	if err != nil {
 		return nil, err
 	}
-	if found.final() && found.overrides(payload) {
-		return nil, problem{400, textNotAllowed}
+	if found.isFinal() && found.setsParameter(payload) {
+		return nil, errParameterSet
 	}
 	return p.begin(u, found, payload, quiet)
 }
 
-// begin starts an action that was found, if its user's throttle allows. A quiet one is that of a request that waits for
-// its end: as nobody knows of it before, it is not written down at once that it was accepted.
+// begin invokes an action that was found, if the user's throttle allows it. If quiet is set, the request waits for the
+// end, so nobody knows the activation yet and the accepted log needs no line at once.
 func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage, quiet bool) (*running, error) {
-	if err := p.unfiled.stuck(); err != nil {
+	if err := p.pending.writeError(); err != nil {
 		return nil, err
 	}
 	params, err := found.arguments(payload)
@@ -118,14 +123,14 @@ func (p *Platform) begin(u *user, found *resolved, payload json.RawMessage, quie
 		return nil, err
 	}
 	run := p.newRun(u, found, params, "")
-	run.ended = func() { p.releaseSlot(u) }
+	run.onEnd = func() { p.releaseSlot(u) }
 	if !quiet {
-		if err := p.note(run); err != nil {
+		if err := p.noteAccepted(run); err != nil {
 			u.invocations.release()
 			return nil, err
 		}
 	}
-	p.flying.Go(func() { p.carryOut(run, p.cfg.Limits.SequenceLength) })
+	p.runs.Go(func() { p.runAction(run, p.cfg.Limits.SequenceLength) })
 	return run, nil
 }
 
@@ -133,21 +138,22 @@ func (p *Platform) newRun(u *user, found *resolved, params json.RawMessage, caus
 	a := found.action
 	if ns, _, _ := (pathName{a.Namespace, a.Name}).split(); ns != u.Name {
 		foreign := *a
-		foreign.invoker = u.Name // its containers are not shared between namespaces
+		foreign.invoker = u.Name // namespaces do not share containers
 		a = &foreign
 	}
 	return &running{
 		id: newActivationID(), user: u, action: a, params: params, binding: found.binding, cause: cause,
-		received: time.Now(), done: make(chan struct{}), ended: func() {},
+		received: time.Now(), done: make(chan struct{}), onEnd: func() {},
 	}
 }
 
-// carryOut runs an action or a sequence to its end; left is how many more actions the outermost sequence may run.
-func (p *Platform) carryOut(run *running, left int) int {
+// runAction runs an action or a sequence to its end. left is how many more actions the outermost sequence may run, and
+// so is the result.
+func (p *Platform) runAction(run *running, left int) int {
 	switch {
 	case run.action.Exec.Kind == sequenceKind:
 		return p.runSequence(run, left)
-	case run.conducted():
+	case run.isConductor():
 		p.runConductor(run)
 	default:
 		p.execute(run)
@@ -155,33 +161,33 @@ func (p *Platform) carryOut(run *running, left int) int {
 	return left - 1
 }
 
-// note writes down that an activation was accepted, if it is not known to have ended.
-func (p *Platform) note(run *running) error {
-	run.noting.Lock()
-	defer run.noting.Unlock()
+// noteAccepted writes the line of an accepted activation to the log, unless the activation has ended.
+func (p *Platform) noteAccepted(run *running) error {
+	run.noteMu.Lock()
+	defer run.noteMu.Unlock()
 	if run.noted || p.accepted == nil {
 		return nil
 	}
 	run.noted = true
-	return unwritable(p.accepted.add(run.lost()))
+	return diskError(p.accepted.add(run.lostRecord()))
 }
 
-// file keeps the record of an ended activation and lets those go on who wait for it.
-func (p *Platform) file(run *running, record *activation) {
-	run.noting.Lock()
+// finishRun saves the record of an ended activation and wakes those who wait for it.
+func (p *Platform) finishRun(run *running, record *activation) {
+	run.noteMu.Lock()
 	run.noted = true
-	run.noting.Unlock()
-	p.keep(record)
+	run.noteMu.Unlock()
+	p.saveRecord(record)
 	p.counters.count(record)
 	run.record = record
-	run.ended()
+	run.onEnd()
 	close(run.done)
 }
 
-// arguments lays a payload over the parameters: package, binding, action, request. An array replaces them, and a
-// sequence has none.
+// arguments merges the parameters of package, binding, action and request, in this order. An array replaces all of
+// them. A sequence takes the payload as it is.
 func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
-	if payload[0] == '[' || v.Exec.Kind == sequenceKind { // its components have parameters of their own
+	if payload[0] == '[' || v.Exec.Kind == sequenceKind { // its components add their own parameters
 		return payload, nil
 	}
 	params := map[string]json.RawMessage{}
@@ -192,62 +198,61 @@ func (v *resolved) arguments(payload json.RawMessage) (json.RawMessage, error) {
 	}
 	var args map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &args); err != nil {
-		return nil, problem{400, textMalformed(err.Error())}
+		return nil, errMalformed(err.Error())
 	}
 	maps.Copy(params, args)
 	return json.Marshal(params)
 }
 
-// final tells whether requests may not set what the action has parameters for.
-func (v *resolved) final() bool {
-	return annotated(v.Annotations, "final")
+// isFinal tells whether requests may not set the action's own parameters.
+func (v *resolved) isFinal() bool {
+	return isAnnotationSet(v.Annotations, "final")
 }
 
-// overrides tells whether a request sets a parameter that has a value. Components of a sequence may: their input is no
-// request's.
-func (v *resolved) overrides(payload json.RawMessage) bool {
+// setsParameter tells whether a request sets a parameter that the action has a value for. Components of sequences may,
+// because their input does not come from a request.
+func (v *resolved) setsParameter(payload json.RawMessage) bool {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(payload, &args) != nil {
-		return false // an array sets none
+		return false // an array sets no parameter
 	}
 	return slices.ContainsFunc(mergeParameters(v.inherited, v.Parameters), func(own keyValue) bool {
 		_, set := args[own.Key]
-		return set && defined(own.Value)
+		return set && hasValue(own.Value)
 	})
 }
 
-// defined is what `final` protects: a parameter with a value.
-func defined(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" && string(v) != `""` }
+// hasValue tells whether a parameter has a value that the annotation final protects.
+func hasValue(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" && string(v) != `""` }
 
 func addParameters(to map[string]json.RawMessage, list []keyValue) {
 	for _, v := range list {
-		if !v.Init { // those are environment of the container
+		if !v.Init { // init parameters are in the container's environment
 			to[v.Key] = v.Value
 		}
 	}
 }
 
-// quietFor is how long a request may wait for an activation that is not written down: then it counts as accepted. One
-// that is lost before is an activation that nobody has heard of.
-const quietFor = 100 * time.Millisecond
+// noteAfter is how long a blocking request may wait before the accepted log gets a line of its activation. An
+// activation that is lost earlier is one that nobody knows.
+const noteAfter = 100 * time.Millisecond
 
-// await waits for an activation's end, and tells whether it came in time. Where it did not, the activation is written
-// down, as its id is going to be told. A disk that takes no line for it will take no record either: that is kept in
-// memory when it comes, and nothing is accepted from then on.
+// await waits for an activation's end and tells whether it came in time. If not, the accepted log gets a line, because
+// the client gets the id. If that write fails, the record will fail too, stays in memory, and stops new invocations.
 func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) (ended bool) {
 	begun := time.Now()
-	timer := time.NewTimer(min(wait, quietFor))
+	timer := time.NewTimer(min(wait, noteAfter))
 	defer timer.Stop()
 	for {
 		select {
 		case <-run.done:
 			return true
 		case <-ctx.Done():
-			p.note(run) //nolint:errcheck // see above
+			p.noteAccepted(run) //nolint:errcheck // see above
 			return false
 		case <-timer.C:
 		}
-		p.note(run) //nolint:errcheck // see above
+		p.noteAccepted(run) //nolint:errcheck // see above
 		left := wait - time.Since(begun)
 		if left <= 0 {
 			return false
@@ -256,20 +261,241 @@ func (p *Platform) await(ctx context.Context, run *running, wait time.Duration) 
 	}
 }
 
-// wait answers a blocking request: with the record, or with the id once the wait is over.
+// wait answers a blocking request: with the record, or with the id if the wait is over.
 func (p *Platform) wait(run *running, q *request, wait time.Duration) (int, any, error) {
 	if !p.await(q.Context(), run, wait) {
-		return 202, answer{run.id, invoked{run.id}}, nil
+		return httpRunning, withActivationID{run.id, activationIDBody{run.id}}, nil
 	}
-	status := map[string]int{
-		statusSuccess: 200, statusApplication: 502, statusDeveloper: 502,
-		statusInternal: 500,
-	}[run.record.Response.Status]
+	status := blockingStatus[run.record.Response.Status]
 	if result := run.record.Response.Result; flag(q.Request, "result") || len(result) > 0 && result[0] == '[' {
-		return status, answer{run.id, result}, nil // an array is answered bare in any case
+		return status, withActivationID{run.id, result}, nil // an array is always answered without the record
 	}
-	if run.action.Exec.Kind == sequenceKind || run.conducted() { // its logs are known by now: the ids of what it ran
-		return status, answer{run.id, run.record}, nil
+	// the logs of these are the ids of their components, which are known
+	if run.action.Exec.Kind == sequenceKind || run.isConductor() {
+		return status, withActivationID{run.id, run.record}, nil
 	}
-	return status, answer{run.id, run.record.withoutLogs()}, nil
+	return status, withActivationID{run.id, run.record.withoutLogs()}, nil
 }
+
+// execute runs an activation in a container and saves its record.
+func (p *Platform) execute(run *running) {
+	p.finishRun(run, p.attempt(run))
+}
+
+// maxReschedules bounds how often an activation whose container answers 503 gets another container.
+const maxReschedules = 3
+
+func (p *Platform) attempt(run *running) *activation {
+	if _, ok := p.cfg.kindOf(&run.action.Exec); !ok {
+		return p.record(run, nil, activationEnd{status: statusDeveloper, text: textImageMissing(run.action.Exec.Image)})
+	}
+	for try := 0; ; try++ {
+		s, err := p.pool.acquire(p.work, run.action)
+		switch {
+		case err != nil:
+			return p.record(run, nil, activationEnd{status: statusInternal, text: textStartFailed})
+		case s.failed != nil:
+			return p.record(run, nil, *s.failed)
+		}
+		if err := p.ensureContainer(s); err != nil {
+			return p.record(run, nil, activationEnd{status: statusInternal, text: textStartFailed})
+		}
+		end := p.runInContainer(s, run)
+		rec := p.record(run, s, end)
+		if p.pool.leave(s, end.keep() && p.work.Err() == nil) {
+			s.container.kill()
+			p.pool.discardSlot(s)
+		}
+		if end.reschedule && try < maxReschedules {
+			continue
+		}
+		return rec
+	}
+}
+
+// ensureContainer starts the container of a slot that has none yet.
+func (p *Platform) ensureContainer(s *containerSlot) error {
+	if s.container != nil {
+		return nil
+	}
+	c, err := p.startOnDevice(p.cfg.sizeOf(s.action), s.device)
+	if err != nil {
+		p.pool.initFailed(s, &activationEnd{status: statusInternal, text: textStartFailed})
+		p.pool.discardSlot(s)
+		return err
+	}
+	c.action = s.action
+	p.pool.setContainer(s, c)
+	return nil
+}
+
+// activationEnd is how an activation ended.
+type activationEnd struct {
+	status     string
+	result     json.RawMessage // for success and application errors
+	text       string          // for other errors
+	start      time.Time
+	end        time.Time
+	initTime   time.Duration // of a cold start
+	cold       bool
+	timedOut   bool
+	died       bool // the container's process died
+	reschedule bool
+	logs       []string
+	size       int // characters of the container's answer, as the invoker counts them; 0: no answer
+}
+
+// keep tells whether the container may run another activation. OpenWhisk destroys it after a developer error or an
+// internal error.
+func (e *activationEnd) keep() bool {
+	return e.status == statusSuccess || e.status == statusApplication
+}
+
+func (p *Platform) runInContainer(s *containerSlot, run *running) (end activationEnd) {
+	c := s.container
+	journal := c.logs.begin(run.id, run.action.Limits.Logs)
+	defer func() {
+		end.end = time.Now()
+		end.logs = c.collect(journal, &end)
+		p.pool.initFailed(s, &end)
+		p.delayRecord(&end)
+	}()
+	end.start = time.Now()
+	limit := time.Duration(run.action.Limits.Timeout) * time.Millisecond
+	if !c.initialized {
+		end.cold = true
+		if s.capacity > 1 {
+			c.logs.expectTags()
+		}
+		got, err := c.postJSON(p.work, "/init", p.initBody(run, s.capacity), limit)
+		end.initTime = time.Since(end.start)
+		if done := p.initEnding(c, got, err, limit, &end); done {
+			return end
+		}
+		c.initialized = true
+		if printsNoSentinels(got.body) {
+			c.logs.expectNoSentinels()
+		}
+		p.pool.initDone(s)
+	}
+	got, err := c.request(p.work, "/run", p.runBody(run, limit), limit)
+	p.runEnding(c, got, err, limit, &end)
+	return end
+}
+
+// initEnding sets the end of an activation whose /init failed. done is false if /init succeeded.
+func (p *Platform) initEnding(c *container, got runtimeReply, err error, limit time.Duration,
+	end *activationEnd,
+) (done bool) {
+	switch {
+	case isTimeout(err):
+		end.timedOut = true
+		end.developerError(textTimeout(limit, true))
+	case err != nil:
+		end.died = true
+		end.developerError(p.deathText(c, textAbnormalInit))
+		p.emulateRefusedInit(end, limit)
+	case got.status == http.StatusServiceUnavailable:
+		end.developerError(textInvalidInit(got.body))
+		end.reschedule = true
+	case got.status != http.StatusOK:
+		end.size = utf16Length(got.body)
+		end.containerError(got.body, textInvalidInit(got.body))
+	default:
+		return false
+	}
+	return true
+}
+
+// runEnding reads the answer of /run, as ActivationResult.processRunResponseContent does.
+func (p *Platform) runEnding(c *container, got runtimeReply, err error, limit time.Duration, end *activationEnd) {
+	got.body = toUTF8(got.body)
+	trimmed := bytes.TrimSpace(got.body)
+	if err == nil {
+		end.size = utf16Length(got.body)
+	}
+	object := len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) &&
+		!nestedTooDeep(trimmed)
+	switch {
+	case isTimeout(err):
+		end.timedOut = true
+		end.developerError(textTimeout(limit, false))
+	case err != nil:
+		end.died = true
+		end.developerError(p.deathText(c, textAbnormalRun))
+		end.reschedule = p.retriesWarm(end)
+	case got.status == http.StatusServiceUnavailable:
+		end.developerError(textInvalidResponse(got.body))
+		end.reschedule = true
+	case disdel.Bytes(got.length) > p.cfg.Limits.Payload:
+		end.applicationError(textResultTooLarge(int(got.length), p.cfg.Limits.Payload, got.body))
+	case got.status != http.StatusOK:
+		end.containerError(got.body, textInvalidResponse(got.body))
+	case !object:
+		end.developerError(textInvalidResponse(got.body))
+	default:
+		end.status, end.result = statusSuccess, trimmed
+		if e := errorField(trimmed); e != nil {
+			end.status, end.result = statusApplication, e
+		}
+	}
+}
+
+// utf16Length is the length of a text in UTF-16 units, like Java's String.length.
+func utf16Length(body []byte) (n int) {
+	for _, c := range string(body) {
+		n += utf16.RuneLen(c)
+	}
+	return n
+}
+
+// errorField returns {"error": ...} of an object that has an error, and nil otherwise. It drops other fields.
+func errorField(body []byte) json.RawMessage {
+	var e struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil || len(e.Error) == 0 {
+		return nil
+	}
+	result, _ := json.Marshal(e)
+	return result
+}
+
+// containerError is a developer error with the container's own error, if it answered one.
+func (e *activationEnd) containerError(body []byte, otherwise string) {
+	e.developerError(otherwise)
+	if own := errorField(body); own != nil {
+		e.text, e.result = "", own
+	}
+}
+
+func (e *activationEnd) developerError(text string) { e.status, e.text = statusDeveloper, text }
+
+func (e *activationEnd) applicationError(text string) {
+	e.status = statusApplication
+	e.result, _ = json.Marshal(map[string]string{"error": text})
+}
+
+// deathText is the text of an activation whose container died.
+func (p *Platform) deathText(c *container, otherwise string) string {
+	memory := c.diedOfMemory()
+	if c.isOverDisk() {
+		return textFolder(p.cfg.FolderMB)
+	}
+	if memory && p.cfg.tellsOutOfMemory() {
+		return textMemoryExhausted
+	}
+	return otherwise
+}
+
+// closeOnce closes a channel at most once.
+type closeOnce struct {
+	sync.Once
+	c chan struct{}
+}
+
+func newOnce() *closeOnce { return &closeOnce{c: make(chan struct{})} }
+
+func (o *closeOnce) close() { o.Do(func() { close(o.c) }) }
+
+func isTimeout(err error) bool { return err == context.DeadlineExceeded }

@@ -37,7 +37,7 @@ func TestArraysComeOut(t *testing.T) {
 		}
 	}
 	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/a", `[1]`); got.status != 400 ||
-		got.text() != textMalformed(textNotAnObject) {
+		got.text() != errNotAnObject.text {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	id := must(t, p, "POST", "_/actions/a?blocking=true", `{}`).header.Get("x-openwhisk-activation-id")
@@ -170,7 +170,7 @@ func TestAFailingComponentEndsItsSequence(t *testing.T) {
 	}
 	must(t, p, "DELETE", "_/actions/bad", "")
 	got = ask(t, p, p.AuthKey(), "POST", "_/actions/s?blocking=true&result=true", `{}`)
-	if got.status != 502 || got.text() != textNoComponent {
+	if got.status != 502 || got.text() != errSequenceComponent.text {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
@@ -190,11 +190,11 @@ func TestACircleOfSequencesEnds(t *testing.T) {
 		must(t, p, "PUT", set[0], set[1])
 	}
 	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/s?blocking=true&result=true", `{}`); got.status != 502 ||
-		got.text() != textSequenceCycle {
+		got.text() != errSequenceCycle.text {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := ask(t, p, p.AuthKey(), "PUT", "_/actions/other",
-		`{"exec":{"kind":"sequence","components":["/_/s"]}}`); got.status != 400 || got.text() != textSequenceCycle {
+		`{"exec":{"kind":"sequence","components":["/_/s"]}}`); got.status != 400 || got.text() != errSequenceCycle.text {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }

@@ -27,13 +27,13 @@ var launchNode string
 //go:embed launchers/archive.js
 var archiveNode string
 
-// language is a family of kinds whose containers an interpreter of the machine runs.
+// language is a family of kinds whose containers run an interpreter of this machine.
 type language struct {
 	family, title, program string
-	ask                    []string // has it print its true path, its version and the folders that it is installed in
-	run                    []string // what follows the path
+	ask                    []string // arguments that print its real path, its version and its folders
+	run                    []string // arguments that start a container
 	env                    []string
-	// names are those of OpenWhisk's own kinds of the family, which stand for what the machine has.
+	// names are OpenWhisk's own kinds of the family. They stand for the machine's version.
 	names []string
 }
 
@@ -54,14 +54,13 @@ var languages = []language{
 	},
 }
 
-// DefaultKinds are the containers that this machine can start: those of disdelBinary, and Python's and Node's scripts
-// where there is an interpreter, under its major version and under the names that OpenWhisk's own kinds have. Whatever
-// the name, it is the machine's version that runs, and Kind.Says tells it. Clients name them python:default and
-// nodejs:default as well.
+// DefaultKinds are the kinds of this machine: that of disdelBinary, and Python and Node.js if there is an interpreter,
+// under its major version and under OpenWhisk's names. The machine's version runs under every name; Kind.Description
+// tells it. Clients can also name python:default and nodejs:default.
 func DefaultKinds(disdelBinary string) map[string]Kind {
 	kinds := map[string]Kind{disdel.RuntimeKind: {
 		Command: []string{disdelBinary, "runtime", "--listen", "{listen}"}, Env: []string{allowConcurrent + "=true"},
-		Together: []string{string(disdel.TaskInfer)}, // what trains has the whole process for itself
+		SharedMains: []string{string(disdel.TaskInfer)}, // training uses the whole process
 	}}
 	for _, s := range languages {
 		found, ok := findInterpreter(s.program, s.ask...)
@@ -71,7 +70,7 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 		path, version := found.Path, found.Version
 		kind := Kind{
 			Command: append([]string{path}, s.run...), Env: s.env, OwnUser: true, Reads: found.reads(),
-			Says: s.title + " " + version,
+			Description: s.title + " " + version,
 		}
 		for _, name := range s.names {
 			kinds[s.family+":"+name] = kind
@@ -79,7 +78,7 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 		if s.family == "python" {
 			native := kind
 			native.Command = append([]string{path, "-c", launchPython, "native"}, s.run[2:]...)
-			native.Unlisted, native.Says = true, "programs"
+			native.Unlisted, native.Description = true, "programs"
 			kinds[nativeKind] = native
 		}
 		major, _, _ := strings.Cut(version, ".")
@@ -89,10 +88,10 @@ func DefaultKinds(disdelBinary string) map[string]Kind {
 	return kinds
 }
 
-// nativeKind runs actions that are programs of their own. Python carries them out.
+// nativeKind runs actions that are programs of their own, started by Python.
 const nativeKind = "native:1"
 
-// DefaultImages are the container images that one of the kinds stands for: that of native actions.
+// DefaultImages maps the image of native actions to its kind.
 func DefaultImages(kinds map[string]Kind) map[string]string {
 	images := map[string]string{}
 	if _, ok := kinds[nativeKind]; ok {
@@ -103,8 +102,8 @@ func DefaultImages(kinds map[string]Kind) map[string]string {
 	return images
 }
 
-// AddNodeModules lets actions of Node.js require the packages of a folder that npm installed into, such as openwhisk.
-// It returns Invalid for a folder that has none.
+// AddNodeModules lets Node.js actions require the packages that npm installed into a folder. It returns Invalid for a
+// folder without node_modules.
 func AddNodeModules(kinds map[string]Kind, folder string) error {
 	modules, err := filepath.Abs(folder)
 	if err == nil && filepath.Base(modules) != "node_modules" {
@@ -127,18 +126,18 @@ func AddNodeModules(kinds map[string]Kind, folder string) error {
 	return nil
 }
 
-// interpreterWait bounds the question for an interpreter's version; it usually takes less than a tenth of a second.
+// interpreterWait bounds the question for an interpreter's version, which usually takes less than 0.1 s.
 const interpreterWait = 10 * time.Second
 
-// interpreter is one that the machine has.
+// interpreter is an interpreter of this machine.
 type interpreter struct {
 	Path    string   `json:"path"`
 	Version string   `json:"version"`
-	Folders []string `json:"folders"` // that it is installed in, beside the one above its own
+	Folders []string `json:"folders"` // installation folders
 }
 
-// findInterpreter asks an interpreter for its true path, version and folders. PATH may lead to the script of a version
-// manager, which would not work in a container's empty home.
+// findInterpreter asks an interpreter for its real path, version and folders. PATH may name a version manager's script,
+// which does not work in a container's empty home.
 func findInterpreter(name string, ask ...string) (found interpreter, ok bool) {
 	ctx, stop := context.WithTimeout(context.Background(), interpreterWait)
 	defer stop()
@@ -149,7 +148,7 @@ func findInterpreter(name string, ask ...string) (found interpreter, ok bool) {
 	return found, true
 }
 
-// reads are the files that an interpreter needs: its libraries, and the files that mark a virtual environment.
+// reads are the files that an interpreter needs: its libraries, and the markers of a virtual environment.
 func (i interpreter) reads() []string {
 	folders := slices.Clone(i.Folders)
 	for _, program := range []string{i.Path, realPath(i.Path)} {
@@ -167,7 +166,7 @@ func (i interpreter) reads() []string {
 	return out
 }
 
-// realPath is a path without links, or the path itself where it leads nowhere.
+// realPath resolves links; it returns path itself if that fails.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

@@ -143,13 +143,13 @@ func TestLaunchersKeepTheContractsCorners(t *testing.T) {
 				{"/other", "", 404},
 			} {
 				body := map[string]any{"value": map[string]any{"code": s.code, "main": "main"}}
-				got, err := c.post(t.Context(), s.path, body, interpreterWait)
+				got, err := c.postJSON(t.Context(), s.path, body, interpreterWait)
 				if err != nil || got.status != s.want {
 					t.Errorf("%d: %s is answered %d %s %v, want %d", i, s.path, got.status, got.body, err, s.want)
 				}
 			}
 			until(t, "the second /init in the log", func() bool { // which is read beside the answers
-				return c.logs.saw("Cannot initialize the action more than once.")
+				return c.logs.contains("Cannot initialize the action more than once.")
 			})
 		})
 	}

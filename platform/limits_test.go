@@ -39,8 +39,8 @@ func memoryIsEnforced(t *testing.T, style OOMText) {
 func TestTheWatchAloneEnforcesMemory(t *testing.T) {
 	skipUnderRace(t)
 	p := start(t, nil)
-	p.fences.close()
-	p.fences = rlimits{}
+	p.limiter.close()
+	p.limiter = rlimits{}
 	newTestAction(t, p, "allocate", 60000, 128)
 	_, got := call(t, p, "POST", ns+"/actions/allocate?blocking=true", `{"mb":300}`)
 	if _, result := responseOf(got); fmt.Sprint(result) != "map[error:"+textMemoryExhausted+"]" {
@@ -125,7 +125,7 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 	}
 	throttle := &p.users[0].invocations
 	throttle.mu.Lock()
-	throttle.count, throttle.flying = 5, 0
+	throttle.count, throttle.inFlight = 5, 0
 	throttle.minute = time.Now().Unix() / 60
 	throttle.mu.Unlock()
 	if status, got := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`); status != 429 && time.Now().Second() > 1 ||
@@ -133,6 +133,6 @@ func TestThrottlesAndLimitsSpeakAsOpenWhisk(t *testing.T) {
 		t.Errorf("sixth in a minute: %d %v", status, got)
 	}
 	throttle.mu.Lock()
-	throttle.flying = 2
+	throttle.inFlight = 2
 	throttle.mu.Unlock()
 }

@@ -108,7 +108,7 @@ func TestWaitersComeBeforePrewarming(t *testing.T) {
 	}()
 	until(t, "queued", func() bool { return p.status().Queued == 1 })
 	p.mu.Lock()
-	p.barred = false
+	p.prewarmFailed = false
 	p.refill()
 	used := p.used
 	p.mu.Unlock()

@@ -3,86 +3,91 @@ package platform
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // sentinel ends an activation's output on each stream.
 const sentinel = "XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX"
 
-// sentinelWait is how long the end of the log is waited for after the answer has come, as the invoker does.
+// sentinelWait is how long the end of the log is awaited after the answer, like OpenWhisk's invoker does.
 const sentinelWait = 2 * time.Second
 
-// failureWait is that of an activation whose container answered with a failure: runtimes end their log before they
-// answer, so that it is only a matter of reading; a runtime that prints no end then costs little.
+// failureWait is sentinelWait for a failed activation. Runtimes end their log before they answer, so the log only has
+// to be read; a runtime that prints no sentinel costs little.
 const failureWait = 250 * time.Millisecond
 
-// logs collects what a container prints, activation by activation. Where several run in it at once, a line that says
-// whose it is goes to that one alone, and any other to all of them: nobody can tell.
+// logs collects a container's output by activation. If several activations run at once, a tagged line belongs to one of
+// them, and an untagged line to all.
 type logs struct {
-	mu      sync.Mutex
-	open    []*journal // of the activations that run in it
-	marked  bool       // lines may begin with whose they are
-	ends    int        // sentinels that were printed while several ran, and that none of them has claimed
-	tail    []string   // the last lines of all, to find a reason for a death
-	streams []*lineWriter
-	silent  bool    // the program prints no sentinels: what it has printed before its answer is an activation's log
-	pumps   []*pump // that read the streams
+	mu          sync.Mutex
+	open        []*activationLog // logs of running activations
+	tagged      bool             // lines may have the tag of an activation
+	sentinels   int              // sentinels without a tag that no activation has counted yet
+	tail        []string         // the last lines, to find the cause of a death
+	streams     []*lineWriter
+	noSentinels bool            // the program prints no sentinels; its log ends with its answer
+	readers     []*streamReader // of the two streams
 }
 
 func newLogs() *logs { return &logs{} }
 
-// journal is one activation's log.
-type journal struct {
+// activationLog is the log of one activation.
+type activationLog struct {
 	id        string
 	lines     []string
 	size, max int
-	cut       bool
-	ends      int  // sentinels that are its own
-	mixed     bool // has lines that may be another activation's
+	truncated bool
+	sentinels int  // its own sentinels
+	shared    bool // some lines may belong to another activation
 	changed   chan struct{}
 }
 
-// ofActivation begins a line of a container that several activations may share: the activation's id follows, and the
-// same byte again.
-const ofActivation = "\x00"
+// tagByte starts a tagged line of a shared container: tagByte, the activation's id, tagByte, the text.
+const tagByte = "\x00"
 
-// logLine is OpenWhisk's form (DockerToActivationLogStore): times without zeros at their end, in columns of 30.
+// logLine formats a line as OpenWhisk does (DockerToActivationLogStore): times without trailing zeros, in columns of
+// 30.
 func logLine(at time.Time, stream, text string) string {
 	return fmt.Sprintf("%-30s %s: %s", at.UTC().Format("2006-01-02T15:04:05.999999999Z"), stream, text)
 }
 
-// share tells that lines say whose they are.
-func (l *logs) share() {
+// expectTags is called if lines may have tags.
+func (l *logs) expectTags() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marked = true
+	l.tagged = true
 }
 
-// hush tells that the program prints no sentinels.
-func (l *logs) hush() {
+// expectNoSentinels is called if the program prints no sentinels.
+func (l *logs) expectNoSentinels() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silent = true
+	l.noSentinels = true
 }
 
 // begin opens an activation's log.
-func (l *logs) begin(id string, limitMB int) *journal {
+func (l *logs) begin(id string, limitMB int) *activationLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) == 0 {
-		l.ends = 0
+		l.sentinels = 0
 	}
-	j := &journal{id: id, max: limitMB << 20, changed: make(chan struct{}, 1)}
+	j := &activationLog{id: id, max: limitMB << 20, changed: make(chan struct{}, 1)}
 	l.open = append(l.open, j)
 	return j
 }
 
-// finish closes an activation's log and tells whether it is whole: it takes in what was printed until now, and then
-// waits for both sentinels, 0 meaning that it does not.
-func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
+// finish closes an activation's log and tells whether it is complete. It reads the output so far, and then waits up to
+// wait for both sentinels.
+func (l *logs) finish(j *activationLog, wait time.Duration) (complete bool) {
 	l.drain()
 	if wait > 0 {
 		complete = l.ended(j) || l.awaitEnd(j, wait)
@@ -90,16 +95,16 @@ func (l *logs) finish(j *journal, wait time.Duration) (complete bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) == 1 {
-		for _, w := range l.streams { // what a dying process left unended
+		for _, w := range l.streams { // the last line of a killed process may have no newline
 			w.flush()
 		}
 	}
-	l.open = slices.DeleteFunc(l.open, func(other *journal) bool { return other == j })
+	l.open = slices.DeleteFunc(l.open, func(other *activationLog) bool { return other == j })
 	return complete
 }
 
 // awaitEnd waits for an activation's sentinels and tells whether they came.
-func (l *logs) awaitEnd(j *journal, wait time.Duration) bool {
+func (l *logs) awaitEnd(j *activationLog, wait time.Duration) bool {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
@@ -114,39 +119,37 @@ func (l *logs) awaitEnd(j *journal, wait time.Duration) bool {
 	}
 }
 
-// ended tells whether both of an activation's sentinels were seen, where there are any. Those that do not say whose
-// they are count for whoever asks: an activation is asked for once its answer is there, before which it has printed its
-// own.
-func (l *logs) ended(j *journal) bool {
+// ended tells whether both of an activation's sentinels came. A sentinel without a tag counts for the activation that
+// asks first, because an activation prints its own before it answers.
+func (l *logs) ended(j *activationLog) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.silent {
+	if l.noSentinels {
 		return true
 	}
-	missing := sentinels - j.ends
-	if missing > l.ends {
+	missing := sentinelsPerRun - j.sentinels
+	if missing > l.sentinels {
 		return false
 	}
-	l.ends -= max(0, missing)
+	l.sentinels -= max(0, missing)
 	return true
 }
 
-// sentinels of an activation: one on each stream.
-const sentinels = 2
+// sentinelsPerRun is one for each stream.
+const sentinelsPerRun = 2
 
-// blackbox is the kind of images that others made: nothing waits for their sentinels (ExecManifest.scala,
-// sentinelledLogs).
+// blackbox is the kind of images. Their sentinels are not awaited (ExecManifest.scala, sentinelledLogs).
 const blackbox = "blackbox"
 
-// collect is an activation's log, with what OpenWhisk appends to it. An action with a log limit of 0 has none.
-func (c *container) collect(j *journal, end *ending) []string {
+// collect is an activation's log with the lines that OpenWhisk appends. An action with a log limit of 0 has none.
+func (c *container) collect(j *activationLog, end *activationEnd) []string {
 	managed := c.kind != blackbox
 	complete := c.logs.finish(j, end.logWait(managed))
 	if c.action.Limits.Logs == 0 {
 		return nil
 	}
-	lines := j.lines // nothing is added any more
-	if j.mixed {
+	lines := j.lines // no line is added from now on
+	if j.shared {
 		lines = append(lines, logLine(time.Now(), "stderr", textLogsMixed))
 	}
 	switch {
@@ -159,9 +162,8 @@ func (c *container) collect(j *journal, end *ending) []string {
 	}
 }
 
-// logWait is how long the rest of a log is waited for; a process that died, or is to be killed, prints nothing any
-// more.
-func (e *ending) logWait(managed bool) time.Duration {
+// logWait is how long the rest of a log is awaited. A dead or timed-out process prints nothing more.
+func (e *activationEnd) logWait(managed bool) time.Duration {
 	switch {
 	case !managed:
 		return 0
@@ -174,26 +176,26 @@ func (e *ending) logWait(managed bool) time.Duration {
 	}
 }
 
-// add takes a line of an activation, "" for one that does not say whose it is; the caller holds the lock. An activation
-// may print without ending its last line: the sentinel then follows on it.
+// add takes a line; owner is "" without a tag. The caller holds the lock. If the last line of an activation has no
+// newline, the sentinel follows on the same line.
 func (l *logs) add(stream, owner, text string) {
 	text, ended := strings.CutSuffix(text, sentinel)
 	if text != "" || !ended {
-		l.keep(stream, owner, text)
+		l.appendLine(stream, owner, text)
 	}
 	if ended {
-		l.end(owner)
+		l.addSentinel(owner)
 	}
 }
 
-// end counts a sentinel.
-func (l *logs) end(owner string) {
-	own := l.of(owner)
+// addSentinel counts a sentinel.
+func (l *logs) addSentinel(owner string) {
+	own := l.logsOf(owner)
 	switch {
 	case len(own) == 1:
-		own[0].ends++
+		own[0].sentinels++
 	case owner == "" && len(own) > 1:
-		l.ends++
+		l.sentinels++
 	}
 	for _, j := range own {
 		select {
@@ -203,8 +205,8 @@ func (l *logs) end(owner string) {
 	}
 }
 
-// of are the logs that a line belongs into: its activation's if it still runs, or those of all that run.
-func (l *logs) of(owner string) []*journal {
+// logsOf are the logs that a line belongs to: that of its owner if it still runs, or all of running activations.
+func (l *logs) logsOf(owner string) []*activationLog {
 	if owner == "" {
 		return l.open
 	}
@@ -216,32 +218,32 @@ func (l *logs) of(owner string) []*journal {
 	return nil
 }
 
-// keep files a line.
-func (l *logs) keep(stream, owner, text string) {
+// appendLine adds a line to its logs.
+func (l *logs) appendLine(stream, owner, text string) {
 	const most = 50
 	if l.tail = append(l.tail, text); len(l.tail) > most {
 		l.tail = l.tail[1:]
 	}
-	own := l.of(owner)
+	own := l.logsOf(owner)
 	for _, j := range own {
-		j.mixed = j.mixed || len(own) > 1
-		j.keep(stream, text)
+		j.shared = j.shared || len(own) > 1
+		j.appendLine(stream, text)
 	}
 }
 
-// keep adds a line, up to the limit.
-func (j *journal) keep(stream, text string) {
+// appendLine adds a line, up to the limit.
+func (j *activationLog) appendLine(stream, text string) {
 	line := logLine(time.Now(), stream, text)
 	if j.size += len(line); j.size <= j.max {
 		j.lines = append(j.lines, line)
-	} else if !j.cut {
-		j.cut = true
+	} else if !j.truncated {
+		j.truncated = true
 		j.lines = append(j.lines, logLine(time.Now(), "stderr", textLogsTruncated(j.max)))
 	}
 }
 
-// saw tells whether one of the last lines holds one of the texts.
-func (l *logs) saw(texts ...string) bool {
+// contains tells whether one of the last lines contains one of the texts.
+func (l *logs) contains(texts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, line := range l.tail {
@@ -254,20 +256,20 @@ func (l *logs) saw(texts ...string) bool {
 	return false
 }
 
-// writer is that of one of the two streams.
+// writer returns the writer of one of the two streams.
 func (l *logs) writer(name string) *lineWriter {
 	w := &lineWriter{logs: l, name: name}
 	l.streams = append(l.streams, w)
 	return w
 }
 
-// lineWriter cuts a stream into lines; one that is too long is cut as well.
+// lineWriter splits a stream into lines. It also splits lines that are too long.
 type lineWriter struct {
-	logs  *logs
-	name  string
-	part  []byte
-	owner string // of a line of which a part was taken already
-	begun bool   // as well
+	logs    *logs
+	name    string
+	part    []byte
+	owner   string // of the current line
+	started bool   // part of the current line was taken already
 }
 
 const maxLine = 64 << 10
@@ -281,7 +283,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		w.part, p = append(w.part, line...), rest
 		if ended {
 			w.take()
-			w.begun = false
+			w.started = false
 		} else if len(w.part) >= maxLine {
 			w.take()
 		}
@@ -289,17 +291,17 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// take hands on what there is of a line.
+// take passes on the current part of a line.
 func (w *lineWriter) take() {
 	text := string(w.part)
 	w.part = w.part[:0]
-	if !w.begun {
+	if !w.started {
 		w.owner = ""
-		if w.logs.marked {
+		if w.logs.tagged {
 			w.owner, text = ownerOf(text)
 		}
 	}
-	w.begun = true
+	w.started = true
 	w.logs.add(w.name, w.owner, text)
 }
 
@@ -307,15 +309,121 @@ func (w *lineWriter) flush() {
 	if len(w.part) > 0 {
 		w.take()
 	}
-	w.begun = false
+	w.started = false
 }
 
-// ownerOf reads whose a line is.
+// ownerOf reads the tag of a line.
 func ownerOf(line string) (id, text string) {
-	if rest, ok := strings.CutPrefix(line, ofActivation); ok {
-		if id, text, ok := strings.Cut(rest, ofActivation); ok {
+	if rest, ok := strings.CutPrefix(line, tagByte); ok {
+		if id, text, ok := strings.Cut(rest, tagByte); ok {
 			return id, text
 		}
 	}
 	return "", line
+}
+
+// streamReader reads one of a container's two streams in a goroutine. Whoever needs the whole log reads the rest
+// directly, because waiting for the goroutine's turn takes longer.
+type streamReader struct {
+	in   *os.File // the process writes to it; closed here once the process has started
+	out  *os.File // the platform reads from it
+	raw  syscall.RawConn
+	to   *lineWriter
+	done chan struct{}
+
+	mu     sync.Mutex // held from a read until its lines are added, to keep their order
+	buffer []byte
+}
+
+// readSize is how many bytes are read at once.
+const readSize = 16 << 10
+
+// attach gives a command its two streams before it starts.
+func (l *logs) attach(cmd *exec.Cmd) error {
+	for _, stream := range []struct {
+		name string
+		of   func(*os.File)
+	}{
+		{"stdout", func(f *os.File) { cmd.Stdout = f }},
+		{"stderr", func(f *os.File) { cmd.Stderr = f }},
+	} {
+		out, in, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		p := &streamReader{
+			in: in, out: out, to: l.writer(stream.name), done: make(chan struct{}), buffer: make([]byte, readSize),
+		}
+		l.readers = append(l.readers, p)
+		if p.raw, err = out.SyscallConn(); err != nil {
+			return err
+		}
+		stream.of(in)
+	}
+	return nil
+}
+
+// detach closes the streams of a command that was not started.
+func (l *logs) detach() {
+	for _, p := range l.readers {
+		p.in.Close()
+		p.out.Close()
+	}
+}
+
+// read starts reading the streams of a started command.
+func (l *logs) read() {
+	for _, p := range l.readers {
+		p.in.Close()
+		go p.run()
+	}
+}
+
+// close stops reading when the streams end, or after wait if other processes hold them.
+func (l *logs) close(wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for _, p := range l.readers {
+		select {
+		case <-p.done:
+		case <-timer.C:
+			timer.Reset(0) // the other stream is not awaited either
+		}
+		p.raw.Control(func(fd uintptr) { p.take(fd, true) }) //nolint:errcheck // as in drain
+		p.out.Close()
+		<-p.done
+	}
+}
+
+// drain reads what was printed so far.
+func (l *logs) drain() {
+	for _, p := range l.readers {
+		p.raw.Control(func(fd uintptr) { p.take(fd, false) }) //nolint:errcheck // closed: it was read to its end
+	}
+}
+
+// run reads until the stream ends.
+func (p *streamReader) run() {
+	defer close(p.done)
+	p.raw.Read(func(fd uintptr) bool { return p.take(fd, true) }) //nolint:errcheck // closed: nobody reads on
+}
+
+// take reads what is there and tells whether the stream has ended. With all it reads until nothing is left, which the
+// caller must do before it waits for more.
+func (p *streamReader) take(fd uintptr, all bool) (ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		n, err := unix.Read(int(fd), p.buffer)
+		switch {
+		case n > 0:
+			p.to.Write(p.buffer[:n]) //nolint:errcheck // it takes everything
+			if !all && n < len(p.buffer) {
+				return false
+			}
+		case err == unix.EINTR:
+		default:
+			return err != unix.EAGAIN
+		}
+	}
 }

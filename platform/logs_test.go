@@ -8,7 +8,7 @@ import (
 )
 
 // texts are a log's lines without their times and streams.
-func (j *journal) texts() string {
+func (j *activationLog) texts() string {
 	var out []string
 	for _, line := range j.lines {
 		_, text, _ := strings.Cut(line, ": ")
@@ -38,14 +38,14 @@ func TestALogThatWasTakenDoesNotChange(t *testing.T) {
 func TestSharedContainersLogsAreToldApart(t *testing.T) {
 	l := newLogs()
 	out := l.writer("stdout")
-	l.share()
+	l.expectTags()
 	a, b := l.begin("a", 1), l.begin("b", 1)
 	io.WriteString(out, "\x00a\x00one\n\x00b\x00two\n\x00gone\x00nobody's\n\x00a\x00"+sentinel+"\n")
-	if a.texts() != "one" || b.texts() != "two" || a.mixed || b.mixed || a.ends != 1 || b.ends != 0 {
+	if a.texts() != "one" || b.texts() != "two" || a.shared || b.shared || a.sentinels != 1 || b.sentinels != 0 {
 		t.Errorf("a %+v, b %+v", a, b)
 	}
 	io.WriteString(out, "of whom?\n")
-	if a.texts() != "one|of whom?" || b.texts() != "two|of whom?" || !a.mixed || !b.mixed {
+	if a.texts() != "one|of whom?" || b.texts() != "two|of whom?" || !a.shared || !b.shared {
 		t.Errorf("a %+v, b %+v", a, b)
 	}
 	l.finish(a, 0)

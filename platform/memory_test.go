@@ -29,7 +29,7 @@ func touch(params map[string]any) (int, string) {
 		}
 		held = append(held, b)
 	}
-	time.Sleep(3 * watchEvery) // let the watch have its looks
+	time.Sleep(3 * watchInterval) // let the watch have its looks
 	for _, b := range held {
 		syscall.Munmap(b)
 	}
@@ -50,7 +50,7 @@ func counter() func() disdel.Bytes {
 			}
 		}
 	}
-	return func() disdel.Bytes { resident, _ := residentOf(os.Getpid()); return resident }
+	return func() disdel.Bytes { resident, _ := residentMemory(os.Getpid()); return resident }
 }
 
 // Up to 95 % of its memory an action lives, beyond 105 % it dies within a second, and its neighbour notices nothing: by
@@ -59,15 +59,15 @@ func TestMemoryLimitsAreKeptToTheFivePercent(t *testing.T) {
 	skipUnderRace(t)
 	t.Run("best", func(t *testing.T) {
 		p := start(t, nil)
-		if _, ok := p.fences.(groups); !ok {
+		if _, ok := p.limiter.(cgroups); !ok {
 			t.Skip("no control group can be had here: " + p.Enforcement())
 		}
 		fivePercent(t, p)
 	})
 	t.Run("watch", func(t *testing.T) {
 		p := start(t, nil)
-		p.fences.close()
-		p.fences = rlimits{}
+		p.limiter.close()
+		p.limiter = rlimits{}
 		fivePercent(t, p)
 	})
 }
@@ -109,21 +109,21 @@ func fivePercent(t *testing.T, p *Platform) {
 func TestTheRecordsPeakIsTheKernels(t *testing.T) {
 	skipUnderRace(t)
 	p := start(t, nil)
-	g, ok := p.fences.(groups)
+	g, ok := p.limiter.(cgroups)
 	if !ok {
 		t.Skip(p.Enforcement())
 	}
 	newTestAction(t, p, "touch", 60000, 128)
 	for _, mb := range []int{30, 60, 100} {
 		_, got := call(t, p, "POST", ns+"/actions/touch?blocking=true", fmt.Sprintf(`{"mb":%d}`, mb))
-		said, _ := annotation(got, "peakMemory").(float64)
-		files, _ := filepath.Glob(filepath.Join(g.bases[0], "c-*", g.peaks))
+		reply, _ := annotation(got, "peakMemory").(float64)
+		files, _ := filepath.Glob(filepath.Join(g.bases[0], "c-*", g.peakFile))
 		if len(files) != 1 {
 			t.Fatalf("groups: %v", files)
 		}
 		counted := float64(numbersIn(files[0])[0])
-		if said < 0.98*counted || said > 1.02*counted || said < 0.98*float64(mb<<20) {
-			t.Errorf("%d MB: the record says %.2f MB, the kernel counted %.2f MB", mb, said/(1<<20), counted/(1<<20))
+		if reply < 0.98*counted || reply > 1.02*counted || reply < 0.98*float64(mb<<20) {
+			t.Errorf("%d MB: the record says %.2f MB, the kernel counted %.2f MB", mb, reply/(1<<20), counted/(1<<20))
 		}
 	}
 }

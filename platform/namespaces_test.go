@@ -55,13 +55,13 @@ func TestThrottlesAreOfOneNamespace(t *testing.T) {
 	}
 	for i, want := range []int{202, 202, 429} {
 		got := ask(t, p, bobKey, "POST", "_/actions/sleep", `{"ms":400}`)
-		if got.status != want || want == 429 && got.text() != textConcurrent(2, 2) {
+		if got.status != want || want == 429 && got.text() != errConcurrent(2, 2).text {
 			t.Errorf("bob's invocation %d: %d %s", i, got.status, got.body)
 		}
 	}
 	for i, want := range []int{204, 429} {
 		got := ask(t, p, bobKey, "POST", "_/triggers/t", `{}`)
-		if got.status != want || want == 429 && got.text() != textPerMinute(2, 1) {
+		if got.status != want || want == 429 && got.text() != errPerMinute(2, 1).text {
 			t.Errorf("bob's fire %d: %d %s", i, got.status, got.body)
 		}
 	}

@@ -227,7 +227,7 @@ func TestAKindThatCouldOnlyRunAsRootIsRefused(t *testing.T) {
 		if len(standing) != 1 || (standing[0].Refused != "") == allow || standing[0].Own {
 			t.Errorf("allowed %v: %+v", allow, standing)
 		}
-		if strings.Contains(p.Confinement(), "users of their own") {
+		if strings.Contains(p.Confinement(), "own users") {
 			t.Errorf("it says: %s", p.Confinement())
 		}
 		if !allow {
@@ -252,17 +252,17 @@ func TestUsersAreToldByKind(t *testing.T) {
 	kinds := DefaultKinds(os.Args[0])
 	kinds[disdel.RuntimeKind] = Kind{Command: []string{os.Args[0], "serve", "{listen}"}}
 	p := start(t, func(c *Config) { c.Kinds = kinds })
-	told := map[string]KindUser{}
+	refusal := map[string]KindUser{}
 	for _, u := range p.Users() {
-		told[u.Kind] = u
+		refusal[u.Kind] = u
 	}
 	newTestAction(t, p, "reach", 60000, 128)
 	_, got := call(t, p, "POST", ns+"/actions/reach?blocking=true&result=true", `{}`)
-	if uid, _ := got["uid"].(float64); told[disdel.RuntimeKind].Own || int(uid) != os.Geteuid() {
-		t.Errorf("%v, told %+v", got, told[disdel.RuntimeKind])
+	if uid, _ := got["uid"].(float64); refusal[disdel.RuntimeKind].Own || int(uid) != os.Geteuid() {
+		t.Errorf("%v, told %+v", got, refusal[disdel.RuntimeKind])
 	}
 	for name := range kinds {
-		if u, ok := told[name]; !ok || u.Own && !canSwitch() || u.Refused != "" && !realRoot() {
+		if u, ok := refusal[name]; !ok || u.Own && !canSwitch() || u.Refused != "" && !realRoot() {
 			t.Errorf("%s: %+v", name, u)
 		}
 	}

@@ -1,21 +1,26 @@
 package platform
 
 import (
+	"embed"
 	"encoding/json"
-	"net/http"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/disdel/disdel"
 )
 
-// binding is the package that another one stands for; {} of a package of its own.
+// binding is the package that a bound package stands for; {} if the package is not bound.
 type binding struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// UnmarshalJSON takes an object.
+// UnmarshalJSON reads an object.
 func (b *binding) UnmarshalJSON(data []byte) error {
 	type plain binding
 	if json.Unmarshal(data, (*plain)(b)) != nil {
-		return wrong("Object expected in field 'namespace'")
+		return errFieldObject("namespace")
 	}
 	return nil
 }
@@ -36,9 +41,9 @@ type packagePut struct {
 	Parameters *keyValues `json:"parameters"`
 }
 
-// readable finds a package that the caller may use: his own or a public one. Whether another's private package exists
-// is not told.
-func readable(t tx, u *user, key string) (*pkg, error) {
+// visiblePackage finds a package that the user may read: an own or a public one. The refusal does not tell whether
+// another user's private package exists.
+func visiblePackage(t tx, u *user, key string) (*pkg, error) {
 	v, err := get[pkg](t, packages, key)
 	if err != nil {
 		return nil, err
@@ -46,22 +51,23 @@ func readable(t tx, u *user, key string) (*pkg, error) {
 	foreign := !hasPrefix([]byte(key), u.Name+"/")
 	switch {
 	case foreign && (v == nil || !v.Publish):
-		return nil, problem{403, textForbidden(key)}
+		return nil, errForbidden(key)
 	case v == nil:
-		return nil, missing(t, packages, key)
+		return nil, notFoundError(t, packages, key)
 	}
 	return v, nil
 }
 
-// provider follows a binding: the package whose actions these are, and the parameters of both.
-func provider(t tx, u *user, key string) (named, owner *pkg, params []keyValue, err error) {
-	if named, err = readable(t, u, key); err != nil {
+// resolvePackage follows a binding: it returns the named package, the package that has the actions, and the parameters
+// of both.
+func resolvePackage(t tx, u *user, key string) (named, owner *pkg, params []keyValue, err error) {
+	if named, err = visiblePackage(t, u, key); err != nil {
 		return nil, nil, nil, err
 	}
 	if !named.bound() {
 		return named, named, named.Parameters, nil
 	}
-	if owner, err = readable(t, u, named.Binding.key()); err != nil {
+	if owner, err = visiblePackage(t, u, named.Binding.key()); err != nil {
 		return nil, nil, nil, err
 	}
 	return named, owner, mergeParameters(owner.Parameters, named.Parameters), nil
@@ -95,8 +101,8 @@ func (p *Platform) listPackages(q *request) (int, any, error) {
 	})
 }
 
-// member is an action in its package's answer.
-type member struct {
+// packageMember is an action in the answer to GET of its package.
+type packageMember struct {
 	Name        string     `json:"name"`
 	Version     string     `json:"version"`
 	Annotations []keyValue `json:"annotations"`
@@ -105,15 +111,15 @@ type member struct {
 func (p *Platform) getPackage(q *request) (int, any, error) {
 	var out struct {
 		pkg
-		Actions []member `json:"actions"`
-		Feeds   []member `json:"feeds"`
+		Actions []packageMember `json:"actions"`
+		Feeds   []packageMember `json:"feeds"`
 	}
-	out.Actions, out.Feeds = []member{}, []member{}
+	out.Actions, out.Feeds = []packageMember{}, []packageMember{}
 	err := p.store.view(func(t tx) error {
 		key := q.ns + "/" + q.PathValue("name")
-		named, owner, params, err := provider(t, q.user, key)
-		if err == error(problem{404, textNoEntity}) {
-			return problem{404, textNoPackage(key)} // the one answer that says which
+		named, owner, params, err := resolvePackage(t, q.user, key)
+		if err == error(errNoEntity) {
+			return errNoPackage(key) // only this answer names the package
 		}
 		if err != nil {
 			return err
@@ -123,7 +129,7 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 		list, err := actionsUnder(t, owner.path())
 		newestFirst(list)
 		for _, a := range list {
-			m := member{a.Name, a.Version, a.Annotations}
+			m := packageMember{a.Name, a.Version, a.Annotations}
 			if isFeed(a.Annotations) {
 				out.Feeds = append(out.Feeds, m)
 			} else {
@@ -132,15 +138,15 @@ func (p *Platform) getPackage(q *request) (int, any, error) {
 		}
 		return err
 	})
-	return 200, &out, err
+	return httpDone, &out, err
 }
 
 func isFeed(annotations []keyValue) bool {
-	return annotated(annotations, "feed")
+	return isAnnotationSet(annotations, "feed")
 }
 
-// truthy is what annotations count as set.
-func truthy(v json.RawMessage) bool {
+// isTruthy tells whether an annotation counts as set.
+func isTruthy(v json.RawMessage) bool {
 	switch string(v) {
 	case "", "null", "false", "0", `""`:
 		return false
@@ -154,7 +160,7 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		return 0, nil, err
 	}
 	if name == "default" {
-		return 0, nil, problem{400, textReserved(name)}
+		return 0, nil, errPackageReserved(name)
 	}
 	var body packagePut
 	if err := readEntity(q.Request, p.cfg.Limits.bodyLimit(), "binding", &body); err != nil {
@@ -166,7 +172,7 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if err := mayPut(t, packages, q, old != nil); err != nil {
+		if err := checkPut(t, packages, q, old != nil); err != nil {
 			return err
 		}
 		if out, err = p.newPackage(t, q, old, &body); err != nil {
@@ -174,7 +180,7 @@ func (p *Platform) putPackage(q *request) (int, any, error) {
 		}
 		return put(t, packages, out.path(), out)
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 func (p *Platform) newPackage(t tx, q *request, old *pkg, body *packagePut) (*pkg, error) {
@@ -193,7 +199,7 @@ func (p *Platform) newPackage(t tx, q *request, old *pkg, body *packagePut) (*pk
 			return nil, err
 		}
 	}
-	if v.bound() { // lists show annotations alone: there clients look for the binding
+	if v.bound() { // lists show only annotations, where clients look for the binding
 		v.Annotations = mergeParameters(v.Annotations, []keyValue{kv("binding", v.Binding)})
 	}
 	if err := p.cfg.Limits.checkSize("annotations", v.Annotations); err != nil {
@@ -207,17 +213,17 @@ func bind(t tx, q *request, old, v *pkg, b binding) error {
 		b.Namespace = q.ns
 	}
 	if old != nil && !old.bound() {
-		return problem{409, textNoBindingNow}
+		return errNotBinding
 	}
-	target, err := readable(t, q.user, b.key())
-	if pr, ok := err.(problem); ok && pr.status == http.StatusNotFound {
-		return problem{400, textBindingMissing}
+	target, err := visiblePackage(t, q.user, b.key())
+	if isNotFound(err) {
+		return errBindingTarget
 	}
 	if err != nil {
 		return err
 	}
 	if target.bound() {
-		return problem{400, textBindingOfBinding}
+		return errBindingNested
 	}
 	v.Binding = b
 	return nil
@@ -231,14 +237,14 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 			return err
 		}
 		if v == nil {
-			return missing(t, packages, key)
+			return notFoundError(t, packages, key)
 		}
 		members, err := actionsUnder(t, key)
 		if err != nil {
 			return err
 		}
 		if len(members) > 0 && !flag(q.Request, "force") {
-			return problem{409, textPackageNotEmpty(len(members))}
+			return errPackageNotEmpty(len(members))
 		}
 		for _, a := range members {
 			if err := t.dropAction(a.path()); err != nil {
@@ -247,13 +253,92 @@ func (p *Platform) deletePackage(q *request) (int, any, error) {
 		}
 		return t.drop(packages, key)
 	})
-	return 200, v, err
+	return httpDone, v, err
 }
 
-// refreshPackages is `wsk package refresh`: bindings follow their packages here at once, so nothing ever changes.
+// refreshPackages answers `wsk package refresh`. Bindings follow their packages at once here, so nothing changes.
 func (p *Platform) refreshPackages(q *request) (int, any, error) {
 	if q.PathValue("name") != "refresh" || !q.own() {
-		return 0, nil, problem{404, textNoRoute}
+		return 0, nil, errNoRoute
 	}
-	return 200, map[string][]string{"added": {}, "updated": {}, "deleted": {}}, nil
+	return httpDone, map[string][]string{"added": {}, "updated": {}, "deleted": {}}, nil
+}
+
+// CatalogNamespace is the namespace of OpenWhisk's public packages.
+const CatalogNamespace = "whisk.system"
+
+// catalogFiles are our own implementations of the actions in the packages utils and samples.
+//
+//go:embed catalog
+var catalogFiles embed.FS
+
+// InstallCatalog adds the namespace whisk.system with the packages utils and samples of OpenWhisk's catalog, which
+// documents and tutorials use. Unchanged actions stay as they are. It returns Invalid if the machine has no Node.js.
+func (p *Platform) InstallCatalog() error {
+	kind := p.resolveKind("nodejs:default")
+	if _, ok := p.cfg.Kinds[kind]; !ok {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "install the catalog", Msg: "its actions need Node.js, which this machine does not have",
+			Hint: "install node, or leave --catalog out",
+		}
+	}
+	if p.namespace(CatalogNamespace) == nil {
+		if _, err := p.PutNamespace(Namespace{Name: CatalogNamespace}, false); err != nil {
+			return err
+		}
+	}
+	files, err := fs.Glob(catalogFiles, "catalog/*/*.js")
+	if err != nil {
+		return err
+	}
+	return p.store.update(func(t tx) error {
+		for _, file := range files {
+			if err := p.installFile(t, kind, file); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// installFile adds one action of the catalog to its package.
+func (p *Platform) installFile(t tx, kind, file string) error {
+	code, err := catalogFiles.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	owner := path.Base(path.Dir(file))
+	if err := p.installPackage(t, owner); err != nil {
+		return err
+	}
+	where := pathName{CatalogNamespace + "/" + owner, strings.TrimSuffix(path.Base(file), ".js")}
+	old, err := p.store.actionWithCode(t, where.key())
+	if err != nil {
+		return err
+	}
+	about, _, _ := strings.Cut(strings.TrimPrefix(string(code), "// "), "\n")
+	annotations := keyValues{kv("description", about)}
+	body := actionPut{Exec: &execPut{execSpec{Kind: kind, Code: string(code), hasCode: true}}}
+	body.Annotations = &annotations
+	if old != nil && old.Exec.Kind == kind && old.Exec.Code == string(code) {
+		return nil
+	}
+	made, err := p.newAction(where, old, &body)
+	if err != nil {
+		return err
+	}
+	return t.putAction(made)
+}
+
+func (p *Platform) installPackage(t tx, name string) error {
+	old, err := get[pkg](t, packages, CatalogNamespace+"/"+name)
+	if err != nil || old != nil && old.Publish {
+		return err
+	}
+	public := true
+	var body packagePut
+	body.Publish = &public
+	made := &pkg{Parameters: []keyValue{}}
+	made.header = body.next(CatalogNamespace, name, nil)
+	return put(t, packages, made.path(), made)
 }

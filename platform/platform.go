@@ -21,37 +21,37 @@ import (
 // Platform is one embedded OpenWhisk. It is safe for concurrent use.
 type Platform struct {
 	cfg      Config
-	root     *root // of sockets and working folders
-	fences   fencer
+	temp     *tempFolder // sockets and working folders
+	limiter  limiter
 	spawner  *spawner
 	guard    *guard
 	pool     *pool
-	ownUsers bool          // containers of kinds that ask for it run as users of their own
-	started  atomic.Uint32 // containers, by which they get their users
+	ownUsers bool          // containers of kinds with OwnUser run as their own users
+	started  atomic.Uint32 // containers started; selects the next user id
 
-	large    chan struct{} // has a place for each large body that is read
-	store    *store
-	accepted *accepted // nil where nothing outlives the platform
-	unfiled  unfiled
-	finder   finder
-	counters *counters
-	tenants  sync.RWMutex
-	users    []*user // the first is the platform's own; read by everyone
+	largeBodies chan struct{} // bounds the large bodies that are read at once
+	store       *store
+	accepted    *acceptedLog // nil without a data folder
+	pending     pendingRecords
+	actionCache actionCache
+	counters    *counters
+	tenants     sync.RWMutex
+	users       []*user // the first is the platform's own; read by allUsers
 
-	livingMu sync.Mutex
-	living   map[*container]bool // started and not gone
+	containersMu sync.Mutex
+	containers   map[*container]bool // started and not removed
 
-	work     context.Context // of activations
+	work     context.Context // context of activations
 	stop     context.CancelFunc
-	flying   sync.WaitGroup
+	runs     sync.WaitGroup
 	closing  sync.Once
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
 }
 
-// New makes a platform; Start serves it, or its Handler is served by the caller. It returns Invalid for a configuration
-// that cannot be, Unavailable if no temporary folder can be made.
+// New makes a platform. Start serves it, or the caller serves its Handler. It returns Invalid for a bad configuration
+// and Unavailable without a temporary folder.
 func New(cfg Config) (*Platform, error) {
 	if cfg.AuthKey == "" {
 		cfg.AuthKey = guestKey
@@ -62,7 +62,7 @@ func New(cfg Config) (*Platform, error) {
 	if err := cfg.validateContainers(); err != nil {
 		return nil, err
 	}
-	root, err := makeRoot(cfg.TempDir)
+	root, err := newTempFolder(cfg.TempDir)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +70,15 @@ func New(cfg Config) (*Platform, error) {
 	dir := cmp.Or(cfg.DataDir, root.dir)
 	state, err := openStore(dir, cfg.DataDir != "", cfg.MaxActivations)
 	if err != nil {
-		root.remove() //nolint:errcheck // the first error is the one to tell
+		root.remove() //nolint:errcheck // the first error is reported
 		return nil, err
 	}
-	state.most = cfg.ActivationBytes
-	var took *accepted
-	var left leftOpen
+	state.maxBytes = cfg.ActivationBytes
+	var took *acceptedLog
+	var left unfinished
 	if cfg.DataDir != "" {
 		if took, left, err = openAccepted(dir); err != nil {
-			state.close() //nolint:errcheck // the first error is the one to tell
+			state.close() //nolint:errcheck // the first error is reported
 			root.remove() //nolint:errcheck // as above
 			return nil, &disdel.Error{
 				Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,
@@ -88,37 +88,38 @@ func New(cfg Config) (*Platform, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	p := &Platform{
-		large: make(chan struct{}, largeAtOnce), living: map[*container]bool{}, cfg: cfg, counters: newCounters(),
-		root: root, store: state, accepted: took, unfiled: unfiled{many: make(chan struct{}, 1)},
-		users: newUsers(&cfg), fences: newFencer(),
+		largeBodies: make(chan struct{}, maxLargeBodies), containers: map[*container]bool{}, cfg: cfg,
+		counters: newCounters(),
+		temp:     root, store: state, accepted: took, pending: pendingRecords{full: make(chan struct{}, 1)},
+		users: newUsers(&cfg), limiter: newLimiter(),
 		spawner: newSpawner(cfg.hiddenPaths(), needsOf(cfg.Kinds, root.dir)), work: work, stop: stop,
 	}
-	if cfg.CPU != (CPUScaling{}) && !keepsQuotas(p.fences) {
-		p.fences.close()
+	if cfg.CPU != (CPUScaling{}) && !quotasWork(p.limiter) {
+		p.limiter.close()
 		p.spawner.close()
 		stop()
-		errors.Join(state.close(), took.close(), root.remove()) //nolint:errcheck // the first error is the one to tell
+		errors.Join(state.close(), took.close(), root.remove()) //nolint:errcheck // the first error is reported
 		return nil, &disdel.Error{
-			Kind: disdel.Unavailable, Op: "start platform", Msg: "quotas of processors need control groups of the kernel, and " +
-				"there are none here that may be used", Hint: "leave --cpu-scaling out, or run it as root",
+			Kind: disdel.Unavailable, Op: "start platform", Msg: "processor quotas need the kernel's control groups, and " +
+				"none can be used here", Hint: "leave --cpu-scaling out, or run it as root",
 		}
 	}
 	p.ownUsers = canSwitch() && p.spawner.confined.own.open[root.dir]
-	p.guard = newGuard(p.fences.folders())
+	p.guard = newGuard(p.limiter.folders())
 	preload(cfg.Kinds)
 	p.pool = newPool(&p.cfg, p.startContainer)
-	if err := errors.Join(p.loadTenants(), p.answerForLost(left)); err != nil {
-		p.Close(context.Background()) //nolint:errcheck // the first error is the one to tell
+	if err := errors.Join(p.loadTenants(), p.recordUnfinished(left)); err != nil {
+		p.Close(context.Background()) //nolint:errcheck // the first error is reported
 		return nil, &disdel.Error{
 			Kind: disdel.Unavailable, Op: "open the platform's state", Err: err,
 			Hint: "free space in the data folder, or choose another",
 		}
 	}
-	cfg.Logger.WithField("memory", p.fences.String()).WithField("confined", p.Confinement()).Debug("platform made")
+	cfg.Logger.WithField("memory", p.limiter.String()).WithField("confined", p.Confinement()).Debug("platform made")
 	return p, nil
 }
 
-// Start serves on a loopback port of its own.
+// Start serves on a free loopback port.
 func (p *Platform) Start() error {
 	l, err := listenLoopback()
 	if err == nil {
@@ -134,26 +135,27 @@ func (p *Platform) URL() string { return "http://" + p.listener.Addr().String() 
 func (p *Platform) AuthKey() string { return p.cfg.AuthKey }
 
 // Enforcement says how memory limits are enforced on this machine.
-func (p *Platform) Enforcement() string { return p.fences.String() }
+func (p *Platform) Enforcement() string { return p.limiter.String() }
 
-// Confinement says what actions are kept from on this machine, besides what their memory limit keeps them from.
+// Confinement describes how actions are confined on this machine, besides their memory limit.
 func (p *Platform) Confinement() string {
 	parts := slices.Clone(p.spawner.confined.done)
 	kinds := p.Users()
 	own := slices.ContainsFunc(kinds, func(u KindUser) bool { return u.Own })
 	if own {
-		parts = append(parts, "users of their own for "+familiesOf(kinds, func(u KindUser) bool { return u.Own }))
+		parts = append(parts, "own users for "+familiesOf(kinds, func(u KindUser) bool { return u.Own }))
 	}
-	if _, ok := p.fences.(groups); ok || own {
+	if _, ok := p.limiter.(cgroups); ok || own {
 		parts = append(parts, fmt.Sprintf("at most %d processes", maxProcesses))
 	}
 	if len(parts) == 0 {
-		return "nothing that this system offers"
+		return "none: this system offers nothing"
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Close kills every container, waits for everything it started and removes its folders. Calling it again does nothing.
+// Close kills every container, waits for everything that the platform started, and removes its folders. Further calls
+// do nothing.
 func (p *Platform) Close(ctx context.Context) error {
 	var err error
 	p.closing.Do(func() { err = p.end(ctx) })
@@ -169,15 +171,15 @@ func (p *Platform) end(ctx context.Context) error {
 		<-p.served
 	}
 	p.pool.close()
-	p.flying.Wait()
+	p.runs.Wait()
 	p.pool.drain()
-	p.spawner.close() // before the guard, which kills whoever is in a container's group: the spawner's thread may be
+	p.spawner.close() // before the guard, which kills what is in a container's group: the spawner's thread may be there
 	p.guard.close()
-	p.fences.close()
+	p.limiter.close()
 	if err := errors.Join(p.store.close(), p.accepted.close()); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
-	if err := p.root.remove(); err != nil {
+	if err := p.temp.remove(); err != nil {
 		return &disdel.Error{Kind: disdel.Internal, Op: "close platform", Err: err}
 	}
 	return nil
@@ -190,8 +192,8 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// newActivationID is an id of an activation. It begins with the time, in milliseconds, and the rest is random: records
-// whose ids are near each other are written near each other, which takes a fraction of the pages.
+// newActivationID is a new activation id. It starts with the time in milliseconds, so that records of one time are
+// stored on few pages; the rest is random.
 func newActivationID() string {
 	b := make([]byte, 16)
 	rand.Read(b)

@@ -130,12 +130,12 @@ func TestAKilledContainerReadsAsWhatItWas(t *testing.T) {
 	p := start(t, nil)
 	newTestAction(t, p, "sleep", 60000, 512) // the race detector multiplies a container's memory
 	running := make(chan int)
-	told := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	refusal := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		pid, _ := strconv.Atoi(r.URL.Query().Get("pid"))
 		running <- pid
 	}))
-	defer told.Close()
-	_, accepted := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000,"tell":"`+told.URL+`"}`)
+	defer refusal.Close()
+	_, accepted := call(t, p, "POST", ns+"/actions/sleep", `{"ms":60000,"tell":"`+refusal.URL+`"}`)
 	id, _ := accepted["activationId"].(string)
 	select {
 	case pid := <-running:
@@ -158,9 +158,9 @@ func TestOnlyTheKeyOpensTheNamespace(t *testing.T) {
 		want int
 		text string
 	}{
-		"no key": {"", ns + "/actions", 401, textNoAuth}, "wrong key": {"a:b", ns + "/actions", 401, textBadAuth},
-		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, textForbidden("other")},
-		"no route":          {p.AuthKey(), "/api/v1/nothing", 404, textNoRoute},
+		"no key": {"", ns + "/actions", 401, errNoKey.text}, "wrong key": {"a:b", ns + "/actions", 401, errWrongKey.text},
+		"another namespace": {p.AuthKey(), "/api/v1/namespaces/other/actions", 403, errForbidden("other").text},
+		"no route":          {p.AuthKey(), "/api/v1/nothing", 404, errNoRoute.text},
 	} {
 		req, _ := http.NewRequest("GET", p.URL()+c.path, nil)
 		if user, key, ok := strings.Cut(c.auth, ":"); ok {

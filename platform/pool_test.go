@@ -71,7 +71,7 @@ func TestPrewarmsThatCannotBeAreRefused(t *testing.T) {
 	for want, list := range map[string][]Prewarm{
 		"not configured": {{"cobol", 128 * disdel.MB, 1}},
 		"twice":          {{disdel.RuntimeKind, 128 * disdel.MB, 1}, {disdel.RuntimeKind, 128 * disdel.MB, 1}},
-		"no action has":  {{disdel.RuntimeKind, disdel.GB, 1}},
+		"an action cannot have that":  {{disdel.RuntimeKind, disdel.GB, 1}},
 		"do not fit":     {{disdel.RuntimeKind, 512 * disdel.MB, 5}},
 	} {
 		cfg := DefaultConfig()
@@ -150,7 +150,7 @@ func TestTheWatchOfAStoppedContainerSleeps(t *testing.T) {
 		p.pool.mu.Lock()
 		c := p.pool.free[0]
 		p.pool.mu.Unlock()
-		if !c.stopped.Load() {
+		if !c.isStopped.Load() {
 			t.Error("its watch is not told")
 		}
 	}

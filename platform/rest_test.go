@@ -45,9 +45,9 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 			"PUT", "alice/actions/a", code("echo", ""), 403,
 			"The supplied authentication is not authorized to access 'alice/a'.",
 		},
-		{"POST", "_/actions", "", 404, textNoRoute},
-		{"PATCH", "_/actions/a", "", 404, textNoRoute},
-		{"POST", "_/packages/full", "", 404, textNoRoute},
+		{"POST", "_/actions", "", 404, errNoRoute.text},
+		{"PATCH", "_/actions/a", "", 404, errNoRoute.text},
+		{"POST", "_/packages/full", "", 404, errNoRoute.text},
 		{
 			"GET", "_/actions?limit=201", "", 400,
 			"The query parameter 'limit' was malformed:\nThe value '201' is not in the range of 0 to 200 for actions.",

@@ -97,7 +97,7 @@ func TestTheTimeOfABody(t *testing.T) {
 			"PUT", `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, true,
 			[]time.Duration{headerWait, time.Minute + 4*time.Second, 0},
 		},
-		{"PUT", `{}`, false, []time.Duration{headerWait, strangerWait}},
+		{"PUT", `{}`, false, []time.Duration{headerWait, unauthBodyWait}},
 	} {
 		r := httptest.NewRequest(c.method, "http://localhost/api/v1/namespaces/_/packages/a?overwrite=true",
 			strings.NewReader(c.body))
@@ -121,8 +121,8 @@ func TestConnectionsWithoutAKeyAreBounded(t *testing.T) {
 	}
 	const most = 4
 	p := start(t, nil)
-	l := newStrangers(inner, most, time.Millisecond)
-	server := &http.Server{Handler: p.Handler(), ConnContext: withStranger}
+	l := limitUnauthenticated(inner, most, time.Millisecond)
+	server := &http.Server{Handler: p.Handler(), ConnContext: withConn}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -181,7 +181,7 @@ func TestAFullListenerCanBeClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newStrangers(inner, 1, time.Hour)
+	l := limitUnauthenticated(inner, 1, time.Hour)
 	failed := make(chan error, 1)
 	go func() {
 		for {

@@ -251,7 +251,7 @@ func TestOnlyMainsThatAreNamedShare(t *testing.T) {
 	cfg := Config{Kinds: DefaultKinds("unused")}
 	for main, want := range map[string]int{"infer": 4, "train": 1, "aggregate": 1, "": 1} {
 		a := &action{Exec: execSpec{Kind: disdel.RuntimeKind, Main: main}, Limits: limits{Concurrency: 4}}
-		if got := cfg.roomOf(a); got != want {
+		if got := cfg.capacityOf(a); got != want {
 			t.Errorf("%q: %d may share a container, want %d", main, got, want)
 		}
 	}

@@ -1,19 +1,21 @@
 package platform
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// spawner starts processes from one thread that lives as long as the platform: the kernel sends a child its death
-// signal when the thread that made it ends, not the process.
-//
-// What the thread gives up, its children lack.
+// spawner starts processes from one thread that lives as long as the platform. The kernel sends a child its death
+// signal when the thread that started it ends, not when the process ends. Children inherit the restrictions of the
+// thread.
 type spawner struct {
 	confined confinement
 	orders   chan func()
@@ -21,9 +23,9 @@ type spawner struct {
 	done     chan struct{}
 }
 
-func newSpawner(hidden []string, n needs) *spawner {
+func newSpawner(hidden []string, n neededPaths) *spawner {
 	s := &spawner{
-		confined: confinement{hidden: hidden, needs: n}, orders: make(chan func()), ready: make(chan struct{}),
+		confined: confinement{hidden: hidden, paths: n}, orders: make(chan func()), ready: make(chan struct{}),
 		done: make(chan struct{}),
 	}
 	go s.serve()
@@ -31,8 +33,8 @@ func newSpawner(hidden []string, n needs) *spawner {
 	return s
 }
 
-// serve works on a thread that it never unlocks, so that the thread ends with it: fences may have moved it. The first
-// thread of a process does not end so; if it gets that one, it holds it until another goroutine has another.
+// serve runs work on a thread that it never unlocks, so the thread ends with it. The first thread of a process cannot
+// end so; if the goroutine gets that one, it holds it until another goroutine has locked another thread.
 func (s *spawner) serve() {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
@@ -60,12 +62,12 @@ func (s *spawner) work() {
 	}
 }
 
-// start starts a process inside a fence, and in the view of containers with users of their own where own says so. It
-// returns what was started: cmd, or its copy.
-func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
+// start starts a process inside a limit. With own it starts in the mount namespace of containers that have their own
+// users. It returns the command that was started: cmd or a copy.
+func (s *spawner) start(cmd *exec.Cmd, f processLimit, own bool) (*exec.Cmd, error) {
 	err := make(chan error, 1)
 	s.orders <- func() {
-		keepDescriptors()
+		closeInheritedOnExec()
 		s.confined.hide(s.confined.masked)
 		if own {
 			if e := s.confined.own.enter(); e != nil {
@@ -76,15 +78,15 @@ func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 			s.confined.hide(s.confined.own.masked)
 		}
 		thread, leave := unix.Gettid(), func() {}
-		outside(func() { leave = f.enter(cmd.SysProcAttr, thread) })
-		defer outside(func() { leave() }) // nobody waits for it but the next to be started
+		onFreshThread(func() { leave = f.enter(cmd.SysProcAttr, thread) })
+		defer onFreshThread(func() { leave() }) // delays only the next start
 		e := cmd.Start()
-		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or a sandbox without clone3: took moves it
-			cmd = again(cmd)
+		if e != nil && cmd.SysProcAttr.UseCgroupFD { // a kernel or sandbox without clone3: started moves the process
+			cmd = withoutCgroupFD(cmd)
 			e = cmd.Start()
 		}
 		if e == nil {
-			outside(func() { f.took(cmd.Process.Pid) })
+			onFreshThread(func() { f.started(cmd.Process.Pid) })
 		}
 		err <- e
 	}
@@ -92,8 +94,8 @@ func (s *spawner) start(cmd *exec.Cmd, f fence, own bool) (*exec.Cmd, error) {
 	return cmd, e
 }
 
-// outside runs f on a thread that has given nothing up.
-func outside(f func()) {
+// onFreshThread runs f on a thread without the restrictions of the spawner's thread.
+func onFreshThread(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -102,8 +104,8 @@ func outside(f func()) {
 	<-done
 }
 
-// again copies a command that could not be started inside a group.
-func again(cmd *exec.Cmd) *exec.Cmd {
+// withoutCgroupFD copies a command that could not be started inside a control group.
+func withoutCgroupFD(cmd *exec.Cmd) *exec.Cmd {
 	attr := *cmd.SysProcAttr
 	attr.UseCgroupFD = false
 	return &exec.Cmd{
@@ -117,9 +119,8 @@ func (s *spawner) close() {
 	<-s.done
 }
 
-// keepDescriptors marks what this process inherited to be closed in its children. Go opens its own files so; only those
-// that came with the process, or that C code opened, are not.
-func keepDescriptors() {
+// closeInheritedOnExec marks descriptors that this process inherited as close-on-exec. Go marks its own files.
+func closeInheritedOnExec() {
 	const first = 3
 	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -130,4 +131,130 @@ func keepDescriptors() {
 			unix.CloseOnExec(fd)
 		}
 	}
+}
+
+// guard is a shell process that outlives the platform by a moment. If the platform dies, the kernel kills the
+// containers but not their children. The guard knows the process groups, and kills the rest of them when its input
+// ends.
+type guard struct {
+	cmd   *exec.Cmd
+	input *os.File
+}
+
+// guardScript reads "+ GROUP" and "- GROUP" lines. Its arguments are folders of control groups, which also contain
+// processes that left their group.
+const guardScript = `trap '' HUP INT TERM
+groups=" "
+while read -r what n; do
+	case $what in
+	+) groups="$groups$n " ;;
+	-) groups="${groups%%" $n "*} ${groups#*" $n "}" ;;
+	esac
+done
+for n in $groups; do kill -s KILL -- "-$n"; done
+for dir in "$@"; do
+	for f in "$dir"/c-*/cgroup.procs; do
+		[ -e "$f" ] || continue
+		while read -r n; do kill -s KILL "$n"; done <"$f"
+	done
+done 2>/dev/null
+`
+
+// newGuard starts a guard. Without a shell it returns nil, and only the containers' own death signal is left.
+func newGuard(folders []string) *guard {
+	closeInheritedOnExec()
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil
+	}
+	defer in.Close()
+	g := &guard{
+		cmd:   exec.Command("/bin/sh", append([]string{"-c", guardScript, "guard"}, folders...)...),
+		input: out,
+	} //nolint:gosec // our own script
+	g.cmd.Stdin, g.cmd.Env, g.cmd.Dir = in, []string{}, "/"
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to the platform's group must not end the guard
+	if err := g.cmd.Start(); err != nil {
+		out.Close()
+		return nil
+	}
+	return g
+}
+
+func (g *guard) send(what string, group int) {
+	if g != nil {
+		fmt.Fprintln(g.input, what, group) //nolint:errcheck // the guard may have been killed
+	}
+}
+
+func (g *guard) close() {
+	if g != nil {
+		g.input.Close()
+		g.cmd.Wait() //nolint:errcheck // its exit status tells nothing
+	}
+}
+
+// readAhead is how many bytes the kernel is asked to read at once.
+const readAhead = 128 << 10
+
+// preload has the kernel read the programs of the kinds. The kernel counts a file's pages for the control group that
+// reads them first: without this, the first container pays for a program that all share, and a cold start waits for the
+// disk.
+func preload(kinds map[string]Kind) {
+	for _, k := range kinds {
+		if len(k.Command) == 0 {
+			continue
+		}
+		name, err := exec.LookPath(k.Command[0])
+		if err != nil {
+			continue
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err == nil {
+			for at := int64(0); at < info.Size(); at += readAhead {
+				_ = unix.Fadvise(int(f.Fd()), at, readAhead, unix.FADV_WILLNEED) // the kernel reads only the start of larger ranges
+			}
+		}
+		f.Close()
+	}
+}
+
+// setLimit sets a resource limit of a process. Root without CAP_SYS_RESOURCE may only limit processes with its own real
+// user, so a thread takes on the process's user for the call.
+func setLimit(pid, resource int, most uint64) error {
+	limit := &unix.Rlimit{Cur: most, Max: most}
+	err := unix.Prlimit(pid, resource, limit, nil)
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	var s unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &s); err != nil {
+		return err
+	}
+	onFreshThread(func() {
+		runtime.LockOSThread()
+		uid, gid := unix.Getuid(), unix.Getgid()
+		err = setRealIDs(int(s.Uid), int(s.Gid))
+		if err == nil {
+			err = unix.Prlimit(pid, resource, limit, nil)
+		}
+		if setRealIDs(uid, gid) == nil { // else the thread ends with its goroutine
+			runtime.UnlockOSThread()
+		}
+	})
+	return err
+}
+
+// setRealIDs sets the real user and group of the calling thread. Its effective user, and so its permissions, stay.
+func setRealIDs(uid, gid int) error {
+	const same = ^uintptr(0)
+	_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), same, same)
+	_, _, user := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), same, same)
+	if group != 0 || user != 0 {
+		return errors.Join(group, user)
+	}
+	return nil
 }

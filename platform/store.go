@@ -18,15 +18,16 @@ import (
 	"github.com/disdel/disdel/internal/boltcheck"
 )
 
-// store keeps a platform's state in one file: entities by namespace/path, code apart from its action (a list must not
-// read code), and activations twice: whole by id, and as the summaries of lists by start time.
+// store keeps a platform's state in one bbolt file. Entities have the key namespace/path. Code is stored apart from its
+// action, because lists do not read code. Activations are stored twice: the record by id, and the summary that lists
+// show by start time.
 type store struct {
-	path    string
-	db      *bbolt.DB
-	kept    int          // activations of a namespace
-	most    disdel.Bytes // of a namespace's activations; 0: any
-	filings filings
-	changes atomic.Uint64 // how often anything but records of activations may have changed
+	path       string
+	db         *bbolt.DB
+	maxRecords int          // activations kept of one namespace
+	maxBytes   disdel.Bytes // of the activations of one namespace; 0: no bound
+	commits    recordCommits
+	changes    atomic.Uint64 // grows with every change except records of activations
 
 	mu    sync.Mutex
 	cache map[string]*storedAction
@@ -49,12 +50,12 @@ const (
 
 var allBuckets = [...]bucket{packages, actions, codes, triggers, rules, records, timeline, counts, tenants}
 
-// tx is a transaction; its methods return what is stored, not to be changed.
+// tx is a transaction. Callers must not change the values that its methods return.
 type tx struct{ *bbolt.Tx }
 
-func (t tx) of(b bucket) *bbolt.Bucket { return t.Bucket([]byte(b)) }
+func (t tx) bucket(b bucket) *bbolt.Bucket { return t.Bucket([]byte(b)) }
 
-// openStore opens the file in dir. One that does not outlive the platform is not synced: nobody reads it after a crash.
+// openStore opens the file in dir. A file that is not durable is not synced, because nobody reads it after a crash.
 func openStore(dir string, durable bool, kept int) (*store, error) {
 	fail := func(err error, hint string) error {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "open the platform's state", Err: err, Hint: hint}
@@ -62,7 +63,7 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fail(err, "choose a data folder that can be written")
 	}
-	s := &store{path: filepath.Join(dir, "platform.db"), kept: kept, cache: map[string]*storedAction{}}
+	s := &store{path: filepath.Join(dir, "platform.db"), maxRecords: kept, cache: map[string]*storedAction{}}
 	switch err := s.open(durable); {
 	case errors.Is(err, berrors.ErrTimeout) || errors.Is(err, boltcheck.ErrBusy):
 		return nil, fail(err, "another platform has this data folder open: end it, or choose another folder")
@@ -91,7 +92,7 @@ func openStore(dir string, durable bool, kept int) (*store, error) {
 	return s, nil
 }
 
-// damaged is what a platform says of a file that it cannot believe.
+// damaged is the error of a file that fails its checksums.
 func damaged(path string, err error) error {
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Op: "open the platform's state", Err: err,
@@ -101,7 +102,7 @@ func damaged(path string, err error) error {
 	}
 }
 
-// open looks at the file before it is mapped, where a missing page would end the process.
+// open checks the file before bbolt maps it, because a missing page of a mapped file ends the process.
 func (s *store) open(durable bool) error {
 	if err := boltcheck.CheckLeaves(s.path, time.Second); err != nil {
 		return err
@@ -115,32 +116,32 @@ func (s *store) open(durable bool) error {
 
 func (s *store) close() error { return s.db.Close() }
 
-// view, update and record run f in a transaction, which may write in the latter two. What the file's damage does to f
-// is an error that names the file.
+// view, update and updateRecords run f in a transaction. Only the latter two may write. If the file is damaged they
+// return an error that names it.
 func (s *store) view(f func(tx) error) error {
 	return boltcheck.Guard(s.path, func() error { return s.db.View(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
 func (s *store) update(f func(tx) error) error {
 	defer s.changes.Add(1)
-	return s.record(f)
+	return s.updateRecords(f)
 }
 
-// record is update where nothing but records of activations changes.
-func (s *store) record(f func(tx) error) error {
+// updateRecords is update for a transaction that changes only records of activations.
+func (s *store) updateRecords(f func(tx) error) error {
 	return boltcheck.Guard(s.path, func() error { return s.db.Update(func(t *bbolt.Tx) error { return f(tx{t}) }) })
 }
 
-// get reads an entity; nil where there is none.
+// get reads an entity; nil if there is none.
 func get[T any](t tx, b bucket, key string) (*T, error) {
-	data := t.of(b).Get([]byte(key))
+	data := t.bucket(b).Get([]byte(key))
 	if data == nil {
 		return nil, nil
 	}
 	return decode[T]([]byte(key), data)
 }
 
-// decode reads a stored value, which is what was stored or an error.
+// decode reads a stored value and checks its checksum.
 func decode[T any](key, data []byte) (*T, error) {
 	value, _, err := boltcheck.Open(key, data)
 	if err != nil {
@@ -155,7 +156,7 @@ func decode[T any](key, data []byte) (*T, error) {
 
 // seal stores a value with a checksum.
 func (t tx) seal(b bucket, key, value []byte) error {
-	return t.of(b).Put(key, boltcheck.Seal(key, value))
+	return t.bucket(b).Put(key, boltcheck.Seal(key, value))
 }
 
 func put(t tx, b bucket, key string, v any) error {
@@ -166,11 +167,11 @@ func put(t tx, b bucket, key string, v any) error {
 	return t.seal(b, []byte(key), data)
 }
 
-func (t tx) drop(b bucket, key string) error { return t.of(b).Delete([]byte(key)) }
+func (t tx) drop(b bucket, key string) error { return t.bucket(b).Delete([]byte(key)) }
 
-// each reads the entities whose keys start with prefix, in the keys' order.
+// each reads the entities whose keys start with prefix, in the order of the keys.
 func each[T any](t tx, b bucket, prefix string, f func(*T)) error {
-	c := t.of(b).Cursor()
+	c := t.bucket(b).Cursor()
 	for k, data := c.Seek([]byte(prefix)); hasPrefix(k, prefix); k, data = c.Next() {
 		v, err := decode[T](k, data)
 		if err != nil {
@@ -189,12 +190,12 @@ func timelineKey(ns string, start int64, id string) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte(ns+"\x00"), uint64(start)), id...)
 }
 
-// file keeps an activation and lets the namespace's oldest go for it.
-func (s *store) file(a *activation) error {
-	return s.filings.file(s, a)
+// saveRecord stores a record and deletes the namespace's oldest records to make room.
+func (s *store) saveRecord(a *activation) error {
+	return s.commits.commit(s, a)
 }
 
-func (s *store) fileIn(t tx, a *activation) error {
+func (s *store) putRecord(t tx, a *activation) error {
 	data, err := a.bytes()
 	if err != nil {
 		return err
@@ -209,23 +210,23 @@ func (s *store) fileIn(t tx, a *activation) error {
 	if err := t.seal(timeline, timelineKey(a.Namespace, a.Start, a.ActivationID), summary); err != nil {
 		return err
 	}
-	n, size := t.counted(a.Namespace)
+	n, size := t.recordCount(a.Namespace)
 	return s.prune(t, a.Namespace, n+1, size+len(data)+len(summary))
 }
 
-// has tells whether an activation's record is on the disk.
-func (t tx) has(a *activation) bool {
-	return t.of(records).Get([]byte(a.Namespace+"\x00"+a.ActivationID)) != nil
+// hasRecord tells whether the store has the record of an activation.
+func (t tx) hasRecord(a *activation) bool {
+	return t.bucket(records).Get([]byte(a.Namespace+"\x00"+a.ActivationID)) != nil
 }
 
 func (t tx) count(ns string) int {
-	n, _ := t.counted(ns)
+	n, _ := t.recordCount(ns)
 	return n
 }
 
-// counted is how many activations a namespace has, and their bytes. Versions before did not write down the bytes.
-func (t tx) counted(ns string) (n, size int) {
-	data, _, err := boltcheck.Open([]byte(ns), t.of(counts).Get([]byte(ns)))
+// recordCount is the number and the bytes of a namespace's activations. Earlier versions stored no bytes.
+func (t tx) recordCount(ns string) (n, size int) {
+	data, _, err := boltcheck.Open([]byte(ns), t.bucket(counts).Get([]byte(ns)))
 	switch {
 	case err != nil:
 		return t.recount(ns)
@@ -238,9 +239,9 @@ func (t tx) counted(ns string) (n, size int) {
 	}
 }
 
-// recount counts what is there, where the number that was written down cannot be believed.
+// recount counts the records if the stored number is damaged.
 func (t tx) recount(ns string) (n, size int) {
-	c := t.of(records).Cursor()
+	c := t.bucket(records).Cursor()
 	for k, v := c.Seek([]byte(ns + "\x00")); hasPrefix(k, ns+"\x00"); k, v = c.Next() {
 		n++
 		size += len(v)
@@ -248,21 +249,21 @@ func (t tx) recount(ns string) (n, size int) {
 	return n, size
 }
 
-// prune deletes the oldest of n activations until no more than kept are left, in no more than the bytes they may take,
-// and writes down what there is. The newest stays, however large.
+// prune deletes the oldest of n activations until both bounds hold, and stores the new count. The newest record always
+// stays.
 func (s *store) prune(t tx, ns string, n, size int) error {
 	prefix := ns + "\x00"
-	for ; n > s.kept || s.most > 0 && disdel.Bytes(size) > s.most && n > 1; n-- {
-		k, summary := t.of(timeline).Cursor().Seek([]byte(prefix))
+	for ; n > s.maxRecords || s.maxBytes > 0 && disdel.Bytes(size) > s.maxBytes && n > 1; n-- {
+		k, summary := t.bucket(timeline).Cursor().Seek([]byte(prefix))
 		if !hasPrefix(k, prefix) {
 			break
 		}
 		record := []byte(prefix + string(k[len(prefix)+8:]))
-		size = max(0, size-len(summary)-len(t.of(records).Get(record)))
-		if err := t.of(timeline).Delete(k); err != nil {
+		size = max(0, size-len(summary)-len(t.bucket(records).Get(record)))
+		if err := t.bucket(timeline).Delete(k); err != nil {
 			return err
 		}
-		if err := t.of(records).Delete(record); err != nil {
+		if err := t.bucket(records).Delete(record); err != nil {
 			return err
 		}
 	}
@@ -270,10 +271,10 @@ func (s *store) prune(t tx, ns string, n, size int) error {
 		binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(size)))
 }
 
-// newest walks a namespace's summaries from upto back to since until f returns false. It reads no more than it passes.
+// newest walks a namespace's summaries from upto back to since until f returns false. It reads only what it walks over.
 func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 	prefix := ns + "\x00"
-	c := t.of(timeline).Cursor()
+	c := t.bucket(timeline).Cursor()
 	// the first key after upto; there may be none
 	k, _ := c.Seek(append(binary.BigEndian.AppendUint64([]byte(prefix), uint64(upto)), 0xff))
 	var data []byte
@@ -295,4 +296,110 @@ func (t tx) newest(ns string, since, upto int64, f func(*summary) bool) error {
 		}
 	}
 	return nil
+}
+
+// storedAction is an action without its code. Revision differs between any two states of any actions.
+type storedAction struct {
+	Action   *action `json:"action"`
+	Revision uint64  `json:"revision"`
+}
+
+func (t tx) putAction(a *action) error {
+	revision, err := t.bucket(actions).NextSequence()
+	if err != nil {
+		return err
+	}
+	bare := *a
+	bare.Exec.Code = ""
+	if err := put(t, actions, a.path(), storedAction{&bare, revision}); err != nil {
+		return err
+	}
+	return t.seal(codes, []byte(a.path()), []byte(a.Exec.Code))
+}
+
+func (t tx) dropAction(key string) error {
+	if err := t.drop(actions, key); err != nil {
+		return err
+	}
+	return t.drop(codes, key)
+}
+
+// maxCached bounds the actions whose code stays in memory.
+const maxCached = 64
+
+// actionWithCode reads an action with its code; nil if there is none. Runs of one state of an action share one value,
+// so that the pool compares pointers and not 48 MB of code.
+func (s *store) actionWithCode(t tx, key string) (*action, error) {
+	v, err := get[storedAction](t, actions, key)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if hit := s.cache[key]; hit != nil && hit.Revision == v.Revision {
+		return hit.Action, nil
+	}
+	code, _, err := boltcheck.Open([]byte(key), t.bucket(codes).Get([]byte(key)))
+	if err != nil {
+		return nil, err
+	}
+	v.Action.Exec.Code = string(code)
+	if len(s.cache) >= maxCached {
+		clear(s.cache)
+	}
+	s.cache[key] = v
+	return v.Action, nil
+}
+
+// actionCache caches actions as users reach them, so that a repeated invocation does not read the store. Every change
+// except a stored record empties it.
+type actionCache struct {
+	mu      sync.Mutex
+	version uint64 // store.changes when the entries were read
+	actions map[actionRoute]*resolved
+}
+
+// actionRoute is how a user reaches an action.
+type actionRoute struct {
+	user string
+	path pathName
+}
+
+// findAction finds an action that a user may invoke. Callers must not change it.
+func (p *Platform) findAction(u *user, path pathName) (*resolved, error) {
+	as, w := p.store.changes.Load(), actionRoute{u.Name, path} // read before the state, which may change meanwhile
+	if found := p.actionCache.get(as, w); found != nil {
+		return found, nil
+	}
+	var found *resolved
+	err := p.store.view(func(t tx) (err error) {
+		found, err = p.resolve(t, u, path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.actionCache.put(as, w, found)
+	return found, nil
+}
+
+func (f *actionCache) get(as uint64, w actionRoute) *resolved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.version != as {
+		return nil
+	}
+	return f.actions[w]
+}
+
+func (f *actionCache) put(as uint64, w actionRoute, found *resolved) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.version > as {
+		return // another goroutine read a newer state
+	}
+	if f.version < as || len(f.actions) >= maxCached || f.actions == nil {
+		f.version, f.actions = as, map[actionRoute]*resolved{}
+	}
+	f.actions[w] = found
 }

@@ -50,7 +50,7 @@ func TestAStateInADataFolderSurvivesARestart(t *testing.T) {
 
 func TestWithoutADataFolderNothingIsLeft(t *testing.T) {
 	p := start(t, nil) // its clean-up looks for what is left
-	if _, err := os.Stat(filepath.Join(p.root.dir, "platform.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(p.temp.dir, "platform.db")); err != nil {
 		t.Error(err)
 	}
 }
@@ -77,7 +77,7 @@ func fileMany(t *testing.T, s *store, ns string, n int) {
 				Namespace: ns, Name: "a", Version: "0.0.1", ActivationID: fmt.Sprintf("%032x", i),
 				Start: int64(1000 + i), Response: response{Status: statusSuccess},
 			}
-			if err := s.fileIn(t, a); err != nil {
+			if err := s.putRecord(t, a); err != nil {
 				return err
 			}
 		}
@@ -142,7 +142,7 @@ func TestTheOldestActivationsGoFirst(t *testing.T) {
 	fileMany(t, s, "ns", 12)
 	var starts []int64
 	err := s.view(func(t tx) error {
-		if n := t.of(records).Stats().KeyN; n != 8 {
+		if n := t.bucket(records).Stats().KeyN; n != 8 {
 			return fmt.Errorf("%d records, want 5 and 3", n)
 		}
 		if n, m := t.count("ns"), t.count("other"); n != 5 || m != 3 {
@@ -160,7 +160,7 @@ func TestCodeLiesApartFromItsAction(t *testing.T) {
 	p := start(t, nil)
 	must(t, p, "PUT", "_/actions/a", `{"exec":{"kind":"disdel:1","code":"CODE","main":"echo"},"limits":{"memory":128}}`)
 	err := p.store.view(func(t tx) error {
-		if data := t.of(actions).Get([]byte("guest/a")); strings.Contains(string(data), "CODE") {
+		if data := t.bucket(actions).Get([]byte("guest/a")); strings.Contains(string(data), "CODE") {
 			return fmt.Errorf("code within %s", data)
 		}
 		return nil

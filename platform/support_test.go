@@ -31,7 +31,7 @@ func start(t *testing.T, change func(*Config)) *Platform {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	fences := p.fences
+	fences := p.limiter
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)

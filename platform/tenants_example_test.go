@@ -28,7 +28,7 @@ func ExamplePlatform_PutNamespace() {
 	fmt.Println(p.RemoveNamespace("alice"))
 	// Output:
 	// alice true <nil>
-	// change namespaces: there is a namespace alice already
+	// change namespaces: the namespace alice exists already
 	// guest 60
 	// alice 10
 	// <nil>
@@ -62,5 +62,5 @@ func ExamplePlatform_InstallCatalog() {
 	}
 	defer p.Close(context.Background())
 	fmt.Println(p.InstallCatalog())
-	// Output: install the catalog: its actions need Node.js, and this machine has none
+	// Output: install the catalog: its actions need Node.js, which this machine does not have
 }

@@ -13,7 +13,7 @@ const (
 	ruleInactive = "inactive"
 )
 
-// link is a rule as its trigger knows it; the rule's status is here, as OpenWhisk has it.
+// link is a rule as its trigger stores it. As in OpenWhisk the trigger keeps the rule's status.
 type link struct {
 	Action pathName `json:"action"`
 	Status string   `json:"status"`
@@ -34,25 +34,25 @@ func (v *trigger) status(rule string) string {
 }
 
 func (p *Platform) listTriggers(q *request) (int, any, error) {
-	list, err := listed[trigger](p.store, triggers, q.ns)
+	list, err := listEntities[trigger](p.store, triggers, q.ns)
 	if err != nil {
 		return 0, nil, err
 	}
 	return listOf(q.Request, "triggers", list, func(v *trigger) any { return v.header })
 }
 
-func listed[T any](s *store, b bucket, ns string) (list []*T, err error) {
+func listEntities[T any](s *store, b bucket, ns string) (list []*T, err error) {
 	err = s.view(func(t tx) error {
 		return each(t, b, ns+"/", func(v *T) { list = append(list, v) })
 	})
 	return list, err
 }
 
-// existing reads an entity that must be there.
-func existing[T any](t tx, b bucket, key string) (*T, error) {
+// mustGet reads an entity and returns a refusal if there is none.
+func mustGet[T any](t tx, b bucket, key string) (*T, error) {
 	v, err := get[T](t, b, key)
 	if v == nil && err == nil {
-		err = missing(t, b, key)
+		err = notFoundError(t, b, key)
 	}
 	return v, err
 }
@@ -60,10 +60,10 @@ func existing[T any](t tx, b bucket, key string) (*T, error) {
 func (p *Platform) getTrigger(q *request) (int, any, error) {
 	var out *trigger
 	err := p.store.view(func(t tx) (err error) {
-		out, err = existing[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
+		out, err = mustGet[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
 		return err
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
 func (p *Platform) putTrigger(q *request) (int, any, error) {
@@ -84,7 +84,7 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 		if err != nil {
 			return err
 		}
-		if err := mayPut(t, triggers, q, old != nil); err != nil {
+		if err := checkPut(t, triggers, q, old != nil); err != nil {
 			return err
 		}
 		if old != nil {
@@ -100,10 +100,10 @@ func (p *Platform) putTrigger(q *request) (int, any, error) {
 		}
 		return put(t, triggers, out.path(), out)
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
-// checkTrigger checks sizes and the name of a feed, not that there is such a feed: clients create it next.
+// checkTrigger checks sizes and the form of a feed's name. The feed need not exist, because clients create it next.
 func (p *Platform) checkTrigger(v *trigger) error {
 	for _, a := range v.Annotations {
 		var feed string
@@ -111,7 +111,7 @@ func (p *Platform) checkTrigger(v *trigger) error {
 			continue
 		}
 		if err := json.Unmarshal(a.Value, &feed); err != nil || feed == "" {
-			return problem{400, textFeedName}
+			return errFeedName
 		}
 	}
 	if err := p.cfg.Limits.checkSize("annotations", v.Annotations); err != nil {
@@ -120,20 +120,20 @@ func (p *Platform) checkTrigger(v *trigger) error {
 	return p.cfg.Limits.checkSize("parameters", v.Parameters)
 }
 
-// deleteTrigger leaves the trigger's rules, which are inactive from then on.
+// deleteTrigger keeps the trigger's rules, which become inactive.
 func (p *Platform) deleteTrigger(q *request) (int, any, error) {
 	var out *trigger
 	err := p.store.update(func(t tx) (err error) {
 		key := q.ns + "/" + q.PathValue("name")
-		if out, err = existing[trigger](t, triggers, key); err != nil {
+		if out, err = mustGet[trigger](t, triggers, key); err != nil {
 			return err
 		}
 		return t.drop(triggers, key)
 	})
-	return 200, out, err
+	return httpDone, out, err
 }
 
-// fire invokes the actions of the trigger's active rules, and records how that went.
+// fire invokes the actions of the trigger's active rules and records the outcome of each.
 func (p *Platform) fire(q *request) (int, any, error) {
 	payload, err := p.payload(q)
 	if err != nil {
@@ -141,13 +141,13 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	}
 	var v *trigger
 	err = p.store.view(func(t tx) (err error) {
-		v, err = existing[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
+		v, err = mustGet[trigger](t, triggers, q.ns+"/"+q.PathValue("name"))
 		return err
 	})
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := p.unfiled.stuck(); err != nil {
+	if err := p.pending.writeError(); err != nil {
 		return 0, nil, err
 	}
 	if err := q.user.admitFire(time.Now()); err != nil {
@@ -156,20 +156,20 @@ func (p *Platform) fire(q *request) (int, any, error) {
 	active := slices.ContainsFunc(slices.Collect(maps.Values(v.Rules)),
 		func(l link) bool { return l.Status == ruleActive })
 	if !active {
-		return 204, nil, nil
+		return httpNoRule, nil, nil
 	}
 	id, err := p.fired(q, v, payload)
-	return 202, answer{id, invoked{id}}, err
+	return httpRunning, withActivationID{id, activationIDBody{id}}, err
 }
 
-// fired starts the actions of a trigger's rules. As in OpenWhisk, they get the headers of the request, including its
-// authorization. The trigger's own record does not have the headers.
+// fired starts the actions of a trigger's rules. As in OpenWhisk they get the headers of the request, including its
+// authorization; the trigger's record does not have them.
 func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (string, error) {
 	u := q.user
 	params := map[string]json.RawMessage{}
 	addParameters(params, v.Parameters)
 	if err := json.Unmarshal(payload, &params); err != nil {
-		return "", problem{400, textMalformed(err.Error())}
+		return "", errMalformed(err.Error())
 	}
 	headers, err := json.Marshal(requestHeaders(q.Request))
 	if err != nil {
@@ -190,11 +190,11 @@ func (p *Platform) fired(q *request, v *trigger, payload json.RawMessage) (strin
 		line, _ := json.Marshal(p.outcome(u, rule, v.Rules[rule], args)) // plain data
 		rec.Logs = append(rec.Logs, string(line))
 	}
-	p.keep(rec)
+	p.saveRecord(rec)
 	return rec.ActivationID, nil
 }
 
-// outcome is a line of a trigger activation's log: what became of a rule.
+// outcome is a line in the log of a trigger's activation: the result of one rule.
 type outcome struct {
 	StatusCode   int    `json:"statusCode"`
 	Success      bool   `json:"success"`
@@ -207,18 +207,211 @@ type outcome struct {
 func (p *Platform) outcome(u *user, rule string, l link, args json.RawMessage) outcome {
 	out := outcome{Rule: rule, Action: l.Action.key(), StatusCode: statusCodes[statusApplication]}
 	if l.Status != ruleActive {
-		out.Error = textInactive(rule, out.Action)
+		out.Error = textRuleInactive(rule, out.Action)
 		return out
 	}
 	run, err := p.start(u, l.Action, args, false)
-	var pr problem
+	var pr apiError
 	switch {
 	case err == nil:
 		out.StatusCode, out.Success, out.ActivationID = statusCodes[statusSuccess], true, run.id
 	case errors.As(err, &pr):
 		out.Error = pr.text
 	default:
-		out.StatusCode, out.Error = statusCodes[statusInternal], textInternal
+		out.StatusCode, out.Error = statusCodes[statusInternal], errInternal.text
 	}
 	return out
+}
+
+type rule struct {
+	header
+	Trigger pathName `json:"trigger"`
+	Action  pathName `json:"action"`
+}
+
+// ruleStatus is a rule with its status, which its trigger stores.
+type ruleStatus struct {
+	*rule
+	Status string `json:"status"`
+}
+
+func (p *Platform) listRules(q *request) (int, any, error) {
+	list, err := listEntities[rule](p.store, rules, q.ns)
+	if err != nil {
+		return 0, nil, err
+	}
+	return listOf(q.Request, "rules", list, func(v *rule) any { return v })
+}
+
+func (p *Platform) getRule(q *request) (int, any, error) {
+	var out ruleStatus
+	err := p.store.view(func(t tx) error {
+		v, err := mustGet[rule](t, rules, q.ns+"/"+q.PathValue("name"))
+		if err != nil {
+			return err
+		}
+		tr, err := get[trigger](t, triggers, v.Trigger.key())
+		out = ruleStatus{v, tr.status(v.path())}
+		return err
+	})
+	return httpDone, out, err
+}
+
+type rulePut struct {
+	headerPut
+	Trigger string `json:"trigger"`
+	Action  string `json:"action"`
+}
+
+func (p *Platform) putRule(q *request) (int, any, error) {
+	if err := checkName(q.PathValue("name")); err != nil {
+		return 0, nil, err
+	}
+	var body rulePut
+	if err := readEntity(q.Request, p.cfg.Limits.bodyLimit(), "trigger", &body); err != nil {
+		return 0, nil, err
+	}
+	var out ruleStatus
+	err := p.store.update(func(t tx) error {
+		old, err := get[rule](t, rules, q.ns+"/"+q.PathValue("name"))
+		if err != nil {
+			return err
+		}
+		if err := checkPut(t, rules, q, old != nil); err != nil {
+			return err
+		}
+		v, err := body.rule(q, old)
+		if err != nil {
+			return err
+		}
+		if err := p.checkEnds(t, q.user, v); err != nil {
+			return err
+		}
+		out.rule = v
+		out.Status, err = relink(t, old, v)
+		return err
+	})
+	return httpDone, out, err
+}
+
+func (b *rulePut) rule(q *request, old *rule) (*rule, error) {
+	v := &rule{}
+	var before *header
+	if old != nil {
+		*v = *old
+		before = &old.header
+	} else if b.Trigger == "" || b.Action == "" {
+		return nil, errRuleIncomplete
+	}
+	v.header = b.next(q.ns, q.PathValue("name"), before)
+	var err error
+	if b.Trigger != "" {
+		if v.Trigger, err = parsePath(b.Trigger, q.ns); err != nil {
+			return nil, err
+		}
+	}
+	if b.Action != "" {
+		v.Action, err = parsePath(b.Action, q.ns)
+	}
+	return v, err
+}
+
+// checkEnds refuses a rule whose trigger or action does not exist.
+func (p *Platform) checkEnds(t tx, u *user, v *rule) error {
+	if v.Trigger.Path != u.Name {
+		return errForbidden(v.Trigger.key())
+	}
+	tr, err := get[trigger](t, triggers, v.Trigger.key())
+	if err != nil {
+		return err
+	}
+	if tr == nil {
+		return errRuleEnd("trigger", v.Trigger.key())
+	}
+	_, err = p.resolve(t, u, v.Action)
+	if isNotFound(err) {
+		return errRuleEnd("action", v.Action.key())
+	}
+	return err
+}
+
+// relink stores a rule and moves its link to its new trigger. A new rule is active; an updated rule keeps its status.
+func relink(t tx, old, v *rule) (status string, err error) {
+	status = ruleActive
+	if old != nil {
+		if status, err = unlink(t, old); err != nil {
+			return "", err
+		}
+	}
+	if err := setLink(t, v, status); err != nil {
+		return "", err
+	}
+	return status, put(t, rules, v.path(), v)
+}
+
+// unlink removes a rule from its trigger and returns its status there.
+func unlink(t tx, v *rule) (string, error) {
+	tr, err := get[trigger](t, triggers, v.Trigger.key())
+	if err != nil || tr == nil {
+		return ruleInactive, err
+	}
+	status := tr.status(v.path())
+	delete(tr.Rules, v.path())
+	return status, put(t, triggers, tr.path(), tr)
+}
+
+func setLink(t tx, v *rule, status string) error {
+	tr, err := get[trigger](t, triggers, v.Trigger.key())
+	if err != nil {
+		return err
+	}
+	if tr == nil {
+		return errRuleNoTrigger
+	}
+	links := maps.Clone(tr.Rules)
+	if links == nil {
+		links = map[string]link{}
+	}
+	links[v.path()] = link{v.Action, status}
+	tr.Rules = links
+	return put(t, triggers, tr.path(), tr)
+}
+
+func (p *Platform) deleteRule(q *request) (int, any, error) {
+	var out *rule
+	err := p.store.update(func(t tx) (err error) {
+		if out, err = mustGet[rule](t, rules, q.ns+"/"+q.PathValue("name")); err != nil {
+			return err
+		}
+		if _, err := unlink(t, out); err != nil {
+			return err
+		}
+		return t.drop(rules, out.path())
+	})
+	return httpDone, ruleStatus{out, ruleInactive}, err
+}
+
+// setRule enables or disables a rule.
+func (p *Platform) setRule(q *request) (int, any, error) {
+	var body struct {
+		Status string `json:"status"`
+	}
+	if err := readEntity(q.Request, p.cfg.Limits.Payload, "status", &body); err != nil {
+		return 0, nil, err
+	}
+	if body.Status != ruleActive && body.Status != ruleInactive {
+		return 0, nil, errRuleStatus(body.Status)
+	}
+	err := p.store.update(func(t tx) error {
+		v, err := mustGet[rule](t, rules, q.ns+"/"+q.PathValue("name"))
+		if err != nil {
+			return err
+		}
+		tr, err := get[trigger](t, triggers, v.Trigger.key())
+		if err != nil || tr.status(v.path()) == body.Status {
+			return err
+		}
+		return setLink(t, v, body.Status)
+	})
+	return httpDone, textBody("OK"), err
 }

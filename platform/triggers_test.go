@@ -28,7 +28,7 @@ func TestTriggersInvokeTheActionsOfTheirRules(t *testing.T) {
 	for i, want := range []outcome{
 		{0, true, "", "", "guest/r1", "guest/p/a"},
 		{1, false, "", "Rule 'guest/r2' is inactive, action 'guest/p/a' was not activated.", "guest/r2", "guest/p/a"},
-		{1, false, "", textNoEntity, "guest/r3", "guest/gone"},
+		{1, false, "", errNoEntity.text, "guest/r3", "guest/gone"},
 	} {
 		var got outcome
 		line, _ := rec.at([]string{"logs.0", "logs.1", "logs.2"}[i]).(string)
@@ -83,7 +83,7 @@ func TestRulesFollowTheirTriggers(t *testing.T) {
 	must(t, p, "DELETE", "_/triggers/t2", "")
 	status(ruleInactive)
 	if got := ask(t, p, p.AuthKey(), "POST", "_/rules/r", `{"status":"active"}`); got.status != 404 ||
-		got.text() != textRuleNoTrigger {
+		got.text() != errRuleNoTrigger.text {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := must(t, p, "DELETE", "_/rules/r", ""); got.at("status") != ruleInactive {
@@ -96,7 +96,7 @@ func TestDeletingAPackageByForceTakesItsActions(t *testing.T) {
 	must(t, p, "PUT", "_/packages/p", `{}`)
 	must(t, p, "PUT", "_/actions/p/a", code("mirror", ""))
 	must(t, p, "PUT", "_/actions/p/b", code("mirror", ""))
-	if got := ask(t, p, p.AuthKey(), "DELETE", "_/packages/p", ""); got.text() != textPackageNotEmpty(2) ||
+	if got := ask(t, p, p.AuthKey(), "DELETE", "_/packages/p", ""); got.text() != errPackageNotEmpty(2).text ||
 		got.status != 409 {
 		t.Errorf("%d %s", got.status, got.body)
 	}

@@ -241,7 +241,7 @@ func TestNoRequestSetsWhatIsReserved(t *testing.T) {
 			result("guest/demo/mirror.json", fmt.Sprintf(`{%q:"YYY"}`, name)),
 			{path: "guest/demo/mirror.json", kind: "application/x-www-form-urlencoded", body: name + "=YYY"},
 		} {
-			if got := visit(t, p, a); got.status != 400 || got.text() != textNotAllowed {
+			if got := visit(t, p, a); got.status != 400 || got.text() != errParameterSet.text {
 				t.Errorf("%s: %d %s", name, got.status, got.body)
 			}
 		}

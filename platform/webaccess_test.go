@@ -112,7 +112,7 @@ func TestASlowWebActionIsNotWaitedForForever(t *testing.T) {
 func TestThereIsNoGateway(t *testing.T) {
 	p := start(t, nil)
 	for _, path := range []string{"whisk.system/apimgmt/createApi.http", "whisk.system/apimgmt/getApi.http"} {
-		if got := visit(t, p, asked{path: path}); got.status != 404 || got.text() != textNoGateway {
+		if got := visit(t, p, asked{path: path}); got.status != 404 || got.text() != errNoGateway.text {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}

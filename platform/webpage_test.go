@@ -78,7 +78,7 @@ func TestPagesOfWebActions(t *testing.T) {
 
 func TestResultsThatAreNoPages(t *testing.T) {
 	p := withWeb(t, nil)
-	mismatch, invalid := textContentMismatch, "Response is not valid 'message/http'."
+	mismatch, invalid := errWebMismatch.text, "Response is not valid 'message/http'."
 	for _, c := range []struct {
 		form, result string
 		status       int
@@ -86,7 +86,7 @@ func TestResultsThatAreNoPages(t *testing.T) {
 	}{
 		{"http", `{"headers":{"content-type":"text/html"},"body":{"a":1}}`, 400, mismatch},
 		{"http", `{"headers":{"content-type":"image/png"},"body":"no base64!"}`, 400, mismatch},
-		{"http", `{"headers":{"content-type":"xyzbar"},"body":"hello"}`, 400, textUnknownContent},
+		{"http", `{"headers":{"content-type":"xyzbar"},"body":"hello"}`, 400, errWebContentType.text},
 		{"http", `{"statusCode":"xyz","body":"a"}`, 400, invalid},
 		{"http", `{"statusCode":700}`, 400, invalid},
 		{"http", `{"statusCode":100}`, 400, invalid},
@@ -99,7 +99,7 @@ func TestResultsThatAreNoPages(t *testing.T) {
 		{"html", `{"a":"b"}`, 400, "Response is not valid 'text/html'."},
 		{"html", `{"html":{"a":1}}`, 400, "Response is not valid 'text/html'."},
 		{"svg", `{"svg":1}`, 400, "Response is not valid 'image/svg+xml'."},
-		{"text", `{"a":"b"}`, 404, textNoProperty},
+		{"text", `{"a":"b"}`, 404, errWebNoProperty.text},
 		{"json", `{"error":"bad response type"}`, 400, "Response is not valid 'application/json'."},
 	} {
 		got := visit(t, p, result("guest/default/mirror."+c.form, c.result))
@@ -109,7 +109,7 @@ func TestResultsThatAreNoPages(t *testing.T) {
 	}
 	for _, form := range []string{"json", "text", "http"} {
 		got := visit(t, p, asked{path: "guest/demo/broken." + form})
-		if got.status != 400 || got.text() != textErrorProcessing {
+		if got.status != 400 || got.text() != errWebProcessing.text {
 			t.Errorf("%s: %d %s", form, got.status, got.body)
 		}
 	}
@@ -144,7 +144,7 @@ func TestHeadersOfPages(t *testing.T) {
 		appJSON: 406, "text/*;q=0.5": 200, "image/png, */*": 200, "text/html": 200, "": 200, "text/xml": 406,
 	} {
 		got := visit(t, p, asked{path: "guest/default/mirror?body=x", headers: map[string]string{"Accept": accept}})
-		if got.status != want || want == 406 && got.text() != textOnlyAs("text/html; charset=UTF-8") {
+		if got.status != want || want == 406 && got.text() != errNotAcceptable("text/html; charset=UTF-8").text {
 			t.Errorf("%q: %d %s", accept, got.status, got.body)
 		}
 	}

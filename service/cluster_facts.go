@@ -92,7 +92,7 @@ func (e runEvidence) since(t time.Time) runEvidence {
 
 // contradict notes the facts that a run contradicts, so that later plans leave them out. refused returns the quotas that
 // OpenWhisk has named since a time.
-func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.Refusals) {
+func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.RefusedQuotas) {
 	if s.embedded() {
 		return
 	}
@@ -106,7 +106,7 @@ func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.
 }
 
 // contradictions compares facts with a run after them, and with the quotas that OpenWhisk has named since.
-func contradictions(f clusterfacts.Facts, e runEvidence, refused executor.Refusals) (out []clusterfacts.Doubt) {
+func contradictions(f clusterfacts.Facts, e runEvidence, refused executor.RefusedQuotas) (out []clusterfacts.Doubt) {
 	if f.Pool > 0 && !f.AtLeast {
 		if d, ok := poolContradicted(f.Pool, e.since(f.PoolFoundAt())); ok {
 			out = append(out, d)

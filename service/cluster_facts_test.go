@@ -102,7 +102,7 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 			seenSmaller = seenSmaller || a.Failure != nil && a.Limits.Memory <= found
 		}
 		e := runEvidence{ended: rec.Activations}
-		got := contradictions(clusterfacts.Facts{Pool: found}, e, executor.Refusals{})
+		got := contradictions(clusterfacts.Facts{Pool: found}, e, executor.RefusedQuotas{})
 		if want := most > found || seenSmaller; want != (len(got) == 1) {
 			t.Fatalf("%v in truth, %v found, %v ran at once, %v never: %+v", truth, found, most, never, got)
 		}
@@ -115,7 +115,7 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 		if seenSmaller {
 			smaller++
 		}
-		if more := contradictions(clusterfacts.Facts{Pool: found, AtLeast: true}, e, executor.Refusals{}); len(more) > 0 {
+		if more := contradictions(clusterfacts.Facts{Pool: found, AtLeast: true}, e, executor.RefusedQuotas{}); len(more) > 0 {
 			t.Fatalf("at least %v is no bound: %+v", found, more)
 		}
 	}
@@ -127,7 +127,7 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 		doubted      bool
 	}{{60, 0, false}, {60, 60, false}, {60, 10, true}, {60, 600, true}, {0, 10, false}} {
 		got := contradictions(clusterfacts.Facts{PerMinute: c.known, Concurrent: c.known}, runEvidence{},
-			executor.Refusals{PerMinute: c.heard, Concurrent: c.heard})
+			executor.RefusedQuotas{PerMinute: c.heard, Concurrent: c.heard})
 		if (len(got) == 2) != c.doubted {
 			t.Errorf("%+v: %+v", c, got)
 		}
@@ -175,11 +175,11 @@ func TestPlansShowTheAgeOfFactsAndLeaveOutDoubtedOnes(t *testing.T) {
 		Invocation: disdel.Invocation{Limits: disdel.Limits{Memory: 512 * disdel.MB}},
 		Failure:    &disdel.Error{Kind: disdel.Lost, Code: disdel.CodeNeverServed},
 	}}}
-	refused := func(since time.Time) executor.Refusals {
+	refused := func(since time.Time) executor.RefusedQuotas {
 		if since.After(now) { // OpenWhisk has named no quota since
-			return executor.Refusals{}
+			return executor.RefusedQuotas{}
 		}
-		return executor.Refusals{PerMinute: 10}
+		return executor.RefusedQuotas{PerMinute: 10}
 	}
 	for range 2 {
 		s.contradict(e, refused)
@@ -229,10 +229,10 @@ func TestOlderEvidenceDoesNotContradictNewerFacts(t *testing.T) {
 		began := time.Date(2026, 11, 1, 1, 0, 0, 0, time.UTC)
 		ask := func(at time.Time) []clusterfacts.Doubt {
 			return contradictions(clusterfacts.Facts{At: at, Pool: pool}, runEvidence{"job-x", began, own},
-				executor.Refusals{})
+				executor.RefusedQuotas{})
 		}
 		alone := contradictions(clusterfacts.Facts{Pool: pool}, runEvidence{"job-x", began, during.Activations},
-			executor.Refusals{})
+			executor.RefusedQuotas{})
 		if got := ask(began.Add(-time.Second)); len(got) != len(alone) {
 			t.Fatalf("activations of before the resume change what is doubted: %+v, want %+v", got, alone)
 		}

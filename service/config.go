@@ -130,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		quiet.SetOutput(io.Discard)
 		cfg.Log = quiet
 	}
-	aggregator.Quiet()
+	aggregator.SilenceRedis()
 	c := &core{
 		cfg: cfg, log: cfg.Log, token: strings.ToLower(ulid.Make().String()), leaseFor: lease.DefaultTime,
 		runs: map[disdel.JobID]*Run{}, unfinished: map[string]int{}, views: map[string]*Service{},

@@ -218,7 +218,7 @@ func (s *Service) RequestStop(ctx context.Context, job string, to disdel.Status,
 		return err
 	}
 	for range mostWrites {
-		if err = s.requestStopOnce(ctx, h, id, history.Wish{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
+		if err = s.requestStopOnce(ctx, h, id, history.StopRequest{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
 			errors.Is(err, errEnded) {
 			return err
 		}
@@ -232,7 +232,7 @@ const mostWrites = 50
 var errEnded = errors.New("the job has ended")
 
 // requestStopOnce tries once. It returns Conflict if another process wrote at the same time.
-func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disdel.JobID, w history.Wish) error {
+func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disdel.JobID, w history.StopRequest) error {
 	rec, err := h.Get(ctx, id)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disd
 		return err
 	}
 	if lives {
-		l.Wish = &w
+		l.StopRequest = &w
 		_, err = h.Take(ctx, l)
 		return err
 	}

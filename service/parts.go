@@ -149,7 +149,7 @@ func (s *Service) Models(ctx context.Context) (*modelstore.Store, error) {
 func (s *Service) History(ctx context.Context) (*history.Store, error) {
 	h, err := s.historyOfAll(ctx)
 	if err == nil && s.tenant != nil {
-		h = h.Of(*s.tenant)
+		h = h.ForTenant(*s.tenant)
 	}
 	return h, err
 }
@@ -270,7 +270,7 @@ func (s *core) startedOpenWhisk() (whisk, error) {
 		at := s.cfg.OpenWhisk
 		cfg := executor.Config{
 			APIHost: local.OwnAddress(s.cfg.Home, at.Host), AuthKey: at.Key, Image: at.Image, Logger: s.log,
-			Beats: s.beats, Seal: true,
+			Heartbeats: s.beats, Seal: true,
 		}
 		if s.embedded() {
 			cfg.PollEvery = lookOften

@@ -351,7 +351,7 @@ func (l *machineLoad) now(ctx context.Context) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() || time.Since(l.at) > loadFor {
-		if l.value = platform.Busy(ctx); ctx.Err() == nil {
+		if l.value = platform.MachineLoad(ctx); ctx.Err() == nil {
 			l.at = time.Now()
 		}
 	}

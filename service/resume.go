@@ -256,14 +256,16 @@ func (s *core) addresses() []disdel.Option {
 
 // knowsPlace reports whether it is known which servers a job ran on: by its record, or by its lease if the record is a
 // tenant's.
-func knowsPlace(rec *disdel.Record, l history.Lease) bool { return rec.Place != nil || l.Place != nil }
+func knowsPlace(rec *disdel.Record, l history.Lease) bool {
+	return rec.Place != nil || l.Addresses != nil
+}
 
 // samePlace returns Conflict with CodeElsewhere if a job ran on other servers than this Service's. It does not compare
 // unknown addresses.
 func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
 	ran := addresses.PlaceOfRecord(rec)
-	if rec.Place == nil && l.Place != nil {
-		ran = l.Place
+	if rec.Place == nil && l.Addresses != nil {
+		ran = l.Addresses
 	}
 	here := addresses.Place(s.addresses())
 	d, differ := addresses.FirstDifference(ran, func(flag string) (string, bool) {

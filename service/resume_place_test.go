@@ -44,7 +44,7 @@ func unfinishedAt(t *testing.T, home, tenant string, place []disdel.Option) disd
 	if tenant == "" {
 		rec.Place = place
 	} else {
-		theirs.Place = place
+		theirs.Addresses = place
 	}
 	if err := h.Save(t.Context(), &rec); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (r *Run) end(to disdel.Status, cause error) {
 }
 
 // follow carries out the request of another process.
-func (r *Run) follow(w *history.Wish) {
+func (r *Run) follow(w *history.StopRequest) {
 	if w != nil {
 		r.end(w.To, errors.New(w.Cause))
 	}
@@ -165,7 +165,7 @@ func (p *planner) live(ctx context.Context, r *Run, ready func(ctx context.Conte
 		r.rec, r.err = w.execute(ctx, p.controller(r, gang))
 		p.queue.Leave(r.id, spent(r.rec)-was.ByUse())
 		if r.rec != nil {
-			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.Refused)
+			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.QuotasRefused)
 		}
 	}
 	p.end(ctx, r, err)

@@ -129,8 +129,8 @@ func deltasNeed(n *aggregator.Need, x *disdel.Exchange, steps, touched, weights 
 	case x.Threshold == 0 && x.Slack == 0:
 		owed = 0
 	}
-	n.Delta = exchange.Most(each, weights, x.Values)
-	n.Last = exchange.Most(owed, weights, disdel.WireFloat32)
+	n.Delta = exchange.MaxBytes(each, weights, x.Values)
+	n.Last = exchange.MaxBytes(owed, weights, disdel.WireFloat32)
 	if x.Order == disdel.OrderEager { // with the vector of steps that it began with
 		n.Delta, n.Last = n.Delta+disdel.Bytes(n.Workers*vectorBytes), n.Last+disdel.Bytes(n.Workers*vectorBytes)
 	}

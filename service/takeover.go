@@ -119,7 +119,7 @@ func (n *session) look(ctx context.Context, leases []history.Lease) error {
 		r, mine := n.s.findRun(l.Job)
 		switch {
 		case mine && l.Owner.Token == n.s.token:
-			r.follow(l.Wish)
+			r.follow(l.StopRequest)
 		case mine:
 			if err := n.lost(ctx, r, l.Job); err != nil {
 				return err
@@ -221,7 +221,7 @@ func (n *session) adopt(ctx context.Context, l history.Lease) error {
 		return p.planAgain(ctx, rec, known)
 	})
 	if err == nil {
-		r.follow(l.Wish)
+		r.follow(l.StopRequest)
 	}
 	return err
 }

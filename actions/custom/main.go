@@ -19,7 +19,7 @@ import (
 // Main is the main function of an action with a network of its own. It does what the program's arguments say, until a
 // signal or the platform ends it, and returns the exit code.
 func Main(n gorgonia.Network) int {
-	aggregator.Quiet()
+	aggregator.SilenceRedis()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, n); err != nil {

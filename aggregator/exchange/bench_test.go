@@ -53,7 +53,7 @@ func BenchmarkStep(b *testing.B) {
 					d, own := r.Next(from)
 					if !own {
 						var err error
-						if d, err = r.Spare().Read(data[from], weights); err != nil {
+						if d, err = r.NewDelta().Read(data[from], weights); err != nil {
 							b.Fatal(err)
 						}
 					}

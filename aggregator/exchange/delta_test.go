@@ -149,7 +149,7 @@ func ExampleDelta_Rounded() {
 		return
 	}
 	fmt.Println(read.Index, read.Value)
-	fmt.Println(len(data), "bytes, at most", int64(exchange.Most(5, 100, disdel.WireInt8)))
+	fmt.Println(len(data), "bytes, at most", int64(exchange.MaxBytes(5, 100, disdel.WireInt8)))
 	// Output:
 	// [40 41 42 90] [0.5 -1 0.265625 0.75]
 	// 11 bytes, at most 17

@@ -20,9 +20,9 @@ func (g *gang) begin(m int, v exchange.Vector) {
 		}
 	}
 	for other, newest := range v {
-		for other != m && r.Has(other) < newest {
-			step := r.Has(other) + 1
-			if err := r.Ahead(other, step, g.log[step-1][other]); err != nil {
+		for other != m && r.NewestStep(other) < newest {
+			step := r.NewestStep(other) + 1
+			if err := r.AddEager(other, step, g.log[step-1][other]); err != nil {
 				g.t.Fatal(err)
 			}
 		}
@@ -131,12 +131,12 @@ func TestWhatIsAheadComesInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ member, step int }{{0, 1}, {1, 2}, {2, 1}, {-1, 1}} {
-		if err := r.Ahead(c.member, c.step, delta); !errors.Is(err, disdel.Conflict) {
+		if err := r.AddEager(c.member, c.step, delta); !errors.Is(err, disdel.Conflict) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if err := r.Ahead(1, 1, delta); err != nil || r.Has(1) != 1 {
-		t.Errorf("member 1 is at %d: %v", r.Has(1), err)
+	if err := r.AddEager(1, 1, delta); err != nil || r.NewestStep(1) != 1 {
+		t.Errorf("member 1 is at %d: %v", r.NewestStep(1), err)
 	}
 	x := make([]float32, 2)
 	if r.Weights(x); x[0] != 1.5 || r.Shared()[0] != 1 {
@@ -146,7 +146,7 @@ func TestWhatIsAheadComesInOrder(t *testing.T) {
 		t.Errorf("the delta to be folded next is not here: %v", d)
 	}
 	fixed, _ := exchange.New(exchange.Config{Members: 2, Slack: 2}, start)
-	if err := fixed.Ahead(1, 1, delta); !errors.Is(err, disdel.Conflict) {
+	if err := fixed.AddEager(1, 1, delta); !errors.Is(err, disdel.Conflict) {
 		t.Errorf("in a fixed order: %v", err)
 	}
 }

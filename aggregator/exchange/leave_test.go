@@ -29,7 +29,7 @@ func (l *leaving) fold(m, until int) {
 		step, deltas := r.Folded()+1, make([]exchange.Delta, l.cfg.Members)
 		for other, last := range l.last {
 			if l.gone(other) {
-				r.Left(other, last)
+				r.SetLastStep(other, last)
 			}
 			if step <= last {
 				deltas[other] = l.log[step-1][other]
@@ -68,9 +68,9 @@ func (l *leaving) step(m int) {
 		}
 		l.fold(m, until)
 		for other, newest := range v {
-			for other != m && r.Has(other) < newest {
-				step := r.Has(other) + 1
-				if err := r.Ahead(other, step, l.log[step-1][other]); err != nil {
+			for other != m && r.NewestStep(other) < newest {
+				step := r.NewestStep(other) + 1
+				if err := r.AddEager(other, step, l.log[step-1][other]); err != nil {
 					l.t.Fatal(err)
 				}
 			}
@@ -163,7 +163,7 @@ func TestABatchCountsAsMuchWhenOthersHaveLeft(t *testing.T) {
 		}
 		all := []exchange.Delta{d, one, one}
 		if step == 1 {
-			r.Left(2, 1)
+			r.SetLastStep(2, 1)
 			if err := r.Fold(2, all); !errors.Is(err, disdel.Conflict) {
 				t.Errorf("a delta of a member that has left: %v", err)
 			}
@@ -192,7 +192,7 @@ func TestMemoryOfDeltasIsUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		data = own.Append(data[:0])
-		other, err := r.Spare().Read(data, len(x))
+		other, err := r.NewDelta().Read(data, len(x))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func ExampleReplica_Leave() {
 	owed, _ := members[0].Leave([]float32{4.5}) // which the filter would have kept
 	none, _ := members[1].Send(start)
 	for _, r := range members {
-		r.Left(0, 1)
+		r.SetLastStep(0, 1)
 		if err := r.Fold(1, []exchange.Delta{owed, none}); err != nil {
 			fmt.Println(err)
 			return

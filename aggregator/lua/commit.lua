@@ -1,9 +1,9 @@
--- Makes a staged value the committed one. KEYS: work, staged head, committed head, counts, index, table of the kind, references.
--- ARGV: kind, fence ('0': made without a claim), the fence as it stands in a head, digest, version, field of the table,
--- staged index entry, work's index entry, life of keys in s, slack. An update has the version of the reference that it
--- starts from, and a difference is one to it: the newest may be ahead by slack. A reference is made from the one before
--- it, which must be the newest, or it would undo that; slack or not.
--- Returns {verdict, index entry that this replaces or ''}.
+-- Commits a staged value. KEYS: work, staged head, committed head, counts, index, table of the kind, references.
+-- ARGV: kind, fence ('0': without a claim), fence as encoded in a head, digest, version, field of the table, index
+-- entry of the staged value, index entry of work, life of keys in s, slack. The version of an update is that of the
+-- reference that it starts from; the newest reference may be at most slack ahead. A reference must follow the newest
+-- one, whatever the slack.
+-- Returns {verdict, index entry of the replaced value or ''}.
 local kind, fence, digest, life = ARGV[1], ARGV[2], ARGV[4], ARGV[9]
 
 local function refused(verdict, counted)
@@ -14,14 +14,14 @@ local function refused(verdict, counted)
   return {verdict, ''}
 end
 
--- a work that nobody claimed takes what comes without a claim
+-- unclaimed work accepts a value without a claim
 local function current(held)
   return held == fence or (not held and fence == '0')
 end
 
 local work = redis.call('HMGET', KEYS[1], 'fence', 'digest', 'entry')
 
--- what was committed before: this very delivery, whose reply was lost, or another one
+-- a value was committed before: the same one, whose reply was lost, or another one
 local function again(had, staged)
   if staged == ARGV[7] then
     return {'done', ''}

@@ -1,11 +1,11 @@
--- Commits a delta, and tells everybody who waits for its step. A small one comes along and lies in the round's news; another
--- one lies already where nobody looks for it. News and log have the same entries, with the same ids; the log has them without
--- what was sent. KEYS: work, table of the round's deltas, log of the round, counts, index, news of the round, and the delta's
--- part where it lies on this server. ARGV: fence, field of the table, digest, entry of the delta, step, member, bytes, life of
--- keys in s, table's index entry, log's and news' index entries, '1' where it is the member's last, checksum, and the delta
--- where it comes along. Returns 'done', with the id of the entry before ('0': there was none) and its own, where it was not there
--- before, 'same' (the step's delta is there already, and is this one), 'other' (and is another one) or 'stale' (another attempt
--- has the claim).
+-- Commits a delta and wakes everybody who waits for its step. A small delta is an argument and is stored in the round's
+-- news; a large one is stored already under a staging key. News and log have the same entries with the same ids; the
+-- log has them without the delta. KEYS: work, table of the round's deltas, log of the round, counts, index, news of the
+-- round, and the part of the delta on this server, if there is one. ARGV: fence, field of the table, digest, entry of
+-- the delta, step, member, bytes, life of keys in s, index entries of table, log and news, '1' for the member's last
+-- delta, checksum, and a small delta itself.
+-- Returns 'done' with the id of the previous entry ('0': none) and its own, 'same' if this delta was committed before,
+-- 'other' if another one was, or 'stale' if another attempt has the claim.
 local function refused(verdict, counted)
   redis.call('HINCRBY', KEYS[4], counted, 1)
   redis.call('EXPIRE', KEYS[4], ARGV[8])
@@ -42,7 +42,7 @@ redis.call('HSET', KEYS[2], ARGV[2], ARGV[3] .. ' ' .. ARGV[4], 'newest:' .. ARG
 if ARGV[12] == '1' then
   redis.call('HSET', KEYS[2], 'ended:' .. ARGV[6], ARGV[5])
 end
--- an id begins with the time in ms: lifetimes are renewed by the first delta of every thousand seconds, however long steps take
+-- ids start with the time in ms: the first delta in every thousand seconds renews the life of the keys
 if string.sub(at, 1, 7) ~= string.sub(tail, 1, 7) then
   redis.call('SADD', KEYS[5], ARGV[9], ARGV[10], ARGV[11])
   for _, key in ipairs({KEYS[2], KEYS[3], KEYS[5], KEYS[6]}) do

@@ -1,7 +1,7 @@
--- Draws the next batch of a round's queue for a step of a member: the same for the same step, whoever asks again. KEYS: work,
--- the round's draws, index. ARGV: fence, field of the draws (step and member), batches of the round, life of keys in s, the
--- draws' index entry, and the field that is set where the member is let go. Returns the batch, from 0; -1 where none is left, or
--- none for that member any more, which is not kept; -2 where another attempt has the claim.
+-- Draws the next batch of a round's queue for a step of a member. A repeated call for the same step returns the same
+-- batch. KEYS: work, the round's draws, index. ARGV: fence, field of the draws (step and member), batches of the round,
+-- life of keys in s, index entry of the draws, and the field that marks the member as released. Returns the batch, from
+-- 0; -1 if none is left or the member is released; -2 if another attempt has the claim.
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then
   return -2
 end

@@ -1,8 +1,8 @@
--- Ends a member of a round that will not come any more: nothing of it is taken from now on, and those who wait for it are told
--- so, by an entry of news and log for the step after its newest, which has no delta. A batch that it had drawn and not sent
--- goes back. KEYS: work, table of the round's deltas, log of the round, the round's draws, index, news of the round. ARGV: member,
--- life of keys in s, work's, table's, log's and news' index entries. Returns the step; 0 where it has ended already, by itself
--- or so.
+-- Removes a member that will not return from a round. Its later deltas are refused. An entry without a delta in news
+-- and log, for the step after its newest, wakes those who wait for it. A batch that it drew and did not send goes back.
+-- KEYS: work, table of the round's deltas, log of the round, the round's draws, index, news of the round. ARGV: member,
+-- life of keys in s, index entries of work, table, log and news. Returns the step; 0 if the member has left or was
+-- removed already.
 local newest = tonumber(redis.call('HGET', KEYS[2], 'newest:' .. ARGV[1]) or '0')
 if redis.call('HGET', KEYS[2], 'ended:' .. ARGV[1]) then
   return 0

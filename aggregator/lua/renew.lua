@@ -1,5 +1,5 @@
--- Extends the lease of a claim, or ends it with a lease of 0. KEYS: work, cancel flag. ARGV: fence, lease in ms, life of
--- keys in s. Returns {whether the fence is current, whether the job was cancelled}.
+-- Extends the lease of a claim, or ends it with a lease of 0. KEYS: work, cancel flag. ARGV: fence, lease in ms, life
+-- of keys in s. Returns {whether the fence is current, whether the job was canceled}.
 local cancel = redis.call('EXISTS', KEYS[2])
 if redis.call('HGET', KEYS[1], 'fence') ~= ARGV[1] then
   return {0, cancel}

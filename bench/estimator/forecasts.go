@@ -157,7 +157,7 @@ func (r *rig) submitBeside(ctx context.Context, job beside, past []disdel.Record
 		return nil, fmt.Errorf("%v: %w", job.trial, err)
 	}
 	in := r.input(job.trial, resolved, estimator.Planned(backends.Standard(nil)))
-	in.Past, in.Processors, in.Platform.Busy = past, runtime.NumCPU(), platform.Busy(ctx)
+	in.Past, in.Processors, in.Platform.Busy = past, runtime.NumCPU(), platform.MachineLoad(ctx)
 	in.Threads = func(parallel int) int { return max(1, runtime.NumCPU()/max(1, parallel)) }
 	plan, err := scheduler.NewPlan(in)
 	if err != nil {

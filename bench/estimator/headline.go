@@ -34,7 +34,7 @@ func scaled(cfg *platform.Config) {
 	cfg.PoolMemory = 4 * disdel.GB
 	cfg.Limits.Memory.Max = retries.Most.Memory
 	t := &cfg.Limits.Timeout
-	t.Min, t.Std, t.Max = t.Min/scale, time.Duration(standard.Timeout), time.Duration(retries.Most.Timeout)
+	t.Min, t.Default, t.Max = t.Min/scale, time.Duration(standard.Timeout), time.Duration(retries.Most.Timeout)
 }
 
 // twenty is the jobs of the headline. On a core each, thirteen pass at OpenWhisk's defaults, five need more memory and

@@ -130,8 +130,8 @@ func (g *eagerGang) step(w int, at float64) error {
 		}
 	}
 	for v, newest := range g.seen[w] {
-		for v != w && r.Has(v) < newest {
-			if err := r.Ahead(v, r.Has(v)+1, g.log[v][r.Has(v)].delta); err != nil {
+		for v != w && r.NewestStep(v) < newest {
+			if err := r.AddEager(v, r.NewestStep(v)+1, g.log[v][r.NewestStep(v)].delta); err != nil {
 				return err
 			}
 		}

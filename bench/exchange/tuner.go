@@ -211,7 +211,7 @@ func (q *queueRun) rows() []int32 {
 func (q *queueRun) leave(there, stay, step int) error {
 	for m := stay; m < there; m++ {
 		for _, w := range q.members[:stay] {
-			w.replica.Left(m, step)
+			w.replica.SetLastStep(m, step)
 		}
 		if owed := q.members[m].replica.Owed(); owed > 0 {
 			return fmt.Errorf("worker %d leaves, and owes %g", m, owed)

@@ -108,7 +108,7 @@ func (r *testbed) config(python string) (platform.Config, error) {
 	cfg.Limits.InvocationsPerMinute, cfg.Limits.ConcurrentInvocations = 100_000, 1000
 	cfg.DataDir, cfg.FolderMB = filepath.Join(r.home, "platform"), 0
 	if r.bounds.slots > 0 {
-		cfg.CPU = platform.CPUScaling{Millicpus: r.bounds.slots, Memory: disdel.MB, Most: r.bounds.slots}
+		cfg.CPU = platform.CPUScaling{Millicpus: r.bounds.slots, Memory: disdel.MB, Max: r.bounds.slots}
 	}
 	r.python = addPython(&cfg, python)
 	return cfg, nil

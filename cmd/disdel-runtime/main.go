@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	aggregator.Quiet()
+	aggregator.SilenceRedis()
 	return serve.Serve(ctx, address, serve.NewHost(engine.Table{
 		Backends: append([]engine.Backend{native.Backend{}, sparse.Backend{}}, gpu.Backends()...),
 		Custom:   disdel.BackendGorgonia, Sparse: disdel.BackendSparse,

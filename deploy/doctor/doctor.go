@@ -2,6 +2,9 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -9,43 +12,43 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/executor"
+	"github.com/disdel/disdel/service"
 )
 
-// Board is where probes meet: the store that actions share, as this machine reaches it.
-type Board interface {
-	// Progress is what the probes of a check said last.
+// ProgressStore is the store that probes share, as this machine reaches it.
+type ProgressStore interface {
+	// Progress returns the last heartbeat of every probe.
 	Progress(ctx context.Context, probes disdel.JobID) ([]disdel.Progress, error)
-	// Cancel sends them away.
+	// Cancel ends the probes.
 	Cancel(ctx context.Context, probes disdel.JobID) error
-	// Sweep removes what they left.
+	// Sweep deletes what they left.
 	Sweep(ctx context.Context, probes disdel.JobID) (int, error)
 }
 
-// Config is a cluster, and what of it is to be examined.
+// Config is a cluster and what to examine.
 type Config struct {
 	Executor *executor.Executor
-	Host     string // as it is told
+	Host     string // as shown to users
 
-	// Board and Store are the Redis of jobs, as this machine and as actions reach it. nil: BoardFailure says why.
-	Board        Board
-	Store        *disdel.Store
-	BoardFailure error
+	// ProgressStore and Store are the Redis of jobs, as this machine and as actions reach it. nil: BoardFailure says why.
+	ProgressStore ProgressStore
+	Store         *disdel.Store
+	StoreFailure  error
 
-	Models         string // blob URL that actions are given
-	CouchDB        string // address of the history without its password, "" for an embedded one
-	HistoryFailure error  // why this machine does not reach it
+	Models         string // blob URL for actions
+	CouchDB        string // address of the history without its password; "": embedded
+	HistoryFailure error  // why this machine cannot reach it
 
-	Need disdel.Limits // of the largest action that is to run; 0: any will do
-	Most int           // containers that are asked for at once; 0: 16
+	Need          disdel.Limits // limits of the largest action to run; 0: no requirement
+	MaxContainers int           // most containers to ask for at once; 0: 16
 
-	// Settle is how long a check waits for one more container before it takes those that run for all. It is to be longer
-	// than a cold start. 0: 5 s.
+	// Settle is how long a check waits for one more container. It must be longer than a cold start. 0: 5 s.
 	Settle time.Duration
 
-	// Patience is how long beyond its timeout a probe may wait for its turn. 0: two minutes.
+	// Patience is how long a probe may wait in the queue, beyond its timeout. 0: two minutes.
 	Patience time.Duration
 
-	Tell func(Finding) // is told each finding at once; nil: nobody
+	OnFinding func(Finding) // called with each finding at once; may be nil
 }
 
 // standard is what a Config's zeros mean.
@@ -58,21 +61,21 @@ const (
 // doctor is one examination.
 type doctor struct {
 	Config
-	report Report
-	limits disdel.PlatformLimits
-	pkg    string
-	nodes  map[string]disdel.Bytes // memory that ran at once, by machine
-	all    bool                    // every container that was asked for ran
-	held   bool                    // a quota let fewer be asked for than were wanted
+	report     Report
+	limits     disdel.PlatformLimits
+	pkg        string
+	nodes      map[string]disdel.Bytes // memory that ran at once on each machine
+	allRan     bool                    // all containers ran that were asked for
+	quotaBound bool                    // a quota limited the number of containers
 }
 
-// check is one look; more is false where nothing else can be found out.
+// check is one check; more is false if no other check is possible.
 type check func(ctx context.Context) (more bool)
 
-// Examine looks at a cluster, and returns what it found. What it finds is no error; ctx ends it.
+// Examine checks a cluster and returns the findings. Findings are not errors. It ends with ctx.
 func Examine(ctx context.Context, cfg Config) (Report, error) {
-	if cfg.Most == 0 {
-		cfg.Most = standardMost
+	if cfg.MaxContainers == 0 {
+		cfg.MaxContainers = standardMost
 	}
 	if cfg.Settle == 0 {
 		cfg.Settle = standardSettle
@@ -80,8 +83,8 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Patience == 0 {
 		cfg.Patience = standardPatience
 	}
-	if cfg.Tell == nil {
-		cfg.Tell = func(Finding) {}
+	if cfg.OnFinding == nil {
+		cfg.OnFinding = func(Finding) {}
 	}
 	d := &doctor{
 		Config: cfg, report: Report{Host: cfg.Host, Findings: []Finding{}}, nodes: map[string]disdel.Bytes{},
@@ -89,7 +92,7 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	}
 	defer d.cleanUp(ctx)
 	for _, look := range []check{
-		d.api, d.credentials, d.allowances, d.container, d.pool, d.largest, d.longest, d.outOfMemory,
+		d.api, d.credentials, d.limitsAndQuotas, d.container, d.pool, d.largest, d.longest, d.outOfMemory,
 	} {
 		if more := look(ctx); !more || ctx.Err() != nil {
 			break
@@ -102,19 +105,19 @@ func Examine(ctx context.Context, cfg Config) (Report, error) {
 	return d.report, nil
 }
 
-// cleanUpWithin bounds the time after the last check.
+// cleanUpWithin bounds the cleanup after the last check.
 const cleanUpWithin = 30 * time.Second
 
-// cleanUp removes the probes' actions, also where the examination was interrupted.
+// cleanUp removes the probes' actions, even after an interruption.
 func (d *doctor) cleanUp(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
 	defer stop()
-	d.Executor.Remove(ctx, d.pkg) //nolint:errcheck // what is left costs nothing, and the findings are what counts
+	d.Executor.Remove(ctx, d.pkg) //nolint:errcheck // leftover actions cost nothing
 }
 
-func (d *doctor) found(f Finding) {
+func (d *doctor) add(f Finding) {
 	d.report.Findings = append(d.report.Findings, f)
-	d.Tell(f)
+	d.OnFinding(f)
 }
 
 // probing is one probe action.
@@ -123,13 +126,13 @@ type probing struct {
 	ask    disdel.ProbeRequest
 }
 
-// longestProbe bounds a probe: what it is asked takes seconds.
+// longestProbe bounds a probe, which takes seconds.
 const longestProbe = disdel.Millis(2 * time.Minute)
 
-// timeout is what probes are given.
+// timeout is the timeout of probes.
 func (d *doctor) timeout() disdel.Millis { return min(d.limits.MaxTimeout, longestProbe) }
 
-// probe prepares an action and invokes it once.
+// probe creates an action and invokes it once.
 func (d *doctor) probe(ctx context.Context, p probing) (disdel.Activation, error) {
 	inv, err := d.prepare(ctx, p)
 	if err != nil {
@@ -138,7 +141,7 @@ func (d *doctor) probe(ctx context.Context, p probing) (disdel.Activation, error
 	return d.run(ctx, inv, p.ask)
 }
 
-// prepare makes the action that probes of these limits are activations of.
+// prepare creates the action for probes with these limits.
 func (d *doctor) prepare(ctx context.Context, p probing) (disdel.Invocation, error) {
 	name := disdel.ActionName(d.pkg + "/probe-" + sizeName(p.limits))
 	plan := disdel.ActionPlan{Task: disdel.TaskProbe, Name: name, Limits: p.limits}
@@ -147,4 +150,71 @@ func (d *doctor) prepare(ctx context.Context, p probing) (disdel.Invocation, err
 		Likely: p.limits.Memory,
 	}
 	return inv, d.Executor.Prepare(ctx, d.pkg, []disdel.ActionPlan{plan})
+}
+
+// sizeName names actions by their limits.
+func sizeName(l disdel.Limits) string {
+	return fmt.Sprintf("%d-%d", l.Memory.MB(), time.Duration(l.Timeout).Milliseconds())
+}
+
+// run invokes a probe and waits for its record.
+func (d *doctor) run(ctx context.Context, inv disdel.Invocation, ask disdel.ProbeRequest) (disdel.Activation, error) {
+	return d.runProbe(ctx, ctx, inv, ask, func() {})
+}
+
+// runProbe is run that calls accepted once OpenWhisk has accepted the invocation. The end of taking ends the wait for
+// that.
+func (d *doctor) runProbe(
+	ctx, taking context.Context, inv disdel.Invocation, ask disdel.ProbeRequest, accepted func(),
+) (a disdel.Activation, err error) {
+	ask.Memory = inv.Limits.Memory
+	if inv.Params, err = json.Marshal(ask); err != nil {
+		return a, &disdel.Error{Kind: disdel.Internal, Op: "probe", Err: err}
+	}
+	inv.ID, inv.Member = fmt.Sprintf("probe/%d", ask.Member), ask.Member
+	ctx, stop := context.WithTimeoutCause(ctx, d.Patience+time.Duration(inv.Limits.Timeout), errNotServed)
+	defer stop()
+	id, err := d.Executor.Invoke(taking, inv)
+	if err != nil {
+		return a, err
+	}
+	accepted()
+	return d.Executor.Wait(ctx, inv, id)
+}
+
+// resultOf is a probe's result, or its failure.
+func resultOf(a disdel.Activation, err error) (res disdel.ProbeResult, failure *disdel.Error) {
+	switch {
+	case err != nil:
+		return res, disdel.AsError(err)
+	case a.Failure != nil:
+		return res, a.Failure
+	}
+	if err := json.Unmarshal(a.Result, &res); err != nil {
+		return res, &disdel.Error{Kind: disdel.Internal, Op: "read the probe's answer", Err: err}
+	}
+	return res, nil
+}
+
+// errNotServed is the error of an accepted probe without a record.
+var errNotServed = errors.New("OpenWhisk took the invocation and did not run it")
+
+// newProbes is a new id for the probes of one check.
+func newProbes() disdel.JobID { return disdel.JobID("job-" + strings.ToLower(ulid.Make().String())) }
+
+// ForService fills in the parts of cfg that come from a service. A store that does not answer is not an error but a
+// finding.
+func ForService(ctx context.Context, s *service.Service, cfg Config) (Config, error) {
+	var err error
+	if cfg.Executor, err = s.Executor(ctx); err != nil {
+		return cfg, err
+	}
+	cfg.Models = s.ModelsURL()
+	if board, store, err := s.Board(ctx); err != nil {
+		cfg.StoreFailure = err
+	} else {
+		cfg.ProgressStore, cfg.Store = board, &store
+	}
+	_, cfg.HistoryFailure = s.History(ctx)
+	return cfg, nil
 }

@@ -45,8 +45,8 @@ func cluster(t *testing.T, change func(*platform.Config)) doctor.Config {
 	}
 	t.Cleanup(func() { board.Close() })
 	return doctor.Config{
-		Executor: invoker(t, p.URL(), p.AuthKey()), Host: p.URL(), Board: board, Store: &store,
-		Models: "file://" + t.TempDir(), Most: 10, Settle: 10 * time.Second,
+		Executor: invoker(t, p.URL(), p.AuthKey()), Host: p.URL(), ProgressStore: board, Store: &store,
+		Models: "file://" + t.TempDir(), MaxContainers: 10, Settle: 10 * time.Second,
 	}
 }
 
@@ -88,7 +88,7 @@ func finding(t *testing.T, r doctor.Report, check string, state doctor.State, sa
 func TestAHealthyCluster(t *testing.T) {
 	cfg := cluster(t, nil)
 	told := 0
-	cfg.Tell = func(doctor.Finding) { told++ }
+	cfg.OnFinding = func(doctor.Finding) { told++ }
 	report, states := examine(t, cfg)
 	want := map[string]string{
 		"api": "ok", "credentials": "ok", "limits": "ok", "throttles": "ok", "image": "ok", "processors": "ok",
@@ -114,7 +114,7 @@ func TestAHealthyCluster(t *testing.T) {
 // A pool that holds everything that was asked for is known to be so large at least.
 func TestAPoolThatIsNotFilled(t *testing.T) {
 	cfg := cluster(t, func(c *platform.Config) { c.PoolMemory = 16 * disdel.GB })
-	cfg.Most = 2
+	cfg.MaxContainers = 2
 	report, _ := examine(t, cfg)
 	finding(t, report, doctor.CheckPool, doctor.Good, "at least 1.00 GB")
 	if !report.Facts.AtLeast || report.Facts.Largest != 512*disdel.MB {
@@ -143,7 +143,7 @@ func TestAHostThatIsNotThere(t *testing.T) {
 
 func TestALimitThatIsTooSmall(t *testing.T) {
 	cfg := cluster(t, func(c *platform.Config) { c.Limits.Memory.Max = 256 * disdel.MB })
-	cfg.Need, cfg.Most = disdel.Limits{Memory: 512 * disdel.MB}, 1
+	cfg.Need, cfg.MaxContainers = disdel.Limits{Memory: 512 * disdel.MB}, 1
 	report, _ := examine(t, cfg)
 	finding(t, report, doctor.CheckLimits, doctor.Problem, "256 MB at most", "whisk.limits.actions.memory.max", "512m")
 	if disdel.KindOf(report.Err()) != disdel.OverLimit {
@@ -204,8 +204,8 @@ func TestARedisThatIsOutOfReach(t *testing.T) {
 	if states[doctor.CheckOutOfMemory] != "ok" {
 		t.Errorf("%v", states)
 	}
-	cfg.Board, cfg.Store = nil, nil
-	cfg.BoardFailure = &disdel.Error{Kind: disdel.Denied, Op: "open store", Err: errors.New("WRONGPASS")}
+	cfg.ProgressStore, cfg.Store = nil, nil
+	cfg.StoreFailure = &disdel.Error{Kind: disdel.Denied, Op: "open store", Err: errors.New("WRONGPASS")}
 	report, _ = examine(t, cfg)
 	finding(t, report, doctor.CheckRedis, doctor.Problem, "this machine does not reach it", "DISDEL_REDIS_PASSWORD")
 }
@@ -229,11 +229,11 @@ func TestAQuotaIsNotThePool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := cluster(t, func(c *platform.Config) { c.PoolMemory = 4 * disdel.GB; change(c) })
-			cfg.Most = 16
+			cfg.MaxContainers = 16
 			var pool doctor.Finding
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			cfg.Tell = func(f doctor.Finding) {
+			cfg.OnFinding = func(f doctor.Finding) {
 				if f.Check == doctor.CheckPool { // what comes after it waits for minutes
 					pool = f
 					stop()

@@ -10,14 +10,14 @@ import (
 	"github.com/disdel/disdel/deploy/clusterfacts"
 )
 
-// State says how good what was found is.
+// State grades a finding.
 type State uint8
 
-// The states. Zero: not found out.
+// The states.
 const (
 	Unknown State = iota
 	Good
-	Note    // jobs run, and it is good to know
+	Note    // jobs run; worth knowing
 	Warning // some jobs fail, or are slow
 	Problem // no job runs
 )
@@ -34,44 +34,44 @@ func (s State) String() string {
 // MarshalText writes the state's name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// The names of checks, in the order in which they are made.
+// The names of checks, in their order.
 const (
-	CheckAPI         = "api"         // something answers as OpenWhisk does
-	CheckCredentials = "credentials" // it takes the key
-	CheckLimits      = "limits"      // an action may be as large and take as long as is needed
-	CheckThrottles   = "throttles"   // how many invocations the namespace may make
+	CheckAPI         = "api"         // an OpenWhisk answers
+	CheckCredentials = "credentials" // it accepts the key
+	CheckLimits      = "limits"      // limits of actions are sufficient
+	CheckThrottles   = "throttles"   // quotas of invocations
 	CheckImage       = "image"       // the action runtime starts
-	CheckProcessors  = "processors"  // that a container finds
-	CheckClock       = "clock"       // of containers beside this machine's
+	CheckProcessors  = "processors"  // processors in a container
+	CheckClock       = "clock"       // clocks of containers and this machine
 	CheckRedis       = "redis"       // actions reach it
 	CheckStorage     = "storage"     // actions reach the blob store
-	CheckCouchDB     = "couchdb"     // this machine reaches the history, and actions might
+	CheckCouchDB     = "couchdb"     // this machine reaches the history
 	CheckPool        = "pool"        // how many containers run at once
-	CheckMemory      = "memory"      // the largest memory that really runs
-	CheckTimeout     = "timeout"     // the longest timeout that a container is really given
-	CheckOutOfMemory = "outOfMemory" // how an action is ended that takes too much
+	CheckMemory      = "memory"      // the largest action that runs
+	CheckTimeout     = "timeout"     // the longest timeout that a container gets
+	CheckOutOfMemory = "outOfMemory" // how an action ends that uses too much memory
 )
 
-// Finding is what one check found.
+// Finding is the result of one check.
 type Finding struct {
 	Check string      `json:"check"`
 	State State       `json:"state"`
 	Found string      `json:"found"`
 	Means string      `json:"means,omitempty"` // for jobs
-	Fix   string      `json:"fix,omitempty"`   // what to do, and who
-	Key   string      `json:"key,omitempty"`   // of the OpenWhisk chart, for its admin; or a variable of the user's
-	Value string      `json:"value,omitempty"` // that the key should have
-	Kind  disdel.Kind `json:"kind,omitempty"`  // of what went wrong
+	Fix   string      `json:"fix,omitempty"`   // what to do, and who does it
+	Key   string      `json:"key,omitempty"`   // setting of the OpenWhisk chart, or an environment variable
+	Value string      `json:"value,omitempty"` // value for the setting
+	Kind  disdel.Kind `json:"kind,omitempty"`  // kind of the error
 }
 
-// Report is everything that was found of one cluster.
+// Report has all findings of one cluster.
 type Report struct {
 	Host     string             `json:"host"`
 	Findings []Finding          `json:"findings"`
 	Facts    clusterfacts.Facts `json:"facts"`
 }
 
-// Find is the finding of a check, false where it was not made.
+// Find returns the finding of a check, false if the check was not made.
 func (r *Report) Find(check string) (Finding, bool) {
 	for _, f := range r.Findings {
 		if f.Check == check {
@@ -81,7 +81,7 @@ func (r *Report) Find(check string) (Finding, bool) {
 	return Finding{}, false
 }
 
-// Err is the first problem, nil where there is none.
+// Err is the first problem, or nil.
 func (r *Report) Err() error {
 	for _, f := range r.Findings {
 		if f.State != Problem {
@@ -96,7 +96,7 @@ func (r *Report) Err() error {
 	return nil
 }
 
-// remedy is what to do about a finding in one line.
+// remedy is what to do about a finding, in one line.
 func (f Finding) remedy() string {
 	switch {
 	case f.Key != "" && f.Fix != "":
@@ -108,14 +108,14 @@ func (f Finding) remedy() string {
 	}
 }
 
-// Print writes the findings as a table, and below it what those mean that are not as they should be.
+// Print writes the findings as a table, followed by the meaning of those that are not ok.
 func (r *Report) Print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CHECK\tSTATE\tFOUND")
 	for _, f := range r.Findings {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Check, f.State, f.Found)
 	}
-	t.Flush() //nolint:errcheck // whoever gave w looks at it
+	t.Flush() //nolint:errcheck // the caller checks w
 	for _, f := range r.Findings {
 		if f.State == Good || f.Means == "" && f.remedy() == "" {
 			continue

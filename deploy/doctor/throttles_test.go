@@ -15,11 +15,11 @@ func TestThrottlesNameTheQuotaThatHoldsJobsUp(t *testing.T) {
 		means, key            string
 	}{
 		{0, 0, Unknown, "", ""},
-		{comfortable, comfortableAtOnce, Good, "", ""},
-		{comfortable, 0, Good, "", ""},
-		{comfortable, comfortableAtOnce - 1, Note, "included: 4 at most", "whisk.limits.actionsInvokesConcurrent"},
+		{enoughPerMinute, enoughAtOnce, Good, "", ""},
+		{enoughPerMinute, 0, Good, "", ""},
+		{enoughPerMinute, enoughAtOnce - 1, Note, "included: 4 at most", "whisk.limits.actionsInvokesConcurrent"},
 		{0, 1, Note, "included: 1 at most", "whisk.limits.actionsInvokesConcurrent"},
-		{comfortable - 1, comfortableAtOnce, Note, "49 rounds fit into a minute", "whisk.limits.actionsInvokesPerminute"},
+		{enoughPerMinute - 1, enoughAtOnce, Note, "49 rounds fit into a minute", "whisk.limits.actionsInvokesPerminute"},
 		{60, 1, Note, "10 rounds fit into a minute", "whisk.limits.actionsInvokesPerminute"},
 	} {
 		d := doctor{limits: disdel.PlatformLimits{PerMinute: c.perMinute, Concurrent: c.concurrent}}

@@ -1,3 +1,9 @@
+// Package gpu writes the files for an OpenWhisk whose invokers run on machines with GPUs: pod template, configuration,
+// and what the cluster needs besides. OpenWhisk counts memory but not GPUs, so the pool is sized so that as many train
+// actions fit into it as share the machine's GPUs.
+//
+// There are three routes; none has been tried (see Route). The package contacts no cluster. Invariant: with these
+// files, no more train actions of the given size run on a machine than its GPUs can hold.
 package gpu
 
 import (
@@ -11,34 +17,34 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Route is the way by which a container gets to a GPU.
+// Route is how a container gets access to a GPU.
 type Route string
 
-// The routes. On Kubernetes the invoker overwrites a container's resources, so that no pod template can ask for a GPU.
+// The routes. On Kubernetes the invoker overwrites a container's resources, so a pod template cannot ask for a GPU.
 const (
-	// RuntimeClass has every pod reach all GPUs of its machine; Kubernetes counts none of them.
+	// RuntimeClass lets every pod use all GPUs of its machine. Kubernetes counts none of them.
 	RuntimeClass Route = "runtime-class"
-	// LimitRange has the namespace of the actions' pods give each of them a GPU that the device plugin counts, several of
-	// them the same one. Whether admission adds a resource that a pod does not name is read in old sources alone.
+	// LimitRange makes the namespace give each pod a GPU that the device plugin counts; several pods share one GPU. Only
+	// old sources say that admission adds a resource that a pod does not name.
 	LimitRange Route = "limit-range"
-	// Docker is for invokers that start containers themselves: each of them gets all GPUs.
+	// Docker is for invokers that start containers themselves. Each container gets all GPUs.
 	Docker Route = "docker"
 )
 
-// Routes lists them.
+// Routes lists all routes.
 func Routes() []Route { return []Route{RuntimeClass, LimitRange, Docker} }
 
-// Machines are those that invokers with GPUs run on, all alike.
+// Machines are the equal machines with GPUs that invokers run on.
 type Machines struct {
 	Count  int
-	GPUs   int          // of each
+	GPUs   int          // of each machine
 	Memory disdel.Bytes // of each GPU
-	Share  disdel.Bytes // of a GPU, that a train action takes
+	Share  disdel.Bytes // memory of a GPU that a train action uses
 	Action disdel.Bytes // memory of a train action
 	Route  Route
 }
 
-// File is one that is written.
+// File is a file to write.
 type File struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
@@ -47,14 +53,14 @@ type File struct {
 //go:embed *.tmpl
 var templates embed.FS
 
-// written are the files of each route, in their order.
-var written = map[Route][]string{
+// filesOfRoute are the files of each route, in order.
+var filesOfRoute = map[Route][]string{
 	RuntimeClass: {"pod-template.yaml", "whiskconfig.conf"},
 	LimitRange:   {"pod-template.yaml", "whiskconfig.conf", "limit-range.yaml", "device-plugin.yaml"},
 	Docker:       {"whiskconfig.conf"},
 }
 
-// Files are what an admin has to bring to the cluster. It returns Invalid for machines that cannot be divided so.
+// Files are the files for the admin of the cluster. It returns Invalid for machines that cannot be divided.
 func (m Machines) Files() ([]File, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -64,7 +70,7 @@ func (m Machines) Files() ([]File, error) {
 		return nil, &disdel.Error{Kind: disdel.Internal, Op: "write GPU files", Err: err}
 	}
 	var out []File
-	for _, name := range written[m.Route] {
+	for _, name := range filesOfRoute[m.Route] {
 		var text bytes.Buffer
 		if err := all.ExecuteTemplate(&text, name+".tmpl", m); err != nil {
 			return nil, &disdel.Error{Kind: disdel.Internal, Op: "write " + name, Err: err}
@@ -86,10 +92,11 @@ func (m Machines) check() error {
 		}
 		return bad("use "+strings.Join(words, ", "), "there is no route %q", m.Route)
 	case m.Count < 1 || m.GPUs < 1 || m.Memory <= 0 || m.Action <= 0:
-		return bad("--gpus 2 --gpu-memory 16GB --machines 2", "machines, GPUs, their memory and an action's are at least one")
+		return bad("--gpus 2 --gpu-memory 16GB --machines 2",
+			"machines, GPUs, their memory and an action's memory must be positive")
 	case m.Share <= 0 || m.Share > m.Memory:
-		return bad("disdel estimate JOB says what a train action takes of one",
-			"an action's share of a GPU, %v, is not within a GPU's %v", m.Share, m.Memory)
+		return bad("disdel estimate JOB shows the GPU memory of a train action",
+			"an action's share of a GPU, %v, must be positive and at most the GPU's %v", m.Share, m.Memory)
 	}
 	return nil
 }
@@ -97,19 +104,19 @@ func (m Machines) check() error {
 // PerGPU is how many train actions share a GPU.
 func (m Machines) PerGPU() int { return int(m.Memory / m.Share) }
 
-// PerMachine is how many run on a machine.
+// PerMachine is how many train actions run on a machine.
 func (m Machines) PerMachine() int { return m.GPUs * m.PerGPU() }
 
-// Pool is the pool of an invoker, in whole megabytes: it holds as many train actions as the machine's GPUs do.
+// Pool is the memory of an invoker's pool in MB: as many train actions fit into it as on the machine's GPUs.
 func (m Machines) Pool() string { return fmt.Sprintf("%dm", m.PerMachine()*m.Action.MB()) }
 
-// Says is what clients have to be told: the cluster's API does not.
-func (m Machines) Says() string {
+// ClientFlags are the flags that clients need, because the cluster's API does not report GPUs.
+func (m Machines) ClientFlags() string {
 	return fmt.Sprintf("--gpus %d --gpu-memory %dMB", m.Count*m.GPUs, m.Memory/disdel.MB)
 }
 
-// Kubernetes tells whether pods are made by a template.
+// Kubernetes tells whether a template makes pods.
 func (m Machines) Kubernetes() bool { return m.Route != Docker }
 
-// Class tells whether pods reach GPUs by a runtime class.
-func (m Machines) Class() bool { return m.Route == RuntimeClass }
+// UsesRuntimeClass tells whether pods use GPUs by a runtime class.
+func (m Machines) UsesRuntimeClass() bool { return m.Route == RuntimeClass }

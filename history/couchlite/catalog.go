@@ -1,11 +1,15 @@
 package couchlite
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 
 	"go.etcd.io/bbolt"
 
@@ -13,37 +17,36 @@ import (
 	"github.com/disdel/disdel/internal/boltcheck"
 )
 
-// A catalog says what is in a database without reading its documents: their ids in order, their revisions and
-// checksums, and a mark of the value of every field that an index names. It is written in the transaction that writes a
-// document, and every read goes through it: a document that is missing, that is another one than was written, or that
-// is an older state of itself, does not have the checksum that the catalog has.
+// catalog lists a database without its documents: ids in order, revisions, checksums, and a hash of every indexed
+// field. It is written in the transaction that writes a document. Every read uses it, so a missing, exchanged or
+// outdated document is detected by its checksum.
 //
-// Its head names its segments with their checksums, and has the sequence number of the database, which every write of a
-// document counts up. A file of a version that kept no catalog has none, and one that such a version wrote to since has
-// an older number: then the documents are read, once, and the catalog is made from them.
+// Its head has the checksums of its segments and the sequence number of the database, which grows with every write.
+// Earlier versions wrote files without a catalog, or leave an outdated sequence number. Then the catalog is built once
+// from the documents.
 type catalog struct {
 	name     string
 	docs     *bbolt.Bucket
-	kept     *bbolt.Bucket // nil: there is none yet
+	kept     *bbolt.Bucket // nil: the file has no catalogs yet
 	head     catalogHead
 	segments []segment
-	anew     bool // it was made from the documents
+	anew     bool // it was built from the documents
 }
 
-// catalogs is the bucket of all catalogs; no database has such a name.
+// catalogs is the bucket of all catalogs. No database can have this name.
 const catalogs = "_catalog"
 
-// segmentSize is how many documents a segment lists at most. A save writes one segment and the head.
+// segmentSize is the most documents in a segment. A save writes one segment and the head.
 const segmentSize = 128
 
 type catalogHead struct {
 	Version  int           `json:"version"`
 	Seq      uint64        `json:"seq"`
-	Fields   []string      `json:"fields,omitempty"` // of the indexes, each once
+	Fields   []string      `json:"fields,omitempty"` // fields of all indexes, each once
 	Indexes  []index       `json:"indexes,omitempty"`
 	Live     int           `json:"live"`
-	Gone     int           `json:"gone"`
-	Next     uint32        `json:"next"` // number of the next segment
+	Deleted  int           `json:"gone"`
+	Next     uint32        `json:"next"` // number of the next new segment
 	Segments []segmentHead `json:"segments,omitempty"`
 }
 
@@ -59,16 +62,16 @@ type segment struct {
 	loaded, dirty bool
 }
 
-// entry is what a catalog has of a document.
+// entry describes a document.
 type entry struct {
 	id, rev string
 	seq     uint64
 	sum     uint32
 	deleted bool
-	marks   string // markSize bytes a field
+	marks   string // markSize bytes for each field
 }
 
-// index is what a client asked to be indexed.
+// index is an index that a client created.
 type index struct {
 	Name   string   `json:"name"`
 	DDoc   string   `json:"ddoc"`
@@ -85,7 +88,7 @@ func segmentKey(name string, number uint32) []byte {
 	return binary.BigEndian.AppendUint32(headKey(name), number)
 }
 
-// openCatalog reads the catalog of a database, or makes it from the documents.
+// openCatalog reads the catalog of a database, or builds it from the documents.
 func openCatalog(tx *bbolt.Tx, name string) (*catalog, error) {
 	docs, err := database(tx, name)
 	if err != nil {
@@ -106,7 +109,7 @@ func openCatalog(tx *bbolt.Tx, name string) (*catalog, error) {
 	case c.head.Seq > now:
 		return nil, damaged("%s has %d writes, and its catalog knows of %d", name, now, c.head.Seq)
 	case c.head.Seq < now:
-		return c, c.rebuild(c.head.Fields) // an earlier version of this program wrote meanwhile
+		return c, c.rebuild(c.head.Fields) // an earlier version of disdel wrote meanwhile
 	}
 	return c, nil
 }
@@ -129,9 +132,10 @@ func (c *catalog) readHead(data []byte) error {
 	return nil
 }
 
-// build makes the catalog from the documents. Those of a version that kept a catalog do not come without one.
+// build builds the catalog from the documents. before is nil if there was none; then sealed documents are an error,
+// because versions that seal also write catalogs.
 func (c *catalog) build(before *catalog) error {
-	c.segments, c.head.Live, c.head.Gone, c.anew = nil, 0, 0, true
+	c.segments, c.head.Live, c.head.Deleted, c.anew = nil, 0, 0, true
 	last := ""
 	return c.docs.ForEach(func(k, v []byte) error {
 		d, was, err := parse(k, v)
@@ -150,7 +154,7 @@ func (c *catalog) build(before *catalog) error {
 	})
 }
 
-// rebuild makes the catalog anew where the documents are ahead of it, or with marks of other fields.
+// rebuild builds the catalog again after an earlier version wrote documents, or for other fields.
 func (c *catalog) rebuild(fields []string) error {
 	before := &catalog{name: c.name, docs: c.docs, kept: c.kept, head: c.head, segments: c.segments}
 	c.head.Fields = fields
@@ -166,7 +170,7 @@ func (c *catalog) rebuild(fields []string) error {
 	})
 }
 
-// add takes a document into the catalog.
+// add adds a document to the catalog.
 func (c *catalog) add(id string, d stored, value []byte) error {
 	e := entry{id: id, rev: d.Rev, seq: d.Seq, deleted: d.Deleted, sum: boltcheck.Sum([]byte(id), value)}
 	if len(c.head.Fields) > 0 {
@@ -178,7 +182,7 @@ func (c *catalog) add(id string, d stored, value []byte) error {
 	return c.put(e)
 }
 
-// at is the segment that an id is in, or belongs into.
+// at is the index of the segment for an id.
 func (c *catalog) at(id string) int {
 	return max(0, sort.Search(len(c.segments), func(i int) bool { return c.segments[i].First > id })-1)
 }
@@ -230,7 +234,7 @@ func byID(e entry, id string) int {
 	return 0
 }
 
-// put replaces an entry, or adds it in its place.
+// put replaces or inserts an entry.
 func (c *catalog) put(e entry) error {
 	if len(c.segments) == 0 {
 		c.segments = []segment{c.newSegment(nil)}
@@ -265,8 +269,8 @@ func (c *catalog) newSegment(entries []entry) segment {
 	return s
 }
 
-// split makes two of a segment that has grown too long by its entry k. What was added at the end goes on alone: ids
-// come in order.
+// split splits a segment after the insertion of entry k. An entry at the end gets a new segment, because ids usually
+// ascend.
 func (c *catalog) split(i, k int) {
 	at := len(c.segments[i].entries) / 2
 	if k == len(c.segments[i].entries)-1 {
@@ -279,13 +283,13 @@ func (c *catalog) split(i, k int) {
 
 func (c *catalog) count(e entry, by int) {
 	if e.deleted {
-		c.head.Gone += by
+		c.head.Deleted += by
 	} else {
 		c.head.Live += by
 	}
 }
 
-// span is a range of ids, both ends in it; "" is open.
+// span is a range of ids, including both ends; "" is open.
 type span struct {
 	low, high  string
 	descending bool
@@ -293,7 +297,7 @@ type span struct {
 
 func (s span) has(id string) bool { return id >= s.low && (s.high == "" || id <= s.high) }
 
-// walk calls f with the entries of a range in order, those of deleted documents too, until f returns false.
+// walk calls f with the entries of a range in order, including deleted documents, until f returns false.
 func (c *catalog) walk(s span, f func(*entry) (bool, error)) error {
 	if len(c.segments) == 0 {
 		return nil
@@ -325,7 +329,7 @@ func (c *catalog) walk(s span, f func(*entry) (bool, error)) error {
 	return nil
 }
 
-// document reads the document of an entry, and checks that it is the one that was written.
+// document reads the document of an entry and checks its checksum.
 func (c *catalog) document(e *entry) (stored, error) {
 	value := c.docs.Get([]byte(e.id))
 	if value == nil {
@@ -338,7 +342,7 @@ func (c *catalog) document(e *entry) (stored, error) {
 	return d, err
 }
 
-// flush writes what has changed.
+// flush writes the changes.
 func (c *catalog) flush(tx *bbolt.Tx) error {
 	kept, err := tx.CreateBucketIfNotExists([]byte(catalogs))
 	if err != nil {
@@ -371,7 +375,7 @@ func (c *catalog) flush(tx *bbolt.Tx) error {
 	return kept.Put(headKey(c.name), boltcheck.Seal(headKey(c.name), data))
 }
 
-// dropCatalog removes all of a database's catalog.
+// dropCatalog deletes a database's catalog.
 func dropCatalog(tx *bbolt.Tx, name string) error {
 	kept := tx.Bucket([]byte(catalogs))
 	if kept == nil {
@@ -406,7 +410,7 @@ func encodeEntries(list []entry) []byte {
 	return out
 }
 
-// decodeEntries reads what encodeEntries wrote; the entries' texts share memory with it.
+// decodeEntries reads what encodeEntries wrote. The entries share memory with data.
 func decodeEntries(data string, fields int) ([]entry, error) {
 	out := make([]entry, 0, segmentSize)
 	r := reader{rest: data}
@@ -425,7 +429,7 @@ func decodeEntries(data string, fields int) ([]entry, error) {
 	return out, nil
 }
 
-// reader takes a text apart.
+// reader splits a text.
 type reader struct {
 	rest  string
 	short bool
@@ -463,4 +467,84 @@ func (r *reader) text() string {
 		return ""
 	}
 	return r.take(int(n))
+}
+
+// A mark is a hash of a field's value in a catalog: equal values have equal marks. The mark of a missing field is zero.
+const markSize = 8
+
+var noMark = string(make([]byte, markSize))
+
+func markOf(value any) string {
+	data, err := json.Marshal(canonical(value))
+	if err != nil {
+		return noMark
+	}
+	sum := sha256.Sum256(data)
+	sum[0] |= 1 // no value has the mark of a missing field
+	return string(sum[:markSize])
+}
+
+// canonical makes equal numbers equal texts.
+func canonical(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		if f, err := x.Float64(); err == nil {
+			return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
+		}
+		return x
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = canonical(x[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k := range x {
+			out[k] = canonical(x[k])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// marksOf are the marks of some fields of a body. It parses only these fields.
+func marksOf(body []byte, fields []string) (string, error) {
+	if len(body) == 0 {
+		return strings.Repeat(noMark, len(fields)), nil
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return "", err
+	}
+	known := map[string]any{}
+	var out strings.Builder
+	for _, path := range fields {
+		top, rest, deeper := strings.Cut(path, ".")
+		v, read := known[top]
+		if text, there := raw[top]; there && !read {
+			if err := decodeNumbers(text, &v); err != nil {
+				return "", err
+			}
+			known[top] = v
+		}
+		_, there := raw[top]
+		if there && deeper {
+			v, there = field(v, rest)
+		}
+		if there {
+			out.WriteString(markOf(v))
+		} else {
+			out.WriteString(noMark)
+		}
+	}
+	return out.String(), nil
+}
+
+// decodeNumbers parses JSON and keeps the texts of numbers.
+func decodeNumbers(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(v)
 }

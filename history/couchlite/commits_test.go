@@ -14,7 +14,7 @@ import (
 // is told so, and leaves the others as they are.
 func TestChangesAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all commits
+		var all commitQueue
 		var made [][]int
 		var kept []int
 		first := make(chan struct{})
@@ -34,7 +34,7 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 		got := make(chan string, 5)
 		for i := range 5 {
 			go func() {
-				err := all.make(func(*bbolt.Tx) error {
+				err := all.run(func(*bbolt.Tx) error {
 					if i == 3 {
 						return bad
 					}
@@ -64,7 +64,7 @@ func TestChangesAreWrittenTogether(t *testing.T) {
 // Who comes to a bad end while he writes for others leaves nobody waiting.
 func TestAPanicLeavesNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all commits
+		var all commitQueue
 		hold, panics := make(chan struct{}), 0
 		commit := func(do func(*bbolt.Tx) error) error {
 			<-hold
@@ -81,7 +81,7 @@ func TestAPanicLeavesNobodyWaiting(t *testing.T) {
 						got <- nil
 					}
 				}()
-				got <- all.make(func(*bbolt.Tx) error { return nil }, commit)
+				got <- all.run(func(*bbolt.Tx) error { return nil }, commit)
 			}()
 			synctest.Wait()
 		}
@@ -99,7 +99,7 @@ func TestAPanicLeavesNobodyWaiting(t *testing.T) {
 		if aborted != 1 {
 			t.Errorf("%d were told that their write was broken off", aborted)
 		}
-		if err := all.make(func(*bbolt.Tx) error { return nil }, commit); err != nil {
+		if err := all.run(func(*bbolt.Tx) error { return nil }, commit); err != nil {
 			t.Errorf("the next one: %v", err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// row is one of _all_docs.
+// row is a row of _all_docs.
 type row struct {
 	ID    string            `json:"id,omitempty"`
 	Key   string            `json:"key"`
@@ -19,7 +19,7 @@ type row struct {
 	Error string            `json:"error,omitempty"`
 }
 
-// listing is the options of _all_docs, from the query or the body.
+// listing has the options of _all_docs, from query and body.
 type listing struct {
 	StartKey    string   `json:"startkey"`
 	EndKey      string   `json:"endkey"`
@@ -42,9 +42,9 @@ func readListing(r *http.Request) (listing, error) {
 	}
 	data, err := json.Marshal(fields)
 	if err != nil || json.Unmarshal(data, &o) != nil {
-		return o, problem{400, "query_parse_error", "Invalid value for a query parameter."}
+		return o, couchError{400, "query_parse_error", "Invalid value for a query parameter."}
 	}
-	if r.Method == http.MethodPost { // clients send keys in the body, and all the rest with the address
+	if r.Method == http.MethodPost { // clients send keys in the body and the rest in the URL
 		return o, readJSON(r, &o)
 	}
 	return o, nil
@@ -81,7 +81,7 @@ func (s *Server) allDocs(r *http.Request) (int, any, error) {
 	return 200, out, err
 }
 
-// listed is an object with a list at its end. The documents in it are JSON already, and long: they are not read again.
+// listed encodes an object that ends with a list, whose documents are encoded already.
 func listed[T any](rest map[string]any, name string, list []T) ([]byte, error) {
 	head, err := json.Marshal(rest)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *catalog) byKeys(o listing) ([]row, error) {
 	return rows, nil
 }
 
-// byRange walks the ids in order, forwards or backwards, and reads only the documents that are wanted.
+// byRange walks the ids in either order and reads only the documents that it needs.
 func (c *catalog) byRange(o listing) ([]row, error) {
 	rows, skip := []row{}, o.Skip
 	err := c.walk(o.span(), func(e *entry) (bool, error) {
@@ -166,7 +166,7 @@ func (c *catalog) byRange(o listing) ([]row, error) {
 // maxIndexed bounds the fields of all indexes of a database.
 const maxIndexed = 32
 
-// createIndex has the catalog keep marks of the index's fields. What is there already is not written again.
+// createIndex adds an index to the catalog, unless it exists.
 func (s *Server) createIndex(r *http.Request) (int, any, error) {
 	var req struct {
 		Name  string `json:"name"`
@@ -182,7 +182,7 @@ func (s *Server) createIndex(r *http.Request) (int, any, error) {
 	for _, f := range req.Index.Fields {
 		name, ok := fieldName(f)
 		if !ok {
-			return 0, nil, problem{400, "invalid_index", "a field of the index is no name"}
+			return 0, nil, couchError{400, "invalid_index", "a field of the index is no name"}
 		}
 		want.Fields = append(want.Fields, name)
 	}
@@ -217,7 +217,7 @@ func fieldName(data json.RawMessage) (string, bool) {
 	return name, name != ""
 }
 
-// index takes an index into the catalog.
+// index adds an index.
 func (c *catalog) index(want index) error {
 	if slices.ContainsFunc(c.head.Indexes, want.same) {
 		return nil
@@ -230,7 +230,7 @@ func (c *catalog) index(want index) error {
 		}
 	}
 	if len(fields) > maxIndexed {
-		return problem{400, "invalid_index", "the indexes of this database name too many fields"}
+		return couchError{400, "invalid_index", "the indexes of this database name too many fields"}
 	}
 	if len(fields) == len(c.head.Fields) {
 		return nil
@@ -264,27 +264,27 @@ type query struct {
 	Limit    *int                `json:"limit"`
 	Skip     int                 `json:"skip"`
 	Bookmark string              `json:"bookmark"`
-	Fields   []string            `json:"fields"` // that are wanted of a document; none: all
+	Fields   []string            `json:"fields"` // fields to return; none: all
 }
 
-// marks says whether ids and revisions are all that is wanted, which the catalog knows of every document.
-func (q *query) marks() bool {
+// wantsOnlyRevision tells whether the query asks only for ids and revisions, which the catalog has.
+func (q *query) wantsOnlyRevision() bool {
 	return len(q.Fields) > 0 && !slices.ContainsFunc(q.Fields, func(f string) bool { return f != "_id" && f != "_rev" })
 }
 
-// wanted is what a query wants of a document, as JSON. Of any field but the id and the revision it is the whole
-// document, of which who asks takes what he wants.
-func (q *query) wanted(d stored, id string) []byte {
-	if q.marks() {
+// encode is a found document as JSON. If other fields are asked for it is the whole document; the client picks its
+// fields.
+func (q *query) encode(d stored, id string) []byte {
+	if q.wantsOnlyRevision() {
 		return stored{Rev: d.Rev}.text(id)
 	}
 	return d.text(id)
 }
 
-// findLimit is what _find returns when no limit is given, as in CouchDB.
+// findLimit is the default limit of _find, as in CouchDB.
 const findLimit = 25
 
-// window is how many of the documents that are found are passed over, and how many are wanted.
+// window returns how many documents to skip and how many to return.
 func (q *query) window() (skip, limit int) {
 	skip = max(q.Skip, 0)
 	if n, err := strconv.Atoi(q.Bookmark); err == nil && n > 0 && n < 1<<40 {
@@ -303,7 +303,7 @@ func (s *Server) find(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if q.Selector == nil {
-		return 0, nil, problem{400, "missing_required_key", "Missing required key: selector"}
+		return 0, nil, couchError{400, "missing_required_key", "Missing required key: selector"}
 	}
 	skip, limit := q.window()
 	var out answer
@@ -319,8 +319,8 @@ func (s *Server) find(r *http.Request) (int, any, error) {
 	return 200, out, err
 }
 
-// query returns the documents that a query wants, as JSON. It reads those that the catalog says match, or does not know
-// of, and stops when there are enough unless an order is asked for that is not that of the ids.
+// query returns the documents that match, as JSON. It reads only those that the catalog cannot decide, and stops when
+// there are enough, unless they have to be sorted.
 func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 	descending, ordered := q.byID()
 	ids, judge := idRange(q.Selector), c.compile(q.Selector)
@@ -339,7 +339,7 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 		if passed++; v == yes && ordered && passed <= skip {
 			return true, nil
 		}
-		if v == yes && ordered && q.marks() {
+		if v == yes && ordered && q.wantsOnlyRevision() {
 			texts = append(texts, stored{Rev: e.rev}.text(e.id))
 			return true, nil
 		}
@@ -348,10 +348,10 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 			return false, err
 		}
 		if v == yes && ordered {
-			texts = append(texts, q.wanted(d, e.id))
+			texts = append(texts, q.encode(d, e.id))
 			return true, nil
 		}
-		doc, err := d.whole(e.id)
+		doc, err := d.document(e.id)
 		if err != nil {
 			return false, err
 		}
@@ -363,7 +363,7 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 		case ordered && passed <= skip:
 			return true, nil
 		}
-		texts = append(texts, q.wanted(d, e.id))
+		texts = append(texts, q.encode(d, e.id))
 		docs = append(docs, doc)
 		return true, nil
 	})
@@ -375,7 +375,7 @@ func (c *catalog) query(q *query, skip, limit int) ([][]byte, error) {
 	return texts[:min(limit, len(texts))], nil
 }
 
-// order sorts texts as the documents that they are of.
+// order sorts texts by their documents.
 func (q *query) order(docs []document, texts [][]byte) [][]byte {
 	at := make([]int, len(docs))
 	for i := range at {

@@ -2,6 +2,7 @@ package couchlite
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ func matches(doc document, selector map[string]any) (bool, error) {
 				return false, badSelector(key)
 			}
 			value, exists := field(map[string]any(doc), key)
-			ok, err = holds(value, exists, want)
+			ok, err = matchesField(value, exists, want)
 		}
 		if err != nil || !ok {
 			return false, err
@@ -34,7 +35,7 @@ func matches(doc document, selector map[string]any) (bool, error) {
 }
 
 func badSelector(key string) error {
-	return problem{400, "invalid_operator", "Invalid operator: " + key}
+	return couchError{400, "invalid_operator", "Invalid operator: " + key}
 }
 
 func combine(doc document, op string, want any) (bool, error) {
@@ -57,8 +58,8 @@ func combine(doc document, op string, want any) (bool, error) {
 	return map[string]bool{"$and": all, "$or": some, "$nor": !some}[op], nil
 }
 
-// holds tests one field against a value or an object of operators.
-func holds(value any, exists bool, want any) (bool, error) {
+// matchesField compares one field with a value or an object of operators.
+func matchesField(value any, exists bool, want any) (bool, error) {
 	ops, isMap := want.(map[string]any)
 	if !isMap {
 		return exists && compare(value, want) == 0, nil
@@ -94,7 +95,7 @@ func holds(value any, exists bool, want any) (bool, error) {
 				return false, badSelector(op)
 			}
 			inner, there := field(value, op)
-			hit, err := holds(inner, there, arg)
+			hit, err := matchesField(inner, there, arg)
 			if err != nil {
 				return false, err
 			}
@@ -107,7 +108,7 @@ func holds(value any, exists bool, want any) (bool, error) {
 	return true, nil
 }
 
-// compare orders JSON values as CouchDB's collation does: null, booleans, numbers, strings, arrays, objects.
+// compare orders JSON values like CouchDB's collation: null, booleans, numbers, strings, arrays, objects.
 func compare(a, b any) int {
 	if d := rank(a) - rank(b); d != 0 {
 		return d
@@ -161,4 +162,211 @@ func rank(v any) int {
 	default:
 		return 5
 	}
+}
+
+// matchResult tells whether a document matches a selector, as far as the catalog knows.
+type matchResult int
+
+const (
+	no matchResult = iota
+	unknown
+	yes
+)
+
+// test checks a document by its entry.
+type test func(*entry) matchResult
+
+func constantTest(v matchResult) test { return func(*entry) matchResult { return v } }
+
+// compile makes a test from a selector. It uses ids and marks; for other fields the result is unknown and the document
+// must be read.
+func (c *catalog) compile(selector map[string]any) test {
+	var all []test
+	for key, want := range selector {
+		all = append(all, c.condition(key, want))
+	}
+	return func(e *entry) matchResult {
+		out := yes
+		for _, t := range all {
+			out = min(out, t(e))
+			if out == no {
+				return no
+			}
+		}
+		return out
+	}
+}
+
+func (c *catalog) condition(key string, want any) test {
+	switch k := slices.Index(c.head.Fields, key); {
+	case key == "$and" || key == "$or":
+		return c.junction(key, want)
+	case key == "_id":
+		return idTest(want)
+	case k < 0 || strings.HasPrefix(key, "$"):
+		return constantTest(unknown)
+	default:
+		return markTest(k, want)
+	}
+}
+
+func (c *catalog) junction(op string, want any) test {
+	list, ok := want.([]any)
+	if !ok {
+		return constantTest(unknown)
+	}
+	var parts []test
+	for _, item := range list {
+		sub, ok := item.(map[string]any)
+		if !ok {
+			return constantTest(unknown)
+		}
+		parts = append(parts, c.compile(sub))
+	}
+	return func(e *entry) matchResult {
+		least, most := yes, no
+		for _, t := range parts {
+			v := t(e)
+			least, most = min(least, v), max(most, v)
+		}
+		if op == "$and" {
+			return least
+		}
+		return most
+	}
+}
+
+func asVerdict(ok bool) matchResult {
+	if ok {
+		return yes
+	}
+	return no
+}
+
+// idTest compares ids.
+func idTest(want any) test {
+	ops, isMap := want.(map[string]any)
+	if !isMap {
+		ops = map[string]any{"$eq": want}
+	}
+	return func(e *entry) matchResult {
+		out := yes
+		for op, arg := range ops {
+			text, ok := arg.(string)
+			if !ok {
+				return unknown
+			}
+			switch op {
+			case "$eq":
+				ok = e.id == text
+			case "$gt":
+				ok = e.id > text
+			case "$gte":
+				ok = e.id >= text
+			case "$lt":
+				ok = e.id < text
+			case "$lte":
+				ok = e.id <= text
+			default:
+				return unknown
+			}
+			out = min(out, asVerdict(ok))
+		}
+		return out
+	}
+}
+
+// markTest compares the marks of field k. Marks have no order.
+func markTest(k int, want any) test {
+	ops, isMap := want.(map[string]any)
+	if !isMap {
+		ops = map[string]any{"$eq": want}
+	}
+	var all []test
+	for op, arg := range ops {
+		all = append(all, operatorTest(k, op, arg))
+	}
+	return func(e *entry) matchResult {
+		out := yes
+		for _, t := range all {
+			out = min(out, t(e))
+		}
+		return out
+	}
+}
+
+func operatorTest(k int, op string, arg any) test {
+	of := func(e *entry) string { return e.marks[k*markSize : (k+1)*markSize] }
+	switch op {
+	case "$eq":
+		m := markOf(arg)
+		return func(e *entry) matchResult { return asVerdict(of(e) == m) }
+	case "$exists":
+		there, ok := arg.(bool)
+		if !ok {
+			return constantTest(unknown)
+		}
+		return func(e *entry) matchResult { return asVerdict((of(e) != noMark) == there) }
+	case "$in":
+		list, ok := arg.([]any)
+		if !ok {
+			return constantTest(unknown)
+		}
+		var marks []string
+		for _, v := range list {
+			marks = append(marks, markOf(v))
+		}
+		return func(e *entry) matchResult { return asVerdict(slices.Contains(marks, of(e))) }
+	default:
+		return constantTest(unknown)
+	}
+}
+
+// idRange is the range of ids that a selector allows.
+func idRange(selector map[string]any) span {
+	var s span
+	ops, ok := selector["_id"].(map[string]any)
+	if !ok {
+		return s
+	}
+	for op, arg := range ops {
+		text, _ := arg.(string)
+		switch op {
+		case "$gt", "$gte":
+			s.low = max(s.low, text)
+		case "$lt", "$lte":
+			if s.high == "" || text < s.high {
+				s.high = text
+			}
+		}
+	}
+	return s
+}
+
+// byID tells whether the requested order is the order of ids, which is so if each field before _id has one value.
+func (q *query) byID() (descending, ok bool) {
+	if len(q.Sort) == 0 {
+		return false, true
+	}
+	for _, by := range q.Sort {
+		for field, direction := range by {
+			if field == "_id" {
+				return direction == "desc", true
+			}
+			if !isSingleValue(q.Selector[field]) {
+				return false, false
+			}
+		}
+	}
+	return false, true
+}
+
+// isSingleValue tells whether a condition allows only one value.
+func isSingleValue(want any) bool {
+	ops, isMap := want.(map[string]any)
+	if !isMap {
+		return want != nil
+	}
+	_, eq := ops["$eq"]
+	return eq
 }

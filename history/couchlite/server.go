@@ -21,9 +21,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Config is how a Server behaves.
+// Config has the limits of a Server.
 type Config struct {
-	LockWait time.Duration // for another process to leave the file; 0: 10 s
+	LockWait time.Duration // how long to wait for another process to close the file; 0: 10 s
 	MaxBody  int64         // bytes of a request; 0: 64 MB
 }
 
@@ -32,20 +32,20 @@ type Server struct {
 	path     string
 	cfg      Config
 	password string
-	commits  commits
+	commits  commitQueue
 	mu       sync.RWMutex // many readers of this process, or one writer
 	checked  atomic.Pointer[fileState]
-	noSync   bool // tests alone: what was answered is not on disk yet
+	noSync   bool // only for tests: answers before the data is on disk
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
 }
 
-// user is the name of the one account, CouchDB's usual one.
+// user is the name of the only account, CouchDB's usual one.
 const user = "admin"
 
-// Open makes a server for the file at path, which the first write creates. It returns Unavailable for a folder that
-// cannot be made.
+// Open makes a server for the file at path, which the first write creates. It returns Unavailable if the folder cannot
+// be created.
 func Open(path string, cfg Config) (*Server, error) {
 	if cfg.LockWait == 0 {
 		cfg.LockWait = 10 * time.Second
@@ -61,15 +61,14 @@ func Open(path string, cfg Config) (*Server, error) {
 	return &Server{path: path, cfg: cfg, password: hex.EncodeToString(secret)}, nil
 }
 
-// Start serves on a loopback port, for who has the password in URL.
+// Start serves on a loopback port. Clients need the password in URL.
 func (s *Server) Start() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "start history", Err: err}
 	}
 	s.listener, s.served = l, make(chan struct{})
-	// No answer waits for anything but the file, so that a whole request can be bounded: nobody holds a connection for
-	// ever.
+	// Answers wait only for the file, so a whole request has a time limit.
 	s.server = &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
 	}
@@ -86,7 +85,7 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// Close answers what was asked and stops.
+// Close finishes open requests and stops.
 func (s *Server) Close() error {
 	if s.server == nil {
 		return nil
@@ -100,24 +99,24 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// problem is an error as CouchDB answers it.
-type problem struct {
+// couchError is an error as CouchDB answers it.
+type couchError struct {
 	status      int
 	err, reason string
 }
 
-func (p problem) Error() string { return p.err + ": " + p.reason }
+func (p couchError) Error() string { return p.err + ": " + p.reason }
 
 var (
-	errNoDB      = problem{404, "not_found", "Database does not exist."}
-	errMissing   = problem{404, "not_found", "missing"}
-	errDeleted   = problem{404, "not_found", "deleted"}
-	errConflict  = problem{409, "conflict", "Document update conflict."}
-	errDBExists  = problem{412, "file_exists", "The database could not be created, the file already exists."}
-	errNoAccess  = problem{401, "unauthorized", "You are not authorized to access this db."}
-	errBadJSON   = problem{400, "bad_request", "invalid UTF-8 JSON"}
-	errNotObject = problem{400, "bad_request", "Document must be a JSON object"}
-	errTooLarge  = problem{413, "too_large", "the request entity is too large"}
+	errNoDB      = couchError{404, "not_found", "Database does not exist."}
+	errMissing   = couchError{404, "not_found", "missing"}
+	errDeleted   = couchError{404, "not_found", "deleted"}
+	errConflict  = couchError{409, "conflict", "Document update conflict."}
+	errDBExists  = couchError{412, "file_exists", "The database could not be created, the file already exists."}
+	errNoAccess  = couchError{401, "unauthorized", "You are not authorized to access this db."}
+	errBadJSON   = couchError{400, "bad_request", "invalid UTF-8 JSON"}
+	errNotObject = couchError{400, "bad_request", "Document must be a JSON object"}
+	errTooLarge  = couchError{413, "too_large", "the request entity is too large"}
 )
 
 // Handler is the HTTP interface.
@@ -144,7 +143,7 @@ func (s *Server) Handler() http.Handler {
 	handle("GET /{db}/_index", s.listIndexes)
 	handle("GET /{db}/_changes", s.changes)
 	handle("/", func(*http.Request) (int, any, error) {
-		return 0, nil, problem{405, "method_not_allowed", "this server speaks a part of CouchDB only"}
+		return 0, nil, couchError{405, "method_not_allowed", "this server speaks a part of CouchDB only"}
 	})
 	return mux
 }
@@ -163,10 +162,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f func(*http.Requ
 		subtle.ConstantTimeCompare([]byte(password), []byte(s.password)) == 1 {
 		status, body, err = f(r)
 	} else {
-		letGo(w)
+		closeSoon(w)
 	}
 	if err != nil {
-		p := s.problemOf(err)
+		p := s.errorOf(err)
 		status, body = p.status, map[string]string{"error": p.err, "reason": p.reason}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -189,13 +188,14 @@ func encoded(body any) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// letGo has the connection of who has no password closed after the answer, whatever body he still promises.
-func letGo(w http.ResponseWriter) {
+// closeSoon closes the connection of a client without a password after the answer.
+func closeSoon(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // a recorder of tests has none
+	soon := time.Now().Add(time.Second)
+	http.NewResponseController(w).SetReadDeadline(soon) //nolint:errcheck // test recorders have no deadlines
 }
 
-// revisionOf is what an answer's ETag names.
+// revisionOf is the revision for the header ETag.
 func revisionOf(body any) string {
 	switch b := body.(type) {
 	case answer:
@@ -207,14 +207,14 @@ func revisionOf(body any) string {
 	}
 }
 
-// What a packed request unpacks to is bounded by maxUnpacked, and beyond freeUnpacked by maxRatio times what was sent.
+// A compressed request may unpack to freeUnpacked bytes, or maxRatio times its size, but never more than maxUnpacked.
 const (
 	maxUnpacked  = 64 << 20
 	freeUnpacked = 1 << 20
 	maxRatio     = 100
 )
 
-// unpacker reads what gzip unpacks, within bounds.
+// unpacker reads uncompressed data within these bounds.
 type unpacker struct {
 	packed   *counter
 	from     io.Reader
@@ -240,10 +240,10 @@ func (u *unpacker) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readJSON reads a body as JSON, numbers kept as they are written.
+// readJSON parses a body and keeps the texts of numbers.
 func readJSON(r *http.Request, v any) error {
 	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" { // kivik packs every body
+	if r.Header.Get("Content-Encoding") == "gzip" { // kivik compresses every body
 		packed := &counter{from: body}
 		z, err := gzip.NewReader(packed)
 		if err != nil {

@@ -29,7 +29,7 @@ func Main() {
 
 // run is Main with its surroundings as parameters; it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	aggregator.Quiet()
+	aggregator.SilenceRedis()
 	ctx, stop := terminal.Interruptible()
 	defer stop()
 	u := terminal.New(stdin, stdout, stderr)

@@ -69,7 +69,7 @@ func TestEverythingAsOnACluster(t *testing.T) {
 	if !strings.Contains(told, "in context prod") || !strings.Contains(told, "5 created") {
 		t.Errorf("%s", told)
 	}
-	if _, told, _ = d.run("deploy", "up"); !strings.Contains(told, "is as the manifest has it") {
+	if _, told, _ = d.run("deploy", "up"); !strings.Contains(told, "is up to date with the manifest") {
 		t.Errorf("%s", told)
 	}
 	invokeTrain(t, d, at.Address, redis, authority, storage)

@@ -55,7 +55,7 @@ func deployPackage(u *ui, name, usage string, done bool,
 			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			text, err := deploy.Standard(), error(nil)
+			text, err := deploy.StandardManifest(), error(nil)
 			if file := c.String("manifest"); file != "" {
 				if text, err = files.Read(file); err != nil {
 					return err
@@ -73,7 +73,7 @@ func deployPackage(u *ui, name, usage string, done bool,
 				}
 				plan, err := carryOut(deploy.Cluster{Executor: e, Host: disdel.Redacted(c.String("apihost"))}, ctx, wanted)
 				if err == nil || plan.Changed() > 0 {
-					u.Say("%s", plan.Says(done))
+					u.Say("%s", plan.Summary(done))
 					err = cmp.Or(err, u.Show(plan, plan.Print))
 				}
 				if err == nil && !done && plan.Changed() > 0 {
@@ -176,7 +176,7 @@ func deployGPU(u *ui) *cli.Command {
 			if folder := c.String("folder"); folder != "" {
 				return writeFiles(u, folder, files)
 			}
-			return u.Show(gpuFiles{m.PerGPU(), m.PerMachine(), m.Says(), files}, func(w io.Writer) {
+			return u.Show(gpuFiles{m.PerGPU(), m.PerMachine(), m.ClientFlags(), files}, func(w io.Writer) {
 				for _, f := range files {
 					fmt.Fprintf(w, "# --- %s\n%s", f.Name, f.Text)
 				}

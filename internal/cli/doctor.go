@@ -54,11 +54,11 @@ func doctorCommand(u *ui) *cli.Command {
 				return err
 			}
 			return onCluster(c, u, allParts, func(ctx context.Context, s *service.Service) error {
-				cfg, err := doctor.Of(ctx, s, doctor.Config{
-					Host: disdel.Redacted(c.String("apihost")), Most: c.Int("containers"), Settle: c.Duration("settle"),
-					CouchDB: addresses.WithoutPasswords(c.String("couchdb")),
-					Need:    disdel.Limits{Memory: memory, Timeout: disdel.Millis(c.Duration("need-timeout"))},
-					Tell:    func(f doctor.Finding) { u.Say("%s: %s: %s", f.Check, f.State, f.Found) },
+				cfg, err := doctor.ForService(ctx, s, doctor.Config{
+					Host: disdel.Redacted(c.String("apihost")), MaxContainers: c.Int("containers"), Settle: c.Duration("settle"),
+					CouchDB:   addresses.WithoutPasswords(c.String("couchdb")),
+					Need:      disdel.Limits{Memory: memory, Timeout: disdel.Millis(c.Duration("need-timeout"))},
+					OnFinding: func(f doctor.Finding) { u.Say("%s: %s: %s", f.Check, f.State, f.Found) },
 				})
 				if err != nil {
 					return err
@@ -110,7 +110,7 @@ func verifyCommand(u *ui) *cli.Command {
 				report, err := verify.Run(ctx, verify.Config{
 					Service: s, Host: disdel.Redacted(c.String("apihost")), Version: self().Version, Image: c.String("image"),
 					Program: program, Environment: environmentFor(c, dir),
-					Begin: func(name string) { u.Say("%s ...", name) },
+					OnCase: func(name string) { u.Say("%s ...", name) },
 				})
 				if err != nil {
 					return err

@@ -154,7 +154,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 		cfg.AuthKey = local.LastingKey(dir)
 	}
 	if like := c.String("like"); like != "" {
-		if cfg.Likeness, err = platform.LikenessOf(like); err != nil {
+		if cfg.Emulation, err = platform.ParseEmulation(like); err != nil {
 			return cfg, err
 		}
 	}

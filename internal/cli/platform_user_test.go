@@ -31,7 +31,7 @@ func TestNamespacesFromTheCommandLine(t *testing.T) {
 		t.Fatalf("create: exit %d\n%s%s", code, out, errs)
 	}
 	if _, errs, code := d.run("platform", "user", "create", "carol"); code == 0 ||
-		!strings.Contains(errs, "there is a namespace carol already") {
+		!strings.Contains(errs, "the namespace carol exists already") {
 		t.Errorf("twice: exit %d\n%s", code, errs)
 	}
 	if out, _, _ := d.run("platform", "user", "list"); !strings.Contains(out, "carol") || strings.Contains(out, key) {

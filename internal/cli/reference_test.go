@@ -79,7 +79,7 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// The exit codes of docs/reference/failures.md are the program's: go test ./cmd/disdel -run TestTheExitCodes -update
+// The exit codes of docs/reference/failures.md are the program's: go test ./internal/cli -run TestTheExitCodes -update
 func TestTheExitCodesOfTheReferenceAreCurrent(t *testing.T) {
 	kinds := map[int][]string{}
 	for kind := disdel.UnknownKind; kind <= disdel.NoSpace; kind++ {

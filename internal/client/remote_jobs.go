@@ -143,7 +143,7 @@ func (r remoteRecords) List(ctx context.Context, q history.Query) (list []disdel
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
-	limit := cmp.Or(q.Limit, history.UsualLimit)
+	limit := cmp.Or(q.Limit, history.DefaultLimit)
 	for {
 		v.Set("limit", strconv.Itoa(limit-len(list)))
 		var out apitypes.JobList

@@ -156,14 +156,14 @@ func TestAListHasAPageOfBoundedSize(t *testing.T) {
 			t.Errorf("the client lists %v of %d, %v", ids(list), limit, err)
 		}
 	}
-	for i := range 2 * history.UsualLimit {
+	for i := range 2 * history.DefaultLimit {
 		small := rec
 		small.ID = disdel.JobID(fmt.Sprintf("job-01ky5b8c00000000000%03dyyyy", i))
 		if err := all.Save(t.Context(), &small); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if list, err := at.Records.List(t.Context(), history.Query{}); err != nil || len(list) != history.UsualLimit {
+	if list, err := at.Records.List(t.Context(), history.Query{}); err != nil || len(list) != history.DefaultLimit {
 		t.Errorf("without a limit the client lists %d jobs, %v", len(list), err)
 	}
 }

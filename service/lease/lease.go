@@ -49,7 +49,7 @@ func (s *Session) Take(ctx context.Context, job disdel.JobID, data string, place
 			return nil, cmp.Or(err, runAlready(job, OwnerText(l.Owner)))
 		}
 	}
-	l.Owner, l.Data, l.Place, l.Expires, l.Wish = OwnerOf(s.Token), data, place, time.Now().Add(s.Time), nil
+	l.Owner, l.Data, l.Addresses, l.Expires, l.StopRequest = OwnerOf(s.Token), data, place, time.Now().Add(s.Time), nil
 	l, err = s.History.Take(ctx, l)
 	if disdel.KindOf(err) == disdel.Conflict {
 		return nil, runAlready(job, "another process")

@@ -194,7 +194,7 @@ const (
 
 // boards watch the lists of jobs for changes, one for each tenant with an open list.
 type boards struct {
-	rows *history.Digest[row]
+	rows *history.RecordCache[row]
 
 	mu  sync.Mutex
 	all map[*service.Service]*board // guarded by mu
@@ -248,7 +248,7 @@ type seen struct {
 	model  bool
 }
 
-func (b *board) look(ctx context.Context, s *service.Service, rows *history.Digest[row]) {
+func (b *board) look(ctx context.Context, s *service.Service, rows *history.RecordCache[row]) {
 	defer close(b.over)
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -274,7 +274,7 @@ func (b *board) look(ctx context.Context, s *service.Service, rows *history.Dige
 // mostWatched bounds the watched jobs: unfinished jobs are among the newest.
 const mostWatched = 50
 
-func newest(ctx context.Context, s *service.Service, rows *history.Digest[row]) ([]seen, error) {
+func newest(ctx context.Context, s *service.Service, rows *history.RecordCache[row]) ([]seen, error) {
 	list, err := listRows(ctx, s, rows, history.Query{Limit: mostWatched})
 	out := make([]seen, len(list))
 	for i := range list {

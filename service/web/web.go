@@ -98,8 +98,8 @@ type site struct {
 	Config
 	sessions *sessions
 	boards   boards
-	rows     *history.Digest[row]                // of lists of jobs
-	parts    *history.Digest[report.ComparedJob] // of comparisons
+	rows     *history.RecordCache[row]                // of lists of jobs
+	parts    *history.RecordCache[report.ComparedJob] // of comparisons
 }
 
 // Sizes of the caches: a row takes about 2 kB, the curves of a long job 60 kB.
@@ -116,8 +116,8 @@ func newSite(cfg Config) *site {
 		}
 	}
 	s := &site{
-		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewDigest(mostRows, rowOf),
-		parts: history.NewDigest(mostParts, func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
+		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewRecordCache(mostRows, rowOf),
+		parts: history.NewRecordCache(mostParts, func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
 	}
 	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows}
 	return s

@@ -203,7 +203,7 @@ func sparseClipping(t *testing.T, b engine.Backend, g *model.Graph) {
 // sparseOptimizers are all ways that weights move.
 var sparseOptimizers = map[string]disdel.Optimizer{
 	"adam": adam, "adamw": {AdamW: &disdel.Adam{LearningRate: 0.01, WeightDecay: 0.1}},
-	"lion": {Lion: &disdel.Lion{LearningRate: 0.003, WeightDecay: 0.1}},
+	"lion":     {Lion: &disdel.Lion{LearningRate: 0.003, WeightDecay: 0.1}},
 	"sgd":      {SGD: &disdel.SGD{LearningRate: 0.1, WeightDecay: 0.01}},
 	"momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
 	"nesterov": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9, Nesterov: true}},

@@ -17,7 +17,7 @@ func digests(t *testing.T, s *history.Store) {
 		save(t, s, Record(i))
 	}
 	var reads atomic.Int64
-	d := history.NewDigest(1000, func(r *disdel.Record) string {
+	d := history.NewRecordCache(1000, func(r *disdel.Record) string {
 		reads.Add(1)
 		peak := disdel.Bytes(0)
 		for _, a := range r.Activations {
@@ -51,8 +51,8 @@ func digests(t *testing.T, s *history.Store) {
 	save(t, s, r, Record(n))
 	look(s, all, n+1, 2)
 	look(s, history.Query{Limit: 1000, Status: disdel.StatusFailed}, 1, 1)
-	look(s.Of("ann"), all, 1, 0)
-	look(s.Of("bob"), all, 0, 0)
+	look(s.ForTenant("ann"), all, 1, 0)
+	look(s.ForTenant("bob"), all, 0, 0)
 	got, err := d.Get(ctx, s, []disdel.JobID{Record(5).ID, Record(2).ID})
 	if err != nil || len(got) != 2 || !slices.Contains(got[1:], string(Record(2).ID)+" succeeded name-2 64.0 MB") {
 		t.Errorf("%q, %v", got, err)
@@ -60,10 +60,10 @@ func digests(t *testing.T, s *history.Store) {
 	if _, err := d.Get(ctx, s, []disdel.JobID{Record(2).ID, Record(n + 1).ID}); !errors.Is(err, disdel.NotFound) {
 		t.Errorf("one that is not there: %v", err)
 	}
-	if _, err := d.Get(ctx, s.Of("bob"), []disdel.JobID{Record(2).ID}); !errors.Is(err, disdel.NotFound) {
+	if _, err := d.Get(ctx, s.ForTenant("bob"), []disdel.JobID{Record(2).ID}); !errors.Is(err, disdel.NotFound) {
 		t.Errorf("another's: %v", err)
 	}
-	small := history.NewDigest(3, func(r *disdel.Record) disdel.JobID { return r.ID })
+	small := history.NewRecordCache(3, func(r *disdel.Record) disdel.JobID { return r.ID })
 	if ids, err := small.List(ctx, s, all); err != nil || len(ids) != n+1 || ids[0] != Record(n).ID {
 		t.Errorf("%d ids, %v", len(ids), err)
 	}

@@ -134,7 +134,7 @@ func tenants(t *testing.T, s *history.Store) {
 	mine, theirs := Record(1), Record(2)
 	mine.Tenant, theirs.Tenant = "ann", "bob"
 	save(t, s, mine, theirs)
-	ann := s.Of("ann")
+	ann := s.ForTenant("ann")
 	if list, err := ann.List(ctx, history.Query{}); err != nil || len(list) != 1 || list[0].ID != mine.ID {
 		t.Errorf("%d records, %v", len(list), err)
 	}
@@ -153,7 +153,7 @@ func tenants(t *testing.T, s *history.Store) {
 	if id, err := ann.Resolve(ctx, "@last"); err != nil || id != mine.ID {
 		t.Errorf("the last is %s, %v", id, err)
 	}
-	if list, err := s.Of("").List(ctx, history.Query{}); err != nil || len(list) != 0 {
+	if list, err := s.ForTenant("").List(ctx, history.Query{}); err != nil || len(list) != 0 {
 		t.Errorf("nobody's: %d, %v", len(list), err)
 	}
 }

@@ -16,7 +16,7 @@ func remarks(t *testing.T, s *history.Store) {
 	mine, theirs := Record(1), Record(2)
 	mine.Tenant, theirs.Tenant = "ann", "bob"
 	save(t, s, mine, theirs)
-	ann := s.Of("ann")
+	ann := s.ForTenant("ann")
 	look := func(of *history.Store, want map[disdel.JobID]history.Remark) {
 		t.Helper()
 		got, err := of.Remarks(ctx)

@@ -1,0 +1,438 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/disdel/disdel"
+)
+
+// Store is a job's data in Redis. It is safe for concurrent use.
+type Store struct {
+	client      *redis.Client   // of the first server, which has heads, claims and everything small
+	servers     []*redis.Client // all servers, including the first; they have the columns of large values
+	connections *connections
+	keys        keys
+	column      int // values per column
+	lease       time.Duration
+	slack       int // see WithSlack
+}
+
+// Open connects to the Redis servers that s names (redis:// or rediss:// URLs of go-redis) and checks that they answer.
+// It returns Invalid for a bad address or prefix, Denied for a wrong password, and Unavailable otherwise. Every action
+// of a job must use the same servers in the same order.
+func Open(ctx context.Context, s disdel.Store) (*Store, error) {
+	prefix := s.Prefix
+	if prefix == "" {
+		prefix = "disdel"
+	}
+	if strings.ContainsAny(prefix, " {}*?[]\\\r\n\t") {
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open store", Msg: "the prefix \"" + prefix + "\" contains a space, a brace or a wildcard",
+			Hint: "use letters, digits, - and :",
+		}
+	}
+	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
+	store.connections = &connections{open: map[net.Conn]struct{}{}}
+	if len(s.URLs) == 0 {
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "no address was given"}
+	}
+	for _, address := range s.URLs {
+		client, err := store.connect(ctx, address, s.CA)
+		if err != nil {
+			store.Close()
+			return nil, err
+		}
+		store.servers = append(store.servers, client)
+	}
+	store.client = store.servers[0]
+	return store, nil
+}
+
+// WithSlack returns the same store, on the same connections, for a protocol with workers that lag behind. The round of
+// an update is the version of the reference that it starts from. It can be claimed and committed while the newest
+// reference is at most slack ahead. 0, the default, is a barrier. References are always published one after another,
+// each from the newest. All users of a job must use the same slack, and drop a round only when no worker can still
+// reach it.
+func (s *Store) WithSlack(slack int) *Store {
+	lax := *s
+	lax.slack = max(0, slack)
+	return &lax
+}
+
+// A restarting Redis answers within seconds, so commands are retried for that long. max_retries in the address sets the
+// number of tries.
+const (
+	tries      = 8
+	leastPause = 50 * time.Millisecond
+	mostPause  = 2 * time.Second
+)
+
+// idleTime is how long an idle connection is reused. A container is paused between activations, and network devices
+// forget idle connections silently.
+const idleTime = time.Minute
+
+// transferTimeout bounds one command with a column. go-redis counts from the start of the command, whether or not bytes
+// move. A hundred workers that share 10 MB/s have 100 KB/s each.
+const transferTimeout = 5 * time.Minute
+
+// withTransferTimeout returns a server's client for large values, on the same connections.
+func withTransferTimeout(server *redis.Client) *redis.Client {
+	return server.WithTimeout(transferTimeout)
+}
+
+func (s *Store) connect(ctx context.Context, address, authority string) (*redis.Client, error) {
+	opt, err := redis.ParseURL(address)
+	if err != nil {
+		// the error must not repeat the URL, which may contain a password
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "open store", Msg: "the address is not a Redis URL",
+			Hint: "write redis://HOST:PORT/0, or rediss:// for TLS",
+		}
+	}
+	if authority != "" && opt.TLSConfig != nil {
+		opt.TLSConfig.RootCAs = x509.NewCertPool()
+		if !opt.TLSConfig.RootCAs.AppendCertsFromPEM([]byte(authority)) {
+			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the certificate authority is not PEM text"}
+		}
+	}
+	opt.DisableIdentity = true // miniredis does not know CLIENT SETINFO
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if opt.MaxRetries == 0 {
+		opt.MaxRetries = tries - 1
+	}
+	opt.MinRetryBackoff, opt.MaxRetryBackoff, opt.DialerRetries = leastPause, mostPause, 2
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
+	if opt.ConnMaxIdleTime == 0 {
+		opt.ConnMaxIdleTime = idleTime
+	}
+	opt.ContextTimeoutEnabled = true // otherwise a command ignores the deadline of its context
+	opt.Dialer = s.connections.dialer(opt)
+	client := redis.NewClient(opt)
+	if err := client.Ping(ctx).Err(); err != nil {
+		client.Close()
+		return nil, wrap(err, "open store", "Redis at "+opt.Addr)
+	}
+	return client, nil
+}
+
+// server is the server of a column's key.
+func (s *Store) server(key string) *redis.Client {
+	if len(s.servers) == 1 {
+		return s.client
+	}
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return s.servers[h.Sum32()%uint32(len(s.servers))]
+}
+
+// SilenceRedis stops go-redis from logging to standard error. Its logger is global, so only a program's main may call
+// this. Callers get every error anyway.
+func SilenceRedis() { redis.SetLogger(silent{}) }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// Close ends the connections.
+func (s *Store) Close() error {
+	var all error
+	for _, c := range s.servers {
+		all = errors.Join(all, c.Close())
+	}
+	if all != nil {
+		return wrap(all, "close store", "")
+	}
+	return nil
+}
+
+// wrap translates a Redis error. It returns an Error of ours unchanged.
+func wrap(err error, op, what string) error {
+	if err == nil {
+		return nil
+	}
+	var ours *disdel.Error
+	if errors.As(err, &ours) {
+		return err
+	}
+	e := &disdel.Error{Kind: disdel.Unavailable, Op: op, Msg: what, Err: err}
+	var network net.Error
+	switch text := err.Error(); {
+	case errors.Is(err, redis.Nil):
+		e.Kind, e.Err = disdel.NotFound, nil
+	case errors.Is(err, context.Canceled):
+		e.Kind = disdel.Canceled
+	case strings.HasPrefix(text, "WRONGPASS"), strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "NOPERM"):
+		e.Kind, e.Hint = disdel.Denied, "check the user and password of the Redis URL, and what the user may do"
+	case strings.HasPrefix(text, "OOM"):
+		e.Kind, e.Hint = disdel.OverLimit, "give Redis more memory (maxmemory), or run fewer workers at once"
+	case strings.Contains(text, "x509:"), strings.Contains(text, "tls:"):
+		e.Kind, e.Hint = disdel.Denied, "check the certificate of Redis and the authority that it is checked against"
+	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded):
+		e.Hint = "check that Redis runs and can be reached from here"
+	}
+	return e
+}
+
+// keyLife is how long a key lives after its last write: long enough to examine a job that hung overnight, short enough
+// that crashed jobs do not fill the server.
+const keyLife = 24 * time.Hour
+
+// keys builds every key. A key contains job, round, level and member, so that a second delivery has the key of the
+// first. The job is in braces, so that a sharded Redis keeps a job on one server.
+type keys struct{ prefix string }
+
+func (k keys) job(id disdel.JobID) string { return fmt.Sprintf("%s:{%s}", k.prefix, id) }
+
+// value is the key of a committed head.
+func (k keys) value(kind kind, id disdel.UpdateID) string {
+	return fmt.Sprintf("%s:%s:%d:%d:%d", k.job(id.Job), kind, id.Round, id.Level, id.Member)
+}
+
+// staged is the key of a head before its commit, and the prefix of its columns. The fence separates claims, the token
+// two deliveries under one claim.
+func (k keys) staged(h *head) string {
+	return fmt.Sprintf("%s:%d:%016x", k.value(h.kind, h.id), h.fence, h.token)
+}
+
+// work is the key of the claim on an update, and of its digest once it is committed.
+func (k keys) work(id disdel.UpdateID) string {
+	return fmt.Sprintf("%s:%s%d:%d:%d", k.job(id.Job), claimPrefix, id.Round, id.Level, id.Member)
+}
+
+// claimPrefix starts the keys of claims, after the job's prefix.
+const claimPrefix = "work:"
+
+func (k keys) progress(job disdel.JobID) string { return k.job(job) + ":progress" }
+
+// progressField is the field of an action's last heartbeat.
+func progressField(p disdel.Progress) string {
+	return fmt.Sprintf("%s/%d/%d/%d", p.Task, p.Level, p.Member, p.Round)
+}
+
+func (k keys) cancel(job disdel.JobID) string { return k.job(job) + ":cancel" }
+
+// kept is the key that marks an ended job whose data a later run may reuse.
+func (k keys) kept(job disdel.JobID) string { return k.job(job) + ":kept" }
+
+// references is the key of the digests of published references by round, and of the newest round.
+func (k keys) references(job disdel.JobID) string { return k.job(job) + ":references" }
+
+// states is the key of the index entries of committed states by round, member and level.
+func (k keys) states(job disdel.JobID) string { return k.job(job) + ":states" }
+
+// delta is the key prefix of a member's delta of a step, before fence and token.
+func (k keys) delta(id disdel.UpdateID, step int) string {
+	return fmt.Sprintf("%s:delta:%d:%d:%d", k.job(id.Job), id.Round, step, id.Member)
+}
+
+// deltas is the key of the digests and index entries of a round's committed deltas, by step and member.
+func (k keys) deltas(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:deltas:%d:", k.job(job), round)
+}
+
+// draws is the key of the batches that each member took from a round's queue, by step.
+func (k keys) draws(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:draws:%d:", k.job(job), round)
+}
+
+// log is the key of the stream with an entry for every committed delta of a round. Late members read it.
+func (k keys) log(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:log:%d:", k.job(job), round)
+}
+
+// news is the key of the stream with the small deltas themselves: one message brings all of it to every waiting worker.
+func (k keys) news(job disdel.JobID, round int) string {
+	return fmt.Sprintf("%s:news:%d:", k.job(job), round)
+}
+
+func (k keys) counts(job disdel.JobID) string { return k.job(job) + ":counts" }
+
+// index is the key of the set of all values and claims of a job, so that a sweep need not scan the server.
+func (k keys) index(job disdel.JobID) string { return k.job(job) + ":keys" }
+
+// single are the keys that a job has once.
+func (k keys) single(job disdel.JobID) []string {
+	return []string{
+		k.progress(job), k.cancel(job), k.kept(job), k.references(job), k.states(job), k.counts(job), k.index(job),
+	}
+}
+
+// part is the key of one column of a large value.
+func part(key string, i int) string { return key + ":" + strconv.Itoa(i) }
+
+// entry is an entry of the index: a key and the number of its columns.
+func entry(key string, parts int) string { return key + " " + strconv.Itoa(parts) }
+
+// maxParts bounds how many keys one index entry can delete.
+const maxParts = 1 << 20
+
+// entryKeys parses an index entry into the key and the keys of its columns. Other text is a key by itself.
+func entryKeys(text string) (key string, parts []string) {
+	at := strings.LastIndexByte(text, ' ')
+	if at < 0 {
+		return text, nil
+	}
+	n, err := strconv.Atoi(text[at+1:])
+	if err != nil || n < 0 || n > maxParts {
+		return text, nil
+	}
+	key = text[:at]
+	for i := range n {
+		parts = append(parts, part(key, i))
+	}
+	return key, parts
+}
+
+// connections are a store's open connections. go-redis checks a context only before a command and at its start, so a
+// read on a dead connection would outlast the claim by minutes.
+type connections struct {
+	sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+// dialer returns a dial function that tracks its connections.
+func (l *connections) dialer(opt *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := redis.NewDialer(opt)
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		l.Lock()
+		defer l.Unlock()
+		l.open[c] = struct{}{}
+		plain := trackedConn{c, l}
+		if s, ok := c.(syscall.Conn); ok { // go-redis checks idle connections by their socket
+			return trackedSocket{plain, s}, nil
+		}
+		return plain, nil
+	}
+}
+
+type trackedConn struct {
+	net.Conn
+	all *connections
+}
+
+// Close implements net.Conn.
+func (l trackedConn) Close() error {
+	l.all.Lock()
+	delete(l.all.open, l.Conn)
+	l.all.Unlock()
+	return l.Conn.Close()
+}
+
+type trackedSocket struct {
+	trackedConn
+	syscall.Conn
+}
+
+// interruptAll ends the pending reads and writes of all connections. Commands of other contexts are retried, as after
+// any network failure; idle connections stay usable.
+func (l *connections) interruptAll() {
+	l.Lock()
+	defer l.Unlock()
+	for c := range l.open {
+		c.SetDeadline(time.Unix(1, 0)) //nolint:errcheck // it may be closed already
+	}
+}
+
+// interruptEvery is the time between interruptions, because a command may start just after one.
+const interruptEvery = 50 * time.Millisecond
+
+// interruptAfter ends commands with columns when ctx ends. The caller calls done when its commands have returned.
+func (l *connections) interruptAfter(ctx context.Context) (done func()) {
+	returned, quiet := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(quiet)
+		again := time.NewTicker(interruptEvery)
+		defer again.Stop()
+		for {
+			l.interruptAll()
+			select {
+			case <-returned:
+				return
+			case <-again.C:
+			}
+		}
+	})
+	return func() {
+		close(returned)
+		if !stop() {
+			<-quiet
+		}
+	}
+}
+
+// commands are all Redis commands that a Store needs. None reaches beyond a tenant's keys, such as KEYS, SCAN,
+// RANDOMKEY, DBSIZE, FLUSHALL and CONFIG. INFO is missing too; without it the check for room is skipped.
+var commands = []string{
+	"hello", "auth", "ping", "select", "get", "set", "getrange", "exists", "expire", "rename", "unlink", "time",
+	"hset", "hget", "hmget", "hgetall", "hincrby", "sadd", "srem", "smembers", "eval", "evalsha",
+	"xadd", "xread",
+}
+
+// ACL returns the rule of Redis' ACL SETUSER that allows a user only the keys of a prefix: "ACL SETUSER name on
+// >password RULE". Each server of a store needs it.
+func ACL(prefix string) string {
+	return "resetkeys resetchannels ~" + prefix + ":* -@all +" + strings.Join(commands, " +")
+}
+
+// AddUser creates or updates a Redis user that may only use the keys of a prefix (see ACL), on every server. It returns
+// Denied if a server does not allow that. It hides the server's text, which repeats the password.
+func (s *Store) AddUser(ctx context.Context, name, password, prefix string) error {
+	command := []any{"ACL", "SETUSER", name, "on", "resetpass", ">" + password}
+	for word := range strings.FieldsSeq(ACL(prefix)) {
+		command = append(command, word)
+	}
+	for _, server := range s.servers {
+		err := server.Do(ctx, command...).Err()
+		var said redis.Error
+		switch {
+		case errors.As(err, &said):
+			return &disdel.Error{
+				Kind: disdel.Denied, Op: "add user", Msg: "the Redis user may not add users, or this Redis has no users",
+				Hint: "give the user of the address +acl|setuser",
+			}
+		case err != nil:
+			return wrap(err, "add user", name)
+		}
+	}
+	return nil
+}
+
+// Check tests whether every server answers and accepts writes of a job. It deletes a key that does not exist, which a
+// read-only replica refuses too. It returns Unavailable for a server that does not answer before ctx ends, and Denied
+// for one that refuses the user or the write. The error names the server without its password.
+func (s *Store) Check(ctx context.Context, job disdel.JobID) error {
+	for _, server := range s.servers {
+		once := *server.Options()
+		once.MaxRetries = -1 // retries would hide the reason of a refusal
+		client := redis.NewClient(&once)
+		err := client.Unlink(ctx, s.keys.job(job)+":none").Err()
+		client.Close() //nolint:errcheck // it made only one request
+		if err == nil {
+			continue
+		}
+		e := disdel.AsError(wrap(err, "check store", ""))
+		out := &disdel.Error{Kind: e.Kind, Op: e.Op, Msg: "Redis at " + server.Options().Addr, Hint: e.Hint, Err: err}
+		if redis.IsReadOnlyError(err) {
+			out.Kind, out.Hint = disdel.Denied, "it is a read-only replica: name the server that it copies"
+		}
+		return out
+	}
+	return nil
+}
