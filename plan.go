@@ -235,6 +235,20 @@ func (p *Plan) Waves() int {
 	return max(1, (p.Workers+atOnce-1)/atOnce)
 }
 
+// ActionCount is how many actions of a task a round has: the workers, or the aggregations of all levels. It is 0 for
+// other tasks.
+func (p *Plan) ActionCount(task Task) (n int) {
+	switch task {
+	case TaskTrain:
+		return p.Workers
+	case TaskAggregate:
+		for _, l := range p.Levels {
+			n += len(l.Clusters)
+		}
+	}
+	return n
+}
+
 // Action returns the plan of the action for task; ok is false if there is none.
 func (p *Plan) Action(task Task) (a ActionPlan, ok bool) {
 	for _, a := range p.Actions {

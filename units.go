@@ -237,3 +237,11 @@ func (m *Millis) UnmarshalJSON(data []byte) error {
 	*m = Millis(time.Duration(ms) * time.Millisecond)
 	return nil
 }
+
+// Counted prints "1 round", "2 rounds".
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -36,7 +36,7 @@ func TestABudgetEndsAJobOnlyWhereItCannotPay(t *testing.T) {
 			} else {
 				steps++
 			}
-			if w.m.course.number > 0 || w.spec.Resumes == 3 {
+			if w.m.state.number > 0 || w.spec.Resumes == 3 {
 				break
 			}
 			resumed++
@@ -279,7 +279,7 @@ func (w *purse) run() {
 		w.beyond(r)
 		w.sees(r)
 		w.obey(w.m.Step(EndedEvent{Activation: r.a, Moment: Moment{At: disdel.Millis(w.now), Spent: w.spent}}))
-		if n := w.m.course.number; n != w.stage {
+		if n := w.m.state.number; n != w.stage {
 			w.stage = n
 			clear(w.least)
 			clear(w.tooShort)
@@ -466,7 +466,7 @@ func (w *purse) resumed() *purse {
 	again.rounds, again.spent = w.m.newestCheckpoint(), w.spent
 	again.spec.Job.Resources.MaxCost, again.spec.Kept = most, nil
 	again.spec.Resumes++
-	if h := w.m.halfway(); w.shareDone && h != nil && h.Round == again.rounds {
+	if h := w.m.unfinishedRound(); w.shareDone && h != nil && h.Round == again.rounds {
 		again.spec.Kept, again.did = h, w.did
 	}
 	if again.rounds > 0 {

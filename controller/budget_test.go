@@ -354,10 +354,10 @@ func TestALaterRoundIsTheSameWork(t *testing.T) {
 		m.enter(2)
 		later.Resumes = 1
 		rec.Status, rec.Halfway = disdel.StatusFailed, &disdel.Halfway{Round: 2, Mark: "m", Work: m.spec.digest(2)}
-		if err := TakeUp(*rec, &later, disdel.Checkpoint{Round: 2}); err != nil || later.Kept == nil {
+		if err := ContinueFrom(*rec, &later, disdel.Checkpoint{Round: 2}); err != nil || later.Kept == nil {
 			t.Errorf("%v: another work, %s and not %s", err, later.digest(2), rec.Halfway.Work)
 		}
-		if later = spec; TakeUp(*rec, &later, disdel.Checkpoint{Round: 1}) != nil || later.Kept != nil {
+		if later = spec; ContinueFrom(*rec, &later, disdel.Checkpoint{Round: 1}) != nil || later.Kept != nil {
 			t.Error("what was kept of another round than the checkpoint's is taken up")
 		}
 	})
@@ -418,7 +418,7 @@ func TestABudgetSaysWhatIsTrainedAgain(t *testing.T) {
 		m := NewManager(budgeted(12, 7))
 		m.reset(3)
 		m.saved, m.budget.began, m.budget.spent = c.saved, 3, 3+c.spent
-		if got := m.again(m.halfway()); got != c.want {
+		if got := m.repeatedBy(m.unfinishedRound()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -426,7 +426,7 @@ func TestABudgetSaysWhatIsTrainedAgain(t *testing.T) {
 
 // ends has an invocation of a slot end after so long, and returns what follows.
 func ends(m *Manager, s disdel.Slot, spent *float64, seconds float64, outcome disdel.Outcome, result string) []Order {
-	e := m.attempts.efforts[s]
+	e := m.attempts.slots[s]
 	return endsAs(m, m.built(s, e, 0), spent, seconds, outcome, result)
 }
 
@@ -487,7 +487,7 @@ func TestABudgetEndsNothingWhileAStragglerRuns(t *testing.T) {
 		ends(m, other, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)
 		ends(m, m.barrier.top(), &spent, 2, disdel.OutcomeSuccess, `{"weight":1}`)
 	}
-	late := m.built(other, m.attempts.efforts[other], 0)
+	late := m.built(other, m.attempts.slots[other], 0)
 	ends(m, first, &spent, 1, disdel.OutcomeSuccess, `{"samples":1}`)
 	m.Step(AlarmEvent{Number: m.alarms, Moment: Moment{Spent: spent}})
 	orders := ends(m, m.barrier.top(), &spent, 2, disdel.OutcomeSuccess, `{"weight":1}`)

@@ -9,18 +9,17 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// evaluations is what held-out rows have said of a job's rounds, and which of them has the best weights.
+// evaluations are the results on held-out rows of a job's rounds, and which of them has the best weights.
 type evaluations struct {
 	patience   patience
-	best       *disdel.Best  // whose weights are written; nil: nobody's, or the last round's
+	best       *disdel.Best  // whose weights are written; nil: none, or the last round's
 	bestValue  float64       // of it, or of better
-	better     *disdel.Best  // whose weights are being written
-	blind      *disdel.Error // why an evaluation could not be had
-	unmeasured bool          // that of the last round
+	better     *disdel.Best  // its weights are being written
+	blind      *disdel.Error // why an evaluation failed
+	unmeasured bool          // the last round was not evaluated
 }
 
-// newEvaluations is what a resumed job knew before: its evaluations, and the best of them where its
-// weights are still there.
+// newEvaluations restores a resumed job's evaluations, and the best of them if its weights are still there.
 func newEvaluations(spec Spec) evaluations {
 	v := evaluations{patience: patience{best: math.Inf(1)}, bestValue: math.Inf(1)}
 	stop := spec.Job.Training.Stop()
@@ -35,7 +34,7 @@ func newEvaluations(spec Spec) evaluations {
 	return v
 }
 
-// orZero is an accuracy, 0 where targets have none.
+// orZero returns an accuracy, 0 if there is none.
 func orZero(accuracy *float64) float64 {
 	if accuracy == nil {
 		return 0
@@ -43,7 +42,7 @@ func orZero(accuracy *float64) float64 {
 	return *accuracy
 }
 
-// forget takes back the evaluations of a round and those after it, which will be made again.
+// forget removes the evaluations from a round on, which will be repeated.
 func (v *evaluations) forget(round int) {
 	v.patience.forget(round)
 	if v.best != nil && v.best.Round >= round || v.better != nil {
@@ -55,7 +54,7 @@ func (v *evaluations) forget(round int) {
 type patience struct {
 	list    []heldOut
 	best    float64
-	without int // a better one, in a row
+	without int // evaluations in a row that were not better
 }
 
 type heldOut struct {
@@ -72,11 +71,11 @@ func (p *patience) watch(round int, value float64) {
 	p.without++
 }
 
-// held is for how many evaluations in a row, the newest among them, the target of e has been reached.
+// held returns for how many evaluations in a row, including the newest, the target of e was reached.
 func (p *patience) held(e *disdel.EarlyStop) (n int) {
 	target := e.Value(e.Target, e.Target)
 	for _, l := range slices.Backward(p.list) {
-		if !(l.value <= target) { // which a loss that is no number is not
+		if !(l.value <= target) { // false for NaN
 			break
 		}
 		n++
@@ -84,7 +83,7 @@ func (p *patience) held(e *disdel.EarlyStop) (n int) {
 	return n
 }
 
-// of is the newest value, if it is that of a round.
+// of returns the newest value if it is that of a round.
 func (p *patience) of(round int) (value float64, ok bool) {
 	if len(p.list) == 0 {
 		return 0, false
@@ -93,7 +92,7 @@ func (p *patience) of(round int) (value float64, ok bool) {
 	return newest.value, newest.round == round
 }
 
-// forget takes back the values of a round and those after it.
+// forget removes the values from a round on.
 func (p *patience) forget(round int) {
 	list := p.list
 	*p = patience{best: math.Inf(1)}
@@ -104,15 +103,15 @@ func (p *patience) forget(round int) {
 	}
 }
 
-// evaluationDue tells whether the round is measured on held-out rows. Once an evaluation has failed for good, the
-// rounds before the last are not.
+// evaluationDue tells whether the round is evaluated. After an evaluation has failed for good, only the last round
+// is.
 func (m *Manager) evaluationDue() bool {
 	every := m.spec.Job.Training.ValidateEvery
 	return m.spec.Plan.HeldOut > 0 && (m.last || m.evaluations.blind == nil && every > 0 && (m.round+1)%every == 0)
 }
 
-// measure has the round evaluated where that is due, and ends it where not. Nothing is evaluated on a budget that is
-// used up.
+// measure evaluates the round if that is due, and ends it otherwise. Nothing is evaluated after the budget is used
+// up.
 func (m *Manager) measure() []Order {
 	switch {
 	case !m.evaluationDue():
@@ -131,7 +130,7 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	}
 	round := m.roundSoFar()
 	round.Loss, round.Scores, round.NotEvaluated = &r.Loss, r.Scores, ""
-	if m.spec.Network.Sparse == nil || m.spec.Network.Classes > 1 { // numbers are near or far, and never right
+	if m.spec.Network.Sparse == nil || m.spec.Network.Classes > 1 { // numbers have no accuracy
 		round.Accuracy = &r.Accuracy
 	}
 	if o := round.Observed; o != nil {
@@ -149,8 +148,8 @@ func (m *Manager) evaluated(a disdel.Activation) []Order {
 	return append(m.roundOrder(round, r.ByClass), m.write()...)
 }
 
-// unevaluated continues without an evaluation that cannot be had. What was trained stays: of the last round the job
-// says that it was not evaluated. A job that stops by its evaluations needs those before.
+// unevaluated continues after a failed evaluation. The trained weights remain, and the job reports that the last
+// round was not evaluated. A job that stops by its evaluations needs the earlier ones.
 func (m *Manager) unevaluated(err *disdel.Error) []Order {
 	if !m.last && m.spec.stopsByEvaluations() && !m.budget.used() {
 		return m.fail(err)
@@ -161,13 +160,13 @@ func (m *Manager) unevaluated(err *disdel.Error) []Order {
 	return m.endRound(round, nil)
 }
 
-// write has the round's weights written as the job's model.
+// write publishes the round's weights as the job's model.
 func (m *Manager) write() []Order {
 	m.publish = true
 	return []Order{m.invoke(m.barrier.top())}
 }
 
-// wrote goes on after that.
+// wrote continues after that.
 func (m *Manager) wrote(r disdel.AggregateResult) []Order {
 	m.publish, m.written = false, true
 	v := &m.evaluations
@@ -179,7 +178,7 @@ func (m *Manager) wrote(r disdel.AggregateResult) []Order {
 	return append([]Order{BestOrder{*v.best}}, m.next()...)
 }
 
-// enough tells why no further round is needed by what the evaluations say, "" where one is.
+// enough returns why the evaluations need no further round, "" if they need one.
 func (m *Manager) enough() string {
 	newest, evaluated := m.evaluations.patience.of(m.round)
 	if !m.spec.stopsByEvaluations() || !evaluated {
@@ -200,16 +199,8 @@ func (m *Manager) enough() string {
 	case e.Target > 0 && e.Metric != disdel.MetricAccuracy && newest <= e.Target:
 		return fmt.Sprintf("the held-out loss is at most %g", e.Target)
 	case e.Patience > 0 && without >= e.Patience:
-		return fmt.Sprintf("no better %s for %s", name, count(without, "evaluation"))
+		return fmt.Sprintf("no better %s for %s", name, disdel.Counted(without, "evaluation"))
 	default:
 		return ""
 	}
-}
-
-// count prints "1 evaluation", "2 evaluations".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -79,7 +79,7 @@ func ExampleController_Run() {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	c := controller.New(controller.Config{
-		Invoker: instant{}, Recorder: instant{}, Board: instant{}, Shelf: instant{}, Log: log,
+		Invoker: instant{}, Recorder: instant{}, Store: instant{}, Models: instant{}, Log: log,
 		Observe: func(n controller.Notice) {
 			if n.Round != nil {
 				fmt.Printf("round %d: loss %.2f\n", n.Round.Round, n.Round.TrainLoss)
@@ -101,20 +101,20 @@ func ExampleController_Run() {
 }
 
 // A job that failed in its third round goes on from the checkpoint of the second, with the limits that it had come to.
-func ExampleTakeUp() {
+func ExampleContinueFrom() {
 	spec := twoWorkers(4)
 	checkpoint := disdel.Checkpoint{Round: 2, Path: controller.CheckpointFolder(spec.ID) + "/000002/reference.safetensors"}
 	rec := disdel.Record{
 		ID: spec.ID, Status: disdel.StatusFailed, Job: spec.Job, Plan: spec.Plan,
 		Rounds: []disdel.Round{{Round: 0, TrainLoss: 1}, {Round: 1, TrainLoss: 0.5}},
 	}
-	spec.Job, spec.Resumes = controller.Adjusted(rec), 1
-	controller.Raise(&spec.Plan, spec.Job, rec)
+	spec.Job, spec.Resumes = controller.AdjustedJob(rec), 1
+	controller.RaiseLimits(&spec.Plan, spec.Job, rec)
 	if err := controller.CheckResume(rec, spec, checkpoint); err != nil {
 		fmt.Println(err)
 		return
 	}
-	if err := controller.TakeUp(rec, &spec, checkpoint); err != nil {
+	if err := controller.ContinueFrom(rec, &spec, checkpoint); err != nil {
 		fmt.Println(err)
 		return
 	}

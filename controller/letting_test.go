@@ -70,7 +70,7 @@ func TestAResumedJobKnowsHowManyWorkersItBeganWith(t *testing.T) {
 	first, second := spec.Plan.Whole(spec.Job), plan.Whole(fewer)
 	second.First = 1
 	r := disdel.Record{ID: spec.ID, Job: spec.Job, Plan: spec.Plan, Stages: []disdel.Stage{first, second}}
-	if err := TakeUp(r, &spec, disdel.Checkpoint{Round: 2}); err != nil {
+	if err := ContinueFrom(r, &spec, disdel.Checkpoint{Round: 2}); err != nil {
 		t.Fatal(err)
 	}
 	if rate := rateOf(t, &spec); spec.Began != 4 || spec.Plan.Workers != 1 || rate != 0.1 {
@@ -99,7 +99,7 @@ func TestNobodyLeavesWhileTheLossRises(t *testing.T) {
 	}{{0.91, false}, {1.4, false}, {0.8, true}, {0.901, true}} {
 		m := NewManager(lettingSpec(t, "heldOut=10"))
 		for i, loss := range []float64{0.9, c.second} {
-			m.course.seen = append(m.course.seen, disdel.Observation{
+			m.state.seen = append(m.state.seen, disdel.Observation{
 				Round: i, Epoch: float64(i + 1), Rows: 240, Duration: 1e9, Loss: 1, HeldOut: &loss,
 				Setting: disdel.Setting{Workers: 4},
 			})

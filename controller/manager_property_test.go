@@ -365,7 +365,7 @@ func (w *world) obey(orders []Order) {
 // followed holds a round against the one before: it began where that one ended, on the same shards where that was in
 // an epoch.
 func (w *world) followed(r disdel.Round) {
-	stage := &w.manager.course.at(r.Round).stage
+	stage := &w.manager.state.at(r.Round).stage
 	span := stage.Span(r.Round)
 	before, known := w.reached[r.Round-1]
 	at := reached{span.Epoch, span.Batch * stage.BatchSize, stage.Workers}

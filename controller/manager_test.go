@@ -219,8 +219,8 @@ func scriptPlan(job disdel.Job, o map[string]float64) (disdel.Plan, error) {
 
 // stepsEvent is heartbeats of all workers that are in the round, each of which has made so many steps more.
 func stepsEvent(m *Manager, round int, o map[string]float64) (e StepsEvent) {
-	for w := range m.letting.there {
-		made := m.letting.seen[w]
+	for w := range m.release.there {
+		made := m.release.seen[w]
 		made.Add(disdel.StepsSoFar{
 			Made: int(o["made"]), Rows: 10 * int(o["made"]), Loss: 10 * o["made"] * o["loss"],
 			Own: o["made"] * o["own"], Others: o["made"] * o["others"],

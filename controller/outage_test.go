@@ -21,7 +21,7 @@ func (s *surroundings) observed() (*Controller, func() []Notice) {
 	var all []Notice
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c := New(Config{Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log, Observe: func(n Notice) {
+	c := New(Config{Invoker: s, Recorder: s, Store: s, Models: s, Log: log, Observe: func(n Notice) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, n)

@@ -308,7 +308,7 @@ func runScripted(t *testing.T, ctx context.Context, s *scripted, change func(*Sp
 		change(&spec)
 	}
 	c := New(Config{
-		Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log, Tick: time.Millisecond,
+		Invoker: s, Recorder: s, Store: s, Models: s, Log: log, Tick: time.Millisecond,
 		Grace: 50 * time.Millisecond,
 	})
 	r, err := c.Run(ctx, spec, in.Data)

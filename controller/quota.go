@@ -7,7 +7,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// QuotaWait tells an onlooker which invocations are not sent yet because one of the namespace's two quotas is used up.
+// QuotaWait reports invocations that are not sent yet because one of the namespace's two quotas is used up.
 type QuotaWait struct {
 	Invocations []disdel.Invocation
 	PerMinute   int // 0: unknown
@@ -15,21 +15,21 @@ type QuotaWait struct {
 	// Crowded: the quota of invocations in flight is used up, Concurrent (0: unknown). They wait until one ends.
 	Crowded    bool
 	Concurrent int
-	For        time.Duration // how long the first of them has waited; only with Crowded
+	For        time.Duration // of the one that has waited longest; only with Crowded
 }
 
-// sameTurn is by how much the ends of two waits for the same minute may differ: programs spread their first tries of a
-// minute.
+// sameTurn is how much the ends of two waits for the same minute may differ: programs spread their first attempts in
+// a minute.
 const sameTurn = 10 * time.Second
 
-// lookAtQuota tells the onlooker which invocations wait for the next minute, once a minute. It also tells which ones
-// wait until others end.
-func (r *run) lookAtQuota() {
+// checkQuota reports the invocations that wait for the next minute, once a minute, and those that wait until others
+// end.
+func (r *run) checkQuota() {
 	q := r.c.cfg.Invoker.Quota(r.spec.ID)
 	minute := QuotaWait{PerMinute: q.PerMinute, Until: q.Until}
 	crowded := QuotaWait{Concurrent: q.Concurrent, Crowded: true}
 	now := r.c.cfg.Now()
-	for _, w := range r.watched {
+	for _, w := range r.invocations {
 		switch quiet := now.Sub(w.since); {
 		case w.ended:
 		case slices.Contains(q.Waiting, w.inv.ID):
@@ -45,7 +45,7 @@ func (r *run) lookAtQuota() {
 	r.tellQuota(crowded)
 }
 
-// tellQuota returns whether there was anything to tell.
+// tellQuota tells whether there was anything to report.
 func (r *run) tellQuota(q QuotaWait) bool {
 	if len(q.Invocations) == 0 {
 		return false
@@ -55,8 +55,8 @@ func (r *run) tellQuota(q QuotaWait) bool {
 	return true
 }
 
-// withinQuota raises the durations of a forecast to the time that the minute's quota needs for the invocations that are
-// left. A job that may stop early keeps its low end.
+// withinQuota raises the durations of a forecast to the time that the minute's quota needs for the remaining
+// invocations. A job that may stop early keeps its low end.
 func (r *run) withinQuota(f *disdel.Forecast) {
 	least := quotaTime(r.c.cfg.Invoker.Quota(r.spec.ID), r.leftToInvoke(), r.c.cfg.Now())
 	d := &f.Duration
@@ -66,14 +66,11 @@ func (r *run) withinQuota(f *disdel.Forecast) {
 	}
 }
 
-// leftToInvoke counts the invocations of the rounds that are left, and of their evaluations.
+// leftToInvoke counts the invocations of the remaining rounds and evaluations.
 func (r *run) leftToInvoke() int {
 	p, done := r.rec.Plan, len(r.rec.Rounds)
 	rounds := max(0, p.Rounds-done)
-	each := p.Workers * max(1, p.Legs)
-	for _, l := range p.Levels {
-		each += len(l.Clusters)
-	}
+	each := p.Workers*max(1, p.Legs) + p.ActionCount(disdel.TaskAggregate)
 	if p.HeldOut == 0 || rounds == 0 {
 		return rounds * each
 	}

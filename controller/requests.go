@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Spec is everything a job's requests are made of. A Manager has a copy of its own, whose Plan, Stage, batch and
-// threads are those of the stage that its round belongs to.
+// Spec is everything that a job's requests are made of. A Manager has its own copy, whose Plan, Stage, batch and
+// threads are those of the stage of its round.
 type Spec struct {
 	ID      disdel.JobID
 	Job     disdel.Job
@@ -26,37 +26,36 @@ type Spec struct {
 
 	ClassNames []string // by class; nil: the data set has none
 
-	// Replan makes the plan of the job under another setting or with another batch, which a policy or a failure asked
-	// for. nil: plans are not made anew. It is pure.
+	// Replan plans the job again with another setting or batch, for a policy or a failure. It has no side effects. nil:
+	// the job is not planned again.
 	Replan func(disdel.Job) (disdel.Plan, error)
-	// Planned is the input that Plan was made from. Remedies and advice after failures are planned from it, too. nil:
-	// unknown.
+	// Planned is the input of Plan. Remedies and advice after failures use it, too. nil: unknown.
 	Planned *scheduler.PlanInput
-	Policy  scheduler.Policy     // nil: the one that the job names
+	Policy  scheduler.Policy     // nil: the job's
 	Past    []disdel.Observation // of earlier jobs of this kind, for the policy
 
-	// Gangs says that the job was granted the containers of Plan, and asks for those of a stage before it begins.
+	// Gangs says that the job was granted the containers of Plan, and requests those of a stage before it starts.
 	Gangs bool
 
-	// Keeps says that the store outlives the job, so that what a budget stops halfway is of use to a later run.
+	// Keeps says that the store outlives the job, so that a later run can use an unfinished round.
 	Keeps bool
 
-	// Of a resumed job, or, From, that begins with weights it was given.
-	From    *disdel.Checkpoint // where it goes on; of round 0: what it begins with; nil: drawn weights
-	Done    []disdel.Round     // what was done before
-	Resumes int                // times that it was taken up, this one included
-	Best    *disdel.Best       // whose weights are written; nil: nobody's before From
+	// For a resumed job; From also for a job that starts with given weights.
+	From    *disdel.Checkpoint // where it continues; for round 0: its first weights; nil: drawn weights
+	Done    []disdel.Round     // finished before
+	Resumes int                // including this one
+	Best    *disdel.Best       // whose weights are written; nil: none before From
 	Stopped string             // why training had ended before its last epoch
-	Began   int                // workers that the job began with; 0: those of Plan
+	Began   int                // workers at the job's start; 0: those of Plan
 
-	Stage     *disdel.Stage     // that it continues with; nil: the whole plan is one
-	Before    int               // stages that its record has already: Stage's number
-	Decisions []disdel.Decision // that were made of rounds to come, and hold: a policy is not asked again
-	Kept      *disdel.Halfway   // what the store has of the round that it continues with; nil: nothing
+	Stage     *disdel.Stage     // in which it continues; nil: the whole plan is one
+	Before    int               // stages in its record so far: Stage's number
+	Decisions []disdel.Decision // about later rounds: the policy does not decide again
+	Kept      *disdel.Halfway   // in the store, of the round in which it continues; nil: nothing
 }
 
 // optimizer is the job's optimizer for the workers of the round. Workers that average their updates after every step
-// share a batch. With fewer workers than the job began with, that batch has fewer rows, and the learning rate falls in
+// share a batch. With fewer workers than at the job's start that batch has fewer rows, and the learning rate falls in
 // proportion. A sum of updates falls with the workers by itself.
 func (s *Spec) optimizer() disdel.Optimizer {
 	o, x := s.Job.Training.Optimizer, s.Job.Distribution.Exchange
@@ -66,7 +65,7 @@ func (s *Spec) optimizer() disdel.Optimizer {
 	return o.WithRate(o.Rate() * float64(s.Plan.Workers) / float64(s.Began))
 }
 
-// span is the part of a worker's training that a round is.
+// span is the part of a worker's training in a round.
 func (s *Spec) span(round int) disdel.Span {
 	if s.Stage == nil {
 		return scheduler.SpanOf(s.Job, s.Plan, round)
@@ -78,13 +77,13 @@ func (s *Spec) span(round int) disdel.Span {
 type work struct {
 	round, attempt, leg int
 	limits              disdel.Limits // zero: the plan's
-	hold                disdel.Millis // by the budget; 0: for as long as the timeout
+	hold                disdel.Millis // by the budget; 0: the timeout
 }
 
-// attemptsPerRun keeps the attempts of a resumed job above those of the controller that died.
+// attemptsPerRun keeps the attempts of a resumed job above those of the dead controller.
 const attemptsPerRun = 1000
 
-// claim is the attempt as the store sees it: a later run of the job is above an earlier one.
+// claim is the attempt in the store: a later run of the job is above an earlier one.
 func (s *Spec) claim(w work) int { return s.Resumes*attemptsPerRun + w.attempt }
 
 func invocationID(w work, s disdel.Slot) string {
@@ -110,8 +109,8 @@ func (s *Spec) limits(task disdel.Task, w work) (disdel.Limits, disdel.ActionPla
 	return w.limits, action
 }
 
-// estimate is what the collector keeps a process within: a limit that was raised because the estimate was too low is
-// not to be held back by it.
+// estimate is the memory that the garbage collector keeps a process within. A limit that was raised because the
+// estimate was too low replaces it.
 func estimate(limits disdel.Limits, a disdel.ActionPlan) disdel.Bytes {
 	if limits.Memory > a.Limits.Memory {
 		return limits.Memory
@@ -119,7 +118,7 @@ func estimate(limits disdel.Limits, a disdel.ActionPlan) disdel.Bytes {
 	return a.Estimate.Likely
 }
 
-// invocation fills in what every invocation of a task has in common.
+// invocation fills in what all invocations have in common.
 func (s *Spec) invocation(at disdel.Slot, w work, params any) disdel.Invocation {
 	limits, action := s.limits(at.Task, w)
 	body, err := json.Marshal(params)
@@ -134,7 +133,8 @@ func (s *Spec) invocation(at disdel.Slot, w work, params any) disdel.Invocation 
 	}
 }
 
-// queue is the longest that an invocation waits for train actions of the job where the platform runs only some at once.
+// queue is the longest that an invocation waits for other train actions of the job if the platform runs only some at
+// once.
 func (s *Spec) queue(own disdel.Limits) disdel.Millis {
 	if s.Plan.Parallel <= 0 {
 		return 0
@@ -143,8 +143,8 @@ func (s *Spec) queue(own disdel.Limits) disdel.Millis {
 	return disdel.Millis((s.Plan.Workers-1)/s.Plan.Parallel) * max(train.Limits.Timeout, own.Timeout)
 }
 
-// actionName is the plan's action, or one of its own for other limits: changing an action's limits would start all its
-// containers anew.
+// actionName is the plan's action, or one of its own for other limits: changing an action's limits would restart all
+// its containers.
 func actionName(a disdel.ActionPlan, l disdel.Limits) disdel.ActionName {
 	if l == a.Limits {
 		return a.Name
@@ -156,7 +156,7 @@ func actionName(a disdel.ActionPlan, l disdel.Limits) disdel.ActionName {
 	return disdel.ActionName(name)
 }
 
-// saveEvery is the time between states that a worker stores inside a round, so that a failure costs no more than that.
+// saveEvery is the time between states that a worker stores inside a round: a failure costs no more than that.
 const saveEvery = disdel.Millis(20 * time.Second)
 
 func (s *Spec) train(w work, worker int, from string) disdel.Invocation {
@@ -183,24 +183,24 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 	if x := s.Job.Distribution.Exchange; x != nil {
 		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, Steps(&s.Job, &s.Plan, req.Span)
 		if x.Queued() {
-			req.Shard = whole(&s.Plan)
+			req.Shard = allRows(&s.Plan)
 		}
 	}
 	if s.Job.Reliability.CheckpointEvery > 0 {
 		req.SaveEvery = saveEvery
 	}
 	if s.checkpointDue(w.round) {
-		req.StateCheckpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker)) // where actions.WorkerState has it
+		req.StateCheckpoint = s.checkpoint(w.round+1, fmt.Sprintf("worker-%d", worker)) // as in actions.WorkerState
 	}
 	return req
 }
 
-// whole is the rows of all workers.
-func whole(plan *disdel.Plan) disdel.RowRange {
+// allRows is the rows of all workers.
+func allRows(plan *disdel.Plan) disdel.RowRange {
 	return disdel.RowRange{Start: plan.Shards[0].Start, End: plan.Shards[len(plan.Shards)-1].End}
 }
 
-// Steps is how many steps a span is on the worker that has the most rows. Of a queue one worker might take all.
+// Steps is the number of steps in a span on the worker with the most rows. Of a queue one worker might take all.
 func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.Span) (most int) {
 	for _, rows := range shardsOf(job, plan) {
 		most = max(most, stepsIn(job, plan, span, rows))
@@ -208,15 +208,15 @@ func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.Span) (most int) {
 	return most
 }
 
-// shardsOf are the rows that no two workers train; a queue is one shard.
+// shardsOf returns the rows that no two workers train; a queue is one shard.
 func shardsOf(job *disdel.Job, plan *disdel.Plan) []disdel.RowRange {
 	if job.Distribution.Exchange.Queued() && len(plan.Shards) > 0 {
-		return []disdel.RowRange{whole(plan)}
+		return []disdel.RowRange{allRows(plan)}
 	}
 	return plan.Shards
 }
 
-// stepsIn is how many steps a span is on a shard.
+// stepsIn is the number of steps in a span on a shard.
 func stepsIn(job *disdel.Job, plan *disdel.Plan, span disdel.Span, rows disdel.RowRange) int {
 	size := max(1, min(plan.WorkerBatch(job), rows.Len()))
 	batches := (rows.Len() + size - 1) / size
@@ -240,16 +240,16 @@ func (s *Spec) checkpointDue(round int) bool {
 	return every > 0 && (round+1)%every == 0 && round+1 < s.Plan.Rounds
 }
 
-// checkpoint is the key of a part of the state that round starts from.
+// checkpoint is the key of a part of the state that a round starts from.
 func (s *Spec) checkpoint(round int, part string) string {
 	return path.Join(CheckpointFolder(s.ID), fmt.Sprintf("%06d", round), part+".safetensors")
 }
 
-// CheckpointFolder is where the checkpoints of a job are, below the models.
+// CheckpointFolder is the folder of a job's checkpoints below the models.
 func CheckpointFolder(id disdel.JobID) string { return path.Join("checkpoints", string(id)) }
 
-// keepsBest tells whether the model gets the weights of the best evaluation. That is the default for jobs whose workers
-// leave past the knee of the loss: their last round need not be the best.
+// keepsBest tells whether the model gets the weights of the best evaluation. That is the default for jobs whose
+// workers leave past the knee of the loss: their last round need not be the best.
 func (s *Spec) keepsBest() bool {
 	e := s.Job.Training.Stop()
 	if e == nil && s.Job.Distribution.Policy == (scheduler.MLLess{}).Name() {
@@ -258,13 +258,13 @@ func (s *Spec) keepsBest() bool {
 	return s.stopsByEvaluations() && e.Keep == disdel.KeepBest
 }
 
-// stopsByEvaluations tells whether the job stops by what held-out rows say.
+// stopsByEvaluations tells whether the job stops by its evaluations.
 func (s *Spec) stopsByEvaluations() bool {
 	e := s.Job.Training.Stop()
 	return e != nil && e.Metric != disdel.MetricLoss && s.Plan.HeldOut > 0
 }
 
-// target is DiSDeL's epsilon: 0 where the job has none.
+// target is DiSDeL's epsilon, 0 if the job has none.
 func (s *Spec) target() float64 {
 	if e := s.Job.Training.Stop(); e != nil && e.Metric == disdel.MetricLoss {
 		return e.Target
@@ -272,16 +272,16 @@ func (s *Spec) target() float64 {
 	return 0
 }
 
-// written is what an aggregation writes beside its update: the final weights, and a checkpoint where one is named; from
-// is the checkpoint that there is of what it comes to, "" where there is none yet.
-type written struct {
+// outputs are what an aggregation writes besides its update: the final weights, and a checkpoint if one is named;
+// from is the existing checkpoint of its result, "" if there is none.
+type outputs struct {
 	final      bool
 	from       string
 	checkpoint string
 }
 
-// aggregate makes the invocation of one cluster, of the members that are there.
-func (s *Spec) aggregate(w work, height, cluster int, members []int, to written) disdel.Invocation {
+// aggregate makes the invocation of one cluster with the given members.
+func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs) disdel.Invocation {
 	limits, action := s.limits(disdel.TaskAggregate, w)
 	a := s.Job.Distribution.Aggregation
 	req := disdel.AggregateRequest{
@@ -302,7 +302,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to written)
 	return s.invocation(disdel.Slot{Task: disdel.TaskAggregate, Level: height, Member: cluster}, w, req)
 }
 
-// averaged is the optimiser whose moments are averaged with the weights, nil where none are.
+// averaged is the optimiser whose moments are averaged with the weights, nil if none are.
 func (s *Spec) averaged() *disdel.Optimizer {
 	if s.Job.Distribution.Aggregation.Moments != disdel.StateAverage {
 		return nil
@@ -310,7 +310,8 @@ func (s *Spec) averaged() *disdel.Optimizer {
 	return &s.Job.Training.Optimizer
 }
 
-// evaluate measures what came out of a round, so many rows at a time; from is its checkpoint, "" where there is none.
+// evaluate makes the invocation that evaluates a round, with so many rows at a time; from is its checkpoint, "" if
+// there is none.
 func (s *Spec) evaluate(w work, batch int, from string) disdel.Invocation {
 	t := s.Job.Training
 	limits, action := s.limits(disdel.TaskEvaluate, w)

@@ -14,25 +14,25 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Resolved is a job together with the network and the data set it names.
+// Resolved is a job with its network and data set.
 type Resolved struct {
 	Job     disdel.Job
 	Network disdel.Network
 	Graph   *model.Graph
 	Data    disdel.DataInfo
-	Labels  []string // class names, where the data set has them
-	Notes   []string // what was made of the job that its file does not say
+	Labels  []string // class names, if the data set has them
+	Notes   []string // changes that the job file does not say
 }
 
-// Locator gives the place of a field in the job file, 0 where there is none.
+// Locator returns the place of a field in the job file, 0 if there is none.
 type Locator func(path string) (line, column int)
 
-// Resolve looks up the network and the data set of a job and checks what a job file alone cannot tell. Every fault it
-// finds comes back at once, together with earlier, those the file's own check found: in file order, as *disdel.Faults.
+// Resolve finds the network and the data set of a job and checks what a job file alone cannot tell. It returns every
+// fault at once, including earlier, those of the file's own check: in file order, as *disdel.Faults.
 func Resolve(ctx context.Context, job disdel.Job, data *dataset.Store, file string, locate Locator,
 	earlier []disdel.Fault,
 ) (Resolved, error) {
-	// a program may have said it in one of the two fields alone
+	// a program may have set only one of the two fields
 	job.Training = job.Training.Resized(job.Training.JobBatch())
 	r := resolver{Resolved: Resolved{Job: job}, locate: locate, faults: earlier}
 	if err := r.data(ctx, data); err != nil {
@@ -54,10 +54,10 @@ type resolver struct {
 	Resolved
 	locate Locator
 	faults []disdel.Fault
-	found  bool // the data set is there
+	found  bool // the data set exists
 }
 
-// fault adds a fault at path, unless the file's own check has one there already.
+// fault adds a fault at path, unless the file's own check has one there.
 func (r *resolver) fault(path, hint, format string, args ...any) {
 	for _, f := range r.faults {
 		if f.Path == path {
@@ -69,13 +69,13 @@ func (r *resolver) fault(path, hint, format string, args ...any) {
 		disdel.Fault{Path: path, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// DataName is the data set that data.source names.
+// DataName is the name of the data set in data.source.
 func DataName(source string) string { return strings.TrimPrefix(source, "dataset://") }
 
 func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 	name := DataName(r.Job.Data.Source)
 	if name == "" || name == r.Job.Data.Source {
-		return nil // the file's own check has said so
+		return nil // the file's own check has reported it
 	}
 	m, err := store.Manifest(ctx, name)
 	switch disdel.KindOf(err) {
@@ -103,7 +103,7 @@ func (r *resolver) data(ctx context.Context, store *dataset.Store) error {
 	return nil
 }
 
-// numericLabels refuses labels that are numbers to predict, and tells of many numbers that are taken for classes.
+// numericLabels refuses labels that are numbers to predict, and notes many numbers that are used as classes.
 func (r *resolver) numericLabels(m dataset.Manifest) {
 	if why := m.NumericTarget(); why != "" {
 		r.fault("data.source", "add the data set again with --overwrite: "+dataset.NumericTargetHint,
@@ -113,7 +113,7 @@ func (r *resolver) numericLabels(m dataset.Manifest) {
 	}
 }
 
-// augment checks how training is to see images.
+// augment checks the augmentation of images.
 func (r *resolver) augment(m dataset.Manifest) {
 	how := r.Job.Data.Augment
 	if how == (disdel.Augment{}) {
@@ -127,7 +127,7 @@ func (r *resolver) augment(m dataset.Manifest) {
 	r.Resolved.Data.Augment = how
 }
 
-// names lists the data sets there are, as far as they can be listed.
+// names lists the data sets, as far as possible.
 func names(ctx context.Context, store *dataset.Store) []string {
 	list, _ := store.List(ctx)
 	out := make([]string, len(list))
@@ -173,7 +173,7 @@ func (r *resolver) network() {
 		return
 	}
 	if slices.ContainsFunc(r.faults, func(f disdel.Fault) bool { return strings.HasPrefix(f.Path, "model.") }) {
-		return // to build it would say the same again
+		return // building it would report the same again
 	}
 	g, err := model.Build(r.twoClasses())
 	if err != nil {
@@ -188,8 +188,8 @@ func (r *resolver) network() {
 	}
 }
 
-// twoClasses is the network, in which for data of two classes a single sigmoid output has become two of a softmax: the
-// same classifier, by the difference of the two, in a form that every loss takes.
+// twoClasses replaces a single sigmoid output, for data of two classes, by two outputs of a softmax: the same
+// classifier, by the difference of the two, in a form that every loss accepts.
 func (r *resolver) twoClasses() disdel.Network {
 	if !r.found || r.Resolved.Data.Classes != 2 {
 		return r.Network
@@ -203,7 +203,7 @@ func (r *resolver) twoClasses() disdel.Network {
 	return r.Network
 }
 
-// custom holds the network that a job names against what its binary describes.
+// custom compares the network that a job names with the binary's description.
 func (r *resolver) custom(m disdel.Model) bool {
 	switch d := m.Description; {
 	case d == nil:
@@ -240,7 +240,7 @@ func (r *resolver) fit() {
 	case t.WorkerBatch(workers) > shard:
 		hint, rows := fmt.Sprintf("use at most %d", shard), t.WorkerBatch(workers)
 		if most := d.Train / rows; workers > 1 && most > 0 && !t.Shared() {
-			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d", count(most, "worker"), rows, shard)
+			hint = fmt.Sprintf("at most %s with batch %d, or a batch of at most %d", disdel.Counted(most, "worker"), rows, shard)
 		}
 		r.fault(t.BatchField(), hint, "%d rows a batch, and the smallest shard has %d", rows, shard)
 	}
@@ -256,7 +256,7 @@ func (r *resolver) fit() {
 	}
 	r.fitSparse()
 	binary := t.Loss == "binaryCrossEntropy"
-	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse goes by one output a class
+	classes := t.Loss == "crossEntropy" || binary || t.Loss == "mse" && d.Sparse == nil // mse needs one output per class
 	if classes && r.Graph.Output().Len() != d.Classes {
 		number, hint := "", fmt.Sprintf("write units: %d in its last dense layer", d.Classes)
 		if t.Loss == "mse" {
@@ -274,7 +274,7 @@ func (r *resolver) fit() {
 	}
 }
 
-// CheckPlatform lists what a job asks of the platform that it does not allow.
+// CheckPlatform returns what a job needs that the platform does not allow.
 func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
 	r := job.Resources
 	refused := func(hint, format string, args ...any) error {
@@ -298,5 +298,139 @@ func CheckPlatform(job disdel.Job, p disdel.PlatformLimits) error {
 		return over("resources.memory is %v, and the whole pool has %v: the action would wait for ever", r.Memory, p.Pool)
 	default:
 		return nil
+	}
+}
+
+// InitialPath is the field of the weights that training starts with; exceptPath that of layers which are drawn anyway.
+const (
+	InitialPath = "model.init.weights"
+	exceptPath  = "model.init.except"
+)
+
+const layersHint = "disdel model show NETWORK --layers names the network's arrays"
+
+// mostInitial limits the reported faults of weights: another network has hundreds.
+const mostInitial = 20
+
+// CheckInitial compares arrays of weights, their names and shapes, with the network that starts with them, and
+// returns everything that does not fit: arrays that are missing, unknown or of another shape. It ignores the layers
+// that init excepts.
+func CheckInitial(g *model.Graph, init disdel.Init, arrays disdel.Weights) []disdel.Fault {
+	have, known := map[string][]int{}, map[string]bool{}
+	for _, a := range arrays {
+		have[a.Name] = a.Shape
+	}
+	var out []disdel.Fault
+	var misfits []string
+	add := func(name, format string, args ...any) {
+		misfits = append(misfits, name)
+		out = append(out, disdel.Fault{Path: InitialPath, Msg: fmt.Sprintf(format, args...)})
+	}
+	for _, p := range g.Params() {
+		known[p.Name] = true
+		if init.Excepts(p.Name) {
+			continue
+		}
+		switch shape, there := have[p.Name]; {
+		case !there:
+			add(p.Name, "%s: there are no weights for %s %v", init.Weights, p.Name, p.Shape)
+		case !slices.Equal(shape, p.Shape):
+			add(p.Name, "%s: %s is %v, and the network's is %v", init.Weights, p.Name, shape, p.Shape)
+		}
+	}
+	for _, a := range arrays {
+		if !known[a.Name] && !init.Excepts(a.Name) {
+			add(a.Name, "%s: the network has no %s %v", init.Weights, a.Name, a.Shape)
+		}
+	}
+	if len(out) > 0 {
+		out[0].Hint = initialHint(g, misfits)
+	}
+	if n := len(out); n > mostInitial {
+		out = append(out[:mostInitial], disdel.Fault{
+			Path: InitialPath, Msg: fmt.Sprintf("%s: %d arrays more do not fit", init.Weights, n-mostInitial),
+		})
+	}
+	for _, layer := range init.Excepted() {
+		of := disdel.Init{Except: layer}
+		if !slices.ContainsFunc(g.Params(), func(p model.Param) bool { return of.Excepts(p.Name) }) {
+			out = append(out, disdel.Fault{
+				Path: exceptPath, Msg: fmt.Sprintf("the network has no layer %q with weights", layer), Hint: layersHint,
+			})
+		}
+	}
+	return out
+}
+
+// initialHint says what to do: if only the last layer differs, it may be drawn.
+func initialHint(g *model.Graph, misfits []string) string {
+	params := g.Params()
+	last := g.Nodes[params[len(params)-1].Node].Name
+	for _, name := range misfits {
+		if !strings.HasPrefix(name, last+".") {
+			return layersHint
+		}
+	}
+	return fmt.Sprintf("except: %s has it drawn, where the classes are others", last)
+}
+
+// sparse builds the graph of a model of sparse rows, whose sizes come from the data set.
+func (r *resolver) sparse(m model.SparseModel) {
+	if !r.found {
+		return // the missing data set is reported already
+	}
+	d := r.Resolved.Data
+	switch {
+	case d.Sparse == nil:
+		r.fault("model.name", "add the data set with --libsvm, --csv or --ratings, or name a network",
+			"%s learns from sparse rows, and those of %s are dense", m.Name, d.Name)
+		return
+	case m.Ratings && !d.Sparse.Ratings():
+		r.fault("model.name", "write name: logistic or linear", "%s learns from ratings, and %s has none", m.Name, d.Name)
+		return
+	case m.Classes != d.Classes && m.Classes == 2:
+		r.fault("model.name", "write name: linear, or pmf for ratings",
+			"%s learns targets of 0 and 1, and those of %s are numbers", m.Name, d.Name)
+		return
+	case m.Classes != d.Classes:
+		r.fault("model.name", "write name: logistic", "%s learns numbers, and the targets of %s are 0 and 1", m.Name, d.Name)
+		return
+	}
+	r.Network = m.Describe(d, r.Job.Model.Rank, r.Job.Model.Init)
+	g, err := model.Build(r.Network)
+	if err != nil {
+		e := disdel.AsError(err)
+		r.fault("model", e.Hint, "the model cannot be built: %s", cmp.Or(e.Msg, e.Error()))
+		return
+	}
+	r.Graph = g
+}
+
+// fitSparse checks a job's goal against its data: a loss that one guess for all rows reaches is no goal.
+func (r *resolver) fitSparse() {
+	d, e, loss := r.Resolved.Data, r.Job.Training.EarlyStop, r.Job.Training.Loss
+	if g := r.Job.Training.Goal; d.Sparse != nil && g != nil {
+		r.sparseGoal(*g)
+		return
+	}
+	if d.Sparse == nil || e == nil {
+		return
+	}
+	switch guess := d.Sparse.Guess(loss); {
+	case e.Metric == disdel.MetricAccuracy && d.Classes < 2:
+		r.fault("training.earlyStop.metric", "write valLoss", "numbers have no accuracy")
+	case e.Metric != disdel.MetricAccuracy && e.Target >= guess:
+		r.fault("training.earlyStop.target", "", "one guess for all rows of %s has a loss of %.4g: a target is below it",
+			d.Name, guess)
+	}
+}
+
+func (r *resolver) sparseGoal(g disdel.Goal) {
+	d, guess := r.Resolved.Data, r.Resolved.Data.Sparse.Guess(r.Job.Training.Loss)
+	switch gap, enough := g.Gap(guess, 0); {
+	case g.Accuracy > 0 && d.Classes < 2:
+		r.fault("training.goal.accuracy", "write rmse or loss", "numbers have no accuracy")
+	case g.Accuracy == 0 && enough >= gap:
+		r.fault("training.goal", "", "one guess for all rows of %s has a %s: a goal is below it", d.Name, g.Text(gap))
 	}
 }

@@ -1,22 +1,27 @@
 package controller
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Adjusted is the job of a record as its failures left it: with the batch that it was planned again with.
-func Adjusted(r disdel.Record) disdel.Job {
+// AdjustedJob is the job of a record after its failures: with the batch that it was planned again with.
+func AdjustedJob(r disdel.Record) disdel.Job {
 	job := r.Job
 	if job.Training.Shared() {
-		return job // its stages say what its workers' shares were
+		return job // its stages have the workers' shares
 	}
 	for _, a := range r.Adjustments {
-		ofTraining := a.Task == disdel.TaskTrain // an evaluation's own is not the job's
+		ofTraining := a.Task == disdel.TaskTrain // an evaluation has a batch of its own
 		if a.Field == disdel.FieldBatchSize && ofTraining && a.From.Count == job.Training.BatchSize {
 			job.Training.BatchSize = a.To.Count
 		}
@@ -24,8 +29,8 @@ func Adjusted(r disdel.Record) disdel.Job {
 	return job
 }
 
-// CheckResume refuses a job that was changed so that it cannot go on from a checkpoint of its record (Conflict): one
-// that has fewer rounds now, or whose rounds begin elsewhere in the data.
+// CheckResume refuses a job that was changed so that it cannot continue from a checkpoint of its record (Conflict):
+// one that has fewer rounds now, or whose rounds start elsewhere in the data.
 func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	no := func(why string, args ...any) error {
 		return &disdel.Error{
@@ -74,17 +79,17 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 
 // continuation is how a resumed job continues at a round.
 type continuation struct {
-	in    disdel.Stage // that the round belongs to
-	whole bool         // the job had no other
-	stage disdel.Stage // that continues with it
+	in    disdel.Stage // of the round, in the record
+	whole bool         // the job had no other stage
+	stage disdel.Stage // the new one
 	plan  disdel.Plan
 	job   disdel.Job
 }
 
-// continued is the stage that a round of a record belongs to, under the plan as it is made today. What the user has
-// changed since is as it is in spec; what a policy or a remedy had changed is as it was in that round.
+// continued plans how a job continues at a round of its record. What the user has changed since is as in spec; what a
+// policy or a remedy had changed is as it was in that round.
 func continued(r disdel.Record, spec Spec, round int) (c continuation, err error) {
-	was := Adjusted(r)
+	was := AdjustedJob(r)
 	if len(r.Stages) == 0 {
 		r.Job = was
 	}
@@ -123,25 +128,24 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 	return c, nil
 }
 
-// replan makes the plan of an earlier setting anew, with limits no lower than those that the job had come to.
+// replan plans an earlier setting again, with limits no lower than those that the job had reached.
 func (c *continuation) replan(r disdel.Record, spec Spec, next disdel.Setting) error {
 	if spec.Replan == nil {
 		return nil
 	}
-	plan, err := spec.Replan(scheduler.Apply(c.job, next, 0))
+	plan, err := spec.Replan(scheduler.ApplySetting(c.job, next, 0))
 	if err == nil {
 		c.plan = plan
-		Raise(&c.plan, c.job, r)
+		RaiseLimits(&c.plan, c.job, r)
 	}
 	return err
 }
 
-// Raise has the limits of a plan be no lower than those that the failures of a record led to, where the job leaves
-// them to the plan.
-func Raise(p *disdel.Plan, job disdel.Job, r disdel.Record) {
+// RaiseLimits raises the limits of a plan to those that the failures of a record led to, unless the job sets them.
+func RaiseLimits(p *disdel.Plan, job disdel.Job, r disdel.Record) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		least := scheduler.CameTo(&r, a.Task)
+		least := scheduler.LimitsReached(&r, a.Task)
 		if job.Resources.Memory == 0 || a.Task != disdel.TaskTrain {
 			a.Limits.Memory = min(max(a.Limits.Memory, least.Memory), p.Platform.MaxMemory)
 		}
@@ -154,8 +158,7 @@ func Raise(p *disdel.Plan, job disdel.Job, r disdel.Record) {
 	}
 }
 
-// goOn has a job go on at a round of its record: in the stage that the round belongs to, and with what was decided of
-// later ones.
+// goOn continues a job at a round of its record: in the stage of the round, and with the decisions about later ones.
 func goOn(r disdel.Record, spec *Spec, round int) error {
 	c, err := continued(r, *spec, round)
 	if err != nil {
@@ -165,21 +168,20 @@ func goOn(r disdel.Record, spec *Spec, round int) error {
 		spec.Threads = c.plan.Threads
 	}
 	spec.Began = r.Staged()[0].Setting.Workers
-	spec.Stage, spec.Plan, spec.Job.Training = &c.stage, scheduler.From(c.plan, c.stage), c.job.Training
+	spec.Stage, spec.Plan, spec.Job.Training = &c.stage, scheduler.ContinuePlan(c.plan, c.stage), c.job.Training
 	if !c.stage.Decision.Changed {
 		spec.Decisions = ahead(r, round)
 	}
 	return nil
 }
 
-// ahead is what was decided of the rounds from one on and still holds, so that a job which takes them again goes the
-// same way. A remedy that had changed the job does so again before it is needed, and ends what was decided before it
-// of later rounds.
+// ahead returns the decisions about the rounds from one on that still hold, so that the job goes the same way again.
+// A remedy that had changed the job does so again before it is needed, and ends earlier decisions about later rounds.
 func ahead(r disdel.Record, round int) []disdel.Decision {
 	by := map[int]disdel.Decision{}
 	for _, d := range r.Decisions {
 		if d.Boundary == disdel.BoundaryStep {
-			continue // it was about a round that is over, or is made anew
+			continue // its round is over, or starts again
 		}
 		if d.Boundary != disdel.BoundaryFailure {
 			by[d.Round] = d
@@ -204,23 +206,22 @@ func ahead(r disdel.Record, round int) []disdel.Decision {
 	return out
 }
 
-// StartOver has a job that was never at a checkpoint begin anew, as its record says that it began and went on.
+// StartOver starts a job again that never reached a checkpoint, in the way that its record shows.
 func StartOver(r disdel.Record, spec *Spec) error {
 	err := goOn(r, spec, 0)
 	if err == nil {
-		spec.Kept = kept(r, spec, 0)
+		spec.Kept = keptWork(r, spec, 0)
 	}
 	return err
 }
 
-// TakeUp has a job go on from a checkpoint of its record: with the rounds that were done, and the best of them where
-// its weights are there. Those of a round after the checkpoint are not, since that round is made anew, and may come
-// out otherwise.
-func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
+// ContinueFrom continues a job from a checkpoint of its record: with the finished rounds, and the best of them if its
+// weights exist. Those of a round after the checkpoint do not count, since that round is repeated, and may differ.
+func ContinueFrom(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
 	if err := goOn(r, spec, c.Round); err != nil {
 		return err
 	}
-	spec.From, spec.Kept = &c, kept(r, spec, c.Round)
+	spec.From, spec.Kept = &c, keptWork(r, spec, c.Round)
 	last := c.Round - 1
 	for _, round := range r.Rounds {
 		if round.Round < c.Round {
@@ -243,7 +244,7 @@ func TakeUp(r disdel.Record, spec *Spec, c disdel.Checkpoint) error {
 	return nil
 }
 
-// trainedLast is the newest round that train actions have ended in.
+// trainedLast is the newest round in which train actions have ended.
 func trainedLast(r disdel.Record) (round int) {
 	for _, a := range r.Activations {
 		if a.Task == disdel.TaskTrain {
@@ -253,8 +254,8 @@ func trainedLast(r disdel.Record) (round int) {
 	return round
 }
 
-// rebuilt is a round that the controller did not live to keep, from its train actions. ok is false where not all of
-// them are known.
+// rebuilt restores a round that the controller did not live to record, from its train actions. ok is false if not all
+// of them are known.
 func rebuilt(r disdel.Record, round int) (out disdel.Round, ok bool) {
 	losses := map[int]float64{}
 	plan := r.Plan
@@ -272,4 +273,137 @@ func rebuilt(r disdel.Record, round int) (out disdel.Round, ok bool) {
 		sum, rows = sum+losses[w]*n, rows+n
 	}
 	return disdel.Round{Round: round, TrainLoss: sum / max(rows, 1)}, true
+}
+
+// keptFor is how long the store keeps an unfinished round.
+const keptFor = 24 * time.Hour
+
+// digest identifies the work of a round's workers: a later run of the job can use states and updates of the round if
+// it is the same. Limits, threads and places may differ without changing the bits.
+func (s *Spec) digest(round int) string {
+	type asked struct {
+		Workers     []disdel.TrainRequest
+		Levels      []disdel.Level
+		Aggregation disdel.Aggregation
+	}
+	all := asked{Levels: s.Plan.Levels, Aggregation: s.Job.Distribution.Aggregation}
+	for w := range s.Plan.Workers {
+		r := s.trainRequest(work{round: round}, w, "")
+		r.Attempt, r.Threads, r.Memory, r.Estimate, r.Device, r.SaveEvery = 0, 0, 0, 0, 0, 0
+		r.Store, r.Models, r.StateCheckpoint, r.Data.URL = disdel.Store{}, "", "", ""
+		all.Workers = append(all.Workers, r)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return "" // equals nothing
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// unfinishedRound describes the current round, nil if it has not started. A later run can continue with what its
+// workers stored and delivered if the newest checkpoint is the round's start and the store outlives the job.
+func (m *Manager) unfinishedRound() *disdel.Halfway {
+	spent := m.budget.spent - m.budget.began
+	if spent <= 0 || m.publish {
+		return nil
+	}
+	h := &disdel.Halfway{Round: m.round, Spent: spent}
+	if m.spec.Keeps && m.newestCheckpoint() == m.round && m.spec.Job.Distribution.Exchange == nil {
+		h.Work = m.spec.digest(m.round)
+	}
+	return h
+}
+
+// resumed accounts for what earlier runs spent: on whole rounds, of so many steps of all workers together, and on the
+// round in which a budget stopped the job. there says that the store still has the work of that round, so that it
+// continues. The sum is no bound of a round's cost, because it includes failed attempts.
+func (b *budget) resumed(steps int, halfway *disdel.Halfway, there bool) {
+	b.began = b.spent
+	done := 0.0
+	if halfway != nil {
+		done = min(halfway.Spent, b.spent)
+	}
+	if steps > 0 {
+		b.perStep = (b.spent - done) / float64(steps)
+	}
+	if there {
+		b.began, b.done = b.spent-done, done
+	}
+}
+
+// newestCheckpoint is the round that a resume would start with.
+func (m *Manager) newestCheckpoint() int {
+	if m.saved == nil {
+		return 0
+	}
+	return m.saved.Round
+}
+
+// repeatedBy says what a resume of a job that stops here repeats. It is "" if nothing, or if that is known only once
+// the round is kept.
+func (m *Manager) repeatedBy(h *disdel.Halfway) string {
+	from := m.newestCheckpoint()
+	switch {
+	case h != nil && h.Work != "":
+		return ""
+	case from < m.round && h != nil:
+		return fmt.Sprintf("; a resume trains rounds %d to %d anew: the newest checkpoint is before them", from+1, m.round+1)
+	case from < m.round-1:
+		return fmt.Sprintf("; a resume trains rounds %d to %d anew: the newest checkpoint is before them", from+1, m.round)
+	case from < m.round:
+		return fmt.Sprintf("; a resume trains round %d anew: the newest checkpoint is before it", from+1)
+	case h != nil:
+		return trainedAnew(*h)
+	}
+	return ""
+}
+
+func trainedAnew(h disdel.Halfway) string {
+	return fmt.Sprintf("; a resume trains round %d anew, which took %.3g GB-s so far", h.Round+1, h.Spent)
+}
+
+// keptWork is what the store has of a round of a job's record if the job continues with the same work, else nil.
+func keptWork(r disdel.Record, spec *Spec, round int) *disdel.Halfway {
+	h := r.Halfway
+	if h == nil || h.Mark == "" || h.Round != round || h.Work != spec.digest(round) {
+		return nil
+	}
+	return h
+}
+
+// keepUnfinished keeps the round in which a budget stopped the job in the store, and tells whether it did. The
+// failure says which.
+func (r *run) keepUnfinished(ctx context.Context) bool {
+	if r.rec.Halfway == nil {
+		return false
+	}
+	h := *r.rec.Halfway
+	h.Mark, h.Until = "", time.Time{}
+	r.rec.Halfway = &h
+	if h.Work == "" {
+		return false
+	}
+	now := r.c.cfg.Now()
+	mark := fmt.Sprintf("run %d, %d", r.spec.Resumes, now.UnixNano())
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	err := r.c.cfg.Store.Keep(ctx, r.spec.ID, mark)
+	if err != nil {
+		r.log.WithError(err).Warn("the round that the job stopped in is not kept: a resume trains it anew")
+		r.addToFailure(trainedAnew(h))
+		return false
+	}
+	h.Mark, h.Until = mark, now.Add(keptFor)
+	r.addToFailure(fmt.Sprintf("; what was done of round %d is kept for a day, and a resume goes on with it", h.Round+1))
+	return true
+}
+
+// addToFailure adds text to the job's failure.
+func (r *run) addToFailure(text string) {
+	if f := r.rec.Failure; f != nil {
+		told := *f
+		told.Msg += text
+		r.rec.Failure = &told
+	}
 }

@@ -67,7 +67,7 @@ func TestTheBatchThatFailuresLedToIsKept(t *testing.T) {
 		halved(disdel.TaskTrain, 32, 8),
 		halved(disdel.TaskTrain, 50, 25), // of a batch that somebody has changed since
 	}
-	if n := Adjusted(r).Training.BatchSize; n != 8 {
+	if n := AdjustedJob(r).Training.BatchSize; n != 8 {
 		t.Errorf("batch %d, want 8", n)
 	}
 }
@@ -153,7 +153,7 @@ func TestAnEvaluationThatFailsDoesNotCostTheModel(t *testing.T) {
 
 func mustTakeUp(t *testing.T, r disdel.Record, spec *Spec, c disdel.Checkpoint) {
 	t.Helper()
-	if err := TakeUp(r, spec, c); err != nil {
+	if err := ContinueFrom(r, spec, c); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -3,6 +3,8 @@ package controller
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,10 +14,11 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/estimator"
+	"github.com/disdel/disdel/internal/advice"
 	"github.com/disdel/disdel/scheduler"
 )
 
-// saveTimeout bounds the last save of a record after the job's own context has ended.
+// saveTimeout limits the last save of a record after the job's own context has ended.
 const saveTimeout = 10 * time.Second
 
 // Run runs a resolved and planned job to its end and returns its record, which is saved. A job that failed or was
@@ -30,13 +33,12 @@ func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (
 	})
 }
 
-// Resume takes up a job again that ended without success, or whose controller died, where spec.From says. rec is its
-// record.
+// Resume continues a job that ended without success, or whose controller died, from spec.From. rec is its record.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
-	rec.Stages = rec.Staged() // of before its plan and its job become others
+	rec.Stages = rec.Staged() // before its plan and its job change
 	spec.Before = len(rec.Stages)
 	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
-	asked := rec.Job.Distribution.Workers // not as many as there were
+	asked := rec.Job.Distribution.Workers // as requested
 	rec.Job = spec.Job
 	rec.Job.Distribution.Workers = asked
 	if spec.Origin != nil {
@@ -59,8 +61,8 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 			Evaluations: rec.EvaluationGBs, Used: rec.ByUse(),
 		},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
-		watched:  map[disdel.Slot]*watched{},
-		progress: make(chan []disdel.Progress), accepted: make(chan disdel.Invocation),
+		invocations: map[disdel.Slot]*runningInvocation{},
+		progress:    make(chan []disdel.Progress), accepted: make(chan disdel.Invocation),
 	}
 	// A job is acknowledged only once its record is on disk.
 	if err := c.cfg.Recorder.Save(ctx, r.rec); err != nil {
@@ -73,7 +75,7 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 	return r.rec, r.close(ctx)
 }
 
-// run is one job in flight. Only the loop's goroutine touches it; invocations report through events.
+// run is one running job. Only the loop's goroutine uses it; invocations report through events.
 type run struct {
 	c              *Controller
 	spec           Spec
@@ -84,31 +86,31 @@ type run struct {
 	running        sync.WaitGroup
 	pending        int // invocations that have not reported yet
 	saver          *saver
-	delays         context.Context // ends with the loop: what waits for its turn is not begun any more
+	delays         context.Context // ends with the loop: delayed work then does not start
 	stopAlarm      context.CancelFunc
-	ledger         ledger
+	builder        recordBuilder
 	cost           estimator.Bill
-	final          disdel.ModelRef // what the action that wrote the final weights said of them
-	previousPhases disdel.Phases   // of the runs of this job before this one
-	notGranted     string          // what onlookers were told of last
+	final          disdel.ModelRef // the final weights, by the action that wrote them
+	previousPhases disdel.Phases   // of earlier runs of this job
+	notGranted     string          // in the last notice
 
 	mu       sync.Mutex
 	prepared map[disdel.ActionName]disdel.Limits // guarded by mu
-	remade   map[disdel.ActionName]time.Time     // guarded by mu: when an action that was gone was created again
+	remade   map[disdel.ActionName]time.Time     // guarded by mu: when a missing action was created again
 
-	progress   chan []disdel.Progress
-	seen       time.Time // when progress was read last
-	quotaTold  time.Time // the end of the minute whose quota onlookers were told of last
-	accepted   chan disdel.Invocation
-	watched    map[disdel.Slot]*watched
-	outages    outages
-	store      *storeChecks  // that failed; nil: the store answers
-	served     bool          // an activation of this run has ended by itself
-	aggregated time.Duration // the longest aggregation of this run that succeeded
-	began      time.Time
-	roundStart time.Time
-	phaseStart map[disdel.Task]time.Time
-	phaseOpen  map[disdel.Task]int
+	progress    chan []disdel.Progress
+	seen        time.Time // last read of progress
+	quotaTold   time.Time // the end of the minute of the last quota notice
+	accepted    chan disdel.Invocation
+	invocations map[disdel.Slot]*runningInvocation
+	outages     outages
+	store       *storeChecks  // failed ones; nil: the store answers
+	served      bool          // an activation of this run has ended by itself
+	aggregated  time.Duration // the longest aggregation of this run that succeeded
+	began       time.Time
+	roundStart  time.Time
+	phaseStart  map[disdel.Task]time.Time
+	phaseOpen   map[disdel.Task]int
 }
 
 func (r *run) execute(ctx context.Context) {
@@ -129,11 +131,11 @@ func (r *run) execute(ctx context.Context) {
 	}
 	r.rec.Phases.Prepare += disdel.Millis(r.c.cfg.Now().Sub(r.began))
 	r.roundStart = r.c.cfg.Now()
-	if !r.obey(work, r.manager.Step(first)) {
+	if !r.carryOut(work, r.manager.Step(first)) {
 		r.loop(ctx, work)
 	}
 	noMore()
-	r.windDown(ctx, stop)
+	r.waitForRunning(ctx, stop)
 	if r.outages.now != nil {
 		over := *r.outages.now
 		over.Until = r.c.cfg.Now()
@@ -142,21 +144,20 @@ func (r *run) execute(ctx context.Context) {
 	r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
-// ready makes the job's place on the platform. Of a resumed job the store may be ahead of the
-// checkpoint, and have the rounds in between taken for done: it forgets all of it, but for what was kept of the round
-// that the job continues with.
+// ready creates the job's package. The store of a resumed job may be ahead of the checkpoint and show later rounds as
+// done, so all of it is deleted, except what was kept of the round in which the job continues.
 func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
 		there, err := false, error(nil)
 		if r.spec.Kept != nil {
-			there, err = r.c.cfg.Board.TakeUp(ctx, r.spec.ID, r.spec.Kept.Mark)
+			there, err = r.c.cfg.Store.TakeUp(ctx, r.spec.ID, r.spec.Kept.Mark)
 		}
 		if r.spec.Kept != nil && !there {
 			r.log.WithField("round", r.spec.Kept.Round).Warn("the store has lost what was kept of the round: it is trained anew")
 			r.spec.Kept = nil
 		}
 		if err == nil && !there {
-			_, err = r.c.cfg.Board.Sweep(ctx, r.spec.ID)
+			_, err = r.c.cfg.Store.Sweep(ctx, r.spec.ID)
 		}
 		if err != nil {
 			return err
@@ -165,40 +166,40 @@ func (r *run) ready(ctx context.Context) error {
 	return r.c.cfg.Invoker.Prepare(ctx, scheduler.Package(r.spec.ID), r.spec.Plan.Actions)
 }
 
-// loop waits for what happens next and carries out what the manager makes of it, until the job has ended.
+// loop waits for events and carries out the manager's orders until the job has ended.
 func (r *run) loop(ctx, work context.Context) {
 	tick := time.NewTicker(r.c.cfg.Tick)
 	defer tick.Stop()
 	deadline := r.deadline()
 	defer deadline.Stop()
-	defer r.lookOn(ctx)()
+	defer r.pollProgress(ctx)()
 	store, stop := r.watchStore(ctx)
 	defer stop()
 	for ended := false; !ended; {
 		select {
 		case e := <-r.events:
-			ended = r.obey(work, r.manager.Step(r.account(e)))
+			ended = r.carryOut(work, r.manager.Step(r.addToRecord(e)))
 			// a resume continues from what is saved
 			r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 			r.saver.save(r.rec)
 		case <-tick.C:
-			r.lookAtPlatform()
-			r.lookAtQuiet()
-			r.lookAtQuota()
+			r.checkPlatform()
+			r.checkSilence()
+			r.checkQuota()
 		case inv := <-r.accepted:
-			r.acceptance(inv)
+			r.noteAccepted(inv)
 		case p := <-r.progress:
 			r.watch(p)
 			r.observe(Notice{Progress: p})
-			ended = r.obey(work, r.manager.Step(StepsEvent{Progress: p}))
+			ended = r.carryOut(work, r.manager.Step(StepsEvent{Progress: p}))
 		case <-deadline.C:
-			ended = r.obey(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
+			ended = r.carryOut(work, r.manager.Step(DeadlineEvent{Err: r.pastDeadline()}))
 		case c := <-store:
 			if gone := r.storeSeen(c); gone != nil {
-				ended = r.obey(work, r.manager.Step(gone))
+				ended = r.carryOut(work, r.manager.Step(gone))
 			}
 		case <-ctx.Done():
-			ended = r.obey(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
+			ended = r.carryOut(work, r.manager.Step(CanceledEvent{Err: canceled(ctx)}))
 		}
 	}
 }
@@ -232,8 +233,8 @@ func canceled(ctx context.Context) *disdel.Error {
 	return &disdel.Error{Kind: disdel.Canceled, Op: "run job", Msg: "the job was stopped", Err: context.Cause(ctx)}
 }
 
-// obey carries out orders and tells whether the job has ended.
-func (r *run) obey(work context.Context, orders []Order) (ended bool) {
+// carryOut carries out orders and tells whether the job has ended.
+func (r *run) carryOut(work context.Context, orders []Order) (ended bool) {
 	for _, o := range orders {
 		switch o := o.(type) {
 		case InvokeOrder:
@@ -245,28 +246,28 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.observe(Notice{Adjusted: &o.Adjustment})
 		case DecisionOrder:
 			r.rec.Decisions = append(r.rec.Decisions, o.Decision)
-			r.refused(o.Decision)
+			r.noteRefusal(o.Decision)
 		case GrantOrder:
-			r.ask(o)
+			r.requestGrant(o)
 		case StageOrder:
 			r.stageBegins(o)
 		case CheckpointOrder:
 			r.rec.Checkpoint = &o.Checkpoint
 			r.keepRound(o.Round)
 		case ForgetOrder:
-			r.forget(work, func(ctx context.Context) error { return r.c.cfg.Board.Forget(ctx, r.spec.ID, o.Round) })
+			r.tellStore(work, func(ctx context.Context) error { return r.c.cfg.Store.Forget(ctx, r.spec.ID, o.Round) })
 		case EndOrder:
-			r.forget(work, func(ctx context.Context) error {
-				return r.c.cfg.Board.EndMember(ctx, r.spec.ID, o.Round, o.Worker)
+			r.tellStore(work, func(ctx context.Context) error {
+				return r.c.cfg.Store.EndMember(ctx, r.spec.ID, o.Round, o.Worker)
 			})
 		case LetGoOrder:
-			r.forget(work, func(ctx context.Context) error {
-				return r.c.cfg.Board.LetGo(ctx, r.spec.ID, o.Round, o.Worker)
+			r.tellStore(work, func(ctx context.Context) error {
+				return r.c.cfg.Store.LetGo(ctx, r.spec.ID, o.Round, o.Worker)
 			})
 		case SweepOrder:
-			r.forget(work, func(ctx context.Context) error { _, err := r.c.cfg.Board.Sweep(ctx, r.spec.ID); return err })
+			r.tellStore(work, func(ctx context.Context) error { _, err := r.c.cfg.Store.Sweep(ctx, r.spec.ID); return err })
 		case RoundOrder:
-			r.roundOver(o.Round, o.ByClass)
+			r.finishRound(o.Round, o.ByClass)
 		case BestOrder:
 			o.Best.ByClass = r.named(o.Best.ByClass)
 			r.rec.Best = &o.Best
@@ -274,8 +275,8 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 			r.rec.Status, r.rec.Failure = o.Status, r.byStore(o.Failure)
 			r.rec.Stopped, r.rec.Unevaluated = o.Stopped, o.Blind
 			r.rec.Halfway = o.Halfway
-			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.watched) == 0 {
-				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is as it was left
+			if o.Halfway == nil && o.Status != disdel.StatusSucceeded && len(r.invocations) == 0 {
+				r.rec.Halfway = r.spec.Kept // nothing was invoked: it is unchanged
 			}
 			ended = true
 		}
@@ -283,8 +284,7 @@ func (r *run) obey(work context.Context, orders []Order) (ended bool) {
 	return ended
 }
 
-// stageBegins keeps a stage, before anything runs in it: what a job continues with after its controller died must be
-// known then.
+// stageBegins saves a stage before anything runs in it: a resume after the controller's death needs it.
 func (r *run) stageBegins(o StageOrder) {
 	r.rec.Plan, r.rec.Stages = o.Plan, append(r.rec.Stages, o.Stage)
 	log := r.log.WithFields(logrus.Fields{"stage": o.Number, "round": o.Stage.First, "workers": o.Stage.Workers})
@@ -294,8 +294,8 @@ func (r *run) stageBegins(o StageOrder) {
 	r.observe(Notice{Stage: &o.Stage})
 }
 
-// ask has the admission asked for the containers of a stage, and the manager told what came of it.
-func (r *run) ask(o GrantOrder) {
+// requestGrant requests the containers of a stage from the admission.
+func (r *run) requestGrant(o GrantOrder) {
 	ctx := r.delays
 	r.running.Go(func() {
 		var e GrantedEvent
@@ -310,8 +310,8 @@ func (r *run) ask(o GrantOrder) {
 	})
 }
 
-// refused tells onlookers what a job was not granted, once for as long as it stays so.
-func (r *run) refused(d disdel.Decision) {
+// noteRefusal reports what a job was not granted, once while it does not change.
+func (r *run) noteRefusal(d disdel.Decision) {
 	var text string
 	if n := len(d.NotGranted); n > 0 {
 		text = d.NotGranted[n-1].Text()
@@ -322,9 +322,9 @@ func (r *run) refused(d disdel.Decision) {
 	r.notGranted = text
 }
 
-// forget has the store forget a round, all of the job, or a worker. The manager finds out where that fails: what is
-// left is delivered again, and is of as little use as before; a worker that was to leave stays.
-func (r *run) forget(work context.Context, do func(context.Context) error) {
+// tellStore tells the store something about a round. If that fails, the manager notices: deleted work is delivered
+// again and is refused again; a worker that was to leave stays.
+func (r *run) tellStore(work context.Context, do func(context.Context) error) {
 	ctx, stop := context.WithTimeout(work, saveTimeout)
 	defer stop()
 	if err := do(ctx); err != nil {
@@ -332,25 +332,277 @@ func (r *run) forget(work context.Context, do func(context.Context) error) {
 	}
 }
 
-// windDown lets what still runs come to an end: at once after success, after a cancel and a grace period otherwise.
-func (r *run) windDown(ctx context.Context, stop context.CancelCauseFunc) {
+// waitForRunning waits for running invocations after the job's end: they are asked to stop, and get a grace period.
+func (r *run) waitForRunning(ctx context.Context, stop context.CancelCauseFunc) {
 	if r.pending > 0 {
 		quiet, done := context.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Grace)
 		defer done()
-		if r.storeIsGone() { // nobody can be asked there
+		if r.storeIsGone() { // the store cannot pass the request on
 			stop(r.rec.Failure)
-		} else if err := r.c.cfg.Board.Cancel(quiet, r.spec.ID); err != nil {
+		} else if err := r.c.cfg.Store.Cancel(quiet, r.spec.ID); err != nil {
 			r.log.WithError(err).Warn("running actions could not be asked to stop")
 		}
 		for r.pending > 0 {
 			select {
 			case e := <-r.events:
-				r.account(e)
+				r.addToRecord(e)
 			case <-quiet.Done():
 				stop(context.Canceled)
-				r.account(<-r.events)
+				r.addToRecord(<-r.events)
 			}
 		}
 	}
 	r.running.Wait()
+}
+
+// addToRecord adds what has ended to the record, and returns the event with its time and the bill.
+func (r *run) addToRecord(e Event) Event {
+	switch e := e.(type) {
+	case EndedEvent:
+		r.served = r.served || e.Activation.Outcome != disdel.OutcomeLost
+		e.Activation, e.Moment = r.ended(e.Activation)
+		return e
+	case RefusedEvent:
+		e.Activation, e.Moment = r.ended(e.Activation)
+		return e
+	case AlarmEvent:
+		e.Moment = r.now()
+		return e
+	case GrantedEvent:
+		e.Moment = r.now()
+		return e
+	case StartedEvent, StepsEvent, CanceledEvent, DeadlineEvent, StoreGoneEvent: // the loop makes these itself
+	}
+	return e
+}
+
+func (r *run) now() Moment {
+	return Moment{At: disdel.Millis(r.c.cfg.Now().Sub(r.began)), Spent: r.cost.Used}
+}
+
+// ended adds an ended invocation to the record, and returns it with its heartbeats.
+func (r *run) ended(a disdel.Activation) (disdel.Activation, Moment) {
+	now := r.now()
+	a.Beats = r.takeBeats(a)
+	explainStall(&a)
+	out := a
+	r.pending--
+	r.stopWatching(a.Invocation)
+	if r.phaseOpen[a.Task]--; r.phaseOpen[a.Task] == 0 {
+		r.addPhase(a.Task, r.c.cfg.Now().Sub(r.phaseStart[a.Task]))
+	}
+	r.noteWeights(a)
+	r.noteLearned(&a)
+	if a.Task == disdel.TaskAggregate && a.Outcome == disdel.OutcomeSuccess {
+		r.aggregated = max(r.aggregated, time.Duration(a.Duration))
+	}
+	r.cost.Add(a)
+	now.Spent = r.cost.Used
+	r.billed()
+	r.builder.add(r.rec, a)
+	r.observe(Notice{Ended: &a})
+	return out, now
+}
+
+// explainStall changes the failure of an activation that stopped answering: it says so. The executor cannot say that,
+// because it sees only the newest heartbeat.
+func explainStall(a *disdel.Activation) {
+	stall, stalled := a.Stalled()
+	if !stalled || a.Failure == nil {
+		return
+	}
+	failure := *a.Failure
+	failure.Msg = fmt.Sprintf("it stopped answering: %s, and OpenWhisk ended it after its timeout of %v", stall.Text(),
+		a.Limits.Timeout)
+	failure.Hint = "look at the machine that it ran on, then submit the job as it is; a longer timeout is of no use"
+	a.Failure = &failure
+}
+
+// billed updates the job's cost in the record.
+func (r *run) billed() {
+	r.rec.CostGBs, r.rec.EvaluationGBs, r.rec.UsedGBs = r.cost.Total(), r.cost.Evaluations, r.cost.Used
+}
+
+// noteLearned records the loss of a train action, for a round whose controller dies before it is saved, the
+// processors of its container, for the next plan there, and the engine's kernels.
+func (r *run) noteLearned(a *disdel.Activation) {
+	var res disdel.TrainResult
+	if a.Task == disdel.TaskTrain && a.Outcome == disdel.OutcomeSuccess && json.Unmarshal(a.Result, &res) == nil {
+		a.Loss = &res.Loss
+		platform := &r.rec.Plan.Platform
+		platform.Found = max(platform.Found, res.Usage.Found)
+		platform.Kernels = addName(platform.Kernels, res.Usage.Kernels)
+	}
+}
+
+// addName adds a name to a list of names separated by commas, unless it is there.
+func addName(list, name string) string {
+	switch {
+	case name == "" || slices.Contains(strings.Split(list, ","), name):
+		return list
+	case list == "":
+		return name
+	default:
+		return list + "," + name
+	}
+}
+
+// noteWeights records what an aggregation said about the final weights, and logs the checkpoints that it could not
+// remove.
+func (r *run) noteWeights(a disdel.Activation) {
+	var res disdel.AggregateResult
+	if a.Task != disdel.TaskAggregate || json.Unmarshal(a.Result, &res) != nil {
+		return
+	}
+	if res.Checksum != "" {
+		r.final.Checksum, r.final.Size = res.Checksum, res.Size
+	}
+	if res.Unpruned != nil {
+		r.log.WithError(res.Unpruned).WithField("round", a.Round).Warn("older checkpoints stay on the blob store")
+	}
+}
+
+func (r *run) addPhase(task disdel.Task, d time.Duration) {
+	p := map[disdel.Task]*disdel.Millis{
+		disdel.TaskTrain: &r.rec.Phases.Train, disdel.TaskAggregate: &r.rec.Phases.Aggregate,
+		disdel.TaskEvaluate: &r.rec.Phases.Evaluate,
+	}[task]
+	*p += disdel.Millis(d)
+}
+
+func (r *run) finishRound(round disdel.Round, byClass *disdel.ByClass) {
+	now := r.c.cfg.Now()
+	round.Duration = disdel.Millis(now.Sub(r.roundStart))
+	r.roundStart = now
+	r.keepRound(round)
+	if round.Loss != nil {
+		r.rec.Loss, r.rec.Scores, r.rec.ByClass = *round.Loss, round.Scores, r.named(byClass)
+	}
+	if round.Accuracy != nil {
+		r.rec.Accuracy = *round.Accuracy
+	}
+	if f := estimator.Remaining(r.rec.Plan, r.rec.Rounds, r.rec.Activations, r.sinceFirst()); f != nil {
+		f.Used = estimator.RemainingUse(r.rec, f) // a wait for the quota costs nothing
+		r.withinQuota(f)
+		f.Goal = estimator.RemainingGoal(r.rec, f, r.spec.Past)
+		r.observe(Notice{Forecast: f})
+	}
+	r.observe(Notice{Round: &round})
+}
+
+// named adds the classes' names to the counts of an evaluation by class, if a record has room for them.
+func (r *run) named(b *disdel.ByClass) *disdel.ByClass {
+	if b == nil || len(b.Rows) != len(r.spec.ClassNames) || len(b.Rows) > disdel.MostConfused {
+		return b
+	}
+	out := *b
+	out.Names = r.spec.ClassNames
+	return &out
+}
+
+// keepRound stores a round, and removes this and later ones first: the job may have gone back.
+func (r *run) keepRound(round disdel.Round) {
+	for n := len(r.rec.Rounds); n > 0 && r.rec.Rounds[n-1].Round >= round.Round; n-- {
+		r.rec.Rounds = slices.Clone(r.rec.Rounds[:n-1])
+	}
+	r.rec.Rounds = append(r.rec.Rounds, round)
+}
+
+// sinceFirst is the time of the rounds so far, including the current one. The time between two runs of the job does
+// not count.
+func (r *run) sinceFirst() disdel.Millis {
+	d := disdel.Millis(r.c.cfg.Now().Sub(r.roundStart))
+	for _, round := range r.rec.Rounds {
+		d += round.Duration
+	}
+	return d
+}
+
+// close removes what the job created on the platform and in the store, and saves its record, even if ctx has ended.
+// Each step has its own time: the record is saved even if the platform does not answer.
+func (r *run) close(ctx context.Context) error {
+	r.bestEffort(ctx, "the job's package stays on the platform", func(ctx context.Context) error {
+		err := r.c.cfg.Invoker.Remove(ctx, scheduler.Package(r.spec.ID))
+		if disdel.KindOf(err) == disdel.NotFound {
+			return nil
+		}
+		return err
+	})
+	if !r.keepUnfinished(ctx) && !r.storeIsGone() {
+		r.bestEffort(ctx, "the job's updates stay in the store until they expire", func(ctx context.Context) error {
+			_, err := r.c.cfg.Store.Sweep(ctx, r.spec.ID)
+			return err
+		})
+	}
+	r.rec.Ended = r.c.cfg.Now()
+	r.billed()
+	r.rec.Losses = estimator.LossesOf(r.rec.Activations)
+	r.commitModel(ctx)
+	r.advise()
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	return r.c.cfg.Recorder.Save(ctx, r.rec)
+}
+
+// advise adds advice that lets the job pass to its failure, as its report will show it.
+func (r *run) advise() {
+	f := r.rec.Failure
+	if f == nil || f.Code == disdel.CodeOverBudget || f.Code == disdel.CodeUnkept || f.Code == disdel.CodeStoreGone {
+		// the failure itself says what to do
+		return
+	}
+	found := advice.ForPlanned(r.rec, r.spec.Planned)
+	hint := found.Hint()
+	if r.rec.Failure.Code == disdel.CodeUnreachable {
+		hint = "once OpenWhisk answers again: disdel resume " + string(r.rec.ID)
+	}
+	if hint != "" {
+		told := *r.rec.Failure
+		told.Hint = hint
+		if len(found.Sets) > 0 {
+			told.Changes = [][]string{found.Sets}
+		}
+		r.rec.Failure = &told
+	}
+}
+
+// bestEffort does something that may fail, and logs a warning then.
+func (r *run) bestEffort(ctx context.Context, warning string, do func(context.Context) error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer stop()
+	if err := do(ctx); err != nil {
+		r.log.WithError(err).Warn(warning)
+	}
+}
+
+// commitTimeout limits the copying of a model on the blob store.
+const commitTimeout = 10 * saveTimeout
+
+// commitModel makes the weights of a successful job a version of its model. If that fails, the job has failed.
+func (r *run) commitModel(ctx context.Context) {
+	if r.rec.Status != disdel.StatusSucceeded {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer stop()
+	weights := r.final
+	if b := r.rec.Best; b != nil {
+		weights.Checksum, weights.Size = b.Checksum, b.Size
+		r.rec.Accuracy, r.rec.Loss, r.rec.Scores, r.rec.ByClass = b.Accuracy, b.Loss, b.Scores, b.ByClass
+	}
+	r.rec.Learned, r.rec.Warnings = verdict(r.rec)
+	weights.Name, weights.Path = r.spec.Job.Output.Model, r.spec.Output
+	ref, err := r.c.cfg.Models.Commit(ctx, r.rec, r.spec.Network, weights)
+	if err != nil {
+		r.rec.Status, r.rec.Failure = disdel.StatusFailed, disdel.AsError(err)
+		return
+	}
+	r.rec.Model = &ref
+	if r.rec.Unevaluated != nil {
+		return // a later evaluation needs the last checkpoint
+	}
+	if err := r.c.cfg.Models.Discard(ctx, CheckpointFolder(r.rec.ID)); err != nil {
+		r.log.WithError(err).Warn("the job's checkpoints stay on the blob store")
+	}
+	r.rec.Checkpoint = nil
 }

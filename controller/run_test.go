@@ -195,7 +195,7 @@ func hangs(ctx context.Context, inv disdel.Invocation) (disdel.Activation, error
 func (s *surroundings) controller() *Controller {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return New(Config{Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log})
+	return New(Config{Invoker: s, Recorder: s, Store: s, Models: s, Log: log})
 }
 
 func runSpec(workers, rounds int) Spec {
@@ -396,7 +396,7 @@ func TestAnInterruptedProbeLeavesNothing(t *testing.T) {
 
 // CouchDB takes documents of 8 MB: a job of 10,000 rounds fits, with every failure.
 func TestALongJobsRecordStaysSmall(t *testing.T) {
-	var l ledger
+	var l recordBuilder
 	r := disdel.Record{}
 	beats := make([]disdel.Beat, maxBeats)
 	for i := range beats {

@@ -30,7 +30,7 @@ func TestEverySwitchOverOrdersAndEventsIsTotal(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	for marker, where := range map[string][]string{"order": {"obey", "describe"}, "event": {"step", "account"}} {
+	for marker, where := range map[string][]string{"order": {"carryOut", "describe"}, "event": {"step", "addToRecord"}} {
 		concrete := marked(files, marker)
 		if len(concrete) == 0 {
 			t.Fatalf("no type has the method %s: the test does not look", marker)

@@ -58,7 +58,7 @@ func TestARemedyHalvesTheShareOfABatch(t *testing.T) {
 	if s := m.spec.Stage; s.BatchSize != 10 || m.spec.Job.Training.JobBatch() != 30 {
 		t.Errorf("the stage has %d rows a worker, the job %d", s.BatchSize, m.spec.Job.Training.JobBatch())
 	}
-	if n := scheduler.Apply(m.spec.Job, disdel.Setting{Workers: 2}, 0).Training.WorkerBatch(2); n != 15 {
+	if n := scheduler.ApplySetting(m.spec.Job, disdel.Setting{Workers: 2}, 0).Training.WorkerBatch(2); n != 15 {
 		t.Errorf("two workers would have %d rows of 30", n)
 	}
 }
@@ -76,7 +76,7 @@ func TestAResumeKeepsTheShareOfABatch(t *testing.T) {
 			second.BatchSize = 10
 			r.Stages, want, job = append(r.Stages, second), 10, 30
 		}
-		if err := TakeUp(r, &spec, disdel.Checkpoint{Round: 2}); err != nil {
+		if err := ContinueFrom(r, &spec, disdel.Checkpoint{Round: 2}); err != nil {
 			t.Fatal(err)
 		}
 		if spec.Stage.BatchSize != want || spec.Job.Training.JobBatch() != job || spec.Plan.WorkerBatch(&spec.Job) != want {

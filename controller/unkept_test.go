@@ -71,7 +71,7 @@ func TestCheckpointsThatStayAreLogged(t *testing.T) {
 			return a, err
 		}
 		log, said := logrustest.NewNullLogger()
-		c := New(Config{Invoker: s, Recorder: s, Board: s, Shelf: s, Log: log})
+		c := New(Config{Invoker: s, Recorder: s, Store: s, Models: s, Log: log})
 		rec, err := c.Run(t.Context(), runSpec(2, 4), disdel.DataInfo{})
 		if err != nil || rec.Status != disdel.StatusSucceeded {
 			t.Fatalf("%v, %v", rec.Failure, err)

@@ -8,15 +8,15 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// What a verdict goes by.
+// The constants of verdict.
 const (
-	luck      = 0.01 // share of guesses that do as well: an accuracy that more of them reach shows nothing
-	rise      = 1.05 // growth of a loss that counts where the accuracy is clearly above guessing
+	luck      = 0.01 // share of guesses that reach an accuracy: if it is larger, the accuracy shows nothing
+	rise      = 1.05 // growth of a loss that counts if the accuracy is clearly above guessing
 	meanGuess = 1.05 // a loss above this many times that of a guess is worse than one
 )
 
-// verdict says whether a job that succeeded has learned anything, and what there is to say against its result. nil: it
-// cannot be told, as with too few held-out rows and one round.
+// verdict says whether a successful job has learned anything, and returns warnings about its result. nil: that is
+// unknown, for example with few held-out rows and one round.
 func verdict(r *disdel.Record) (learned *bool, warnings []string) {
 	if e := r.Unevaluated; e != nil {
 		warnings = append(warnings,
@@ -49,7 +49,7 @@ func sentence(what, first, second string) string {
 	return what + first + "; " + second
 }
 
-// missedGoal says that a job with a goal has trained all its epochs and not come to it, "" for any other.
+// missedGoal says that a job with a goal has trained all its epochs without reaching it, "" for any other.
 func missedGoal(r *disdel.Record) string {
 	g := r.Job.Training.Goal
 	if g == nil {
@@ -82,12 +82,12 @@ func missedGoal(r *disdel.Record) string {
 	}
 }
 
-// evidence is what the rounds say of a job.
+// evidence is what the rounds say about a job.
 type evidence struct {
-	chance   string // the accuracy is one that guessing gets
-	accurate bool   // it is not
+	chance   string // guessing reaches the accuracy
+	accurate bool   // the accuracy is clearly above guessing
 	loss     string // the train loss rose, did not fall, or is above a guess's
-	worse    bool   // it is above a guess's in the end
+	worse    bool   // the last one is above a guess's
 	fell     bool
 }
 
@@ -130,8 +130,8 @@ func against(r *disdel.Record) (e evidence) {
 	return e
 }
 
-// sparse is what the held-out loss of a model of sparse rows says. Its targets may be mostly of one class, which
-// guessing gets right; a loss below that of who knows how many are of each is no luck.
+// sparse considers the held-out loss of a model of sparse rows. Its targets may be mostly of one class, which
+// guessing gets right; but a loss below that of the constant guess is no luck.
 func (e *evidence) sparse(last disdel.Round, guess float64) {
 	switch {
 	case last.Loss == nil:
@@ -154,7 +154,7 @@ func ofModel(r *disdel.Record) []disdel.Round {
 	return r.Rounds
 }
 
-// firstLoss is the earliest loss there is to compare with the last.
+// firstLoss is the earliest loss to compare with the last.
 func firstLoss(rounds []disdel.Round) (loss float64, where string, several bool) {
 	first := rounds[0]
 	if first.FirstLoss != nil {
@@ -163,12 +163,12 @@ func firstLoss(rounds []disdel.Round) (loss float64, where string, several bool)
 	return first.TrainLoss, fmt.Sprintf("round %d", first.Round+1), len(rounds) > 1
 }
 
-// canTell tells whether so many rows can tell learning from guessing at all.
+// canTell tells whether so many rows can distinguish learning from guessing at all.
 func canTell(rows, classes int) bool {
 	return rows > 0 && classes > 1 && math.Pow(1/float64(classes), float64(rows)) <= luck
 }
 
-// tail is the share of guesses that get right rows or more of them: that of a binomial distribution.
+// tail is the share of guesses that get at least right rows right, by the binomial distribution.
 func tail(rows, right, classes int) float64 {
 	n, p := float64(rows), 1/float64(classes)
 	if float64(right) <= n*p {

@@ -294,32 +294,6 @@ func TestCSVFaultsNameTheirPlace(t *testing.T) {
 	}
 }
 
-func npyFile(header string, data []byte) []byte {
-	out := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
-	return append(append(out, header...), data...)
-}
-
-func TestNPYFiles(t *testing.T) {
-	good := npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }   \n",
-		binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, math.Float32bits(1.5)), math.Float32bits(-2)))
-	v, shape, err := ReadNPY(bytes.NewReader(good))
-	if err != nil || !cmp.Equal(v, []float32{1.5, -2}) || !cmp.Equal(shape, []int{1, 2}) {
-		t.Errorf("%v %v %v", v, shape, err)
-	}
-	for name, file := range map[string][]byte{
-		"cut": good[:len(good)-1], "long": append(bytes.Clone(good), 0),
-		"big-endian": npyFile("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", []byte{0, 0, 0, 0}),
-		"huge":       npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
-		"object":     npyFile("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 8)),
-		"no magic":   []byte("hello, world"),
-		"negative":   npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", nil),
-	} {
-		if _, _, err := ReadNPY(bytes.NewReader(file)); !errors.Is(err, disdel.Corrupt) {
-			t.Errorf("%s: %v, want Corrupt", name, err)
-		}
-	}
-}
-
 // Other content than the pinned one is refused, wherever it came from.
 func TestRecipesCheckWhatTheyRead(t *testing.T) {
 	dir := t.TempDir()
@@ -360,33 +334,11 @@ func TestFashionMNISTOfTheDebianPackage(t *testing.T) {
 	}
 }
 
-// Fortran's order, which NumPy keeps when it transposes, is turned.
-func TestNPYFilesInFortransOrder(t *testing.T) {
-	for _, c := range []struct {
-		shape string
-		data  []byte
-		want  []float32
-	}{
-		{"(2, 3)", []byte{1, 4, 2, 5, 3, 6}, []float32{1, 2, 3, 4, 5, 6}},
-		{"(2, 2, 2)", []byte{1, 5, 3, 7, 2, 6, 4, 8}, []float32{1, 2, 3, 4, 5, 6, 7, 8}},
-		{"(3,)", []byte{1, 2, 3}, []float32{1, 2, 3}},
-		{"(0, 3)", nil, []float32{}},
-	} {
-		got, _, err := ReadNPY(bytes.NewReader(npyFile("{'descr': '|u1', 'fortran_order': True, 'shape': "+c.shape+", }\n",
-			c.data)))
-		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", c.shape, err, diff)
-		}
-	}
-}
-
 func FuzzReaders(f *testing.F) {
 	f.Add(idxFile([]int{2}, []byte{1, 2}))
-	f.Add(npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n", []byte{0, 0, 0, 0}))
 	f.Add([]byte("1,2,0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ReadIDX(bytes.NewReader(data))
-		ReadNPY(bytes.NewReader(data))
 		ReadCSV(bytes.NewReader(data), []int{1, 1, 2})
 	})
 }

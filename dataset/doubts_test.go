@@ -31,7 +31,7 @@ func TestDoubtsAboutADataSet(t *testing.T) {
 	} {
 		in := Input{Train: Samples{Labels: c.labels}}
 		m := Manifest{Classes: c.classes, Sample: c.sample, DType: "U8", Train: Part{Rows: len(c.labels)}}
-		if got := strings.Join(Doubts(&in, &m, c.layoutGiven), "\n"); got != want {
+		if got := strings.Join(Warnings(&in, &m, c.layoutGiven), "\n"); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	}

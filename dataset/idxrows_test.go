@@ -101,7 +101,7 @@ func TestIDXFilesAreAddedAsInMemory(t *testing.T) {
 			if err == nil {
 				var m Manifest
 				if m, werr = store.Add(context.Background(), in, true); werr == nil {
-					want, wanted = m.Checksum(), Doubts(&in, &m, layout != "")
+					want, wanted = m.Checksum(), Warnings(&in, &m, layout != "")
 				}
 			}
 		}
@@ -109,7 +109,7 @@ func TestIDXFilesAreAddedAsInMemory(t *testing.T) {
 		if gerr == nil {
 			var m Manifest
 			if m, gerr = store.AddDense(context.Background(), x.DenseInput, true); gerr == nil {
-				got, told = m.Checksum(), x.Doubts(&m, layout != "")
+				got, told = m.Checksum(), x.Warnings(&m, layout != "")
 			}
 		}
 		if disdel.KindOf(werr) != disdel.KindOf(gerr) {

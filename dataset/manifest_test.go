@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
+	"github.com/disdel/disdel/internal/safetensors"
 )
 
 func memory(t testing.TB) *Store {
@@ -240,13 +243,26 @@ func TestShardsAreFilledOrRefused(t *testing.T) {
 	}
 }
 
+// chunkOf is the file of some rows, whatever is wrong with them.
 func chunkOf(t testing.TB, x *Samples) []byte {
 	t.Helper()
-	var out strings.Builder
-	if err := x.chunk(&out, disdel.RowRange{End: x.Len()}); err != nil {
+	shape := append([]int{x.Len()}, x.Shape...)
+	values := safetensors.Tensor{Name: "x", DType: safetensors.U8, Shape: shape, Data: x.U8}
+	if x.U8 == nil {
+		values = safetensors.FromFloat32s("x", shape, x.F32)
+	}
+	var labels []byte
+	for _, y := range x.Labels {
+		labels = binary.LittleEndian.AppendUint32(labels, uint32(y))
+	}
+	var out bytes.Buffer
+	err := safetensors.Write(&out, safetensors.File{Tensors: []safetensors.Tensor{
+		values, {Name: "y", DType: safetensors.I32, Shape: []int{x.Len()}, Data: labels},
+	}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return []byte(out.String())
+	return out.Bytes()
 }
 
 // A split comes with a request; shares that are none are refused.

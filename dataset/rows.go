@@ -14,16 +14,15 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// RowsType is the media type of rows on their way to another machine, as WriteDenseRows and WriteSparseRows write them:
-// what a reader made of files, so that whoever takes them need not know the files' formats.
+// RowsType is the media type of the rows that WriteDenseRows and WriteSparseRows write: the receiver need not know
+// the formats of the original files.
 const RowsType = "application/vnd.disdel.rows"
 
-// rowsMagic is what rows on their way begin with.
 const rowsMagic = "disdel rows 1\n"
 
-// Bounds of rows that are sent. A few bytes can claim any size, so the bounds are checked before anything is allocated.
+// Limits of sent rows. A few bytes can claim any size, so these are checked before anything is allocated.
 const (
-	longestHead = 16 << 20 // bytes of what is known of all rows
+	longestHead = 16 << 20 // bytes of the head
 	mostValues  = 1 << 20  // values in the head, as its commas count them
 	mostObjects = 3 << 16  // columns and classes in the head, as its braces and nulls count them
 	mostColumns = 1 << 16
@@ -32,7 +31,7 @@ const (
 	mostEntries = 1 << 20  // entries of a sparse row
 )
 
-// checkSent returns Invalid for rows that are larger than any that are sent. Their shape has been checked.
+// checkSent returns Invalid for rows that are too large to be sent. Their shape was checked before.
 func (in *DenseInput) checkSent() error {
 	switch size := in.RowBytes(); {
 	case size > mostRow:
@@ -46,7 +45,7 @@ func (in *DenseInput) checkSent() error {
 	}
 }
 
-// RowBytes returns the memory that one row's values take on their way into a data set, in bytes.
+// RowBytes returns the memory of one row's values while they are added, in bytes.
 func (in *DenseInput) RowBytes() int64 {
 	width := int64(4)
 	if in.Bytes {
@@ -55,8 +54,8 @@ func (in *DenseInput) RowBytes() int64 {
 	return width * int64((&Manifest{Sample: in.Shape}).SampleLen())
 }
 
-// RowsHead returns the length of the head of rows, in bytes, and seeks back to the beginning. It returns Corrupt for
-// data that has no such head.
+// RowsHead returns the length of the head of rows, in bytes, and seeks back to the start. It returns Corrupt for data
+// without such a head.
 func RowsHead(from io.ReadSeeker) (int64, error) {
 	r := &rowsReader{from: from}
 	size, err := r.begin()
@@ -66,49 +65,27 @@ func RowsHead(from io.ReadSeeker) (int64, error) {
 	return size, err
 }
 
-// What a row begins with.
+// The first byte of a row.
 const (
 	rowLearned byte = iota
 	rowHeldOut
-	rowsEnd // there are no more; behind it the loss of who knows how they were made, 0 where nobody does
+	rowsEnd // the end, followed by the loss of a model that knows how the rows were made, 0 if unknown
 )
 
-// rowsHead is what is known of all rows: one of its fields.
+// rowsHead describes all rows, with one of its fields.
 type rowsHead struct {
-	Dense  *denseHead  `json:"dense,omitempty"`
+	Dense  *DenseInput `json:"dense,omitempty"`
 	Sparse *sparseHead `json:"sparse,omitempty"`
 }
 
-type denseHead struct {
-	Title        string     `json:"title"`
-	License      string     `json:"license,omitempty"`
-	Shape        []int      `json:"shape"`
-	Classes      int        `json:"classes"`
-	ClassNames   []string   `json:"classNames,omitempty"`
-	LabelClasses bool       `json:"labelClasses,omitempty"`
-	Bytes        bool       `json:"bytes,omitempty"`
-	Columns      []Column   `json:"columns,omitempty"`
-	Understood   Understood `json:"understood"`
-}
-
 type sparseHead struct {
-	Title      string   `json:"title"`
-	License    string   `json:"license,omitempty"`
-	Columns    int      `json:"columns,omitempty"`
-	Classes    int      `json:"classes"`
-	ClassNames []string `json:"classNames,omitempty"`
-	Ones       bool     `json:"ones,omitempty"`
-	Users      int      `json:"users,omitempty"`
-	Items      int      `json:"items,omitempty"`
-	Bayes      bool     `json:"bayes,omitempty"` // the loss of who knows how they were made comes behind them
+	SparseInput
+	Made bool `json:"bayes,omitempty"` // the result of Bayes follows the rows
 }
 
 // WriteDenseRows writes a data set of dense rows for ReadRows.
 func WriteDenseRows(w io.Writer, in DenseInput) error {
-	return writeRows(w, rowsHead{Dense: &denseHead{
-		Title: in.Title, License: in.License, Shape: in.Shape, Classes: in.Classes, ClassNames: in.ClassNames,
-		LabelClasses: in.LabelClasses, Bytes: in.Bytes, Columns: in.Columns, Understood: in.Understood,
-	}}, func(put func(heldOut bool, row []byte) error) (float64, error) {
+	return writeRows(w, rowsHead{Dense: &in}, func(put func(heldOut bool, row []byte) error) (float64, error) {
 		var row []byte
 		return 0, in.Each(func(r DenseRow) error {
 			row = binary.LittleEndian.AppendUint32(row[:0], uint32(r.Label))
@@ -120,10 +97,7 @@ func WriteDenseRows(w io.Writer, in DenseInput) error {
 
 // WriteSparseRows writes a data set of sparse rows for ReadRows.
 func WriteSparseRows(w io.Writer, in SparseInput) error {
-	return writeRows(w, rowsHead{Sparse: &sparseHead{
-		Title: in.Title, License: in.License, Columns: in.Columns, Classes: in.Classes, ClassNames: in.ClassNames,
-		Ones: in.Ones, Users: in.Users, Items: in.Items, Bayes: in.Bayes != nil,
-	}}, func(put func(heldOut bool, row []byte) error) (float64, error) {
+	return writeRows(w, rowsHead{Sparse: &sparseHead{in, in.Bayes != nil}}, func(put func(heldOut bool, row []byte) error) (float64, error) {
 		var row []byte
 		err := in.Each(func(r SparseRow) error {
 			row = appendFloats(row[:0], []float32{r.Target})
@@ -143,7 +117,7 @@ func WriteSparseRows(w io.Writer, in SparseInput) error {
 	})
 }
 
-// writeRows writes what is known of all rows, the rows, and what is known behind them.
+// writeRows writes the head, the rows, and the end.
 func writeRows(w io.Writer, head rowsHead, rows func(put func(heldOut bool, row []byte) error) (float64, error)) error {
 	text, err := json.Marshal(head)
 	if err != nil {
@@ -170,11 +144,10 @@ func writeRows(w io.Writer, head rowsHead, rows func(put func(heldOut bool, row 
 	return out.Flush()
 }
 
-// rowsBuffer is what is read and written at once.
 const rowsBuffer = 256 << 10
 
-// ReadRows reads what is known of all rows that were written for it, as a data set of a name: one of dense rows, or of
-// sparse ones. Their Each reads on in from, as often as it is called. It returns Corrupt for what nobody wrote so.
+// ReadRows reads the head of rows as a data set with a name: one of dense rows, or of sparse ones. Their Each reads
+// from, as often as it is called. It returns Corrupt for anything else.
 func ReadRows(name string, from io.ReadSeeker) (dense *DenseInput, sparse *SparseInput, err error) {
 	r := &rowsReader{from: from, name: name}
 	head, err := r.head()
@@ -183,24 +156,18 @@ func ReadRows(name string, from io.ReadSeeker) (dense *DenseInput, sparse *Spars
 	}
 	switch {
 	case head.Dense != nil:
-		h := head.Dense
-		in := &DenseInput{
-			Name: name, Title: h.Title, License: h.License, Shape: h.Shape, Classes: h.Classes, ClassNames: h.ClassNames,
-			LabelClasses: h.LabelClasses, Bytes: h.Bytes, Columns: h.Columns, Understood: h.Understood,
-		}
+		in := head.Dense
+		in.Name = name
 		in.Each = func(yield func(DenseRow) error) error { return r.dense(in, yield) }
 		if err := in.check(); err != nil {
 			return nil, nil, err
 		}
 		return in, nil, in.checkSent()
 	case head.Sparse != nil:
-		h := head.Sparse
-		in := &SparseInput{
-			Name: name, Title: h.Title, License: h.License, Columns: h.Columns, Classes: h.Classes, ClassNames: h.ClassNames,
-			Ones: h.Ones, Users: h.Users, Items: h.Items,
-		}
+		in := &head.Sparse.SparseInput
+		in.Name = name
 		in.Each = func(yield func(SparseRow) error) error { return r.sparse(in.Ones, yield) }
-		if h.Bayes {
+		if head.Sparse.Made {
 			in.Bayes = func() float64 { return r.bayes }
 		}
 		return nil, in, nil
@@ -209,7 +176,7 @@ func ReadRows(name string, from io.ReadSeeker) (dense *DenseInput, sparse *Spars
 	}
 }
 
-// rowsReader reads rows that were written to be sent.
+// rowsReader reads sent rows.
 type rowsReader struct {
 	from  io.ReadSeeker
 	name  string
@@ -221,7 +188,7 @@ func (r *rowsReader) bad(why string, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read rows of " + r.name, Msg: why, Err: err}
 }
 
-// begin reads up to the head, and returns how long it is.
+// begin reads up to the head, and returns its length.
 func (r *rowsReader) begin() (int64, error) {
 	begin := make([]byte, len(rowsMagic)+4)
 	if _, err := io.ReadFull(r.from, begin); err != nil || string(begin[:len(rowsMagic)]) != rowsMagic {
@@ -256,7 +223,7 @@ func (r *rowsReader) head() (head rowsHead, err error) {
 	return head, nil
 }
 
-// each calls take at each row, which reads it.
+// each calls take at each row; take reads it.
 func (r *rowsReader) each(take func(in *bufio.Reader, heldOut bool) error) error {
 	if _, err := r.from.Seek(r.start, io.SeekStart); err != nil {
 		return r.bad("", err)
@@ -293,7 +260,7 @@ func (r *rowsReader) broken(err error) error {
 
 func (r *rowsReader) dense(head *DenseInput, yield func(DenseRow) error) error {
 	size := 1
-	for _, side := range head.Shape { // which was checked
+	for _, side := range head.Shape { // checked before
 		size *= side
 	}
 	if !head.Bytes {
@@ -359,12 +326,17 @@ func floatsOf(to []float32, text []byte) []float32 {
 	return to
 }
 
-// Dense is a data set in memory as one that comes as a stream.
+// Dense is a data set in memory as a stream.
 func (in Input) Dense() (DenseInput, error) {
 	m, err := in.manifest()
 	if err != nil {
 		return DenseInput{}, err
 	}
+	return in.dense(m), nil
+}
+
+// dense is Dense with a known manifest.
+func (in Input) dense(m Manifest) DenseInput {
 	out := DenseInput{
 		Name: in.Name, Title: in.Title, License: in.License, Shape: in.Train.Shape, Classes: m.Classes,
 		ClassNames: in.ClassNames, LabelClasses: true, Bytes: in.Train.U8 != nil,
@@ -375,10 +347,9 @@ func (in Input) Dense() (DenseInput, error) {
 		}
 		return in.Test.rows(true, yield)
 	}
-	return out, nil
+	return out
 }
 
-// rows gives the samples one after the other.
 func (x *Samples) rows(heldOut bool, yield func(DenseRow) error) error {
 	size := (&Manifest{Sample: x.Shape}).SampleLen()
 	for i, label := range x.Labels {

@@ -16,7 +16,7 @@ import (
 func denseRowsOf(bytes bool) DenseInput {
 	in := DenseInput{
 		Name: "a", Title: "Rows", Shape: []int{1, 1, 2}, Classes: 2, ClassNames: []string{"cat", "dog"}, Bytes: bytes,
-		Understood: Understood{Kind: "a table", Rows: 2, Classes: []ClassRows{{"cat", 1}, {"dog", 1}}},
+		Understood: Interpretation{Kind: "a table", Rows: 2, Classes: []ClassRows{{"cat", 1}, {"dog", 1}}},
 	}
 	in.Each = func(yield func(DenseRow) error) error {
 		for i, label := range []int32{0, 1, 1} {

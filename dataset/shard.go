@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
 	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// Shard is rows in memory in their stored type: an 8-bit image takes a byte a pixel until its batch comes.
+// Shard is rows in memory in their stored type: an 8-bit image uses one byte per pixel until it is in a batch.
 type Shard struct {
 	sample        int
-	sparse        *sparseRows // instead of the others; nil: rows are dense
+	sparse        *sparseRows // nil: rows are dense
 	u8            []byte
 	f32           []float32
 	labels        []int32
@@ -23,8 +24,8 @@ type Shard struct {
 	levels        *levels // of 8-bit values, scaled
 
 	shape  []int       // [channels height width] as stored
-	to     *resizing   // nil: rows are as stored
-	change *augmenting // nil: training sees them so
+	to     *resizing   // nil: the stored size
+	change *augmenting // nil: none
 }
 
 // Len is the number of rows.
@@ -43,7 +44,7 @@ func (s *Shard) SampleLen() int {
 	return s.sample
 }
 
-// Size is the memory the rows take.
+// Size is the memory of the rows.
 func (s *Shard) Size() disdel.Bytes {
 	if s.sparse != nil {
 		return s.sparse.size()
@@ -58,8 +59,8 @@ func (s *Shard) Size() disdel.Bytes {
 	return n
 }
 
-// Batch writes dense rows into x, [len(rows) SampleLen], scaled as the manifest says and resized where that was asked
-// for, and their labels into labels. Both must be long enough. Only one goroutine may call it where rows are resized.
+// Batch writes dense rows into x, [len(rows) SampleLen], scaled as the manifest says and resized as requested, and
+// their labels into labels. Both must be long enough. If rows are resized, only one goroutine may call it.
 func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
 	n := s.SampleLen()
 	for i, row := range rows {
@@ -73,13 +74,13 @@ func (s *Shard) Batch(rows []int32, x []float32, labels []int32) {
 	}
 }
 
-// resized writes a row in the size that was asked for.
+// resized writes a row in the requested size.
 func (s *Shard) resized(dst []float32, row int) {
 	s.scaled(s.to.row, row*s.sample)
 	s.to.resize(dst)
 }
 
-// scaled writes values as they are stored, from one on, scaled.
+// scaled writes scaled values from at on.
 func (s *Shard) scaled(dst []float32, at int) {
 	if s.u8 != nil {
 		s.levels.scale(dst, s.u8[at:at+len(dst)])
@@ -90,7 +91,7 @@ func (s *Shard) scaled(dst []float32, at int) {
 	}
 }
 
-// levels is what the 256 values of a byte are scaled to: reading it takes half the time of the arithmetic.
+// levels are the scaled values of a byte: the table is twice as fast as the arithmetic.
 type levels [256]float32
 
 func newLevels(scale, offset float32) *levels {
@@ -101,7 +102,7 @@ func newLevels(scale, offset float32) *levels {
 	return &l
 }
 
-// scale writes as many values as bytes, eight at a time: by one at a time it takes a fifth longer.
+// scale converts bytes, eight at a time: one at a time takes a fifth longer.
 func (l *levels) scale(dst []float32, bytes []byte) {
 	for len(bytes) >= 8 && len(dst) >= 8 {
 		from, to := (*[8]byte)(bytes), (*[8]float32)(dst)
@@ -115,7 +116,7 @@ func (l *levels) scale(dst []float32, bytes []byte) {
 }
 
 // ReadTrain reads rows of the training part. It refuses a data set other than ref's (Conflict) and damaged chunks
-// (Corrupt); it reads only the chunks it needs, one at a time.
+// (Corrupt); it reads only the chunks that it needs, one at a time.
 func (s *Store) ReadTrain(ctx context.Context, ref disdel.DataRef, rows disdel.RowRange) (*Shard, error) {
 	m, d, err := s.open(ctx, ref)
 	if err != nil {
@@ -196,7 +197,7 @@ func (m *Manifest) shard(rows int) *Shard {
 	return s
 }
 
-// contiguous reads a range of a part's stored order.
+// contiguous reads a range of a part in stored order.
 func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.RowRange) (*Shard, error) {
 	out, at := m.shard(rows.Len()), 0
 	read := chunkReader{s: s, m: m}
@@ -216,8 +217,8 @@ func (s *Store) contiguous(ctx context.Context, m Manifest, p Part, rows disdel.
 	return out, unfilled(m.Name, max(0, min(at, rows.End)-rows.Start), rows.Len())
 }
 
-// scattered reads rows of the train part by their places in the order that the split draws. Beside the rows and a chunk
-// it holds four bytes for each row of the part, whatever is read of it.
+// scattered reads rows of the train part by their places in the split's random order. Besides the rows and a chunk it
+// needs four bytes for each row of the part.
 func (s *Store) scattered(ctx context.Context, m Manifest, split disdel.Split, rows disdel.RowRange) (*Shard, error) {
 	place := drawn(split, m.Train.Rows)
 	invert(place)
@@ -257,22 +258,21 @@ func (c *chunkRows) copyRow(from int, out *Shard, to int) {
 	}
 }
 
-// chunkReader reads chunks one after the other into the same memory: beside a shard there is room for one, and none for
-// the garbage of those before it.
+// chunkReader reads chunks one after the other into the same memory: besides a shard there is room for one.
 type chunkReader struct {
 	s      *Store
 	m      Manifest
 	memory []byte
 }
 
-// read fills the memory with a chunk's file.
+// read reads a chunk's file into the memory.
 func (r *chunkReader) read(ctx context.Context, c Chunk) ([]byte, error) {
 	in, err := r.s.bucket.NewReader(ctx, c.Key)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	n := min(in.Size(), int64(c.Size)+1) // of a file that is longer one byte tells, and its checksum
+	n := min(in.Size(), int64(c.Size)+1) // one byte is enough to notice a longer file
 	if int64(cap(r.memory)) < n {
 		r.memory = make([]byte, n)
 	}
@@ -281,7 +281,7 @@ func (r *chunkReader) read(ctx context.Context, c Chunk) ([]byte, error) {
 	return data, err
 }
 
-// file reads a chunk and refuses it unless its checksum is the manifest's. The file lasts until the next.
+// file reads a chunk and checks its checksum. The file is valid until the next call.
 func (r *chunkReader) file(ctx context.Context, c Chunk) (safetensors.File, error) {
 	data, err := r.read(ctx, c)
 	if err != nil {
@@ -293,13 +293,12 @@ func (r *chunkReader) file(ctx context.Context, c Chunk) (safetensors.File, erro
 	return safetensors.Parse(data)
 }
 
-// damaged is the error of a chunk that is not what the manifest says.
+// damaged is the error of a chunk that differs from the manifest.
 func (r *chunkReader) damaged(c Chunk, why string) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read chunk " + c.Key, Msg: why, Hint: rebuildHint(r.m.Name)}
 }
 
-// next reads a chunk of dense rows and refuses it unless its shapes, too, are the manifest's. The chunk lasts until the
-// next.
+// next reads a chunk of dense rows and checks its shapes. The chunk is valid until the next call.
 func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 	m := &r.m
 	f, err := r.file(ctx, c)
@@ -320,3 +319,133 @@ func (r *chunkReader) next(ctx context.Context, c Chunk) (*chunkRows, error) {
 	}
 	return &chunkRows{x: x, y: y.Data, n: int(m.SampleSize())}, nil
 }
+
+// SampleRows is rows as `infer --input` reads them, with their labels for comparison.
+type SampleRows struct {
+	Shape  []int       `json:"shape"`
+	Inputs [][]float32 `json:"inputs,omitempty"`
+	Labels []int32     `json:"labels,omitempty"`
+
+	Rows    []disdel.SparseRow `json:"rows,omitempty"` // sparse ones, and their targets
+	Targets []float32          `json:"targets,omitempty"`
+}
+
+// Sample reads held-out rows of a data set by their numbers. If it has none of its own, they are those of a split
+// into four fifths and one by a seed. It returns NotFound, and Invalid for rows that do not exist.
+func (s *Store) Sample(ctx context.Context, name string, rows []int, seed int64) (doc SampleRows, err error) {
+	m, err := s.Manifest(ctx, name)
+	if err != nil {
+		return doc, err
+	}
+	split := disdel.Split{Train: 0.8, Validation: 0.2, Seed: seed}
+	info := m.Info(split)
+	if info.HeldOut == 0 {
+		return doc, &disdel.Error{
+			Kind: disdel.Invalid, Op: "sample " + name, Msg: "no row of it is held out",
+			Hint: "a data set without held-out rows of its own needs at least 3 rows",
+		}
+	}
+	if slices.Min(rows) < 0 || slices.Max(rows) >= info.HeldOut {
+		return doc, &disdel.Error{
+			Kind: disdel.Invalid, Op: "sample " + name,
+			Msg: fmt.Sprintf("rows go from 0 to %d", info.HeldOut-1),
+		}
+	}
+	shard, err := s.ReadHeldOut(ctx, disdel.DataRef{Name: name, Checksum: info.Checksum, Split: split},
+		disdel.RowRange{End: info.HeldOut})
+	if err != nil {
+		return doc, err
+	}
+	if shard.sparse != nil {
+		return shard.sparse.sample(m.Sample, rows), nil
+	}
+	doc = SampleRows{Shape: m.Sample, Labels: make([]int32, len(rows))}
+	x := make([]float32, len(rows)*shard.SampleLen())
+	places := make([]int32, len(rows))
+	for i, r := range rows {
+		places[i] = int32(r)
+	}
+	shard.Batch(places, x, doc.Labels)
+	for i := range rows {
+		doc.Inputs = append(doc.Inputs, x[i*shard.SampleLen():(i+1)*shard.SampleLen()])
+	}
+	return doc, nil
+}
+
+// ReadPart reads rows of a part: of PartTrain like ReadTrain, of PartTest like ReadHeldOut, and of PartAll in stored
+// order, whatever the split, so that a row's number is its place in the data set. Its errors are those of ReadTrain,
+// and Invalid for another part.
+func (s *Store) ReadPart(ctx context.Context, ref disdel.DataRef, part disdel.DataPart, rows disdel.RowRange) (*Shard,
+	error,
+) {
+	switch part {
+	case disdel.PartTrain:
+		return s.ReadTrain(ctx, ref, rows)
+	case disdel.PartTest:
+		return s.ReadHeldOut(ctx, ref, rows)
+	case disdel.PartAll:
+		return s.readStored(ctx, ref, rows)
+	default:
+		return nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read data set " + ref.Name, Msg: fmt.Sprintf("it has no part %.40q", part),
+			Hint: "the parts are all, train and test",
+		}
+	}
+}
+
+// readStored reads rows of both parts, one after the other.
+func (s *Store) readStored(ctx context.Context, ref disdel.DataRef, rows disdel.RowRange) (*Shard, error) {
+	m, _, err := s.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	all := Part{Rows: m.Train.Rows + m.Test.Rows, Chunks: slices.Concat(m.Train.Chunks, m.Test.Chunks)}
+	if rows.Start < 0 || rows.End > all.Rows || rows.Start > rows.End {
+		return nil, outside(ref.Name, rows, all.Rows)
+	}
+	if m.Sparse != nil {
+		return s.readSparse(ctx, m, all, nil, rows)
+	}
+	return resized(ref)(s.contiguous(ctx, m, all, rows))
+}
+
+// Labels returns the classes of dense rows in order, nil for sparse ones. It is no copy.
+func (s *Shard) Labels() []int32 { return s.labels }
+
+// Targets returns the targets of sparse rows in order, nil for dense ones. It is no copy.
+func (s *Shard) Targets() []float32 {
+	if s.sparse == nil {
+		return nil
+	}
+	return s.sparse.target
+}
+
+// Range returns the least and the greatest input among the first rows of the training part: enough to distinguish
+// values of 0 to 255 from values of 0 to 1.
+func (s *Store) Range(ctx context.Context, m Manifest) (low, high float32, err error) {
+	if m.Sparse != nil {
+		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "its rows are sparse"}
+	}
+	if len(m.Train.Chunks) == 0 {
+		return 0, 0, &disdel.Error{Kind: disdel.Invalid, Op: "read data set " + m.Name, Msg: "it has no training rows"}
+	}
+	rows := min(m.Train.Chunks[0].Rows, rangeRows)
+	shard, err := s.contiguous(ctx, m, m.Train, disdel.RowRange{End: rows})
+	if err != nil {
+		return 0, 0, err
+	}
+	x, labels := make([]float32, shard.SampleLen()), make([]int32, 1)
+	for i := range rows {
+		shard.Batch([]int32{int32(i)}, x, labels)
+		for k, v := range x {
+			if i == 0 && k == 0 {
+				low, high = v, v
+			}
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	return low, high, nil
+}
+
+// rangeRows is how many rows Range reads.
+const rangeRows = 1000

@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -17,15 +18,15 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// Source opens the bytes of a file, from its beginning, as often as it is asked: who adds rows as a stream reads them
-// once to learn what they are, and once more to store them.
+// Source opens the bytes of a file from the start, as often as needed: rows are read once to learn what they are, and
+// once more to store them.
 type Source struct {
 	Name string // for messages
 	Open func() (io.ReadCloser, error)
 }
 
-// FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the options of the bucket
-// behind a question mark. Open returns Invalid for a file that is not there or is none, and what a bucket says.
+// FileSource is a file, plain or gzip, or an object of a bucket: s3://BUCKET/KEY, with the bucket's options after a
+// question mark. Open returns Invalid for a missing file or a folder, and a bucket's own errors.
 func FileSource(name string) Source {
 	if !strings.HasPrefix(name, objectScheme) {
 		return Source{Name: name, Open: func() (io.ReadCloser, error) { return openFile(name) }}
@@ -34,7 +35,7 @@ func FileSource(name string) Source {
 	return Source{Name: place, Open: func() (io.ReadCloser, error) { return openObject(name) }}
 }
 
-// objectScheme begins the names of objects.
+// objectScheme starts the names of objects.
 const objectScheme = "s3://"
 
 // TextSource is a text in memory.
@@ -56,7 +57,7 @@ func openFile(name string) (io.ReadCloser, error) {
 	return unpacked(name, f)
 }
 
-// openObject opens an object of a bucket. A bucket whose key is one with slashes is asked for it as it is.
+// openObject opens an object of a bucket. A key with slashes is used unchanged.
 func openObject(name string) (io.ReadCloser, error) {
 	u, err := url.Parse(name)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
@@ -67,7 +68,7 @@ func openObject(name string) (io.ReadCloser, error) {
 	}
 	key := strings.TrimPrefix(u.Path, "/")
 	u.Path = ""
-	ctx := context.Background() // who reads no more closes it
+	ctx := context.Background() // closing ends the reading
 	bucket, err := blobs.Open(ctx, u.String())
 	if err != nil {
 		return nil, err
@@ -79,9 +80,9 @@ func openObject(name string) (io.ReadCloser, error) {
 	return unpacked(name, in)
 }
 
-// unpacked reads through gzip where a file is packed.
+// unpacked unpacks gzip files.
 func unpacked(name string, f io.ReadCloser) (io.ReadCloser, error) {
-	in := bufio.NewReaderSize(f, 32<<10) // who reads more at once reads the file itself
+	in := bufio.NewReaderSize(f, 32<<10) // larger reads bypass the buffer
 	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		return through{in, f}, nil
 	}
@@ -93,7 +94,7 @@ func unpacked(name string, f io.ReadCloser) (io.ReadCloser, error) {
 	return through{&unpacking{z, name}, f}, nil
 }
 
-// unpacking is a packed file, of which what is damaged is invalid as any other file is that cannot be read.
+// unpacking is a gzip file; damage is Invalid, as for any other unreadable file.
 type unpacking struct {
 	*gzip.Reader
 	name string
@@ -107,7 +108,7 @@ func (u *unpacking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// notPacked is the error of a packed file that is damaged, or ends early, and any other error as it is.
+// notPacked is the error of a damaged or truncated gzip file; other errors are unchanged.
 func notPacked(name string, err error) error {
 	if odd := flate.CorruptInputError(0); !errors.As(err, &odd) && !errors.Is(err, gzip.ErrHeader) &&
 		!errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
@@ -119,8 +120,155 @@ func notPacked(name string, err error) error {
 	}
 }
 
-// through is a file that is read through something.
+// through is a reader with its file's Close.
 type through struct {
 	io.Reader
 	io.Closer
+}
+
+// Limits of unpacked files. Pictures and labels rarely shrink by more than 20 to 1; a file of 1000 to 1 was made to fill
+// memory.
+const (
+	maxExpanded = 4 << 30  // of any file
+	maxRatio    = 100      // of a packed one
+	freely      = 16 << 20 // with any ratio: sorted labels shrink a lot
+)
+
+func damaged(what, format string, args ...any) error {
+	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + what, Msg: fmt.Sprintf(format, args...)}
+}
+
+// expanded is the content of a file that may be gzip.
+type expanded struct {
+	r      io.Reader
+	packed *counted // nil: not packed
+	whole  int64    // size of the file, -1 if unknown
+	done   int64
+}
+
+// expand reads a file, unpacked if it is gzip. Reading fails as Corrupt beyond 4 GiB, and for a packed file beyond 100
+// bytes for each of its own.
+func expand(r io.Reader) (*expanded, error) {
+	raw := &counted{r: r}
+	in := bufio.NewReader(raw)
+	x := &expanded{r: in, whole: sizeOf(r)}
+	head, err := in.Peek(2)
+	if err != nil || head[0] != 0x1f || head[1] != 0x8b {
+		return x, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, damaged("gzip", "%v", err)
+	}
+	x.r, x.packed = z, raw
+	return x, nil
+}
+
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// sizeOf is what is left of r, -1 if unknown.
+func sizeOf(r io.Reader) int64 {
+	switch v := r.(type) {
+	case interface{ Len() int }:
+		return int64(v.Len())
+	case *os.File:
+		if info, err := v.Stat(); err == nil && info.Mode().IsRegular() {
+			return info.Size()
+		}
+	}
+	return -1
+}
+
+// bound is the most bytes that a packed file of so many bytes may unpack to.
+func bound(packed int64) int64 { return min(maxExpanded, max(freely, maxRatio*packed)) }
+
+// most is the most bytes that there can be, as far as it is known before reading.
+func (x *expanded) most() int64 {
+	switch {
+	case x.whole < 0:
+		return maxExpanded
+	case x.packed == nil:
+		return min(maxExpanded, x.whole)
+	default:
+		return bound(x.whole)
+	}
+}
+
+func (x *expanded) Read(p []byte) (int, error) {
+	n, err := x.r.Read(p)
+	x.done += int64(n)
+	limit := int64(maxExpanded)
+	if x.packed != nil {
+		limit = bound(x.packed.n)
+	}
+	if x.done > limit {
+		return 0, tooPacked(limit)
+	}
+	if err != nil && !errors.Is(err, io.EOF) && disdel.KindOf(err) == disdel.Internal && x.packed != nil {
+		return n, damaged("gzip", "%v", err)
+	}
+	return n, err
+}
+
+func tooPacked(limit int64) error {
+	return &disdel.Error{
+		Kind: disdel.Corrupt, Op: "read file",
+		Msg: fmt.Sprintf("it unpacks to more than %v, which is more than %d times its size or more than any file may have",
+			disdel.Bytes(limit), maxRatio),
+		Hint: "if it is what it should be, unpack it with gunzip and name the unpacked file",
+	}
+}
+
+// read reads exactly size bytes, and checks that nothing follows them. Memory is allocated at once only if the file
+// can have that much; else it grows with the content.
+func (x *expanded) read(size int64) ([]byte, error) {
+	if most := x.most(); size > most {
+		if x.packed != nil && size <= maxExpanded {
+			return nil, tooPacked(most)
+		}
+		return nil, damaged("file", "it has %d bytes in all, and its header asks for %d more", most, size)
+	}
+	first := size
+	if x.whole < 0 {
+		first = min(size, 1<<20)
+	}
+	data := make([]byte, first)
+	for at := int64(0); ; {
+		n, err := io.ReadFull(x, data[at:])
+		at += int64(n)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, damaged("file", "it ends after %d of %d bytes", at, size)
+		case err != nil:
+			return nil, err
+		}
+		if at == size {
+			return data, x.end()
+		}
+		more := make([]byte, min(size, 2*at))
+		copy(more, data)
+		data = more
+	}
+}
+
+// end tells whether the file ends here.
+func (x *expanded) end() error {
+	var more [1]byte
+	switch n, err := io.ReadFull(x, more[:]); {
+	case n > 0:
+		return damaged("file", "more follows than its header says")
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return err
+	}
 }

@@ -1,11 +1,9 @@
 package dataset
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path"
@@ -18,16 +16,15 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/blobs"
-	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// Store is the data sets on a blob URL. It is safe for concurrent use.
+// Store has the data sets of a blob URL. It is safe for concurrent use.
 type Store struct {
 	bucket blobs.Bucket
 	folder string // see blobs.Folder
 }
 
-// OpenStore opens the data sets at file:///folder (made if missing), s3://bucket or mem://. Errors: Invalid,
+// OpenStore opens the data sets at file:///folder (created if missing), s3://bucket or mem://. Errors: Invalid,
 // Unavailable.
 func OpenStore(ctx context.Context, url string) (*Store, error) {
 	b, err := blobs.Open(ctx, url)
@@ -37,25 +34,26 @@ func OpenStore(ctx context.Context, url string) (*Store, error) {
 	return &Store{bucket: b, folder: blobs.Folder(url)}, nil
 }
 
-// Close frees what the store holds, which is nothing as yet.
+// Close releases the store; so far it does nothing.
 func (s *Store) Close() error { return nil }
 
 func manifestKey(name string) string { return path.Join(name, "manifest.json") }
 
-// sumKey is the manifest's checksum beside it. Data sets of earlier versions have none.
+// sumKey is the key of the manifest's checksum. Data sets of earlier versions have none.
 func sumKey(name string) string { return manifestKey(name) + ".sha256" }
 
-// chunkBytes is about how large a chunk is: large enough to read in one go, small enough to hold one beside a shard.
+// chunkBytes is the approximate size of a chunk: large enough for one read, small enough to be in memory besides a
+// shard.
 const chunkBytes = 4 << 20
 
-// rowsOfChunk is how many rows of so many stored bytes are in a full chunk; their labels come on top. estimator counts
-// a chunk so.
+// rowsOfChunk is how many rows of so many stored bytes a full chunk has; their labels come on top. The estimator
+// counts a chunk like this.
 func rowsOfChunk(sample int) int { return max(1, chunkBytes/max(sample, 1)) }
 
-// Samples are rows in memory: what a reader makes and Add stores.
+// Samples are rows in memory, for Add.
 type Samples struct {
 	Shape  []int  // [channels height width]
-	U8     []byte // one of U8 and F32 holds rows x Shape values
+	U8     []byte // one of U8 and F32 has the rows' values
 	F32    []float32
 	Labels []int32
 }
@@ -66,66 +64,34 @@ func (x *Samples) Len() int { return len(x.Labels) }
 // Input is a data set to add.
 type Input struct {
 	Name, Title, License string
-	Classes              int // 0: the largest label and one
+	Classes              int // 0: the largest label plus 1
 	ClassNames           []string
 	Scale, Offset        float32
 	Train                Samples
 	Test                 *Samples // nil: none
 }
 
-// Add stores a data set. Adding what is there already changes nothing; other data under the same name is a Conflict
-// unless overwrite is set. The manifest comes last: who is interrupted has added nothing.
+// Add stores a data set in memory. It changes nothing if the same data set exists; other data under the same name is
+// a Conflict unless overwrite is set. The manifest is written last: an interrupted Add has added nothing.
 func (s *Store) Add(ctx context.Context, in Input, overwrite bool) (Manifest, error) {
 	m, err := in.manifest()
 	if err != nil {
 		return m, err
 	}
-	if m.Classes > largestClasses || len(m.ClassNames) > m.Classes {
-		return m, &disdel.Error{
-			Kind: disdel.Invalid, Op: "add data set " + in.Name,
-			Msg: fmt.Sprintf("%d classes and %d names of them", m.Classes, len(m.ClassNames)),
-		}
-	}
-	m.Train.Rows = in.Train.Len()
-	// The program that calls Add numbers classes: they are no values to predict.
-	m.LabelClasses = m.NumericTarget() != "" || m.NumericClasses() != ""
-	write := []struct {
-		part *Part
-		name string
-		data *Samples
-	}{{&m.Train, "train", &in.Train}, {&m.Test, "test", in.Test}}
-	old, err := s.Manifest(ctx, in.Name)
-	kind := disdel.KindOf(err)
-	if err != nil && kind != disdel.NotFound && kind != disdel.Corrupt {
+	dense := in.dense(m)
+	if err := dense.check(); err != nil {
 		return m, err
 	}
-	exists, whole := kind != disdel.NotFound, err == nil // one that is damaged is there, and is another one
-	var chunk bytes.Buffer
-	for dry := range 2 { // first only the checksums, to see whether anything is to be done
-		if dry == 1 {
-			if err := s.beginAdd(ctx, in.Name); err != nil {
-				return m, err
-			}
-		}
-		for _, w := range write {
-			if w.data == nil {
-				continue
-			}
-			if *w.part, err = s.addPart(ctx, in.Name, w.name, w.data, &chunk, dry == 0); err != nil {
-				return m, err
-			}
-		}
-		if whole && old.Checksum() == m.Checksum() {
-			return m, nil
-		}
-		if exists && !overwrite {
-			return m, taken(in.Name, whole)
-		}
-	}
-	return m, s.endAdd(ctx, &m)
+	return s.addStream(ctx, in.Name, overwrite, func(dry bool) (Manifest, error) {
+		out, err := s.writeDense(ctx, &dense, dry)
+		out.Scale, out.Offset, out.LabelClasses = m.Scale, m.Offset, false
+		// Add gets class numbers: they are no values to predict.
+		out.LabelClasses = out.NumericTarget() != "" || out.NumericClasses() != ""
+		return out, err
+	})
 }
 
-func taken(name string, whole bool) error {
+func nameTaken(name string, whole bool) error {
 	e := &disdel.Error{
 		Kind: disdel.Conflict, Op: "add data set", Msg: fmt.Sprintf("there is another data set %q", name),
 		Hint: "add --overwrite to replace it, or choose another NAME",
@@ -136,7 +102,7 @@ func taken(name string, whole bool) error {
 	return e
 }
 
-// beginAdd takes the old manifest's checksum away, so that at no moment a manifest stands beside another's.
+// beginAdd removes the old manifest's checksum, so that no manifest is ever beside another's checksum.
 func (s *Store) beginAdd(ctx context.Context, name string) error {
 	err := blobs.Wrap(s.bucket.Delete(ctx, sumKey(name)), "replace data set", name)
 	if disdel.KindOf(err) == disdel.NotFound {
@@ -145,7 +111,7 @@ func (s *Store) beginAdd(ctx context.Context, name string) error {
 	return err
 }
 
-// endAdd writes the manifest, then its checksum, and takes away what a data set of that name had before.
+// endAdd writes the manifest, then its checksum, and removes the files of an earlier data set of that name.
 func (s *Store) endAdd(ctx context.Context, m *Manifest) error {
 	for _, w := range []struct {
 		key  string
@@ -224,57 +190,8 @@ func (x *Samples) check(m *Manifest) error {
 	return nil
 }
 
-func (s *Store) addPart(ctx context.Context, name, part string, x *Samples, chunk *bytes.Buffer, dry bool) (Part,
-	error,
-) {
-	p := Part{Rows: x.Len()}
-	sample := len(x.U8)/x.Len() + 4*(len(x.F32)/x.Len())
-	step := rowsOfChunk(sample)
-	for at := 0; at < x.Len(); at += step {
-		rows := disdel.RowRange{Start: at, End: min(at+step, x.Len())}
-		chunk.Reset() // one memory for all: beside the rows there is garbage of none
-		if err := x.chunk(chunk, rows); err != nil {
-			return p, err
-		}
-		data := chunk.Bytes()
-		c := Chunk{
-			Key: chunkKey(name, part, len(p.Chunks)), Rows: rows.Len(), Size: disdel.Bytes(len(data)),
-			Checksum: checksum(data),
-		}
-		if !dry {
-			if err := blobs.WriteAll(ctx, s.bucket, c.Key, data); err != nil {
-				return p, blobs.Wrap(err, "write chunk", c.Key)
-			}
-		}
-		p.Chunks = append(p.Chunks, c)
-	}
-	return p, nil
-}
-
-// chunk writes the safetensors file of some rows.
-func (x *Samples) chunk(out io.Writer, rows disdel.RowRange) error {
-	shape := append([]int{rows.Len()}, x.Shape...)
-	n := 1
-	for _, v := range x.Shape {
-		n *= v
-	}
-	t := safetensors.Tensor{Name: "x", DType: safetensors.U8, Shape: shape}
-	if x.U8 != nil {
-		t.Data = x.U8[rows.Start*n : rows.End*n]
-	} else {
-		t = safetensors.FromFloat32s("x", shape, x.F32[rows.Start*n:rows.End*n])
-	}
-	labels := make([]byte, 0, 4*rows.Len())
-	for _, y := range x.Labels[rows.Start:rows.End] {
-		labels = append(labels, byte(y), byte(y>>8), byte(y>>16), byte(y>>24))
-	}
-	return safetensors.Write(out, safetensors.File{Tensors: []safetensors.Tensor{
-		t, {Name: "y", DType: safetensors.I32, Shape: []int{rows.Len()}, Data: labels},
-	}})
-}
-
-// Manifest reads a data set's manifest. It returns NotFound with the command that adds the data set, and Corrupt for a
-// manifest that Add did not write: one whose checksum is another, or whose numbers cannot be.
+// Manifest reads a data set's manifest. It returns NotFound with the command that adds the data set, and Corrupt for
+// a manifest that Add did not write: one with another checksum, or with invalid numbers.
 func (s *Store) Manifest(ctx context.Context, name string) (Manifest, error) {
 	if err := checkName(name); err != nil {
 		return Manifest{}, err
@@ -293,7 +210,7 @@ func (s *Store) Manifest(ctx context.Context, name string) (Manifest, error) {
 		if err != nil || strings.TrimSpace(string(sum)) == checksum(data) {
 			return readManifest(name, data)
 		}
-		if again { // the first time it may just have been replaced
+		if again { // at the first time it may have been replaced meanwhile
 			return Manifest{}, broken(name, nil, "its checksum is not the one beside it")
 		}
 	}
@@ -310,12 +227,12 @@ func missing(name string) error {
 	}
 }
 
-// readKey reads a manifest or its checksum, and not more than a manifest can have.
+// readKey reads a manifest or its checksum, at most largestManifest bytes.
 func (s *Store) readKey(ctx context.Context, key string) ([]byte, error) {
 	return blobs.ReadUpTo(ctx, s.bucket, key, largestManifest)
 }
 
-// List returns every data set by name. Those that cannot be read are left out and named by the error beside the others.
+// List returns every data set by name. Those that cannot be read are omitted and named by the error.
 func (s *Store) List(ctx context.Context) (out []Manifest, err error) {
 	for m, fault := range s.All(ctx) {
 		if fault != nil {
@@ -327,7 +244,7 @@ func (s *Store) List(ctx context.Context) (out []Manifest, err error) {
 	return out, err
 }
 
-// All yields the data sets of List one after another. It yields an error for each one that cannot be read.
+// All yields the data sets of List one after another, and an error for each one that cannot be read.
 func (s *Store) All(ctx context.Context) iter.Seq2[Manifest, error] {
 	return func(yield func(Manifest, error) bool) {
 		var names []string
@@ -353,15 +270,15 @@ func (s *Store) All(ctx context.Context) iter.Seq2[Manifest, error] {
 	}
 }
 
-// Removed is what Remove took away.
+// Removed is the result of Remove.
 type Removed struct {
 	Name  string       `json:"name"`
 	Files int          `json:"files"`
 	Size  disdel.Bytes `json:"sizeBytes"`
 }
 
-// Remove deletes a data set, its manifest first. It goes by the names that Add gives, not by what a manifest says:
-// nothing else is deleted, and a damaged data set can be removed.
+// Remove deletes a data set, its manifest first. It uses the keys that Add creates, not the manifest: nothing else is
+// deleted, and a damaged data set can be removed.
 func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	r := Removed{Name: name}
 	if err := checkName(name); err != nil {
@@ -379,13 +296,13 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 		return r, err
 	}
 	if s.folder != "" {
-		_ = os.Remove(filepath.Join(s.folder, name)) // fails unless it is empty, and then it is not ours alone
+		_ = os.Remove(filepath.Join(s.folder, name)) // fails if it has other files
 	}
 	r.Files, r.Size = len(keys), size
 	return r, nil
 }
 
-// rank puts the manifest first, then its checksum: what has neither is no data set any more.
+// rank puts the manifest first, then its checksum: without them there is no data set.
 func rank(name, key string) int {
 	switch key {
 	case manifestKey(name):
@@ -401,7 +318,7 @@ var chunkForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(train|test)-\d{5,}\.safetensors$`)
 })
 
-// listOwn lists the keys that belong to a data set of that name, and what they hold.
+// listOwn lists the keys that belong to a data set of that name, and their total size.
 func (s *Store) listOwn(ctx context.Context, name string) (keys []string, size disdel.Bytes, err error) {
 	for obj, err := range s.bucket.List(ctx, name+"/") {
 		if err != nil {
@@ -428,4 +345,47 @@ func (s *Store) delete(ctx context.Context, keys []string) error {
 		}
 	}
 	return nil
+}
+
+// addStream stores a data set whose rows come as a stream. write writes its chunks, or with dry only computes them,
+// and returns the manifest. An interrupted or failed call changes nothing.
+func (s *Store) addStream(ctx context.Context, name string, overwrite bool, write func(dry bool) (Manifest, error)) (
+	Manifest, error,
+) {
+	old, err := s.Manifest(ctx, name)
+	kind := disdel.KindOf(err)
+	if err != nil && kind != disdel.NotFound && kind != disdel.Corrupt {
+		return Manifest{}, err
+	}
+	if kind != disdel.NotFound { // check whether there is anything to do, and whether it is valid
+		m, err := write(true)
+		switch {
+		case err != nil:
+			return m, err
+		case kind == disdel.UnknownKind && old.Checksum() == m.Checksum():
+			return m, nil
+		case !overwrite:
+			return m, nameTaken(name, kind == disdel.UnknownKind)
+		}
+		if err := s.beginAdd(ctx, name); err != nil {
+			return m, err
+		}
+	}
+	m, err := write(false)
+	if err != nil {
+		if kind == disdel.NotFound { // chunks without a manifest belong to no data set
+			_ = s.forget(context.WithoutCancel(ctx), name) // a later data set of that name replaces what is left
+		}
+		return m, err
+	}
+	return m, s.endAdd(ctx, &m)
+}
+
+// forget removes the chunks of a failed data set.
+func (s *Store) forget(ctx context.Context, name string) error {
+	keys, err := s.keys(ctx, name)
+	if err != nil {
+		return err
+	}
+	return s.delete(ctx, keys)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// Input is what an estimate is made of.
+// Input is what an estimate is made from.
 type Input struct {
 	Graph       *model.Graph
 	BatchSize   int          // rows a step
 	Rows        int          // of the shard, or held out
-	Part        int          // rows of the data set that the rows are read out of; below Rows: Rows
-	Drawn       bool         // the rows are drawn by lot from the part: each of that has a place while they are read
+	Part        int          // rows of the data set that the rows are read from; below Rows: Rows
+	Drawn       bool         // the rows are drawn at random from the part, each of whose rows has a place while they are read
 	SampleBytes disdel.Bytes // of one row as stored
-	Resizing    disdel.Bytes // of one row while a thread resizes it; 0: rows are taken in the size that they are stored in
+	Resizing    disdel.Bytes // of one row while a thread resizes it; 0: rows keep their stored size
 	Epochs      int
 	Optimizer   disdel.Optimizer
 	ClipNorm    float64            // above 0: all gradients are kept
@@ -25,18 +25,18 @@ type Input struct {
 	Precision   disdel.Precision   // of training steps
 	Threads     int                // that compute; below 1: 1
 	Members     int                // updates that an aggregation reads; below 1: many
-	Backend     string             // that the job asks for; "": any
+	Backend     string             // as the job names it; "": any
 	Moments     disdel.StatePolicy // of the optimiser's moments
 	Wire        disdel.Wire        // of updates
-	Checkpoints bool               // what a worker keeps from round to round is written to files, too
+	Checkpoints bool               // the state that a worker keeps between rounds is also written to files
 	Exchange    *disdel.Exchange   // with the Members after every step; nil: nothing is exchanged inside a round
 
-	counts  *model.Counts       // of Graph, once they were asked for
+	counts  *model.Counts       // of Graph; nil until count is called
 	engine  footprint.Footprint // of the action's engine
-	unknown error               // why that is not known
+	unknown error               // why engine is not known
 }
 
-// count is what the graph holds.
+// count returns the counts of the graph.
 func (in *Input) count() *model.Counts {
 	if in.counts == nil {
 		c := in.Graph.Count()
@@ -45,12 +45,12 @@ func (in *Input) count() *model.Counts {
 	return in.counts
 }
 
-// Engines is what the backends of a program say of themselves: engine.Table is it.
+// Engines knows the memory of a program's backends; engine.Table implements it.
 type Engines interface {
-	// Name is the backend that computes a network for which one is asked for, "" being any; custom: it is a program's
-	// own.
+	// Name is the backend that computes a network if a job asks for the given one; "" stands for any. custom says that
+	// a program brings the network.
 	Name(asked string, custom bool) string
-	// Footprint is what an engine of that backend would take.
+	// Footprint is the memory that an engine of that backend takes.
 	Footprint(asked string, s footprint.Spec) (footprint.Footprint, error)
 }
 
@@ -59,10 +59,10 @@ const (
 	MethodPaper    = "paper"    // the paper's Eq. 1 to 5
 	MethodPlanned  = "planned"  // the engine's own plan
 	MethodLearned  = "learned"  // the plan, corrected by peaks of earlier jobs
-	methodMeasured = "measured" // what an estimate says of a network that no plan knows
+	methodMeasured = "measured" // the backend's footprint is fitted to measured peaks
 )
 
-// Estimator is a way to estimate at a level of risk. It is safe for concurrent use.
+// Estimator estimates memory by a method, at a level of risk. It is safe for concurrent use.
 type Estimator struct {
 	engines Engines
 	method  string
@@ -73,15 +73,15 @@ type Estimator struct {
 // DefaultRisk is the accepted chance that an action runs out of memory.
 const DefaultRisk = 0.001
 
-// highestRisk is the chance of a peak above Estimate.High: a limit below the interval would be none.
+// highestRisk is the chance of a peak above Estimate.High: a larger risk would set the limit below the interval.
 const highestRisk = 0.05
 
-// Planned returns the estimator that plans, at DefaultRisk.
+// Planned returns an Estimator of the method planned at DefaultRisk.
 func Planned(engines Engines) Estimator { return Estimator{engines: engines} }
 
-// New returns an estimator that asks engines, of a method, "" being planned, for a risk, 0 being DefaultRisk. Past
-// records, of jobs of any kind and newest first, are what learned learns from; the others ignore them. It returns
-// Invalid for a method that there is not and for a risk that is negative or above 0.05.
+// New returns an Estimator. method "" is planned, risk 0 is DefaultRisk. The method learned learns from past, the
+// records of jobs of any kind, newest first; other methods ignore them. New returns Invalid for an unknown method and
+// for a risk that is negative or above 0.05.
 func New(engines Engines, method string, risk float64, past []disdel.Record) (Estimator, error) {
 	methods := []string{MethodPaper, MethodPlanned, MethodLearned}
 	e := Estimator{engines: engines, method: method, risk: risk}
@@ -137,8 +137,8 @@ func (e Estimator) Aggregate(in Input) disdel.Estimate {
 	return e.finish(disdel.TaskAggregate, in, calibrated.aggregate(in))
 }
 
-// ask fills in what the engine takes for batches of so many rows. Without backends it takes nothing, and the estimate
-// says so.
+// ask fills in the engine's footprint for batches of so many rows. Without backends the footprint is zero, and the
+// estimate says so.
 func (e Estimator) ask(in *Input, batch int, training bool) {
 	if e.engines == nil {
 		in.unknown = &disdel.Error{Kind: disdel.Invalid, Op: "estimate memory", Msg: "the estimator was given no backends"}
@@ -150,8 +150,8 @@ func (e Estimator) ask(in *Input, batch int, training bool) {
 	})
 }
 
-// Saves tells whether a train action of in takes less memory in another precision. It does not where the engine has
-// none, or is not known.
+// Saves tells whether a train action of in takes less memory in precision p. It is false if the engine lacks p or is
+// unknown.
 func (e Estimator) Saves(in Input, p disdel.Precision) bool {
 	other, batch := in, max(in.BatchSize, 1)
 	other.Precision = p
@@ -161,7 +161,7 @@ func (e Estimator) Saves(in Input, p disdel.Precision) bool {
 		other.engine.Outside(footprint.Device).Total() < in.engine.Outside(footprint.Device).Total()
 }
 
-// computes is the name of the backend that computes a network for which one is asked for.
+// computes is the name of the backend that computes a network if a job asks for the given one.
 func (e Estimator) computes(asked string, custom bool) string {
 	if e.engines == nil {
 		return asked
@@ -169,7 +169,7 @@ func (e Estimator) computes(asked string, custom bool) string {
 	return e.engines.Name(asked, custom)
 }
 
-// finish corrects the terms by what was learned, and adds interval, margin and total.
+// finish corrects the terms by earlier jobs, and adds interval, margin and total.
 func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disdel.Estimate {
 	risk := e.risk
 	if risk == 0 {
@@ -182,9 +182,67 @@ func (e Estimator) finish(task disdel.Task, in Input, est disdel.Estimate) disde
 	return calibrated.margin(n, risk)
 }
 
-// sum fills in fit (Eq. 2) and the likely peak, which is Eq. 1 without its margin.
+// sum fills in fit (Eq. 2) and the likely peak (Eq. 1 without its margin).
 func sum(e disdel.Estimate) disdel.Estimate {
 	e.Training = e.Parameters + e.Activations + e.Misc + e.Workspace
 	e.Likely = e.Training + e.Package + e.Shard + e.Model
 	return e
+}
+
+// ContainerRule is DiSDeL's rule for the number of workers (III-B.1). It starts with two containers. While the
+// estimate m_e of each is above limit M, it adds ceil((m_e - M) / M) containers and estimates again with the smaller
+// shards. Only the shard shrinks, so a model that exceeds M without data never fits. More than most containers would
+// leave shards without a batch. Both are OverLimit with the arithmetic. steps are the decisions in words.
+func ContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int,
+	e disdel.Estimate, steps []string, err error,
+) {
+	return containerRule(limit, most, estimate, func(e disdel.Estimate) bool { return e.Total-e.Shard > limit })
+}
+
+// SharedContainerRule is ContainerRule for workers that share a batch, which shrinks with the shard. A model that
+// exceeds M without data may still fit with more workers, up to most.
+func SharedContainerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate) (containers int,
+	e disdel.Estimate, steps []string, err error,
+) {
+	return containerRule(limit, most, estimate, func(e disdel.Estimate) bool {
+		return e.Total-e.Shard > limit && estimate(most).Total > limit
+	})
+}
+
+// containerRule is both rules. hopeless tells whether more containers cannot bring an estimate below the limit.
+func containerRule(limit disdel.Bytes, most int, estimate func(containers int) disdel.Estimate,
+	hopeless func(disdel.Estimate) bool,
+) (containers int, e disdel.Estimate, steps []string, err error) {
+	containers = min(2, most)
+	for {
+		e = estimate(containers)
+		if e.Total <= limit {
+			return containers, e, append(steps,
+				fmt.Sprintf("workers: %d need %v each, and %v are allowed", containers, e.Total, limit)), nil
+		}
+		if containers >= most || hopeless(e) {
+			return 0, e, steps, overLimit(limit, most, e)
+		}
+		more := int((e.Total - limit + limit - 1) / limit)
+		steps = append(steps, fmt.Sprintf("workers: %d would need %v each, above %v: add %d", containers, e.Total, limit,
+			more))
+		containers = min(containers+more, most)
+	}
+}
+
+func overLimit(limit disdel.Bytes, most int, e disdel.Estimate) error {
+	fixed := e.Total - e.Shard
+	out := &disdel.Error{
+		Kind: disdel.OverLimit, Op: "plan job",
+		Hint: "lower training.batchSize, choose a smaller network, or raise the memory limit",
+	}
+	if fixed > limit {
+		out.Msg = fmt.Sprintf("a train action needs %v without any data (fit %v, package %v, model %v, margin %v), and the "+
+			"limit is %v: no number of workers makes it fit",
+			fixed, e.Training, e.Package, e.Model, e.Margin, limit)
+		return out
+	}
+	out.Msg = fmt.Sprintf("a train action needs %v even with %d workers, the most that leave each a whole batch, and "+
+		"the limit is %v", e.Total, most, limit)
+	return out
 }

@@ -72,7 +72,7 @@ func ExampleSharedContainerRule() {
 }
 
 // Eq. 6 counts the memory of every training and aggregation action from the first start to the last end, whether or not
-// it ran all that time. Evaluations are counted apart, by what they held.
+// it ran all that time. Evaluations are counted apart, by use.
 func ExampleCost() {
 	done := []disdel.Activation{
 		ran(disdel.TaskTrain, 0, 0, 10, disdel.OutcomeSuccess), ran(disdel.TaskTrain, 1, 0, 8, disdel.OutcomeSuccess),
@@ -80,10 +80,10 @@ func ExampleCost() {
 		ran(disdel.TaskEvaluate, 0, 12, 16, disdel.OutcomeSuccess),
 	}
 	fmt.Printf("Eq. 6: 12 s x 3 x 0.25 GB = %.1f GB-s\n", estimator.Cost(done))
-	fmt.Printf("held: %.1f GB-s\n", estimator.Spent(done))
+	fmt.Printf("by use: %.1f GB-s\n", estimator.Spent(done))
 	// Output:
 	// Eq. 6: 12 s x 3 x 0.25 GB = 9.0 GB-s
-	// held: 6.0 GB-s
+	// by use: 6.0 GB-s
 }
 
 // Two costs under two names: Eq. 6 counts a worker for as long as the job runs, the cost by use for as long as it ran.
@@ -164,12 +164,12 @@ func ExampleRemaining() {
 }
 
 // A job whose rounds have cost 4 GB-s in 10 s is taken to go on like that.
-func ExampleUsedAhead() {
+func ExampleRemainingUse() {
 	second := disdel.Millis(time.Second)
 	rec := disdel.Record{UsedGBs: 4, Rounds: []disdel.Round{{Duration: 10 * second}}}
 	duration := disdel.Interval[disdel.Millis]{Low: 15 * second, Likely: 20 * second, High: 30 * second}
 	left := disdel.Forecast{Duration: duration}
-	fmt.Println(estimator.UsedAhead(&rec, &left))
+	fmt.Println(estimator.RemainingUse(&rec, &left))
 	// Output: {6 8 12}
 }
 

@@ -36,7 +36,7 @@ func TestAForecastNearTheGoalHoldsTheTruth(t *testing.T) {
 		whole := r.Rounds
 		for n := max(6, int(took)-6); n < int(took); n++ {
 			r.Rounds = whole[:n]
-			f := GoalAhead(&r, &disdel.Forecast{}, nil)
+			f := RemainingGoal(&r, &disdel.Forecast{}, nil)
 			if f == nil {
 				t.Fatalf("seed %d: nothing after %d epochs", seed, n)
 			}
@@ -69,7 +69,7 @@ func TestEvaluationsThatHeldCount(t *testing.T) {
 	whole := r.Rounds
 	for n := int(took) - disdel.GoalHeld + 1; n < int(took); n++ {
 		r.Rounds = whole[:n]
-		e := GoalAhead(&r, &disdel.Forecast{}, nil).Epochs
+		e := RemainingGoal(&r, &disdel.Forecast{}, nil).Epochs
 		if e.Low > took || math.Abs(e.Likely-took) > 0.5 || e.High < took {
 			t.Errorf("after %d epochs: %+v, want %g", n, e, took)
 		}

@@ -130,12 +130,12 @@ func TestARunningJobForecastsItsGoal(t *testing.T) {
 	whole := r.Rounds
 	for n := range len(whole) {
 		if r.Rounds = whole[:n]; n == 0 {
-			if f := GoalAhead(&r, left, nil); f != nil {
+			if f := RemainingGoal(&r, left, nil); f != nil {
 				t.Errorf("before the first round: %+v", f)
 			}
 			continue
 		}
-		f := GoalAhead(&r, left, nil)
+		f := RemainingGoal(&r, left, nil)
 		switch {
 		case n < leastPoints:
 			if f == nil || f.Goal != "as planned" {
@@ -151,12 +151,12 @@ func TestARunningJobForecastsItsGoal(t *testing.T) {
 		}
 	}
 	r.Job.Training.Goal = nil
-	if f := GoalAhead(&r, left, nil); f != nil {
+	if f := RemainingGoal(&r, left, nil); f != nil {
 		t.Errorf("without a goal: %+v", f)
 	}
 }
 
-func ExampleGoalAhead() {
+func ExampleRemainingGoal() {
 	var r disdel.Record
 	r.Job.Training.Epochs, r.Job.Training.Goal = 20, &disdel.Goal{Loss: 0.3}
 	r.Plan = disdel.Plan{Workers: 2, Rounds: 20, Epochs: 1}
@@ -165,6 +165,6 @@ func ExampleGoalAhead() {
 		r.Rounds = append(r.Rounds, disdel.Round{Round: i, Loss: &loss, Accuracy: new(0.5)})
 	}
 	left := disdel.Forecast{Duration: disdel.Interval[disdel.Millis]{Likely: sec(70)}}
-	fmt.Printf("%s after %.0f epochs\n", GoalAhead(&r, &left, nil).Goal, GoalAhead(&r, &left, nil).Epochs.Likely)
+	fmt.Printf("%s after %.0f epochs\n", RemainingGoal(&r, &left, nil).Goal, RemainingGoal(&r, &left, nil).Epochs.Likely)
 	// Output: loss 0.3 after 10 epochs
 }

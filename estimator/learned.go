@@ -10,23 +10,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// sample is what one earlier job measured of one task: its peak against what the plan alone had expected.
+// sample is the measured peak of one task in an earlier job, against the expectation of the plan.
 type sample struct {
 	task     disdel.Task
 	network  string
 	engine   string     // the backend that computed
 	planned  float64    // bytes
-	terms    [3]float64 // of them: parameters, activations, weights on their way; zeros: unknown
-	residual float64    // logarithm of measured over planned
-	kind     int        // the same for samples that are the same
+	terms    [3]float64 // parts of planned: parameters, activations, weights in transfer; zeros: unknown
+	residual float64    // logarithm of measured / planned
+	kind     int        // equal for equal samples
 }
 
-// termsOf tells plans of the same size apart: a job file's own layers have no name.
+// termsOf are the terms that tell plans of the same size apart: layers of a job file have no name.
 func termsOf(e *disdel.Estimate, ratio float64) [3]float64 {
 	return [3]float64{float64(e.Parameters) / ratio, float64(e.Activations) / ratio, float64(e.Model) / ratio}
 }
 
-// same tells whether two samples are of jobs that differ by nothing that the plan sees.
+// same tells whether the plan sees no difference between two samples' jobs.
 func (s *sample) same(other *sample) bool {
 	const close, least = 0.01, 1 << 16
 	near := func(a, b float64) bool { return math.Abs(a-b) <= max(least, close*max(a, b)) }
@@ -38,8 +38,8 @@ func (s *sample) same(other *sample) bool {
 	return s.network == other.network && math.Abs(math.Log(s.planned/other.planned)) < close
 }
 
-// samples reads records. A job counts once a task, by the median of its members' highest peaks: workers of one job are
-// no independent witnesses. Peaks of activations that did not succeed are cut off, and tell nothing.
+// samples reads records. A job counts once per task, by the median of its members' highest peaks, since workers of
+// one job are not independent. Peaks of failed activations are cut off and do not count.
 func (e Estimator) samples(past []disdel.Record) []sample {
 	var out []sample
 	for i := range past {
@@ -72,8 +72,8 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 	return out
 }
 
-// newestWith is the newest stage of a job that measured peaks of a task: a job's stages are no independent witnesses
-// either.
+// newestWith is the newest stage of a job with measured peaks of a task. Only one stage counts, since stages of a job
+// are not independent either.
 func newestWith(r *disdel.Record, task disdel.Task) *disdel.Record {
 	stages := r.ByStage()
 	for i := len(stages) - 1; i > 0; i-- {
@@ -104,12 +104,12 @@ func peaksOf(r *disdel.Record, task disdel.Task) []float64 {
 	return out
 }
 
-// layered is what a graph that a job file lists is called: two such need have nothing in common.
+// layered is the network name of jobs that list their layers. Two such networks need not have anything in common.
 const layered = "layers"
 
 func networkOf(m disdel.Model) string { return cmp.Or(m.Custom, m.Name, layered) }
 
-// familyOf is the letters that a network's name starts with: resnet of resnet50-keras.
+// familyOf is the leading letters of a network's name: resnet of resnet50-keras.
 func familyOf(network string) string {
 	if i := strings.IndexFunc(network, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
 		return network[:i]
@@ -117,18 +117,18 @@ func familyOf(network string) string {
 	return network
 }
 
-// group is earlier jobs that resemble the one at hand.
+// group is a set of earlier jobs that resemble the planned one.
 type group struct {
 	name  string
-	least int     // jobs that it takes to say something
-	pull  float64 // jobs that what is known without the group stands for
-	rest  float64 // of the spread, that no number of jobs takes away
-	sure  bool    // what jobs of it agree on is believed however far it is from the plan
-	kinds bool    // a kind of jobs is one witness, however many ran: another network has less in common with them
+	least int     // least number of jobs that count
+	pull  float64 // number of jobs that the prior correction counts for
+	rest  float64 // share of the spread that no number of jobs removes
+	sure  bool    // a value that its jobs agree on is used even if it is far from the plan
+	kinds bool    // all jobs of one kind count once: other networks have less in common with them
 	has   func(like, s *sample) bool
 }
 
-// groups, the widest first. Jobs of the same kind differ by nothing that the plan sees, so one of them says almost all.
+// groups, the widest first. Jobs of the same kind look equal to the plan, so one of them tells almost everything.
 var groups = []group{
 	{
 		name: "kinds of jobs of this size", least: 5, pull: 8, rest: 0.9, kinds: true,
@@ -151,22 +151,22 @@ var groups = []group{
 }
 
 const (
-	most  = 0.4 // logarithm of the largest correction: beyond, a plan is wrong, not imprecise
-	wrong = 1.8 // and of the largest that jobs of the very kind can agree on: six times
-	agree = 0.1 // what their logarithms differ by at most, then
-	trust = 6   // spreads that fewer than three jobs may move an estimate by
+	most  = 0.4 // largest correction (logarithm): beyond, a plan is wrong, not imprecise
+	wrong = 1.8 // largest correction (logarithm) that jobs of the same kind can agree on: 6 times
+	agree = 0.1 // largest difference of the logarithms of jobs that agree
+	trust = 6   // largest correction by fewer than three jobs, in spreads
 )
 
-// lesson is what was learned so far: a logarithm to correct by, and the share of the spread that is left.
+// lesson is the correction so far (a logarithm), and the remaining share of the spread.
 type lesson struct {
 	shift, left float64
 	jobs        int
 	from        string
 }
 
-// learn multiplies the terms by the ratio that earlier jobs of this task measured. From the widest group to the nearest
-// with enough jobs, each pulls the correction towards the median of its residuals, the more the more jobs it has;
-// nothing is learned where no group has enough.
+// learn multiplies the terms by the ratio that earlier jobs of this task measured. It goes from the widest group to
+// the nearest. Each group with enough jobs pulls the correction towards the median of its residuals; more jobs pull
+// more. Without such a group nothing changes.
 func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 	like := sample{
 		task: task, network: in.Graph.Name, engine: e.computes(in.Backend, in.Graph.Custom() != nil),
@@ -196,7 +196,7 @@ func (e Estimator) learn(task disdel.Task, in Input, n need) need {
 	return n
 }
 
-// residuals are those of a group's members, or the median of each kind of them, sorted.
+// residuals are the residuals of a group's members, or the median of each kind of them, sorted.
 func (e Estimator) residuals(g group, like *sample) []float64 {
 	of := map[int][]float64{}
 	for i := range e.past {
@@ -216,8 +216,8 @@ func (e Estimator) residuals(g group, like *sample) []float64 {
 	return out
 }
 
-// after adds a group's residuals, sorted; spread is relative. A median of fewer than three is one job's word, which is
-// believed only as far as jobs usually stray, unless two jobs of the very kind say the same: then the plan is wrong.
+// after adds a group's sorted residuals; spread is relative. A median of fewer than three jobs counts only as far as
+// jobs usually vary, unless two jobs of the same kind agree: then the plan is wrong.
 func (l lesson) after(g group, residuals []float64, spread float64) lesson {
 	n := float64(len(residuals))
 	weight := n / (n + g.pull)
@@ -236,8 +236,7 @@ func (l lesson) after(g group, residuals []float64, spread float64) lesson {
 	return l
 }
 
-// agreeing tells whether most of at least two residuals, sorted, are close together: one that measured nonsense does
-// not count.
+// agreeing tells whether most of at least two sorted residuals are close together. One outlier does not count.
 func agreeing(residuals []float64) bool {
 	n := len(residuals)
 	cut := n / 4
@@ -250,7 +249,7 @@ func median(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// scale multiplies every term, so that they still add up.
+// scale multiplies every term, so that the sum stays right.
 func scale(e disdel.Estimate, by float64) disdel.Estimate {
 	for _, term := range []*disdel.Bytes{
 		&e.Parameters, &e.Activations, &e.Misc, &e.Workspace, &e.Package, &e.Shard,

@@ -27,7 +27,7 @@ func TestEarlierJobsTellWhenALossComesToATarget(t *testing.T) {
 		law := falls(math.Exp(0.5 * lot.NormFloat64()))
 		truth := 12 + lot.IntN(20)
 		points, target := curve(law, truth/2, 0.01, lot), law(float64(truth))
-		c, ok := ConvergeLike(points, past, target)
+		c, ok := ConvergeBySimilar(points, past, target)
 		if !ok {
 			t.Fatal("no job is like it")
 		}
@@ -49,30 +49,30 @@ func TestJobsThatAreNotAlikeSayNothing(t *testing.T) {
 	lot := rand.New(rand.NewPCG(4, 1))
 	points := curve(falls(1), 10, 0, lot)
 	alike := [][]LossPoint{curve(falls(1), 30, 0, lot), curve(falls(0.5), 30, 0, lot), curve(falls(2), 30, 0, lot)}
-	if c, ok := ConvergeLike(points, alike, falls(1)(20)); !ok || math.Abs(c.Epochs.Likely-20) > 2 {
+	if c, ok := ConvergeBySimilar(points, alike, falls(1)(20)); !ok || math.Abs(c.Epochs.Likely-20) > 2 {
 		t.Errorf("%+v, %v", c, ok)
 	}
-	if c, ok := ConvergeLike(points, alike, points[9].Loss*1.5); !ok || c.Epochs.Low < 10 {
+	if c, ok := ConvergeBySimilar(points, alike, points[9].Loss*1.5); !ok || c.Epochs.Low < 10 {
 		t.Errorf("a target that was reached: %+v, %v", c, ok)
 	}
-	if _, ok := ConvergeLike(points[:3], alike, 0.1); ok {
+	if _, ok := ConvergeBySimilar(points[:3], alike, 0.1); ok {
 		t.Error("three losses are like others")
 	}
-	if _, ok := ConvergeLike(points, alike[:2], 0.1); ok {
+	if _, ok := ConvergeBySimilar(points, alike[:2], 0.1); ok {
 		t.Error("two jobs are enough")
 	}
 	rising := func(x float64) float64 { return 100 + x }
 	other := [][]LossPoint{curve(rising, 30, 0, lot), curve(rising, 30, 0, lot), curve(rising, 30, 0, lot)}
-	if _, ok := ConvergeLike(points, other, 0.1); ok {
+	if _, ok := ConvergeBySimilar(points, other, 0.1); ok {
 		t.Error("jobs whose losses rise are like one whose loss falls")
 	}
-	if _, ok := ConvergeLike(points, [][]LossPoint{nil, {{1, 1}}, {{1, math.NaN()}}}, 0.1); ok {
+	if _, ok := ConvergeBySimilar(points, [][]LossPoint{nil, {{1, 1}}, {{1, math.NaN()}}}, 0.1); ok {
 		t.Error("jobs without losses say something")
 	}
 }
 
 // Three jobs with other rates have seen how such a training ends.
-func ExampleConvergeLike() {
+func ExampleConvergeBySimilar() {
 	training := func(rate float64, epochs int) (points []LossPoint) {
 		for e := 1; e <= epochs; e++ {
 			points = append(points, LossPoint{float64(e), 2 * math.Exp(-rate*float64(e))})
@@ -80,7 +80,7 @@ func ExampleConvergeLike() {
 		return points
 	}
 	past := [][]LossPoint{training(0.1, 40), training(0.2, 40), training(0.3, 40)}
-	c, ok := ConvergeLike(training(0.15, 8), past, 2*math.Exp(-0.15*20))
+	c, ok := ConvergeBySimilar(training(0.15, 8), past, 2*math.Exp(-0.15*20))
 	fmt.Printf("%v: about %.0f epochs\n", ok, c.Epochs.Likely)
 	// Output: true: about 20 epochs
 }

@@ -6,24 +6,23 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// phase is a part of an action's life: what it needs and how far that varies. Nothing of it falls when the batch, the
-// rows or the network grow, and so nothing of the largest phase does.
+// phase is the memory of one part of an action's life, and its uncertainty. No figure falls when the batch, the rows
+// or the network grow, so the largest phase does not fall either.
 type phase struct {
 	likely  disdel.Bytes
 	spread  float64      // standard deviation of the peak around likely
-	garbage disdel.Bytes // the most that the collector ever leaves
+	garbage disdel.Bytes // most garbage that the collector leaves
 }
 
-// need is an action's phases. The terms of its estimate are those of the one that is likely to take most.
+// need is the phases of an action. The terms of its estimate belong to the phase that is likely to take most.
 type need struct {
 	disdel.Estimate
 	phases    [2]phase
-	residuals quantiles // of the peak around a phase's likely one
+	residuals quantiles // of the peak around the likely one
 }
 
-// phases are reading the rows, before there is an engine, and all that comes after. The slab is exact, the shard
-// almost; what varies is the process, and how much of what is on the Go heap is garbage when the next piece of memory
-// is taken.
+// phases are the reading of the rows, before there is an engine, and everything after it. The slab is exact and the
+// shard almost. The process varies, and so does the garbage on the Go heap.
 func (c calibration) phases(task disdel.Task, in Input, e disdel.Estimate) need {
 	if e.Method == methodMeasured {
 		heap := e.Likely - e.Package
@@ -34,10 +33,10 @@ func (c calibration) phases(task disdel.Task, in Input, e disdel.Estimate) need 
 		return need{e, [2]phase{p, p}, quantiles{-heavyTail(interval), heavyTail(interval)}}
 	}
 	heap := e.Shard + e.Model + e.Misc
-	if e.Activations == 0 { // there is no engine, and all is on the heap
+	if e.Activations == 0 { // without an engine everything is on the heap
 		heap += e.Parameters + e.Workspace
 	}
-	if task == disdel.TaskTrain && in.narrow() > 0 { // what is encoded and what that loses are copied beside each other
+	if task == disdel.TaskTrain && in.narrow() > 0 { // the encoded update and its loss are copied
 		heap += e.Model
 	}
 	n := need{Estimate: e, residuals: c.Residuals[task]}
@@ -74,12 +73,12 @@ func MemoryInterval(task disdel.Task) (low, high float64) {
 	return q.low, q.high
 }
 
-// interval is the quantile that nine cases of ten are within.
+// interval is the upper quantile of a 90 % interval.
 const interval = 0.95
 
-// margin adds interval, saf and total. The total is what the limit is set from: the runtime stops an action a little
-// below its limit, and the peak is above that in risk of all cases. It is never above what is needed for certain: as
-// much garbage as the collector ever leaves. Room for the program's pages comes on top.
+// margin adds interval, margin and total. The limit is set from the total. The runtime stops an action a little below
+// its limit; the peak is above that with probability risk. The total never exceeds the certain need: the largest
+// garbage of the collector. Room for the program's pages comes on top.
 func (c calibration) margin(n need, risk float64) disdel.Estimate {
 	e := n.Estimate
 	e.Risk = risk
@@ -96,10 +95,9 @@ func (c calibration) margin(n need, risk float64) disdel.Estimate {
 	return e
 }
 
-// heavyTail is the quantile p of Student's distribution with four degrees of freedom, scaled to have a standard
-// deviation of 1. Peaks have rare large values, as heaps do, which a normal distribution rules out: at 1 in 1,000 it is
-// 5.1 deviations away (the normal one 3.1), at 1 in 20 it is 1.5 (1.6). The closed form is Shaw's (2006, "Sampling
-// Student's T distribution").
+// heavyTail is quantile p of Student's distribution with four degrees of freedom, scaled to a standard deviation of
+// 1. Peaks have rare large values, which a normal distribution excludes: at 1 in 1,000 it is 5.1 deviations away
+// (normal: 3.1), at 1 in 20 it is 1.5 (1.6). The closed form is Shaw's (2006, "Sampling Student's T distribution").
 func heavyTail(p float64) float64 {
 	a := 4 * p * (1 - p)
 	q := math.Cos(math.Acos(math.Sqrt(a))/3) / math.Sqrt(a)

@@ -12,12 +12,13 @@ const (
 		"the paper's margin"
 )
 
-// Paper is Eq. 1 to 5 as printed, kept for comparison, on the parameters and outputs of Table I, read as the output's
+// Paper is Eq. 1 to 5 as printed, for comparison. Parameters and outputs are those of Table I, read as the output's
 // height, width and channels: a depthwise-separable pair is one layer, every layer has a bias, and batch norms do not
-// count. pkg is what our runtime takes, since the paper's image is TensorFlow's; saf is the paper's 256 MB.
+// count. The package is that of our runtime, since the paper's image is TensorFlow's. The margin (saf) is the paper's
+// 256 MB.
 //
-// The paper knows no interval and no risk: the likely peak is what its terms add up to, and the margin is where the
-// peak may still be.
+// The paper has no interval and no risk: the likely peak is the sum of the terms, and the margin is the range of the
+// peak.
 func Paper(in Input) disdel.Estimate {
 	parameters, outputs := tableI(in)
 	return paperSum(disdel.Estimate{
@@ -34,7 +35,7 @@ func tableI(in Input) (parameters, outputs disdel.Bytes) {
 	return disdel.Bytes(p), disdel.Bytes(o)
 }
 
-// paperEvaluate is Eq. 1 of an action that keeps weights alone and computes one pass.
+// paperEvaluate is Eq. 1 of an action that keeps only weights and computes one pass.
 func paperEvaluate(in Input) disdel.Estimate {
 	parameters, outputs := tableI(in)
 	return paperSum(disdel.Estimate{
@@ -45,7 +46,7 @@ func paperEvaluate(in Input) disdel.Estimate {
 	})
 }
 
-// paperAggregate is Eq. 1 of an action that holds one update beside the sum.
+// paperAggregate is Eq. 1 of an action that holds one update and the sum.
 func paperAggregate(in Input) disdel.Estimate {
 	parameters, _ := tableI(in)
 	return paperSum(disdel.Estimate{

@@ -5,41 +5,35 @@ import (
 	"github.com/disdel/disdel/runtime/engine/footprint"
 )
 
-// calibration is what was measured of this runtime and its engine by `make bench-estimator`, on linux/amd64. What a
-// process holds beside weights on their way follows from how aggregator and actions handle them: who changes that
-// changes these.
+// calibration is what `make bench-estimator` measured of this runtime and its engine on linux/amd64. The memory
+// around weights follows from how aggregator and actions handle them: whoever changes those changes these figures.
 type calibration struct {
-	// Package is a runtime that has answered /init and opened its store, as the kernel counts it for a container: the
-	// Go runtime, the program's data, buffers and page tables. The program's own pages are not in it: see Pages.
+	// Package is the memory of a runtime after /init with an open store, as the kernel counts it for a container: the Go
+	// runtime, the program's data, buffers and page tables. It excludes the program's own pages: see Pages.
 	Package disdel.Bytes
 	Thread  disdel.Bytes // of each but the first: its stacks and its caches of free memory
 	Chunk   disdel.Bytes // of a data set, read at once, without its labels
-	// What is held beside weights by who pushes them (columns, encoded and not) and who fetches them (columns
-	// received).
+	// Memory beside the weights while they are pushed (columns, encoded or not) and fetched (columns received).
 	Push, Fetch transferOverhead
-	// The same of who reduces updates, each of which that is read ahead is a column: a sum, columns sent, and what is
-	// garbage by then.
+	// The same while updates are reduced: columns read ahead, a sum, columns sent, and garbage.
 	Reduce reducing
-	// What every node of a network takes, with its arrays, whatever their size: names, shapes, what the engine knows of
-	// them.
+	// Memory of every node of a network beside the values of its arrays: names, shapes, the engine's own data.
 	TrainNode, EvaluateNode, AggregateNode disdel.Bytes
 
-	// IdleSigma is the standard deviation of the peak of a process that does nothing, HeapSigma that of what is on the Go
-	// heap, as a share of it.
+	// IdleSigma is the standard deviation of the peak of an idle process. HeapSigma is that of the Go heap, as a share.
 	IdleSigma disdel.Bytes
 	HeapSigma float64
-	// Aggregator is how much less than Package a runtime takes that makes no engine.
+	// Aggregator is how much less than Package a runtime without an engine takes.
 	Aggregator disdel.Bytes
-	// Residuals are where the interval of nine cases in ten lies around the likely peak, by task.
+	// Residuals are the ends of the 90 % interval around the likely peak, by task.
 	Residuals map[disdel.Task]quantiles
 	// WatchShare is the share of the limit at which the runtime stops an action before the kernel does.
 	WatchShare float64
-	// Pages is room for the pages of the program that are in use. The kernel counts them for the container that first
-	// asks for them and takes them back when memory is short, so that nobody is killed for them, but one without room
-	// for them crawls.
+	// Pages is room for the program's pages in use. The kernel counts them for the container that first asks for them
+	// and takes them back when memory is short. So they kill no process, but a process without room for them crawls.
 	Pages disdel.Bytes
-	// Garbage is what the collector can leave at most, as a share of what is on the heap: the GOGC of an action, as the
-	// runtime command sets it, and what is allocated while it works.
+	// Garbage is the most garbage on the heap, as a share of it: the GOGC of an action as the runtime command sets it,
+	// and allocations while the collector works.
 	Garbage float64
 }
 
@@ -57,7 +51,7 @@ var calibrated = calibration{
 	Aggregator: 256 * disdel.KB, Residuals: residuals(),
 }
 
-// quantiles are the 5 % and the 95 % quantile of how far peaks are from the likely one, in standard deviations.
+// quantiles are the 5 % and the 95 % quantile of the difference between peak and likely peak, in standard deviations.
 type quantiles struct{ low, high float64 }
 
 // residuals are the quantiles of 2,186 train peaks, 1,096 of evaluations and 1,112 of aggregations of 600 drawn jobs: the
@@ -69,8 +63,8 @@ func residuals() map[disdel.Task]quantiles {
 	}
 }
 
-// transferOverhead is the memory that a transfer of weights takes beside the weights themselves: in proportion to them
-// as long as they are a few columns, and then no more.
+// transferOverhead is the memory that a transfer of weights takes beside the weights. It is proportional to the
+// weights up to a few columns, and then constant.
 type transferOverhead struct {
 	least disdel.Bytes
 	share float64 // of the weights
@@ -81,16 +75,16 @@ func (b transferOverhead) of(weights disdel.Bytes) disdel.Bytes {
 	return b.least + min(disdel.Bytes(b.share*float64(weights)), b.most)
 }
 
-// reducing is what is held beside a mean on its way: in proportion to it and to the members that are read at once as
-// long as all is one column, then columns, which fill up.
+// reducing is the memory around a mean that is being computed. As long as everything is one column it is proportional
+// to the mean and to the members that are read at once. Above that it is columns, which fill up.
 type reducing struct {
 	least         disdel.Bytes
 	share, member float64 // of the weights, and of them again for each member
-	ahead         int     // members that are read at once, at most
+	ahead         int     // most members that are read at once
 	bend          disdel.Bytes
-	then          float64 // of the weights: what is above bend where all is more than one column
+	then          float64 // of the weights, above bend, for more than one column
 	most          disdel.Bytes
-	first         disdel.Bytes // less in a container's first reduction, and a quarter at most
+	first         disdel.Bytes // less in a container's first reduction, at most a quarter
 }
 
 func (r reducing) of(in Input) disdel.Bytes {
@@ -107,12 +101,12 @@ func (r reducing) of(in Input) disdel.Bytes {
 	return min(n, r.most)
 }
 
-// nodes is what the nodes of the network take at so much each.
+// nodes is the memory of the network's nodes, given that of one.
 func (in Input) nodes(each disdel.Bytes) disdel.Bytes {
 	return disdel.Bytes(len(in.Graph.Nodes)) * each
 }
 
-// carried is a reference or an update: weights, and moments where these are averaged, too.
+// carried is the size of a reference or an update: weights, and moments if these are averaged, too.
 func (in Input) carried() disdel.Bytes {
 	n := in.count()
 	w := float * disdel.Bytes(n.Trainable+n.NonTrainable)
@@ -126,13 +120,13 @@ func (in Input) moments() disdel.Bytes {
 	return float * disdel.Bytes(in.Optimizer.Moments()) * disdel.Bytes(in.count().Trainable)
 }
 
-// column is as much of an update as aggregator moves at once, and readAhead how many of them a reduction holds.
+// column is the part of an update that aggregator moves at once. A reduction holds readAhead of them.
 const (
 	column    = 1000 * disdel.KB
 	readAhead = 3
 )
 
-// narrow is the bytes of a value on the wire, over those of a float32: 0 where updates are sent as they are.
+// narrow is the size of a value in the wire format, as a share of a float32; 0 if updates are sent as float32.
 func (in Input) narrow() float64 {
 	if !in.Wire.Differences() {
 		return 0
@@ -140,8 +134,8 @@ func (in Input) narrow() float64 {
 	return in.Wire.SmallShare()
 }
 
-// chosen is what a format holds that picks what it sends, and may take more than the values: a column of the weights
-// that it goes by, and one being written.
+// chosen is the memory of a format that selects what it sends and may take more than the values: one column of
+// weights to compare with, and one that is being written.
 func (in Input) chosen() disdel.Bytes {
 	n := in.narrow()
 	if n <= 1 {
@@ -150,12 +144,12 @@ func (in Input) chosen() disdel.Bytes {
 	return disdel.Bytes((1 + n) * float64(min(in.carried(), column)))
 }
 
-// moved is what a train action holds of weights outside its engine, in the phase where that is most. A state that is
-// stored or recalled inside a round goes array by array, and is hardly more than the update.
+// moved is the memory of weights outside the engine of a train action, in the phase that takes most. A state that is
+// stored or loaded inside a round goes array by array, and is hardly more than the update.
 func (c calibration) moved(in Input) disdel.Bytes {
 	w := in.carried()
 	fetch, push := w+c.Fetch.of(w), w+c.Push.of(w)
-	// the reference, what earlier rounds lost, the update and what it is encoded to, by a column
+	// the reference, the loss of earlier rounds, the update and its encoding, by a column
 	if n := in.narrow(); n > 0 {
 		fetch += w
 		push = 3*w + disdel.Bytes(n*float64(w)) + c.Push.least + min(2*w, column) + in.chosen()
@@ -166,9 +160,9 @@ func (c calibration) moved(in Input) disdel.Bytes {
 	return max(fetch, push)
 }
 
-// kept is what storing the moments that a worker continues with takes: the largest array, and a column as values and as
-// bytes, or where all is one column that and its message. Fitted footprints were fitted when their backends copied
-// their state as a whole, once more for a checkpoint's file, and still have room for that.
+// kept is the memory to store the moments that a worker continues with: the largest array, and one column as values
+// and as bytes (or, if everything is one column, that and its message). Fitted footprints were fitted when their
+// backends copied the whole state, and once more for a checkpoint's file. They still have room for that.
 func (in Input) kept(c calibration) disdel.Bytes {
 	all := in.moments()
 	if in.fitted() {
@@ -182,7 +176,7 @@ func (in Input) kept(c calibration) disdel.Bytes {
 	for _, p := range in.Graph.Params() {
 		largest = max(largest, p.Len())
 	}
-	if n := in.narrow(); n > 0 { // what the update lost is kept, too, and it waits encoded
+	if n := in.narrow(); n > 0 { // the update's loss and its encoding are kept, too
 		w := in.carried()
 		all += w
 		rounded = w + disdel.Bytes(n*float64(w))
@@ -190,8 +184,8 @@ func (in Input) kept(c calibration) disdel.Bytes {
 	return float*disdel.Bytes(largest) + c.Push.least + min(3*all, 5*column/2) + rounded
 }
 
-// train is Eq. 1 with the engine's footprint in the place of Eq. 2 to 4, one batch in the place of Eq. 5's epochs, and
-// measured constants for the process. What is off the Go heap is exact.
+// train is Eq. 1 with the engine's footprint in place of Eq. 2 to 4, one batch in place of Eq. 5's epochs, and
+// measured constants of the process. Everything outside of the Go heap is exact.
 func (c calibration) train(in Input) disdel.Estimate {
 	if in.fitted() {
 		return c.fittedTrain(in)
@@ -209,17 +203,17 @@ func (c calibration) evaluate(in Input) disdel.Estimate {
 	e := c.planned(in, c.EvaluateNode)
 	w := in.carried()
 	e.Model, e.Shard = w+c.Fetch.of(w), in.rows()+in.ranked()
-	// a batch comes when the weights are in their places, and what they came in is given back
+	// a batch comes when the weights are loaded, and their buffers are free again
 	e.Misc = max(0, e.Misc-e.Model)
 	return e
 }
 
-// aggregate estimates an action that reduces updates column by column, so that it does not matter how many there are.
+// aggregate estimates an action that reduces updates column by column: their number does not matter.
 func (c calibration) aggregate(in Input) disdel.Estimate {
 	w := in.carried()
 	beside := c.Reduce.of(in)
 	sums := min(2*w, 2*column, beside) // float64
-	if n := in.narrow(); n > 1 {       // columns that are read ahead are longer
+	if n := in.narrow(); n > 1 {       // columns read ahead are longer
 		beside += disdel.Bytes(readAhead * (n - 1) * float64(min(w, column)))
 	}
 	return disdel.Estimate{
@@ -228,23 +222,23 @@ func (c calibration) aggregate(in Input) disdel.Estimate {
 	}
 }
 
-// planned is the terms of an engine that lays its memory out before, and what its threads and nodes take beside it.
+// planned is the terms of an engine that plans its memory, and the memory of its threads and nodes.
 func (c calibration) planned(in Input, node disdel.Bytes) disdel.Estimate {
 	e := c.terms(in)
 	e.Package += disdel.Bytes(max(in.Threads, 1)-1)*c.Thread + in.nodes(node)
-	if e.Device > 0 { // the batch that follows is filled beside the one that a device computes, by a thread more
+	if e.Device > 0 { // another thread fills the next batch while a device computes
 		e.Package += c.Thread
 		e.Misc += in.batch()
 	}
 	return e
 }
 
-// batch is a batch as it is handed over: inputs and labels.
+// batch is the size of one batch: inputs and labels.
 func (in Input) batch() disdel.Bytes {
 	return disdel.Bytes(max(1, in.BatchSize)) * (float*disdel.Bytes(in.Graph.Input().Len()) + label)
 }
 
-// terms are those that the engine's footprint has. What lies on a device is no part of the process's memory.
+// terms are the terms of the engine's footprint. Memory on a device is no part of the process's memory.
 func (c calibration) terms(in Input) disdel.Estimate {
 	f := in.engine.Outside(footprint.Device)
 	e := disdel.Estimate{
@@ -270,7 +264,7 @@ func (c calibration) terms(in Input) disdel.Estimate {
 	return e
 }
 
-// deviceParts are the categories of what lies on a device, nil where nothing does.
+// deviceParts are the categories of the memory on a device, nil if there is none.
 func deviceParts(f footprint.Footprint) (out []disdel.MemoryPart) {
 	for _, p := range f.Parts {
 		if p.Memory == footprint.Device && p.Bytes > 0 {
@@ -280,17 +274,17 @@ func deviceParts(f footprint.Footprint) (out []disdel.MemoryPart) {
 	return out
 }
 
-// rows is what an action holds of its rows: each with its label, and what every thread resizes one in.
+// rows is the memory of the action's rows with their labels, and of the image that each thread resizes.
 func (in Input) rows() disdel.Bytes {
 	return disdel.Bytes(in.Rows)*(in.SampleBytes+label) + disdel.Bytes(max(1, in.Threads))*in.Resizing
 }
 
-// order is the order that a train action goes through its rows in.
+// order is the memory of the order in which a train action reads its rows.
 func (in Input) order() disdel.Bytes { return disdel.Bytes(in.Rows) * place }
 
 const label, place = 4, 4 // bytes
 
-// ranked is the predictions that an evaluation of probabilities keeps, to rank them at its end.
+// ranked is the memory of the predictions that an evaluation of probabilities ranks at its end.
 func (in Input) ranked() disdel.Bytes {
 	if !in.Graph.Probability() {
 		return 0
@@ -298,11 +292,11 @@ func (in Input) ranked() disdel.Bytes {
 	return disdel.Bytes(in.Rows) * place
 }
 
-// reading is what an action holds while it reads its rows, beside its package: they come a chunk at a time, before the
-// engine is made. Of rows drawn by lot each of the data set has a place.
+// reading is the memory of an action while it reads its rows, beside its package. It reads a chunk at a time before
+// it makes the engine. For rows that are drawn at random, each row of the data set has a place.
 func (c calibration) reading(in Input) disdel.Bytes {
 	part := disdel.Bytes(max(in.Rows, in.Part))
-	full := max(1, c.Chunk/max(in.SampleBytes, 1)) // rows of a chunk: dataset counts their labels on top
+	full := max(1, c.Chunk/max(in.SampleBytes, 1)) // rows of a chunk, without labels
 	n := in.rows() + min(part, full)*(in.SampleBytes+label)
 	if in.Drawn {
 		n += part * place
@@ -310,7 +304,7 @@ func (c calibration) reading(in Input) disdel.Bytes {
 	return n
 }
 
-// layers is what the layers of a network take: every node of the graph but the input.
+// layers is the memory of the network's layers: every node of the graph but the input.
 func layers(in Input) []disdel.LayerEstimate {
 	n := in.count()
 	out := make([]disdel.LayerEstimate, len(n.Layers))
@@ -322,4 +316,63 @@ func layers(in Input) []disdel.LayerEstimate {
 		}
 	}
 	return out
+}
+
+// fitted tells whether the engine's footprint is a fit to measured peaks, and not a plan. Then the factors include
+// threads and nodes.
+func (in Input) fitted() bool { return in.engine.Basis == footprint.Fitted }
+
+// fittedTrain estimates a train action by a fitted footprint.
+func (c calibration) fittedTrain(in Input) disdel.Estimate {
+	e := c.terms(in)
+	e.Shard = disdel.Bytes(in.Rows) * (in.SampleBytes + float) // and its label
+	e.Model = c.fittedMoved(in) + in.exchanged()
+	return e
+}
+
+// fittedEvaluate estimates an action that only computes forwards by a fitted footprint.
+func (c calibration) fittedEvaluate(in Input) disdel.Estimate {
+	e := c.terms(in)
+	e.Shard, e.Model = disdel.Bytes(in.Rows)*(in.SampleBytes+float), in.carried()
+	if in.Epochs > 1 { // later evaluations take more than the first
+		e.Workspace += in.engine.Later
+	}
+	return e
+}
+
+// fittedMoved is the reference and the update, and the additions of state policy and wire format. The spread includes
+// columns.
+func (c calibration) fittedMoved(in Input) disdel.Bytes {
+	w := in.carried()
+	return w + max(w, c.moved(in)-c.Push.of(w))
+}
+
+// An entry of a delta is an index and a value; on the wire it takes up to nine bytes.
+const (
+	entryBytes = 8
+	entryWire  = 9
+)
+
+// exchanged is the heap of a train action that exchanges updates after every step: three copies of the weights (the
+// engine's, the common ones, the worker's own), the deltas of the steps that are not folded yet, and those of the
+// step that is being read. Garbage adds as much again, and disdel.ExchangeGarbage.
+func (in Input) exchanged() disdel.Bytes {
+	x := in.Exchange
+	if x == nil || in.Members == 1 {
+		return 0
+	}
+	vectors, members := 3, disdel.Bytes(max(2, in.Members))
+	ahead := disdel.Bytes(x.Slack + 1)
+	if x.Slack > 0 || x.Order == disdel.OrderEager {
+		vectors++ // sent and not folded yet
+	}
+	kept := ahead * entryBytes // own deltas
+	if x.Order == disdel.OrderEager {
+		vectors++ // the weights at the start of a step
+		kept *= members
+	}
+	n := in.count()
+	weights := disdel.Bytes(n.Trainable + n.NonTrainable)
+	touched := min(weights, disdel.Bytes(in.Graph.Touched(max(1, in.BatchSize))))
+	return float*disdel.Bytes(vectors)*weights + touched*(kept+2*members*(entryBytes+entryWire)) + disdel.ExchangeGarbage
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// leastBusy is what a quiet machine's own housekeeping comes to, threads: below it nothing is said of other programs.
+// leastBusy is the load, in threads, of a quiet machine's own housekeeping: below it, no other programs count.
 const leastBusy = 0.3
 
-// slowdown is how many times as long a plan's actions take because other programs want the processors, if the kernel
-// shares these fairly; 1 on a quiet machine, and where processors or load are unknown. Action containers are one group
-// to the kernel, which has the weight of one thread on each processor: more actions get no larger part.
+// slowdown is how many times as long a plan's actions take because of other programs, if the kernel shares the
+// processors fairly. It is 1 on a quiet machine, and if processors or load are unknown. The kernel treats all action
+// containers as one group with the weight of one thread on each processor: more actions do not get a larger share.
 func slowdown(p disdel.Plan, task disdel.Task) float64 {
 	processors, others := float64(p.Platform.Processors), p.Platform.Busy
 	if processors <= 0 || others < leastBusy {
@@ -20,7 +20,7 @@ func slowdown(p disdel.Plan, task disdel.Task) float64 {
 	return max(1, (others+min(processors, wanted(p, task)))/processors)
 }
 
-// wanted is how many processors the actions of a task use at once if they can have them.
+// wanted is the number of processors that the actions of a task use at once if they are free.
 func wanted(p disdel.Plan, task disdel.Task) float64 {
 	threads := float64(max(1, p.Threads))
 	if task != disdel.TaskTrain {
@@ -55,10 +55,10 @@ func measuredSlowdown(p disdel.Plan, a *disdel.Activation) float64 {
 	return max(1, a.Slowdown/own)
 }
 
-// slowdowns are how many times as long the actions of each task take because of other programs.
+// slowdowns are the slowdowns by other programs, by task.
 type slowdowns map[disdel.Task]float64
 
-// slowdown is that of a task of the input's job: what was measured or learned, else what its plan says.
+// slowdown is the slowdown of a task: measured or learned, otherwise the plan's.
 func (in TimingInput) slowdown(task disdel.Task) float64 {
 	if s, ok := in.slow[task]; ok {
 		return s
@@ -85,7 +85,7 @@ func slowdownsOf(r *disdel.Record) (all slowdowns, measured bool) {
 	return all, measured
 }
 
-// recordSlowdown is that of a task of an earlier job.
+// recordSlowdown is the slowdown of a task in an earlier job.
 func recordSlowdown(r *disdel.Record, task disdel.Task) float64 {
 	all, _ := slowdownsOf(r)
 	if s, ok := all[task]; ok {
@@ -94,7 +94,7 @@ func recordSlowdown(r *disdel.Record, task disdel.Task) float64 {
 	return slowdown(r.Plan, task)
 }
 
-// loadForecast is how much other programs are expected to slow down a coming job.
+// loadForecast is the expected slowdown of a coming job by other programs.
 type loadForecast struct {
 	factor float64 // slowdown that is likely, over that of the load when the job is planned
 	// deviations of the logarithm of the slowdown, towards longer and shorter times
@@ -129,7 +129,7 @@ func loadOf(in TimingInput) loadForecast {
 			weights = append(weights, math.Exp2(-float64(len(logs))/fadedAfter)/(1+apart*apart))
 		}
 	}
-	if len(logs) == 0 { // what their load made of earlier jobs is in the spread of their times
+	if len(logs) == 0 { // the spread of earlier jobs' times includes their load
 		return loadForecast{factor: 1, more: unmeasured * at, less: unmeasured * at}
 	}
 	more, less := quietMore+busyMore*at, quietLess+busyLess*at
@@ -148,7 +148,7 @@ func loadOf(in TimingInput) loadForecast {
 	}
 }
 
-// slowdowns are those that are likely for the tasks of a plan.
+// slowdowns are the likely slowdowns of a plan's tasks.
 func (l loadForecast) slowdowns(p disdel.Plan) slowdowns {
 	all := slowdowns{}
 	for _, a := range p.Actions {

@@ -11,19 +11,19 @@ import (
 // TimeoutFactor is the least growth of a timeout that was too short.
 const TimeoutFactor = 2.0
 
-// The Timeout Manager's margins.
+// Margins of timeouts.
 const (
-	leastFactor = 1.5             // timeout over the likely duration: neighbours on shared machines come and go
-	overLongest = 1.25            // and over the longest that was measured
-	noise       = 3 * time.Second // and above it: what a cold start or a busy machine takes whatever the work
+	leastFactor = 1.5             // times the likely duration: the load of shared machines changes
+	overLongest = 1.25            // times the longest measured duration
+	noise       = 3 * time.Second // above the likely duration: a cold start or a busy machine
 
-	patientFactor = 3.0              // the same of tasks that cannot pause: a neighbour can take two thirds of a processor
-	leastPatience = 10 * time.Second // and so long a cold start and a slow store have been seen to take
-	// of the platform's maximum that a leg may train for; the rest is for storing its state
+	patientFactor = 3.0              // the same for tasks that cannot pause: others may take two thirds of a processor
+	leastPatience = 10 * time.Second // a measured cold start with a slow store
+	// share of the platform's maximum that a leg trains; the rest stores its state
 	legShare = 0.9
 )
 
-// TimingInput is what timeouts and forecasts are made of.
+// TimingInput is what timeouts and forecasts are computed from.
 type TimingInput struct {
 	Past []disdel.Record // jobs of any kind, newest first
 	Plan disdel.Plan     // workers, rounds, limits and levels are set; timeouts are not
@@ -32,7 +32,25 @@ type TimingInput struct {
 	Work int64 // multiply-accumulates of one sample forwards; 0: unknown
 	Rate *Rate // of a probe; nil: none was made
 
-	slow slowdowns // by other programs; nil: what the load was when Plan was made
+	// Least is the timeout that each task needed in earlier jobs after a shorter one was too short.
+	Least map[disdel.Task]LeastTimeout
+
+	slow slowdowns // by other programs; nil: by the load when Plan was made
+}
+
+// LeastTimeout is a timeout that an earlier job showed to be needed.
+type LeastTimeout struct {
+	Timeout disdel.Millis
+	Job     disdel.JobID
+}
+
+// Timeout is the one rule for the timeout of a task, given the computed one: the job file's own timeout comes first;
+// otherwise the timeout is no shorter than earlier jobs needed. It is always within the platform's limits.
+func (in *TimingInput) Timeout(task disdel.Task, computed disdel.Millis) disdel.Millis {
+	if own := disdel.Millis(in.Job.Resources.Timeout); own > 0 {
+		return within(own, in.Plan.Platform)
+	}
+	return within(max(computed, in.Least[task].Timeout), in.Plan.Platform)
 }
 
 // Rate is a measured speed of training.
@@ -42,34 +60,37 @@ type Rate struct {
 	Peak          disdel.Bytes  `json:"peakBytes"`
 }
 
-// Timing is what the timeout manager says of a plan.
+// Timing is the timeouts and the forecast of a plan.
 type Timing struct {
 	Timeouts map[disdel.Task]disdel.Millis
 	Source   disdel.Source
-	// activations that a worker's round takes, one after another, because the platform's maximum is shorter
+	// number of activations, one after another, of a worker's round that is longer than the platform's maximum
 	Legs     int
 	Forecast *disdel.Forecast // nil where nothing is known
 	Reasons  []string         // the arithmetic, a sentence each
 }
 
-// known is what the past says of one task of the plan.
+// known is what earlier jobs tell about one task of the plan.
 type known struct {
 	group   timeGroup
 	samples []timeSample
-	cold    float64 // s: the largest start-up, since every activation may be a cold one
-	warm    float64 // s: the mean start-up of the others
+	cold    float64 // s: the largest start-up, since every activation may start cold
+	warm    float64 // s: the mean warm start-up
 	whole   spread  // of an activation of the plan's size that starts cold
 	each    float64 // s for a row or an update, geometric mean
 	units   int
 }
 
-// TimingOf is the Timeout Manager of DiSDeL III-B.2b and the forecast of the whole job. Sources, in this order: jobs
-// with the same network, data, batch, workers, threads and memory; the nearest others (same network and data scaled by
-// rows, same network); a probe's rate; other networks scaled by multiply-accumulates; the cost that the user expects,
-// e_time = (e_cost / c_d) / (mu m_e) with the cost in GB-s and so mu = 1, the limit for m_e since that is what is held,
-// and all of it divided by the rounds, each of which is an activation of its own; the platform's maximum. A timeout is
-// a bound that one activation in a hundred would pass, by Student's t over the logarithms of the measured durations,
-// and never tight. A job file's own timeout takes the place of all that. It is pure.
+// TimingOf computes timeouts (the Timeout Manager of DiSDeL III-B.2b) and the forecast of the whole job. It is pure.
+//
+// Sources, in this order: jobs of the same network, data, batch, workers, threads and memory; the nearest others
+// (same network and data, scaled by rows; same network); a probe's rate; other networks, scaled by
+// multiply-accumulates; the cost that the user expects; the platform's maximum. By cost, e_time = (e_cost / c_d) /
+// (mu m_e) with the cost in GB-s, so mu = 1, the limit for m_e, and all of it divided by the rounds, each of which is
+// an activation of its own.
+//
+// A computed timeout is a bound that one activation in a hundred exceeds, by Student's t over the logarithms of the
+// measured durations. See TimingInput.Timeout for the job file's own timeout and the platform's limits.
 func TimingOf(in TimingInput) Timing {
 	t := timer{in: in, all: map[disdel.Task]known{}, load: loadOf(in)}
 	t.in.slow = t.load.slowdowns(in.Plan)
@@ -107,7 +128,7 @@ func (t *timer) most() disdel.Millis {
 	return m
 }
 
-// know looks for the nearest group that has measured the task.
+// know takes the samples of the nearest group that has measured the task.
 func know(in TimingInput, task disdel.Task) (known, bool) {
 	for _, g := range timeGroups {
 		var samples []timeSample
@@ -147,7 +168,7 @@ func (g timeGroup) samples(in TimingInput, r *disdel.Record, task disdel.Task) (
 	return out
 }
 
-// probed is a probe's rate as a sample. It says nothing of the other tasks.
+// probed is a probe's rate as a sample. It tells nothing about other tasks.
 func probed(in TimingInput, task disdel.Task) []timeSample {
 	if in.Rate == nil || in.Rate.RowsPerSecond <= 0 || task != disdel.TaskTrain {
 		return nil
@@ -182,8 +203,8 @@ func knownOf(g timeGroup, samples []timeSample, n int) known {
 	return k
 }
 
-// bound is the timeout that the past makes of a task, s. One that cannot pause, and go on in another activation, has
-// its work to do anew after a timeout: it gets more, which costs nothing while all goes well.
+// bound is the timeout of a task by earlier jobs, in seconds. A task that cannot pause starts anew after a timeout,
+// so it gets more time, which costs nothing while all goes well.
 func (k known) bound(pauses bool) float64 {
 	s := k.whole
 	d := max(s.likely*max(leastFactor, s.factor(s.sigma, oneInHundred)), s.likely+noise.Seconds())
@@ -196,11 +217,11 @@ func (k known) bound(pauses bool) float64 {
 	return d
 }
 
-// leastByCost is the time to start a container and train a leg if neither was measured. No timeout by cost is shorter,
-// since it would end actions for no use: the budget itself bounds how long each action runs.
+// leastByCost is the time to start a container and train a leg if neither was measured. A shorter timeout by cost
+// would end actions without use: the budget itself bounds how long each action runs.
 const leastByCost = 10 * time.Second
 
-// timeouts sets every task's timeout and the source of the train action's.
+// timeouts sets every task's timeout, and the source of the train action's.
 func (t *timer) timeouts() {
 	p := t.in.Plan.Platform
 	rest, source := p.MaxTimeout, disdel.SourcePlatform
@@ -209,10 +230,10 @@ func (t *timer) timeouts() {
 		held := float64(memoryOf(t.in.Plan)) / float64(disdel.GB)
 		rounds := max(1, t.in.Plan.Rounds)
 		by := max(cost/float64(rounds)/float64(t.in.Plan.Workers)/held, leastByCost.Seconds())
-		rest, source = clamp(by, p), disdel.SourceCost
+		rest, source = within(millisOf(by), p), disdel.SourceCost
 		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), "+
 			"no less than %v for a start and a leg, within %v and %v of the platform",
-			cost, plural(rounds, "round"), plural(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), leastByCost,
+			cost, disdel.Counted(rounds, "round"), disdel.Counted(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), leastByCost,
 			p.MinTimeout, p.MaxTimeout)
 	}
 	if measured {
@@ -220,37 +241,41 @@ func (t *timer) timeouts() {
 		t.because("timeout: %d rows in about %v after a start of %v (%s), and at most %v in 99 of 100 cases",
 			train.units, round(train.each*float64(train.units)), round(train.cold), train.basis(), round(train.bound(true)))
 	}
+	own := t.in.Job.Resources.Timeout > 0
 	for _, a := range t.in.Plan.Actions {
-		t.out.Timeouts[a.Task] = rest
+		computed := rest
 		if k, ok := t.all[a.Task]; ok {
-			t.out.Timeouts[a.Task] = clamp(math.Ceil(k.bound(a.Task == disdel.TaskTrain)), p)
+			computed = millisOf(math.Ceil(k.bound(a.Task == disdel.TaskTrain)))
 		}
-		if own := t.in.Job.Resources.Timeout; own > 0 {
-			t.out.Timeouts[a.Task], source = clamp(time.Duration(own).Seconds(), p), disdel.SourceJobFile
+		if least := t.in.Least[a.Task]; least.Timeout > computed && !own {
+			t.because("%s timeout: at least %v, since less was too little for %s", a.Task, least.Timeout, least.Job)
 		}
+		t.out.Timeouts[a.Task] = t.in.Timeout(a.Task, computed)
 	}
-	t.out.Source = source
+	if t.out.Source = source; own {
+		t.out.Source = disdel.SourceJobFile
+	}
 }
 
-// basis says what a figure rests on: "history, 12 activations of 3 jobs".
+// basis names the source of a figure: "history, 12 activations of 3 jobs".
 func (k known) basis() string {
 	if k.group.fits == nil {
 		return "a probe"
 	}
-	return fmt.Sprintf("%s, %s of %s", k.group.source, plural(k.whole.samples, "activation"), plural(k.whole.count, "job"))
+	return fmt.Sprintf("%s, %s of %s", k.group.source, disdel.Counted(k.whole.samples, "activation"), disdel.Counted(k.whole.count, "job"))
 }
 
-// legs divides rounds that cannot end within the longest timeout there is.
+// legs divides rounds that are longer than the longest timeout.
 func (t *timer) legs() {
 	k, most := t.all[disdel.TaskTrain], t.most().Seconds()
 	if most <= 0 || k.whole.likely <= legShare*most {
 		return
 	}
 	compute, usual := k.each*float64(k.units), k.typical()
-	// A start-up that leaves no time to train is no forecast to build on: at least a tenth of a leg trains.
+	// At least a tenth of a leg trains, even if the start-up seems to leave no time.
 	first, other := max(legShare*most-usual.cold, most/10), max(legShare*most-usual.warm, most/10)
 	t.out.Legs = max(2, 1+int(math.Ceil((compute-first)/other)))
-	t.out.Timeouts[disdel.TaskTrain] = t.most()
+	t.out.Timeouts[disdel.TaskTrain] = within(t.most(), t.in.Plan.Platform)
 	whose := "the platform's"
 	if t.most() < t.in.Plan.Platform.MaxTimeout {
 		whose = "resources.timeout's"
@@ -260,11 +285,12 @@ func (t *timer) legs() {
 		round(k.whole.likely), whose, round(most), t.out.Legs)
 }
 
-func clamp(seconds float64, p disdel.PlatformLimits) disdel.Millis {
-	return min(max(millisOf(seconds), p.MinTimeout), p.MaxTimeout)
+// within is a timeout within the platform's limits.
+func within(timeout disdel.Millis, p disdel.PlatformLimits) disdel.Millis {
+	return min(max(timeout, p.MinTimeout), p.MaxTimeout)
 }
 
-// millisOf keeps what no duration holds, such as a cost without bounds, at the largest there is.
+// millisOf bounds what no duration can hold, such as an infinite cost.
 func millisOf(seconds float64) disdel.Millis {
 	const most = float64(math.MaxInt64 / 4)
 	if math.IsNaN(seconds) {
@@ -284,11 +310,4 @@ func round(seconds float64) time.Duration {
 	default:
 		return d.Round(time.Second)
 	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -41,7 +41,7 @@ func TestAnImageThatDiesAtStartIsNamed(t *testing.T) {
 				strings.Contains(a.Failure.Hint, "timeout") {
 				t.Errorf("%s: %v, %v, hint %q", name, a.Outcome, a.Failure, a.Failure.Hint)
 			}
-			r := scheduler.Decide(scheduler.RemedyInput{
+			r := scheduler.FindRemedy(scheduler.RemedyInput{
 				Activation: a, Attempts: at, Plan: disdel.Plan{Platform: disdel.PlatformLimits{MaxMemory: disdel.GB}},
 			})
 			if !r.Retry {

@@ -8,26 +8,25 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// onOne is how many actions with so much each of an accelerator's memory fit one of whole.
-func onOne(whole, each disdel.Bytes) int {
+// perAccelerator is how many actions with so much memory each fit one accelerator.
+func perAccelerator(whole, each disdel.Bytes) int {
 	if each <= 0 || each > whole {
 		return 0
 	}
 	return int(whole / each)
 }
 
-// DeviceShare is what an action with so much of an accelerator's memory counts as: the part of it that as many such
-// actions as fit divide it into. No action lies on two accelerators, so that what is left of one beside equal actions
-// is of no use to another of them. Actions of different sizes may still leave pieces that nothing fits: then the
-// platform has the last of them wait.
+// DeviceShare is the memory that an action counts as on an accelerator: the whole divided by the number of equal
+// actions that fit. An action never spans two accelerators, so the remainder of one is useless to equal actions.
+// Actions of different sizes may still leave pieces that nothing fits; then the platform lets the last of them wait.
 func DeviceShare(whole, each disdel.Bytes) disdel.Bytes {
-	if n := onOne(whole, each); n > 0 {
+	if n := perAccelerator(whole, each); n > 0 {
 		return whole / disdel.Bytes(n)
 	}
 	return each
 }
 
-// accelerators are those that the job's train actions are divided among.
+// accelerators is the number of accelerators for the job's train actions.
 func (b *planBuilder) accelerators() int {
 	n := b.Platform.Accelerators()
 	if most := b.Job.Resources.GPU.Count; most > 0 {
@@ -66,11 +65,11 @@ func (b *planBuilder) device(task disdel.Task, e disdel.Estimate) (disdel.Bytes,
 		return 0, b.tooMuch(b.deviceHint(has, 0), "a %s action needs %v of an accelerator's memory, and the platform's "+
 			"has %v", task, each.Beside(has), has.Beside(each))
 	}
-	b.because("%s memory of an accelerator: %v of %v, %d fit one", task, each, has, onOne(has, each))
+	b.because("%s memory of an accelerator: %v of %v, %d fit one", task, each, has, perAccelerator(has, each))
 	return each, nil
 }
 
-// limits are those of an action, whose timeout is not known yet.
+// limits are the limits of an action, before its timeout is known.
 func (b *planBuilder) limits(memory, device disdel.Bytes) disdel.Limits {
 	l := disdel.Limits{Memory: memory, Device: device}
 	if device > 0 {
@@ -86,8 +85,8 @@ func (b *planBuilder) tooMuch(hint, format string, args ...any) error {
 	}
 }
 
-// deviceHint says which share of an accelerator lets the job pass, where it may have that much, and which batch does
-// with most.
+// deviceHint names the share of an accelerator that lets the job pass, if the platform has that much, and the batch
+// that fits most.
 func (b *planBuilder) deviceHint(most, share disdel.Bytes) string {
 	batch := "a smaller network: not even one row a batch fits"
 	if n := b.deviceBatch(most); n > 0 {
@@ -99,8 +98,8 @@ func (b *planBuilder) deviceHint(most, share disdel.Bytes) string {
 	return batch
 }
 
-// deviceBatch is the largest batch below the job's with which a train action takes at most so much of an accelerator's
-// memory, 0 where none does.
+// deviceBatch is the largest batch below the job's with which a train action needs at most so much accelerator
+// memory; 0: none.
 func (b *planBuilder) deviceBatch(most disdel.Bytes) int {
 	return sort.Search(b.Job.Training.JobBatch(), func(i int) bool {
 		smaller := planBuilder{PlanInput: b.PlanInput, side: b.side}
@@ -110,12 +109,12 @@ func (b *planBuilder) deviceBatch(most disdel.Bytes) int {
 	})
 }
 
-// devicesAtOnce bounds how many train actions run side by side by the accelerators that they are divided among.
+// devicesAtOnce bounds the train actions that run at once by the accelerators.
 func (b *planBuilder) devicesAtOnce(each disdel.Bytes) {
 	if each == 0 {
 		return
 	}
-	one, count := onOne(b.Platform.MaxDevice, each), b.accelerators()
+	one, count := perAccelerator(b.Platform.MaxDevice, each), b.accelerators()
 	if n := one * count; n < b.plan.Parallel {
 		b.plan.Parallel = n
 		b.because("at most %d train actions at once: %v each of %d x %v of accelerators, %d on each", n, each, count,
@@ -123,9 +122,9 @@ func (b *planBuilder) devicesAtOnce(each disdel.Bytes) {
 	}
 }
 
-// deviceMemory gives an activation that ran out of an accelerator's memory a larger share of it, and at the ceiling
-// divides the work. It needed what was planned for it: a context that took more, or a neighbour, took the rest.
-func (d *decider) deviceMemory() Remedy {
+// deviceMemory gives a larger share to an activation that ran out of accelerator memory; at the ceiling it divides
+// the work. The plan was enough, so a larger context or another action took the rest.
+func (d *remedyFinder) deviceMemory() Remedy {
 	limit, whole := d.a.Limits.Device, d.Plan.Platform.MaxDevice
 	next, why := DeviceMemory(d.a, d.retries.MemoryFactor)
 	if own := d.Job.Resources.GPU.Memory; d.a.Task == disdel.TaskTrain && own > 0 && limit >= own {
@@ -149,8 +148,8 @@ func (d *decider) deviceMemory() Remedy {
 	return d.refuse("%s, and the work cannot be divided further", at)
 }
 
-// DeviceMemory is the share of an accelerator's memory for another try of an activation that ran out of its own, in
-// whole megabytes, and the arithmetic.
+// DeviceMemory is the accelerator memory for another try of an activation that ran out of it, in whole megabytes, and
+// the arithmetic.
 func DeviceMemory(a disdel.Activation, factor float64) (disdel.Bytes, string) {
 	if factor <= 1 {
 		factor = MemoryFactor

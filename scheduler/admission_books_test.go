@@ -15,16 +15,16 @@ import (
 // reopened is an Admission that goes on with another one's books, which were written down between them.
 func reopened(t *rapid.T, a *scheduler.Admission, by scheduler.Allocator, whole scheduler.Capacity,
 ) *scheduler.Admission {
-	text, err := json.Marshal(a.Books())
-	var kept scheduler.Books
+	text, err := json.Marshal(a.State())
+	var kept scheduler.AdmissionState
 	if err == nil {
 		err = json.Unmarshal(text, &kept)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := scheduler.OpenAdmission(by, whole, kept)
-	if now, _ := json.Marshal(again.Books()); string(now) != string(text) {
+	again := scheduler.RestoreAdmission(by, whole, kept)
+	if now, _ := json.Marshal(again.State()); string(now) != string(text) {
 		t.Fatalf("read as\n%s\nwritten as\n%s", now, text)
 	}
 	return again
@@ -47,7 +47,7 @@ func TestBooksMayChangeHands(t *testing.T) {
 			for k, a := range []*scheduler.Admission{one, many} {
 				switch i % 4 {
 				case 0, 1:
-					kind[k] = disdel.KindOf(a.Ask(scheduler.Demand{
+					kind[k] = disdel.KindOf(a.Enqueue(scheduler.Demand{
 						Job: job, Tenant: fmt.Sprint(job[4] % 3), Arrived: now, Gang: gang(1+int(job[4])%5, 1),
 						Takes: exactly(10 * second), Cost: 1, Quota: scheduler.Quota{Cost: 6, Jobs: 2},
 					}))
@@ -63,12 +63,12 @@ func TestBooksMayChangeHands(t *testing.T) {
 			if a, b := one.Expire(now), many.Expire(now); !slices.Equal(a, b) {
 				t.Fatalf("expired: %v and %v", a, b)
 			}
-			one.Others(scheduler.Capacity{}) // whoever opens books decides, also where nothing came back
+			one.SetOthers(scheduler.Capacity{}) // whoever opens books decides, also where nothing came back
 			if a, b := given(one.Decide(now)), given(many.Decide(now)); !slices.Equal(a, b) {
 				t.Fatalf("granted: %v and %v", a, b)
 			}
-			if one.Free() != many.Free() || one.Waiting() != many.Waiting() || !slices.Equal(one.Line(), many.Line()) {
-				t.Fatalf("%+v free, %v wait; and %+v, %v", one.Free(), one.Line(), many.Free(), many.Line())
+			if one.Free() != many.Free() || one.Waiting() != many.Waiting() || !slices.Equal(one.Queue(), many.Queue()) {
+				t.Fatalf("%+v free, %v wait; and %+v, %v", one.Free(), one.Queue(), many.Free(), many.Queue())
 			}
 		}
 	})

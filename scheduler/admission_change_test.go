@@ -75,7 +75,7 @@ func TestGrowthDelaysNobodyWhoWaits(t *testing.T) {
 func TestGrowthKeepsToAQuota(t *testing.T) {
 	a := scheduler.NewAdmission(scheduler.Gangs{}, slots(10))
 	for _, job := range []disdel.JobID{"first", "second"} {
-		err := a.Ask(scheduler.Demand{
+		err := a.Enqueue(scheduler.Demand{
 			Job: job, Tenant: "ann", Gang: gang(2, 0), Quota: scheduler.Quota{Memory: 5 * disdel.MB, Jobs: 2},
 		})
 		if err != nil {
@@ -95,14 +95,14 @@ func TestWhoSharesProcessorsGrowsWithoutThem(t *testing.T) {
 	a := scheduler.NewAdmission(scheduler.Sharing{By: scheduler.Gangs{}}, whole)
 	own := processors("own", 2, false)
 	own.Takes = exactly(100 * second)
-	if err := a.Ask(own); err != nil {
+	if err := a.Enqueue(own); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "it has both", given(a.Decide(0)), "own")
-	if err := a.Ask(processors("shares", 1, true)); err != nil {
+	if err := a.Enqueue(processors("shares", 1, true)); err != nil {
 		t.Fatal(err)
 	}
-	a.Others(scheduler.Capacity{}) // whoever opens books decides
+	a.SetOthers(scheduler.Capacity{}) // whoever opens books decides
 	expect(t, "it has none", given(a.Decide(second)), "shares")
 	grown := processors("shares", 2, true)
 	grown.Gang[0].Each.Memory *= 2
@@ -131,7 +131,7 @@ func TestGangsThatChangeFitTogether(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				a.Ask(d) //nolint:errcheck // one that has asked already goes on
+				a.Enqueue(d) //nolint:errcheck // one that has asked already goes on
 			case 1:
 				a.Return(job, 0)
 				delete(holds, job)
@@ -205,7 +205,7 @@ func ExampleAdmission_Change() {
 	}
 	books := scheduler.NewAdmission(scheduler.Gangs{}, container.Times(5))
 	for _, d := range []scheduler.Demand{trains("job-a", 2), trains("job-b", 2)} {
-		if err := books.Ask(d); err != nil {
+		if err := books.Enqueue(d); err != nil {
 			fmt.Println(err)
 		}
 	}

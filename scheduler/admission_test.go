@@ -14,7 +14,7 @@ import (
 func ask(t *testing.T, a *scheduler.Admission, job string, at disdel.Millis, size int) {
 	t.Helper()
 	d := scheduler.Demand{Job: disdel.JobID(job), Arrived: at, Gang: gang(size, 0), Takes: exactly(10 * second)}
-	if err := a.Ask(d); err != nil {
+	if err := a.Enqueue(d); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -42,9 +42,6 @@ func TestGrantsExpire(t *testing.T) {
 	ask(t, a, "first", 0, 3)
 	ask(t, a, "second", second, 3)
 	expect(t, "at once", given(a.Decide(second)), "first")
-	if at, ok := a.Wake(); !ok || at != 6*second {
-		t.Errorf("it expires at %v (%t)", at, ok)
-	}
 	expect(t, "before it expires", a.Expire(5*second))
 	expect(t, "expired", a.Expire(6*second), "first")
 	if a.Free() != slots(4) || a.Waiting() != 2 || a.Holding() != 0 {
@@ -74,18 +71,18 @@ func TestRoundsKeepTheirPlace(t *testing.T) {
 // become too small for one is, and so is what its tenant has used up.
 func TestOthersAreWaitedFor(t *testing.T) {
 	a := scheduler.NewAdmission(scheduler.Gangs{}, slots(4))
-	a.Others(slots(3).Minus(slots(0)))
+	a.SetOthers(slots(3).Minus(slots(0)))
 	ask(t, a, "job", 0, 3)
 	expect(t, "behind others", given(a.Decide(0)))
-	if bad := a.Misfits(); len(bad) > 0 {
+	if bad := a.NeverFit(); len(bad) > 0 {
 		t.Errorf("%v", bad)
 	}
-	a.Others(scheduler.Capacity{})
+	a.SetOthers(scheduler.Capacity{})
 	expect(t, "they have gone", given(a.Decide(second)), "job")
 
 	ask(t, a, "large", second, 4)
 	a.Resize(slots(3))
-	if bad := a.Misfits(); len(bad) != 1 || !errors.Is(bad[0], disdel.OverLimit) {
+	if bad := a.NeverFit(); len(bad) != 1 || !errors.Is(bad[0], disdel.OverLimit) {
 		t.Errorf("of a smaller platform: %v", bad)
 	}
 	a.Return("large", 0)
@@ -95,13 +92,13 @@ func TestOthersAreWaitedFor(t *testing.T) {
 	}
 	other := costly
 	other.Job = "other"
-	if err := errors.Join(a.Ask(costly), a.Ask(other)); err != nil {
+	if err := errors.Join(a.Enqueue(costly), a.Enqueue(other)); err != nil {
 		t.Fatal(err)
 	}
 	a.Return("job", 0)
 	expect(t, "within the quota", given(a.Decide(second)), "costly")
 	a.Return("costly", 5)
-	if bad := a.Misfits(); len(bad) != 1 {
+	if bad := a.NeverFit(); len(bad) != 1 {
 		t.Errorf("5 of 10 GB-s are left for one of 6: %v", bad)
 	}
 	expect(t, "beyond the quota", given(a.Decide(2*second)))
@@ -111,7 +108,7 @@ func TestOthersAreWaitedFor(t *testing.T) {
 func TestBooksKnowTheirJobs(t *testing.T) {
 	a := scheduler.NewAdmission(scheduler.Gangs{}, slots(4))
 	ask(t, a, "job", 0, 3)
-	err := a.Ask(scheduler.Demand{Job: "job", Gang: gang(1, 0)})
+	err := a.Enqueue(scheduler.Demand{Job: "job", Gang: gang(1, 0)})
 	if !errors.Is(err, disdel.Conflict) {
 		t.Errorf("a second demand: %v", err)
 	}
@@ -135,7 +132,7 @@ func TestLongQueuesAreShownInPart(t *testing.T) {
 			Job: disdel.JobID(fmt.Sprintf("job-%04d", i)), Arrived: disdel.Millis(i), Tenant: fmt.Sprint(i % 3),
 			Gang: gang(1, 0),
 		}
-		if err := a.Ask(d); err != nil {
+		if err := a.Enqueue(d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +151,7 @@ func ExampleAdmission() {
 	container := scheduler.Capacity{Memory: 256 * disdel.MB}
 	books := scheduler.NewAdmission(scheduler.Gangs{}, container.Times(5))
 	for _, job := range []disdel.JobID{"job-a", "job-b"} {
-		err := books.Ask(scheduler.Demand{
+		err := books.Enqueue(scheduler.Demand{
 			Job: job, Takes: exactly(60 * second),
 			Gang: scheduler.Gang{
 				{Task: disdel.TaskTrain, Count: 2, Each: container}, {Task: disdel.TaskAggregate, Count: 1, Each: container},
@@ -179,11 +176,11 @@ func ExampleAdmission() {
 }
 
 // What can never fit is refused with the arithmetic.
-func ExampleFits() {
+func ExampleCheckFits() {
 	whole := scheduler.CapacityOf(disdel.PlatformLimits{Pool: disdel.GB, Concurrent: 30})
 	each := scheduler.Capacity{Memory: 512 * disdel.MB, Concurrent: 1}
 	gang := scheduler.Gang{{Task: disdel.TaskTrain, Count: 4, Each: each}}
-	fmt.Println(scheduler.Fits(whole, scheduler.Demand{Gang: gang}))
+	fmt.Println(scheduler.CheckFits(whole, scheduler.Demand{Gang: gang}))
 	// Output:
 	// admit job: the gang (4 train of 512 MB, 2.00 GB in all) needs 2.00 GB of memory, and there are 1.00 GB
 }

@@ -131,7 +131,7 @@ func TestDemandsArePlansContainers(t *testing.T) {
 			!containsAll(why, "containers: 4 train of", c.says) {
 			t.Errorf("a pool of %v: %v, keep %v, %v: %s", c.pool, d.Gang, d.Keep, d.Takes, why)
 		}
-		if err := Fits(whole, d); err != nil {
+		if err := CheckFits(whole, d); err != nil {
 			t.Error(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestPlansFitTheirPlatform(t *testing.T) {
 				limits.Processors = processors
 				whole := CapacityOf(limits)
 				d, _ := DemandOf("job-1", plan, whole)
-				if err := Fits(whole, d); err != nil {
+				if err := CheckFits(whole, d); err != nil {
 					t.Errorf("%d workers, pool %v, %d processors: %v", workers, pool, processors, err)
 				}
 			}

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/rehearse"
 	"github.com/disdel/disdel/scheduler"
-	"github.com/disdel/disdel/scheduler/sim"
 )
 
 const second = disdel.Millis(time.Second)
@@ -38,14 +38,14 @@ func exactly(d disdel.Millis) disdel.Interval[disdel.Millis] {
 }
 
 // visits draws jobs that come to a platform with so many slots, each of which fits alone.
-func visits(t *rapid.T, slots, tenants int) []sim.Visit {
-	out := make([]sim.Visit, rapid.IntRange(1, 40).Draw(t, "jobs"))
+func visits(t *rapid.T, slots, tenants int) []rehearse.Visit {
+	out := make([]rehearse.Visit, rapid.IntRange(1, 40).Draw(t, "jobs"))
 	at := disdel.Millis(0)
 	for i := range out {
 		at += disdel.Millis(rapid.IntRange(0, 20).Draw(t, "after")) * second
 		size := rapid.IntRange(1, slots).Draw(t, "size")
 		lasts := disdel.Millis(rapid.IntRange(1, 60).Draw(t, "lasts")) * second
-		v := sim.Visit{Lasts: lasts}
+		v := rehearse.Visit{Lasts: lasts}
 		v.Job, v.Arrived = disdel.JobID(fmt.Sprintf("job-%03d", i)), at
 		v.Tenant = fmt.Sprintf("tenant-%d", rapid.IntRange(1, tenants).Draw(t, "tenant"))
 		v.Gang = gang(size-size/3, size/3)
@@ -74,7 +74,7 @@ func TestGangsAreWholeAndFit(t *testing.T) {
 					list[i].Quota, list[i].Cost = quota, 1
 					list[i].Priority = rapid.IntRange(0, 2).Draw(t, "priority")
 				}
-				out := sim.Rehearse(by, slots(n), list, func(s sim.See) { whole(t, s, by) })
+				out := rehearse.Run(by, slots(n), list, func(s rehearse.See) { whole(t, s, by) })
 				if len(out.Stuck) > 0 {
 					t.Fatalf("stuck: %v", out.Stuck)
 				}
@@ -84,7 +84,7 @@ func TestGangsAreWholeAndFit(t *testing.T) {
 }
 
 // whole looks at one decision.
-func whole(t *rapid.T, s sim.See, by scheduler.Allocator) {
+func whole(t *rapid.T, s rehearse.See, by scheduler.Allocator) {
 	free, waits := s.Free, map[disdel.JobID]scheduler.Demand{}
 	jobs, memory := map[string]int{}, map[string]disdel.Bytes{}
 	for _, d := range s.Demands {
@@ -141,7 +141,7 @@ func TestBackFillingDelaysNobody(t *testing.T) {
 		}
 		promised := map[disdel.JobID]disdel.Millis{}
 		by := scheduler.Gangs{Reserve: rapid.IntRange(1, 9).Draw(t, "reservations")}
-		out := sim.Rehearse(by, slots(n), list, func(s sim.See) {
+		out := rehearse.Run(by, slots(n), list, func(s rehearse.See) {
 			for _, g := range s.Grants {
 				if !g.Reserved {
 					continue
@@ -171,17 +171,17 @@ func TestBackFillingDelaysNobody(t *testing.T) {
 // A long job that fits beside what is reserved for the head would have the job behind the head wait for it. It does not
 // go first, whether that job has a reservation or not; a short one does.
 func TestNobodyBehindTheHeadIsDelayed(t *testing.T) {
-	visit := func(name string, at disdel.Millis, size int, lasts disdel.Millis) sim.Visit {
-		v := sim.Visit{Lasts: lasts}
+	visit := func(name string, at disdel.Millis, size int, lasts disdel.Millis) rehearse.Visit {
+		v := rehearse.Visit{Lasts: lasts}
 		v.Job, v.Arrived, v.Gang, v.Takes = disdel.JobID(name), at, gang(size, 0), exactly(lasts)
 		return v
 	}
-	list := []sim.Visit{
+	list := []rehearse.Visit{
 		visit("runs", 0, 6, 10*second), visit("head", second, 8, 10*second), visit("behind", 2*second, 10, 10*second),
 		visit("long", 3*second, 2, 100*second), visit("short", 4*second, 2, 5*second),
 	}
 	for _, reserve := range []int{1, 8} {
-		out := sim.Rehearse(scheduler.Gangs{Reserve: reserve}, slots(10), list, nil)
+		out := rehearse.Run(scheduler.Gangs{Reserve: reserve}, slots(10), list, nil)
 		for i, want := range []disdel.Millis{0, 10 * second, 20 * second, 30 * second, 4 * second} {
 			if s := out.Stays[i]; s.Started != want {
 				t.Errorf("%d reservations: %s starts at %v, want %v", reserve, s.Job, s.Started, want)
@@ -191,7 +191,7 @@ func TestNobodyBehindTheHeadIsDelayed(t *testing.T) {
 }
 
 // inOrder is when jobs start that start strictly one after another and take as long as they may.
-func inOrder(list []sim.Visit, slots int) []disdel.Millis {
+func inOrder(list []rehearse.Visit, slots int) []disdel.Millis {
 	starts := make([]disdel.Millis, len(list))
 	fits := func(k int, at disdel.Millis) bool {
 		used := list[k].Gang.Size()
@@ -220,7 +220,7 @@ func inOrder(list []sim.Visit, slots int) []disdel.Millis {
 
 // latestEnd is when a job that starts at a time is over at the latest, on the grid that ends are on: the longest of 1,
 // 2, 5, 10, 20 ... that is no more than a sixteenth of what the job takes.
-func latestEnd(from disdel.Millis, v sim.Visit) disdel.Millis {
+func latestEnd(from disdel.Millis, v rehearse.Visit) disdel.Millis {
 	grid := disdel.Millis(1)
 	for i := 0; ; i++ {
 		next := grid * []disdel.Millis{2, 5, 10}[i%3] / []disdel.Millis{1, 2, 5}[i%3]
@@ -239,12 +239,12 @@ func TestNobodyStarves(t *testing.T) {
 		for _, tenants := range []int{1, 5} {
 			t.Run(fmt.Sprintf("known %t, %d tenants", known, tenants), func(t *testing.T) {
 				const n = 10
-				large := sim.Visit{Lasts: 10 * second}
+				large := rehearse.Visit{Lasts: 10 * second}
 				large.Job, large.Tenant, large.Arrived, large.Gang = "large", "tenant-0", 5*second, gang(8, 2)
 				large.Takes = exactly(10 * second)
-				list := []sim.Visit{large}
+				list := []rehearse.Visit{large}
 				for i := range 500 { // twice as much as there is room for
-					v := sim.Visit{Lasts: 50 * second}
+					v := rehearse.Visit{Lasts: 50 * second}
 					v.Job, v.Arrived, v.Priority = disdel.JobID(fmt.Sprintf("small-%04d", i)), disdel.Millis(5*i)*second, i%2
 					v.Tenant, v.Gang = fmt.Sprintf("tenant-%d", i%tenants), gang(2, 0)
 					if known {
@@ -252,7 +252,7 @@ func TestNobodyStarves(t *testing.T) {
 					}
 					list = append(list, v)
 				}
-				out := sim.Rehearse(scheduler.Gangs{}, slots(n), list, nil)
+				out := rehearse.Run(scheduler.Gangs{}, slots(n), list, nil)
 				most := large.Arrived + 2*(scheduler.PriorityWorth+scheduler.ShareWorth)
 				if s := out.Stays[0]; !s.Ran || s.Started > most {
 					t.Errorf("the large job started at %v (ran: %t), later than %v", s.Started, s.Ran, most)
@@ -271,9 +271,9 @@ func TestTenantsShareFairly(t *testing.T) {
 		largest := rapid.SampledFrom([]int{1, 4}).Draw(t, "largest")
 		weights := []float64{1, float64(rapid.IntRange(1, 3).Draw(t, "weight"))}
 		draw := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		var list []sim.Visit
+		var list []rehearse.Visit
 		for i := range 200 {
-			v := sim.Visit{Lasts: disdel.Millis(5+draw.IntN(25)) * second}
+			v := rehearse.Visit{Lasts: disdel.Millis(5+draw.IntN(25)) * second}
 			v.Job = disdel.JobID(fmt.Sprintf("job-%03d", i))
 			v.Tenant = "few"
 			if i%3 > 0 { // this one has twice as many
@@ -283,7 +283,7 @@ func TestTenantsShareFairly(t *testing.T) {
 			list = append(list, v)
 		}
 		looked, bound := 0, float64(2*largest-1)
-		sim.Rehearse(scheduler.Gangs{}, slots(n), list, func(s sim.See) {
+		rehearse.Run(scheduler.Gangs{}, slots(n), list, func(s rehearse.See) {
 			holds, waits := map[string]float64{}, map[string]int{}
 			for _, d := range s.Demands {
 				if d.Held != nil {

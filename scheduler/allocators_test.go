@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/rehearse"
 	"github.com/disdel/disdel/scheduler"
-	"github.com/disdel/disdel/scheduler/sim"
 )
 
 // Greedy and Coach's rule hold what they get, and stop each other; whole gangs never do.
 func TestSingleContainersDeadlock(t *testing.T) {
-	two := []sim.Visit{{Lasts: second}, {Lasts: second}}
+	two := []rehearse.Visit{{Lasts: second}, {Lasts: second}}
 	for i := range two {
 		two[i].Job, two[i].Gang = disdel.JobID(fmt.Sprintf("job-%d", i)), gang(2, 2)
 		two[i].Gang = append(two[i].Gang, scheduler.Member{
@@ -26,7 +26,7 @@ func TestSingleContainersDeadlock(t *testing.T) {
 			"greedy": scheduler.Greedy{Seed: seed}, "ganglike": scheduler.GangLike{}, "gang": scheduler.Gangs{},
 			"fifo": scheduler.FIFO{},
 		} {
-			stuck[name] += len(sim.Rehearse(by, slots(5), two, nil).Stuck)
+			stuck[name] += len(rehearse.Run(by, slots(5), two, nil).Stuck)
 		}
 	}
 	if stuck["greedy"] == 0 || stuck["ganglike"] == 0 || stuck["gang"]+stuck["fifo"] > 0 {
@@ -58,12 +58,12 @@ func TestWhatNeverFitsIsRefusedWithTheArithmetic(t *testing.T) {
 		},
 		{scheduler.Demand{}, "no container"},
 	} {
-		err := scheduler.NewAdmission(scheduler.Gangs{}, whole).Ask(c.demand)
+		err := scheduler.NewAdmission(scheduler.Gangs{}, whole).Enqueue(c.demand)
 		if !errors.Is(err, disdel.OverLimit) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v\nlacks %q", err, c.says)
 		}
 	}
-	if err := scheduler.Fits(whole, scheduler.Demand{Gang: gang(3, 1)}); err != nil {
+	if err := scheduler.CheckFits(whole, scheduler.Demand{Gang: gang(3, 1)}); err != nil {
 		t.Error(err)
 	}
 }

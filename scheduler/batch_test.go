@@ -74,7 +74,7 @@ func TestRoundsOfASharedBatchAreOfItsShares(t *testing.T) {
 func TestASharedBatchFollowsTheWorkers(t *testing.T) {
 	in := split(planInput(t), 60)
 	for _, workers := range []int{2, 5} {
-		job := Apply(in.Job, disdel.Setting{Workers: workers}, 0)
+		job := ApplySetting(in.Job, disdel.Setting{Workers: workers}, 0)
 		again := in
 		again.Job, again.Decided = job, true
 		p, err := NewPlan(again)
@@ -85,7 +85,7 @@ func TestASharedBatchFollowsTheWorkers(t *testing.T) {
 			t.Errorf("%d workers take %d rows", workers, p.BatchSize)
 		}
 	}
-	halved := Apply(in.Job, disdel.Setting{Workers: 2}, 15) // a remedy: half of what each of two has
+	halved := ApplySetting(in.Job, disdel.Setting{Workers: 2}, 15) // a remedy: half of what each of two has
 	if n := halved.Training.WorkerBatch(2); n != 15 || halved.Training.JobBatch() != 30 {
 		t.Errorf("a worker's half became %d, the job's %d", n, halved.Training.JobBatch())
 	}
@@ -102,8 +102,8 @@ func TestWhatIfKnowsSharedBatches(t *testing.T) {
 		t.Fatalf("%d cells", len(cells))
 	}
 	for _, c := range cells {
-		if c.Each != c.BatchSize/c.Workers || c.Note != "" {
-			t.Errorf("%d workers share %d rows: %d each, %q", c.Workers, c.BatchSize, c.Each, c.Note)
+		if c.WorkerBatchSize != c.BatchSize/c.Workers || c.Note != "" {
+			t.Errorf("%d workers share %d rows: %d each, %q", c.Workers, c.BatchSize, c.WorkerBatchSize, c.Note)
 		}
 	}
 	if i := slices.IndexFunc(cells, func(c Cell) bool {
@@ -118,7 +118,7 @@ func TestWhatIfKnowsSharedBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range ToFitLess(in, p) {
+	for _, s := range SmallerLimits(in, p) {
 		for _, c := range s.Changes {
 			if strings.Contains(fmt.Sprint(c.Set), "training.batchSize") {
 				t.Errorf("the job file has no such field: %v", c.Set)
@@ -134,7 +134,7 @@ func TestTheContainerRuleDividesASharedBatch(t *testing.T) {
 	in := split(planInput(t), 2048)
 	in.Platform.MinMemory = disdel.MB
 	at := func(workers int) disdel.Bytes {
-		one := Lift(in)
+		one := WithoutMemoryLimits(in)
 		one.Job.Distribution.Workers = workers
 		p, err := NewPlan(one)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 func besideInput(t testing.TB, others int) PlanInput {
 	t.Helper()
 	in := planInput(t)
-	in.Processors, in.Beside = 2, others
+	in.Processors, in.Siblings = 2, others
 	return in
 }
 
@@ -25,10 +25,10 @@ func TestJobsOfABatchShareProcessors(t *testing.T) {
 		workers, threads int
 		busy             float64
 	}{
-		{"alone", func(in *PlanInput) { in.Beside = 0 }, 2, 1, 0},
+		{"alone", func(in *PlanInput) { in.Siblings = 0 }, 2, 1, 0},
 		{"one of eight, of which the pool holds five", func(*PlanInput) {}, 1, 1, 4},
-		{"one of two", func(in *PlanInput) { in.Beside = 1 }, 2, 1, 2},
-		{"one of two, eight processors", func(in *PlanInput) { in.Beside, in.Processors = 1, 8 }, 2, 2, 2},
+		{"one of two", func(in *PlanInput) { in.Siblings = 1 }, 2, 1, 2},
+		{"one of two, eight processors", func(in *PlanInput) { in.Siblings, in.Processors = 1, 8 }, 2, 2, 2},
 		{"containers of a quarter of a processor", func(in *PlanInput) { in.Platform.Millicores = 250 }, 2, 1, 1.5},
 		{"a pool for one at a time", func(in *PlanInput) { in.Platform.Pool = 700 * disdel.MB }, 2, 1, 0},
 		{"nobody knows how many processors", func(in *PlanInput) { in.Processors = 0 }, 2, 1, 6},
@@ -60,7 +60,7 @@ func TestAFairShareStillFitsItsMemory(t *testing.T) {
 	train, _ := free.Action(disdel.TaskTrain)
 	in.Job.Resources.MaxMemory = train.Estimate.Total - 8*disdel.MB
 	rule, err := NewPlan(in)
-	in.Beside = 7
+	in.Siblings = 7
 	shared, bad := NewPlan(in)
 	if err != nil || bad != nil || rule.Workers <= 2 || shared.Workers < 2 || shared.Workers > rule.Workers {
 		t.Errorf("%d workers, and in a batch %d; %v, %v", rule.Workers, shared.Workers, err, bad)
@@ -80,7 +80,7 @@ func TestABatchIsNoExampleForAJobAlone(t *testing.T) {
 	if p, err := NewPlan(in); err != nil || p.Workers != 2 {
 		t.Errorf("alone: %d workers, %v", p.Workers, err)
 	}
-	in.Beside = 7
+	in.Siblings = 7
 	if p, err := NewPlan(in); err != nil || p.Workers != 1 || !strings.Contains(strings.Join(p.Reasons, "\n"), "job-0") {
 		t.Errorf("in another batch like it: %d workers, %v", p.Workers, err)
 	}

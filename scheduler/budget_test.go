@@ -42,7 +42,7 @@ func TestProposedBudgetsAreNotBelowWhatIsNeeded(t *testing.T) {
 // granted.
 func TestThreadsOfAPlan(t *testing.T) {
 	in := planInput(t)
-	in.Threads, in.Unknown = func(int) int { return 1 }, "nobody knows; --set resources.threads=N"
+	in.Threads, in.ProcessorsUnknown = func(int) int { return 1 }, "nobody knows; --set resources.threads=N"
 	p, err := NewPlan(in)
 	if err != nil || p.Threads != 1 ||
 		!strings.Contains(strings.Join(p.Reasons, "\n"), "threads: 1 of a train action: nobody knows") {
@@ -113,7 +113,7 @@ func TestLoadRefusesNoJob(t *testing.T) {
 		}
 		d, _ := DemandOf("job", plan, whole)
 		d.Quota.Cost = c.allowed
-		if err := Fits(whole, d); (err != nil) != c.refused {
+		if err := CheckFits(whole, d); (err != nil) != c.refused {
 			t.Errorf("%s: a quota says %v", c.name, err)
 		}
 	}

@@ -116,7 +116,7 @@ func TestAJobsShareOfAccelerators(t *testing.T) {
 			t.Errorf("%s: one counts as %+v, want %v", name, each, c.share)
 		}
 		if whole := CapacityOf(in.Platform); !whole.Holds(round.Room()) {
-			t.Errorf("%s: %s", name, whole.Lacks(round.Room()))
+			t.Errorf("%s: %s", name, whole.Shortfall(round.Room()))
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestDecideOnADevicesMemory(t *testing.T) {
 		in.Activation.Failure.Code = disdel.CodeDeviceMemory
 		in.Activation.Limits.Device, in.Plan.Platform.MaxDevice = c.limit, c.whole
 		in.Job.Resources.GPU.Memory, in.Job.Training.BatchSize = c.own, c.batch
-		r := Decide(in)
+		r := FindRemedy(in)
 		got := "no"
 		if a := r.Adjustment; a != nil {
 			got = fmt.Sprintf("%s %v %v", a.Field, a.From, a.To)
@@ -205,7 +205,7 @@ func TestDecideOnADevicesMemory(t *testing.T) {
 	}
 	in := remedyInput(disdel.OutcomeOutOfMemory, disdel.OOM)
 	in.Activation.Limits.Device = disdel.GB
-	if r := Decide(in); r.Limits.Device != disdel.GB {
+	if r := FindRemedy(in); r.Limits.Device != disdel.GB {
 		t.Errorf("more of the host's memory loses the device's: %+v", r.Limits)
 	}
 }

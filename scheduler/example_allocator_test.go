@@ -49,10 +49,10 @@ func ExampleDeviceMemory() {
 }
 
 // Without ceilings every job can be planned, on whatever it trains.
-func ExampleLiftAll() {
+func ExampleWithoutLimits() {
 	var in scheduler.PlanInput
 	in.Platform.MaxMemory, in.Job.Resources.GPU.Memory = 512*disdel.MB, disdel.GB
-	in = scheduler.LiftAll(in)
+	in = scheduler.WithoutLimits(in)
 	fmt.Println(in.Platform.MaxMemory > disdel.GB, in.Platform.MaxDevice > disdel.GB, in.Job.Resources.GPU.Memory)
 	// Output: true true 0 B
 }
@@ -95,7 +95,7 @@ func ExampleAllocatorOf() {
 			Job: id, Arrived: arrived, Gang: scheduler.Gang{{Task: disdel.TaskTrain, Count: 3, Each: each}},
 		}
 	}
-	for _, name := range scheduler.Admissions() {
+	for _, name := range []string{"gang", "fifo", "greedy", "ganglike"} {
 		allocator, err := scheduler.AllocatorOf(name)
 		if err != nil {
 			log.Fatal(err)
@@ -125,12 +125,12 @@ func ExampleAllocatorOf() {
 }
 
 // Two processes share a platform: the second one goes on with the books that the first one has left.
-func ExampleOpenAdmission() {
+func ExampleRestoreAdmission() {
 	each := scheduler.Capacity{Memory: 256 * disdel.MB}
 	whole := each.Times(4)
 	first := scheduler.NewAdmission(scheduler.Gangs{}, whole)
 	for i, id := range []disdel.JobID{"job-a", "job-b"} {
-		err := first.Ask(scheduler.Demand{
+		err := first.Enqueue(scheduler.Demand{
 			Job: id, Arrived: disdel.Millis(i) * second,
 			Gang: scheduler.Gang{{Task: disdel.TaskTrain, Count: 3, Each: each}},
 		})
@@ -141,8 +141,8 @@ func ExampleOpenAdmission() {
 	first.Decide(second)
 	first.Use("job-a")
 
-	next := scheduler.OpenAdmission(scheduler.Gangs{}, whole, first.Books())
-	fmt.Println("free:", next.Free().Memory, "waiting:", next.Line())
+	next := scheduler.RestoreAdmission(scheduler.Gangs{}, whole, first.State())
+	fmt.Println("free:", next.Free().Memory, "waiting:", next.Queue())
 	next.Return("job-a", 0)
 	for _, g := range next.Decide(2 * second) {
 		fmt.Println(g.Job, "has", g.Gang)

@@ -34,7 +34,7 @@ func ExampleMLLess() {
 			Setting: in.Now, Rows: 1000, Epoch: float64(epoch + 1), Loss: 0.5,
 			Duration: disdel.Millis(10 * time.Second), Compute: disdel.Millis(2 * time.Second),
 		})
-		in.Now = scheduler.Ask(scheduler.MLLess{}, in).Next
+		in.Now = scheduler.DecideInBounds(scheduler.MLLess{}, in).Next
 		fmt.Println(in.Now.Workers)
 	}
 	// Output:
@@ -61,7 +61,7 @@ func ExampleMLLessPublished() {
 }
 
 // What earlier jobs of the same data and batch were seen to take is what auto begins with.
-func ExamplePastOf() {
+func ExamplePastObservations() {
 	record := disdel.Record{Status: disdel.StatusSucceeded, Data: disdel.DataInfo{Checksum: "c"}}
 	for epoch, workers := range []int{2, 4} {
 		record.Rounds = append(record.Rounds, disdel.Round{Round: epoch, Observed: &disdel.Observation{
@@ -69,8 +69,8 @@ func ExamplePastOf() {
 			Duration: disdel.Millis(time.Minute) / disdel.Millis(workers),
 		}})
 	}
-	past := scheduler.PastOf([]disdel.Record{record}, disdel.Job{}, disdel.DataInfo{Checksum: "c"})
-	d := scheduler.Ask(scheduler.Auto{}, scheduler.Input{
+	past := scheduler.PastObservations([]disdel.Record{record}, disdel.Job{}, disdel.DataInfo{Checksum: "c"})
+	d := scheduler.DecideInBounds(scheduler.Auto{}, scheduler.Input{
 		Boundary: disdel.BoundaryStart, Past: past, Now: disdel.Setting{Workers: 2},
 		Bounds: scheduler.Bounds{Least: 1, Most: 8},
 	})
@@ -79,7 +79,7 @@ func ExamplePastOf() {
 }
 
 // Nobody leaves a job whose loss rises.
-func ExampleWorsens() {
+func ExampleLossRises() {
 	var seen []disdel.Observation
 	for i, loss := range []float64{0.9, 0.7, 1.1} {
 		seen = append(seen, disdel.Observation{
@@ -87,8 +87,8 @@ func ExampleWorsens() {
 			Duration: disdel.Millis(time.Second),
 		})
 	}
-	fmt.Println(scheduler.Worsens(seen[:2]) == "")
-	fmt.Println(scheduler.Worsens(seen))
+	fmt.Println(scheduler.LossRises(seen[:2]) == "")
+	fmt.Println(scheduler.LossRises(seen))
 	// Output:
 	// true
 	// the train loss is 1.1 after 0.7

@@ -27,9 +27,9 @@ func measured(workers []int, seconds []float64) scheduler.Input {
 // With a budget of 600 GB-s for ten epochs, seven workers are too dear.
 func ExamplePath() {
 	in := measured([]int{2, 4}, []float64{28, 17})
-	fmt.Println(scheduler.Ask(scheduler.Path{}, in).Why)
+	fmt.Println(scheduler.DecideInBounds(scheduler.Path{}, in).Why)
 	in.Goal.Cost = 600
-	fmt.Println(scheduler.Ask(scheduler.Path{}, in).Why)
+	fmt.Println(scheduler.DecideInBounds(scheduler.Path{}, in).Why)
 	// Output:
 	// 1,000 rows take 28.0 s with 2, 17.0 s with 4; by the law of those: 7 workers
 	// 1,000 rows take 28.0 s with 2, 17.0 s with 4; by the law of those: 3 workers
@@ -39,7 +39,7 @@ func ExamplePath() {
 func ExampleSiren() {
 	in := measured([]int{2, 4}, []float64{28, 17})
 	in.Seed = scheduler.Seed("job-1", 2)
-	one, other := scheduler.Ask(&scheduler.Siren{}, in), scheduler.Ask(&scheduler.Siren{}, in)
+	one, other := scheduler.DecideInBounds(&scheduler.Siren{}, in), scheduler.DecideInBounds(&scheduler.Siren{}, in)
 	fmt.Println(one.Next == other.Next, one.Next.Workers > 4)
 	// Output: true true
 }
@@ -48,13 +48,4 @@ func ExampleFitLaw() {
 	fixed, work, each, ok := scheduler.FitLaw(map[int]float64{1: 101, 2: 52, 4: 29})
 	fmt.Printf("%.0f + %.0f / w + %.0f w, %v\n", fixed, work, each, ok)
 	// Output: 0 + 100 / w + 1 w, true
-}
-
-// Two processors: more workers than those share no more work.
-func ExampleEpochTime() {
-	seconds := map[int]float64{1: 100, 2: 60}
-	shared, _ := scheduler.EpochTime(seconds, scheduler.SpeedConditions{Processors: 2}, 4)
-	free, _ := scheduler.EpochTime(seconds, scheduler.SpeedConditions{Processors: 16}, 4)
-	fmt.Printf("%.0f %.0f\n", shared, free)
-	// Output: 67 50
 }

@@ -44,7 +44,7 @@ func ExampleNewPlan() {
 		return
 	}
 	fmt.Printf("%d workers, %d rounds, in the package %s\n", plan.Workers, plan.Rounds, scheduler.Package(in.ID))
-	most, whose := scheduler.Ceiling(in)
+	most, whose := scheduler.MemoryCeiling(in)
 	for _, a := range plan.Actions {
 		fmt.Println(a.Name, a.Limits.Memory <= most, a.Estimate.Total <= a.Limits.Memory)
 	}
@@ -63,14 +63,14 @@ func ExampleNewPlan() {
 }
 
 // A job that does not fit is planned without ceilings, to see what it needs, and for what makes it fit.
-func ExampleToFitLess() {
+func ExampleSmallerLimits() {
 	in, err := lenet()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	in.Platform.MinMemory, in.Platform.MaxMemory = disdel.MB, 8*disdel.MB
-	plan, err := scheduler.NewPlan(scheduler.Lift(in))
+	plan, err := scheduler.NewPlan(scheduler.WithoutMemoryLimits(in))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -78,7 +78,7 @@ func ExampleToFitLess() {
 	train, _ := plan.Action(disdel.TaskTrain)
 	peak := train.Estimate.Peak()
 	fmt.Println("an interval:", peak.Low <= peak.Likely && peak.Likely <= peak.High)
-	for _, smaller := range scheduler.ToFitLess(in, plan) {
+	for _, smaller := range scheduler.SmallerLimits(in, plan) {
 		for _, c := range smaller.Changes {
 			if c.Limit > smaller.Limit {
 				fmt.Println(c.Set, "does not make it fit", smaller.Limit)
@@ -170,15 +170,15 @@ func killed() disdel.Activation {
 }
 
 // What ran out of memory is tried again with more, as long as the job has retries.
-func ExampleDecide() {
+func ExampleFindRemedy() {
 	in := scheduler.RemedyInput{
 		Activation: killed(),
 		Plan:       disdel.Plan{Workers: 1, Platform: disdel.PlatformLimits{MaxMemory: disdel.GB}},
 	}
-	r := scheduler.Decide(in)
+	r := scheduler.FindRemedy(in)
 	fmt.Println(r.Retry, r.Limits.Memory, r.Why)
 	in.Attempts = scheduler.Attempts{Job: 6}
-	r = scheduler.Decide(in)
+	r = scheduler.FindRemedy(in)
 	fmt.Println(r.Retry, r.Why)
 	// Output:
 	// true 320 MB memory 256MB -> 320MB: 256 MB x 1.25
@@ -216,11 +216,11 @@ func ExampleTimeout() {
 }
 
 // A later job like this one begins with the limits that passed in the end.
-func ExampleCameTo() {
+func ExampleLimitsReached() {
 	passed := killed()
 	passed.Outcome, passed.Failure, passed.Limits.Memory = disdel.OutcomeSuccess, nil, 384*disdel.MB
 	rec := disdel.Record{Activations: []disdel.Activation{killed(), passed}}
-	fmt.Println(scheduler.CameTo(&rec, disdel.TaskTrain).Memory)
+	fmt.Println(scheduler.LimitsReached(&rec, disdel.TaskTrain).Memory)
 	// Output: 384 MB
 }
 
@@ -290,7 +290,7 @@ func epochs(p scheduler.Policy, seconds ...float64) {
 		in.Seen = append(in.Seen, disdel.Observation{
 			Round: i, Setting: in.Now, Rows: 1000, Epoch: float64(i + 1), Duration: disdel.Millis(s * float64(time.Second)),
 		})
-		d := scheduler.Ask(p, in)
+		d := scheduler.DecideInBounds(p, in)
 		fmt.Printf("%d workers: %s\n", d.Next.Workers, d.Why)
 		in.Now = d.Next
 	}
@@ -329,16 +329,16 @@ func ExampleElastic() {
 }
 
 // A decision changes a job, which is planned again, and the plan goes on where the stages before it end.
-func ExampleFrom() {
+func ExampleContinuePlan() {
 	job := disdel.Job{}
 	job.Training.Epochs, job.Training.BatchSize = 4, 10
 	job.Distribution.Aggregation.Moments = disdel.StateKeep
-	job = scheduler.Apply(job, disdel.Setting{Workers: 3}, 0)
+	job = scheduler.ApplySetting(job, disdel.Setting{Workers: 3}, 0)
 	plan := disdel.Plan{Workers: 3, Rounds: 4, Epochs: 1, Shards: scheduler.Shards(120, 3)}
 	stage := plan.Whole(job).Starting(1, disdel.Position{Epoch: 1}) // after one epoch with two workers
-	plan = scheduler.From(plan, stage)
+	plan = scheduler.ContinuePlan(plan, stage)
 	fmt.Printf("%d workers from round %d to %d\n", job.Distribution.Workers, stage.First, plan.Rounds)
-	fmt.Println(scheduler.Leaving(job, 2, 3))
+	fmt.Println(scheduler.LeavingReasons(job, 2, 3))
 	// Output:
 	// 3 workers from round 1 to 4
 	// [1 workers come, and begin with nothing of their own: moments are reset, statistics are the others' mean]
@@ -360,7 +360,7 @@ func ExampleFitKilled() {
 		fmt.Println(err)
 		return
 	}
-	killed := scheduler.Killed{Task: disdel.TaskTrain, Need: 300 * disdel.MB, Batch: 64, Workers: 2}
+	killed := scheduler.KilledAction{Task: disdel.TaskTrain, Need: 300 * disdel.MB, Batch: 64, Workers: 2}
 	for _, c := range scheduler.FitKilled(in, killed, 192*disdel.MB) {
 		fmt.Println(c.Set)
 	}

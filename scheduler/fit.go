@@ -1,37 +1,39 @@
 package scheduler
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/estimator"
 )
 
-// Fit is how a job goes into actions of at most Limit. A point that is nil does not exist.
+// Fit is how a job fits actions of at most Limit. A nil point does not exist.
 type Fit struct {
-	Limit   disdel.Bytes `json:"limitBytes"`
-	Given   *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
-	Same    *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
-	Largest *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers that it takes
-	// The least limit that every action of the job fits, whatever the number of workers.
+	Limit       disdel.Bytes `json:"limitBytes"`
+	Given       *FitPoint    `json:"given,omitempty"`       // the job's batch with the fewest workers
+	SameWorkers *FitPoint    `json:"sameWorkers,omitempty"` // the largest batch with the job's number of workers
+	Largest     *FitPoint    `json:"largest,omitempty"`     // the largest batch, with the fewest workers it needs
+	// The least limit that every action of the job fits with any number of workers.
 	LeastGiven disdel.Bytes `json:"leastGivenBytes"` // with the job's batch
 	Least      disdel.Bytes `json:"leastBytes"`      // with one row a batch
-	LeastTask  disdel.Task  `json:"leastTask"`       // what takes Least
+	LeastTask  disdel.Task  `json:"leastTask"`       // the task that needs Least
 }
 
-// FitPoint is one batch and number of workers, and the plan that it makes.
+// FitPoint is one batch and number of workers, and their plan.
 type FitPoint struct {
 	BatchSize int         `json:"batchSize"`
 	Workers   int         `json:"workers"`
 	Plan      disdel.Plan `json:"plan"`
 }
 
-// Fits tells whether the job goes into the limit at all.
+// Fits tells whether the job fits the limit at all.
 func (f Fit) Fits() bool { return f.Largest != nil }
 
-// FitMemory finds what of the job goes into actions of at most limit, by bisection over NewPlan: what an action needs
-// never falls when the batch grows, and never grows with the number of workers. That number is at most the platform's
-// concurrency, and leaves every shard a whole batch. workers is the job's own; 0: it has none.
+// FitMemory finds the batches and numbers of workers with which the job's actions fit a limit, by bisection over
+// NewPlan: an action's need never falls with a larger batch, and never grows with the number of workers. That number
+// is at most the platform's concurrency, and every shard has a whole batch. workers is the job's own; 0: it has none.
 func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	s := newSearch(in, limit)
 	f := Fit{Limit: limit}
@@ -39,19 +41,19 @@ func FitMemory(in PlanInput, limit disdel.Bytes, workers int) Fit {
 	f.Least, f.LeastTask = s.least(1)
 	f.Given = s.fewest(in.Job.Training.JobBatch())
 	if workers > 0 {
-		f.Same = s.point(s.largest(func(int) int { return workers }), workers)
+		f.SameWorkers = s.point(s.largest(func(int) int { return workers }), workers)
 	}
 	f.Largest = s.fewest(s.largest(s.most))
 	return f
 }
 
-// search plans a job under a limit again and again.
+// search plans a job repeatedly under a limit.
 type search struct {
 	in    PlanInput
 	limit disdel.Bytes
-	asked disdel.Job // whose fields a change is a change of
+	asked disdel.Job // changes are relative to it
 
-	// What an action of a task turned out to need, in multiples of its estimate; 0: as estimated.
+	// What an action of a task needed in fact, in multiples of its estimate; 0: as estimated.
 	task  disdel.Task
 	times float64
 }
@@ -60,10 +62,9 @@ func newSearch(in PlanInput, limit disdel.Bytes) search {
 	return search{in: in, limit: limit, asked: in.Job}
 }
 
-// corrected returns the search with a corrected estimate: the actions of a task need so many bytes in the unchanged
-// job.
+// corrected returns the search with a corrected estimate: the task's actions need so many bytes in the unchanged job.
 func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) search {
-	in := LiftAll(s.in)
+	in := WithoutLimits(s.in)
 	in.Job.Distribution.Workers = workers
 	p, err := NewPlan(in)
 	if a, ok := p.Action(task); err == nil && ok && a.Estimate.Total > 0 {
@@ -72,7 +73,7 @@ func (s search) corrected(task disdel.Task, need disdel.Bytes, workers int) sear
 	return s
 }
 
-// needs is the memory that an action needs: its estimate, corrected if the search knows that it is too low.
+// needs returns the memory that an action needs: its estimate, corrected if it is known to be too low.
 func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
 	if a.Task == s.task && s.times > 1 {
 		return scaled(a.Estimate.Total, s.times)
@@ -80,7 +81,7 @@ func (s search) needs(a disdel.ActionPlan) disdel.Bytes {
 	return a.Estimate.Total
 }
 
-// most is the largest number of workers for a batch.
+// most returns the largest number of workers for a batch.
 func (s search) most(batch int) int {
 	n := s.in.Job.Training.Resized(batch).MostWorkers(s.in.Data.Train)
 	if c := s.in.Platform.Concurrent; c > 0 {
@@ -101,7 +102,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	if err != nil {
 		return nil
 	}
-	if most, _ := largestLimit(p); most > s.limit { // the platform may give no less than its minimum
+	if most, _ := largestLimit(p); most > s.limit { // the platform's minimum may be larger
 		return nil
 	}
 	if slices.ContainsFunc(p.Actions, func(a disdel.ActionPlan) bool { return s.needs(a) > s.limit }) {
@@ -110,7 +111,7 @@ func (s search) point(batch, workers int) *FitPoint {
 	return &FitPoint{BatchSize: batch, Workers: workers, Plan: p}
 }
 
-// largestLimit is the most that any action of a plan is given, and the task of that action.
+// largestLimit returns the largest memory limit of a plan's actions, and that action's task.
 func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
 	for _, a := range p.Actions {
 		if a.Limits.Memory > most {
@@ -120,12 +121,12 @@ func largestLimit(p disdel.Plan) (most disdel.Bytes, task disdel.Task) {
 	return most, task
 }
 
-// largest is the largest batch that fits with the number of workers that it is given; 0 if none does.
+// largest returns the largest batch that fits with the given number of workers; 0 if none does.
 func (s search) largest(workers func(batch int) int) int {
 	return sort.Search(s.in.Data.Train, func(i int) bool { return s.point(i+1, workers(i+1)) == nil })
 }
 
-// fewest is the plan of a batch with the fewest workers that it fits with; nil if it never fits.
+// fewest plans a batch with the fewest workers with which it fits; nil if it never fits.
 func (s search) fewest(batch int) *FitPoint {
 	most := s.most(batch)
 	n := 1 + sort.Search(most, func(i int) bool { return s.point(batch, i+1) != nil })
@@ -135,13 +136,220 @@ func (s search) fewest(batch int) *FitPoint {
 	return s.point(batch, n)
 }
 
-// least is the largest limit of the actions that a batch takes with as many workers as it may have.
+// least returns the largest limit of the actions that a batch needs with as many workers as it may have.
 func (s search) least(batch int) (disdel.Bytes, disdel.Task) {
-	in := LiftAll(s.in)
+	in := WithoutLimits(s.in)
 	in.Job.Training, in.Job.Distribution.Workers = in.Job.Training.Resized(batch), s.most(batch)
 	p, err := NewPlan(in)
 	if err != nil {
 		return 0, ""
 	}
 	return largestLimit(p)
+}
+
+// Smaller is a limit below a job's own, and what makes the job fit it.
+type Smaller struct {
+	Limit   disdel.Bytes `json:"limitBytes"`
+	Whose   string       `json:"whose,omitempty"` // whose ceiling this is; "": a smaller size that saves money
+	Changes []Change     `json:"changes"`         // each alone is enough
+	// If there is no change: the least limit that one row a batch, plain gradient descent, bf16 and many workers reach,
+	// and its task.
+	Least     disdel.Bytes `json:"leastBytes,omitempty"`
+	LeastTask disdel.Task  `json:"leastTask,omitempty"`
+}
+
+// Change is a change of the job file that was planned and fits.
+type Change struct {
+	Set      []string         `json:"set"` // in the form of --set
+	Estimate disdel.Bytes     `json:"estimateBytes"`
+	Limit    disdel.Bytes     `json:"limitBytes"` // of a train action
+	Forecast *disdel.Forecast `json:"forecast,omitempty"`
+}
+
+// plainRate is the learning rate of a change to plain gradient descent. The user has to find one that suits the
+// network: rates of Adam do not carry over.
+const plainRate = 0.01
+
+// SmallerLimits finds changes for the next smaller limits than those of the plan p of in: the job's ceiling if p is
+// above it (p was made without it), then powers of two down to the platform's minimum, three at most. Every change is
+// planned again under its limit.
+func SmallerLimits(in PlanInput, p disdel.Plan) []Smaller {
+	current, _ := largestLimit(p)
+	ceiling, whose := MemoryCeiling(in)
+	var out []Smaller
+	if ceiling < current {
+		out = append(out, Smaller{Limit: ceiling, Whose: whose})
+		current = ceiling
+	}
+	power := disdel.MB
+	for power*2 < current {
+		power *= 2
+	}
+	for ; power >= max(in.Platform.MinMemory, disdel.MB) && len(out) < 3; power /= 2 {
+		out = append(out, Smaller{Limit: power})
+	}
+	for i := range out {
+		s := newSearch(WithoutMemoryLimits(in), out[i].Limit)
+		out[i].Changes = s.changes(p.Workers)
+		if len(out[i].Changes) == 0 {
+			out[i].Least, out[i].LeastTask = s.leastOfAll()
+		}
+		if in.Job.Resources.Memory > 0 {
+			out[i].pin()
+		}
+	}
+	return out
+}
+
+// KilledAction is an action that was killed for memory, and what it would need.
+type KilledAction struct {
+	Task    disdel.Task
+	Need    disdel.Bytes // likely to be enough with the same batch and workers
+	Batch   int          // of one worker
+	Workers int          // of the job
+}
+
+// search looks for changes of the job of in that keep such actions within a limit.
+func (k KilledAction) search(in PlanInput, limit disdel.Bytes) search {
+	s := newSearch(WithoutMemoryLimits(in), limit)
+	s.in.Decided = true // the job has run: its policy decides nothing again
+	if k.Batch > 0 {
+		s.in.Job.Training = s.in.Job.Training.WithWorkerBatch(k.Batch, k.Workers)
+	}
+	return s.corrected(k.Task, k.Need, k.Workers)
+}
+
+// FitKilled finds changes of the job of in that keep an action like a killed one within a limit in bytes. Such an
+// action needs more than its estimate. Every change is planned; the result is empty if nothing fits.
+func FitKilled(in PlanInput, k KilledAction, limit disdel.Bytes) []Change {
+	return k.search(in, limit).changes(max(1, k.Workers))
+}
+
+// pin adds the limit to every change of a job whose file gives one.
+func (t Smaller) pin() {
+	for i := range t.Changes {
+		c := &t.Changes[i]
+		c.Set, c.Limit = append(c.Set, fmt.Sprintf("resources.memory=%dMB", t.Limit.MB())), t.Limit
+	}
+}
+
+// plain is the search of the same job with plain gradient descent, which stores nothing per weight.
+func (s search) plain() search {
+	s.in.Job.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: plainRate}}
+	return s
+}
+
+// shortens tells whether bf16 saves memory on the job's engine.
+func (s search) shortens() bool {
+	t := s.in.Job.Training
+	return t.Precision.Plain() && s.in.Estimator.Saves(estimator.Input{
+		Graph: s.in.Graph, BatchSize: t.JobBatch(), Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
+		Backend: t.Backend,
+	}, disdel.PrecisionBF16)
+}
+
+// short is the search of the same job in bf16.
+func (s search) short() search {
+	s.in.Job.Training.Precision = disdel.PrecisionBF16
+	return s
+}
+
+// others returns the same job in bf16 and with plain gradient descent, if these need less memory; all adds both at
+// once.
+func (s search) others(all bool) (out []search) {
+	shortens, keeps := s.shortens(), s.in.Job.Training.Optimizer.Moments() > 0
+	if shortens {
+		out = append(out, s.short())
+	}
+	if keeps {
+		out = append(out, s.plain())
+	}
+	if all && shortens && keeps {
+		out = append(out, s.plain().short())
+	}
+	return out
+}
+
+// leastOfAll returns the least limit that any change reaches, and its task.
+func (s search) leastOfAll() (disdel.Bytes, disdel.Task) {
+	least, task := s.plain().least(1)
+	if s.shortens() {
+		if n, whose := s.plain().short().least(1); n < least {
+			return n, whose
+		}
+	}
+	return least, task
+}
+
+// changes is empty if the job fits unchanged. Else it returns a smaller batch, more workers, bf16 and plain gradient
+// descent, each alone; if none of them is enough, combinations.
+func (s search) changes(workers int) []Change {
+	batch := s.in.Job.Training.JobBatch()
+	if p := s.point(batch, workers); p != nil {
+		return s.described(p) // only the job file's own limit is above it
+	}
+	same := func(int) int { return workers }
+	alone := s.described(s.smallerBatch(same, workers), s.fewest(batch))
+	for _, o := range s.others(false) {
+		alone = append(alone, o.described(o.point(batch, workers))...)
+	}
+	if len(alone) > 0 {
+		return alone
+	}
+	if both := s.described(s.fewestRows()); len(both) > 0 {
+		return both
+	}
+	for _, points := range []func(search) *FitPoint{
+		func(o search) *FitPoint { return o.smallerBatch(same, workers) }, search.fewestRows,
+	} {
+		for _, o := range s.others(true) {
+			if less := o.described(points(o)); len(less) > 0 {
+				return less
+			}
+		}
+	}
+	return nil
+}
+
+// fewestRows is the largest batch, up to the job's, that fits with any number of workers, with the fewest of them.
+func (s search) fewestRows() *FitPoint {
+	return s.fewest(min(s.in.Job.Training.JobBatch(), s.largest(s.most)))
+}
+
+func (s search) smallerBatch(by func(int) int, workers int) *FitPoint {
+	return s.point(min(s.in.Job.Training.JobBatch(), s.largest(by)), workers)
+}
+
+// described writes points as changes of the original job.
+func (s search) described(points ...*FitPoint) []Change {
+	var out []Change
+	for _, p := range points {
+		if p == nil {
+			continue
+		}
+		train, _ := p.Plan.Action(disdel.TaskTrain)
+		out = append(out, Change{
+			Set: s.sets(s.asked, p), Estimate: train.Estimate.Expected(), Limit: train.Limits.Memory,
+			Forecast: p.Plan.Forecast,
+		})
+	}
+	return out
+}
+
+func (s search) sets(job disdel.Job, p *FitPoint) []string {
+	var out []string
+	if p.BatchSize != job.Training.JobBatch() {
+		out = append(out, fmt.Sprintf("%s=%d", job.Training.BatchField(), p.BatchSize))
+	}
+	if p.Workers != job.Distribution.Workers {
+		out = append(out, fmt.Sprintf("distribution.workers=%d", p.Workers))
+	}
+	if o := s.in.Job.Training.Optimizer; o.Name() != job.Training.Optimizer.Name() ||
+		o.Moments() != job.Training.Optimizer.Moments() {
+		out = append(out, fmt.Sprintf("training.optimizer={sgd: {learningRate: %g}}", o.SGD.LearningRate))
+	}
+	if p := s.in.Job.Training.Precision; !p.Same(job.Training.Precision) {
+		out = append(out, fmt.Sprintf("training.precision=%s", p))
+	}
+	return out
 }

@@ -16,7 +16,7 @@ import (
 func TestMemoryIsMonotone(t *testing.T) {
 	base := wide(t)
 	total := func(t *rapid.T, batch, workers int) disdel.Bytes {
-		in := Lift(base)
+		in := WithoutMemoryLimits(base)
 		in.Job.Training.BatchSize, in.Job.Distribution.Workers = batch, workers
 		p, err := NewPlan(in)
 		if err != nil {
@@ -67,8 +67,8 @@ func TestFitMemoryAgreesWithTryingAll(t *testing.T) {
 		if f.Given != nil {
 			got[2] = f.Given.Workers
 		}
-		if f.Same != nil {
-			got[3] = f.Same.BatchSize
+		if f.SameWorkers != nil {
+			got[3] = f.SameWorkers.BatchSize
 		}
 		if want := [4]int{largest, fewest, given, same}; got != want {
 			t.Errorf("%v: largest, fewest, given, same: %v, want %v", limit, got, want)
@@ -133,12 +133,12 @@ func TestToFitLess(t *testing.T) {
 		in.Platform.Pool = 0
 		p, err := NewPlan(in)
 		if err != nil {
-			if p, err = NewPlan(Lift(in)); err != nil {
+			if p, err = NewPlan(WithoutMemoryLimits(in)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var limits []string
-		for _, s := range ToFitLess(in, p) {
+		for _, s := range SmallerLimits(in, p) {
 			limits = append(limits, fmt.Sprintf("%dMB", s.Limit.MB()))
 			if s.Whose != "" {
 				limits = append(limits, s.Whose)
@@ -164,7 +164,7 @@ func TestNothingIsLessThanTheMinimum(t *testing.T) {
 	in := wide(t)
 	in.Data.SampleSize = disdel.KB
 	p, err := NewPlan(in)
-	if got := ToFitLess(in, p); err != nil || len(got) != 0 {
+	if got := SmallerLimits(in, p); err != nil || len(got) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -172,7 +172,7 @@ func TestNothingIsLessThanTheMinimum(t *testing.T) {
 // Plain gradient descent is offered to those who have moments to give up, and only to them.
 func TestOptimizerIsAChange(t *testing.T) {
 	const plain = "training.optimizer={sgd: {learningRate: 0.01}}"
-	s := newSearch(Lift(wide(t)), boundless)
+	s := newSearch(WithoutMemoryLimits(wide(t)), boundless)
 	s.in.Platform.MinMemory = disdel.MB
 	// A batch at which the moments of so small a network make a whole megabyte's difference.
 	limit := func(s search, batch int) disdel.Bytes {
@@ -202,7 +202,7 @@ func TestOptimizerIsAChange(t *testing.T) {
 func TestPrecisionIsAChange(t *testing.T) {
 	const short = "training.precision=bf16"
 	offered := func(c Change) bool { return slices.Contains(c.Set, short) }
-	s := newSearch(Lift(wide(t)), boundless)
+	s := newSearch(WithoutMemoryLimits(wide(t)), boundless)
 	s.in.Platform.MinMemory, s.in.Job.Distribution.Workers = disdel.MB, 4
 	s.in.Job.Training.BatchSize = 1000
 	s.asked = s.in.Job

@@ -40,9 +40,9 @@ func TestAKilledActionGoesOnWithWhatWasPlannedAndFits(t *testing.T) {
 	went, refused := 0, 0
 	for range 80 {
 		in, need := killedAt(t, draw)
-		r := Decide(in)
+		r := FindRemedy(in)
 		ceiling, times := in.Plan.Platform.MaxMemory, float64(need)/float64(in.Activation.Estimate)
-		k := Killed{Task: disdel.TaskTrain, Need: need, Batch: in.Job.Training.BatchSize, Workers: in.Plan.Workers}
+		k := KilledAction{Task: disdel.TaskTrain, Need: need, Batch: in.Job.Training.BatchSize, Workers: in.Plan.Workers}
 		changes := FitKilled(*in.Planned, k, ceiling)
 		if !r.Retry {
 			refused++
@@ -55,7 +55,7 @@ func TestAKilledActionGoesOnWithWhatWasPlannedAndFits(t *testing.T) {
 		}
 		went++
 		again := *in.Planned
-		again.Job = Apply(in.Job, disdel.Setting{Workers: max(in.Plan.Workers, r.Workers)}, r.BatchSize)
+		again.Job = ApplySetting(in.Job, disdel.Setting{Workers: max(in.Plan.Workers, r.Workers)}, r.BatchSize)
 		again.Job.Resources.MaxMemory, again.Job.Distribution.Aggregation.FanIn = 0, 0
 		p, err := NewPlan(again)
 		if err != nil {

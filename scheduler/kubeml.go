@@ -6,10 +6,10 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// KubeML is the rule of KubeML's scheduler as its code has it (ThroughputBasedPolicy; the thesis' section 3.4.2 says
-// less): after every epoch one worker more while the epoch took at most 1.05 times as long as the one that it goes by,
-// one less where it took 1.2 times as long or more. It has no floor and no ceiling of its own; Ask keeps it within the
-// job's. Ours differs in one thing: an epoch's time has its aggregation in it, which KubeML's leaves out.
+// KubeML is the rule of KubeML's scheduler as in its code (ThroughputBasedPolicy; section 3.4.2 of the thesis says
+// less). After every epoch there is one worker more if the epoch took at most 1.05 times the reference time, and one
+// less if it took at least 1.2 times as long. The rule has no bounds of its own; the job's apply. One thing differs
+// from the code: an epoch's time includes its aggregation here.
 type KubeML struct{}
 
 // The rule's two thresholds.
@@ -18,10 +18,10 @@ const (
 	kubeMLBad  = 1.2
 )
 
-// Name is the word of job files.
+// Name returns the policy's name in job files.
 func (KubeML) Name() string { return disdel.PolicyKubeML }
 
-// Meaning is what explain says.
+// Meaning returns what explain says.
 func (KubeML) Meaning() string { return "is the rule that KubeML published" }
 
 // Decide follows the rule from the job's first epoch on.
@@ -30,7 +30,7 @@ func (KubeML) Decide(in Input) disdel.Decision {
 	if in.Boundary != disdel.BoundaryEpoch {
 		return out
 	}
-	var by disdel.Millis // the epoch that others are held against
+	var by disdel.Millis // the reference epoch's time
 	step := 0
 	for _, e := range epochs(in.Seen) {
 		took := e.duration

@@ -83,7 +83,7 @@ func (h *drawnHistory) work(r *disdel.Record, round, worker int, limits disdel.L
 		}
 		plan := r.Plan
 		plan.Platform = platformLimits
-		remedy := Decide(RemedyInput{Activation: a, Job: h.in.Job, Plan: plan})
+		remedy := FindRemedy(RemedyInput{Activation: a, Job: h.in.Job, Plan: plan})
 		if !remedy.Retry {
 			h.t.Fatalf("%v at %v: %s", a.Outcome, a.Limits, remedy.Why)
 		}
@@ -191,7 +191,7 @@ func TestAStallIsNoLackOfTime(t *testing.T) {
 	stalled := end(disdel.OutcomeTimeout, 256, time.Minute)
 	stalled.Task, stalled.Duration = disdel.TaskTrain, stalled.Limits.Timeout
 	stalled.Beats = beatsOf(disdel.Millis(2*time.Second), disdel.Millis(200*time.Millisecond))
-	r := Decide(RemedyInput{Activation: stalled, Job: in.Job, Plan: disdel.Plan{Platform: platformLimits}})
+	r := FindRemedy(RemedyInput{Activation: stalled, Job: in.Job, Plan: disdel.Plan{Platform: platformLimits}})
 	if !r.Retry || r.Limits != stalled.Limits || r.Adjustment != nil || !strings.Contains(r.Why, "stopped answering") {
 		t.Errorf("%+v", r)
 	}
@@ -203,7 +203,7 @@ func TestAStallIsNoLackOfTime(t *testing.T) {
 	if a, _ := p.Action(disdel.TaskTrain); a.Limits.Timeout != disdel.Millis(time.Minute) {
 		t.Errorf("the next job begins with %v", a.Limits.Timeout)
 	}
-	if got := CameTo(&in.History[0], disdel.TaskTrain); got != (disdel.Limits{}) {
+	if got := LimitsReached(&in.History[0], disdel.TaskTrain); got != (disdel.Limits{}) {
 		t.Errorf("the job had come to %+v", got)
 	}
 }

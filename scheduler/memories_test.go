@@ -111,7 +111,7 @@ func (m *memoryJob) played(count int, budget float64) (all []disdel.Setting, why
 			in.Goal.Cost -= o.Cost
 		}
 		in.Seed++
-		d := Ask(p, in)
+		d := DecideInBounds(p, in)
 		in.Now = d.Next
 		all, why = append(all, d.Next), append(why, d.Why)
 	}

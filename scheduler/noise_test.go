@@ -44,7 +44,7 @@ func (n *noisyJob) last(p Policy, in Input, count int) int {
 		in.Boundary = disdel.BoundaryEpoch
 		in.Goal.Epochs--
 		in.Seed++
-		in.Now = Ask(p, in).Next
+		in.Now = DecideInBounds(p, in).Next
 	}
 	return in.Now.Workers
 }
@@ -134,7 +134,7 @@ func TestNoiseAtADeadlineBuysNoWorkers(t *testing.T) {
 			in.Boundary, in.Seed = disdel.BoundaryEpoch, in.Seed+1
 			in.Goal.Epochs--
 			in.Goal.Deadline = disdel.Millis(each * in.Goal.Epochs * 1e9)
-			in.Now = Ask(Auto{}, in).Next
+			in.Now = DecideInBounds(Auto{}, in).Next
 		}
 		if in.Now.Workers > 2 {
 			dearer++
@@ -157,7 +157,7 @@ func TestSirenDrawsNothingKnownToBeWorse(t *testing.T) {
 			in.Seen = append(in.Seen, n.epoch(in.Now.Workers, i+1))
 			in.Boundary, in.Seed = disdel.BoundaryEpoch, in.Seed+1
 			in.Goal.Epochs--
-			if in.Now = Ask(p, in).Next; in.Now.Workers > 2 {
+			if in.Now = DecideInBounds(p, in).Next; in.Now.Workers > 2 {
 				t.Fatalf("seed %d: %d workers after epoch %d, %.1f times slower than 2", seed, in.Now.Workers, i+1, slower)
 			}
 		}
@@ -172,7 +172,7 @@ func TestAutoBuysNoDeadlineByNoise(t *testing.T) {
 		in := n.input([]int{2, 3, 4, 5}, 2)
 		in.Goal.Deadline = disdel.Millis(0.2 / autoSpare * in.Goal.Epochs * 1e9) // which half of the times keep
 		in.Boundary = disdel.BoundaryStart
-		if Ask(Auto{}, in).Next.Workers > 2 {
+		if DecideInBounds(Auto{}, in).Next.Workers > 2 {
 			late++
 		}
 	}

@@ -25,7 +25,7 @@ func TestWhatJobsLearnedThatBeganOtherwiseIsLeftOut(t *testing.T) {
 		var job disdel.Job
 		job.Model.Init.Weights = c.job
 		past := []disdel.Record{record(c.past)}
-		seen := PastOf(past, job, past[0].Data)
+		seen := PastObservations(past, job, past[0].Data)
 		if len(seen) != 1 || seen[0].Duration != 7 {
 			t.Fatalf("%+v: %+v", c, seen)
 		}

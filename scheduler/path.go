@@ -10,19 +10,19 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// Path follows a schedule that ends the job soonest within its budget. The schedule has five numbers: from how many
-// workers to how many, with how much memory, how fast. A search in a simulated cloud finds it in milliseconds, where
-// SIREN learns. The cloud is made of measured times of 1,000 rows, or of their law for other numbers of workers, of the
-// cost of a worker, and of the epochs and the budget that are left. Path searches anew after every epoch, which
-// corrects a noisy one.
+// Path follows a schedule that ends the job soonest within its budget. A schedule has five numbers: the first and
+// last number of workers, the first and last memory, and how fast to go from one to the other. A search in a
+// simulated cloud finds it in milliseconds, where SIREN learns. The cloud is made of measured times of 1,000 rows, or
+// of their law for other numbers of workers, of the cost of a worker, and of the epochs and the budget that are left.
+// Path searches again after every epoch, which corrects a noisy one.
 //
 // Path also chooses one of the measured memories, if epochs have shown how memory changes their times.
 type Path struct{}
 
-// Name is the word of job files.
+// Name returns the policy's name in job files.
 func (Path) Name() string { return "path" }
 
-// Meaning is what explain says.
+// Meaning returns what explain says.
 func (Path) Meaning() string {
 	return "goes along the schedule that a search in a simulated cloud finds, the fastest within the budget"
 }
@@ -33,10 +33,10 @@ func (p Path) Decide(in Input) disdel.Decision {
 	return s.scheduled(in, func(all []timed) schedule.Choice { return p.next(s, in, all) })
 }
 
-// next is the first choice of the best path.
+// next returns the first choice of the best path.
 func (Path) next(s *speeds, in Input, all []timed) schedule.Choice {
 	w := s.world(in, all)
-	if in.Goal.Cost <= 0 || s.price <= 0 { // nothing is traded for anything: the fastest number is the best schedule
+	if in.Goal.Cost <= 0 || s.price <= 0 { // time is not traded for cost: the fastest number is the best schedule
 		c, _, _ := w.Best(0)
 		return c
 	}
@@ -48,11 +48,11 @@ func (Path) next(s *speeds, in Input, all []timed) schedule.Choice {
 	return w.Clip(path.At(0))
 }
 
-// scheduled decides as a schedule's policy does: where jobs of the kind have told two numbers of workers already, from
-// the start on, and after every epoch, which is when memory may become another.
+// scheduled decides for a policy that follows a schedule: after every epoch, and from the start if jobs of the kind
+// have measured two numbers of workers. The memory may change after an epoch.
 func (s *speeds) scheduled(in Input, best func([]timed) schedule.Choice) disdel.Decision {
 	out := unchanged(in)
-	memory := map[int]disdel.Bytes{} // of the setting that was thought best with a number of workers
+	memory := map[int]disdel.Bytes{} // by workers, of the best choice with so many
 	pick := func(all []timed) timed {
 		c := best(all)
 		t := at(all, c.Workers)
@@ -83,15 +83,15 @@ func (s *speeds) scheduled(in Input, best func([]timed) schedule.Choice) disdel.
 	return out
 }
 
-// at is the candidate of a number of workers, or the nearest one to it.
+// at returns the candidate with so many workers, or the nearest one.
 func at(all []timed, workers int) timed {
 	return slices.MinFunc(all, by(func(t timed) float64 { return math.Abs(float64(t.workers - workers)) }))
 }
 
-// slowest is a time that no schedule waits for, s: of numbers of workers that nothing is known of.
+// slowest is a time, in s, for numbers of workers about which nothing is known: no schedule chooses them.
 const slowest = 1e12
 
-// unit is the memory of the job's first epoch as worlds have it: what a worker costs stands for it.
+// unit is the memory of the job's first epoch in a world, derived from the cost of a worker.
 func (s *speeds) unit() float64 {
 	memory := 1024.0
 	if s.price > 0 {
@@ -100,8 +100,7 @@ func (s *speeds) unit() float64 {
 	return memory
 }
 
-// world is the rest of a job as schedules are looked for in: the times of the candidates, and the memories of which
-// something is known.
+// world is the rest of a job as a world for schedules: the times of the candidates, and the known memories.
 func (s *speeds) world(in Input, all []timed) *schedule.World {
 	memory := s.unit()
 	w := &schedule.World{
@@ -117,6 +116,6 @@ func (s *speeds) world(in Input, all []timed) *schedule.World {
 			w.Times[n] = slowest
 		}
 	}
-	s.memories.into(w, memory)
+	s.memories.addTo(w, memory)
 	return w
 }

@@ -36,12 +36,12 @@ func planInput(t testing.TB) PlanInput {
 			Name: "fashion-mnist", Checksum: "c", Train: 60000, HeldOut: 10000, Sample: []int{1, 28, 28},
 			Classes: 10, SampleSize: 784,
 		},
-		timing: func(estimator.TimingInput) estimator.Timing {
-			d := disdel.Millis(time.Minute)
-			return estimator.Timing{Timeouts: map[disdel.Task]disdel.Millis{
-				disdel.TaskTrain: d, disdel.TaskAggregate: d,
-				disdel.TaskEvaluate: d,
-			}, Source: "history"}
+		timing: func(ti estimator.TimingInput) estimator.Timing {
+			out := estimator.Timing{Timeouts: map[disdel.Task]disdel.Millis{}, Source: "history"}
+			for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
+				out.Timeouts[task] = ti.Timeout(task, disdel.Millis(time.Minute))
+			}
+			return out
 		},
 	}
 	in.Job.Training = disdel.Training{

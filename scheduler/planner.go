@@ -11,37 +11,37 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// PlanInput is what a plan is made of.
+// PlanInput is what a plan is made from.
 type PlanInput struct {
 	ID       disdel.JobID
 	Job      disdel.Job
 	Graph    *model.Graph
 	Data     disdel.DataInfo
 	Platform disdel.PlatformLimits
-	History  []disdel.Record        // of similar jobs, newest first
+	History  []disdel.Record        // of jobs of this kind, newest first
 	Past     []disdel.Record        // of jobs of any kind, newest first; nil: History
 	Rate     *estimator.Rate        // of a probe; nil: none was made
-	Threads  func(parallel int) int // of a train action, when so many run at once; nil: unknown
+	Threads  func(parallel int) int // of a train action if so many run at once; nil: unknown
 
-	Estimator  estimator.Estimator // of memory, by what the program's backends take
-	Processors int                 // that the job's actions share; 0: one for each action
-	Beside     int                 // jobs that were submitted with this one, and want the processors too
-	Unknown    string              // why Processors are not known, and what helps
-	Known      []string            // where what is known of the platform comes from, for the plan's reasons
-	// the job's setting is what was decided while it ran: its policy is not asked, nor its file quoted
+	Estimator         estimator.Estimator // of memory, with the figures of the program's backends
+	Processors        int                 // that the job's actions share; 0: one for each action
+	Siblings          int                 // other jobs submitted with this one, that want the processors too
+	ProcessorsUnknown string              // why Processors are unknown, and what helps
+	PlatformReasons   []string            // sources of the platform's figures, for the plan's reasons
+	// Decided: the job's setting was decided while it ran. Its policy decides nothing, and no reason quotes its file.
 	Decided bool
 
 	timing func(estimator.TimingInput) estimator.Timing // nil: estimator.TimingOf; others are for tests
-	// the plan is looked at beside others: nothing is held against what the job may take
-	looking bool
+	// looking: the plan is only compared with others, and not checked against budgets and deadlines
+	comparing bool
 
 	// Suggest adds changes that fit to the error of a job that does not fit. Finding them takes dozens of plans, so only
 	// a caller whose user reads the error sets it.
 	Suggest bool
 }
 
-// NewPlan works out how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
-// estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the arithmetic for a job
+// NewPlan plans how a job runs: workers by DiSDeL's container rule, memory from the estimate, timeouts by
+// estimator.TimingOf, the aggregation tree by what an action reads. It returns OverLimit with the figures for a job
 // that cannot fit.
 func NewPlan(in PlanInput) (disdel.Plan, error) {
 	b := planBuilder{PlanInput: in}
@@ -55,7 +55,7 @@ func (b *planBuilder) build() error {
 	if b.timing == nil {
 		b.timing = estimator.TimingOf
 	}
-	for _, why := range b.Known {
+	for _, why := range b.PlatformReasons {
 		b.because("%s", why)
 	}
 	for _, step := range []func() error{b.workers, b.actions, b.tree, b.rounds, b.timeouts, b.bound, b.affordable} {
@@ -66,10 +66,10 @@ func (b *planBuilder) build() error {
 	return nil
 }
 
-// affordable refuses what the job may not take.
+// affordable refuses a plan beyond the job's budget or deadline.
 func (b *planBuilder) affordable() error {
 	switch f := b.plan.Forecast; {
-	case b.looking:
+	case b.comparing:
 		return nil
 	case f != nil && f.Goal != nil && !b.Decided:
 		return b.goal()
@@ -78,14 +78,14 @@ func (b *planBuilder) affordable() error {
 	}
 }
 
-// Package is the OpenWhisk package of a job.
+// Package returns the OpenWhisk package of a job.
 func Package(id disdel.JobID) string { return "disdel-" + string(id) }
 
 type planBuilder struct {
 	PlanInput
 	plan  disdel.Plan
 	train disdel.Estimate
-	side  int // jobs that share the processors, this one among them; 0: that has not been looked at yet
+	side  int // jobs that share the processors, including this one; 0: not computed yet
 }
 
 // because adds a reason to the plan.
@@ -110,8 +110,8 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 	}
 }
 
-// part is how many rows of the data set are looked through for some: all of them where rows are drawn by lot, and a
-// part for tests that the data set brings is read by itself.
+// part returns how many rows of the data set an action reads through for some rows. It is all of them if rows are
+// drawn at random; a test part of its own is read by itself.
 func (b *planBuilder) part(rows int) int {
 	if b.Data.Drawn {
 		return b.Data.Train + b.Data.HeldOut
@@ -124,7 +124,7 @@ func (b *planBuilder) part(rows int) int {
 
 func (b *planBuilder) estimate(workers int) disdel.Estimate {
 	rows := (b.Data.Train + workers - 1) / workers
-	if b.Job.Distribution.Exchange.Queued() { // any batch may come to any worker
+	if b.Job.Distribution.Exchange.Queued() { // any worker may get any batch
 		rows = b.Data.Train
 	}
 	in := b.input(rows, workers)
@@ -132,7 +132,7 @@ func (b *planBuilder) estimate(workers int) disdel.Estimate {
 	return b.Estimator.Train(in)
 }
 
-// ceiling is the most memory an action of this job may be given, and who said so.
+// ceiling returns the most memory an action of this job may get, and what sets it.
 func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 	m, who := b.Platform.MaxMemory, "the platform's maximum"
 	if r := b.Job.Resources; r.MaxMemory > 0 && r.MaxMemory < m {
@@ -147,23 +147,23 @@ func (b *planBuilder) ceiling() (disdel.Bytes, string) {
 	return m, who
 }
 
-// workers decides how many train actions run, and what each holds.
+// workers decides how many train actions run, and their memory.
 func (b *planBuilder) workers() error {
 	limit, who := b.ceiling()
-	b.side = b.sideBySide(1)
-	known, told := b.known(), b.told(limit)
+	b.side = b.jobsAtOnce(1)
+	known, told := b.lastSuccess(), b.workersThatPay(limit)
 	switch n := b.Job.Distribution.Workers; {
 	case n > 0 && b.Decided:
-		b.take(n)
+		b.setWorkers(n)
 		b.because("workers: %d, as decided while the job ran", n)
 	case n > 0:
-		b.take(n)
+		b.setWorkers(n)
 		b.because("workers: %d, as the job file says", n)
 	case told.workers > 0:
-		b.take(told.workers)
+		b.setWorkers(told.workers)
 		b.because("workers: %s", told.why)
 	case known != nil:
-		b.take(known.Plan.Workers)
+		b.setWorkers(known.Plan.Workers)
 		b.because("workers: %d, as in %s, the last job of this kind that succeeded", b.plan.Workers, known.ID)
 	default:
 		rule := estimator.ContainerRule
@@ -193,13 +193,13 @@ func (b *planBuilder) workers() error {
 	return nil
 }
 
-// take has the job begin with so many workers.
-func (b *planBuilder) take(workers int) {
-	b.side = b.sideBySide(workers)
+// setWorkers plans with so many workers.
+func (b *planBuilder) setWorkers(workers int) {
+	b.side = b.jobsAtOnce(workers)
 	b.plan.Workers, b.train = workers, b.estimate(workers)
 }
 
-// policy asks a job's policy what it begins with, where the job file does not say it.
+// policy lets a job's policy decide the first number of workers, unless the job file sets it.
 func (b *planBuilder) policy() error {
 	p, err := PolicyOf(b.Job)
 	if err != nil || b.Decided || p.Name() == disdel.PolicyStatic {
@@ -207,7 +207,7 @@ func (b *planBuilder) policy() error {
 	}
 	in := Input{
 		Boundary: disdel.BoundaryStart, Bounds: bounds(b.Job, b.Data.Train, b.Platform, b.train.Total), Seed: Seed(b.ID, 0),
-		Past: PastOf(b.History, b.Job, b.Data),
+		Past: PastObservations(b.History, b.Job, b.Data),
 		Now: disdel.Setting{
 			Workers: b.plan.Workers, Memory: b.Job.Resources.Memory,
 			FanIn: b.Job.Distribution.Aggregation.FanIn,
@@ -220,9 +220,9 @@ func (b *planBuilder) policy() error {
 	within, _ := b.Job.TimeLimit()
 	in.Goal.Deadline = disdel.Millis(within)
 	if b.Job.Distribution.Workers == 0 {
-		d := Ask(p, in)
+		d := DecideInBounds(p, in)
 		if n := d.Next.Workers; n != b.plan.Workers {
-			b.take(n)
+			b.setWorkers(n)
 		}
 		if b.plan.Reasons = append(b.plan.Reasons, d.Reasons...); d.Why != "" {
 			b.because("policy %s: %s", p.Name(), d.Why)
@@ -230,20 +230,21 @@ func (b *planBuilder) policy() error {
 	}
 	b.because("policy %s: begins with %d workers, and chooses from %d to %d (%s) at the end of every epoch, as far as "+
 		"the jobs beside it leave room",
-		p.Name(), b.plan.Workers, in.Bounds.Least, in.Bounds.Most, in.Bounds.Whose)
+		p.Name(), b.plan.Workers, in.Bounds.Least, in.Bounds.Most, in.Bounds.MostReason)
 	return nil
 }
 
-// maxWorkers keeps at least one whole batch in every shard: a row, where the workers share the batch.
+// maxWorkers keeps at least one whole batch in every shard; a row if the workers share the batch.
 func (b *planBuilder) maxWorkers() int {
 	return b.Job.Training.MostWorkers(b.Data.Train)
 }
 
-// known is Algorithm 1's look into the history: the newest job of this kind that succeeded on a platform like this one.
-func (b *planBuilder) known() *disdel.Record {
+// lastSuccess is Algorithm 1's use of the history: it returns the newest job of this kind that succeeded on a
+// platform like this one.
+func (b *planBuilder) lastSuccess() *disdel.Record {
 	limit, _ := b.ceiling()
 	i := slices.IndexFunc(b.History, func(r disdel.Record) bool {
-		return r.Status == disdel.StatusSucceeded && r.Data.Same(b.Data) && besideOf(&r) == b.Beside &&
+		return r.Status == disdel.StatusSucceeded && r.Data.Same(b.Data) && siblingsOf(&r) == b.Siblings &&
 			r.Job.Distribution.Workers == 0 && b.estimate(r.Plan.Workers).Total <= limit
 	})
 	if i < 0 {
@@ -283,10 +284,10 @@ func (b *planBuilder) overMemory(needs, limit disdel.Bytes, who, msg string) err
 	return out
 }
 
-// lessWork is a change of the job that makes every action fit a limit, and the hint that says so. Like disdel estimate
+// lessWork returns a change of the job that makes every action fit a limit, and the hint for it. Like disdel estimate
 // --max-memory it plans the change, so that the hint never names one that does not help.
 func (b *planBuilder) lessWork(limit disdel.Bytes) (sets []string, hint string) {
-	s := newSearch(Lift(b.PlanInput), limit)
+	s := newSearch(WithoutMemoryLimits(b.PlanInput), limit)
 	changes := s.changes(max(1, b.Job.Distribution.Workers))
 	if len(changes) == 0 {
 		least, whose := s.leastOfAll()
@@ -303,7 +304,7 @@ func (b *planBuilder) actions() error {
 	limit, who := b.ceiling()
 	b.plan.Platform = b.Platform
 	b.plan.Platform.Processors = b.Processors
-	b.plan.Platform.Busy = max(b.Platform.Busy, b.want(b.side-1, b.plan.Workers))
+	b.plan.Platform.Busy = max(b.Platform.Busy, b.processorsWanted(b.side-1, b.plan.Workers))
 	estimates := []struct {
 		task disdel.Task
 		e    disdel.Estimate
@@ -354,12 +355,12 @@ func (b *planBuilder) actions() error {
 	return nil
 }
 
-// limit is the smallest limit the platform takes for an estimate: whole megabytes, not below its minimum.
+// limit returns the smallest limit that the platform accepts for an estimate: whole megabytes, not below its minimum.
 func (b *planBuilder) limit(e disdel.Bytes) disdel.Bytes {
 	return max(b.Platform.MinMemory, disdel.Bytes(e.MB())*disdel.MB)
 }
 
-// tree lays the aggregation levels.
+// tree builds the aggregation levels.
 func (b *planBuilder) tree() error {
 	fanIn := b.Job.Distribution.Aggregation.FanIn
 	a, _ := b.plan.Action(disdel.TaskAggregate)
@@ -372,7 +373,7 @@ func (b *planBuilder) tree() error {
 	return nil
 }
 
-// rounds divides the epochs, and says how many train actions run at once.
+// rounds divides the epochs, and decides how many train actions run at once.
 func (b *planBuilder) rounds() error {
 	t := b.Job.Training
 	b.plan.Rounds, b.plan.Epochs, b.plan.Legs = t.Epochs, 1, 1
@@ -386,7 +387,7 @@ func (b *planBuilder) rounds() error {
 	return b.gang()
 }
 
-// gang refuses a job whose workers wait for each other inside a round, where not all of them run at once.
+// gang refuses a job whose workers wait for each other inside a round if not all of them can run at once.
 func (b *planBuilder) gang() error {
 	p := &b.plan
 	if b.Job.Distribution.Exchange == nil || p.Parallel >= p.Workers {
@@ -402,8 +403,8 @@ func (b *planBuilder) gang() error {
 	}
 }
 
-// atOnce is how many train actions run side by side: as many as the pool, the platform's concurrency and an
-// accelerator's memory hold.
+// atOnce computes how many train actions run at once: as many as the pool, the platform's concurrency and an
+// accelerator's memory allow.
 func (b *planBuilder) atOnce() {
 	train, _ := b.plan.Action(disdel.TaskTrain)
 	b.plan.Parallel = b.plan.Workers
@@ -421,7 +422,7 @@ func (b *planBuilder) atOnce() {
 	}
 }
 
-// every divides each epoch into rounds of k batches, the last of which takes what is left: no round crosses the end of
+// every divides each epoch into rounds of k batches, the last of which has what is left: no round crosses the end of
 // an epoch, and every worker has at least k batches in each.
 func (b *planBuilder) every(k int) {
 	least := b.plan.Shards[len(b.plan.Shards)-1].Len()
@@ -435,7 +436,7 @@ func (b *planBuilder) every(k int) {
 	b.because("rounds: %d of %d batches an epoch, %d batches in the last of each", per, k, batches-(per-1)*k)
 }
 
-// timeouts asks the timeout manager; the job file's own timeout wins.
+// timeouts adds the timeouts and the forecast of estimator.TimingOf.
 func (b *planBuilder) timeouts() error {
 	past := b.Past
 	if past == nil {
@@ -447,23 +448,20 @@ func (b *planBuilder) timeouts() error {
 	if n := b.Job.Resources.Threads; n > 0 {
 		b.plan.Threads = n
 		b.because("threads: %d of a train action, as the job file says", n)
-	} else if b.Unknown != "" {
-		b.because("threads: 1 of a train action: %s", b.Unknown)
+	} else if b.ProcessorsUnknown != "" {
+		b.because("threads: 1 of a train action: %s", b.ProcessorsUnknown)
+	}
+	least := map[disdel.Task]estimator.LeastTimeout{}
+	for _, a := range b.plan.Actions {
+		timeout, id := b.learned(a.Task, timeLimit())
+		least[a.Task] = estimator.LeastTimeout{Timeout: disdel.Millis(timeout), Job: id}
 	}
 	t := b.timing(estimator.TimingInput{
-		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate,
+		Past: past, Plan: b.plan, Job: b.Job, Data: b.Data, Work: b.Graph.Count().MACs, Rate: b.Rate, Least: least,
 	})
 	for i := range b.plan.Actions {
 		a := &b.plan.Actions[i]
-		if a.Limits.Timeout = t.Timeouts[a.Task]; b.Job.Resources.Timeout > 0 {
-			a.Limits.Timeout, t.Source = disdel.Millis(b.Job.Resources.Timeout), disdel.SourceJobFile
-		}
-		least, id := b.learned(a.Task, timeLimit())
-		if least := disdel.Millis(least); least > a.Limits.Timeout && b.Job.Resources.Timeout == 0 {
-			a.Limits.Timeout = least
-			b.because("%s timeout: at least %v, since less was too little for %s", a.Task, least, id)
-		}
-		a.Limits.Timeout = min(max(a.Limits.Timeout, b.Platform.MinTimeout), b.Platform.MaxTimeout)
+		a.Limits.Timeout = t.Timeouts[a.Task]
 	}
 	b.plan.TimeoutSource, b.plan.Legs, b.plan.Forecast = t.Source, max(1, t.Legs), t.Forecast
 	b.plan.Reasons = append(b.plan.Reasons, t.Reasons...)
@@ -472,8 +470,8 @@ func (b *planBuilder) timeouts() error {
 	return nil
 }
 
-// bound is Eq. 6 with every action at its limits and every leg and wave of every round at its timeout, and what as many
-// evaluations hold: the most the job can cost.
+// bound is Eq. 6 with every action at its limits, and every leg and wave of every round at its timeout, plus as many
+// evaluations: the most the job can cost.
 func (b *planBuilder) bound() error {
 	var memory disdel.Bytes
 	var seconds, evaluations float64
@@ -485,9 +483,125 @@ func (b *planBuilder) bound() error {
 		if a.Task == disdel.TaskEvaluate && b.plan.HeldOut > 0 {
 			evaluations = float64(runs) * disdel.GBSeconds(a.Limits.Memory, a.Limits.Timeout)
 		}
-		memory += disdel.Bytes(actionsOf(b.plan, a.Task)) * a.Limits.Memory
+		memory += disdel.Bytes(b.plan.ActionCount(a.Task)) * a.Limits.Memory
 		seconds += a.Limits.Timeout.Seconds() * float64(runs)
 	}
 	b.plan.CostGBs = math.Round((seconds*memory.Gigabytes()+evaluations)*10) / 10
 	return nil
+}
+
+// Shards divides rows among workers: contiguous, every row once, sizes differing by at most one.
+func Shards(rows, workers int) []disdel.RowRange {
+	out := make([]disdel.RowRange, workers)
+	for w := range out {
+		out[w] = disdel.RowRange{Start: w * rows / workers, End: (w + 1) * rows / workers}
+	}
+	return out
+}
+
+// SpanOf returns which part of a worker's training a round of a plan is.
+func SpanOf(job disdel.Job, p disdel.Plan, round int) disdel.Span {
+	whole := p.Whole(job)
+	return whole.Span(round)
+}
+
+// Tree builds the aggregation levels over workers. Level 1 has as few clusters as possible with at most fanIn workers
+// each, and levels are added until one has a single cluster (DiSDeL III-B.1c). Clusters of a level differ in size by
+// at most one, and members keep their order, so that the average is computed in worker order. workers is at least 1
+// and fanIn at least 2.
+func Tree(workers, fanIn int) []disdel.Level {
+	var levels []disdel.Level
+	for members := workers; len(levels) == 0 || members > 1; members = len(levels[len(levels)-1].Clusters) {
+		levels = append(levels, disdel.Level{Height: len(levels) + 1, Clusters: clusters(members, fanIn)})
+	}
+	return levels
+}
+
+func clusters(members, fanIn int) [][]int {
+	n := (members + fanIn - 1) / fanIn
+	out := make([][]int, n)
+	for c := range out {
+		for m := c * members / n; m < (c+1)*members/n; m++ {
+			out[c] = append(out[c], m)
+		}
+	}
+	return out
+}
+
+// An aggregation action reads at most readBytes of updates a round, a few seconds' work for a Redis server, and at most
+// maxFanIn updates: little is lost if it fails.
+const (
+	readBytes = 2 * disdel.GB
+	maxFanIn  = 64
+)
+
+// FanIn returns how many updates one aggregation action reads, at least two. In DiSDeL III-B.1c its memory limits
+// them. Here an action has only a few columns of them in memory at a time, so the bytes that it reads are the limit.
+func FanIn(update disdel.Bytes) int {
+	return int(min(maxFanIn, max(2, readBytes/max(1, update))))
+}
+
+// jobsAtOnce returns how many jobs share the processors, including this one: of those submitted together, as many as
+// the pool holds at once if all are of this one's size, with so many workers.
+func (b *planBuilder) jobsAtOnce(workers int) int {
+	if b.Siblings <= 0 {
+		return 1
+	}
+	at := b.Siblings + 1
+	pool := b.Platform.Pool
+	if pool <= 0 {
+		return at
+	}
+	one := *b
+	one.plan.Workers, one.side = workers, at
+	train := b.limit(one.estimate(workers).Total)
+	if own := b.Job.Resources.Memory; own > 0 {
+		train = own
+	}
+	room := disdel.Bytes(workers)*train + b.limit(b.Estimator.Aggregate(one.input(0, 1)).Total)
+	if b.Data.HeldOut > 0 {
+		room += b.limit(b.Estimator.Evaluate(one.input(b.Data.HeldOut, 1)).Total)
+	}
+	return min(at, max(1, int(pool/room)))
+}
+
+// processorsWanted returns how many processors the train actions of so many jobs use, with so many workers each.
+func (b *planBuilder) processorsWanted(jobs, workers int) float64 {
+	each := 1.0
+	if most := b.Platform.Millicores; most > 0 {
+		each = min(1, float64(most)/1000)
+	}
+	return float64(jobs*workers) * each
+}
+
+// plenty is how much of the processors must remain wanted, in multiples, when jobs start with fewer workers.
+// Otherwise the last jobs of a batch, or jobs of very different lengths, leave some idle.
+const plenty = 1.5
+
+// fairShare reduces the workers of a job of a batch while the processors remain wanted: workers that take turns are
+// not faster, and each of them transfers all of the weights. The workers that its memory needs stay.
+func (b *planBuilder) fairShare(limit disdel.Bytes) {
+	rule := b.plan.Workers
+	b.side = b.jobsAtOnce(rule)
+	if b.Siblings <= 0 || b.Processors <= 0 {
+		return
+	}
+	for n := rule - 1; n > 0; n-- {
+		side, e := b.jobsAtOnce(n), b.estimate(n)
+		if b.processorsWanted(side, n) < plenty*float64(b.Processors) || e.Total > limit {
+			break
+		}
+		b.plan.Workers, b.train, b.side = n, e, side
+	}
+	if n := b.plan.Workers; n < rule {
+		b.because("workers: %d of these %d, since %d jobs of a batch share %d processors", n, rule, b.side, b.Processors)
+	}
+}
+
+// siblingsOf returns how many other jobs an earlier job was submitted with.
+func siblingsOf(r *disdel.Record) int {
+	if r.Planning == nil {
+		return 0
+	}
+	return r.Planning.Beside
 }

@@ -6,34 +6,34 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Plateau halves the workers when the training loss stalls: when three epochs in a row have not come more than 1 %
-// below the loss that they are held against. That is the first epoch's, and then that of each epoch which did; so a
-// loss that falls slowly but steadily is no stall. After a halving three more epochs are waited for. Of an odd number
-// the larger half stays, one worker at least.
+// Plateau halves the workers when the training loss stalls: when three epochs in a row have not fallen more than 1 %
+// below the reference loss. The reference is the first epoch's loss, and then that of each epoch that did; so a loss
+// that falls slowly but steadily is no stall. After a halving it waits for three more epochs. Of an odd number the
+// larger half stays, one worker at least.
 type Plateau struct{}
 
-// What plateau goes by.
+// The constants of plateau.
 const (
-	plateauGain   = 0.99 // of the loss that epochs are held against: one below it is an improvement
-	plateauEpochs = 3    // in a row without one
+	plateauGain   = 0.99 // of the reference loss: an epoch below it is an improvement
+	plateauEpochs = 3    // in a row without an improvement
 )
 
-// Name is the word of job files.
+// Name returns the policy's name in job files.
 func (Plateau) Name() string { return "plateau" }
 
-// Meaning is what explain says.
+// Meaning returns what explain says.
 func (Plateau) Meaning() string {
 	return "halves them where the training loss has not fallen by more than 1 % for three epochs"
 }
 
-// Decide goes through the epochs so far and says whether the newest ends a stall.
+// Decide tells whether the newest epoch ends a stall.
 func (Plateau) Decide(in Input) disdel.Decision {
 	out := unchanged(in)
 	if in.Boundary != disdel.BoundaryEpoch {
 		return out
 	}
-	var by float64 // the loss that epochs are held against
-	still := 0     // epochs in a row that were no improvement, since the newest halving
+	var by float64 // the reference loss
+	still := 0     // epochs in a row without improvement, since the newest halving
 	stalled := false
 	for i, e := range epochs(in.Seen) {
 		loss := e.meanLoss()

@@ -9,60 +9,60 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Policy decides how a job goes on. It is pure: equal input, equal decision. What it has to remember it reads from
-// Seen. It is asked at the boundaries of a job: when it starts, when a round or an epoch has ended, and when an
-// activation has failed. Of its decision it sets Next to Why; Ask keeps that within the bounds.
+// Policy decides how a job continues. It is deterministic, and remembers only what is in Seen. It decides at the
+// boundaries of a job: at its start, after a round or an epoch, and after a failed activation. It sets the fields
+// Next to Why of its decision; DecideInBounds keeps Next within the bounds.
 //
-// A new one is a file with these three, a row in Policies and a script in testdata/policies.
+// A new policy is a file with these three methods, a row in Policies and a script in testdata/policies.
 type Policy interface {
-	// Name is the word of job files.
+	// Name returns the policy's name in job files.
 	Name() string
-	// Meaning is what it does to the workers, as a sentence goes on whose subject is its name.
+	// Meaning says what it does to the workers, as the rest of a sentence whose subject is its name.
 	Meaning() string
 	Decide(in Input) disdel.Decision
 }
 
-// Input is all that a policy sees.
+// Input is what a policy sees.
 type Input struct {
-	Boundary disdel.Boundary      // where it is asked: only start, epoch and failure may change workers and memory
+	Boundary disdel.Boundary      // only start, epoch and failure may change workers and memory
 	Seen     []disdel.Observation // rounds of this job, oldest first; empty at its start
 	Past     []disdel.Observation // rounds of earlier jobs of this kind, oldest first
-	Now      disdel.Setting       // that runs
+	Now      disdel.Setting       // the current one
 	Bounds   Bounds
 	Goal     Goal
-	Seed     uint64   // of the job and the boundary: what a policy that samples draws from
-	Failure  *Failure // with BoundaryFailure: what has failed
+	Seed     uint64   // of the job and the boundary, for a policy that samples
+	Failure  *Failure // with BoundaryFailure
 }
 
-// Failure is a failed activation, and the remedy that Decide has for it.
+// Failure is a failed activation, and the remedy that FindRemedy has for it.
 type Failure struct {
 	Activation disdel.Activation
 	Remedy     Remedy
 }
 
-// Bounds are what a setting has to keep to.
+// Bounds limit a setting.
 type Bounds struct {
 	Least, Most   int          // workers
-	Whose         string       // bound Most is
-	Batches       int          // whole batches of the data: with more workers a shard would not fill one
+	MostReason    string       // what limits Most
+	Batches       int          // whole batches of the data: more workers would have less than one each
 	LeastMemory   disdel.Bytes // of a train action
-	HighestMemory disdel.Bytes // the same; 0: not known
-	Memory        disdel.Bytes // of a train action, as it is planned now; 0: not known
-	Estimate      disdel.Bytes // that a train action needs, with its margin; 0: not known
-	Pool          disdel.Bytes // of all containers; 0: not known
-	Processors    int          // that all actions share; 0: not known
+	HighestMemory disdel.Bytes // of a train action; 0: unknown
+	Memory        disdel.Bytes // of a train action in the current plan; 0: unknown
+	Estimate      disdel.Bytes // of a train action, with its margin; 0: unknown
+	Pool          disdel.Bytes // of all containers; 0: unknown
+	Processors    int          // shared by all actions; 0: unknown
 }
 
-// AtMost is the bounds with no more workers than somebody leaves.
+// AtMost lowers the bounds to a number of workers.
 func (b Bounds) AtMost(workers int, whose string) Bounds {
 	if workers < b.Most {
-		b.Most, b.Whose = workers, whose
+		b.Most, b.MostReason = workers, whose
 	}
 	b.Least = min(b.Least, b.Most)
 	return b
 }
 
-// Goal is what the job is to come to, and with what.
+// Goal is what the job is to reach, and with what.
 type Goal struct {
 	EarlyStop *disdel.EarlyStop // nil: all epochs
 	Epochs    float64           // left
@@ -70,7 +70,7 @@ type Goal struct {
 	Cost      float64           // GB-s left; 0: no bound
 }
 
-// Policies are those that a job file can name.
+// Policies returns the policies that a job file can name.
 func Policies() []Policy {
 	return []Policy{
 		Static{},
@@ -87,7 +87,6 @@ func Policies() []Policy {
 	}
 }
 
-// PolicyNames are their names.
 func PolicyNames() []string {
 	var names []string
 	for _, p := range Policies() {
@@ -96,7 +95,7 @@ func PolicyNames() []string {
 	return names
 }
 
-// PolicyOf is the policy of a job, Static where it names none. It returns Invalid for a name that nobody has.
+// PolicyOf returns the policy of a job, Static if it names none. It returns Invalid for an unknown name.
 func PolicyOf(job disdel.Job) (Policy, error) {
 	name := job.Distribution.Policy
 	if name == "" {
@@ -113,14 +112,14 @@ func PolicyOf(job disdel.Job) (Policy, error) {
 	return all[i], nil
 }
 
-// Seed is what the policy of a job draws from before a round.
+// Seed returns the random seed of a job's policy before a round.
 func Seed(id disdel.JobID, round int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", id, round)
 	return h.Sum64()
 }
 
-// BoundsOf are the bounds of a job's settings by its file, its data and the platform; plan is the one that runs.
+// BoundsOf returns the bounds of a job's settings by its file, its data and the platform; plan is the current one.
 func BoundsOf(job disdel.Job, plan disdel.Plan) Bounds {
 	rows := 0
 	for _, s := range plan.Shards {
@@ -137,7 +136,7 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	d := job.Distribution
 	batches := job.Training.MostWorkers(rows)
 	b := Bounds{
-		Most: batches, Whose: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
+		Most: batches, MostReason: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
 		Processors: p.Processors, Pool: p.Pool,
 	}
 	if most := job.Resources.MaxMemory; most > 0 && (b.HighestMemory <= 0 || most < b.HighestMemory) {
@@ -145,7 +144,7 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	}
 	lower := func(most int, whose string) {
 		if most > 0 && most < b.Most {
-			b.Most, b.Whose = most, whose
+			b.Most, b.MostReason = most, whose
 		}
 	}
 	lower(p.Concurrent, "the platform's concurrent invocations")
@@ -157,8 +156,9 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	return b
 }
 
-// Ask has a policy decide. What of the answer is out of bounds becomes what is nearest within them, with a reason.
-func Ask(p Policy, in Input) disdel.Decision {
+// DecideInBounds lets a policy decide. What is out of bounds is replaced by the nearest value within them, with a
+// reason.
+func DecideInBounds(p Policy, in Input) disdel.Decision {
 	c := clamp{in: in, d: p.Decide(in)}
 	c.d.Policy, c.d.Boundary, c.d.Reasons, c.d.Changed = p.Name(), in.Boundary, nil, false
 	if in.Boundary == disdel.BoundaryRound && c.d.Next != in.Now {
@@ -182,10 +182,9 @@ func (c *clamp) because(format string, args ...any) {
 	c.d.Reasons = append(c.d.Reasons, fmt.Sprintf(format, args...))
 }
 
-// workers are within the job's bounds. After a failure only the data bounds them: what a remedy asks for is needed to
-// go on.
+// workers stay within the job's bounds. After a failure only the data limits them: the remedy needs them to continue.
 func (c *clamp) workers() {
-	least, most, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.Whose
+	least, most, whose := c.in.Bounds.Least, c.in.Bounds.Most, c.in.Bounds.MostReason
 	switch c.in.Boundary {
 	case disdel.BoundaryRound:
 		return
@@ -215,7 +214,7 @@ func (c *clamp) memory() {
 	}
 }
 
-// shape keeps the tree and the rounds to what there is.
+// shape keeps the tree and the rounds valid.
 func (c *clamp) shape() {
 	now, next := c.in.Now, &c.d.Next
 	if next.FanIn < 0 || next.FanIn == 1 {
@@ -232,10 +231,34 @@ func (c *clamp) shape() {
 	}
 }
 
-// batch may only become smaller, and only because something failed: anything else would be another training.
+// batch may only become smaller, and only because of a failure: anything else would be another training.
 func (c *clamp) batch() {
 	if c.d.BatchSize != 0 && (c.in.Boundary != disdel.BoundaryFailure || c.d.BatchSize < 0) {
 		c.because("the batch stays as it is")
 		c.d.BatchSize = 0
 	}
+}
+
+// Static leaves a job as it was planned; what a failure's remedy changes stays changed.
+type Static struct{}
+
+// Name returns the policy's name in job files.
+func (Static) Name() string { return disdel.PolicyStatic }
+
+// Meaning returns what explain says.
+func (Static) Meaning() string { return "leaves them as they were planned" }
+
+// Decide keeps the setting, or applies the remedy.
+func (Static) Decide(in Input) disdel.Decision { return unchanged(in) }
+
+// unchanged is the decision to keep the setting, after a failure with its remedy.
+func unchanged(in Input) disdel.Decision {
+	d := disdel.Decision{Next: in.Now}
+	if f := in.Failure; f != nil {
+		d.BatchSize, d.Why = f.Remedy.BatchSize, f.Remedy.Why
+		if n := f.Remedy.Workers; n > 0 {
+			d.Next.Workers = max(n, in.Now.Workers)
+		}
+	}
+	return d
 }

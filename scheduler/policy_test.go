@@ -94,9 +94,9 @@ func playPolicy(t *testing.T, script string) string {
 				t.Fatal(err)
 			}
 			in = Input{Now: disdel.Setting{Workers: int(o["workers"]), Memory: disdel.Bytes(o["memory"]) * disdel.MB}}
-			in.Bounds = Bounds{Least: max(1, int(o["least"])), Most: 64, Whose: "one batch a worker", Batches: 64}
+			in.Bounds = Bounds{Least: max(1, int(o["least"])), Most: 64, MostReason: "one batch a worker", Batches: 64}
 			if most := int(o["most"]); most > 0 {
-				in.Bounds.Most, in.Bounds.Whose = most, "distribution.maxWorkers"
+				in.Bounds.Most, in.Bounds.MostReason = most, "distribution.maxWorkers"
 			}
 			in.Bounds.Processors = int(o["processors"])
 			in.Goal = Goal{Epochs: o["epochs"], Deadline: disdel.Millis(o["deadline"] * 1e9), Cost: o["cost"]}
@@ -111,7 +111,7 @@ func playPolicy(t *testing.T, script string) string {
 			continue
 		}
 		in = told(t, in, words, o)
-		d := Ask(p, in)
+		d := DecideInBounds(p, in)
 		fmt.Fprintln(&out, "-> "+decided(d))
 		in.Now = d.Next
 	}
@@ -198,7 +198,7 @@ func scriptSeconds(t *testing.T, words []string) disdel.Millis {
 
 func decided(d disdel.Decision) string {
 	var s strings.Builder
-	s.WriteString(crew(d.Next.Workers))
+	s.WriteString(workersText(d.Next.Workers))
 	if d.Next.Memory > 0 {
 		s.WriteString(fmt.Sprintf(" of %v", d.Next.Memory))
 	}
@@ -250,7 +250,7 @@ func TestDecisionsAreWithinTheirBounds(t *testing.T) {
 			Workers: number("workers", -9, 30), Memory: disdel.Bytes(number("memory", 0, 2048)) * disdel.MB,
 			FanIn: number("fanIn", -1, 4), K: number("every", -1, 9),
 		}}
-		d := Ask(answer(said), in)
+		d := DecideInBounds(answer(said), in)
 		most := in.Bounds.Most
 		if in.Boundary == disdel.BoundaryFailure {
 			least, most = 1, in.Bounds.Batches
@@ -272,16 +272,16 @@ func TestDecisionsAreWithinTheirBounds(t *testing.T) {
 	})
 }
 
-func ExampleAsk() {
+func ExampleDecideInBounds() {
 	in := Input{
 		Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: 4},
 		Seen: []disdel.Observation{{
 			Setting: disdel.Setting{Workers: 4}, Rows: 1000, Epoch: 1,
 			Duration: disdel.Millis(12 * time.Second),
 		}},
-		Bounds: Bounds{Least: 1, Most: 4, Whose: "distribution.maxWorkers", Batches: 16},
+		Bounds: Bounds{Least: 1, Most: 4, MostReason: "distribution.maxWorkers", Batches: 16},
 	}
-	d := Ask(KubeML{}, in)
+	d := DecideInBounds(KubeML{}, in)
 	fmt.Println(d.Next.Workers, d.Why)
 	fmt.Println(d.Reasons)
 	// Output:
@@ -312,23 +312,23 @@ func TestSpeedLawsAreFoundAgain(t *testing.T) {
 	for _, want := range []speedLaw{{5, 100, 1}, {0, 100, 1}, {20, 60, 0}, {0, 80, 0}, {7, 0, 0}} {
 		var at []timed
 		for _, w := range []int{1, 2, 4, 7} {
-			at = append(at, timed{w, want.at(w, SpeedConditions{})})
+			at = append(at, timed{w, want.at(w, speedConditions{})})
 		}
-		got, ok := fitSpeed(at, SpeedConditions{})
+		got, ok := fitSpeed(at, speedConditions{})
 		for _, w := range []int{1, 3, 8, 16} {
-			here, there := got.at(w, SpeedConditions{}), want.at(w, SpeedConditions{})
+			here, there := got.at(w, speedConditions{}), want.at(w, speedConditions{})
 			if off := math.Abs(here/there - 1); !ok || off > 1e-6 {
 				t.Errorf("%+v: %+v, and %d workers take %.3f, not %.3f", want, got, w, here, there)
 			}
 		}
 	}
-	if _, ok := fitSpeed([]timed{{2, 10}, {2, 11}}, SpeedConditions{}); ok {
+	if _, ok := fitSpeed([]timed{{2, 10}, {2, 11}}, speedConditions{}); ok {
 		t.Error("one number of workers made a law")
 	}
-	if l, ok := fitSpeed([]timed{{2, 52}, {4, 29}}, SpeedConditions{}); !ok || l.fixed != 0 || math.Abs(l.each-1) > 1e-9 {
+	if l, ok := fitSpeed([]timed{{2, 52}, {4, 29}}, speedConditions{}); !ok || l.fixed != 0 || math.Abs(l.each-1) > 1e-9 {
 		t.Errorf("two numbers: %+v", l)
 	}
-	two := SpeedConditions{Processors: 2}
+	two := speedConditions{Processors: 2}
 	l, ok := fitSpeed([]timed{{1, 100}, {2, 60}}, two) // 20 + 80 / min(w, 2), and a third of the 20 for two more
 	if got := l.at(4, two); !ok || l.each != 0 || math.Abs(got-(60+20/3.0)) > 1e-9 {
 		t.Errorf("two processors: %+v, and four workers take %g", l, got)
@@ -340,7 +340,7 @@ func TestSpeedLawsAreFoundAgain(t *testing.T) {
 
 // Rounds of some batches are fewer with more workers, on however few processors.
 func TestMoreWorkersThanProcessorsSaveRounds(t *testing.T) {
-	two := SpeedConditions{Processors: 2, Rounds: true}
+	two := speedConditions{Processors: 2, Rounds: true}
 	want := speedLaw{fixed: 90, work: 40, each: 5}
 	var at []timed
 	for _, w := range []int{1, 2, 4} {

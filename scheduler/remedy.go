@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/disdel/disdel"
@@ -14,52 +15,54 @@ const (
 	platformRetries = 6
 	lostRetries     = 24
 	imageRetries    = 1
-	// startRetries is for a process that never took a request. A slow machine may start it the next time; an image that
-	// dies at start will not, and OpenWhisk tells the two apart no sooner than at the action's timeout.
+	// startRetries is for a process that never accepted a request. A slow machine may start it the next time. A broken
+	// image will not start, but OpenWhisk reports the difference only at the action's timeout.
 	startRetries = 2
 )
 
-// standardRetries is what Retries without a word mean. In a job file a limit of 0 allows none.
+// standardRetries applies if a job sets no retries. In a job file a limit of 0 allows none.
 var standardRetries = disdel.Retries{
 	Limit: 6, PerWorker: 3, MemoryFactor: MemoryFactor, TimeoutFactor: TimeoutFactor,
 	Backoff: disdel.Backoff{Initial: disdel.Duration(time.Second), Max: disdel.Duration(30 * time.Second)},
 }
 
-// Attempts is how often work has been tried again before the failure at hand.
+// Attempts counts the earlier attempts at the failed work.
 type Attempts struct {
 	Job      int // retries that count against reliability.retries.limit
-	Worker   int // those of this worker in this round
-	Platform int // this worker's failures in this round that the platform is to blame for
-	Crashes  int // this worker's in this round, for a defect of its own
+	Worker   int // retries of this worker in this round
+	Platform int // this worker's failures in this round that the platform caused
+	Crashes  int // this worker's failures in this round by its own defect
 }
 
-// RemedyInput is what a remedy is found by.
+// RemedyInput is what a remedy is chosen from.
 type RemedyInput struct {
-	Activation disdel.Activation // that failed, with its peak, its heartbeats and its request
+	Activation disdel.Activation // the failed one, with its peak, its heartbeats and its request
 	Job        disdel.Job
-	Plan       disdel.Plan // Platform in it
+	Plan       disdel.Plan // with its Platform
 	Attempts   Attempts
-	Planned    *PlanInput // what the job was planned from; nil: unknown, so that a smaller batch is a guess
-	Patient    bool       // neither attempts nor deaths bound the retries: the job waits for this work
+	Planned    *PlanInput // what the job was planned from; nil: unknown, and a smaller batch is a guess
+	Patient    bool       // the job waits for this work: retries are not limited
 }
 
-// Remedy is what is done about a failed activation.
+// Remedy is the reaction to a failed activation.
 type Remedy struct {
 	Retry              bool
-	Limits             disdel.Limits      // of the next try
+	Limits             disdel.Limits      // of the next attempt
 	BatchSize, Workers int                // above 0: plan again with these
-	After              time.Duration      // before the next try
+	After              time.Duration      // pause before the next attempt
 	Adjustment         *disdel.Adjustment // nil: the same limits
-	Why                string             // of the retry, or of the refusal with the limits that would pass
+	Why                string             // of the retry or the refusal
 }
 
-// Decide is the Failure Manager's second half (DiSDeL III-B.2c): what is done about a failed activation. An activation
-// that lacked memory or time gets more of it; where a limit is at its ceiling, the batch becomes smaller or the workers
-// more. Work that only the platform is to blame for is tried once more unchanged, and work that would fail in the same
-// way is not. Whatever outcomes come, a sequence of remedies ends: every retry counts against the bound of the job, of
-// the worker or of the platform. It is pure.
-func Decide(in RemedyInput) Remedy {
-	d := decider{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
+// FindRemedy is the Failure Manager's second half (DiSDeL III-B.2c): it chooses the reaction to a failed activation.
+// An activation that lacked memory or time gets more of it. If a limit is at its ceiling, the batch becomes smaller
+// or the workers more. Work that failed only because of the platform is tried again unchanged, and work that would
+// fail in the same way is not.
+//
+// A sequence of remedies always ends: every retry counts against the bound of the job, of the worker or of the
+// platform.
+func FindRemedy(in RemedyInput) Remedy {
+	d := remedyFinder{RemedyInput: in, a: in.Activation, retries: retriesOf(in.Job)}
 	if !d.a.Outcome.Failed() {
 		return d.refuse("%v is no failure", d.a.Outcome)
 	}
@@ -73,7 +76,7 @@ func Decide(in RemedyInput) Remedy {
 func retriesOf(job disdel.Job) disdel.Retries {
 	r := job.Reliability.Retries
 	if r == (disdel.Retries{}) {
-		return standardRetries // a job that no file was read for, or an older one's
+		return standardRetries // a job without a file, or an older one
 	}
 	if r.Backoff.Initial == 0 {
 		r.Backoff.Initial = standardRetries.Backoff.Initial
@@ -90,40 +93,40 @@ func retriesOf(job disdel.Job) disdel.Retries {
 	return r
 }
 
-type decider struct {
+type remedyFinder struct {
 	RemedyInput
 	a       disdel.Activation
 	retries disdel.Retries
 }
 
-// LostUpdate tells whether an aggregation failed because of an update that it was given, not of itself, or a worker
-// because of what another one had sent of a step.
+// LostUpdate tells whether an aggregation failed because of an update that it read, or a worker because of what
+// another one had sent in a step.
 func LostUpdate(a disdel.Activation) bool {
 	return (a.Task == disdel.TaskAggregate || a.Task == disdel.TaskTrain) && a.FailureCode() == disdel.CodeLostUpdate
 }
 
-// LostReference tells whether the weights that a round starts from, or came to, are not in the store.
+// LostReference tells whether the weights at a round's start or end are missing from the store.
 func LostReference(a disdel.Activation) bool {
 	return a.FailureCode() == disdel.CodeLostReference
 }
 
-// PlatformFault says whether nobody but the platform is to blame, so that the same may pass unchanged.
+// PlatformFault tells whether only the platform caused the failure, so that the same work may pass unchanged.
 func PlatformFault(a disdel.Activation) bool {
 	switch k := a.FailureKind(); a.Outcome {
 	case disdel.OutcomeLost, disdel.OutcomeThrottled:
 		return true
 	case disdel.OutcomeStartFailure, disdel.OutcomeInternalError:
-		return !hopeless(k)
+		return !permanent(k)
 	case disdel.OutcomeApplicationError:
-		// the store lost the claim: had another attempt taken over, nobody would ask
+		// the store lost the claim: if another attempt had taken over, this failure would not be considered
 		return k.Retryable() || k == disdel.Conflict
 	default:
 		return false
 	}
 }
 
-// hopeless kinds fail again however often they are tried.
-func hopeless(k disdel.Kind) bool {
+// permanent failures happen again on every attempt.
+func permanent(k disdel.Kind) bool {
 	switch k {
 	case disdel.Invalid, disdel.Denied, disdel.OverLimit, disdel.NotFound, disdel.Conflict, disdel.Canceled,
 		disdel.Diverged, disdel.NoSpace:
@@ -133,13 +136,13 @@ func hopeless(k disdel.Kind) bool {
 	}
 }
 
-// CrashedItself says whether an action failed by a defect of its own.
+// CrashedItself tells whether an action failed by a defect of its own.
 func CrashedItself(a disdel.Activation) bool {
 	return a.Outcome == disdel.OutcomeDeveloperError ||
-		a.Outcome == disdel.OutcomeApplicationError && !hopeless(a.FailureKind()) && !a.FailureKind().Retryable()
+		a.Outcome == disdel.OutcomeApplicationError && !permanent(a.FailureKind()) && !a.FailureKind().Retryable()
 }
 
-func (d *decider) choose() Remedy {
+func (d *remedyFinder) choose() Remedy {
 	switch {
 	case d.a.LackedDevice():
 		return d.deviceMemory()
@@ -172,9 +175,9 @@ func (d *decider) choose() Remedy {
 	}
 }
 
-// diedWithoutTrace is for a process that died without a word where memory may have been the cause: on Kubernetes
-// nothing else tells. It gets a little more, up to the ceiling: that changes nothing else of the job.
-func (d *decider) diedWithoutTrace() Remedy {
+// diedWithoutTrace raises the memory after a process died without a message, possibly out of memory: on Kubernetes
+// nothing else tells. Nothing else of the job changes.
+func (d *remedyFinder) diedWithoutTrace() Remedy {
 	r, ok := d.raised()
 	if !ok {
 		return d.retryUnchanged(d.pause(), "its process died, which may have been the machine")
@@ -185,17 +188,18 @@ func (d *decider) diedWithoutTrace() Remedy {
 	return r
 }
 
-// retryUnchanged tries the same at the same limits.
-func (d *decider) retryUnchanged(after time.Duration, why string, args ...any) Remedy {
+// retryUnchanged retries with the same limits.
+func (d *remedyFinder) retryUnchanged(after time.Duration, why string, args ...any) Remedy {
 	return Remedy{Retry: true, Limits: d.a.Limits, After: after, Why: fmt.Sprintf(why, args...)}
 }
 
-func (d *decider) refuse(why string, args ...any) Remedy {
+func (d *remedyFinder) refuse(why string, args ...any) Remedy {
 	return Remedy{Limits: d.a.Limits, Why: fmt.Sprintf(why, args...)}
 }
 
-// pause grows from try to try. OpenWhisk counts a minute's invocations by the wall clock: only the next minute helps.
-func (d *decider) pause() time.Duration {
+// pause grows with every attempt. OpenWhisk counts a minute's invocations by the wall clock: only the next minute
+// helps.
+func (d *remedyFinder) pause() time.Duration {
 	after, most := time.Duration(d.retries.Backoff.Initial), time.Duration(d.retries.Backoff.Max)
 	for range d.Attempts.Platform + d.Attempts.Worker {
 		after = min(2*after, most)
@@ -207,7 +211,7 @@ func (d *decider) pause() time.Duration {
 }
 
 // bounded keeps a retry within the job's bounds.
-func (d *decider) bounded(r Remedy) Remedy {
+func (d *remedyFinder) bounded(r Remedy) Remedy {
 	n := d.Attempts
 	switch {
 	case d.Patient:
@@ -221,10 +225,10 @@ func (d *decider) bounded(r Remedy) Remedy {
 	case n.Worker >= d.retries.PerWorker:
 		return d.refuse("its %d retries of this round are used up (reliability.retries.perWorker)", d.retries.PerWorker)
 	}
-	return r // the Manager keeps the job within its budget
+	return r // the Manager checks the budget
 }
 
-func (d *decider) platformBound() int {
+func (d *remedyFinder) platformBound() int {
 	switch {
 	case d.a.FailureCode() == disdel.CodeImageMissing, d.a.FailureCode() == disdel.CodeNoDevice:
 		return imageRetries
@@ -237,7 +241,7 @@ func (d *decider) platformBound() int {
 	}
 }
 
-// Refused is the outcome of an invocation that the platform did not take.
+// Refused returns the outcome of an invocation that the platform rejected.
 func Refused(err *disdel.Error) disdel.Outcome {
 	switch {
 	case err == nil:
@@ -251,4 +255,177 @@ func Refused(err *disdel.Error) disdel.Outcome {
 	default:
 		return disdel.OutcomeInternalError
 	}
+}
+
+// adjusted is a retry with one thing changed.
+func (d *remedyFinder) adjusted(r Remedy, field disdel.Field, from, to disdel.Quantity, why string) Remedy {
+	r.Retry, r.Why = true, fmt.Sprintf("%s %v -> %v: %s", field, from, to, why)
+	r.Adjustment = &disdel.Adjustment{
+		Invocation: d.a.Invocation.ID, Task: d.a.Task, Cause: d.a.Outcome, Field: field, From: from, To: to, Why: why,
+	}
+	return r
+}
+
+// memory gives more memory, and divides the work at the ceiling.
+func (d *remedyFinder) memory() Remedy {
+	if r, ok := d.raised(); ok {
+		return r
+	}
+	next, _ := Memory(d.a, d.retries.MemoryFactor)
+	ceiling, who := d.ceiling()
+	at := fmt.Sprintf("memory is at %s of %v", who, ceiling)
+	if d.Planned != nil {
+		return d.planned(next, ceiling, at)
+	}
+	if d.shardIsLarge() {
+		if r, ok := d.moreWorkers(d.workersFor(next, ceiling), at+", and the shard is much of it"); ok {
+			return r
+		}
+	}
+	if r, ok := d.halfBatch(at); ok {
+		return r
+	}
+	if r, ok := d.moreWorkers(d.Plan.Workers+1, at); ok {
+		return r
+	}
+	return d.refuse("%s, and the work cannot be divided further", at)
+}
+
+// raised gives more memory, up to the ceiling. ok is false if the limit is there already.
+func (d *remedyFinder) raised() (r Remedy, ok bool) {
+	ceiling, who := d.ceiling()
+	limit := d.a.Limits.Memory
+	if limit >= ceiling {
+		return Remedy{}, false
+	}
+	next, why := Memory(d.a, d.retries.MemoryFactor)
+	if next > ceiling {
+		next, why = ceiling, fmt.Sprintf("%s, and %s is %v", why, who, ceiling)
+	}
+	r.Limits = d.a.Limits
+	r.Limits.Memory = next
+	return d.adjusted(r, disdel.FieldMemory, disdel.Quantity{Memory: limit}, disdel.Quantity{Memory: next}, why), true
+}
+
+// ceiling returns the most memory that the failed action may get, in whole MB, and what sets it.
+func (d *remedyFinder) ceiling() (most disdel.Bytes, who string) {
+	job := d.Job
+	if d.a.Task != disdel.TaskTrain {
+		job.Resources.Memory = 0 // it is a train action's
+	}
+	b := planBuilder{PlanInput: PlanInput{Job: job, Platform: d.Plan.Platform}}
+	most, who = b.ceiling()
+	return most / disdel.MB * disdel.MB, who
+}
+
+// planned retries with the largest batch whose plan fits the ceiling, or with the fewest workers if the planner may
+// choose them.
+func (d *remedyFinder) planned(need, ceiling disdel.Bytes, at string) Remedy {
+	in, workers := *d.Planned, max(1, d.Plan.Workers)
+	in.Job = d.Job
+	k := KilledAction{Task: d.a.Task, Need: need, Batch: d.Plan.WorkerBatch(&d.Job), Workers: workers}
+	s := k.search(in, ceiling)
+	more := sync.OnceValues(func() (Remedy, bool) { // it makes dozens of plans
+		p := s.fewest(s.in.Job.Training.JobBatch())
+		if p == nil {
+			return Remedy{}, false
+		}
+		return d.moreWorkers(p.Workers, at)
+	})
+	if d.shardIsLarge() {
+		if r, ok := more(); ok {
+			return r
+		}
+	}
+	p := s.smallerBatch(func(int) int { return workers }, workers)
+	if p != nil && d.a.Task != disdel.TaskAggregate {
+		if n := s.in.Job.Training.Resized(p.BatchSize).WorkerBatch(workers); n < k.Batch {
+			return d.smallerBatch(n, at)
+		}
+	}
+	if r, ok := more(); ok {
+		return r
+	}
+	return d.refuse("%s, and no smaller batch and no more workers fit", at)
+}
+
+// shardIsLarge tells whether a smaller shard saves more than a smaller batch.
+func (d *remedyFinder) shardIsLarge() bool {
+	train, _ := d.Plan.Action(disdel.TaskTrain)
+	e := train.Estimate
+	return d.a.Task == disdel.TaskTrain && e.Shard > e.Activations && e.Shard*5 >= e.Total
+}
+
+// workersFor is DiSDeL's container rule: while m_e is above M, ceil((m_e - M) / M) more.
+func (d *remedyFinder) workersFor(needs, ceiling disdel.Bytes) int {
+	return d.Plan.Workers + max(1, int((needs-ceiling+ceiling-1)/max(1, ceiling)))
+}
+
+// moreWorkers plans again with smaller shards, unless the job file sets the number of workers or a shard would be
+// less than a batch.
+func (d *remedyFinder) moreWorkers(n int, why string) (Remedy, bool) {
+	rows := 0
+	for _, s := range d.Plan.Shards {
+		rows += s.Len()
+	}
+	n = min(n, d.Job.Training.MostWorkers(rows))
+	if most := d.Job.Distribution.MaxWorkers; most > 0 {
+		n = min(n, most)
+	}
+	if d.a.Task != disdel.TaskTrain || d.Job.Distribution.Workers > 0 || n <= d.Plan.Workers {
+		return Remedy{}, false
+	}
+	r := Remedy{Limits: d.a.Limits, Workers: n}
+	return d.adjusted(r, disdel.FieldWorkers, disdel.Quantity{Count: d.Plan.Workers}, disdel.Quantity{Count: n}, why), true
+}
+
+// halfBatch plans again with half the batch. An aggregation has none.
+func (d *remedyFinder) halfBatch(why string) (Remedy, bool) {
+	batch := d.Plan.WorkerBatch(&d.Job)
+	if d.a.Task == disdel.TaskAggregate || batch < 2 {
+		return Remedy{}, false
+	}
+	return d.smallerBatch(batch/2, why), true
+}
+
+// smallerBatch plans again with so many rows of a worker.
+func (d *remedyFinder) smallerBatch(rows int, why string) Remedy {
+	r := Remedy{Limits: d.a.Limits, BatchSize: rows}
+	from := disdel.Quantity{Count: d.Plan.WorkerBatch(&d.Job)}
+	return d.adjusted(r, disdel.FieldBatchSize, from, disdel.Quantity{Count: rows}, why)
+}
+
+// time retries with a longer timeout. At the ceiling, work that made progress continues from its stored state. A
+// stalled action keeps its timeout.
+func (d *remedyFinder) time() Remedy {
+	if stall, stalled := d.a.Stalled(); stalled {
+		return d.retryUnchanged(0, "it stopped answering: %s, and its timeout of %v is long enough", stall.Text(),
+			d.a.Limits.Timeout)
+	}
+	next, why := Timeout(d.a, d.retries.TimeoutFactor)
+	most, who := d.Plan.Platform.MaxTimeout, "the platform's maximum"
+	if own := disdel.Millis(d.Job.Resources.Timeout); own > 0 && own <= most {
+		most, who = own, "resources.timeout"
+	}
+	limit := d.a.Limits.Timeout
+	if limit < most {
+		if next > most {
+			next, why = most, fmt.Sprintf("%s, and %s is %v", why, who, most)
+		}
+		r := Remedy{Limits: d.a.Limits}
+		r.Limits.Timeout = next
+		return d.adjusted(r, disdel.FieldTimeout, disdel.Quantity{Time: limit}, disdel.Quantity{Time: next}, why)
+	}
+	at := fmt.Sprintf("the timeout is at %s of %v", who, most)
+	if done, _ := d.a.Done(); done > 0 && d.a.Task == disdel.TaskTrain {
+		return d.retryUnchanged(0, "%s: the round goes on from its stored state, %s", at, d.a.DoneText())
+	}
+	// only the user can raise it: starting takes as long with any number of workers
+	if platform := d.Plan.Platform.MaxTimeout; most < platform {
+		return d.refuse("%s, and nothing came of it", at)
+	}
+	if r, ok := d.moreWorkers(2*d.Plan.Workers, at); ok {
+		return r
+	}
+	return d.refuse("%s, and nothing came of it", at)
 }

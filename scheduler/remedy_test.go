@@ -255,7 +255,7 @@ func TestDecide(t *testing.T) {
 		for _, f := range c.change {
 			f(&in)
 		}
-		r := Decide(in)
+		r := FindRemedy(in)
 		got := "no"
 		switch {
 		case r.Retry && r.Adjustment != nil:
@@ -280,16 +280,16 @@ func TestPauses(t *testing.T) {
 	in := remedyInput(disdel.OutcomeLost, disdel.Lost)
 	for n, want := range []time.Duration{1, 2, 4, 8, 16, 30} {
 		in.Attempts.Platform = n
-		if got := Decide(in).After; got != want*time.Second {
+		if got := FindRemedy(in).After; got != want*time.Second {
 			t.Errorf("try %d: %v, want %v s", n, got, int(want))
 		}
 	}
 	in = remedyInput(disdel.OutcomeThrottled, disdel.Unavailable)
 	in.Activation.Failure.Code = disdel.CodeQuotaMinute
-	if got := Decide(in).After; got != time.Minute {
+	if got := FindRemedy(in).After; got != time.Minute {
 		t.Errorf("the minute's quota: %v", got)
 	}
-	if got := Decide(remedyInput(disdel.OutcomeOutOfMemory, disdel.OOM)).After; got != 0 {
+	if got := FindRemedy(remedyInput(disdel.OutcomeOutOfMemory, disdel.OOM)).After; got != 0 {
 		t.Errorf("more memory need not wait: %v", got)
 	}
 }
@@ -373,7 +373,7 @@ func TestRemediesEnd(t *testing.T) {
 			a.Beats = slices.Repeat(progress(rapid.IntRange(0, 50).Draw(t, "batches"), 50),
 				rapid.IntRange(0, 2).Draw(t, "beats"))
 			in.Attempts = attemptsBefore(before, *a)
-			r := Decide(in)
+			r := FindRemedy(in)
 			if r.Why == "" {
 				t.Errorf("%v: no reason", a.Outcome)
 			}
@@ -430,7 +430,7 @@ func TestAUsersTimeoutIsNotAnsweredByWorkers(t *testing.T) {
 		if c.own == 0 {
 			in.Activation.Limits.Timeout = in.Plan.Platform.MaxTimeout
 		}
-		r := Decide(in)
+		r := FindRemedy(in)
 		if r.Workers != c.workers || r.Retry != (c.workers > 0) || c.own > 0 &&
 			!strings.Contains(r.Why, "the timeout is at resources.timeout of 1s") {
 			t.Errorf("%s: %+v", name, r)

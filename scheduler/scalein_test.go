@@ -115,13 +115,13 @@ func ExampleScaleIn_Now() {
 }
 
 // Workers are let go inside a round where the policy is mlless and what one of them leaves is another's.
-func ExampleLetsGo() {
+func ExampleScaleInFor() {
 	var job disdel.Job
 	job.Distribution.Exchange = &disdel.Exchange{Order: disdel.OrderEager, Batches: disdel.BatchesQueue}
 	job.Distribution.MinWorkers = 2
-	fmt.Println(scheduler.LetsGo(scheduler.MLLess{}, job, 8).Least, scheduler.LetsGo(scheduler.Static{}, job, 8) == nil)
+	fmt.Println(scheduler.ScaleInFor(scheduler.MLLess{}, job, 8).Least, scheduler.ScaleInFor(scheduler.Static{}, job, 8) == nil)
 	job.Distribution.Exchange.Batches = disdel.BatchesShard
-	fmt.Println(scheduler.LetsGo(scheduler.MLLess{}, job, 8) == nil)
+	fmt.Println(scheduler.ScaleInFor(scheduler.MLLess{}, job, 8) == nil)
 	// Output:
 	// 2 true
 	// true

@@ -13,7 +13,7 @@ import (
 // drawnLaw is a job whose epochs have a fixed part, one that workers share and one for what they exchange.
 type drawnLaw struct {
 	speedLaw
-	shared SpeedConditions
+	shared speedConditions
 	noise  float64
 	parts  bool // epochs tell their parts
 	lot    *rand.Rand

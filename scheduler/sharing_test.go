@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/rehearse"
 	"github.com/disdel/disdel/scheduler"
-	"github.com/disdel/disdel/scheduler/sim"
 )
 
 // processors is a job that asks for so many of them and a megabyte.
@@ -116,7 +116,7 @@ func TestSharingLeavesNobodyStuck(t *testing.T) {
 		}
 		all := slots(n)
 		all.Millicores = 1000 * cores
-		out := sim.Rehearse(by, all, list, func(s sim.See) {
+		out := rehearse.Run(by, all, list, func(s rehearse.See) {
 			free, shared := s.Free, 0
 			for _, g := range s.Grants {
 				if g.Reserved {
@@ -129,7 +129,7 @@ func TestSharingLeavesNobodyStuck(t *testing.T) {
 					continue
 				}
 				shared++
-				at := slices.IndexFunc(list, func(v sim.Visit) bool { return v.Job == g.Job })
+				at := slices.IndexFunc(list, func(v rehearse.Visit) bool { return v.Job == g.Job })
 				if !list[at].Shares || shared > 1 {
 					t.Fatalf("at %v %s shares processors, the %d. at once", s.Now, g.Job, shared)
 				}

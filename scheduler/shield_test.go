@@ -49,7 +49,7 @@ func TestTheShieldRefuses(t *testing.T) {
 		"as much as is estimated": {planOfWorkers(2, 2, 200*disdel.MB), 0, false, ""},
 	} {
 		for _, b := range []disdel.Boundary{disdel.BoundaryEpoch, disdel.BoundaryFailure} {
-			err := Shield(Input{Boundary: b, Seen: seen, Goal: Goal{Cost: c.budget}}, now, c.next)
+			err := ValidateReplan(Input{Boundary: b, Seen: seen, Goal: Goal{Cost: c.budget}}, now, c.next)
 			if c.says == "" || b == disdel.BoundaryFailure && !c.failure {
 				if err != nil {
 					t.Errorf("%s, %s: %v", name, b, err)
@@ -93,10 +93,10 @@ func TestNoPolicyGetsPastTheShield(t *testing.T) {
 			Workers: number("next", -3, 40), Memory: disdel.Bytes(number("memory", 0, 2048)) * disdel.MB,
 			FanIn: number("fanIn", -1, 5), K: number("every", -1, 9),
 		}}
-		d := Ask(answer(said), sees)
-		in.Job, in.Decided = Apply(in.Job, d.Next, 0), true
+		d := DecideInBounds(answer(said), sees)
+		in.Job, in.Decided = ApplySetting(in.Job, d.Next, 0), true
 		next, err := NewPlan(in)
-		if err != nil || Shield(sees, now, next) != nil {
+		if err != nil || ValidateReplan(sees, now, next) != nil {
 			return // the job stays as it was
 		}
 		checkShielded(t, sees, now, next)
@@ -128,7 +128,7 @@ func checkShielded(t *rapid.T, sees Input, now, next disdel.Plan) {
 	}
 }
 
-func ExampleShield() {
+func ExampleValidateReplan() {
 	action := func(memory disdel.Bytes) []disdel.ActionPlan {
 		return []disdel.ActionPlan{{
 			Task: disdel.TaskTrain, Limits: disdel.Limits{Memory: memory}, Estimate: disdel.Estimate{Total: 300 * disdel.MB},
@@ -136,6 +136,6 @@ func ExampleShield() {
 	}
 	now := disdel.Plan{Workers: 2, Parallel: 2, Actions: action(300 * disdel.MB)}
 	next := disdel.Plan{Workers: 4, Parallel: 4, Actions: action(256 * disdel.MB)}
-	fmt.Println(Shield(Input{Boundary: disdel.BoundaryEpoch}, now, next))
+	fmt.Println(ValidateReplan(Input{Boundary: disdel.BoundaryEpoch}, now, next))
 	// Output: change setting: a train action would get 256 MB, and its estimate is 300 MB
 }

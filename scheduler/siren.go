@@ -9,49 +9,49 @@ import (
 	"github.com/disdel/disdel/scheduler/schedule"
 )
 
-// Siren asks a policy network how many workers the next epoch has, and how much memory each gets (SIREN, INFOCOM
-// 2019). REINFORCE trains the network in a simulated cloud. The cloud is fitted to the first numbers of workers that
-// were measured. The network also learns from earlier jobs of the same kind.
+// Siren lets a policy network decide how many workers the next epoch has, and how much memory each gets (SIREN,
+// INFOCOM 2019). REINFORCE trains the network in a simulated cloud. The cloud is fitted to the first numbers of
+// workers that were measured. The network also learns from earlier jobs of the same kind.
 //
-// Other memories than that of the job's first epoch are measured first: twice as much while that is clearly faster, and
-// half of a memory that the job file gives. Siren draws one choice from the network's distribution; the job and the
-// round seed the draw. If the network is no faster in the cloud than the best fixed number of workers, Siren takes that
-// number.
+// Other memories than that of the job's first epoch are measured first: twice as much while that is clearly faster,
+// and half of a memory that the job file gives. Siren draws one choice from the network's distribution; the job and
+// the round seed the draw. If the network is no faster in the cloud than the best fixed number of workers, Siren
+// takes that number.
 //
-// No file keeps the network: it is trained once a job from the same observations, so a Siren is for one job. Package
-// schedule says how ours differs from the paper: the reward, and where training begins.
+// No file stores the network: it is trained once per job from the same observations, so a Siren is for one job.
+// Package schedule says how ours differs from the paper: the reward, and where training begins.
 type Siren struct {
-	trained *sirenNet // of this job, once it is
+	trained *sirenNet // of this job; nil: not yet
 }
 
-// sirenNet is a network and the world that it was trained in.
+// sirenNet is a network and the world it was trained in.
 type sirenNet struct {
-	seen   int // observations of the job that it is made of
-	past   int // and of earlier ones
+	seen   int // observations of the job that it was trained with
+	past   int // observations of earlier jobs
 	net    *schedule.Net
 	world  *schedule.World
-	unit   float64 // the memory of the job's first epoch there
+	unit   float64 // the memory of the job's first epoch in the world
 	fixed  schedule.Choice
-	budget float64 // GB-s left when it was
+	budget float64 // GB-s left when it was trained
 	before float64 // epochs trained by then
-	slower bool    // than the best fixed choice
+	slower bool    // it is slower than the best fixed choice
 }
 
-// sirenSeed is what training draws from: jobs of a kind are to learn alike.
+// sirenSeed seeds training, so that jobs of a kind learn alike.
 const sirenSeed = 16
 
-// mostLessons is how many earlier jobs it learns from, the newest.
+// mostLessons is how many earlier jobs, the newest, it learns from.
 const mostLessons = 20
 
-// Name is the word of job files.
+// Name returns the policy's name in job files.
 func (*Siren) Name() string { return "siren" }
 
-// Meaning is what explain says.
+// Meaning returns what explain says.
 func (*Siren) Meaning() string {
 	return "does as a network says that is trained in a simulated cloud, and goes on learning from job to job"
 }
 
-// Decide trains the network once two numbers of workers are known, and asks it from then on.
+// Decide trains the network once two numbers of workers are known, and uses it from then on.
 func (p *Siren) Decide(in Input) disdel.Decision {
 	s := speedsOf(in)
 	asked, untried := "", ""
@@ -63,7 +63,7 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 		untried = why
 	}
 	out := s.scheduled(in, func(all []timed) schedule.Choice {
-		n := p.of(in)
+		n := p.network(in)
 		if n == nil {
 			return schedule.Choice{Workers: s.now}
 		}
@@ -73,7 +73,7 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 			c.Workers = better
 			asked += fmt.Sprintf(", which is known to be worse than %d", better)
 		}
-		c.Memory *= s.unit() / n.unit // the price of a worker goes by the newest epoch
+		c.Memory *= s.unit() / n.unit // the price of a worker follows the newest epoch
 		if m, ok := s.memories.nearest(s.unit(), c); ok {
 			if better, ok := s.memories.better(m, in.Goal.Cost > 0); ok {
 				c.Memory = s.unit() * float64(better) / float64(s.memories.own)
@@ -89,8 +89,8 @@ func (p *Siren) Decide(in Input) disdel.Decision {
 	return out
 }
 
-// betterThan is a number of workers that is known to be better than the drawn one: as fast with fewer workers, or far
-// faster if the job has no budget. ok is false if there is none.
+// betterThan returns a number of workers that is known to be better than the drawn one: as fast with fewer workers,
+// or far faster if the job has no budget.
 func (s *speeds) betterThan(in Input, all []timed, workers int) (better int, ok bool) {
 	known := s.worthwhile(all)
 	drawn := at(known, workers)
@@ -105,9 +105,8 @@ func (s *speeds) betterThan(in Input, all []timed, workers int) (better int, ok 
 	return slices.MinFunc(instead, by(func(t timed) float64 { return t.time })).workers, true
 }
 
-// of is the job's network. It is trained in the world as it was first known: when two numbers of workers, and the
-// memories that the job tries, had been measured.
-func (p *Siren) of(in Input) *sirenNet {
+// network returns the job's network, trained with what was known when training became possible.
+func (p *Siren) network(in Input) *sirenNet {
 	first := sirenPrefix(in)
 	if first < 0 {
 		return nil
@@ -118,16 +117,16 @@ func (p *Siren) of(in Input) *sirenNet {
 	return p.trained
 }
 
-// sirenPrefix is how many observations of the job come before training: two numbers of workers are known then, and no
-// more memory is to be tried. Observations of earlier jobs count from the start. -1: there are too few.
+// sirenPrefix returns how many observations of the job precede training: two numbers of workers are known then, and
+// no more memory is to be tried. Observations of earlier jobs count from the start. -1: there are too few.
 func sirenPrefix(in Input) int {
 	for n := 0; n <= len(in.Seen); n++ {
-		then := asOf(in, n)
+		then := inputAfter(in, n)
 		s := speedsOf(then)
 		if len(s.mean) < 2 && (len(s.mean) == 0 || s.bounds.Least < s.bounds.Most) {
 			continue
 		}
-		if n == 0 && len(in.Seen) > 0 && s.memories.another(in.Bounds, s.now) > 0 { // it is tried after the first epoch
+		if n == 0 && len(in.Seen) > 0 && s.memories.another(in.Bounds, s.now) > 0 { // that memory is tried after the first epoch
 			continue
 		}
 		if _, _, tries := s.tryMemory(then); !tries && s.repeat == "" {
@@ -137,8 +136,8 @@ func sirenPrefix(in Input) int {
 	return -1
 }
 
-// asOf is what a policy saw when so many observations were made, and what was left then.
-func asOf(in Input, seen int) Input {
+// inputAfter returns what a policy saw after so many observations.
+func inputAfter(in Input, seen int) Input {
 	then := in
 	then.Seen = in.Seen[:seen]
 	for _, e := range epochs(in.Seen[seen:]) {
@@ -150,9 +149,9 @@ func asOf(in Input, seen int) Input {
 	return then
 }
 
-// trainSiren trains a network in the world as it was then, and has it learn from earlier jobs.
+// trainSiren trains a network in the world of that time, and lets it learn from earlier jobs.
 func trainSiren(in Input, first int) *sirenNet {
-	then := asOf(in, first)
+	then := inputAfter(in, first)
 	s := speedsOf(then)
 	w := s.world(then, s.candidates())
 	n := &sirenNet{seen: first, past: len(in.Past), world: w, unit: s.unit(), budget: then.Goal.Cost, slower: true}
@@ -180,8 +179,8 @@ func trainSiren(in Input, first int) *sirenNet {
 	return n
 }
 
-// sirenLessons are earlier jobs as a network learns from them, with their memories as the world has them: a job begins
-// where epochs begin anew.
+// sirenLessons returns earlier jobs for a network to learn from, with their memories in the unit of the world. A new
+// job starts where the count of epochs starts again.
 func sirenLessons(past []disdel.Observation, w *schedule.World, memory func(disdel.Bytes) float64) []schedule.Course {
 	var out []schedule.Course
 	until := 0.0
@@ -204,10 +203,10 @@ func sirenLessons(past []disdel.Observation, w *schedule.World, memory func(disd
 	return out
 }
 
-// choose draws what the network thinks of the next epoch.
+// choose draws the network's choice for the next epoch.
 func (n *sirenNet) choose(in Input) (schedule.Choice, string) {
 	if n.net == nil || n.slower {
-		return n.fixed, fmt.Sprintf("the network knows nothing faster than %s throughout", crew(n.fixed.Workers))
+		return n.fixed, fmt.Sprintf("the network knows nothing faster than %s throughout", workersText(n.fixed.Workers))
 	}
 	state := schedule.State{Loss: 1, Left: in.Goal.Cost, Budget: n.budget}
 	if all := epochs(in.Seen); len(all) > 0 {

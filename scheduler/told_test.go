@@ -68,7 +68,7 @@ func TestTheDefaultGoesByWhatEarlierJobsTook(t *testing.T) {
 			[]disdel.Record{one, four},
 			func(in *PlanInput) { in.History[0].Planning = &disdel.Planning{Beside: 3} }, 2, "",
 		},
-		"one of a batch of jobs": {[]disdel.Record{one, four}, func(in *PlanInput) { in.Beside = 3 }, 2, ""},
+		"one of a batch of jobs": {[]disdel.Record{one, four}, func(in *PlanInput) { in.Siblings = 3 }, 2, ""},
 		"there is time": {
 			[]disdel.Record{one, four},
 			func(in *PlanInput) { in.Job.Reliability.Deadline = disdel.Duration(time.Hour) }, 1, "in earlier jobs: 1 worker",

@@ -10,32 +10,32 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Grid is what WhatIf tries: every batch with every number of workers. An empty list stands for the job's own value.
+// Grid is what WhatIf plans: every batch with every number of workers. An empty list stands for the job's own value.
 type Grid struct {
 	Workers []int `json:"workers"`
 	Batches []int `json:"batchSizes"`
 }
 
-// Cell is a job with one batch and one number of workers: what each train action needs, and what the job takes.
+// Cell is a job with one batch and one number of workers: the needs of each train action, and the job's forecast.
 type Cell struct {
-	Workers   int `json:"workers"`
-	BatchSize int `json:"batchSize"`                 // of the job, where its workers share it
-	Each      int `json:"workerBatchSize,omitempty"` // then: of each worker
-	// peak of a train action; all 0: unknown, low and high alone 0: no interval
+	Workers         int `json:"workers"`
+	BatchSize       int `json:"batchSize"`                 // of the job, if its workers share it
+	WorkerBatchSize int `json:"workerBatchSize,omitempty"` // of each worker, if they share it
+	// Peak of a train action. All 0: unknown. Low and high 0: no interval.
 	Memory   disdel.Interval[disdel.Bytes] `json:"memoryBytes"`
-	Limit    disdel.Bytes                  `json:"limitBytes"` // of a train action; 0: this cell cannot be planned
+	Limit    disdel.Bytes                  `json:"limitBytes"` // of a train action; 0: it cannot be planned
 	Parallel int                           `json:"parallel"`   // train actions at once
 	Forecast *disdel.Forecast              `json:"forecast,omitempty"`
-	Own      bool                          `json:"inFile"` // as the job file has it
-	// no other cell is better in one of the objectives and as good in the other
-	Front bool   `json:"pareto"`
-	Note  string `json:"note,omitempty"` // why it cannot be planned
+	InFile   bool                          `json:"inFile"` // it is the job file's own
+	// No other cell is better in one objective and as good in the other.
+	Pareto bool   `json:"pareto"`
+	Note   string `json:"note,omitempty"` // why it cannot be planned
 
-	Device disdel.Bytes `json:"deviceBytes,omitempty"` // of an accelerator's memory, that a train action takes
+	Device disdel.Bytes `json:"deviceBytes,omitempty"` // accelerator memory of a train action
 }
 
-// Basis says what a cell's time rests on: "measured" where jobs of just this shape ran, "probe", or "extrapolated" from
-// jobs of other shapes; "" where there is no time.
+// Basis says where a cell's time comes from: "measured" if jobs of just this shape ran, "probe", or "extrapolated"
+// from jobs of other shapes. It is "" if there is no time.
 func (c Cell) Basis() string {
 	switch {
 	case c.Forecast == nil:
@@ -49,19 +49,19 @@ func (c Cell) Basis() string {
 	}
 }
 
-// Objective is what a forecast time is held against when the Pareto front is drawn.
+// Objective is what the Pareto front compares time with.
 type Objective string
 
 // The objectives.
 const (
 	AgainstCost   Objective = "cost"   // GB-s of the whole job
-	AgainstMemory Objective = "memory" // likely peak of a train action: limits are often the platform's least
+	AgainstMemory Objective = "memory" // likely peak of a train action: limits are often the platform's minimum
 )
 
-// WhatIf plans the job at every point of the grid, and at its own where the grid leaves that out. Cells come by batch,
-// then by workers; those that cannot be planned say why. Only cells with a forecast can be on the front.
+// WhatIf plans the job at every point of the grid, and at its own point. Cells are sorted by batch, then by workers;
+// those that cannot be planned say why. Only cells with a forecast can be on the front.
 func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
-	in.Suggest = false // a cell has no place for what a smaller job would be
+	in.Suggest = false // a cell does not show suggestions
 	workers, batch := in.Job.Distribution.Workers, in.Job.Training.JobBatch()
 	if p, err := NewPlan(in); err == nil {
 		workers = p.Workers
@@ -83,8 +83,8 @@ func WhatIf(in PlanInput, grid Grid, against Objective) []Cell {
 	})
 	cells = slices.CompactFunc(cells, func(a, b Cell) bool { return a.BatchSize == b.BatchSize && a.Workers == b.Workers })
 	for i := range cells {
-		cells[i].Own = own(cells[i])
-		cells[i].Front = onFront(cells, i, against)
+		cells[i].InFile = own(cells[i])
+		cells[i].Pareto = onFront(cells, i, against)
 	}
 	return cells
 }
@@ -101,7 +101,7 @@ func cell(in PlanInput, workers, batch int) Cell {
 	in.Job.Distribution.Workers, in.Job.Training = workers, in.Job.Training.Resized(batch)
 	each := in.Job.Training.WorkerBatch(workers)
 	if in.Job.Training.Shared() {
-		c.Each = each
+		c.WorkerBatchSize = each
 	}
 	if shard := in.Data.Train / workers; shard < each {
 		c.Note = fmt.Sprintf("the smallest shard has %d rows", shard)
@@ -122,41 +122,41 @@ func cell(in PlanInput, workers, batch int) Cell {
 	return c
 }
 
-// boundless is more memory than any machine has, far from where its multiples overflow.
+// boundless is more memory than any machine has, and small enough that its multiples do not overflow.
 const boundless = disdel.GB << 20
 
-// Lift takes every ceiling of memory away, so that a job that does not fit can be looked at all the same.
-func Lift(in PlanInput) PlanInput {
+// WithoutMemoryLimits removes every memory ceiling, so that a job that does not fit can still be planned.
+func WithoutMemoryLimits(in PlanInput) PlanInput {
 	in.Suggest = false
 	in.Platform.MaxMemory, in.Platform.Pool = boundless, 0
 	in.Job.Resources.Memory, in.Job.Resources.MaxMemory = 0, 0
 	return in
 }
 
-// LiftAll takes the ceilings of accelerators' memory away too. Where there is no accelerator there comes to be one.
-func LiftAll(in PlanInput) PlanInput {
-	in = Lift(in)
+// WithoutLimits also removes the ceilings of accelerator memory, and assumes an accelerator if there is none.
+func WithoutLimits(in PlanInput) PlanInput {
+	in = WithoutMemoryLimits(in)
 	in.Platform.MaxDevice, in.Job.Resources.GPU.Memory = boundless, 0
 	return in
 }
 
-// Ceiling is the most memory that an action of the job may be given, and who says so.
-func Ceiling(in PlanInput) (disdel.Bytes, string) {
+// MemoryCeiling returns the most memory that an action of the job may get, and what sets it.
+func MemoryCeiling(in PlanInput) (disdel.Bytes, string) {
 	b := planBuilder{PlanInput: in}
 	return b.ceiling()
 }
 
-// unplanned says in a few words why a job was not planned, with the plan that it would have without ceilings.
+// unplanned says briefly why a job could not be planned, and returns the plan that it would have without ceilings.
 func unplanned(in PlanInput, why error) (p disdel.Plan, note string) {
 	note, _, _ = strings.Cut(disdel.AsError(why).Msg, " (")
 	if !errors.Is(why, disdel.OverLimit) {
 		return p, note
 	}
-	p, err := NewPlan(LiftAll(in))
+	p, err := NewPlan(WithoutLimits(in))
 	if err != nil {
 		return p, note
 	}
-	limit, _ := Ceiling(in)
+	limit, _ := MemoryCeiling(in)
 	for _, a := range p.Actions {
 		if a.Estimate.Total > limit {
 			return p, fmt.Sprintf("%s needs %v, above %v", a.Task, a.Estimate.Total, limit)

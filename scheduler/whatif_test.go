@@ -32,11 +32,11 @@ func TestWhatIfPlansEveryCell(t *testing.T) {
 			t.Fatal(err)
 		}
 		train, _ := p.Action(disdel.TaskTrain)
-		if c.Limit != train.Limits.Memory || c.Memory != train.Estimate.Peak() || c.Parallel != p.Parallel || c.Front {
+		if c.Limit != train.Limits.Memory || c.Memory != train.Estimate.Peak() || c.Parallel != p.Parallel || c.Pareto {
 			t.Errorf("%+v", c)
 		}
 		mark := ""
-		if c.Own {
+		if c.InFile {
 			mark = "*"
 		}
 		got = append(got, fmt.Sprintf("%dx%d%s", c.BatchSize, c.Workers, mark))
@@ -55,7 +55,7 @@ func TestWhatIfSaysWhyACellIsNotPlanned(t *testing.T) {
 		!strings.HasSuffix(c.Note, ", above 128 MB") {
 		t.Errorf("too large: %+v", c)
 	}
-	if c := cells[1]; c.Limit == 0 || c.Note != "" || !c.Own {
+	if c := cells[1]; c.Limit == 0 || c.Note != "" || !c.InFile {
 		t.Errorf("fits: %+v", c)
 	}
 	if c := cells[2]; c.Limit != 0 || c.Note != "the smallest shard has 60 rows" {
@@ -68,7 +68,7 @@ func TestWhatIfOfAJobThatDoesNotFit(t *testing.T) {
 	in := wide(t)
 	in.Platform.MaxMemory, in.Job.Distribution.Workers = 128*disdel.MB, 1
 	cells := WhatIf(in, Grid{Workers: []int{1, 8}}, AgainstCost)
-	if len(cells) != 2 || !cells[0].Own || cells[0].Limit != 0 || cells[1].Limit == 0 {
+	if len(cells) != 2 || !cells[0].InFile || cells[0].Limit != 0 || cells[1].Limit == 0 {
 		t.Errorf("%+v", cells)
 	}
 }

@@ -47,9 +47,9 @@ func TestRewordingChangesNoRemedy(t *testing.T) {
 			disdel.TaskTrain, disdel.TaskAggregate,
 			disdel.TaskEvaluate,
 		}).Draw(t, "task")
-		said := Decide(in)
+		said := FindRemedy(in)
 		in.Activation.Failure = reworded(in.Activation.Failure)
-		otherwise := Decide(in)
+		otherwise := FindRemedy(in)
 		said.Why, otherwise.Why = "", ""
 		if diff := cmp.Diff(said, otherwise); diff != "" {
 			t.Errorf("(-as said +otherwise):\n%s", diff)

@@ -87,7 +87,7 @@ func (p *planner) fitsPool(ctx context.Context, spec *controller.Spec) error {
 		}
 		d.Quota.Spent += spent
 	}
-	return scheduler.Fits(p.capacity(ctx, spec.Plan.Platform), d)
+	return scheduler.CheckFits(p.capacity(ctx, spec.Plan.Platform), d)
 }
 
 // stage is what a stage of a job asks the pool for.

@@ -41,7 +41,7 @@ func (p *planner) planned(r controller.Resolved, in scheduler.PlanInput) (contro
 	return controller.Spec{
 		ID: in.ID, Job: r.Job, Network: r.Network, Plan: plan, Planned: &planned,
 		Store: p.parts.Store, Threads: plan.Threads,
-		Past: scheduler.PastOf(in.History, r.Job, r.Data), ClassNames: r.Labels,
+		Past: scheduler.PastObservations(in.History, r.Job, r.Data), ClassNames: r.Labels,
 		Data: disdel.DataRef{
 			URL: p.storage("datasets"), Name: r.Data.Name, Checksum: r.Data.Checksum, Resize: r.Data.Resize,
 			Split: r.Job.Data.Split, Augment: r.Data.Augment,
@@ -71,7 +71,7 @@ func (p *planner) input(ctx context.Context, r controller.Resolved) (scheduler.P
 		return in, err
 	}
 	c := controller.New(controller.Config{
-		Invoker: p.parts.Executor, Recorder: p.parts.History, Board: p.parts.Board, Log: p.log,
+		Invoker: p.parts.Executor, Recorder: p.parts.History, Store: p.parts.Board, Log: p.log,
 	})
 	rate, err := c.Probe(ctx, spec)
 	if err != nil {
@@ -119,12 +119,12 @@ func (p *planner) planInput(ctx context.Context, r controller.Resolved) (in sche
 	processors := p.processors(ctx, past.all)
 	in = scheduler.PlanInput{
 		ID: p.id, Job: r.Job, Graph: r.Graph, Data: r.Data, Platform: limits, History: past.similar, Past: past.all,
-		Estimator: by, Processors: processors, Beside: p.Siblings,
-		Known:   known,
-		Threads: func(parallel int) int { return threads(processors, parallel) },
+		Estimator: by, Processors: processors, Siblings: p.Siblings,
+		PlatformReasons: known,
+		Threads:         func(parallel int) int { return threads(processors, parallel) },
 	}
 	if processors == 0 && !p.embedded() {
-		in.Unknown = unknownProcessors
+		in.ProcessorsUnknown = unknownProcessors
 	}
 	return in, err
 }
@@ -141,8 +141,8 @@ func (p *planner) estimator(job disdel.Job, past []disdel.Record) (estimator.Est
 }
 
 // processors is the number of processors that the job's actions share: those of this machine for an embedded platform;
-// for another one those that a platform of disdel reports, that the newest job there found, or that the doctor measured.
-// 0: unknown.
+// for another one those that a platform of disdel reports, that the newest job there found, or that the doctor
+// measured. 0: unknown.
 func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 	if n := s.ownProcessors(ctx); n > 0 {
 		return n
@@ -160,8 +160,8 @@ func (s *core) ownProcessors(ctx context.Context) int {
 	if s.embedded() {
 		return local.Processors()
 	}
-	if told := s.platformStatus(ctx); told != nil {
-		return told.Processors
+	if status := s.platformStatus(ctx); status != nil {
+		return status.Processors
 	}
 	return 0
 }
@@ -203,9 +203,9 @@ type earlier struct {
 	all     []disdel.Record // all, including similar
 }
 
-// recordCache keeps the records that plans read. Plans of one tenant read one after another and share what was read after
-// they began, so that many requests of a tenant take no more memory and processor time than one. A Service with many jobs
-// also uses records that were read some seconds ago: reading takes longer than the rest of a submission.
+// recordCache keeps the records that plans read. Plans of one tenant read one after another and share what was read
+// after they began, so that many requests of a tenant take no more memory and processor time than one. A Service with
+// many jobs also uses records that were read some seconds ago: reading takes longer than the rest of a submission.
 type recordCache struct {
 	mu         sync.Mutex
 	kept       map[string]readRecords // guarded by mu: by tenant, and by kind
@@ -271,7 +271,9 @@ func shareLayers(layers []disdel.Layer, records []disdel.Record) {
 }
 
 // get returns the records of a search. background runs a function that the caller does not wait for.
-func (k *recordCache) get(ctx context.Context, l lookUp, background func(func(context.Context))) ([]disdel.Record, error) {
+func (k *recordCache) get(
+	ctx context.Context, l lookUp, background func(func(context.Context)),
+) ([]disdel.Record, error) {
 	asked := time.Now()
 	if list, ok := k.earlier(l, asked, background); ok {
 		return list, nil

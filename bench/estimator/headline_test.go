@@ -96,10 +96,10 @@ func TestPlainJobsAreNotTriedAgain(t *testing.T) {
 	for _, o := range []disdel.Outcome{disdel.OutcomeOutOfMemory, disdel.OutcomeTimeout, disdel.OutcomeDeveloperError} {
 		a := disdel.Activation{Outcome: o, Failure: &disdel.Error{Kind: disdel.Crashed}}
 		a.Task, a.Limits = disdel.TaskTrain, standard
-		if d := scheduler.Decide(scheduler.RemedyInput{Activation: a, Job: plain, Plan: plan}); d.Retry {
+		if d := scheduler.FindRemedy(scheduler.RemedyInput{Activation: a, Job: plain, Plan: plan}); d.Retry {
 			t.Errorf("%v is tried again: %s", o, d.Why)
 		}
-		if d := scheduler.Decide(scheduler.RemedyInput{Activation: a, Job: job.Job, Plan: plan}); !d.Retry {
+		if d := scheduler.FindRemedy(scheduler.RemedyInput{Activation: a, Job: job.Job, Plan: plan}); !d.Retry {
 			t.Errorf("disdel's own job is not tried again after %v: %s", o, d.Why)
 		}
 	}

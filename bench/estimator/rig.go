@@ -234,7 +234,7 @@ func (r *rig) execute(ctx context.Context, by controller.Invoker, spec controlle
 	data disdel.DataInfo,
 ) (*disdel.Record, error) {
 	return controller.New(controller.Config{
-		Invoker: by, Recorder: r.past, Board: r.board, Shelf: shelf{},
+		Invoker: by, Recorder: r.past, Store: r.board, Models: shelf{},
 		Log: quiet(),
 	}).Run(ctx, spec, data)
 }

@@ -26,7 +26,7 @@ type learning struct {
 // loadRatings is MovieLens-100K where its file is there, else made ratings of its size.
 func loadRatings(ctx context.Context, file string) (*learning, error) {
 	held := sparse.HeldOut{Share: 0.1, Seed: 1}
-	users, items, n, _ := sparse.Like("ml-100k")
+	users, items, n, _ := sparse.MovieLensSize("ml-100k")
 	in, err := sparse.MadeRatings{Users: users, Items: items, Ratings: n, Seed: 1, HeldOut: held}.Input("films")
 	if _, missing := os.Stat(file); missing == nil {
 		in, err = sparse.Ratings{Source: dataset.FileSource(file), HeldOut: held}.Input("films")

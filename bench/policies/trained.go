@@ -44,7 +44,7 @@ func trained() error {
 		all := points(losses)
 		c, ok := estimator.Converge(all[:half], target)
 		fit.add(c, ok, half, truth)
-		if like, found := estimator.ConvergeLike(all[:half], past[name], target); found {
+		if like, found := estimator.ConvergeBySimilar(all[:half], past[name], target); found {
 			c, ok = like, true
 		}
 		ours.add(c, ok, half, truth)

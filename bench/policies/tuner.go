@@ -118,7 +118,7 @@ func lab() error {
 			return err
 		}
 		for _, s := range wrong.Policies[1:] {
-			i := slices.IndexFunc(r.Policies, func(t simulate.Standing) bool { return t.Policy == s.Policy })
+			i := slices.IndexFunc(r.Policies, func(t simulate.PolicySummary) bool { return t.Policy == s.Policy })
 			rig.Figure(fmt.Sprintf("lab_%s_regret_%g", s.Policy, told), s.Time/r.Policies[i].Time, "x")
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/bench/rig"
+	"github.com/disdel/disdel/internal/test/rehearse"
 	"github.com/disdel/disdel/scheduler"
-	"github.com/disdel/disdel/scheduler/sim"
 )
 
 // stuck counts under which admissions jobs stop each other for ever: jobs whose members wait for each other, as Coach's
@@ -19,14 +19,14 @@ func stuck(seeds int) error {
 	for seed := range uint64(seeds) {
 		jobs, slots := contest(seed)
 		for name, by := range rules(seed) {
-			if len(sim.Rehearse(by, room(slots), jobs, nil).Stuck) > 0 {
+			if len(rehearse.Run(by, room(slots), jobs, nil).Stuck) > 0 {
 				count[name]++
 			}
 		}
 	}
 	for _, c := range crafted() {
 		for name, by := range rules(1) {
-			if len(sim.Rehearse(by, room(c.slots), c.jobs, nil).Stuck) > 0 {
+			if len(rehearse.Run(by, room(c.slots), c.jobs, nil).Stuck) > 0 {
 				count["crafted_"+name]++
 			}
 		}
@@ -67,7 +67,7 @@ func roles(servers, workers int) scheduler.Gang {
 
 // contest draws jobs, and slots from the largest gang up to twice of it. Under every other seed all come at once, as
 // those of one of Coach's files do; else they come within 20 s.
-func contest(seed uint64) (jobs []sim.Visit, slots int) {
+func contest(seed uint64) (jobs []rehearse.Visit, slots int) {
 	lot := rand.New(rand.NewPCG(seed, 1))
 	largest, within := 0, 1+20*int(seed%2)
 	for i := range 2 + lot.IntN(5) {
@@ -80,8 +80,8 @@ func contest(seed uint64) (jobs []sim.Visit, slots int) {
 	return jobs, largest + lot.IntN(largest+1)
 }
 
-func visit(i int, gang scheduler.Gang) sim.Visit {
-	v := sim.Visit{Lasts: disdel.Millis(time.Second)}
+func visit(i int, gang scheduler.Gang) rehearse.Visit {
+	v := rehearse.Visit{Lasts: disdel.Millis(time.Second)}
 	v.Job, v.Gang = disdel.JobID(fmt.Sprintf("job-%d", i)), gang
 	return v
 }
@@ -89,7 +89,7 @@ func visit(i int, gang scheduler.Gang) sim.Visit {
 // craft is a trace that somebody made up.
 type craft struct {
 	slots int
-	jobs  []sim.Visit
+	jobs  []rehearse.Visit
 }
 
 // crafted are the cases of Coach's argument. The gate of its rule opens when the last role by name is looked at, whose
@@ -99,12 +99,12 @@ func crafted() []craft {
 	for i := range 4 {
 		many.jobs = append(many.jobs, visit(i, roles(2, 4)))
 	}
-	late := craft{slots: 6, jobs: []sim.Visit{visit(0, roles(1, 3)), visit(1, roles(1, 3)), visit(2, roles(2, 3))}}
+	late := craft{slots: 6, jobs: []rehearse.Visit{visit(0, roles(1, 3)), visit(1, roles(1, 3)), visit(2, roles(2, 3))}}
 	late.jobs[0].Lasts = disdel.Millis(10 * time.Second) // the others come while it runs, and divide what it leaves
 	late.jobs[1].Arrived, late.jobs[2].Arrived = disdel.Millis(time.Second), disdel.Millis(time.Second)
 	return []craft{
-		{slots: 3, jobs: []sim.Visit{visit(0, roles(1, 1)), visit(1, roles(1, 1))}}, // its least gang, twice, in its slots
-		{slots: 5, jobs: []sim.Visit{visit(0, roles(2, 2)), visit(1, roles(2, 2))}},
+		{slots: 3, jobs: []rehearse.Visit{visit(0, roles(1, 1)), visit(1, roles(1, 1))}}, // its least gang, twice, in its slots
+		{slots: 5, jobs: []rehearse.Visit{visit(0, roles(2, 2)), visit(1, roles(2, 2))}},
 		many, late,
 	}
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/disdel/disdel/scheduler/sim"
+	"github.com/disdel/disdel/internal/test/rehearse"
 )
 
 // The figures of jobs that stop each other are what they are meant to be: whole gangs never do.
@@ -12,7 +12,7 @@ func TestWholeGangsAreNeverStuck(t *testing.T) {
 	for seed := range uint64(100) {
 		jobs, slots := contest(seed)
 		for name, by := range rules(seed) {
-			r := sim.Rehearse(by, room(slots), jobs, nil)
+			r := rehearse.Run(by, room(slots), jobs, nil)
 			for _, s := range r.Stays {
 				if s.Refused != nil {
 					t.Fatalf("seed %d: %v: each job fits alone", seed, s.Refused)
@@ -23,7 +23,7 @@ func TestWholeGangsAreNeverStuck(t *testing.T) {
 	}
 	for _, c := range crafted() {
 		for name, by := range rules(1) {
-			count["crafted "+name] += min(1, len(sim.Rehearse(by, room(c.slots), c.jobs, nil).Stuck))
+			count["crafted "+name] += min(1, len(rehearse.Run(by, room(c.slots), c.jobs, nil).Stuck))
 		}
 	}
 	t.Logf("stuck: %v", count)

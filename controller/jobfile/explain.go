@@ -2,16 +2,17 @@ package jobfile
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/spelling"
 )
 
-// Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields below
-// it. path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before the
-// kind of a layer, which has its name: model.layers.conv. "job" or "" describes the file. A path that is none is looked
-// for in what the fields mean. The error is of kind NotFound, with the closest path as its hint.
+// Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields
+// below it. path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before
+// the kind of a layer, as in model.layers.conv. "job" or "" describes the file. An unknown path is searched in the
+// fields' meanings. The error is of kind NotFound, with the closest path as its hint.
 func Explain(path string) (string, error) {
 	path = wholePath(path)
 	if path == "" {
@@ -22,13 +23,13 @@ func Explain(path string) (string, error) {
 		return explainLayer(f, kind)
 	}
 	if f == nil {
-		return spokenOf(path)
+		return explainByWords(path)
 	}
 	return f.headline() + "\n  " + f.meaning + "\n" + f.exampleLine() + below(f.path) + kindsBelow(f.path), nil
 }
 
-// ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields that
-// speak of what path says.
+// ExplainSchema is Explain for programs: the JSON Schema of one field (draft 2020-12) with its path, or the fields
+// that mention what path says.
 func ExplainSchema(path string) (any, error) {
 	path = wholePath(path)
 	if path == "" {
@@ -36,7 +37,7 @@ func ExplainSchema(path string) (any, error) {
 	}
 	f := find(path)
 	if f == nil {
-		list := speakOf(path)
+		list := fieldsMentioning(path)
 		if len(list) == 0 {
 			return nil, noField(path)
 		}
@@ -54,7 +55,7 @@ func ExplainSchema(path string) (any, error) {
 	return s, nil
 }
 
-// wholePath is a path as the table has it, but for the places of items and the keys of the user's choice.
+// wholePath is a path in the form of the table, except for list indexes and the user's own keys.
 func wholePath(path string) string {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "job"), ".")
 	if kind, ok := strings.CutPrefix(path, "model.layers."); ok {
@@ -98,7 +99,6 @@ func (f *field) exampleLine() string {
 	return "  example  " + key + ": " + f.example + "\n"
 }
 
-// below lists the fields of an object.
 func below(pattern string) string {
 	var names []string
 	for _, f := range children(pattern) {
@@ -116,7 +116,7 @@ func below(pattern string) string {
 	return "  fields   " + strings.Join(names, ", ") + "\n"
 }
 
-// closest is the hint for a path that is none: by likeness of the whole, else by the last name alone.
+// closest is the hint for an unknown path: the most similar path, else by the last name alone.
 func closest(path string) string {
 	if len(path) > longestGuess {
 		return "disdel explain job"
@@ -126,11 +126,11 @@ func closest(path string) string {
 		return didYouMean(f.path)
 	}
 	var paths []string
-	for i := range fields {
-		if fields[i].name() == name {
-			return didYouMean(fields[i].path)
+	for _, f := range fields() {
+		if f.name() == name {
+			return didYouMean(f.path)
 		}
-		paths = append(paths, fields[i].path)
+		paths = append(paths, f.path)
 	}
 	if best := spelling.Closest(path, paths); best != "" {
 		return didYouMean(best)
@@ -139,4 +139,55 @@ func closest(path string) string {
 		return didYouMean(best)
 	}
 	return "disdel explain job"
+}
+
+// mention is a field that mentions a text.
+type mention struct {
+	Path    string `json:"path"`
+	Meaning string `json:"meaning"`
+}
+
+// fieldsMentioning lists the fields whose name, meaning or search words contain all words of text, ignoring case and
+// dashes.
+func fieldsMentioning(text string) []*field {
+	if len(text) > longestGuess {
+		return nil
+	}
+	var out []*field
+	for _, f := range fields() {
+		said := plain(f.path + " " + f.meaning + " " + f.search)
+		if !f.later && !slices.ContainsFunc(strings.Fields(text),
+			func(word string) bool { return !strings.Contains(said, plain(word)) }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func mentions(list []*field) []mention {
+	out := make([]mention, len(list))
+	for i, f := range list {
+		out[i] = mention{f.path, f.meaning}
+	}
+	return out
+}
+
+// explainByWords explains an unknown field by the fields that mention it. If it nearly is a field, it returns the
+// error.
+func explainByWords(path string) (string, error) {
+	list := fieldsMentioning(path)
+	if len(list) == 0 || strings.Contains(path, ".") || nearlyField(path) {
+		return "", noField(path)
+	}
+	var out strings.Builder
+	out.WriteString(quote(path) + " is no field; these speak of it:\n")
+	for _, m := range mentions(list) {
+		out.WriteString("  " + m.Path + "\n      " + m.Meaning + "\n")
+	}
+	return out.String(), nil
+}
+
+// nearlyField tells whether a word is the last name of a field.
+func nearlyField(word string) bool {
+	return slices.ContainsFunc(fields(), func(f *field) bool { return plain(f.name()) == plain(word) })
 }

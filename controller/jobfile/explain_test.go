@@ -12,8 +12,8 @@ import (
 // Every path that a person can write has an explanation or is NotFound, for people and for programs.
 func TestEveryPathIsExplained(t *testing.T) {
 	paths := []string{"", "job", ".", "..", "[", "[]", "model.layers", "model.layers[0]", "model.layers.", "no.such.field"}
-	for i := range fields {
-		path := fields[i].path
+	for _, f := range fields() {
+		path := f.path
 		paths = append(paths, path, "job."+path, strings.ReplaceAll(path, "[]", "[0]"), path+".", path+".x", path+"[]",
 			path+"[3].x", strings.TrimSuffix(path, path[len(path)-1:]))
 		for at, c := range path {
@@ -37,9 +37,9 @@ func TestEveryPathIsExplained(t *testing.T) {
 			t.Errorf("%q as a schema: %v", path, err)
 		}
 	}
-	for i := range fields {
-		if _, err := Explain(fields[i].path); err != nil && !fields[i].later {
-			t.Errorf("%q: %v", fields[i].path, err)
+	for _, f := range fields() {
+		if _, err := Explain(f.path); err != nil && !f.later {
+			t.Errorf("%q: %v", f.path, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/internal/spelling"
 )
 
-// form is what kind of value a field takes.
+// form is the kind of value of a field.
 type form uint8
 
 const (
@@ -23,9 +23,9 @@ const (
 	duration      // Go's syntax
 	cost          // GB-s
 	toggle        // true or false
-	syncMode      // a word, or {every: K}; see sync.go
+	syncMode      // a word, or {every: K}
 
-	// Options of layers, which take more than one shape of value; see option.go.
+	// Options of layers, which take several kinds of values; see layers.go.
 	boolean // true or false
 	sides   // an integer or one for each of height and width
 	padding // an integer, the word same, or an integer for each side
@@ -41,7 +41,7 @@ var formNames = [...]string{
 	names: "text or a list of texts", shape: "list of integers",
 }
 
-// String is the form's name as explain prints it.
+// String is the form's name in explain.
 func (f form) String() string { return formNames[f] }
 
 // want is the form with its article, for "expected an integer".
@@ -58,34 +58,35 @@ func (f form) want() string {
 	}
 }
 
-// field is all that is known of one field of the job file: what its reader, its checks, Explain and Schema go by.
+// field is everything known about one field of the job file. The reader, its checks, Explain and Schema use it.
 type field struct {
 	path    string // dotted; [] stands for an item of a list and * for a key of the user's choice
 	form    form
 	meaning string
 	def     string // the default, as the file would give it
-	defBy   string // the default in words, where it is no value of its own
+	defBy   string // the default in words, if it is no value
 	example string // a value that works
 
 	required bool
-	auto     bool                  // the word auto is taken too, and is the zero value
-	later    bool                  // part of the interface, but not of this version
-	wide     bool                  // an integer that may pass largestInt
+	auto     bool                  // it may also be auto, which is the zero value
+	later    bool                  // known, but not supported in this version
+	wide     bool                  // an integer that may exceed largestInt
 	min, max *float64              // bounds of a number, in the unit of the file
-	above    *float64              // lower bound that is itself refused
-	below    *float64              // upper bound that is itself refused
+	above    *float64              // exclusive lower bound
+	below    *float64              // exclusive upper bound
 	oneOf    []string              // the words that a text may be
 	pattern  func() *regexp.Regexp // what a text must look like
 	looks    string                // pattern in words
+	search   string                // other words to find it by
 }
 
 // name is the last segment of the path.
 func (f *field) name() string { return f.path[strings.LastIndexByte(f.path, '.')+1:] }
 
-// parent is the path of the object that holds the field, "" for the file itself.
+// parent is the path of the object around the field, "" for the file itself.
 func (f *field) parent() string { return f.path[:max(0, strings.LastIndexByte(f.path, '.'))] }
 
-// rule is what a value must obey, in words; "" where the form says it all.
+// rule is the rule of a value in words, "" if the form says it all.
 func (f *field) rule() string {
 	var parts []string
 	add := func(word string, bound *float64) {
@@ -112,7 +113,7 @@ func (f *field) rule() string {
 	return rule
 }
 
-// choices are the words that the value may be, and the object that may stand for one.
+// choices are the words that the value may be, and the object that may replace one.
 func (f *field) choices() []string {
 	if f.form == syncMode {
 		return append(slices.Clone(f.oneOf), syncObject)
@@ -142,9 +143,9 @@ func orList(words []string) string {
 // find returns the table's field for a concrete path such as model.layers[2].dense.units, or nil.
 func find(path string) *field {
 	want := segments(path)
-	for i := range fields {
-		if matches(segments(fields[i].path), want) {
-			return &fields[i]
+	for _, f := range fields() {
+		if matches(segments(f.path), want) {
+			return f
 		}
 	}
 	return nil
@@ -178,8 +179,8 @@ func matches(pattern, path []string) bool {
 // the table's order.
 func children(pattern string) []*field {
 	var out []*field
-	for i := range fields {
-		if f := &fields[i]; f.path != pattern && f.parent() == pattern {
+	for _, f := range fields() {
+		if f.path != pattern && f.parent() == pattern {
 			out = append(out, f)
 		}
 	}
@@ -196,7 +197,7 @@ func child(pattern, key string) *field {
 	return nil
 }
 
-// childNames are the keys that an object at pattern takes in this version.
+// childNames are the keys of an object at pattern in this version.
 func childNames(pattern string) []string {
 	var out []string
 	for _, f := range children(pattern) {
@@ -207,10 +208,10 @@ func childNames(pattern string) []string {
 	return out
 }
 
-// largestInt bounds every integer but seeds, so that a product of two stays inside int64.
+// largestInt bounds every integer except seeds, so that a product of two fits int64.
 const largestInt = 1<<31 - 1
 
-// longestGuess bounds the words that a likeness is looked for; a longer one is no slip of the finger.
+// longestGuess bounds the words that are compared with others; a longer one is no typing error.
 const longestGuess = 64
 
 // closestKey is the one of names that key probably means, or "".
@@ -221,13 +222,12 @@ func closestKey(key string, names []string) string {
 	return spelling.Closest(key, names)
 }
 
-// suggest is the hint for a key that the object at pattern does not know; near is the closest key that it does know, or
-// "".
+// suggest is the hint for an unknown key of the object at pattern; near is the closest known key, or "".
 func suggest(pattern, key, near string) string {
 	if near != "" {
 		return didYouMean(near)
 	}
-	f := elsewhere(pattern, key)
+	f := fieldElsewhere(pattern, key)
 	switch {
 	case f == nil:
 		return "known here: " + strings.Join(childNames(pattern), ", ")
@@ -238,7 +238,7 @@ func suggest(pattern, key, near string) string {
 	}
 }
 
-// write is the hint that shows a value that works.
+// write is the hint that shows a valid value.
 func (f *field) write() string {
 	if f.name() == "*" {
 		return "write " + f.example
@@ -246,13 +246,13 @@ func (f *field) write() string {
 	return "write " + f.name() + ": " + f.example
 }
 
-// elsewhere returns the field of another object that key probably means, or nil. Of several with that name it is the
-// first inside the object at pattern, else the first of all.
-func elsewhere(pattern, key string) *field {
+// fieldElsewhere returns the field of another object that key probably means, or nil. Of several with that name it is
+// the first inside the object at pattern, else the first of all.
+func fieldElsewhere(pattern, key string) *field {
 	var names []string
 	var found []*field
-	for i := range fields {
-		if f := &fields[i]; !f.later && !strings.Contains(f.path, "*") {
+	for _, f := range fields() {
+		if !f.later && !strings.Contains(f.path, "*") {
 			names, found = append(names, f.name()), append(found, f)
 		}
 	}
@@ -271,3 +271,50 @@ func elsewhere(pattern, key string) *field {
 }
 
 func didYouMean(word string) string { return "did you mean " + strconv.Quote(word) + "?" }
+
+// FieldNamed finds a field of the job file by its last name, for example of a flag: epochs is training.epochs,
+// batch-size is training.batchSize. Of several it is the default's: learningRate is Adam's. exact ignores case and
+// separators only. path is "" if there is none.
+func FieldNamed(name string) (path, example string, exact bool) {
+	var names []string
+	for _, f := range fields() {
+		if nameable(f) {
+			names = append(names, f.name())
+		}
+	}
+	near := closestKey(name, names)
+	if near == "" {
+		return "", "", false
+	}
+	f := namesake(near)
+	return f.path, f.example, plain(near) == plain(name)
+}
+
+// nameable fields are those that can be set by a short name.
+func nameable(f *field) bool {
+	return !f.later && f.form != object && f.form != list && !strings.Contains(f.path, "[]") && f.name() != "*" &&
+		len(children(f.path)) == 0 || f.form == syncMode
+}
+
+// namesake is the field with this last name; of several, the default's.
+func namesake(name string) *field {
+	var first *field
+	for _, f := range fields() {
+		switch {
+		case f.name() != name || !nameable(f):
+		case strings.HasPrefix(f.path, usualOptimizer):
+			return f
+		case first == nil:
+			first = f
+		}
+	}
+	return first
+}
+
+// usualOptimizer is the object of the default optimiser.
+const usualOptimizer = "training.optimizer.adam."
+
+// plain ignores differences between flags and fields.
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+}

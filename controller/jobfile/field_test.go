@@ -52,7 +52,7 @@ func structPaths(t reflect.Type, at string) []string {
 
 func TestTheTableHasEveryFieldOfTheJobAndNoOther(t *testing.T) {
 	var table []string
-	for _, f := range fields {
+	for _, f := range fields() {
 		if !f.later {
 			table = append(table, f.path)
 		}
@@ -118,7 +118,7 @@ func withField(path, value string) (text string, sets []string) {
 }
 
 func TestEveryExampleOfTheTableIsAccepted(t *testing.T) {
-	for _, f := range fields {
+	for _, f := range fields() {
 		if f.later || f.path == "model.layers[].*" || f.path == kerasPath {
 			continue // a file of Keras has its own test
 		}
@@ -134,7 +134,7 @@ func TestEveryExampleOfTheTableIsAccepted(t *testing.T) {
 
 // A default that explain prints is the one that Parse fills in: giving it changes nothing.
 func TestDefaultsOfTheTableAreThoseOfTheJob(t *testing.T) {
-	for _, f := range fields {
+	for _, f := range fields() {
 		if f.def == "" {
 			continue
 		}
@@ -150,7 +150,7 @@ func TestDefaultsOfTheTableAreThoseOfTheJob(t *testing.T) {
 // The bounds that explain prints are those that Parse holds: the value at a refused bound is refused, the one at an
 // accepted bound is not.
 func TestBoundsOfTheTableAreHeld(t *testing.T) {
-	for _, f := range fields {
+	for _, f := range fields() {
 		for _, c := range []struct {
 			bound *float64
 			ok    bool
@@ -177,7 +177,7 @@ func TestBoundsOfTheTableAreHeld(t *testing.T) {
 func needsMore(path string) bool { return path == "model.layers[].*.rate" }
 
 func TestExplainKnowsEveryField(t *testing.T) {
-	for _, f := range fields {
+	for _, f := range fields() {
 		text, err := Explain("job." + strings.ReplaceAll(f.path, "[]", "[3]"))
 		if err != nil || !strings.HasPrefix(text, f.path+"  "+f.form.String()) || !strings.Contains(text, f.meaning) {
 			t.Errorf("%s: %v\n%s", f.path, err, text)
@@ -289,11 +289,6 @@ func TestExplainFindsFieldsByWhatTheyMean(t *testing.T) {
 		}
 		if found, err := ExplainSchema(words); err != nil || len(found.([]mention)) == 0 {
 			t.Errorf("%s: %v, %v", words, found, err)
-		}
-	}
-	for path := range otherWords {
-		if find(path) == nil {
-			t.Errorf("other words for %s, which is no field", path)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Print writes a job as a job file, with every default spelled out, in the order of the table. Parse reads the same job
-// back from it. The error is of kind Internal: a text of the job cannot be written as YAML.
+// Print writes a job as a job file with every default, in the order of the table. Parse reads the same job from it.
+// The error is of kind Internal: a text of the job cannot be written as YAML.
 func Print(job disdel.Job) ([]byte, error) {
 	if e := job.Training.EarlyStop; e != nil && e.Metric != disdel.MetricLoss && e.Keep == "" {
 		last := *e // a job from before there was a choice
@@ -25,7 +25,7 @@ func Print(job disdel.Job) ([]byte, error) {
 		job.Distribution.Policy = disdel.PolicyStatic // the same
 	}
 	if job.Training.Batch != nil {
-		job.Training.BatchSize = 0 // it stands for it
+		job.Training.BatchSize = 0 // batch replaces it
 	}
 	out, err := yaml.Dump(printObject("", reflect.ValueOf(job)))
 	if err != nil {
@@ -34,7 +34,7 @@ func Print(job disdel.Job) ([]byte, error) {
 	return out, nil
 }
 
-// printObject makes the tree of a struct; fields that say nothing are left out.
+// printObject makes the tree of a struct without its absent fields.
 func printObject(pattern string, v reflect.Value) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, f := range children(pattern) {
@@ -54,7 +54,7 @@ func printObject(pattern string, v reflect.Value) *yaml.Node {
 	return n
 }
 
-// printValue makes the tree of one field, or nil where it is absent.
+// printValue makes the tree of one field, or nil if it is absent.
 func printValue(f *field, v reflect.Value) *yaml.Node {
 	switch {
 	case f.form == list:
@@ -66,7 +66,7 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 	case v.Kind() == reflect.Pointer:
 		return printObject(f.path, v.Elem())
 	case f.form == object && v.IsZero() && !f.required:
-		return nil // of a job from before the object was known
+		return nil // a job older than the object
 	case f.form == object:
 		return printObject(f.path, v)
 	case f.form == syncMode && v.IsZero():
@@ -86,8 +86,8 @@ func printValue(f *field, v reflect.Value) *yaml.Node {
 	}
 }
 
-// refusesZero says whether the field's rule refuses its zero value. A job of an older version has that where the field
-// was not known yet: left out, it becomes the default.
+// refusesZero tells whether the field's rule refuses its zero value. A job older than the field has that value; if it
+// is omitted, it becomes the default.
 func (f *field) refusesZero() bool {
 	switch {
 	case f.form == text:
@@ -116,7 +116,7 @@ func printScalar(f *field, v reflect.Value) *yaml.Node {
 	}
 }
 
-// printSize writes megabytes where they are whole.
+// printSize writes whole megabytes as such.
 func printSize(b disdel.Bytes) string {
 	if b%disdel.MB == 0 {
 		return fmt.Sprintf("%dMB", b/disdel.MB)

@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"regexp"
@@ -13,7 +14,7 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Fields whose values need more than the table says.
+// Fields with rules beyond the table.
 const (
 	sourcePath = "data.source"
 	kerasPath  = "model.keras"
@@ -21,10 +22,10 @@ const (
 
 var laterSource = regexp.MustCompile(`^(file:|https?://|rediss?://)`)
 
-// defaultOptimizer is what trains where the file names no optimiser; adam's own defaults do the rest.
+// defaultOptimizer is the optimiser of a file that names none, with its own defaults.
 const defaultOptimizer = "training.optimizer.adam"
 
-// defaults fills in the fields of the object at path that are not given. Pointers and lists stay as they are.
+// defaults fills in the fields of the object at path that are not given. Pointers and lists are unchanged.
 func (r *reader) defaults(pattern, path string, v reflect.Value) {
 	for _, f := range children(pattern) {
 		at := join(path, f.name())
@@ -40,7 +41,6 @@ func (r *reader) defaults(pattern, path string, v reflect.Value) {
 	}
 }
 
-// setDefault stores the table's default.
 func (f *field) setDefault(v reflect.Value) {
 	if f.auto && f.def == "auto" {
 		v.SetZero()
@@ -102,7 +102,7 @@ func (r *reader) model(m *disdel.Model) {
 	r.layers(model.CheckLayers("model.layers", m.Layers))
 }
 
-// layers adds what the model folder has against the layers, but for what only follows from a fault that is known.
+// layers adds the faults of package model, except those that follow from a known fault.
 func (r *reader) layers(faults []disdel.Fault) {
 	file := File{places: r.places}
 	for _, f := range faults {
@@ -116,7 +116,7 @@ func (r *reader) layers(faults []disdel.Fault) {
 // outer is the path of the object or list around path.
 func outer(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
-// batch takes the rows of training.batch, in place of batchSize; those of every worker are the same as batchSize.
+// batch uses training.batch instead of batchSize; with rows per worker both mean the same.
 func (r *reader) batch(t *disdel.Training) {
 	const old, path = "training.batchSize", "training.batch"
 	if t.Batch == nil {
@@ -144,8 +144,7 @@ func (r *reader) optimizer(o *disdel.Optimizer) {
 	}
 }
 
-// exactlyOne adds a fault where the object at path does not have exactly one of its fields; hint is for one that has
-// none.
+// exactlyOne adds a fault if the object at path does not have exactly one of its fields; hint is for an empty object.
 func (r *reader) exactlyOne(path, hint string) {
 	names, count := childNames(path), 0
 	for _, name := range names {
@@ -162,7 +161,7 @@ func (r *reader) exactlyOne(path, hint string) {
 	}
 }
 
-// failedBelow says whether anything inside the object at path is wrong.
+// failedBelow tells whether there is a fault inside the object at path.
 func (r *reader) failedBelow(path string) bool {
 	for p := range r.failed {
 		if strings.HasPrefix(p, path+".") {
@@ -172,7 +171,7 @@ func (r *reader) failedBelow(path string) bool {
 	return false
 }
 
-// earlyStop checks that the metric has a bound that goes with it, and no other.
+// earlyStop checks that the metric has the bounds that it needs, and no others.
 func (r *reader) earlyStop(e *disdel.EarlyStop) {
 	const path = "training.earlyStop"
 	if e == nil || e.Metric == "" {
@@ -202,7 +201,7 @@ func (r *reader) earlyStop(e *disdel.EarlyStop) {
 	}
 }
 
-// goal checks that there are evaluations enough to see a goal held, and nothing else that ends the training.
+// goal checks that there are enough evaluations to show that a goal holds, and that nothing else ends the training.
 func (r *reader) goal(job *disdel.Job) {
 	const path, accuracy, rmse = "training.goal", "training.goal.accuracy", "training.goal.rmse"
 	const every, sync, stop = "training.validateEvery", "distribution.sync", "training.earlyStop"
@@ -235,7 +234,7 @@ func (r *reader) goal(job *disdel.Job) {
 	}
 }
 
-// split completes the shares: where one is given, the other is the rest. Decimal fractions do not add up exactly.
+// split completes the shares: if one is given, the other is the rest. Decimal fractions do not add up exactly.
 func (r *reader) split(s *disdel.Split, seed int64) {
 	const path, tolerance = "data.split", 1e-6
 	train, validation := r.given(path+".train"), r.given(path+".validation")
@@ -253,7 +252,7 @@ func (r *reader) split(s *disdel.Split, seed int64) {
 	}
 }
 
-// bounds checks limits against each other.
+// bounds compares limits with each other.
 func (r *reader) bounds(job *disdel.Job) {
 	res, deadline := job.Resources, job.Reliability.Deadline
 	if res.MaxMemory > 0 && res.Memory > res.MaxMemory {
@@ -266,7 +265,7 @@ func (r *reader) bounds(job *disdel.Job) {
 	}
 }
 
-// moments refuses to round second moments: one that comes out too small, or below 0, makes the next steps huge.
+// moments refuses to round second moments: one that becomes too small, or negative, makes the next steps huge.
 func (r *reader) moments(job *disdel.Job) {
 	const path, wire = "distribution.aggregation.optimizer", "distribution.aggregation.wire"
 	a := job.Distribution.Aggregation
@@ -277,7 +276,7 @@ func (r *reader) moments(job *disdel.Job) {
 	}
 }
 
-// policy checks the bounds of a policy, and that there is an end of an epoch for it to decide at.
+// policy checks the bounds of a policy, and that an epoch ends for it to decide.
 func (r *reader) policy(d disdel.Distribution) {
 	const policy, least, most = "distribution.policy", "distribution.minWorkers", "distribution.maxWorkers"
 	const workers, sync = "distribution.workers", "distribution.sync"
@@ -297,7 +296,7 @@ func (r *reader) policy(d disdel.Distribution) {
 	}
 }
 
-// backoff checks that the first pause is not longer than the longest. The fault stands at the one that the file gives.
+// backoff checks that the first pause is not longer than the longest. The fault is at the one that the file gives.
 func (r *reader) backoff(b disdel.Backoff) {
 	const first, longest = "reliability.retries.backoff.initial", "reliability.retries.backoff.max"
 	switch {
@@ -318,4 +317,119 @@ func nearWord(word string, words []string) string {
 		return didYouMean(best)
 	}
 	return ""
+}
+
+// sparse fills in the defaults of a model of sparse rows, and refuses what such a model cannot have.
+func (r *reader) sparse(job *disdel.Job) {
+	const rank, loss, backend = "model.rank", "training.loss", "training.backend"
+	m, isSparse := model.FindSparse(job.Model.Name)
+	if !m.Ratings && r.given(rank) && r.sound(rank, "model.name") {
+		r.fault(r.places[rank], rank, "take it out, or write name: pmf", "only pmf has a rank")
+	}
+	if !isSparse {
+		r.dense(job)
+		return
+	}
+	switch {
+	case !r.given(loss):
+		job.Training.Loss = m.Loss
+	case job.Training.Loss != m.Loss && r.sound(loss):
+		r.fault(r.places[loss], loss, "leave it out", "%s is trained by %s", m.Name, m.Loss)
+	}
+	switch {
+	case !r.given(backend):
+		job.Training.Backend = disdel.BackendSparse
+	case job.Training.Backend != disdel.BackendSparse && r.sound(backend):
+		r.fault(r.places[backend], backend, "leave it out", "%s is trained by %s alone", m.Name, disdel.BackendSparse)
+	}
+	if m.Ratings && !r.given(rank) {
+		job.Model.Rank = cmp.Or(job.Model.Rank, model.DefaultRank)
+	}
+}
+
+// dense refuses what only models of sparse rows have.
+func (r *reader) dense(job *disdel.Job) {
+	const loss, backend = "training.loss", "training.backend"
+	if l := job.Training.Loss; (l == disdel.LossSquared || l == disdel.LossLogistic) && r.given(loss) && r.sound(loss) {
+		r.fault(r.places[loss], loss, "write mse or binaryCrossEntropy", "%s is a loss of logistic, linear and pmf", l)
+	}
+	if job.Training.Backend == disdel.BackendSparse && r.given(backend) && r.sound(backend) {
+		r.fault(r.places[backend], backend, "leave it out", "it is that of logistic, linear and pmf")
+	}
+}
+
+// exchange refuses what does not fit workers that exchange updates inside a round: anything that ends one of them
+// before the others, who wait for it.
+func (r *reader) exchange(job *disdel.Job) {
+	const path = "distribution.exchange"
+	if job.Distribution.Exchange == nil || !r.sound(path) {
+		return
+	}
+	not := func(wrong bool, at, hint, why string) {
+		if wrong && r.sound(at) {
+			r.fault(r.places[at], at, hint, "does not go with distribution.exchange: %s", why)
+		}
+	}
+	d, stop := job.Distribution, job.Training.EarlyStop
+	not(d.Aggregation.Wire != disdel.WireFloat32, "distribution.aggregation.wire", "write wire: float32",
+		"what is exchanged has its own threshold")
+	not(stop != nil && stop.Metric == disdel.MetricLoss, "training.earlyStop.metric", "write metric: valLoss",
+		"each worker has a training loss of its own")
+	queue := path + ".batches"
+	if !d.Exchange.Queued() || !r.sound(queue) {
+		return
+	}
+	if d.Exchange.Order != disdel.OrderEager {
+		r.fault(r.places[queue], queue, "write order: eager beside it",
+			"a queue takes order: eager, since who is there first takes the next batch")
+	}
+	if d.Sync != disdel.SyncEpoch {
+		r.fault(r.places[queue], queue, "write distribution.sync: epoch", "a queue has the batches of one epoch, "+
+			"and sync is %v", d.Sync)
+	}
+}
+
+// precision removes the default, and refuses what the job's engine does not have: the processor's has bf16, that of
+// GPUs has all, the others have none. It needs the job's engine.
+func (r *reader) precision(job *disdel.Job) {
+	const path = "training.precision"
+	t := &job.Training
+	if t.Precision.Plain() {
+		t.Precision = ""
+		return
+	}
+	engine := cmp.Or(t.Backend, disdel.BackendNative)
+	if job.Model.Custom != "" {
+		engine = disdel.BackendGorgonia
+	}
+	has := engine == disdel.BackendCUDA || engine == disdel.BackendNative && t.Precision.Short()
+	switch {
+	case has || !r.sound(path, backendPath, "resources.device"):
+	case t.Precision == disdel.PrecisionTF32 && engine == disdel.BackendNative:
+		r.fault(r.places[path], path, "write resources.device: gpu", "GPUs alone have %s", t.Precision)
+	default:
+		r.fault(r.places[path], path, "leave it out", "%s computes with float32 alone", engine)
+	}
+}
+
+const backendPath = "training.backend"
+
+// device chooses the engine of GPUs for a job with a GPU, and refuses what does not fit a GPU.
+func (r *reader) device(job *disdel.Job) {
+	const device, share = "resources.device", "resources.gpu"
+	_, sparse := model.FindSparse(job.Model.Name)
+	switch onGPU := job.Resources.Device == disdel.DeviceGPU; {
+	case !r.sound(device, share, backendPath):
+	case !onGPU && r.given(share):
+		r.fault(r.places[share], share, "write device: gpu beside it",
+			"it says what a job takes of GPUs, and this one is not trained by one")
+	case !onGPU:
+	case sparse || job.Model.Custom != "":
+		r.fault(r.places[device], device, "leave it out", "%s is trained by the processor alone",
+			cmp.Or(job.Model.Custom, job.Model.Name))
+	case r.given(backendPath):
+		r.fault(r.places[backendPath], backendPath, "leave it out", "GPUs have an engine of their own")
+	default:
+		job.Training.Backend = disdel.BackendCUDA
+	}
 }

@@ -12,9 +12,9 @@ import (
 // the same.
 type schemaNode map[string]any
 
-// Schema returns the JSON Schema (draft 2020-12) of job files, for editors and other programs. It says what single
-// fields take and which are needed; rules between fields are Parse's alone. Every job file that it refuses is refused
-// by Parse, but for an object left empty, as in "flatten:", which only layers may be here.
+// Schema returns the JSON Schema (draft 2020-12) of job files, for editors and other programs. It has the values of
+// single fields and which are required; Parse alone checks rules between fields. Parse refuses every job file that
+// the schema refuses, except for an empty object, as in "flatten:", which the schema allows only for layers.
 func Schema() []byte {
 	s := objectSchema("")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -26,7 +26,6 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// objectSchema describes the object at pattern.
 func objectSchema(pattern string) schemaNode {
 	properties, required := schemaNode{}, []string{}
 	for _, f := range children(pattern) {
@@ -60,12 +59,11 @@ func objectSchema(pattern string) schemaNode {
 	return s
 }
 
-// mapSchema describes an object whose keys are the user's choice.
+// mapSchema describes an object whose keys are the user's.
 func mapSchema(keys string, value any) schemaNode {
 	return schemaNode{"type": "object", "propertyNames": schemaNode{"pattern": keys}, "additionalProperties": value}
 }
 
-// schema describes one field.
 func (f *field) schema() schemaNode {
 	var s schemaNode
 	switch f.form {
@@ -73,7 +71,7 @@ func (f *field) schema() schemaNode {
 		s = objectSchema(f.path)
 	case list:
 		s = schemaNode{"type": "array"}
-		if item := child(f.path+"[]", ""); item != nil { // a list of a later version has no items yet
+		if item := child(f.path+"[]", ""); item != nil { // a list that is not supported yet has no items
 			s = layersSchema(item)
 		}
 	case text:
@@ -119,7 +117,7 @@ func (f *field) textSchema() schemaNode {
 	return s
 }
 
-// amountSchema describes integers, numbers and what has a unit.
+// amountSchema describes integers, numbers and values with a unit.
 func (f *field) amountSchema() schemaNode {
 	s := schemaNode{"type": "string"}
 	switch f.form {
@@ -152,7 +150,7 @@ func (f *field) numberSchema() schemaNode {
 	return s
 }
 
-// optionSchema describes an option that takes more than one shape of value.
+// optionSchema describes an option with several kinds of values.
 func (f *field) optionSchema() schemaNode {
 	several := func(item schemaNode, least, most int) schemaNode {
 		return schemaNode{"type": "array", "items": item, "minItems": least, "maxItems": most}
@@ -178,7 +176,7 @@ func typeName(f form) string {
 	return "integer"
 }
 
-// jsonValue reads a default of the table: a number, true or false where it is one.
+// jsonValue reads a default of the table: a number, true or false, or text.
 func jsonValue(def string) any {
 	if def == "true" || def == "false" {
 		return def == "true"

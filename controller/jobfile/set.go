@@ -9,13 +9,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxSet bounds one --set, in bytes.
+// maxSet limits one --set, in bytes.
 const maxSet = 64 << 10
 
 // step is one segment of a --set's path: a key, and then the items of lists below it.
 var step = regexp.MustCompile(`^([^\[\]]+)((?:\[[0-9]{1,6}\])*)$`)
 
-// override puts the value of PATH=VALUE into the tree. What it adds has line 0, so that its faults point at the --set.
+// override puts the value of PATH=VALUE into the tree. New nodes have line 0, so that their faults point at the
+// --set.
 func (r *reader) override(root *yaml.Node, set string) {
 	path, source, ok := strings.Cut(set, "=")
 	shown := shorten(path)
@@ -35,7 +36,7 @@ func (r *reader) override(root *yaml.Node, set string) {
 	r.put(root, path, value, place{})
 }
 
-// put puts a value at a path of the tree. What it adds around the value is where the value is said to be.
+// put puts a value at a path of the tree. New nodes around the value have the place where.
 func (r *reader) put(root *yaml.Node, path string, value *yaml.Node, where place) {
 	node, passed, msg := root, "", ""
 	for _, name := range steps(path) {
@@ -56,7 +57,7 @@ func (r *reader) put(root *yaml.Node, path string, value *yaml.Node, where place
 	*node = *value
 }
 
-// takeOut removes what stands at a path: null says that a field, or a whole block, is not given.
+// takeOut removes a path: null says that a field, or a whole block, is not given.
 func takeOut(n *yaml.Node, names []string) {
 	if n.Kind != yaml.MappingNode {
 		return
@@ -74,7 +75,7 @@ func takeOut(n *yaml.Node, names []string) {
 	}
 }
 
-// steps splits a path at its dots, but for the key of a label, which may have dots of its own.
+// steps splits a path at its dots, except for the key of a label, which may have dots.
 func steps(path string) []string {
 	const labels = "metadata.labels."
 	if key, ok := strings.CutPrefix(path, labels); ok {
@@ -113,7 +114,7 @@ func unplace(n *yaml.Node) {
 	}
 }
 
-// descend goes to a key and the items below it, adding the key where it is not there. msg says why it could not.
+// descend goes to a key and the items below it, and adds a missing key. msg says why it could not.
 func descend(n *yaml.Node, key, items string, where place) (next *yaml.Node, msg string) {
 	if isNull(n) {
 		*n = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: where.line, Column: where.column}

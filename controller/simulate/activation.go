@@ -12,17 +12,17 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// work is an invocation as the cloud sees it, and what its action knows.
+// work is an invocation in the cloud, and what its action knows.
 type work struct {
 	sim.Call
-	rows int           // that it trains or evaluates if it comes to its end
-	left disdel.Millis // of its attempt, after this leg
+	rows int           // that it trains or evaluates if it finishes
+	left disdel.Millis // of its attempt after this leg
 }
 
-// legShare is the part of its timeout after which a train action that is not done stores its state and pauses.
+// legShare is the part of its timeout after which an unfinished train action stores its state and pauses.
 const legShare = 0.8
 
-// work is what an invocation takes.
+// work computes the work of an invocation.
 func (j *job) work(inv disdel.Invocation) work {
 	w := work{Call: sim.Call{
 		Namespace: j.line.Tenant, Action: string(inv.Action), Memory: inv.Limits.Memory, Timeout: inv.Limits.Timeout,
@@ -54,7 +54,7 @@ func (j *job) work(inv disdel.Invocation) work {
 	return w
 }
 
-// threads are those of a train action of a plan.
+// threads is the number of a train action's threads in a plan.
 func (j *job) threads(plan disdel.Plan) int {
 	if plan.Threads > 0 {
 		return plan.Threads
@@ -62,7 +62,7 @@ func (j *job) threads(plan disdel.Plan) int {
 	return j.spec.Threads
 }
 
-// luck is how much slower than usual an activation is: lognormal, the same for the same activation.
+// luck is how much slower than usual an activation is: lognormal, and always the same for an activation.
 func (j *job) luck(inv disdel.Invocation) float64 {
 	if j.line.Noise == 0 {
 		return 1
@@ -74,12 +74,12 @@ func (j *job) luck(inv disdel.Invocation) float64 {
 
 func times(d disdel.Millis, by float64) disdel.Millis { return disdel.Millis(float64(d) * by) }
 
-// share is the work of a worker in a round, whichever attempt does it.
+// share is the work of a worker in a round, in whatever attempt.
 type share struct{ round, worker int }
 
 func shareOf(inv disdel.Invocation) share { return share{inv.Round, inv.Member} }
 
-// rows are those that a worker trains in a round, each epoch's counted.
+// rows is how many rows a worker trains in a round, over all epochs.
 func (j *job) rows(inv disdel.Invocation) int {
 	shard := j.planOf(inv).Shards[inv.Member].Len()
 	if inv.Span == nil {
@@ -91,7 +91,7 @@ func (j *job) rows(inv disdel.Invocation) int {
 	return shard * max(1, inv.Span.Epochs)
 }
 
-// loss is that of training at the end of an invocation's part of it.
+// loss is the training loss at the end of an invocation.
 func (j *job) loss(inv disdel.Invocation) float64 {
 	if inv.Span == nil {
 		return j.line.Losses.At(float64(inv.Round + 1))
@@ -104,7 +104,7 @@ func (j *job) loss(inv disdel.Invocation) float64 {
 	return j.line.Losses.At(at)
 }
 
-// activation is what became of an invocation.
+// activation is the result of an invocation.
 func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Activation {
 	a := disdel.Activation{
 		Invocation: inv, Outcome: disdel.OutcomeSuccess, Duration: r.Duration, WaitTime: r.Wait, Cold: r.Cold,
@@ -118,7 +118,7 @@ func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Acti
 		j.Cold++
 	}
 	j.CostGBs += a.HeldGBs()
-	if j.over { // nobody waits for it any more
+	if j.over { // it is no longer awaited
 		return a
 	}
 	switch {
@@ -153,15 +153,15 @@ func (j *job) activation(inv disdel.Invocation, w work, r sim.Reply) disdel.Acti
 	return a
 }
 
-// moment is a time of the virtual clock as records have times.
+// moment is a time of the virtual clock in the form of records.
 func moment(at disdel.Millis) time.Time { return time.Unix(0, int64(at)).UTC() }
 
-// result is what an action answers: that it did what it was asked for.
+// result is an action's result: it always did its work.
 func (j *job) result(inv disdel.Invocation, w work) []byte {
 	switch inv.Task {
 	case disdel.TaskTrain:
 		batch := 0
-		if w.left > 0 { // legs that come no further are a timeout
+		if w.left > 0 { // a leg without progress would count as a timeout
 			batch = inv.Leg + 1
 		}
 		return fmt.Appendf(nil, `{"loss":%g,"samples":%d,"rows":%d,"epochs":1,"paused":%t,"batch":%d}`,

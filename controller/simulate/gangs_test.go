@@ -25,9 +25,9 @@ func growing(id string, at disdel.Millis, policy string) sim.Job {
 }
 
 // course is a job's workers from its start on.
-func course(o simulate.Outcome) []simulate.Crew {
+func policyTrace(o simulate.Outcome) []simulate.WorkerChange {
 	if len(o.Course) == 0 {
-		return []simulate.Crew{{Workers: o.Workers}}
+		return []simulate.WorkerChange{{Workers: o.Workers}}
 	}
 	return o.Course
 }
@@ -41,7 +41,7 @@ func atOnce(r simulate.Result) (most disdel.Bytes) {
 	var all []change
 	for _, o := range r.Jobs {
 		was := 0
-		for _, c := range course(o) {
+		for _, c := range policyTrace(o) {
 			all = append(all, change{o.Started + c.At, c.Workers - was})
 			was = c.Workers
 		}

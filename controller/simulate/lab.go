@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/disdel/disdel"
@@ -10,37 +11,37 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// Lab is the same jobs under several policies, each job alone on the cloud, and beside them the best fixed number of
-// workers, which nobody knows beforehand.
+// Lab compares several policies on the same jobs, each job alone on the cloud, with the best fixed number of workers,
+// which nobody knows beforehand.
 type Lab struct {
-	Trials   []Trial    `json:"trials"`   // in the order of the jobs, and then of the policies
-	Policies []Standing `json:"policies"` // all jobs together
-	Regret   []Regret   `json:"regret,omitempty"`
-	// the same jobs as they really ran, whose ratios are to those of the policy static; nil: they did not
+	Trials   []Trial         `json:"trials"`   // in the order of the jobs, and then of the policies
+	Policies []PolicySummary `json:"policies"` // all jobs together
+	Regret   []Regret        `json:"regret,omitempty"`
+	// Run has the same jobs as they really ran, with ratios to those of the policy static; nil: they did not.
 	Run *Lab `json:"run,omitempty"`
-	// median of |simulated / run - 1| of the trials that ran, in per cent; 0: none did
+	// SimError is the median of |simulated / run - 1| of the trials that ran, in per cent; 0: none did.
 	SimError float64 `json:"simErrorPct,omitempty"`
 }
 
 // Trial is a job under a policy.
 type Trial struct {
-	Job      disdel.JobID  `json:"job"`
-	Policy   string        `json:"policy"`
-	Status   disdel.Status `json:"status"`
-	Why      string        `json:"why,omitempty"` // it was refused, or failed
-	Took     disdel.Millis `json:"tookMs"`
-	CostGBs  float64       `json:"costGBs"` // by use
-	Loss     float64       `json:"trainLoss"`
-	Course   []Crew        `json:"course"`
-	Time     float64       `json:"timeRatio"` // over that of the best fixed number of workers
-	Cost     float64       `json:"costRatio"` // the same
-	Forecast float64       `json:"expectError"`
-	Expected []Expected    `json:"expected,omitempty"`
+	Job      disdel.JobID   `json:"job"`
+	Policy   string         `json:"policy"`
+	Status   disdel.Status  `json:"status"`
+	Why      string         `json:"why,omitempty"` // of a refusal or failure
+	Took     disdel.Millis  `json:"tookMs"`
+	CostGBs  float64        `json:"costGBs"` // by use
+	Loss     float64        `json:"trainLoss"`
+	Course   []WorkerChange `json:"course"`
+	Time     float64        `json:"timeRatio"` // over that of the best fixed number of workers
+	Cost     float64        `json:"costRatio"` // the same
+	Forecast float64        `json:"expectError"`
+	Expected []Expected     `json:"expected,omitempty"`
 }
 
-// Standing is what a policy comes to: means over jobs of ratios (geometric) to the best fixed number of workers, and
-// the worst of them.
-type Standing struct {
+// PolicySummary sums up a policy: geometric means over jobs of the ratios to the best fixed number of workers, and
+// the worst ratios.
+type PolicySummary struct {
 	Policy    string  `json:"policy"`
 	Succeeded int     `json:"succeeded"`
 	Time      float64 `json:"timeRatio"`
@@ -51,11 +52,11 @@ type Standing struct {
 	Forecast  float64 `json:"expectError"` // median of |took / expected - 1|; 0: it expected nothing
 }
 
-// Fixed is the name that the best fixed number of workers has among policies.
+// Fixed is the name of the best fixed number of workers among policies.
 const Fixed = "best fixed"
 
-// Compare runs the jobs of a trace under each policy, told true times or Config.Told times them. It returns Invalid for
-// a policy that nobody has.
+// Compare runs the jobs of a trace under each policy, which sees true times or times with the errors of Config. It
+// returns Invalid for an unknown policy.
 func Compare(cfg Config, jobs []sim.Job, policies []string) (Lab, error) {
 	for _, name := range policies {
 		var job disdel.Job
@@ -89,14 +90,14 @@ func Compare(cfg Config, jobs []sim.Job, policies []string) (Lab, error) {
 	return out, nil
 }
 
-// mostFixed is up to how many workers fixed numbers are tried, where the job has no bound.
+// mostFixed is the most fixed workers that are tried if the job has no maximum.
 const mostFixed = 32
 
-// asFast is a share of time: fixed numbers of workers within it of the shortest are as fast.
+// asFast is a share of time: fixed numbers of workers within it of the fastest count as equally fast.
 const asFast = 0.001
 
-// bestFixed is the fastest trial of a job with a fixed number of workers. Of several that are as fast, it is the
-// cheapest one.
+// bestFixed is the fastest trial of a job with a fixed number of workers, and the cheapest of several equally fast
+// ones.
 func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 	var all []Trial
 	line.Policy = disdel.PolicyStatic
@@ -107,7 +108,7 @@ func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 		if err != nil {
 			return t, err
 		}
-		t.Course = []Crew{{Workers: n}}
+		t.Course = []WorkerChange{{Workers: n}}
 		if t.Status == disdel.StatusSucceeded {
 			all = append(all, t)
 		}
@@ -121,14 +122,13 @@ func bestFixed(cfg Config, line sim.Job) (Trial, error) {
 	return best, nil
 }
 
-// cheapest is the trial with the least cost of those that are as fast as the fastest.
+// cheapest is the cheapest of the trials that are as fast as the fastest.
 func cheapest(all []Trial) Trial {
 	least := slices.MinFunc(all, func(a, b Trial) int { return cmp.Compare(a.Took, b.Took) }).Took
 	fast := slices.DeleteFunc(all, func(t Trial) bool { return float64(t.Took) > (1+asFast)*float64(least) })
 	return slices.MinFunc(fast, func(a, b Trial) int { return cmp.Compare(a.CostGBs, b.CostGBs) })
 }
 
-// try runs one job alone.
 func try(cfg Config, line sim.Job, name string) (Trial, error) {
 	r, err := Run(cfg, []sim.Job{line})
 	if err != nil {
@@ -145,21 +145,21 @@ func try(cfg Config, line sim.Job, name string) (Trial, error) {
 		}
 	}
 	if len(t.Course) == 0 && o.Workers > 0 {
-		t.Course = []Crew{{Workers: o.Workers}}
+		t.Course = []WorkerChange{{Workers: o.Workers}}
 	}
 	t.Forecast = expectError(o.Expected)
 	return t, nil
 }
 
-// against sets the ratios of a trial that succeeded.
+// against sets the ratios of a successful trial.
 func (t *Trial) against(best Trial) {
 	if t.Status == disdel.StatusSucceeded && best.Took > 0 && best.CostGBs > 0 {
 		t.Time, t.Cost = float64(t.Took)/float64(best.Took), t.CostGBs/best.CostGBs
 	}
 }
 
-// Ran adds the trials of jobs that really ran, and says how far their simulation was from them. Their ratios are set to
-// those of the policy static.
+// Ran adds the trials of jobs that really ran, with ratios to those of the policy static, and computes how far their
+// simulation was off.
 func (l *Lab) Ran(trials []Trial) {
 	run := &Lab{}
 	base := map[disdel.JobID]Trial{}
@@ -191,7 +191,7 @@ func (l *Lab) Ran(trials []Trial) {
 	}
 }
 
-// Add adds the trials of another lab, of other jobs under the same policies.
+// Add adds the trials of another lab, with other jobs under the same policies.
 func (l *Lab) Add(other Lab) {
 	names := map[string]bool{}
 	l.Trials = append(l.Trials, other.Trials...)
@@ -204,7 +204,7 @@ func (l *Lab) Add(other Lab) {
 	}
 }
 
-// expectError is the median of how far epochs were from what was expected of them, as a share of it.
+// expectError is the median relative error of expected epochs.
 func expectError(all []Expected) float64 {
 	var off []float64
 	for _, e := range all {
@@ -218,8 +218,8 @@ func expectError(all []Expected) float64 {
 }
 
 // standing sums up the trials of a policy.
-func (l *Lab) standing(policy string) Standing {
-	s := Standing{Policy: policy}
+func (l *Lab) standing(policy string) PolicySummary {
+	s := PolicySummary{Policy: policy}
 	var logTime, logCost float64
 	var all []Expected
 	for _, t := range l.Trials {
@@ -238,4 +238,85 @@ func (l *Lab) standing(policy string) Standing {
 	}
 	s.Forecast = expectError(all)
 	return s
+}
+
+// Regret is what wrong estimates cost a policy: its mean time and cost with wrong times, divided by those with true
+// times.
+type Regret struct {
+	Policy string  `json:"policy"`
+	Told   float64 `json:"told"`  // factor on times with other numbers of workers than at a job's start
+	Noise  float64 `json:"noise"` // standard deviation of the logarithm of a further random factor
+	Time   float64 `json:"timeRatio"`
+	Cost   float64 `json:"costRatio"`
+}
+
+// Errors are the errors for Regrets: each factor without noise, and each noise without a factor.
+type Errors struct {
+	Factors []float64
+	Noises  []float64
+}
+
+// Regrets repeats the jobs of a lab with errors in the times that policies see, and adds what they cost. It omits a
+// policy that did not finish in one of the two. Errors are those of Compare.
+func (l *Lab) Regrets(cfg Config, jobs []sim.Job, policies []string, e Errors) error {
+	add := func(told, noise float64) error {
+		cfg.Bias, cfg.BiasNoise = told, noise
+		wrong, err := Compare(cfg, jobs, policies)
+		if err != nil {
+			return err
+		}
+		for _, s := range wrong.Policies {
+			i := slices.IndexFunc(l.Policies, func(t PolicySummary) bool { return t.Policy == s.Policy })
+			if s.Policy == Fixed || i < 0 || s.Succeeded == 0 || s.Succeeded != l.Policies[i].Succeeded {
+				continue
+			}
+			l.Regret = append(l.Regret, Regret{
+				Policy: s.Policy, Told: told, Noise: noise, Time: s.Time / l.Policies[i].Time, Cost: s.Cost / l.Policies[i].Cost,
+			})
+		}
+		return nil
+	}
+	for _, f := range e.Factors {
+		if err := add(f, 0); err != nil {
+			return err
+		}
+	}
+	for _, n := range e.Noises {
+		if err := add(1, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// biasedPolicy is a policy that sees wrong times: those with another number of workers than at the job's start are
+// multiplied by a factor, and with noise by a random factor per round. Its loss is what an error of its estimates
+// costs.
+type biasedPolicy struct {
+	scheduler.Policy
+	factor, noise float64
+	job           disdel.JobID
+}
+
+func (m biasedPolicy) Decide(in scheduler.Input) disdel.Decision {
+	if len(in.Seen) > 0 {
+		first := in.Seen[0].Setting.Workers
+		in.Seen = slices.Clone(in.Seen)
+		for i := range in.Seen {
+			if o := &in.Seen[i]; o.Setting.Workers != first {
+				wrong := m.factor * m.luck(o.Round)
+				o.Duration, o.Compute = times(o.Duration, wrong), times(o.Compute, wrong)
+			}
+		}
+	}
+	return m.Policy.Decide(in)
+}
+
+// luck is the random factor of a round's time, always the same for a round.
+func (m biasedPolicy) luck(round int) float64 {
+	if m.noise == 0 {
+		return 1
+	}
+	const errors = 77
+	return math.Exp(m.noise * rand.New(rand.NewPCG(scheduler.Seed(m.job, round), errors)).NormFloat64())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/scheduler/sim"
 )
 
-// planner plans jobs. Those of a kind, which differ in their names and times alone, have one plan.
+// planner plans jobs. Jobs of a kind, which differ only in name and times, share one plan.
 type planner struct {
 	by     estimator.Estimator
 	cloud  sim.Config
@@ -22,15 +22,15 @@ type planner struct {
 	inputs map[disdel.JobID]scheduler.PlanInput
 }
 
-// kind is jobs that are planned alike, and how long those took that have ended.
+// kind is jobs with the same plan, and the durations of those that have ended.
 type kind struct {
 	input scheduler.PlanInput
 	plan  disdel.Plan
 	err   error
-	took  []disdel.Millis // while they held their gang
+	took  []disdel.Millis // with their gang
 }
 
-// plan is that of a job, with a forecast by those of its kind that have ended.
+// plan plans a job, with a forecast from ended jobs of its kind.
 func (p *planner) plan(line *sim.Job) (disdel.Plan, *kind, error) {
 	alike := *line
 	alike.ID, alike.At, alike.Tenant, alike.Priority, alike.Slower = "", 0, "", 0, 0
@@ -59,7 +59,7 @@ func (p *planner) plan(line *sim.Job) (disdel.Plan, *kind, error) {
 	return plan, k, nil
 }
 
-// input is what a job is planned by.
+// input is the planner's input for a job.
 func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
 	if in, own := p.inputs[line.ID]; own {
 		return rehearsed(in, line), nil
@@ -72,13 +72,13 @@ func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
 	if err != nil {
 		return scheduler.PlanInput{}, err
 	}
-	bytes := 4 // a row as stored: float32
+	bytes := 4 // of a stored float32 value
 	for _, side := range line.Input {
 		bytes *= side
 	}
 	return scheduler.PlanInput{
 		ID: line.ID, Job: job, Graph: g, Platform: p.limits, Estimator: p.by, Threads: p.threads,
-		Processors: p.limits.Processors, Beside: p.beside,
+		Processors: p.limits.Processors, Siblings: p.beside,
 		Data: disdel.DataInfo{
 			Name: line.Network, Train: line.Rows, HeldOut: line.HeldOut, Sample: line.Input, Classes: line.Classes,
 			SampleSize: disdel.Bytes(bytes),
@@ -86,8 +86,8 @@ func (p *planner) input(line *sim.Job) (scheduler.PlanInput, error) {
 	}, nil
 }
 
-// rehearsed is what a real job is planned by for a simulation: with the workers and the policy of a line, without a
-// past, since its times are the line's, and without what its losses would end, which nobody knows.
+// rehearsed is a real job's input for a simulation: with the workers and the policy of a line, without a past, since
+// its times are the line's, and without conditions on its losses, which are unknown.
 func rehearsed(in scheduler.PlanInput, line *sim.Job) scheduler.PlanInput {
 	d := &in.Job.Distribution
 	d.Workers, d.Policy, d.MinWorkers, d.MaxWorkers = line.Workers, line.Policy, line.MinWorkers, line.MaxWorkers
@@ -96,7 +96,7 @@ func rehearsed(in scheduler.PlanInput, line *sim.Job) scheduler.PlanInput {
 	return in
 }
 
-// jobOf is the job file that a line of a trace stands for.
+// jobOf is the job of a line of a trace.
 func jobOf(line *sim.Job) disdel.Job {
 	var job disdel.Job
 	t, d := &job.Training, &job.Distribution
@@ -110,8 +110,8 @@ func jobOf(line *sim.Job) disdel.Job {
 	return job
 }
 
-// threads are those of a train action where so many run at once. On one host they share its processors; on several
-// each has one.
+// threads is the number of a train action's threads if so many run at once. On one host they share its processors; on
+// several each has one.
 func (p *planner) threads(parallel int) int {
 	if p.cloud.Invokers > 1 {
 		return 1
@@ -119,17 +119,17 @@ func (p *planner) threads(parallel int) int {
 	return max(1, p.cloud.Processors/max(1, parallel))
 }
 
-// lately is how many jobs of a kind a forecast goes by.
-const lately = 16
+// forecastJobs is how many jobs of a kind a forecast uses.
+const forecastJobs = 16
 
-// ended adds a job that came to its end.
+// ended adds a finished job.
 func (k *kind) ended(took disdel.Millis) {
-	if k.took = append(k.took, took); len(k.took) > lately {
+	if k.took = append(k.took, took); len(k.took) > forecastJobs {
 		k.took = k.took[1:]
 	}
 }
 
-// forecast is what the next job of the kind is expected to take, with a margin; nil where none has ended.
+// forecast predicts the next job of the kind, with a margin; nil if none has ended.
 func (k *kind) forecast() *disdel.Forecast {
 	if len(k.took) == 0 {
 		return nil

@@ -1,27 +1,31 @@
 package dense
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// Arrays is NumPy arrays: data, [rows features], [rows H W] or [rows C H W], and labels, [rows] or [rows 1], numbers or
-// texts. Bytes, and whole numbers from 0 to 255, are kept as 0..1; others as they are.
+// Arrays is NumPy arrays: data, [rows features], [rows H W] or [rows C H W], and labels, [rows] or [rows 1], numbers
+// or texts. Bytes, and whole numbers from 0 to 255, stand for 0..1; other values are unchanged.
 type Arrays struct {
 	Images, Labels         dataset.Source
-	TestImages, TestLabels dataset.Source // of held-out rows; without Open: there are none
+	TestImages, TestLabels dataset.Source // of held-out rows; without Open: none
 	Layout                 dataset.Layout
-	LabelClasses           bool     // as that of CSV
+	LabelClasses           bool     // as in CSV
 	ClassNames             []string // of whole numbers from 0; nil: their numbers, or the texts themselves
 }
 
-// archiveNames are the names that the arrays of an archive have in most files: data, labels, and the held-out ones.
+// archiveNames are common names of arrays in archives: data, labels, and the held-out ones.
 var archiveNames = [][4]string{
 	{"x_train", "y_train", "x_test", "y_test"}, // Keras
 	{"X_train", "y_train", "X_test", "y_test"},
@@ -34,8 +38,8 @@ var archiveNames = [][4]string{
 	{"arr_0", "arr_1", "arr_2", "arr_3"}, // numpy.savez(file, x, y)
 }
 
-// Archive is the arrays of a .npz file, by the names that they usually have. It returns Invalid where there is none of
-// them, with the names that there are.
+// Archive finds the arrays of a .npz file by their common names. It returns Invalid if there are none, with the names
+// that there are.
 func Archive(file string) (Arrays, error) {
 	there, err := archive(file)
 	if err != nil {
@@ -44,7 +48,7 @@ func Archive(file string) (Arrays, error) {
 	return named(file, there, "numpy.savez(FILE, x=x, y=y)")
 }
 
-// named is the arrays of a file that are data and labels by their names.
+// named finds the arrays of a file that are data and labels by their names.
 func named(file string, there map[string]dataset.Source, example string) (a Arrays, err error) {
 	for _, names := range archiveNames {
 		images, labels := there[names[0]], there[names[1]]
@@ -65,7 +69,7 @@ func named(file string, there map[string]dataset.Source, example string) (a Arra
 	}
 }
 
-// Input reads the arrays once, to find out what values they have. It returns Invalid, or *disdel.Faults with the rows.
+// Input reads the arrays once, to find out their values. It returns Invalid, or *disdel.Faults with the rows.
 func (s Arrays) Input(name string) (in dataset.DenseInput, err error) {
 	p := &pairs{Arrays: s, labels: newLabels()}
 	if err := p.begin(); err != nil {
@@ -86,10 +90,10 @@ func (s Arrays) Input(name string) (in dataset.DenseInput, err error) {
 	return in, nil
 }
 
-// pairs is arrays of data and labels that are being read.
+// pairs is the arrays of a data set.
 type pairs struct {
 	Arrays
-	parts   []*pair // to learn from, and perhaps held out
+	parts   []*pair // for training, and perhaps held out
 	labels  *labels
 	low     float64
 	high    float64
@@ -97,7 +101,7 @@ type pairs struct {
 	example dataset.Example
 }
 
-// pair is the data of a part, and their labels.
+// pair is the data and labels of a part.
 type pair struct{ x, y *array }
 
 func (p *pairs) begin() error {
@@ -148,7 +152,7 @@ func (p *pair) check() error {
 	}
 }
 
-// shape is that of a row, [channels height width].
+// shape is the shape of a row, [channels height width].
 func (p *pairs) shape() []int {
 	s := p.parts[0].x.shape[1:]
 	switch {
@@ -163,13 +167,13 @@ func (p *pairs) shape() []int {
 	}
 }
 
-// inBytes says whether values are kept in a byte each.
+// inBytes tells whether values are stored in a byte each.
 func (p *pairs) inBytes() bool {
 	x := p.parts[0].x
 	return x.kind == 'u' && x.size == 1 || x.kind != 'f' && p.low >= 0 && p.high <= math.MaxUint8 && p.high > 1
 }
 
-// learn reads all rows for what has to be known of them.
+// learn reads all rows for their common properties.
 func (p *pairs) learn() error {
 	for i, one := range p.parts {
 		wrong := &faults{file: one.x.Name}
@@ -206,7 +210,7 @@ func (p *pairs) learn() error {
 	return nil
 }
 
-// look takes the values of a row into account.
+// look considers the values of a row.
 func (p *pairs) look(one *pair, row int, x []byte, wrong *faults) {
 	if one.x.kind == 'u' && one.x.size == 1 {
 		return // they are bytes
@@ -268,7 +272,7 @@ func (p *pair) example(x, y []byte) dataset.Example {
 	return e
 }
 
-// each gives the rows.
+// each yields the rows.
 func (p *pairs) each(yield func(dataset.DenseRow) error) error {
 	shape, bytes := p.shape(), p.inBytes()
 	n := product(shape)
@@ -301,7 +305,7 @@ func (p *pairs) each(yield func(dataset.DenseRow) error) error {
 	return nil
 }
 
-// places is where value k of a row in a file goes: channels come first here.
+// places maps value k of a row in a file to its place here, where channels come first.
 func places(shape []int, channelsLast bool) func(k int) int {
 	if !channelsLast {
 		return func(k int) int { return k }
@@ -310,10 +314,10 @@ func places(shape []int, channelsLast bool) func(k int) int {
 	return func(k int) int { return k%channels*pixels + k/channels }
 }
 
-// understood is what the arrays were taken for.
-func (p *pairs) understood(in *dataset.DenseInput) dataset.Understood {
+// understood is the interpretation of the arrays.
+func (p *pairs) understood(in *dataset.DenseInput) dataset.Interpretation {
 	x := p.parts[0].x
-	u := dataset.Understood{
+	u := dataset.Interpretation{
 		Kind: fmt.Sprintf("NumPy array of shape %v", x.shape), Rows: x.shape[0], Classes: p.labels.counts(),
 		Values: "numbers as they are", Example: p.example,
 	}
@@ -337,7 +341,67 @@ func (p *pairs) understood(in *dataset.DenseInput) dataset.Understood {
 	return u
 }
 
-// mostUsual is a value that no one scaled.
+// mostUsual is the largest value that looks scaled.
 const mostUsual = 50
 
 func isChannels(n int) bool { return n == 1 || n == 3 || n == 4 }
+
+// Tensors finds the tensors of a safetensors file by the common names of arrays. It returns Invalid like Archive, and
+// for any other file.
+func Tensors(file string) (a Arrays, err error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return a, &disdel.Error{Kind: disdel.Invalid, Op: "read " + file, Err: plain(err), Hint: "check the file's name"}
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return a, &disdel.Error{Kind: disdel.Invalid, Op: "read " + file, Err: plain(err)}
+	}
+	index, from, err := safetensors.Index(in, info.Size())
+	if err != nil {
+		return a, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + file, Msg: disdel.AsError(err).Msg,
+			Hint: "--safetensors takes what safetensors.numpy.save_file wrote, of float32, uint8, int32 and int64; " +
+				"of PyTorch, x.float() makes the first of half precision, and x.byte() the second of truth values",
+		}
+	}
+	there := map[string]dataset.Source{}
+	for _, t := range index.Tensors {
+		there[t.Name] = dataset.Source{
+			Name: file + ": " + t.Name,
+			Open: func() (io.ReadCloser, error) { return openTensor(file, &t, from[t.Name]) },
+		}
+	}
+	return named(file, there, "safetensors.numpy.save_file({\"x\": x, \"y\": y}, FILE)")
+}
+
+// asNumPy are NumPy's names of types.
+var asNumPy = map[safetensors.DType]string{
+	safetensors.F32: "<f4", safetensors.U8: "|u1", safetensors.I32: "<i4", safetensors.I64: "<i8",
+}
+
+// openTensor opens a tensor as the array that NumPy would have written.
+func openTensor(file string, t *safetensors.Tensor, from int64) (io.ReadCloser, error) {
+	f, err := os.Open(file)
+	if err == nil {
+		_, err = f.Seek(from, io.SeekStart)
+	}
+	if err != nil {
+		if f != nil {
+			f.Close() //nolint:errcheck // nothing was written
+		}
+		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "read " + file, Err: plain(err)}
+	}
+	sides := strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Shape), " ", ", "), "[]")
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s,)}\n", asNumPy[t.DType], sides)
+	magic := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), byte(len(head)>>8))
+	size := int64(t.DType.Size())
+	for _, v := range t.Shape {
+		size *= int64(v)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(append(magic, head...)), io.LimitReader(f, size)), f}, nil
+}

@@ -20,7 +20,7 @@ import (
 // taken is a text as blocks of a size give it: each record with its line, and what it ended with.
 func taken(text string, size int, separator rune) (records []string, err error) {
 	cut := newCutter(strings.NewReader(text), size)
-	for s := (sheet{}); cut.next(&s.block); {
+	for s := (parsedBlock{}); cut.next(&s.block); {
 		if s.split(separator); s.err != nil {
 			return records, s.err
 		}
@@ -116,7 +116,7 @@ func (b broken) Read(p []byte) (int, error) {
 func TestAFileThatBreaksOff(t *testing.T) {
 	cut := newCutter(broken{strings.NewReader("1,2\n3,4\n5")}, 4)
 	last := error(nil)
-	for s := (sheet{}); cut.next(&s.block); {
+	for s := (parsedBlock{}); cut.next(&s.block); {
 		last = s.err
 	}
 	if !errors.Is(last, errTorn) {
@@ -168,7 +168,7 @@ func TestNumbersOnTheWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		separator := rapid.SampledFrom([]rune(",;|.-7")).Draw(t, "separator")
 		cells := rapid.SliceOfN(rapid.StringMatching(`[-+]?[0-9]{0,9}\.?[0-9]{0,9}( |e5|x)?`), 1, 30).Draw(t, "cells")
-		s := sheet{block: block{text: []byte(strings.Join(cells, string(separator)) + "\n")}}
+		s := parsedBlock{block: block{text: []byte(strings.Join(cells, string(separator)) + "\n")}}
 		s.split(separator)
 		want := strings.Split(strings.Join(cells, string(separator)), string(separator))
 		if len(s.cells) != len(want) && strings.Join(cells, "") != "" {

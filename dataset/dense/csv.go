@@ -1,6 +1,7 @@
 package dense
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,18 +11,18 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// CSV is rows of a CSV file: a label, and columns of numbers and of texts. What is not said is found out.
+// CSV is rows of a CSV file: a label, and columns of numbers and of texts. What is not given is detected.
 type CSV struct {
 	dataset.Source
-	Test         *dataset.Source // held-out rows, of the same columns; nil: there are none
-	Separator    rune            // 0: comma, semicolon, tab or bar, whichever the first line has most of
-	Header       Header          // "": found out
-	Label        string          // its column's name, or number from 1; "": label, class, target or y, else the last one
-	LabelClasses bool            // each label is a class, also where labels look like numbers to predict
-	Skip         []string        // names or numbers of columns that are left out
-	Missing      []string        // texts that stand for no value beside the usual ones
+	Test         *dataset.Source // held-out rows with the same columns; nil: none
+	Separator    rune            // 0: comma, semicolon, tab or bar, the most frequent in the first line
+	Header       Header          // "": detected
+	Label        string          // its column's name, or number from 1; "": label, class, target or y, or the last one
+	LabelClasses bool            // each label is a class, even if labels look like numbers to predict
+	Skip         []string        // names or numbers of columns to omit
+	Missing      []string        // further texts that stand for no value
 	Scale        Scale           // of numbers; "": standard, and with Shape none
-	Shape        []int           // what the numbers of a row are, [channels height width]; nil: so many single values
+	Shape        []int           // of the numbers of a row, [channels height width]; nil: single values
 }
 
 // Header says whether the first line has the names of the columns.
@@ -33,27 +34,27 @@ const (
 	HeaderNo  Header = "no"
 )
 
-// Scale says how a number becomes a value of about -1 to 1. What it goes by is counted over the rows to learn from.
+// Scale says how a number becomes a value of about -1 to 1, by its distribution over the training rows.
 type Scale string
 
 // The scales, named as those of sparse rows.
 const (
-	Standard Scale = "standard" // less the mean, over the standard deviation
+	Standard Scale = "standard" // minus the mean, divided by the standard deviation
 	Range    Scale = "range"    // from 0 at the least to 1 at the largest
 	AsIs     Scale = "none"
 )
 
-// usualMissing are texts that stand for no value in anybody's files.
+// usualMissing are texts that usually stand for no value.
 var usualMissing = []string{"", "?", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "none", "-"}
 
-// mostCategories is how many different texts of a column are taken for categories: each is a value of every row.
+// mostCategories is how many different texts of a column can be categories: each is a value of every row.
 const mostCategories = 64
 
-// mostValues bounds the values of a row.
+// mostValues limits the values of a row.
 const mostValues = 1 << 24
 
-// Input reads the file once, to find out what its columns are and what is wrong with it. It returns Invalid, or all
-// faults as *disdel.Faults with their lines.
+// Input reads the file once, to find out its columns and faults. It returns Invalid, or all faults as *disdel.Faults
+// with their lines.
 func (c CSV) Input(name string) (in dataset.DenseInput, err error) {
 	if err := c.check(); err != nil {
 		return in, err
@@ -94,11 +95,11 @@ func (c *CSV) check() error {
 	}
 }
 
-// table is a CSV file that is being read.
+// table is a CSV file during reading.
 type table struct {
 	CSV
 	header  bool
-	sniffed bool // nobody said whether there is one
+	sniffed bool // the header was detected
 	names   []string
 	label   int // its column
 	columns []column
@@ -107,17 +108,17 @@ type table struct {
 	numbersMiss bool
 
 	labels  labels
-	learned int // rows to learn from
+	learned int // training rows
 	tested  int
 	bytes   bool
 	first   struct {
 		line   int
 		record []string
 	}
-	unknown int // texts of held-out rows that no row to learn from has
+	unknown int // texts of held-out rows that no training row has
 }
 
-// shape is that of a row.
+// shape is the shape of a row.
 func (t *table) shape() []int {
 	if t.Shape != nil {
 		return t.Shape
@@ -125,7 +126,7 @@ func (t *table) shape() []int {
 	return []int{1, 1, t.width()}
 }
 
-// width is how many values a row has.
+// width is the number of values of a row.
 func (t *table) width() int {
 	n := 0
 	for i := range t.columns {
@@ -134,7 +135,7 @@ func (t *table) width() int {
 	return n
 }
 
-// begin looks at the first lines.
+// begin reads the first lines.
 func (t *table) begin() error {
 	t.missing = map[string]bool{}
 	for _, text := range append(slices.Clone(usualMissing), t.CSV.Missing...) {
@@ -164,10 +165,10 @@ func (t *table) begin() error {
 	return nil
 }
 
-// usualLabels are the names that labels have in most files.
+// usualLabels are common names of a label's column.
 var usualLabels = []string{"label", "class", "target", "y"}
 
-// choose finds the label's column and those that are left out.
+// choose finds the label's column and the omitted ones.
 func (t *table) choose() error {
 	t.label = len(t.names) - 1
 	if t.Label != "" {
@@ -203,7 +204,7 @@ func (t *table) choose() error {
 // isLabel is why the label's column is none of a row's values.
 const isLabel = "it is the label"
 
-// find is the column of a name, or of a number from 1.
+// find returns the column with a name, or a number from 1.
 func (t *table) find(text string) (int, error) {
 	if at := slices.Index(t.names, text); at >= 0 {
 		return at, nil
@@ -223,3 +224,258 @@ func (t *table) find(text string) (int, error) {
 
 // mostNames is how many names of columns are listed.
 const mostNames = 12
+
+// learn reads the training rows for their common properties.
+func (t *table) learn() error {
+	wrong := &faults{file: t.Name}
+	err := t.rows(t.Source, wrong, func(r row) error {
+		if t.first.line == 0 {
+			t.first.line, t.first.record = r.line, cloned(r.cells)
+		}
+		t.learned++
+		for i := range t.columns {
+			if c := &t.columns[i]; c.passed == "" {
+				c.add(r.line, &r.cells[i])
+			}
+		}
+		if label := &r.cells[t.label]; label.kind == aGap {
+			wrong.at(r.line, t.label+1, t.names[t.label], "its label is missing")
+		} else {
+			t.labels.add(label.text)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if t.learned == 0 && wrong.err() == nil {
+		wrong.at(0, 0, "rows", "there are none")
+	}
+	t.decide(wrong)
+	slices.SortStableFunc(wrong.list, func(a, b disdel.Fault) int { return a.Line - b.Line })
+	return wrong.err()
+}
+
+// cloned copies a record.
+func cloned(cells []cell) []string {
+	out := make([]string, len(cells))
+	for i := range cells {
+		out[i] = strings.Clone(cells[i].text)
+	}
+	return out
+}
+
+// decide decides what all columns are.
+func (t *table) decide(wrong *faults) {
+	t.labels.close()
+	if why := t.labels.fault(); why != "" && t.learned > 0 {
+		wrong.add(disdel.Fault{
+			Path: t.names[t.label], Msg: "the label: " + why, Hint: "name the label's column: --label COLUMN",
+		})
+	} else if why := t.labels.numeric(t.LabelClasses); why != "" {
+		wrong.add(disdel.Fault{
+			Path: t.names[t.label], Msg: "the label: " + why,
+			Hint: dataset.NumericTargetHint + "; if another column has the class: --label COLUMN",
+		})
+	}
+	inBytes := true
+	for i := range t.columns {
+		c := &t.columns[i]
+		c.close(i, wrong)
+		inBytes = inBytes && (c.passed != "" || c.inBytes())
+	}
+	scale := t.Scale
+	if scale == "" && t.Shape != nil {
+		scale = AsIs
+	}
+	if scale == "" {
+		scale = Standard
+	}
+	t.bytes = t.Shape != nil && scale == AsIs && inBytes
+	for i := range t.columns {
+		t.columns[i].scale(scale)
+	}
+	t.Scale = scale
+	width := t.width()
+	switch {
+	case t.Shape != nil && width != product(t.Shape):
+		wrong.at(0, 0, "columns", "a row has %d values, and shape %v needs %d", width, t.Shape, product(t.Shape))
+	case width == 0 && t.learned > 0 && len(wrong.list) == 0:
+		wrong.at(0, 0, "columns", "none is left beside the label")
+	case width > mostValues:
+		wrong.at(0, 0, "columns", "a row has %d values, and %d are the most", width, mostValues)
+	}
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, v := range shape {
+		n *= v
+	}
+	return n
+}
+
+// test reads the held-out rows for faults.
+func (t *table) test() error {
+	wrong := &faults{file: t.Test.Name}
+	err := t.rows(*t.Test, wrong, func(r row) error {
+		t.tested++
+		t.unknown += r.unknownTexts
+		if r.why != "" {
+			wrong.at(r.line, r.at+1, t.names[r.at], "%s", r.why)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if t.tested == 0 && wrong.err() == nil {
+		wrong.at(0, 0, "rows", "there are none")
+	}
+	return wrong.err()
+}
+
+// each yields the rows.
+func (t *table) each(yield func(dataset.DenseRow) error) error {
+	if err := t.part(t.Source, false, yield); err != nil || t.Test == nil {
+		return err
+	}
+	return t.part(*t.Test, true, yield)
+}
+
+func (t *table) part(from dataset.Source, heldOut bool, yield func(dataset.DenseRow) error) error {
+	wrong := &faults{file: from.Name}
+	out := dataset.DenseRow{HeldOut: heldOut}
+	err := t.rows(from, wrong, func(r row) error {
+		if r.why != "" { // the first reading did not find this
+			wrong.at(r.line, r.at+1, t.names[r.at], "%s; the file has changed meanwhile", r.why)
+			return wrong.err()
+		}
+		out.Label = r.class
+		if t.bytes {
+			out.Bytes = out.Bytes[:0]
+			for _, v := range r.values {
+				out.Bytes = append(out.Bytes, byte(v))
+			}
+		} else {
+			out.Values = r.values
+		}
+		return yield(out)
+	})
+	if err == nil {
+		err = wrong.err()
+	}
+	return err
+}
+
+const mostShown = 8
+
+// described is the columns of the data set.
+func (t *table) described() []dataset.Column {
+	if t.Shape != nil {
+		return nil
+	}
+	out := []dataset.Column{}
+	for i := range t.columns {
+		if t.columns[i].passed == "" {
+			out = append(out, t.columns[i].Column)
+		}
+	}
+	return out
+}
+
+var separators = map[rune]string{',': "commas", ';': "semicolons", '\t': "tabs", '|': "bars"}
+
+// understood is the interpretation of the file.
+func (t *table) understood() dataset.Interpretation {
+	by, ok := separators[t.Separator]
+	if !ok {
+		by = fmt.Sprintf("%q", t.Separator)
+	}
+	u := dataset.Interpretation{
+		Kind: "CSV, separated by " + by + ", without a header", Rows: t.learned, HeldOut: t.tested,
+		Classes: t.labels.counts(), Values: t.kept(),
+	}
+	if t.header {
+		u.Kind = "CSV, separated by " + by + ", with a header"
+	}
+	u.Example = dataset.Example{Place: fmt.Sprintf("line %d", t.first.line), Class: t.first.record[t.label]}
+	for i := range t.columns {
+		c := &t.columns[i]
+		switch {
+		case c.passed == isLabel:
+			u.Kind += fmt.Sprintf("; the label is %s", c.Name)
+		case c.passed != "":
+			u.Passed = append(u.Passed, c.Name+": "+c.passed)
+		case len(u.Example.Values) == mostShown:
+			u.Example.More++
+		default:
+			u.Example.Values = append(u.Example.Values, c.Name+" "+t.first.record[i])
+		}
+	}
+	if t.unknown > 0 {
+		u.Notes = append(u.Notes,
+			fmt.Sprintf("held-out rows have %d texts that no row to learn from has; they are kept as missing",
+				t.unknown))
+	}
+	u.Notes = append(u.Notes, t.labels.numericNotes(t.LabelClasses)...)
+	u.Notes = append(u.Notes, t.almostNumbers()...)
+	if t.Shape == nil && t.pixels() {
+		u.Notes = append(u.Notes,
+			"all values are whole numbers from 0 to 255; if rows are images, add --shape 1xHEIGHTxWIDTH --overwrite")
+	}
+	return u
+}
+
+// almostNumbers notes columns that look like numbers, and became categories.
+func (t *table) almostNumbers() (list []string) {
+	for i := range t.columns {
+		c := &t.columns[i]
+		at := slices.IndexFunc(c.Categories, func(text string) bool { return nearNumber(text) != "" })
+		if at < 0 || c.passed != "" || slices.ContainsFunc(c.Categories, isText) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s is kept as %d categories and not as numbers, as it has %.40q%s",
+			c.Name, len(c.Categories), c.Categories[at], nearNumber(c.Categories[at])))
+	}
+	return list
+}
+
+// isText tells whether a text does not even look like a number.
+func isText(text string) bool {
+	_, ok := number(text)
+	return !ok && nearNumber(text) == ""
+}
+
+// kept says how values are stored.
+func (t *table) kept() string {
+	if t.bytes {
+		return "bytes, as 0..1 from 0..255"
+	}
+	switch t.Scale {
+	case Standard:
+		return "numbers less their column's mean, over its deviation"
+	case Range:
+		return "numbers as 0..1 from their column's least to its largest"
+	default:
+		return "numbers as they are"
+	}
+}
+
+// leastPixels is the smallest picture, 8x8.
+const leastPixels = 64
+
+// pixels tells whether the columns look like those of a picture.
+func (t *table) pixels() bool {
+	n, high := 0, 0.0
+	for i := range t.columns {
+		c := &t.columns[i]
+		if c.passed == "" && !c.inBytes() {
+			return false
+		}
+		if c.passed == "" {
+			n, high = n+1, max(high, c.High)
+		}
+	}
+	return n >= leastPixels && high > 1
+}

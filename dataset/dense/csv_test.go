@@ -63,7 +63,7 @@ func TestATableIsUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := in.Understood
-	want := dataset.Understood{
+	want := dataset.Interpretation{
 		Kind: "CSV, separated by commas, with a header; the label is survived", Rows: 4,
 		Values:  "numbers less their column's mean, over its deviation",
 		Classes: []dataset.ClassRows{{Name: "no", Rows: 2}, {Name: "yes", Rows: 2}},

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// number reads a number that a data set can keep.
+// number reads a number that a data set can store.
 func number(text string) (float64, bool) {
 	if v, ok := decimal(text); ok {
 		return v, true
@@ -22,15 +22,15 @@ func number(text string) (float64, bool) {
 // tens are the powers of ten that decimal divides by.
 var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// decimal reads a number as most files have it: without an exponent, and of at most 15 digits. ok is false for all
+// decimal reads the common form of numbers: without an exponent, and of at most 15 digits. ok is false for all
 // others.
 func decimal(text string) (v float64, ok bool) {
 	v, end, ok := scan(text)
 	return v, ok && end == len(text)
 }
 
-// scan reads such a number at the beginning of a text, and says where what belongs to it ends. Its digits and the power
-// of ten that they are divided by are exact, and their quotient is the nearest number (Clinger 1990).
+// scan reads such a number at the start of a text, and returns where its characters end. Its digits and the power of
+// ten are exact, and their quotient is the nearest number (Clinger 1990).
 func scan(text string) (v float64, end int, ok bool) {
 	first, point, whole := 0, -1, uint64(0)
 	if text != "" && (text[0] == '-' || text[0] == '+') {
@@ -61,23 +61,23 @@ func scan(text string) (v float64, end int, ok bool) {
 	return v, end, true
 }
 
-// looked is how many characters scanAt looks at: a sign, 8 digits, a point, twice 8 digits.
+// looked is how many characters scanAt reads: a sign, 8 digits, a point, twice 8 digits.
 const looked = 1 + 8 + 1 + 16
 
-// scanAt is scan of what a text has at a place, up to over, where no digit and no point stands. It looks at eight
-// characters at once: where a number ends is another place each time, which a processor guesses wrong as often, and a
-// wrong guess takes longer than all the rest.
+// scanAt is scan at a place of a text, up to over, where there is no digit and no point. It reads eight characters at
+// once: the end of a number differs each time, and a processor's wrong branch prediction takes longer than all the
+// rest.
 func scanAt(text string, at, over int) (v float64, end int, ok bool) {
 	if len(text)-at < looked {
 		v, end, ok = scan(text[at:over])
 		return v, at + end, ok
 	}
-	// A sign is not to be guessed either: what is 0 of + and -, which is two behind it, is below 0 less one.
+	// The sign needs no branch either: the difference to '+', which is two below '-', is 0 without bit 1 for both.
 	const highest = 1 << 63
 	first := at + int((uint64((text[at]-'+')&^2)-1)>>63)
 	sign := (uint64(text[at]^'-') - 1) & highest
 	whole, digits := uint64(text[first]-'0'), 1
-	if whole > 9 || text[first+1] != '.' { // most have one digit before the point, or all of a column have
+	if whole > 9 || text[first+1] != '.' { // most numbers have one digit before the point
 		whole, digits = leading(text[first:])
 	}
 	end = first + digits
@@ -91,7 +91,7 @@ func scanAt(text string, at, over int) (v float64, end int, ok bool) {
 		}
 		end += behind
 		digits += behind
-		if digits < len(tens) { // else it has no place
+		if digits < len(tens) { // else it would overflow
 			whole = whole*wholeTens[behind] + part
 		}
 	}
@@ -111,13 +111,13 @@ var wholeTens = [...]uint64{
 	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 }
 
-// leading is the number that the digits make which a text of 8 characters or more begins with, and how many of the 8
-// they are. It adds up pairs of digits, pairs of these and pairs of those (Lemire 2018, Quickly parsing eight digits).
+// leading reads the digits at the start of a text of at least 8 characters: their number, and how many of the first 8
+// they are. It adds pairs of digits, pairs of these and pairs of those (Lemire 2018, Quickly parsing eight digits).
 func leading(text string) (v uint64, digits int) {
 	text = text[:8]
 	w := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
 		uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
-	w ^= 0x3030303030303030 // digits are 0 to 9 now, and all others more: their highest bits tell where the first one is
+	w ^= 0x3030303030303030 // digits are now 0 to 9, and all others larger: their highest bits show where the first one is
 	others := (w + 0x7676767676767676 | w) & 0x8080808080808080
 	digits = bits.TrailingZeros64(others) / 8
 	w <<= 64 - 8*digits // 0 where there are none

@@ -1,13 +1,21 @@
 package dense
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	_ "image/jpeg" // for image.Decode and image.DecodeConfig
+	_ "image/png"  // the same
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/image/draw"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
@@ -17,12 +25,12 @@ import (
 // valid or validation, of which the second has the held-out rows.
 type Pictures struct {
 	Folder        string
-	Test          string // folder of held-out ones; "": see above
-	Height, Width int    // that all are brought to; 0: all have to be of one size
-	Gray          bool   // a channel instead of three; they are gray anyway where all files are
+	Test          string // folder of held-out pictures; "": see above
+	Height, Width int    // of all pictures; 0: all must have the same size
+	Gray          bool   // one channel instead of three; also if all files are gray
 }
 
-// heldOutFolders are the names that the folder of held-out pictures usually has, beside train.
+// heldOutFolders are common names of the folder of held-out pictures, beside train.
 var heldOutFolders = []string{"test", "val", "valid", "validation"}
 
 const (
@@ -30,7 +38,7 @@ const (
 	mostPixels   = 1 << 27 // of a picture: a few bytes of a file can claim any number
 )
 
-// Input looks at the head of every file, to find out what is in the folder. It returns Invalid, or *disdel.Faults with
+// Input reads the head of every file, to find out what is in the folder. It returns Invalid, or *disdel.Faults with
 // the files.
 func (p Pictures) Input(name string) (in dataset.DenseInput, err error) {
 	f := &folder{Pictures: p, gray: true, passed: map[string]int{}}
@@ -55,7 +63,7 @@ func (p Pictures) Input(name string) (in dataset.DenseInput, err error) {
 	return in, nil
 }
 
-// plainNumbers says whether names are 0, 1, 2 ... in this order, and say nothing.
+// plainNumbers tells whether names are 0, 1, 2 ... in this order.
 func plainNumbers(names []string) bool {
 	for i, n := range names {
 		if n != fmt.Sprint(i) {
@@ -65,19 +73,18 @@ func plainNumbers(names []string) bool {
 	return true
 }
 
-// folder is pictures that are being read.
+// folder is a folder of pictures during reading.
 type folder struct {
 	Pictures
 	classes []string
-	files   []picture // those to learn from first
-	train   int       // how many these are
-	counts  []int     // of rows to learn from, by class
-	gray    bool      // all files are
+	files   []picture // those for training first
+	train   int       // number of files for training
+	counts  []int     // of training rows, by class
+	gray    bool      // all files are gray
 	resized int       // files of another size
 	passed  map[string]int
 }
 
-// picture is a file.
 type picture struct {
 	path  string // within the folder, for messages
 	file  string
@@ -88,7 +95,7 @@ type picture struct {
 func (f *folder) list() error {
 	root, test := f.Folder, f.Test
 	if test == "" {
-		root, test = halves(f.Folder)
+		root, test = trainAndTest(f.Folder)
 	}
 	var err error
 	if f.classes, err = subfolders(root); err != nil {
@@ -101,7 +108,7 @@ func (f *folder) list() error {
 			Hint: "put the pictures of a class into a folder of its name: " + filepath.Join(base(root), "cat", "1.png"),
 		}
 	}
-	slices.SortFunc(f.classes, naturally)
+	slices.SortFunc(f.classes, numbersFirst)
 	f.counts = make([]int, len(f.classes))
 	wrong := &faults{file: f.Folder}
 	if err := f.part(root, wrong); err != nil {
@@ -129,8 +136,8 @@ func (f *folder) list() error {
 	return wrong.err()
 }
 
-// halves is the folders to learn from and of held-out pictures, where there are two such.
-func halves(root string) (train, test string) {
+// trainAndTest returns the folders of training and held-out pictures, if there are two.
+func trainAndTest(root string) (train, test string) {
 	train = filepath.Join(root, "train")
 	if !isFolder(train) {
 		return root, ""
@@ -148,7 +155,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// subfolders are the names of the folders in one, without hidden ones and those that archives of other systems have.
+// subfolders are the names of the folders in one, without hidden ones and those of macOS archives.
 func subfolders(root string) (names []string, err error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -202,9 +209,9 @@ func (f *folder) part(root string, wrong *faults) error {
 	return nil
 }
 
-// understood is what the folder was taken for.
-func (f *folder) understood(in *dataset.DenseInput) dataset.Understood {
-	u := dataset.Understood{
+// understood is the interpretation of the folder.
+func (f *folder) understood(in *dataset.DenseInput) dataset.Interpretation {
+	u := dataset.Interpretation{
 		Kind:   fmt.Sprintf("pictures of %d classes, a folder each", len(f.classes)),
 		Values: fmt.Sprintf("bytes, as 0..1 from 0..255, of %dx%d pixels in color", f.Height, f.Width), Rows: f.train,
 		HeldOut: len(f.files) - f.train,
@@ -226,4 +233,256 @@ func (f *folder) understood(in *dataset.DenseInput) dataset.Understood {
 	}
 	slices.Sort(u.Passed)
 	return u
+}
+
+// each yields the pictures, decoded on all cores and in order, with a few of them in memory at once.
+func (f *folder) each(yield func(dataset.DenseRow) error) error {
+	channels := 3
+	if f.Gray || f.gray {
+		channels = 1
+	}
+	wrong, at := &faults{file: f.Folder}, 0
+	err := inOrder(
+		func(d *decoded) bool {
+			if at == len(f.files) {
+				return false
+			}
+			d.picture, d.heldOut = f.files[at], at >= f.train
+			at++
+			return true
+		},
+		func(d *decoded) { d.err = d.read(channels, f.Height, f.Width) },
+		func(d *decoded) error {
+			if d.err != nil {
+				wrong.at(0, 0, d.path, "%v", d.err)
+			}
+			if wrong.full() {
+				return errEnough
+			}
+			if len(wrong.list) > 0 { // nothing more is written: the rest is only read for its faults
+				return nil
+			}
+			return yield(dataset.DenseRow{Bytes: d.pixels, Label: d.label, HeldOut: d.heldOut})
+		})
+	if err != nil {
+		return err
+	}
+	return wrong.err()
+}
+
+// decoded is a picture as a row, [channels height width].
+type decoded struct {
+	picture
+	heldOut bool
+	file    bytes.Buffer
+	png     pngReader
+	pixels  []byte
+	canvas  *image.RGBA
+	err     error
+}
+
+// mostFile is the largest file of a picture.
+const mostFile = 1 << 30
+
+// read reads the file into the memory of the previous one.
+func (d *decoded) read(channels, height, width int) error {
+	if err := d.load(); err != nil {
+		return err
+	}
+	return d.decode(channels, height, width)
+}
+
+// decode makes a row of the file.
+func (d *decoded) decode(channels, height, width int) error {
+	if d.pixels == nil {
+		d.pixels = make([]byte, channels*height*width)
+	}
+	if d.png.read(d.file.Bytes(), channels, height, width, d.pixels) {
+		return nil
+	}
+	img, _, err := image.Decode(bytes.NewReader(d.file.Bytes()))
+	if err != nil {
+		return err
+	}
+	fits := img.Bounds().Dx() == width && img.Bounds().Dy() == height
+	switch p := img.(type) {
+	case *image.Gray:
+		if fits && channels == 1 {
+			for y := range height {
+				copy(d.pixels[y*width:(y+1)*width], p.Pix[y*p.Stride:])
+			}
+			return nil
+		}
+	case *image.RGBA: // most PNG files in color need no drawing
+		if fits && p.Stride == 4*width && p.Opaque() {
+			d.part(p.Pix, channels)
+			return nil
+		}
+	}
+	if d.canvas == nil {
+		d.canvas = image.NewRGBA(image.Rect(0, 0, width, height))
+	}
+	if err := d.draw(img); err != nil {
+		return err
+	}
+	d.part(d.canvas.Pix, channels)
+	return nil
+}
+
+// Limits of a sent picture, whose few bytes can claim any size: its pixels, its longer side (JPEG's own limit), and its
+// pixels if it keeps its size.
+const (
+	mostAsked    = 1 << 26
+	longestAsked = 1 << 16
+	mostKept     = 1 << 24
+)
+
+// mostScaled limits the memory of draw.BiLinear while it scales, four float64 for every column of the new picture and
+// row of the old one; it counts them in 32 bits, and panics on overflow.
+const mostScaled = 1 << 25
+
+// Picture converts a PNG or JPEG file to a row of a data set of pictures, [channels height width] from 0 to 255, with
+// the size and channels of those in a folder. A height of 0 keeps the size. It returns the shape, and Invalid for
+// anything else or too many pixels.
+func Picture(file []byte, channels, height, width int) (pixels []byte, shape []int, err error) {
+	bad := func(msg string, err error) ([]byte, []int, error) {
+		return nil, nil, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read picture", Msg: msg, Err: err, Hint: "pictures are PNG or JPEG files",
+		}
+	}
+	head, _, err := image.DecodeConfig(bytes.NewReader(file))
+	switch {
+	case err != nil:
+		return bad("", err)
+	case head.Width < 1 || head.Height < 1 || max(head.Width, head.Height) > longestAsked ||
+		head.Width > mostAsked/head.Height || height == 0 && head.Width > mostKept/head.Height:
+		return bad(fmt.Sprintf("one of %dx%d pixels is not read", head.Height, head.Width), nil)
+	case channels != 1 && channels != 3:
+		return bad(fmt.Sprintf("pictures have 1 channel or 3, and %d are asked for", channels), nil)
+	case height == 0:
+		height, width = head.Height, head.Width
+	}
+	d := decoded{file: *bytes.NewBuffer(file)}
+	if err := d.decode(channels, height, width); err != nil {
+		return bad("", err)
+	}
+	return d.pixels, []int{channels, height, width}, nil
+}
+
+// load reads the bytes of the file.
+func (d *decoded) load() error {
+	in, err := os.Open(d.picture.file)
+	if err != nil {
+		return plain(err)
+	}
+	defer in.Close()
+	d.file.Reset()
+	if _, err := d.file.ReadFrom(io.LimitReader(in, mostFile)); err != nil {
+		return plain(err)
+	}
+	return nil
+}
+
+// draw scales a picture to the canvas, over white if it is transparent.
+func (d *decoded) draw(img image.Image) error {
+	from, to := img.Bounds().Size(), d.canvas.Bounds().Size()
+	if from != to && to.X > mostScaled/max(1, from.Y) {
+		return fmt.Errorf("one of %dx%d pixels cannot be brought to %dx%d", from.Y, from.X, to.Y, to.X)
+	}
+	draw.Draw(d.canvas, d.canvas.Bounds(), image.White, image.Point{}, draw.Src)
+	if from == to {
+		draw.Draw(d.canvas, d.canvas.Bounds(), img, img.Bounds().Min, draw.Over)
+	} else {
+		draw.BiLinear.Scale(d.canvas, d.canvas.Bounds(), img, img.Bounds(), draw.Over, nil)
+	}
+	return nil
+}
+
+// part separates the channels of pixels.
+func (d *decoded) part(pix []byte, channels int) {
+	n := len(pix) / 4
+	if channels == 1 {
+		for i := range n {
+			d.pixels[i] = luma(pix[4*i], pix[4*i+1], pix[4*i+2])
+		}
+		return
+	}
+	red, green, blue := d.pixels[:n], d.pixels[n:2*n], d.pixels[2*n:3*n]
+	for i := range n {
+		p := pix[4*i : 4*i+4]
+		red[i], green[i], blue[i] = p[0], p[1], p[2]
+	}
+}
+
+// luma is the gray value of a color, by ITU-R BT.601.
+func luma(r, g, b byte) byte {
+	return byte((299*uint32(r) + 587*uint32(g) + 114*uint32(b) + 500) / 1000)
+}
+
+// head is the start of a file.
+type head struct {
+	picture
+	image.Config
+	err   error
+	begin [pngHead]byte
+}
+
+// heads reads the head of every file: its size, and whether it is gray.
+func (f *folder) heads() error {
+	wrong, at := &faults{file: f.Folder}, 0
+	given := f.Height > 0 && f.Width > 0
+	err := inOrder(
+		func(h *head) bool {
+			if at == len(f.files) {
+				return false
+			}
+			h.picture = f.files[at]
+			at++
+			return true
+		},
+		func(h *head) { h.Config, h.err = h.read() },
+		func(h *head) error {
+			f.look(h, given, wrong)
+			if wrong.full() {
+				return errEnough
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	return wrong.err()
+}
+
+// look considers a head.
+func (f *folder) look(h *head, given bool, wrong *faults) {
+	switch {
+	case h.err != nil:
+		wrong.at(0, 0, h.path, "%v", h.err)
+	case h.Width < 1 || h.Height < 1 || h.Width > mostPixels/h.Height:
+		wrong.at(0, 0, h.path, "a picture of %dx%d pixels is not read", h.Width, h.Height)
+	case f.Height == 0:
+		f.Height, f.Width = h.Height, h.Width
+	case h.Height != f.Height || h.Width != f.Width:
+		f.resized++
+		if !given {
+			wrong.at(0, 0, h.path, "it has %dx%d pixels, and %s %dx%d; bring all to one size: --size %dx%d", h.Width,
+				h.Height, f.files[0].path, f.Width, f.Height, f.Height, f.Width)
+		}
+	}
+	f.gray = f.gray && h.err == nil && (h.ColorModel == color.GrayModel || h.ColorModel == color.Gray16Model)
+}
+
+func (h *head) read() (image.Config, error) {
+	in, err := os.Open(h.file)
+	if err != nil {
+		return image.Config{}, plain(err)
+	}
+	defer in.Close()
+	n, _ := io.ReadFull(in, h.begin[:]) // an error returns with the next read
+	if config, ok := plainPNG(h.begin[:n]); ok {
+		return config, nil
+	}
+	config, _, err := image.DecodeConfig(io.MultiReader(bytes.NewReader(h.begin[:n]), in))
+	return config, err
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// pngReader reads the PNG files that most pictures are, in memory that is used again: eight bits a channel, color or
-// gray, of the size that is wanted, without transparency. It reads no others, and none with anything wrong: these are
-// for image/png, which says what that is. The format: www.w3.org/TR/png-3.
+// pngReader reads the common kind of PNG files, in memory that is reused: eight bits per channel, color or gray, of
+// the wanted size, without transparency. It refuses all others and damaged ones: image/png reads those, and reports
+// errors. The format: www.w3.org/TR/png-3.
 type pngReader struct {
 	data   pngData
 	packed bytes.Reader
 	flate  io.ReadCloser // of packed; nil until there is a file
 	rows   []byte        // each with its filter before it
-	above  []byte        // of the first row: nothing
+	above  []byte        // zeros, above the first row
 }
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
-// pngHead is how many bytes of a file tell its size and how its colors are written: the first chunk is IHDR, with a
-// length, a name, 13 bytes and a checksum.
+// pngHead is how many bytes of a file have its size and kind of colors: the first chunk is IHDR, with a length, a
+// name, 13 bytes and a checksum.
 const pngHead = len(pngMagic) + 4 + 4 + 13 + 4
 
-// plainPNG is what the first bytes of a file say where it has eight bits a channel, in color or gray; false of all
-// others, and of pictures so large that somebody has to look twice.
+// plainPNG reads the first bytes of a file with eight bits per channel, in color or gray; ok is false for all others,
+// and for very large pictures.
 func plainPNG(begin []byte) (c image.Config, ok bool) {
 	const longest = 1 << 16
 	if len(begin) < pngHead || string(begin[:len(pngMagic)]) != pngMagic {
@@ -51,7 +51,7 @@ func plainPNG(begin []byte) (c image.Config, ok bool) {
 	return c, data[9] == 0 || data[9] == 2
 }
 
-// read reads a file into a row of a data set, [channels height width], and says whether it could.
+// read reads a file into a row of a data set, [channels height width], and tells whether it could.
 func (p *pngReader) read(file []byte, channels, height, width int, to []byte) bool {
 	kind, ok := p.data.chunks(file, height, width)
 	if !ok || kind != [...]byte{1: 0, 3: 2}[channels] {
@@ -92,7 +92,7 @@ func (p *pngReader) read(file []byte, channels, height, width int, to []byte) bo
 	return true
 }
 
-// unpack fills the rows from a zlib stream (RFC 1950), behind which nothing comes.
+// unpack fills the rows from a zlib stream (RFC 1950) that nothing follows.
 func (p *pngReader) unpack() bool {
 	in := p.data.all()
 	const head, method, window, dictionary = 2, 8, 7, 0x20
@@ -117,13 +117,12 @@ func (p *pngReader) unpack() bool {
 	return len(sum) == adler32.Size && adler32.Checksum(p.rows) == binary.BigEndian.Uint32(sum)
 }
 
-// pngData is the packed pixels of a file, which may be in several chunks.
+// pngData is the packed pixels of a file, perhaps in several chunks.
 type pngData struct {
 	parts  [][]byte
 	joined []byte
 }
 
-// all is the chunks as one.
 func (d *pngData) all() []byte {
 	if len(d.parts) == 1 {
 		return d.parts[0]
@@ -135,8 +134,7 @@ func (d *pngData) all() []byte {
 	return d.joined
 }
 
-// chunks finds the packed pixels of a file of a size, and says how colors are written; false of any file that is not as
-// simple as most.
+// chunks finds the packed pixels of a file of a size, and the kind of its colors; ok is false for any unusual file.
 func (d *pngData) chunks(file []byte, height, width int) (colors byte, ok bool) {
 	d.parts = d.parts[:0]
 	rest, found := bytes.CutPrefix(file, []byte(pngMagic))
@@ -172,7 +170,7 @@ func (d *pngData) chunks(file []byte, height, width int) (colors byte, ok bool) 
 			if !over {
 				return 0, false
 			}
-		case kind[0] >= 'a' && kind != "tRNS": // it says nothing of the pixels
+		case kind[0] >= 'a' && kind != "tRNS": // it does not change the pixels
 			packed *= 2
 		default:
 			return 0, false
@@ -180,8 +178,8 @@ func (d *pngData) chunks(file []byte, height, width int) (colors byte, ok bool) 
 	}
 }
 
-// unfilter makes the bytes of a row what they were before each became its difference to its neighbours: that on the
-// left is so many bytes away, and the row above is whole.
+// unfilter restores the bytes of a row from their differences to neighbours: the left one is step bytes away, and the
+// row above is complete.
 func unfilter(filter byte, row, above []byte, step int) bool {
 	above = above[:len(row)]
 	switch filter {
@@ -216,7 +214,8 @@ func unfilter(filter byte, row, above []byte, step int) bool {
 	return true
 }
 
-// addTo adds bytes to others, eight at a time: the highest bits of each are added apart, so that nothing carries.
+// addTo adds bytes to others, eight at a time: the highest bits of each are added separately, so that nothing
+// carries.
 func addTo(to, from []byte) {
 	const high = 0x8080808080808080
 	for len(to) >= 8 && len(from) >= 8 {
@@ -229,7 +228,7 @@ func addTo(to, from []byte) {
 	}
 }
 
-// unPaeth3 is filter 4 of pixels of three bytes, which are done side by side: what is before each is at hand.
+// unPaeth3 is filter 4 for pixels of three bytes, computed side by side.
 func unPaeth3(row, above []byte) {
 	var left, corner [3]int32
 	for len(row) >= 3 && len(above) >= 3 {
@@ -243,8 +242,8 @@ func unPaeth3(row, above []byte) {
 	}
 }
 
-// paeth is that of left, above and both that is nearest to left + above - both, the first of several. It has no
-// branches, which a processor would guess wrong as often as not.
+// paeth is the one of left, above and both that is nearest to left + above - both, the first of several. It has no
+// branches, which a processor would often predict wrong.
 func paeth(left, above, both int32) int32 {
 	toLeft, toAbove := distance(above-both), distance(left-both)
 	toBoth := distance(left + above - 2*both)
@@ -258,7 +257,7 @@ func paeth(left, above, both int32) int32 {
 	return nearest
 }
 
-// distance is how far a difference is from 0.
+// distance is an absolute value without a branch.
 func distance(v int32) int32 {
 	sign := v >> 31
 	return (v ^ sign) - sign

@@ -8,18 +8,22 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+	"unsafe"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
 )
 
-// longestRecord is how long a row of a file may be: a quote that is never closed is not to take all memory.
+// longestRecord limits a row of a file: a quote that is never closed must not fill memory.
 const longestRecord = 16 << 20
 
-// errLong is what is wrong with one that is longer.
+// errLong is the error of a longer row.
 var errLong = errors.New("a row is longer than 16 MB; perhaps a quote is not closed")
 
-// guarded reads so many bytes, and then says that there is no end.
+// guarded reads so many bytes, and then reports that there is no end.
 type guarded struct {
 	r    io.Reader
 	left int
@@ -34,13 +38,13 @@ func (g *guarded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// byteOrderMark begins the UTF-8 files of some programs.
+// byteOrderMark starts the UTF-8 files of some programs.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// sniffBytes is how much of a file is looked at to tell what it is.
+// sniffBytes is how much of a file is read to detect its format.
 const sniffBytes = 64 << 10
 
-// sniff finds out how the file is written. It returns the first one or two records.
+// sniff detects the format of the file. It returns the first one or two records.
 func (t *table) sniff() ([][]string, error) {
 	file, err := t.Open()
 	if err != nil {
@@ -83,11 +87,11 @@ func (t *table) sniff() ([][]string, error) {
 	return top, nil
 }
 
-// mostColumns bounds the columns of a table: disdel keeps some kilobytes of each while it reads.
+// mostColumns limits the columns of a table: each needs some kilobytes during reading.
 const mostColumns = 1 << 16
 
-// boundColumns refuses a table if one of its first two lines has more than mostColumns columns. It keeps no cells:
-// those of a line of only separators would take 40 times its size.
+// boundColumns refuses a table if one of its first two lines has more than mostColumns columns. It stores no cells:
+// those of a line of only separators would need 40 times its size.
 func (t *table) boundColumns() error {
 	file, err := t.Open()
 	if err != nil {
@@ -122,7 +126,7 @@ func (t *table) boundColumns() error {
 	return nil
 }
 
-// top is the first one or two records.
+// top returns the first one or two records.
 func (t *table) top(from io.Reader) (top [][]string, err error) {
 	in := csv.NewReader(from)
 	in.FieldsPerRecord = -1
@@ -168,7 +172,7 @@ func noText(head []byte) (what, hint string) {
 	}
 }
 
-// separator is the one that the first line has most of.
+// separator is the most frequent one in the first line.
 func separator(head []byte) rune {
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
 	quoted, best, most := false, ',', 0
@@ -189,8 +193,8 @@ func separator(head []byte) rune {
 	return best
 }
 
-// hasHeader says whether the first record is names: no number is among them, and the second record has one, or they are
-// all different as names are.
+// hasHeader tells whether the first record is names: it has no number, and the second record has one, or all its
+// texts differ.
 func (t *table) hasHeader(top [][]string) bool {
 	names := map[string]bool{}
 	for _, text := range top[0] {
@@ -224,8 +228,7 @@ func (t *table) broken(from dataset.Source, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read " + from.Name, Err: err}
 }
 
-// row is a record whose cells were read, and what it comes to, once the columns are decided. It is good until the next
-// one.
+// row is a record with the results of its cells, after the columns are decided. It is valid until the next one.
 type row struct {
 	line   int
 	cells  []cell
@@ -233,7 +236,7 @@ type row struct {
 	entry
 }
 
-// rows calls f with every record behind the header. One of another number of columns is a fault, and goes to nobody.
+// rows calls f with every record after the header. One with another number of columns is a fault, and is skipped.
 func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) error {
 	file, err := from.Open()
 	if err != nil {
@@ -241,7 +244,7 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 	}
 	defer file.Close()
 	cut, begun, width := newCutter(file, blockBytes), !t.header, t.width()
-	return inOrder(func(s *sheet) bool { return cut.next(&s.block) }, t.read, func(s *sheet) error {
+	return inOrder(func(s *parsedBlock) bool { return cut.next(&s.block) }, t.read, func(s *parsedBlock) error {
 		if s.err != nil {
 			return t.broken(from, s.err)
 		}
@@ -267,4 +270,345 @@ func (t *table) rows(from dataset.Source, wrong *faults, f func(row) error) erro
 		}
 		return nil
 	})
+}
+
+// kind is what a cell has.
+type kind uint8
+
+const (
+	aText     kind = iota // no number
+	aNumber               // also the number of a category or a label
+	aGap                  // no value
+	isUnknown             // a category that no training row has
+)
+
+// cell is a field of a record.
+type cell struct {
+	text  string
+	value float64 // of aNumber
+	kind  kind
+	plain bool // decimal reads the text as the value
+}
+
+// record is the cells of one row.
+type record struct {
+	line  int
+	first int // of the sheet's cells
+	width int
+	row   int // index of its values in the sheet
+}
+
+// entry is the result of a row, after the columns are decided.
+type entry struct {
+	class        int32
+	unknownTexts int    // texts that no training row has
+	why          string // its fault; "": none
+	at           int    // column of the fault
+}
+
+// parsedBlock is a block divided into cells.
+type parsedBlock struct {
+	block
+	most    int // stored cells of a record; 0: all
+	cells   []cell
+	records []record
+	entries []entry   // of the rows, after the columns are decided
+	values  []float32 // [rows values]
+}
+
+// of returns the cells of a record, all of which are stored.
+func (s *parsedBlock) of(r record) []cell { return s.cells[r.first:][:r.width] }
+
+// split divides a block into cells. A fault of its quotes becomes its error.
+func (s *parsedBlock) split(separator rune) {
+	s.cells, s.records = s.cells[:0], s.records[:0]
+	plain := bytes.IndexByte(s.text, '"') < 0 && separator < utf8.RuneSelf
+	switch {
+	case s.err != nil && plain:
+	case s.err != nil:
+		if err := s.splitQuoted(separator); errors.Is(err, csv.ErrBareQuote) {
+			s.err = err // the row is that long since the quotes do not pair up
+		}
+	case plain:
+		s.splitPlain(byte(separator))
+	default:
+		s.err = s.splitQuoted(separator)
+	}
+}
+
+// splitPlain divides a block without quotes, like encoding/csv, and reads its numbers at the same time: most
+// characters of most tables are read once. Texts of cells are in the block's own memory, which is reused: copy them
+// to keep them.
+func (s *parsedBlock) splitPlain(separator byte) {
+	numbers := bytes.IndexByte([]byte("+-.0123456789"), separator) < 0
+	all, line := unsafe.String(unsafe.SliceData(s.text), len(s.text)), s.line-1
+	for at, next := 0, 0; at < len(all); at = next {
+		line++
+		over := len(all)
+		next = over
+		if length := strings.IndexByte(all[at:], '\n'); length >= 0 {
+			over, next = at+length, at+length+1
+		}
+		if over > at && all[over-1] == '\r' {
+			over--
+		}
+		if over == at {
+			continue
+		}
+		first, more := len(s.cells), 0
+		for {
+			s.cells = append(s.cells, cell{})
+			end := s.cells[len(s.cells)-1].take(all, at, over, separator, numbers)
+			if end == over {
+				break
+			}
+			at = end + 1
+			if n := len(s.cells) - first; s.most > 0 && n > s.most { // the row is a fault: its width is all that is told
+				more = 1 + strings.Count(all[at:over], string(separator))
+				break
+			}
+		}
+		s.records = append(s.records, record{line: line, first: first, width: len(s.cells) - first + more})
+	}
+}
+
+// take makes the cell from a place of a line, which ends at over, and returns the cell's end: at a separator, or with
+// the line. With numbers it also finds out whether it is one.
+func (x *cell) take(text string, at, over int, separator byte, numbers bool) (end int) {
+	if end = at; numbers {
+		v, stop, ok := scanAt(text, at, over)
+		if end = stop; end == over || text[end] == separator {
+			x.text, x.value, x.plain = text[at:end], v, ok
+			return end
+		}
+	}
+	for end < over && text[end] != separator {
+		end++
+	}
+	x.text = trimmed(text[at:end])
+	return end
+}
+
+// splitQuoted divides any block, and reports faults with lines of the whole text.
+func (s *parsedBlock) splitQuoted(separator rune) error {
+	in := csv.NewReader(bytes.NewReader(s.text))
+	in.FieldsPerRecord = -1
+	separate(in, separator)
+	for {
+		texts, err := in.Read()
+		var where *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &where):
+			where.StartLine += s.line - 1
+			where.Line += s.line - 1
+			return where
+		case err != nil:
+			return err
+		}
+		line, _ := in.FieldPos(0)
+		s.records = append(s.records, record{line: s.line - 1 + line, first: len(s.cells), width: len(texts)})
+		for i, text := range texts {
+			if s.most > 0 && i > s.most {
+				break
+			}
+			s.cells = append(s.cells, cell{text: trimmed(text)})
+		}
+	}
+}
+
+// separate sets the separator. If it is no white space, white space before a field is removed.
+func separate(in *csv.Reader, by rune) { in.Comma, in.TrimLeadingSpace = by, !unicode.IsSpace(by) }
+
+// trimmed is a field without white space at its ends; most have none.
+func trimmed(text string) string {
+	if n := len(text); n > 0 && (text[0] <= ' ' || text[n-1] <= ' ' || text[0] >= utf8.RuneSelf ||
+		text[n-1] >= utf8.RuneSelf) {
+		return strings.TrimSpace(text)
+	}
+	return text
+}
+
+// read divides a block and interprets its cells: their kinds, or, after the columns are decided, the results of their
+// rows.
+func (t *table) read(s *parsedBlock) {
+	s.most = len(t.columns)
+	s.split(t.Separator)
+	s.entries, s.values = s.entries[:0], s.values[:0]
+	for k := range s.records {
+		r := &s.records[k]
+		if r.width != len(t.columns) {
+			continue
+		}
+		cells := s.of(*r)
+		for i := range cells {
+			c := &t.columns[i]
+			switch {
+			case i == t.label:
+				t.readLabel(&cells[i])
+			case c.passed != "":
+			case c.index != nil:
+				t.readCategory(&cells[i], c.index)
+			default:
+				t.readValue(&cells[i])
+			}
+		}
+		if t.labels.class != nil {
+			r.row = len(s.entries)
+			s.entries = append(s.entries, t.enter(s, cells))
+		}
+	}
+}
+
+// enter appends the results of a row, always the same number, and reports its faults.
+func (t *table) enter(s *parsedBlock, cells []cell) (e entry) {
+	for i := range cells {
+		c, x := &t.columns[i], &cells[i]
+		switch {
+		case c.passed != "":
+			continue
+		case x.kind == aText && e.why == "":
+			e.why, e.at = fmt.Sprintf("%.40q is no number", x.text), i
+		case x.kind == isUnknown:
+			e.unknownTexts++
+		}
+		s.values = c.write(s.values, x)
+	}
+	if x := &cells[t.label]; x.kind == aNumber {
+		e.class = int32(x.value)
+	} else if e.why == "" {
+		e.why, e.at = fmt.Sprintf("no row to learn from has the label %.40q", x.text), t.label
+	}
+	return e
+}
+
+func (t *table) readValue(x *cell) {
+	switch {
+	case x.plain && !t.numbersMiss:
+		x.kind = aNumber
+		return
+	case t.missing[x.text]:
+		x.kind = aGap
+		return
+	}
+	if v, ok := number(x.text); ok {
+		x.value, x.kind = v, aNumber
+	}
+}
+
+func (t *table) readCategory(x *cell, index map[string]int) {
+	k, known := index[x.text]
+	switch {
+	case t.missing[x.text]:
+		x.kind = aGap
+	case known:
+		x.value, x.kind = float64(k), aNumber
+	default:
+		x.kind = isUnknown
+	}
+}
+
+func (t *table) readLabel(x *cell) {
+	if t.labels.class == nil {
+		if t.missing[x.text] {
+			x.kind = aGap
+		}
+	} else if class, ok := t.labels.of(x.text); ok {
+		x.value, x.kind = float64(class), aNumber
+	}
+}
+
+// block is a part of a table's text that ends with a record.
+type block struct {
+	text []byte
+	line int   // that it begins at
+	err  error // if its last record does not end; then the block does not count
+}
+
+// blockBytes is the approximate size of a block: large enough to be worth passing on, small enough that its cells,
+// which are four times as large, stay in a core's own cache.
+const blockBytes = 64 << 10
+
+// cutter cuts a text into blocks.
+type cutter struct {
+	in   io.Reader
+	size int    // approximate size of a block
+	rest []byte // that was read beyond the newest block
+	line int
+	over bool
+}
+
+// newCutter starts to read a text after its byte order mark.
+func newCutter(in io.Reader, size int) *cutter {
+	c := &cutter{in: in, size: size, line: 1, rest: make([]byte, len(byteOrderMark))}
+	n, _ := io.ReadFull(in, c.rest) // an error returns with the next read
+	if c.rest = c.rest[:n]; string(c.rest) == byteOrderMark {
+		c.rest = c.rest[:0]
+	}
+	return c
+}
+
+// next cuts the next block, in the memory of an earlier one; false: there is none.
+func (c *cutter) next(b *block) bool {
+	if c.over {
+		return false
+	}
+	*b = block{text: append(b.text[:0], c.rest...), line: c.line}
+	c.rest = c.rest[:0]
+	for want := c.size; ; want *= 2 {
+		if err := c.fill(b, want); err != nil {
+			c.over = true
+			if !errors.Is(err, io.EOF) {
+				b.err = err
+			}
+			return len(b.text) > 0 || b.err != nil
+		}
+		if end := recordsEnd(b.text); end > 0 {
+			c.rest = append(c.rest, b.text[end:]...)
+			b.text = b.text[:end]
+			c.line += bytes.Count(b.text, []byte{'\n'})
+			return true
+		}
+		if len(b.text) >= longestRecord {
+			c.over, b.err = true, errLong
+			return true
+		}
+	}
+}
+
+// fill reads until the block has so many bytes.
+func (c *cutter) fill(b *block, want int) error {
+	if cap(b.text) < want {
+		b.text = append(make([]byte, 0, want), b.text...)
+	}
+	for len(b.text) < want {
+		n, err := c.in.Read(b.text[len(b.text):want])
+		b.text = b.text[:len(b.text)+n]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordsEnd is the end of the last complete record of a text that starts with one; 0: there is none. A line ends a
+// record if the number of quotes before it is even: quotes come in pairs, and literal ones are doubled. If they do
+// not, the reader of the block notices.
+func recordsEnd(text []byte) int {
+	quotes := bytes.Count(text, []byte{'"'})
+	if quotes == 0 {
+		return bytes.LastIndexByte(text, '\n') + 1
+	}
+	for at := len(text); at > 0; at-- {
+		switch text[at-1] {
+		case '"':
+			quotes--
+		case '\n':
+			if quotes%2 == 0 {
+				return at
+			}
+		}
+	}
+	return 0
 }

@@ -2,7 +2,9 @@ package sparse
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -16,16 +18,16 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// CSV is rows of a CSV file, as a Schema says. The columns of the data set are the numbers in the schema's order, then
-// for each of them whether it is missing, then those that categories are hashed to.
+// CSV is rows of a CSV file with a Schema. The columns of the data set are the numbers in the schema's order, then
+// for each of them whether it is missing, then the columns of hashed categories.
 type CSV struct {
 	dataset.Source
 	Schema  Schema
 	HeldOut HeldOut
 }
 
-// Input reads the file once for scales and targets. It returns Invalid for a schema that is none, and for a line that
-// does not go with it.
+// Input reads the file once for scales and targets. It returns Invalid for an invalid schema, and for a line that
+// does not fit it.
 func (c CSV) Input(name string) (in dataset.SparseInput, err error) {
 	if err := c.HeldOut.check(); err != nil {
 		return in, err
@@ -45,11 +47,11 @@ func (c CSV) Input(name string) (in dataset.SparseInput, err error) {
 	return in, nil
 }
 
-// table is a CSV file that is being read.
+// table is a CSV file during reading.
 type table struct {
 	CSV
 	fields  []Field
-	places  []int // by field: its place in a line, -1 where the file has it not
+	places  []int // by field: its place in a line, -1 if the file lacks it
 	numbers []scaling
 	labels  labels
 }
@@ -65,7 +67,7 @@ func (t *table) hashedFrom() int {
 	return n
 }
 
-// learn reads the file for what has to be known of all rows.
+// learn reads the file for properties of all rows.
 func (t *table) learn() error {
 	for _, f := range t.fields {
 		if f.Kind == Number {
@@ -104,7 +106,7 @@ func (t *table) learn() error {
 	return err
 }
 
-// each gives the rows.
+// each yields the rows.
 func (t *table) each(yield func(dataset.SparseRow) error) error {
 	held := t.HeldOut.picker(0)
 	var row dataset.SparseRow
@@ -150,7 +152,7 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 			switch {
 			case v == nil:
 				add(count+number, 1)
-			case scaled-scaled != 0: // so far from all that was learned from that it is none
+			case scaled-scaled != 0: // too far from the training rows
 				return bad(t.Source, line, "the %s %.40q is too far from the others to be scaled", f.Name, text)
 			default:
 				add(number, scaled)
@@ -166,7 +168,7 @@ func (t *table) row(row *dataset.SparseRow, line int, record []string) error {
 	return nil
 }
 
-// category adds 1 to a column, which another category of the row may have been hashed to, too.
+// category adds 1 to a column, to which another category of the row may be hashed, too.
 func (t *table) category(row *dataset.SparseRow, column int) {
 	if at := slices.Index(row.Index, int32(column)); at >= 0 {
 		row.Value[at]++
@@ -175,7 +177,8 @@ func (t *table) category(row *dataset.SparseRow, column int) {
 	row.Index, row.Value = append(row.Index, int32(column)), append(row.Value, 1)
 }
 
-// Hashed is which of so many columns a field's text is hashed to (FNV-1a). The same text of two fields is two things.
+// Hashed is the column, of so many, to which a field's text is hashed (FNV-1a). The same text in two fields is two
+// categories.
 func Hashed(field, text string, columns int) int {
 	h := fnv.New64a()
 	io.WriteString(h, field) //nolint:errcheck // a hash takes all
@@ -188,7 +191,7 @@ func (t *table) missing(text string) bool {
 	return text == "" || slices.Contains(t.Schema.Missing, text)
 }
 
-// number reads a number, nil where it is missing.
+// number reads a number, nil if it is missing.
 func (t *table) number(line int, f Field, text string) (*float64, error) {
 	if t.missing(text) {
 		return nil, nil
@@ -202,7 +205,7 @@ func (t *table) number(line int, f Field, text string) (*float64, error) {
 	return &x, nil
 }
 
-// lines reads the file line by line. The record is good during the call alone.
+// lines reads the file line by line. The record is valid only during the call.
 func (t *table) lines(f func(line int, record []string) error) error {
 	in, err := t.Open()
 	if err != nil {
@@ -250,7 +253,7 @@ func (t *table) lines(f func(line int, record []string) error) error {
 	}
 }
 
-// broken is the error of what follows a line. encoding/csv names the line of what is no CSV itself.
+// broken is the error of what follows a line. encoding/csv adds the line of its own errors.
 func (t *table) broken(after int, err error) error {
 	e := &disdel.Error{Kind: disdel.Invalid, Op: "read " + t.Name, Err: err}
 	switch parse := (*csv.ParseError)(nil); {
@@ -268,8 +271,7 @@ func (t *table) broken(after int, err error) error {
 // errLong is what is read of a record that does not end.
 var errLong = errors.New("the record does not end")
 
-// bounded is a file of which so many bytes may be read before it is told that one record more was: a quote that is not
-// closed would have all that follows come into memory.
+// bounded limits the bytes of one record: a quote that is not closed would read everything else into memory.
 type bounded struct {
 	in   io.Reader
 	left int
@@ -302,3 +304,176 @@ func (t *table) place(line int, record []string) error {
 	}
 	return nil
 }
+
+// Schema describes the fields of a CSV file.
+type Schema struct {
+	Separator string   `json:"separator"` // one character; "": a comma
+	Header    bool     `json:"header"`    // the first line has the fields' names; those not in Fields are skipped
+	Missing   []string `json:"missing"`   // texts that stand for no value; an empty field always does
+	Hash      int      `json:"hash"`      // columns that categories are hashed to
+	Fields    []Field  `json:"fields"`    // in the order of the file; with a header in any order
+}
+
+// Field is a field of a CSV file, or several similar ones.
+type Field struct {
+	Name  string `json:"name"`  // in the header; without one it only distinguishes categories
+	Kind  Kind   `json:"kind"`  // what it is
+	Scale Scale  `json:"scale"` // of a number
+	Count int    `json:"count"` // so many in sequence, NAME1, NAME2, ...; 0 or 1: one called NAME
+}
+
+// Kind is the kind of a field.
+type Kind string
+
+// The kinds.
+const (
+	Target   Kind = "target"   // exactly one
+	Number   Kind = "number"   // one column, and another one that says that it is missing
+	Category Kind = "category" // one of the hashed columns, by its name and text; a missing one is a text too
+	Skip     Kind = "skip"
+)
+
+// Scale says how a number becomes a value of about -1 to 1, by its distribution over the training rows.
+type Scale string
+
+// The scales.
+const (
+	Standard Scale = "standard" // minus the mean, divided by the standard deviation; also ""
+	Log      Scale = "log"      // the same of sign(x) log(1+|x|), for counts and amounts
+	Range    Scale = "range"    // from 0 at the least to 1 at the largest
+	AsIs     Scale = "none"
+)
+
+// ReadSchema reads a schema as JSON. It returns Invalid, with the place, for an invalid one.
+func ReadSchema(in io.Reader, name string) (s Schema, err error) {
+	data, err := io.ReadAll(io.LimitReader(in, schemaBytes))
+	if err != nil {
+		return s, &disdel.Error{Kind: disdel.Unavailable, Op: "read " + name, Err: err}
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return s, &disdel.Error{
+			Kind: disdel.Invalid, Op: "read " + name, Err: err, Hint: "a schema is JSON: " + schemaExample,
+		}
+	}
+	return s, s.check()
+}
+
+const (
+	schemaBytes   = 1 << 20
+	schemaExample = `{"header": true, "hash": 100000, "fields": [{"name": "clicked", "kind": "target"}, ` +
+		`{"name": "age", "kind": "number"}, {"name": "site", "kind": "category"}]}`
+)
+
+// check refuses an impossible schema.
+func (s *Schema) check() error {
+	bad := func(format string, args ...any) error {
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "read schema", Msg: fmt.Sprintf(format, args...), Hint: schemaExample,
+		}
+	}
+	targets, categories, names := 0, false, map[string]bool{}
+	for i, f := range s.Fields {
+		switch f.Kind {
+		case Target:
+			targets += max(1, f.Count)
+		case Category:
+			categories = true
+		case Number, Skip:
+		default:
+			return bad("field %d is a %q, and kinds are target, number, category and skip", i+1, f.Kind)
+		}
+		if f.Scale != "" && (f.Kind != Number || !slices.Contains([]Scale{Standard, Log, Range, AsIs}, f.Scale)) {
+			return bad("field %d has the scale %q: numbers have standard, log, range or none", i+1, f.Scale)
+		}
+		if f.Count < 0 || f.Count > mostFields || s.Header && (f.Name == "" || f.Count > 1) {
+			return bad("field %d: a field under a header has a name of its own", i+1)
+		}
+		if f.Name != "" && names[f.Name] {
+			return bad("there are two fields %q", f.Name)
+		}
+		names[f.Name] = true
+	}
+	switch {
+	case targets != 1:
+		return bad("it has %d targets, and there is one", targets)
+	case categories && (s.Hash < 1 || s.Hash > mostHashed):
+		return bad("categories are hashed to %d columns, of 1 to %d", s.Hash, mostHashed)
+	case len([]rune(s.Separator)) > 1 || strings.ContainsAny(s.Separator, "\"\r\n"):
+		return bad("the separator is %q, and it is one character", s.Separator)
+	default:
+		return nil
+	}
+}
+
+const (
+	mostFields = 1 << 16
+	mostHashed = 1 << 30
+)
+
+// each returns every single field.
+func (s *Schema) each() []Field {
+	var out []Field
+	for i, f := range s.Fields {
+		if f.Name == "" {
+			f.Name = fmt.Sprint("field", i+1)
+		}
+		if f.Count <= 1 {
+			out = append(out, f)
+			continue
+		}
+		for k := range f.Count {
+			one := f
+			one.Name = fmt.Sprint(f.Name, k+1)
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// scaling is how a number is scaled. Mean and variance are updated one by one (Welford 1962).
+type scaling struct {
+	scale         Scale
+	n             int
+	mean, sum     float64
+	low, high     float64
+	shift, factor float64 // a value is (number - shift) x factor
+}
+
+func (s *scaling) add(v float64) {
+	v = s.folded(v)
+	s.n++
+	d := v - s.mean
+	s.mean += d / float64(s.n)
+	s.sum += d * (v - s.mean)
+	s.low, s.high = min(s.low, v), max(s.high, v)
+}
+
+// folded is the number after the scale's logarithm.
+func (s *scaling) folded(v float64) float64 {
+	if s.scale == Log {
+		return math.Copysign(math.Log1p(math.Abs(v)), v)
+	}
+	return v
+}
+
+// close computes the factor. A number that is always the same becomes 0: a bias says as much.
+func (s *scaling) close() {
+	width := math.Sqrt(s.sum / float64(max(1, s.n)))
+	s.shift = s.mean
+	if s.n == 0 && s.scale != AsIs { // no training row has it
+		return
+	}
+	switch s.scale {
+	case AsIs:
+		s.shift, width = 0, 1
+	case Range:
+		s.shift, width = s.low, s.high-s.low
+	}
+	if width > 0 && !math.IsInf(width, 0) {
+		s.factor = 1 / width
+	}
+}
+
+func (s *scaling) of(v float64) float32 { return float32((s.folded(v) - s.shift) * s.factor) }

@@ -8,12 +8,12 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// Libsvm is rows in the format of LIBSVM and SVMlight: a line for each, `TARGET COLUMN:VALUE ...`, columns ascending,
-// with an optional `qid:N` that is passed over and an optional comment after #.
+// Libsvm is rows in the format of LIBSVM and SVMlight: one per line, `TARGET COLUMN:VALUE ...`, columns ascending,
+// with an optional `qid:N` that is skipped and an optional comment after #.
 type Libsvm struct {
 	dataset.Source
-	// Columns are how many there are, and more than the file has; 0: those of the file. Columns are counted from 1, as
-	// LIBSVM does, unless the file has a column 0.
+	// Columns is their number, if the file does not have all; 0: those of the file. Columns are counted from 1 like in
+	// LIBSVM, unless the file has a column 0.
 	Columns int
 	HeldOut HeldOut
 }
@@ -73,7 +73,7 @@ func (l Libsvm) Input(name string) (in dataset.SparseInput, err error) {
 	return in, nil
 }
 
-// libsvmRow is one line. It is good until the next.
+// libsvmRow is one line. It is valid until the next.
 type libsvmRow struct {
 	label []byte
 	index []int32
@@ -130,7 +130,7 @@ func (l Libsvm) parse(row *libsvmRow, at int, line []byte) error {
 	}
 }
 
-// field is the first word of a line, and what follows it.
+// field splits the first word off a line.
 func field(line []byte) (word, rest []byte) {
 	line = bytes.TrimLeft(line, " \t")
 	if end := bytes.IndexAny(line, " \t"); end >= 0 {

@@ -8,17 +8,17 @@ import (
 	"github.com/disdel/disdel/dataset"
 )
 
-// Ratings is a file of `user,item,rating[,time]`, a rating a line. The separator is what the first line has: `::`, a
-// tab or a comma, as the files of MovieLens do (u.data, ratings.dat, ratings.csv), or a semicolon; a first line without
-// a number in the place of the rating is a header, unless it has one in the place of the user: then it is damaged.
-// Users and items may be called anything.
+// Ratings is a file of `user,item,rating[,time]`, one rating per line. The separator is that of the first line: `::`,
+// a tab or a comma, as in MovieLens' files (u.data, ratings.dat, ratings.csv), or a semicolon. A first line without a
+// number as its rating is a header, unless its user is a number: then it is damaged. Users and items may have any
+// names.
 type Ratings struct {
 	dataset.Source
 	HeldOut HeldOut
 }
 
-// Input reads the file once to count users and items, which get numbers in the order that they come in. It returns
-// Invalid for a line that cannot be read.
+// Input reads the file once to count users and items, which get numbers in order of appearance. It returns Invalid
+// for an unreadable line.
 func (r Ratings) Input(name string) (in dataset.SparseInput, err error) {
 	if err := r.HeldOut.check(); err != nil {
 		return in, err
@@ -63,7 +63,7 @@ func count(of map[string]int32, name []byte) {
 	}
 }
 
-// rating is one line. It is good until the next.
+// rating is one line. It is valid until the next.
 type rating struct {
 	user, item []byte
 	value      float32
@@ -96,7 +96,7 @@ func (r Ratings) rows(f func(line int, row rating) error) error {
 	})
 }
 
-// separatorOf is what stands between the fields of a line.
+// separatorOf is the separator of a line's fields.
 func separatorOf(line []byte) []byte {
 	for _, s := range []string{"::", "\t", ",", ";"} {
 		if bytes.Contains(line, []byte(s)) {
@@ -106,7 +106,7 @@ func separatorOf(line []byte) []byte {
 	return []byte(" ")
 }
 
-// plain is a field without blanks and quotes around it.
+// plain removes blanks and quotes around a field.
 func plain(text []byte) []byte {
 	text = bytes.TrimSpace(text)
 	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' {
@@ -115,5 +115,4 @@ func plain(text []byte) []byte {
 	return text
 }
 
-// fileName is a file's name without its folder.
 func fileName(name string) string { return filepath.Base(name) }

@@ -299,7 +299,7 @@ func same(a, b []dataset.SparseRow) bool {
 // Made ratings are those that are asked for: as many, no pair twice, spread as MovieLens', and the same by the same
 // seed.
 func TestMadeRatings(t *testing.T) {
-	users, items, n, _ := sparse.Like("ml-100k")
+	users, items, n, _ := sparse.MovieLensSize("ml-100k")
 	m := sparse.MadeRatings{Users: users, Items: items, Ratings: n, Seed: 5}
 	in, err := m.Input("films")
 	rows := read(t, in, err)

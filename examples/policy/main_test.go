@@ -28,7 +28,7 @@ func TestAPolicyOfOnesOwn(t *testing.T) {
 		Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: 1}, Bounds: scheduler.Bounds{Least: 1, Most: 4},
 	}
 	in.Seen = []disdel.Observation{{Setting: in.Now, Rows: 1000, Duration: 1e9, Epoch: 1}}
-	if d := scheduler.Ask(Thrifty{}, in); d.Next.Workers != 1 || len(d.Reasons) != 1 {
+	if d := scheduler.DecideInBounds(Thrifty{}, in); d.Next.Workers != 1 || len(d.Reasons) != 1 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -84,7 +84,7 @@ func (w *worker) smallerWork(need, limit disdel.Bytes, why string) Advice {
 	}
 	in := *w.planned
 	in.Job = w.record.Job
-	changes := scheduler.FitKilled(in, scheduler.Killed{
+	changes := scheduler.FitKilled(in, scheduler.KilledAction{
 		Task: w.a.Task, Need: need, Batch: w.batch(), Workers: w.record.PlanOf(&w.a.Invocation).Workers,
 	}, limit)
 	if len(changes) == 0 || len(changes[0].Set) == 0 {

@@ -79,7 +79,7 @@ type Models interface {
 	// PutWeights stores a file of initial weights, and returns the name of it for jobs.
 	PutWeights(ctx context.Context, file string) (ref string, err error)
 	// KeptWeights lists these files.
-	KeptWeights(ctx context.Context) ([]modelstore.Kept, error)
+	KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error)
 	// RemoveWeights deletes such a file.
 	RemoveWeights(ctx context.Context, ref string) error
 	// Evaluate compares the predictions of a model for a data set with its labels.
@@ -91,7 +91,7 @@ type Data interface {
 	// List may return items together with an error: those that are not damaged.
 	List(ctx context.Context) ([]render.Dataset, error)
 	Get(ctx context.Context, name string) (render.Dataset, error)
-	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.Sampled, error)
+	Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error)
 	// AddKnown adds a public data set by its name.
 	AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error)
 	// AddFiles adds a data set of IDX files, with warnings about what looks like a mistake.

@@ -68,7 +68,7 @@ func (r remoteModels) PutWeights(ctx context.Context, file string) (string, erro
 	})
 }
 
-func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
+func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
 	var out apitypes.WeightsList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"weights"}}, &out)
 	return out.Weights, err
@@ -111,7 +111,7 @@ func (r remoteData) Get(ctx context.Context, name string) (set render.Dataset, e
 	return set, err
 }
 
-func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.Sampled, err error) {
+func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.SampleRows, err error) {
 	v := url.Values{"seed": {strconv.FormatInt(seed, 10)}}
 	for _, n := range rows {
 		v.Add("row", strconv.Itoa(n))

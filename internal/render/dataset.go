@@ -17,7 +17,7 @@ type Dataset struct {
 	Checksum string   `json:"checksum"`
 	Warnings []string `json:"warnings,omitempty"` // of dataset add
 	// Understood is what dataset add took the files for, where their format does not say it.
-	Understood *dataset.Understood `json:"understood,omitempty"`
+	Understood *dataset.Interpretation `json:"understood,omitempty"`
 }
 
 // DescribeDataset describes a data set.

@@ -182,7 +182,7 @@ func printFit(w io.Writer, f scheduler.Fit, job disdel.Job, name string) {
 		p    *scheduler.FitPoint
 	}{
 		{"batch as given, fewest workers", f.Given},
-		{"largest batch, workers as planned", f.Same},
+		{"largest batch, workers as planned", f.SameWorkers},
 		{"largest batch, fewest workers for it", f.Largest},
 	}
 	rows := [][]string{{"WHAT FITS", "BATCH", "WORKERS", "ESTIMATE", "LIMIT"}}

@@ -34,9 +34,9 @@ func timedCell(batch, workers int, seconds, cost float64) scheduler.Cell {
 // compared is a grid of which one cell does not fit, with times.
 func compared() *service.Estimation {
 	own := timedCell(64, 2, 75, 9.5)
-	own.Own, own.Front, own.Forecast.Measured, own.Forecast.Jobs = true, true, true, 3
+	own.InFile, own.Pareto, own.Forecast.Measured, own.Forecast.Jobs = true, true, true, 3
 	fast := timedCell(64, 4, 48, 10.1)
-	fast.Front = true
+	fast.Pareto = true
 	return &service.Estimation{
 		Job: disdel.Job{Metadata: disdel.Metadata{Name: "mnist-mlp"}},
 		WhatIf: &service.WhatIf{
@@ -116,7 +116,7 @@ func TestPlotsOfWhatIf(t *testing.T) {
 			v.Against, v.Cells = c.against, append([]scheduler.Cell(nil), v.Cells...)
 			for i := range v.Cells {
 				if !c.timed {
-					v.Cells[i].Forecast, v.Cells[i].Front = nil, false
+					v.Cells[i].Forecast, v.Cells[i].Pareto = nil, false
 				}
 			}
 			e.WhatIf = &v

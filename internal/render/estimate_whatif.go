@@ -36,7 +36,7 @@ func (v whatIf) note() string {
 
 // shared tells whether the workers of the cells share a batch.
 func (v whatIf) shared() bool {
-	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.Each > 0 })
+	return slices.ContainsFunc(v.Cells, func(c scheduler.Cell) bool { return c.WorkerBatchSize > 0 })
 }
 
 func (v whatIf) unit() timeUnit {
@@ -91,8 +91,8 @@ func (v whatIf) printDevices(w io.Writer) {
 	last := ""
 	for _, c := range v.Cells {
 		rows := c.BatchSize
-		if c.Each > 0 {
-			rows = c.Each
+		if c.WorkerBatchSize > 0 {
+			rows = c.WorkerBatchSize
 		}
 		if text := fmt.Sprintf("%d MB with batches of %d", c.Device.MB(), rows); c.Device > 0 && text != last {
 			parts, last = append(parts, text), text
@@ -121,19 +121,19 @@ func row(c scheduler.Cell, u timeUnit) []string {
 
 // batchText is a cell's batch, with the share of a worker where they share it.
 func batchText(c scheduler.Cell) string {
-	if c.Each == 0 {
+	if c.WorkerBatchSize == 0 {
 		return fmt.Sprint(c.BatchSize)
 	}
-	return fmt.Sprintf("%d/%d", c.BatchSize, c.Each)
+	return fmt.Sprintf("%d/%d", c.BatchSize, c.WorkerBatchSize)
 }
 
 // mark tells what is special about a cell.
 func mark(c scheduler.Cell, before string) string {
 	var out []string
-	if c.Own {
+	if c.InFile {
 		out = append(out, "<- in file")
 	}
-	if c.Front {
+	if c.Pareto {
 		out = append(out, "front")
 	}
 	if len(out) == 0 {
@@ -242,7 +242,7 @@ func timeChart(e *service.Estimation) plot.Chart {
 		p := plot.Point{
 			X:     plot.Span{Low: cost.Low, Likely: cost.Likely, High: cost.High},
 			Y:     plot.Span{Low: u.Value(d.Low), Likely: u.Value(d.Likely), High: u.Value(d.High)},
-			Label: fmt.Sprint(c.Workers), Front: c.Front, Own: c.Own,
+			Label: fmt.Sprint(c.Workers), Front: c.Pareto, Own: c.InFile,
 		}
 		if v.Against == scheduler.AgainstMemory {
 			p.X = plot.Span{Likely: inMB(c.Memory.Likely)}
@@ -264,7 +264,7 @@ func memoryChart(e *service.Estimation) plot.Chart {
 		most = max(most, m.Likely, m.High)
 		return plot.Point{
 			X: plot.Span{Likely: float64(c.Workers)},
-			Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.Own,
+			Y: plot.Span{Low: mb(m.Low), Likely: mb(m.Likely), High: mb(m.High)}, Own: c.InFile,
 		}, m.Likely > 0
 	})
 	if limit := e.WhatIf.Ceiling; most > limit/2 && limit > 0 {

@@ -5,26 +5,26 @@ import (
 	"math/rand/v2"
 )
 
-// The training, where nothing else is said.
+// The length of the training.
 const (
 	iterations = 200
-	episodes   = 8 // of an iteration
+	episodes   = 8 // per iteration
 )
 
-// Reward is what a course is worth. A success loses its time, in units of what the best fixed choice takes, and wins
-// Prize. A failure loses Prize times a half and what it lacks, and at least one and a half such times: with the reward
-// that SIREN prints, once all episodes fail, burning the budget sooner pays, and learning ends there.
+// Reward values a course. A success loses its time, in units of the time of the best fixed choice, and wins Prize. A
+// failure loses Prize times a half plus what is missing, and at least one and a half such times. With the reward that
+// SIREN prints, once all episodes fail, spending the budget sooner pays, and learning ends there.
 type Reward struct {
 	Unit  float64 // s
-	Prize float64 // 0: 4, by which a success of up to seven units is above any failure
+	Prize float64 // 0: 4, so that a success of up to seven units exceeds any failure
 }
 
 const (
 	prize      = 4
-	leastFault = 1.5 // units that a failure is charged at the least
+	leastFault = 1.5 // units: the least charge of a failure
 )
 
-// Of is the sum of a course's rewards from each of its epochs on.
+// Of returns the sum of a course's rewards from each of its epochs on.
 func (r Reward) Of(w *World, c Course) []float64 {
 	p := r.Prize
 	if p == 0 {
@@ -36,7 +36,7 @@ func (r Reward) Of(w *World, c Course) []float64 {
 	}
 	end := p
 	if !c.Reached {
-		end = -p*(0.5+w.lacks(len(c.Epochs), c.Loss)) - max(0, leastFault-c.Seconds/r.Unit)
+		end = -p*(0.5+w.distance(len(c.Epochs), c.Loss)) - max(0, leastFault-c.Seconds/r.Unit)
 	}
 	for i := len(out) - 1; i >= 0; i-- {
 		end -= c.Epochs[i].Took / r.Unit
@@ -53,11 +53,12 @@ func (r Reward) Whole(w *World, c Course) float64 {
 	return r.Of(w, c)[0]
 }
 
-// Lesson is how training went: after each iteration the share of episodes that came to their end, and their mean time.
+// Lesson is the progress of training: after each iteration the share of episodes that reached their end, and their
+// mean return.
 type Lesson struct {
 	Reached []float64
 	Return  []float64
-	// the first iteration after which the network, without noise, is as fast as the best fixed choice, from 1; 0: none
+	// the first iteration, from 1, after which the network without noise is as fast as the best fixed choice; 0: none
 	AsFixed int
 }
 
@@ -65,13 +66,13 @@ type Lesson struct {
 type Training struct {
 	Budget  float64 // GB-s; 0: none
 	Seed    uint64
-	Scratch bool // from a network that knows the best fixed choice alone, and not from the best path
+	Scratch bool // start from the best fixed choice only, and not from the best path
 }
 
-// Learn trains a network in a world by REINFORCE. It begins where Search ends: a network that chooses as the path does
-// is what learning improves on, and the best one of all iterations is kept, so that it is no slower than the path
-// without noise. In a world that has noise it begins as Replanned chooses, and the best network is the one whose jobs,
-// under a guard and with noise, end soonest. ok is false where no fixed choice comes to the end.
+// Learn trains a network in a world by REINFORCE. The network first imitates the path of Search. The best network of
+// all iterations is returned, so that without noise it is no slower than the path. In a world with noise the network
+// first imitates Replanned, and the best network is the one whose jobs, under a guard and with noise, end soonest. ok
+// is false if no fixed choice reaches the end.
 func (w *World) Learn(t Training) (n *Net, lesson Lesson, ok bool) {
 	fixed, base, ok := w.Best(t.Budget)
 	if !ok {
@@ -100,13 +101,13 @@ func (w *World) Learn(t Training) (n *Net, lesson Lesson, ok bool) {
 	return best, lesson, true
 }
 
-// In a world that has noise a network is tried after every so many iterations, with so many draws of it.
+// In a world with noise a network is tested after every rehearsed iterations, with so many draws.
 const (
 	rehearsed  = 10
 	rehearsals = 8
 )
 
-// worth is what the jobs of a network return that does what it thinks best.
+// worth is the mean return of jobs of a network without exploration.
 func (w *World) worth(n *Net, t Training, reward Reward) (mean float64) {
 	if t.Scratch || !w.noisy() {
 		return reward.Whole(w, w.Run(n.Greedy(), t.Budget, nil))
@@ -120,7 +121,7 @@ func (w *World) worth(n *Net, t Training, reward Reward) (mean float64) {
 
 func (w *World) noisy() bool { return w.TimeNoise > 0 || w.LossNoise > 0 }
 
-// begin is the network that training begins with.
+// begin is the network that training starts with.
 func (w *World) begin(t Training, fixed Choice, base Course, lot *rand.Rand) *Net {
 	n := &Net{
 		Weights: make([]float64, weights),
@@ -132,7 +133,7 @@ func (w *World) begin(t Training, fixed Choice, base Course, lot *rand.Rand) *Ne
 	for i := hidden * (features + 1); i < weights; i++ {
 		n.Weights[i] = 0.01 * lot.NormFloat64()
 	}
-	// From nothing, first episodes have to succeed now and then: half the workers. Around a path there is less to find.
+	// From scratch, some of the first episodes must succeed: half the workers. Around a path there is less to explore.
 	about, deviations := [2]float64{math.Log2(float64(fixed.Workers)) - 1, math.Log2(fixed.Memory)}, [2]float64{-0.7, -1.2}
 	if !t.Scratch {
 		deviations = [2]float64{-2, -2.5}
@@ -153,12 +154,11 @@ func (w *World) begin(t Training, fixed Choice, base Course, lot *rand.Rand) *Ne
 	return n
 }
 
-// bias sets that of an output.
 func (n *Net) bias(output int, to float64) {
 	n.Weights[hidden*(features+1)+output*(hidden+1)+hidden] = to
 }
 
-// iterate runs episodes and takes one step. It returns the share that came to their end, and the mean reward.
+// iterate runs episodes and takes one step. It returns the share that reached their end, and the mean reward.
 func (w *World) iterate(n *Net, budget float64, reward Reward, step *adam, lot *rand.Rand) (share, mean float64) {
 	var all []played
 	for range episodes {
@@ -173,7 +173,7 @@ func (w *World) iterate(n *Net, budget float64, reward Reward, step *adam, lot *
 	return share, mean
 }
 
-// played is an episode: what was chosen before rounding, and what it returned from each epoch on.
+// played is an episode: its choices before rounding, and its return from each epoch on.
 type played struct {
 	course  Course
 	actions [][2]float64
@@ -190,8 +190,7 @@ func (w *World) play(n *Net, budget float64, lot *rand.Rand) played {
 	return p
 }
 
-// direction is the gradient of what episodes return: each epoch's return is held against the mean of those that got as
-// far.
+// direction is the gradient of the episodes' returns, each relative to the mean of the same epoch.
 func (n *Net) direction(all []played) []float64 {
 	var baseline, count []float64
 	for _, p := range all {
@@ -219,8 +218,8 @@ func (n *Net) direction(all []played) []float64 {
 	return out
 }
 
-// follow has the outputs' means be what somebody chooses, by least squares over states that jobs of his, and of
-// somewhat more or fewer workers, come through.
+// follow makes the outputs' means imitate a Chooser, by least squares over states of its jobs and of jobs with
+// somewhat more or fewer workers.
 func (n *Net) follow(w *World, by Chooser, budget float64, lot *rand.Rand) {
 	const runs, beside, ridge = 12, 0.15, 1e-6
 	var a [hidden + 1][hidden + 1]float64
@@ -257,7 +256,7 @@ func (n *Net) follow(w *World, by Chooser, budget float64, lot *rand.Rand) {
 	}
 }
 
-// solve is the x of a x = b, by elimination with pivots. a is positive definite.
+// solve returns the x of a x = b, by elimination with pivots. a is positive definite.
 func solve(a [hidden + 1][hidden + 1]float64, b [hidden + 1]float64) (x [hidden + 1]float64) {
 	n := len(b)
 	for i := range n {
@@ -284,4 +283,42 @@ func solve(a [hidden + 1][hidden + 1]float64, b [hidden + 1]float64) (x [hidden 
 		x[i] /= a[i][i]
 	}
 	return x
+}
+
+// Improve returns a network that has learned from a real job, by one step of REINFORCE as in training. The epochs'
+// choices become more likely if the job was faster than the network's own jobs in the world, and less likely if it
+// was slower. The network itself does not change. A job without epochs teaches nothing.
+//
+// The actions of a real job are those after rounding: a choice of the planner, or one that a guard changed, is a
+// lesson too.
+func (n *Net) Improve(w *World, job Course, budget float64) *Net {
+	out := n.copied()
+	_, base, ok := w.Best(budget)
+	if len(job.Epochs) == 0 || !ok {
+		return out
+	}
+	reward := Reward{Unit: base.Seconds}
+	own := reward.Of(w, w.Run(n.Greedy(), budget, nil))
+	gradient := make([]float64, weights)
+	for t, g := range reward.Of(w, job) {
+		expected := own[min(t, len(own)-1)]
+		e := job.Epochs[t]
+		a := [2]float64{math.Log2(float64(max(1, e.Workers))), math.Log2(max(1, e.Choice.Memory))}
+		advantage := min(max(-1, g-expected), 1)
+		n.gradient(gradient, e.State, within(n, e.State, a), advantage/float64(len(job.Epochs)))
+	}
+	newAdam().climb(out.Weights, gradient)
+	return out
+}
+
+// within limits an action to what the network might itself draw now and then: a foreign choice far away would pull
+// all weights there.
+func within(n *Net, s State, a [2]float64) [2]float64 {
+	const far = 3
+	o := n.think(s)
+	for k := range a {
+		sd := math.Exp(o.logSD[k])
+		a[k] = min(max(o.mean[k]-far*sd, a[k]), o.mean[k]+far*sd)
+	}
+	return a
 }

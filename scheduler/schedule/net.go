@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The network: nine features, sixteen hidden units, and for each of log2 workers and log2 memory a mean and the
-// logarithm of a deviation.
+// The network has nine features, sixteen hidden units, and for each of log2 workers and log2 memory a mean and the
+// logarithm of a standard deviation.
 const (
 	features = 9
 	hidden   = 16
@@ -15,26 +15,26 @@ const (
 	weights  = hidden*(features+1) + outputs*(hidden+1)
 )
 
-// The bounds of a deviation's logarithm.
+// The bounds of the logarithm of a standard deviation.
 const (
 	leastLogSD = -3.0
 	mostLogSD  = 0.5
 )
 
-// Net is a policy network (SIREN, Eq. 4): what it says of a state is a Gaussian over the logarithms of workers and
+// Net is a policy network (SIREN, Eq. 4): its output for a state is a Gaussian over the logarithms of workers and
 // memory. Its parameters are one list: for each hidden unit its weights and its bias, then the same of each output.
 type Net struct {
 	Weights []float64 `json:"weights"`
 	Scale   Scale     `json:"scale"`
 }
 
-// Scale is what features are told in units of: they are of one world.
+// Scale has the units of the features in one world.
 type Scale struct {
 	Seconds float64 `json:"seconds"` // of an epoch, 0: 1
 	Loss    float64 `json:"loss"`    // before the first epoch
 }
 
-// copied is a network of its own with the same weights: training changes them where they lie.
+// copied returns a copy, for training in place.
 func (n *Net) copied() *Net { return &Net{Weights: slices.Clone(n.Weights), Scale: n.Scale} }
 
 // features are those of SIREN's state: epoch, loss, times, use of memory and processors, and what is left.
@@ -55,13 +55,13 @@ func (n *Net) features(s State) (x [features]float64) {
 	return x
 }
 
-// opinion is what a network says of a state, with what it takes to learn from it.
+// opinion is a network's output for a state, with intermediate results for learning.
 type opinion struct {
 	x          [features]float64
 	h          [hidden]float64
 	mean       [2]float64 // log2 workers, log2 MB
 	logSD      [2]float64
-	outOfRange [2]bool // the deviation is at its bound: it has no gradient
+	outOfRange [2]bool // the deviation is at its bound, and has no gradient
 }
 
 func (n *Net) think(s State) (o opinion) {
@@ -95,7 +95,7 @@ func hiddenOf(w []float64, x [features]float64) (h [hidden]float64) {
 	return h
 }
 
-// choice is what two logarithms stand for; a World clips it.
+// choice converts two logarithms; a World clips the result.
 func choice(a [2]float64) Choice {
 	const mostLog = 40
 	return Choice{
@@ -104,12 +104,12 @@ func choice(a [2]float64) Choice {
 	}
 }
 
-// Greedy chooses what the network thinks best.
+// Greedy chooses the mean of the network's output.
 func (n *Net) Greedy() Chooser {
 	return func(s State) Choice { return choice(n.think(s).mean) }
 }
 
-// Sample chooses as the network is inclined, by lot: what it learns from.
+// Sample draws from the network's distribution.
 func (n *Net) Sample(lot *rand.Rand) Chooser {
 	return func(s State) Choice {
 		c, _ := n.sample(s, lot)
@@ -126,8 +126,8 @@ func (n *Net) sample(s State, lot *rand.Rand) (Choice, [2]float64) {
 	return choice(a), a
 }
 
-// gradient adds what raises the probability of an action, times its advantage (SIREN, Eq. 5), and a little that keeps
-// deviations from dying.
+// gradient adds the gradient of the log probability of an action, times its advantage (SIREN, Eq. 5), and a small
+// entropy term that keeps the deviations from vanishing.
 func (n *Net) gradient(into []float64, s State, a [2]float64, advantage float64) {
 	const entropy = 0.001
 	o := n.think(s)
@@ -165,7 +165,7 @@ func (n *Net) backward(into []float64, o opinion, dy [outputs]float64) {
 	}
 }
 
-// logProbability is that of an action, without its constant: what gradient climbs.
+// logProbability is the log probability of an action, without its constant.
 func (n *Net) logProbability(s State, a [2]float64) (sum float64) {
 	o := n.think(s)
 	for k := range a {
@@ -175,7 +175,7 @@ func (n *Net) logProbability(s State, a [2]float64) (sum float64) {
 	return sum
 }
 
-// adam climbs (Kingma and Ba).
+// adam is an ascent (Kingma and Ba).
 type adam struct {
 	m, v  []float64
 	steps float64
@@ -185,7 +185,7 @@ const (
 	adamRate = 0.003
 	beta1    = 0.9
 	beta2    = 0.999
-	longest  = 1 // that a gradient may be
+	longest  = 1 // norm of a gradient
 )
 
 func newAdam() *adam { return &adam{m: make([]float64, weights), v: make([]float64, weights)} }

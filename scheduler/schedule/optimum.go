@@ -2,30 +2,184 @@ package schedule
 
 import "math"
 
-// Plan is a choice for every epoch.
+// Best is the fixed choice with which the job ends soonest within a budget (0: none), without noise; ok is false if
+// none ends within it. Schedules are compared with it: a baseline over workers alone, with the most memory (as in
+// SIREN), is twice as slow.
+func (w *World) Best(budget float64) (c Choice, course Course, ok bool) {
+	return w.best(budget, func(c Course) float64 { return c.Seconds })
+}
+
+// Cheapest is the fixed choice that costs the least, without noise; ok is false if no number of workers reaches the
+// target.
+func (w *World) Cheapest() (c Choice, course Course, ok bool) {
+	return w.best(0, func(c Course) float64 { return c.Cost })
+}
+
+func (w *World) best(budget float64, value func(Course) float64) (best Choice, course Course, ok bool) {
+	return w.bestOf(budget, fineStep, w.levels, value)
+}
+
+func (w *World) bestOf(budget, factor float64, levels func(int) []float64, value func(Course) float64) (best Choice,
+	course Course, ok bool,
+) {
+	for _, n := range counts(w.MostWorkers, factor) {
+		for _, m := range levels(n) {
+			c := w.Clip(Choice{Workers: n, Memory: m})
+			got := w.Run(Fixed(c), budget, nil)
+			if got.Reached && (!ok || value(got) < value(course)) {
+				best, course, ok = c, got, true
+			}
+		}
+	}
+	return best, course, ok
+}
+
+// Numbers of workers are tried in steps of this factor; small numbers are all tried.
+const (
+	fineStep   = 1.02
+	coarseStep = 1.25
+)
+
+// counts returns numbers of workers up to most, each at most a factor above the previous one.
+func counts(most int, factor float64) []int {
+	var out []int
+	for n := 1; n < most; n = max(n+1, int(float64(n)*factor)) {
+		out = append(out, n)
+	}
+	return append(out, max(1, most))
+}
+
+// levels returns the possible memories for a number of workers.
+func (w *World) levels(workers int) []float64 {
+	least := w.Clip(Choice{Workers: workers}).Memory
+	out := []float64{least}
+	step := w.Step
+	if step == 0 {
+		step = 64
+	}
+	for m := least + step; m <= w.MostMemory; m += step {
+		out = append(out, m)
+	}
+	return out
+}
+
+// finish is the cheapest way from a loss, after so many epochs, to the job's end: the choice, and its total cost. ok
+// is false if there is none.
+func (w *World) finish(epochs int, loss float64) (best Choice, cost float64, ok bool) {
+	best, cost, _, ok = w.finishing(epochs, loss)
+	return best, cost, ok
+}
+
+// finishing is finish that also returns the number of epochs.
+func (w *World) finishing(epochs int, loss float64) (best Choice, cost float64, more int, ok bool) {
+	for _, n := range counts(w.MostWorkers, coarseStep) {
+		for _, m := range w.few(n) {
+			c := w.Clip(Choice{Workers: n, Memory: m})
+			l, sum, each := loss, 0.0, c.Cost(w.Seconds(c))
+			e := epochs
+			for ; !w.done(e, l) && e < mostEpochs && (!ok || sum < cost); e++ {
+				l, sum = w.After(l, n), sum+each
+			}
+			if w.done(e, l) && (!ok || sum < cost) {
+				best, cost, more, ok = c, sum, e-epochs, true
+			}
+		}
+	}
+	return best, cost, more, ok
+}
+
+// few returns the memories that can be the cheapest: the least, shares of a whole processor's, and the measured ones.
+func (w *World) few(workers int) []float64 {
+	least := w.Clip(Choice{Workers: workers}).Memory
+	out := []float64{least}
+	for _, share := range []float64{0.25, 0.5, 0.75, 1} {
+		if m := share * w.Full; m > least && m <= w.MostMemory {
+			out = append(out, m)
+		}
+	}
+	for _, m := range w.Memories {
+		if m.Memory > least && m.Memory <= w.MostMemory {
+			out = append(out, m.Memory)
+		}
+	}
+	return out
+}
+
+// Guard keeps a Chooser within a budget. If an epoch may cost so much that the cheapest way to the end is no longer
+// affordable, it takes the best path for the rest, the fastest affordable choice, or the cheapest way. If there is
+// none, the job gives up (a Choice without workers) before it spends any more. Without a budget it changes nothing.
+func (w *World) Guard(by Chooser) Chooser {
+	again := w.Adaptive()
+	return func(s State) Choice {
+		c := w.Clip(by(s))
+		if s.Budget <= 0 || w.holds(s, c) {
+			return c
+		}
+		if c = w.Clip(again(s)); w.holds(s, c) {
+			return c
+		}
+		if c, ok := w.fastest(s); ok {
+			return c
+		}
+		c, cost, ok := w.finish(s.Epoch, s.Loss)
+		if !ok || cost > s.Left {
+			return Choice{}
+		}
+		return c
+	}
+}
+
+// fastest is the affordable choice with which the next epoch takes the least time.
+func (w *World) fastest(s State) (best Choice, ok bool) {
+	for _, n := range counts(w.MostWorkers, coarseStep) {
+		for _, m := range w.few(n) {
+			c := w.Clip(Choice{Workers: n, Memory: m})
+			if (!ok || w.Seconds(c) < w.Seconds(best)) && w.holds(s, c) {
+				best, ok = c, true
+			}
+		}
+	}
+	return best, ok
+}
+
+// spread is how many standard deviations above its expected time an epoch counts.
+const spread = 2
+
+// holds tells whether the budget is enough for an epoch and the cheapest way to the end after it, with noise: that of
+// several epochs evens out.
+func (w *World) holds(s State, c Choice) bool {
+	one := c.Cost(w.Seconds(c))
+	loss := w.After(s.Loss, c.Workers) * math.Exp(spread*w.LossNoise)
+	if w.done(s.Epoch+1, loss) {
+		return one*math.Exp(spread*w.TimeNoise) <= s.Left
+	}
+	_, rest, epochs, ok := w.finishing(s.Epoch+1, loss)
+	off := math.Hypot(one, rest/math.Sqrt(float64(max(1, epochs))))
+	return ok && one+rest+off*math.Expm1(spread*w.TimeNoise) <= s.Left
+}
+
 type Plan []Choice
 
-// Chooser chooses as the plan has it, and its last choice for epochs after it.
+// Chooser follows the plan, and repeats its last choice after its end.
 func (p Plan) Chooser() Chooser {
 	return func(s State) Choice { return p[min(s.Epoch, len(p)-1)] }
 }
 
-// Optimum is a plan with which the job ends about as soon as with any within a budget (0: none), without noise; ok is
-// false where none was found. Loss and cost are sums over the epochs (see After), so that, with a price for each, every
-// epoch is chosen by itself, and the prices are found by bisection. least is a time, s, that no plan of the workers and
-// memories that there are comes below, but for the steps in which workers are looked at: by the same prices (Lagrange's
-// duality).
+// Optimum returns a plan with which the job ends about as soon as with any within a budget (0: none), without noise;
+// ok is false if none was found. Loss and cost are sums over the epochs (see After). With a price for each, every
+// epoch is chosen by itself, and the prices are found by bisection. least is a lower bound in s for the time of any
+// plan (Lagrange's duality), except for the steps in which workers are tried.
 func (w *World) Optimum(budget float64) (plan Plan, least float64, ok bool) {
 	return w.optimum(budget, w.menu(fineStep, w.levels))
 }
 
-// offer is what there is for a number of workers.
+// offer is a possible choice.
 type offer struct {
 	Choice
 	seconds, cost float64
 }
 
-// menu is the offers for each number of workers.
+// menu returns the offers for each number of workers.
 func (w *World) menu(factor float64, levels func(int) []float64) (out [][]offer) {
 	for _, n := range counts(w.MostWorkers, factor) {
 		var all []offer
@@ -39,8 +193,8 @@ func (w *World) menu(factor float64, levels func(int) []float64) (out [][]offer)
 	return out
 }
 
-// moreEpochs is how many more epochs are looked at than a job has that never has more than one worker: more of them
-// come no nearer to the target.
+// moreEpochs is how many more epochs are tried than a job with one worker throughout has: more of them come no nearer
+// to the target.
 const moreEpochs = 6
 
 func (w *World) optimum(budget float64, menu [][]offer) (plan Plan, least float64, ok bool) {
@@ -55,14 +209,14 @@ func (w *World) optimum(budget float64, menu [][]offer) (plan Plan, least float6
 		if least = min(least, p.least); p.seconds < seconds {
 			plan, seconds, ok = p.plan, p.seconds, true
 		}
-		if p.least > seconds { // nor are longer ones any faster
+		if p.least > seconds { // longer plans are no faster
 			break
 		}
 	}
 	return plan, least, ok
 }
 
-// lengths are the fewest epochs that a job can have, and the most that are looked at; 0: it comes to no end.
+// lengths returns the fewest epochs that a job can have, and the most to try; 0: it never ends.
 func (w *World) lengths() (from, to int) {
 	if w.Target <= 0 {
 		return max(1, w.Epochs), max(1, w.Epochs)
@@ -76,22 +230,22 @@ func (w *World) lengths() (from, to int) {
 	return 0, 0
 }
 
-// pricing looks for the best plan of so many epochs.
+// pricing searches the best plan of so many epochs.
 type pricing struct {
 	w      *World
 	menu   [][]offer
 	budget float64
-	weight []float64 // by epoch: what a worker more raises the last loss by
-	slack  float64   // that all workers together may
+	weight []float64 // by epoch: the rise of the last loss per worker
+	slack  float64   // rise of the last loss that all workers may cause
 	best   []offer   // by number of workers, at the price of cost
 
 	chosen  []offer // by epoch, at both prices
 	plan    Plan
 	seconds float64 // of plan
-	least   float64 // that no plan comes below
+	least   float64 // lower bound of all plans
 }
 
-// begin is false where not even one worker in every epoch comes to the target.
+// begin is false if even one worker in every epoch misses the target.
 func (p *pricing) begin(length int) bool {
 	p.chosen = make([]offer, length)
 	p.weight = make([]float64, length)
@@ -115,7 +269,7 @@ const (
 	mostPrice  = 1e12
 )
 
-// solve finds the price of cost, and says whether there is a plan within the budget.
+// solve finds the price of cost; false: no plan is within the budget.
 func (p *pricing) solve() bool {
 	if p.at(0) || p.budget <= 0 {
 		return p.keep()
@@ -139,7 +293,7 @@ func (p *pricing) solve() bool {
 	return true
 }
 
-// keep takes what is chosen now as the plan.
+// keep makes the current choices the plan if they are faster.
 func (p *pricing) keep() bool {
 	seconds := 0.0
 	for _, o := range p.chosen {
@@ -155,8 +309,8 @@ func (p *pricing) keep() bool {
 	return true
 }
 
-// at chooses for every epoch at a price of cost, with the price of loss at which the target is come to, and says
-// whether the budget holds that.
+// at chooses for every epoch at a price of cost, with the price of loss that reaches the target, and tells whether
+// the budget is enough.
 func (p *pricing) at(price float64) bool {
 	p.best = p.best[:0]
 	for _, all := range p.menu {
@@ -190,7 +344,7 @@ func (p *pricing) at(price float64) bool {
 	return p.budget <= 0 || cost <= p.budget
 }
 
-// choose takes for every epoch what is least at two prices, and says whether that comes to the target.
+// choose takes the least for every epoch at two prices, and tells whether that reaches the target.
 func (p *pricing) choose(price, ofLoss float64) bool {
 	sum, bound := 0.0, -ofLoss*p.slack
 	if p.budget > 0 {
@@ -210,12 +364,11 @@ func (p *pricing) choose(price, ofLoss float64) bool {
 	return p.w.Target <= 0 || sum <= p.slack
 }
 
-// coarseMenu steps are wide enough for what is looked for anew after every epoch.
+// coarseMenu is the factor between numbers of workers in a search after every epoch.
 const coarseMenu = 1.1
 
-// Replanned chooses as the best plan for the rest of the job has it, which it looks for anew after every epoch, with
-// something kept back for noise: what the times of all epochs that are left may come to above what is expected. Where
-// no plan comes to the end for what is left, it does what costs the least.
+// Replanned searches the best plan for the rest of the job after every epoch, with a reserve for noise in the times
+// of the epochs that are left. If no plan ends within what is left, it takes the cheapest choice.
 func (w *World) Replanned() Chooser {
 	menu := w.menu(coarseMenu, w.few)
 	return func(s State) Choice {

@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Path is a schedule of five numbers: workers and memory go from a first to a last value as the job makes progress, on
-// a scale of logarithms and with an exponent.
+// Path is a schedule of five numbers: workers and memory change from a first to a last value with the job's progress,
+// on a logarithmic scale with an exponent.
 type Path struct {
 	FirstWorkers, LastWorkers float64
 	FirstMemory, LastMemory   float64 // MB
-	Exponent                  float64 // 1: evenly; above, late
+	Exponent                  float64 // 1: evenly; above 1: late
 }
 
 // String is "96 to 31 workers of 1792 to 2304 MB, exponent 0.8".
@@ -22,11 +22,10 @@ func (p Path) String() string {
 		p.FirstMemory, p.LastMemory, p.Exponent)
 }
 
-// memoryLevels is how many memories a job's path has at most: each is an action of its own, whose containers start
-// cold.
+// memoryLevels is the most memories that a job's path has: each is an action of its own, whose containers start cold.
 const memoryLevels = 4
 
-// At is the path's choice where a job is so far, from 0 to 1.
+// At returns the path's choice at a job's progress, from 0 to 1.
 func (p Path) At(progress float64) Choice {
 	z := math.Pow(min(1, max(0, progress)), p.Exponent)
 	between := func(a, b, z float64) float64 { return a * math.Pow(b/a, z) }
@@ -37,31 +36,30 @@ func (p Path) At(progress float64) Choice {
 	}
 }
 
-// Along chooses as the path has it in a world.
+// Along follows the path in a world.
 func (p Path) Along(w *World) Chooser {
 	return func(s State) Choice { return p.At(w.progress(s)) }
 }
 
-// Constant is a path that stays where it is.
 func Constant(c Choice) Path {
 	n, m := float64(c.Workers), c.Memory
 	return Path{n, n, m, m, 1}
 }
 
-// effort is how long is searched, by the cross-entropy method: generations of paths drawn around the best of the one
-// before.
-type effort struct{ generations, drawn, elite int }
+// searchSize is the size of a search by the cross-entropy method: generations of paths drawn around the best of the
+// previous one.
+type searchSize struct{ generations, drawn, elite int }
 
 var (
-	thorough = effort{25, 150, 20}
-	quick    = effort{10, 60, 10} // of the rest of a job, again after every epoch
+	thorough = searchSize{25, 150, 20}
+	quick    = searchSize{10, 60, 10} // for the rest of a job, after every epoch
 )
 
 const searchSeed = 3
 
-// Search finds the path with which the job ends soonest within a budget (0: none), without noise. The best fixed choice
-// is in its first generation, so that no path is worse; ok is false where that one does not end either. It takes some
-// milliseconds.
+// Search finds the path with which the job ends soonest within a budget (0: none), without noise. Its first
+// generation has the best fixed choice, so that no path is worse; ok is false if that one does not end either. It
+// takes some milliseconds.
 func (w *World) Search(budget float64) (best Path, course Course, ok bool) {
 	fixed, _, ok := w.Best(budget)
 	if !ok {
@@ -71,15 +69,15 @@ func (w *World) Search(budget float64) (best Path, course Course, ok bool) {
 	return best, course, true
 }
 
-// Adaptive chooses as the best path for the rest of the job has it, which it looks for anew after every epoch, with
-// something kept back for noise. Where no path comes to the end for what is left, it does what costs the least.
+// Adaptive searches the best path for the rest of the job after every epoch, with a reserve for noise. If no path
+// ends within what is left, it takes the cheapest choice.
 func (w *World) Adaptive() Chooser {
 	return func(s State) Choice {
 		rest := *w
 		rest.First, rest.Epochs = s.Loss, max(1, w.Epochs-s.Epoch)
 		rest.Target *= math.Exp(-spread * w.LossNoise)
 		seconds := func(c Course) float64 { return c.Seconds }
-		for _, spare := range []float64{spread * w.TimeNoise / 3, 0} { // of some nine epochs together
+		for _, spare := range []float64{spread * w.TimeNoise / 3, 0} { // for about nine epochs together
 			budget := 0.0
 			if s.Budget > 0 {
 				budget = max(1e-9, s.Left*(1-spare))
@@ -94,10 +92,10 @@ func (w *World) Adaptive() Chooser {
 	}
 }
 
-// searchFrom looks for a path around one that comes to the end.
-func (w *World) searchFrom(best Path, budget float64, e effort) (Path, Course) {
+// searchFrom searches around a path that reaches the end.
+func (w *World) searchFrom(best Path, budget float64, e searchSize) (Path, Course) {
 	course := w.Run(best.Along(w), budget, nil)
-	s := search{w: w, budget: budget, lot: rand.New(rand.NewPCG(searchSeed, 0)), effort: e}
+	s := search{w: w, budget: budget, lot: rand.New(rand.NewPCG(searchSeed, 0)), searchSize: e}
 	s.begin(best)
 	for range e.generations {
 		for _, c := range s.generation(best) {
@@ -110,7 +108,7 @@ func (w *World) searchFrom(best Path, budget float64, e effort) (Path, Course) {
 }
 
 type search struct {
-	effort
+	searchSize
 	w      *World
 	budget float64
 	lot    *rand.Rand
@@ -136,7 +134,7 @@ func logs(p Path) [5]float64 {
 	}
 }
 
-// begin looks around a path, at workers more than at memories.
+// begin starts the search around a path, wider in workers than in memories.
 func (s *search) begin(p Path) {
 	s.mean, s.sd = logs(p), [5]float64{1, 1, 0.4, 0.4, 0.5}
 	if s.w.MostMemory <= s.w.LeastMemory {
@@ -144,7 +142,7 @@ func (s *search) begin(p Path) {
 	}
 }
 
-// generation draws paths, the best so far among them, and moves to where the best of these are.
+// generation draws paths, including the best so far, and moves towards the best of these.
 func (s *search) generation(best Path) []candidate {
 	all := make([]candidate, s.drawn)
 	all[0].at = logs(best)
@@ -177,18 +175,17 @@ func (s *search) generation(best Path) []candidate {
 	return all
 }
 
-// value is a course's time, and of one that did not come to its end more than any time, the more the farther off it
-// was.
+// value is a course's time. If it did not reach its end, it is more than any time, and grows with the distance.
 func (w *World) value(c Course) float64 {
 	if c.Reached {
 		return c.Seconds
 	}
 	const failed = 1e9
-	return failed * (1 + w.lacks(len(c.Epochs), c.Loss))
+	return failed * (1 + w.distance(len(c.Epochs), c.Loss))
 }
 
-// lacks is how much of the way to its end a job has left: 0 to 1, of a loss that rose above 1.
-func (w *World) lacks(epochs int, loss float64) float64 {
+// distance is how much of the way to its end a job has left: 0 to 1, more if the loss rose above 1.
+func (w *World) distance(epochs int, loss float64) float64 {
 	if w.Target > 0 {
 		return max(0, math.Log(loss/w.Target)/math.Log(w.First/w.Target))
 	}

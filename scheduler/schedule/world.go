@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// World is a cloud and a job on it, in formulas: epochs of so many batches that workers share, whose time has a part
-// that each worker has alone, one that they share, and one that grows with them; and a loss that falls by a share of
-// its distance to a floor, which more workers raise, since each of them learns from an older model.
+// World is a cloud and a job in formulas. An epoch has many batches that workers share; its time has a part for each
+// worker alone, a shared part, and a part that grows with the workers. The loss falls by a share of its distance to a
+// floor. More workers raise the floor, since each of them learns from an older model.
 //
 // Seconds and megabytes are floats; costs are GB-s by use.
 type World struct {
@@ -18,38 +18,36 @@ type World struct {
 	Push      float64 // s for the update of a batch
 	Saturates float64 // workers with which Push takes twice as long; 0: it never does
 	Merge     float64 // s of an epoch for each worker
-	Full      float64 // MB with which a worker has a whole processor, and in proportion below; 0: it always has one
+	Full      float64 // MB for a whole processor, and in proportion below; 0: always a whole one
 	Program   float64 // MB that each worker needs
-	Part      float64 // MB that the workers need together
-	// s of an epoch by the number of workers, where they were measured; those that are missing are as above
+	Part      float64 // MB that all workers need together
+	// s of an epoch by the number of workers, if measured; other numbers follow the formula
 	Times map[int]float64
-	// what those take with other memories than they were measured with, by memory, the least first; without it they are
-	// the same with any
+	// factors of Times with other memories than those measured, in ascending order; none: memory changes nothing
 	Memories []Measured
 
 	First     float64 // loss before the first epoch
-	Target    float64 // that the job is to come to; 0: it trains Epochs
-	Epochs    int     // that the job trains, without a target
+	Target    float64 // loss that ends the job; 0: it trains Epochs
+	Epochs    int     // of the job, without a target
 	Floor     float64 // that the loss tends to with no workers
-	PerWorker float64 // more of it for each worker
-	Fall      float64 // share of the distance to the floor that an epoch leaves
+	PerWorker float64 // addition to the floor per worker
+	Fall      float64 // share of the distance to the floor that is left after an epoch
 
 	MostWorkers int     // at least 1
 	LeastMemory float64 // MB
-	MostMemory  float64 // MB; that of all, where it is LeastMemory
-	Step        float64 // MB, that memories are multiples of; 0: 64
+	MostMemory  float64 // MB; if it is LeastMemory, all have the same
+	Step        float64 // MB; memories are multiples of it; 0: 64
 
-	TimeNoise, LossNoise float64 // deviations of the logarithms of an epoch's time and of its loss
+	TimeNoise, LossNoise float64 // standard deviations of the logarithms of an epoch's time and loss
 }
 
-// Choice is what an epoch is trained with.
+// Choice is the number of workers and the memory of an epoch.
 type Choice struct {
 	Workers int
 	Memory  float64 // MB, of each
 }
 
-// Clip is the choice that there is which is nearest: whole steps of memory, and at least what a worker needs. Learning
-// by running out of memory is for nobody.
+// Clip returns the nearest possible choice: whole steps of memory, and at least what a worker needs.
 func (w *World) Clip(c Choice) Choice {
 	c.Workers = min(max(1, c.Workers), max(1, w.MostWorkers))
 	step := w.Step
@@ -62,7 +60,7 @@ func (w *World) Clip(c Choice) Choice {
 	return c
 }
 
-// Phases is what a worker's epoch takes, s: reading its data, computing, and pushing its updates.
+// Phases returns the parts of a worker's epoch, in s: reading its data, computing, and pushing its updates.
 func (w *World) Phases(c Choice) (fetch, compute, push float64) {
 	n, share := float64(c.Workers), 1.0
 	if w.Full > 0 {
@@ -76,7 +74,7 @@ func (w *World) Phases(c Choice) (fetch, compute, push float64) {
 	return w.Load + batches*w.Fetch, batches * w.Compute / share, push + w.Merge*n
 }
 
-// Seconds is what an epoch takes.
+// Seconds is the time of an epoch.
 func (w *World) Seconds(c Choice) float64 {
 	if t, ok := w.Times[c.Workers]; ok {
 		return t * w.slower(c.Memory)
@@ -85,11 +83,11 @@ func (w *World) Seconds(c Choice) float64 {
 	return fetch + compute + push
 }
 
-// Measured is a memory, MB, and how many times as long an epoch takes with it as Times say.
+// Measured is a memory in MB, and the factor of an epoch's time in Times with it.
 type Measured struct{ Memory, Slower float64 }
 
-// slower is how many times as long an epoch takes with a memory as Times say: between two that were measured, evenly on
-// a scale of logarithms, and beyond them as with the nearest.
+// slower is the factor of Times with a memory: interpolated on a logarithmic scale between two measured memories, and
+// that of the nearest beyond them.
 func (w *World) slower(memory float64) float64 {
 	all := w.Memories
 	if len(all) == 0 {
@@ -107,16 +105,16 @@ func (w *World) slower(memory float64) float64 {
 	return all[len(all)-1].Slower
 }
 
-// Cost is what workers hold that run so long, GB-s.
+// Cost is the memory of the workers over so many seconds, in GB-s.
 func (c Choice) Cost(seconds float64) float64 { return float64(c.Workers) * c.Memory / 1024 * seconds }
 
-// After is the loss that an epoch brings one to.
+// After is the loss after an epoch.
 func (w *World) After(loss float64, workers int) float64 {
 	floor := w.Floor + w.PerWorker*float64(workers)
 	return floor + (loss-floor)*w.Fall
 }
 
-// done tells whether a job that has trained so many epochs to such a loss is at its end.
+// done tells whether a job with so many epochs and such a loss is at its end.
 func (w *World) done(epochs int, loss float64) bool {
 	if w.Target > 0 {
 		return loss <= w.Target
@@ -124,7 +122,7 @@ func (w *World) done(epochs int, loss float64) bool {
 	return epochs >= w.Epochs
 }
 
-// progress is how far a job is, from 0 to 1: by the logarithm of its loss, or by its epochs.
+// progress is a job's progress from 0 to 1, by the logarithm of its loss or by its epochs.
 func (w *World) progress(s State) float64 {
 	p := float64(s.Epoch) / float64(max(1, w.Epochs-1))
 	if w.Target > 0 {
@@ -139,23 +137,21 @@ type State struct {
 	Loss                          float64
 	Seconds, Fetch, Compute, Push float64
 	Memory                        float64 // share of the memory that was used
-	Processor                     float64 // share of the time that was computed
+	Processor                     float64 // share of the time spent computing
 	Left, Budget                  float64 // GB-s; Budget 0: there is none
 }
 
-// Chooser decides about the next epoch.
 type Chooser func(State) Choice
 
-// Fixed always chooses the same.
 func Fixed(c Choice) Chooser { return func(State) Choice { return c } }
 
-// Epoch is one that was trained: what was known before it, what was chosen, and what came.
+// Epoch is a trained epoch: the state before it, the choice, and its results.
 type Epoch struct {
 	State
 	Choice
 	Took  float64 // s
 	Spent float64 // GB-s
-	Came  float64 // loss
+	Came  float64 // loss after it
 }
 
 // Course is a job from its start to its end.
@@ -167,11 +163,11 @@ type Course struct {
 	Reached bool // its target, or its last epoch, within its budget
 }
 
-// mostEpochs ends a job that comes to no end.
+// mostEpochs ends a job that does not reach its target.
 const mostEpochs = 400
 
-// Run trains a job by what somebody chooses. With a budget above 0 it ends where that is used up; lot draws the noise,
-// and nil has none.
+// Run trains a job with the choices of a Chooser. With a budget above 0 it ends when that is used up; lot draws the
+// noise, nil: none.
 func (w *World) Run(by Chooser, budget float64, lot *rand.Rand) Course {
 	s := State{Loss: w.First, Left: budget, Budget: budget}
 	out := Course{Loss: w.First}
@@ -192,7 +188,6 @@ func (w *World) Run(by Chooser, budget float64, lot *rand.Rand) Course {
 	return out
 }
 
-// epoch trains one.
 func (w *World) epoch(s State, c Choice, lot *rand.Rand) Epoch {
 	e := Epoch{State: s, Choice: c, Took: w.Seconds(c), Came: w.After(s.Loss, c.Workers)}
 	if lot != nil {
@@ -203,7 +198,7 @@ func (w *World) epoch(s State, c Choice, lot *rand.Rand) Epoch {
 	return e
 }
 
-// next is what is known after an epoch, with so much left.
+// next is the state after an epoch, with so much left.
 func (w *World) next(e Epoch, left float64) State {
 	fetch, compute, push := w.Phases(e.Choice)
 	by := e.Took / max(1e-9, fetch+compute+push)

@@ -6,21 +6,20 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Clock is virtual time: it stands still while something happens, and jumps to what happens next. Things at the same
-// time happen in the order in which they were asked for. It is for one goroutine; the zero value stands at 0.
+// Clock is virtual time: it stops during an event, and jumps to the next one. Events at the same time happen in the
+// order in which they were added. It is for one goroutine; the zero value is at 0.
 type Clock struct {
 	now    disdel.Millis
 	count  int
 	events agenda
 }
 
-// Now is the time.
 func (c *Clock) Now() disdel.Millis { return c.now }
 
-// After has something happen when so much time has passed; nothing happens in the past.
+// After schedules an event after so much time, at the earliest now.
 func (c *Clock) After(d disdel.Millis, what func()) *Alarm { return c.At(c.now+d, what) }
 
-// At has something happen at a time, or now if that has passed.
+// At schedules an event at a time, or now if that has passed.
 func (c *Clock) At(t disdel.Millis, what func()) *Alarm {
 	c.count++
 	a := &Alarm{at: max(t, c.now), count: c.count, what: what}
@@ -28,14 +27,14 @@ func (c *Clock) At(t disdel.Millis, what func()) *Alarm {
 	return a
 }
 
-// Cancel has something not happen. What has happened, or was cancelled before, stays as it is; nil is nothing.
+// Cancel removes an event. It does nothing for nil and for an event that has happened or was cancelled before.
 func (c *Clock) Cancel(a *Alarm) {
 	if a != nil && a.place >= 0 {
 		heap.Remove(&c.events, a.place)
 	}
 }
 
-// Next is when something happens next; false: nothing ever does.
+// Next returns the time of the next event; false: there is none.
 func (c *Clock) Next() (disdel.Millis, bool) {
 	if len(c.events) == 0 {
 		return 0, false
@@ -43,7 +42,7 @@ func (c *Clock) Next() (disdel.Millis, bool) {
 	return c.events[0].at, true
 }
 
-// Step lets the next thing happen; false: there is none.
+// Step lets the next event happen; false: there is none.
 func (c *Clock) Step() bool {
 	if len(c.events) == 0 {
 		return false
@@ -55,15 +54,15 @@ func (c *Clock) Step() bool {
 	return true
 }
 
-// Alarm is something that is to happen.
+// Alarm is a scheduled event.
 type Alarm struct {
 	at    disdel.Millis
 	count int
 	what  func()
-	place int // in the agenda; -1: it is not there any more
+	place int // in the agenda; -1: it is no longer there
 }
 
-// agenda is what is to happen, what comes next on top.
+// agenda is a heap of events, the next one first.
 type agenda []*Alarm
 
 func (a agenda) Len() int { return len(a) }

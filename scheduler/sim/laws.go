@@ -9,17 +9,16 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
-// Law is how long an epoch of 1,000 rows takes with so many workers: what policies that go by times are held against
-// each other on, without a cloud.
+// Law gives the time of an epoch of 1,000 rows by the number of workers: policies that use times are compared on
+// laws, without a cloud.
 type Law struct {
 	Name string
-	// Seconds is the time of an epoch, from 0, and what of it was the start of containers; news is how many workers have
-	// come for it.
+	// Seconds returns the time of an epoch, counted from 0, and its part for cold starts; news is how many workers are new.
 	Seconds func(workers, epoch, news int, lot *rand.Rand) (took, cold float64)
 }
 
-// Laws are six that policies have to get on with: a merge that grows with the workers, two processors, containers that
-// start cold, an epoch that something else slows down, a platform that becomes slower half way, and stragglers.
+// Laws are six cases for policies: a merge that grows with the workers, two processors, cold starts, an epoch that
+// something else slows down, a platform that becomes slower half way, and stragglers.
 func Laws() []Law {
 	amdahl := func(w int) float64 { return 100/float64(w) + float64(w) }
 	cores := func(w int) float64 { return 100/float64(min(w, 2)) + 0.5*float64(w) }
@@ -54,19 +53,19 @@ func Laws() []Law {
 	}
 }
 
-// Played is what a job of some epochs came to under a policy.
+// Played is the result of a job under a policy.
 type Played struct {
 	Seconds   float64
 	Cost      float64 // workers times seconds
 	Workers   []int   // of each epoch
-	Reversals int     // times that more workers followed fewer, or the other way round
+	Reversals int     // changes from more to fewer workers or back
 }
 
-// Play runs so many epochs of the law under a policy, from some workers to at most most.
+// Play runs so many epochs of the law under a policy, from start up to most workers.
 func (l Law) Play(p scheduler.Policy, start, most, epochs int, seed uint64) Played {
 	lot := rand.New(rand.NewPCG(seed, 16))
 	in := scheduler.Input{Boundary: disdel.BoundaryEpoch, Now: disdel.Setting{Workers: start}}
-	in.Bounds = scheduler.Bounds{Least: 1, Most: most, Batches: most, Whose: "one batch a worker"}
+	in.Bounds = scheduler.Bounds{Least: 1, Most: most, Batches: most, MostReason: "one batch a worker"}
 	var out Played
 	before, way := start, 0
 	for e := range epochs {
@@ -85,14 +84,14 @@ func (l Law) Play(p scheduler.Policy, start, most, epochs int, seed uint64) Play
 			Cost: took * float64(n),
 		})
 		in.Goal.Epochs = float64(epochs - e - 1)
-		before, in.Now = n, scheduler.Ask(p, in).Next
+		before, in.Now = n, scheduler.DecideInBounds(p, in).Next
 	}
 	return out
 }
 
 func seconds(s float64) disdel.Millis { return disdel.Millis(s * float64(time.Second)) }
 
-// BestFixed is what the fixed number of workers comes to that takes the least time.
+// BestFixed plays the fixed number of workers with the least time.
 func (l Law) BestFixed(most, epochs int, seed uint64) Played {
 	var best Played
 	for n := 1; n <= most; n++ {

@@ -3,56 +3,59 @@ package sim
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
+	"time"
 
 	"github.com/disdel/disdel"
 )
 
-// Job is a line of a trace: a training job, when it comes, and how long its work really takes. The planner sees all of
-// it but the times.
+// Job is a line of a trace: a training job, its submission, and how long its work really takes. The planner sees all
+// of it except the times.
 type Job struct {
 	ID        disdel.JobID  `json:"job"`
-	At        disdel.Millis `json:"atMs"` // when it is submitted
+	At        disdel.Millis `json:"atMs"` // of submission
 	Tenant    string        `json:"tenant,omitempty"`
 	Priority  int           `json:"priority,omitempty"`
 	Network   string        `json:"network"` // of the zoo
 	Input     []int         `json:"input"`   // [channels height width]
 	Classes   int           `json:"classes"`
 	Rows      int           `json:"rows"`              // to train on
-	HeldOut   int           `json:"heldOut,omitempty"` // to evaluate on; 0: it is not evaluated
+	HeldOut   int           `json:"heldOut,omitempty"` // to evaluate on; 0: no evaluation
 	BatchSize int           `json:"batchSize"`
 	Epochs    int           `json:"epochs"`
 	Sync      disdel.Sync   `json:"sync,omitempty"`        // "": after every epoch
-	Workers   int           `json:"workers,omitempty"`     // 0: as the planner says
+	Workers   int           `json:"workers,omitempty"`     // 0: the planner decides
 	Memory    disdel.Bytes  `json:"memoryBytes,omitempty"` // of a train action; 0: by the estimate
 
 	PerThousand disdel.Millis `json:"perThousandMs"`         // of one processor, for 1,000 rows of training
 	Aggregate   disdel.Millis `json:"aggregateMs,omitempty"` // of one aggregation
 	Evaluate    disdel.Millis `json:"evaluateMs,omitempty"`  // of one evaluation
 	Load        disdel.Millis `json:"loadMs,omitempty"`      // of a new container, before its first work
-	Slower      float64       `json:"slower,omitempty"`      // all of these, times this; 0: 1
+	Slower      float64       `json:"slower,omitempty"`      // factor on these times; 0: 1
 
-	// What matters to policies. Times are the law's: a round is fixed + work / workers + each * workers.
+	// Fields for policies. A round takes fixed + work / workers + each * workers.
 	Policy     string        `json:"policy,omitempty"` // "": static
 	MinWorkers int           `json:"minWorkers,omitempty"`
 	MaxWorkers int           `json:"maxWorkers,omitempty"`
 	MaxCost    float64       `json:"maxCostGBs,omitempty"`
-	Round      disdel.Millis `json:"roundMs,omitempty"`      // of every train action, whatever it trains
-	EachUpdate disdel.Millis `json:"eachUpdateMs,omitempty"` // of an aggregation, for each update that it reads
-	Noise      float64       `json:"noise,omitempty"`        // deviation of the logarithm of an activation's time
-	Losses     Losses        `json:"losses,omitzero"`        // of training; none: 1 all the time
+	Round      disdel.Millis `json:"roundMs,omitempty"`      // fixed part of every train action
+	EachUpdate disdel.Millis `json:"eachUpdateMs,omitempty"` // of an aggregation, per update
+	Noise      float64       `json:"noise,omitempty"`        // standard deviation of the logarithm of an activation's time
+	Losses     Losses        `json:"losses,omitzero"`        // of training; none: always 1
 }
 
-// Losses is how a job's loss falls: Floor + 1/(Rate x + 1/(First - Floor)) after x epochs.
+// Losses describes how a job's loss falls: Floor + 1/(Rate x + 1/(First - Floor)) after x epochs.
 type Losses struct {
 	First float64 `json:"first"`
 	Floor float64 `json:"floor"`
 	Rate  float64 `json:"rate"`
 }
 
-// At is the loss after so many epochs.
 func (l Losses) At(epoch float64) float64 {
 	if l.First <= l.Floor {
 		return 1
@@ -60,7 +63,7 @@ func (l Losses) At(epoch float64) float64 {
 	return l.Floor + 1/(l.Rate*epoch+1/(l.First-l.Floor))
 }
 
-// check says what cannot be of a line.
+// check says what is invalid in a line.
 func (j *Job) check() string {
 	switch {
 	case j.ID == "":
@@ -84,11 +87,11 @@ func (j *Job) check() string {
 	}
 }
 
-// lineBytes is the longest line of a trace that is read.
+// lineBytes is the longest line of a trace.
 const lineBytes = 1 << 20
 
-// Read reads a trace: a job a line, as JSON. Empty lines are none. It returns Invalid, with the number of the line, for
-// one that is no job, and for an id that comes twice.
+// Read reads a trace, one job per line as JSON. It skips empty lines. It returns Invalid, with the line's number, for
+// an invalid line and for a repeated id.
 func Read(r io.Reader) ([]Job, error) {
 	var out []Job
 	seen := map[disdel.JobID]int{}
@@ -126,7 +129,7 @@ func wrong(line int, why string, err error) error {
 	}
 }
 
-// Write writes a trace, a job a line.
+// Write writes a trace, one job per line.
 func Write(w io.Writer, jobs []Job) error {
 	out := bufio.NewWriter(w)
 	e := json.NewEncoder(out)
@@ -136,4 +139,68 @@ func Write(w io.Writer, jobs []Job) error {
 		}
 	}
 	return out.Flush()
+}
+
+// Draw says which jobs to draw.
+type Draw struct {
+	Jobs    int
+	Seed    uint64
+	Every   disdel.Millis // mean time between arrivals; 0: all at once
+	Tenants int           // 0: 1
+	Longer  int           // additional epochs of each job, so that policies have something to decide
+}
+
+// kinds are the jobs to draw from, small ones more often than large ones. Times resemble those of one core in
+// docs/reference/benchmarks.md.
+var kinds = []Job{
+	{
+		Network: "digits-cnn", Input: []int{1, 8, 8}, Classes: 10, Rows: 1500, HeldOut: 297, BatchSize: 32,
+		PerThousand: ms(4),
+	},
+	{
+		Network: "mlp", Input: []int{1, 28, 28}, Classes: 10, Rows: 60000, HeldOut: 10000, BatchSize: 64,
+		PerThousand: ms(20),
+	},
+	{
+		Network: "lenet5", Input: []int{1, 28, 28}, Classes: 10, Rows: 60000, HeldOut: 10000, BatchSize: 64,
+		PerThousand: ms(60), Aggregate: ms(20), Evaluate: ms(250), Load: ms(100),
+	},
+	{
+		Network: "resnet20-cifar", Input: []int{3, 32, 32}, Classes: 10, Rows: 10000, HeldOut: 2000, BatchSize: 64,
+		PerThousand: ms(1600), Aggregate: ms(40), Evaluate: ms(1200), Load: ms(200),
+	},
+	{
+		Network: "mobilenetv1", Input: []int{3, 32, 32}, Classes: 100, Rows: 8000, HeldOut: 1000, BatchSize: 64,
+		PerThousand: ms(900), Aggregate: ms(100), Evaluate: ms(400), Load: ms(300),
+	},
+	{
+		Network: "resnet50", Input: []int{3, 32, 32}, Classes: 10, Rows: 8000, HeldOut: 1000, BatchSize: 64,
+		PerThousand: ms(4600), Aggregate: ms(400), Evaluate: ms(1500), Load: ms(500),
+	},
+}
+
+func ms(n int) disdel.Millis { return disdel.Millis(n) * disdel.Millis(time.Millisecond) }
+
+// Generate draws jobs: kind, size, workers, priority and tenant, how much slower than their kind they are (lognormal,
+// 2.8 % as the paper's runs vary), and arrival (a Poisson process). Equal seeds draw equal jobs.
+func Generate(d Draw) []Job {
+	lot := rand.New(rand.NewPCG(d.Seed, 12))
+	out := make([]Job, d.Jobs)
+	at := 0.0
+	for i := range out {
+		k := min(lot.IntN(len(kinds)), lot.IntN(len(kinds))) // the smaller of two
+		j := kinds[k]
+		j.ID = disdel.JobID(fmt.Sprintf("job-%06d", i))
+		j.Tenant = fmt.Sprintf("tenant-%d", lot.IntN(max(1, d.Tenants)))
+		j.Priority = max(0, lot.IntN(12)-9) // three of four have none
+		j.Epochs, j.Workers = 1+lot.IntN(2)+d.Longer, 1<<lot.IntN(4)
+		j.Slower = math.Round(math.Exp(0.028*lot.NormFloat64())*1000) / 1000
+		j.Aggregate, j.Evaluate = cmp.Or(j.Aggregate, ms(5)), cmp.Or(j.Evaluate, ms(20))
+		if d.Every > 0 {
+			at += lot.ExpFloat64() * float64(d.Every)
+		}
+		j.At = disdel.Millis(time.Duration(at).Round(time.Millisecond))
+		out[i] = j
+	}
+	return out
 }

@@ -96,7 +96,7 @@ func (s *Predictor) planned(
 	return q, nil
 }
 
-// run invokes the action for part n of a query, as often as scheduler.Decide retries it, and adds the activations to
+// run invokes the action for part n of a query, as often as scheduler.FindRemedy retries it, and adds the activations to
 // those of out. request makes the request of an attempt.
 func (q *query) run(ctx context.Context, n int, request func(attempt int) disdel.InferRequest, out *Result) (
 	res disdel.InferResult, err error,
@@ -117,7 +117,7 @@ func (q *query) run(ctx context.Context, n int, request func(attempt int) disdel
 			}
 			return res, nil
 		}
-		r := scheduler.Decide(scheduler.RemedyInput{
+		r := scheduler.FindRemedy(scheduler.RemedyInput{
 			Activation: a, Plan: disdel.Plan{Platform: q.platform}, Attempts: failed,
 		})
 		if !r.Retry || r.BatchSize > 0 || r.Workers > 0 {
@@ -230,7 +230,7 @@ func (s *Predictor) demand(ctx context.Context, q *query, parts int) (d schedule
 	q.atOnce = min(q.atOnce, parts)
 	for ; ; q.atOnce-- {
 		d.Gang = q.gang()
-		err := scheduler.Fits(pool, d)
+		err := scheduler.CheckFits(pool, d)
 		if err == nil {
 			break
 		}

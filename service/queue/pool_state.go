@@ -15,12 +15,13 @@ import (
 // poolState is the content of a pool's note: the state of its admission, and the process of each job in it.
 type poolState struct {
 	// Pool is the pool's memory when the first of the jobs that have room came; 0: unknown.
-	Pool   disdel.Bytes            `json:"poolBytes"`
-	Owners map[disdel.JobID]string `json:"owners"` // the tokens of their sessions
-	Books  scheduler.Books         `json:"books"`
+	Pool   disdel.Bytes             `json:"poolBytes"`
+	Owners map[disdel.JobID]string  `json:"owners"` // the tokens of their sessions
+	Books  scheduler.AdmissionState `json:"books"`
 }
 
-// readState reads a pool's note. A note that cannot be read is taken for an empty one: each process adds its jobs again.
+// readState reads a pool's note. A note that cannot be read is taken for an empty one: each process adds its jobs
+// again.
 func readState(note history.Note) (s poolState) {
 	if json.Unmarshal(note.Value, &s) != nil {
 		s = poolState{}
@@ -73,7 +74,7 @@ func (q *Queue) open(s *poolState, pool scheduler.Capacity, lives map[string]boo
 			s.Owners[job] = q.Token
 		}
 	}
-	admission := scheduler.OpenAdmission(q.by, pool, s.Books)
+	admission := scheduler.RestoreAdmission(q.by, pool, s.Books)
 	for job, owner := range s.Owners {
 		e := q.entries[job]
 		switch {
@@ -82,7 +83,7 @@ func (q *Queue) open(s *poolState, pool scheduler.Capacity, lives map[string]boo
 			admission.Return(job, q.costs[job])
 		case e.gaveBack:
 			admission.Return(job, 0)
-			e.failed = admission.Ask(e.demand)
+			e.failed = admission.Enqueue(e.demand)
 		case admission.Has(job):
 			admission.Use(job)
 		}
@@ -90,10 +91,10 @@ func (q *Queue) open(s *poolState, pool scheduler.Capacity, lives map[string]boo
 	for job, e := range q.entries {
 		if _, known := s.Owners[job]; !known && e.failed == nil {
 			s.Owners[job] = q.Token
-			e.failed = admission.Ask(e.demand)
+			e.failed = admission.Enqueue(e.demand)
 		}
 	}
-	for _, err := range admission.Misfits() {
+	for _, err := range admission.NeverFit() {
 		if e := q.entries[disdel.AsError(err).Job]; e != nil && !e.began {
 			e.failed = err
 			admission.Return(e.demand.Job, 0)
@@ -108,14 +109,14 @@ func (s *poolState) decide(admission *scheduler.Admission, token string, now dis
 ) map[disdel.JobID]scheduler.Grant {
 	admission.Expire(now)
 	others := usedByOthers(busy, admission)
-	switch whole := admission.Capacity().Memory; {
+	switch memory := admission.Capacity().Memory; {
 	case admission.Holding() == 0:
-		s.Pool = bounded(whole)
-	case s.Pool > 0 && bounded(whole) > 0:
-		others += whole - s.Pool
+		s.Pool = bounded(memory)
+	case s.Pool > 0 && bounded(memory) > 0:
+		others += memory - s.Pool
 	}
 	if others != 0 {
-		admission.Others(scheduler.Capacity{Memory: others})
+		admission.SetOthers(scheduler.Capacity{Memory: others})
 	}
 	decided := map[disdel.JobID]scheduler.Grant{}
 	for _, g := range admission.Decide(now) {
@@ -130,7 +131,7 @@ func (s *poolState) decide(admission *scheduler.Admission, token string, now dis
 
 // keepFrom takes the admission's state over.
 func (s *poolState) keepFrom(admission *scheduler.Admission) {
-	s.Books = admission.Books()
+	s.Books = admission.State()
 	owners := make(map[disdel.JobID]string, len(s.Books.Jobs))
 	for _, d := range s.Books.Jobs {
 		owners[d.Job] = s.Owners[d.Job]

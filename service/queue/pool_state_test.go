@@ -18,14 +18,14 @@ func TestJobsWaitBehindOthers(t *testing.T) {
 	l := poolState{Owners: map[disdel.JobID]string{}}
 	ask := func(job disdel.JobID, memory disdel.Bytes) {
 		t.Helper()
-		if err := admission.Ask(scheduler.Demand{Job: job, Gang: gang(memory)}); err != nil {
+		if err := admission.Enqueue(scheduler.Demand{Job: job, Gang: gang(memory)}); err != nil {
 			t.Fatal(err)
 		}
 		l.Owners[job] = "me"
 	}
 	decide := func(busy disdel.Bytes) *scheduler.Admission {
 		l.decide(admission, "me", 0, busy)
-		admission = scheduler.OpenAdmission(scheduler.Gangs{}, whole, l.Books)
+		admission = scheduler.RestoreAdmission(scheduler.Gangs{}, whole, l.Books)
 		return admission
 	}
 	ask("first", 600*disdel.MB)

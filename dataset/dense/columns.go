@@ -1,0 +1,378 @@
+package dense
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/dataset"
+)
+
+// column collects what is known of a column.
+type column struct {
+	dataset.Column
+	passed string // why it is omitted; "": it is not
+
+	numbers, texts int
+	squares        float64           // sum of squared distances from the mean (Welford 1962)
+	whole          bool              // all numbers are whole
+	seen           map[string]string // texts, and the same ones
+	// recent has texts by their last character: most columns have few texts, or far too many
+	recent  [16]string
+	tooMany bool // different texts for a category
+	odd     []place
+	index   map[string]int // of categories, after close
+}
+
+// place is a text that is no number.
+type place struct {
+	line int
+	text string
+}
+
+func newColumn(name string) column {
+	return column{
+		Column: dataset.Column{Name: name, Low: math.Inf(1), High: math.Inf(-1)}, whole: true,
+		seen: map[string]string{},
+	}
+}
+
+// width is the number of values of the column in a row.
+func (c *column) width() int {
+	if c.passed != "" {
+		return 0
+	}
+	return c.Width()
+}
+
+// add considers the column's cell of a row.
+func (c *column) add(line int, x *cell) {
+	if x.kind == aGap {
+		c.Missing++
+		return
+	}
+	if !c.tooMany && c.recent[ending(x.text)] != x.text {
+		c.see(x.text)
+	}
+	if x.kind != aNumber {
+		if c.texts++; len(c.odd) < mostFaults {
+			c.odd = append(c.odd, place{line, strings.Clone(x.text)})
+		}
+		return
+	}
+	v := x.value
+	c.numbers++
+	off := v - c.Mean
+	c.Mean += off / float64(c.numbers)
+	c.squares += off * (v - c.Mean)
+	c.Low, c.High = min(c.Low, v), max(c.High, v)
+	c.whole = c.whole && v == math.Trunc(v)
+}
+
+// ending is a number for a text's last character, different for each digit.
+func ending(text string) int {
+	if text == "" {
+		return 0
+	}
+	return int(text[len(text)-1] & 15)
+}
+
+// see notes a text, while there are few.
+func (c *column) see(text string) {
+	kept, ok := c.seen[text]
+	switch {
+	case ok:
+	case len(c.seen) >= mostCategories:
+		c.tooMany, c.seen = true, nil
+		return
+	default:
+		kept = strings.Clone(text) // so that the block's memory can be freed
+		c.seen[kept] = kept
+	}
+	c.recent[ending(kept)] = kept
+}
+
+// fewTexts is for how many numbers one text is probably an error and no category.
+const fewTexts = 20
+
+// close decides from all rows what the column is, and adds its faults.
+func (c *column) close(at int, wrong *faults) {
+	if c.passed != "" {
+		return
+	}
+	switch {
+	case c.numbers+c.texts == 0:
+		c.passed = "it is empty"
+	case c.texts == 0, c.texts*fewTexts < c.numbers:
+		c.Kind = dataset.ColumnNumber
+		c.Deviation = math.Sqrt(c.squares / float64(max(1, c.numbers)))
+		for _, p := range c.odd {
+			wrong.at(p.line, at+1, c.Name, "%.40q is no number%s", p.text, nearNumber(p.text))
+		}
+		if more := c.texts - len(c.odd); more > 0 {
+			wrong.more += more
+		}
+	case c.tooMany:
+		wrong.at(c.odd[0].line, at+1, c.Name,
+			"it has more than %d different texts, as names and ids have: leave it out (--skip)%s", mostCategories,
+			nearNumber(c.odd[0].text))
+	case c.unreadable() != "":
+		wrong.add(disdel.Fault{Column: at + 1, Path: c.Name, Msg: c.unreadable()})
+	case len(c.seen) == 1:
+		c.passed = "it is the same in all rows"
+	default:
+		c.Kind = dataset.ColumnCategory
+		for text := range c.seen {
+			c.Categories = append(c.Categories, text)
+		}
+		slices.SortFunc(c.Categories, numbersFirst)
+		c.index = map[string]int{}
+		for k, text := range c.Categories {
+			c.index[text] = k
+		}
+	}
+	if c.Kind != dataset.ColumnNumber {
+		c.Low, c.High, c.Mean = 0, 0, 0
+	}
+}
+
+// notUTF8 is the message for a text that is not UTF-8.
+const notUTF8 = "no text in UTF-8; if it is in Latin-1: iconv -f latin1 -t utf-8 FILE > OUT"
+
+// unreadable says which of a column's texts cannot be a category, "" if all can.
+func (c *column) unreadable() string {
+	for _, text := range slices.Sorted(maps.Keys(c.seen)) {
+		switch {
+		case !utf8.ValidString(text):
+			return fmt.Sprintf("%.40q is %s", text, notUTF8)
+		case len(text) > longestName:
+			return fmt.Sprintf("%.40q goes on for %d bytes, as no category does: leave it out (--skip)", text, len(text))
+		}
+	}
+	return ""
+}
+
+// nearNumber is an addition to a message for a text that is a number except for its comma or its percent sign; "" for
+// any other.
+func nearNumber(text string) string {
+	bare, percent := strings.CutSuffix(text, "%")
+	_, ok := number(strings.Replace(strings.TrimSpace(bare), ",", ".", 1))
+	switch {
+	case ok && strings.Contains(bare, ","):
+		return "; decimals have a point"
+	case ok && percent:
+		return "; a number has no percent sign"
+	default:
+		return ""
+	}
+}
+
+// scale sets how numbers are scaled.
+func (c *column) scale(by Scale) {
+	c.Shift, c.Factor = 0, 1
+	switch {
+	case c.Kind != dataset.ColumnNumber:
+		c.Factor = 0
+	case by == Standard:
+		c.Shift = c.Mean
+		if c.Deviation > 0 {
+			c.Factor = 1 / c.Deviation
+		}
+	case by == Range:
+		c.Shift = c.Low
+		if c.High > c.Low {
+			c.Factor = 1 / (c.High - c.Low)
+		}
+	}
+}
+
+// inBytes tells whether all numbers fit a byte each unchanged.
+func (c *column) inBytes() bool {
+	return c.Kind == dataset.ColumnNumber && c.whole && c.Missing == 0 && c.Low >= 0 && c.High <= math.MaxUint8
+}
+
+// write appends the values of a cell. An unknown category is stored like a missing one.
+func (c *column) write(to []float32, x *cell) []float32 {
+	if c.index != nil {
+		at := len(to)
+		to = append(to, make([]float32, len(c.Categories))...)
+		if x.kind == aNumber {
+			to[at+int(x.value)] = 1
+		}
+		return to
+	}
+	v := x.value
+	if x.kind == aGap {
+		v = c.Mean
+	}
+	return append(to, float32((v-c.Shift)*c.Factor))
+}
+
+// labels is the different labels, and how often each occurs.
+type labels struct {
+	rows  map[string]*int
+	class map[string]int32 // after close
+	names []string         // of the classes in their order
+	plain bool             // they are 0, 1, 2 ... without a gap, and need no names
+	over  bool             // there are more than mostClasses
+	long  string           // the start of one that is longer than any name; "": none
+}
+
+// mostClasses is how many different labels can be classes: more of them are numbers to predict, or names.
+const mostClasses = 10_000
+
+// longestName is the longest name of a class or category: a longer text is something to read.
+const longestName = 1 << 10
+
+func newLabels() *labels { return &labels{rows: map[string]*int{}} }
+
+// add counts a label. The same number in several spellings is one label.
+func (l *labels) add(text string) {
+	if l.over {
+		return
+	}
+	if len(text) > longestName {
+		l.long = strings.Clone(text[:longestName])
+		return
+	}
+	n := l.rows[text]
+	if n == nil {
+		if text = canonical(text); l.rows[text] == nil {
+			if l.over = len(l.rows) >= mostClasses; l.over {
+				return
+			}
+			l.rows[strings.Clone(text)] = new(int) // so that the text's memory can be freed
+		}
+		n = l.rows[text]
+	}
+	*n++
+}
+
+// canonical is the usual spelling of a number; a text is unchanged.
+func canonical(text string) string {
+	if v, ok := number(text); ok {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return text
+}
+
+// close numbers the classes: numbers by their value, then texts alphabetically.
+func (l *labels) close() {
+	for text := range l.rows {
+		l.names = append(l.names, text)
+	}
+	slices.SortFunc(l.names, numbersFirst)
+	l.class, l.plain = map[string]int32{}, true
+	for i, text := range l.names {
+		l.class[text] = int32(i)
+		l.plain = l.plain && text == strconv.Itoa(i)
+	}
+}
+
+// name gives the classes names, in the order of their numbers from 0; why is set if a label is no such number.
+// Without names nothing changes.
+func (l *labels) name(names []string) (why string) {
+	if len(names) == 0 {
+		return ""
+	}
+	rows := map[string]*int{}
+	for _, name := range names {
+		rows[name] = new(int)
+	}
+	for text, n := range l.rows {
+		v, ok := number(text)
+		if !ok || v < 0 || v != math.Trunc(v) || v >= float64(len(names)) {
+			return fmt.Sprintf("there are names for %d classes, and a label is %.40q", len(names), text)
+		}
+		l.class[text] = int32(v)
+		*rows[names[int(v)]] += *n
+	}
+	l.names, l.rows, l.plain = names, rows, false
+	return ""
+}
+
+// numbersFirst orders numbers by their value and before texts, which are in alphabetical order.
+func numbersFirst(a, b string) int {
+	x, isX := number(a)
+	y, isY := number(b)
+	switch {
+	case isX && isY:
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+	case isX != isY && isX:
+		return -1
+	case isX != isY:
+		return 1
+	default:
+		return cmp.Compare(a, b)
+	}
+}
+
+// of is the class of a label.
+func (l *labels) of(text string) (int32, bool) {
+	k, ok := l.class[text]
+	if !ok {
+		k, ok = l.class[canonical(text)]
+	}
+	return k, ok
+}
+
+// classNames is nil if labels are only the classes' numbers.
+func (l *labels) classNames() []string {
+	if l.plain {
+		return nil
+	}
+	return l.names
+}
+
+// counts is how many rows each class has.
+func (l *labels) counts() []dataset.ClassRows {
+	out := make([]dataset.ClassRows, len(l.names))
+	for i, text := range l.names {
+		out[i] = dataset.ClassRows{Name: text, Rows: *l.rows[text]}
+	}
+	return out
+}
+
+// fault says why the labels are no classes, "" if they are.
+func (l *labels) fault() string {
+	switch {
+	case l.long != "":
+		return fmt.Sprintf("%.40q goes on for more than %d bytes, as no class's name does", l.long, longestName)
+	case l.over:
+		return fmt.Sprintf("it has more than %d different values, which are no classes. To predict a number (regression) "+
+			"is not supported yet: make ranges of the numbers", mostClasses)
+	case len(l.names) == 1:
+		return fmt.Sprintf("it is %.40q in all rows, and there is nothing to tell apart", l.names[0])
+	}
+	for _, text := range l.names {
+		if !utf8.ValidString(text) {
+			return fmt.Sprintf("%.40q is %s", text, notUTF8)
+		}
+	}
+	return ""
+}
+
+// numeric says why the labels are numbers to predict, "" if they are classes, or if the user insists that they are.
+func (l *labels) numeric(insists bool) string {
+	if insists || l.over {
+		return ""
+	}
+	return dataset.NumericTarget(l.counts())
+}
+
+// numericNotes notes that many numbers are used as classes, unless the user insists that they are.
+func (l *labels) numericNotes(insists bool) []string {
+	if insists {
+		return nil
+	}
+	if note := dataset.NumericClasses(l.counts()); note != "" {
+		return []string{note}
+	}
+	return nil
+}
