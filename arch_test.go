@@ -23,12 +23,12 @@ var house = map[string][]string{
 	"estimator":                  {"model", "runtime/engine/footprint", "internal/spelling"},
 	"dataset":                    {"internal/..."},
 	"dataset/dense":              {"dataset", "internal/files", "internal/safetensors"},
-	"dataset/sparse":             {"dataset", "internal/files"},
+	"dataset/sparse":             {"dataset"},
 	"controller":                 {"scheduler", "model", "dataset", "estimator", "internal/spelling", "internal/advice"},
 	"controller/jobfile":         {"internal/spelling", "internal/terminal", "model", "scheduler"},
 	"controller/simulate":        {"controller", "scheduler", "scheduler/sim", "estimator", "model"},
 	"executor":                   {"internal/..."},
-	"aggregator":                 {"internal/safetensors"},
+	"aggregator":                 {},
 	"aggregator/embedded":        {},
 	"aggregator/exchange":        {"runtime/engine/native/kernel"}, // one pass over all weights a step, by vectors
 	"runtime":                    {"internal/secrets"},
@@ -118,7 +118,7 @@ var house = map[string][]string{
 	// All below it, and what serves as a container of the embedded platform.
 	"service": {
 		"actions/serve", "aggregator", "aggregator/embedded", "aggregator/exchange", "controller", "controller/jobfile",
-		"controller/simulate", "dataset", "dataset/dense", "deploy/clusterfacts", "estimator", "executor", "history", "history/couchlite",
+		"controller/simulate", "dataset", "deploy/clusterfacts", "estimator", "executor", "history", "history/couchlite",
 		"internal/...", "model", "platform", "platform/local", "runtime/engine/backends", "runtime/engine/gpu",
 		"scheduler", "scheduler/sim", "service/infer", "service/lease", "service/queue", "service/tenant",
 	},
@@ -146,7 +146,7 @@ var house = map[string][]string{
 	"internal/cli": {
 		"actions/serve", "aggregator", "controller/jobfile", "controller/simulate", "dataset", "dataset/dense",
 		"dataset/sparse", "deploy", "deploy/...", "estimator", "executor", "history", "history/couchlite",
-		"internal/...", "model", "platform", "platform/local", "runtime/engine/gpu", "runtime/engine/native/checkup",
+		"internal/...", "platform", "platform/local", "runtime/engine/gpu", "runtime/engine/native/checkup",
 		"runtime/engine/native/kernel", "scheduler", "scheduler/sim", "service", "service/api", "service/batch",
 		"service/infer", "service/tenant",
 	},

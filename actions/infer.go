@@ -140,7 +140,7 @@ func answer(ctx context.Context, store *modelstore.Store, e engine.Engine, req d
 	shard *dataset.Shard,
 ) (*disdel.AnswersRef, error) {
 	d := req.Dataset
-	of := modelstore.Said{
+	of := modelstore.AnswersHeader{
 		Classes: g.Output().Len(), Labels: shard.Labels(), Targets: shard.Targets(),
 		Notes: map[string]string{
 			"weights": req.Checksum, "dataset": d.Data.Name, "datasetChecksum": d.Data.Checksum, "part": string(d.Part),

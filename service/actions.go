@@ -20,8 +20,8 @@ import (
 )
 
 // ServeActions serves actions until ctx ends, if the embedded platform started this process as a container; the caller
-// then returns. A program that opens a Service without Config.Program calls it first, with os.Args. served is false if the
-// process is no container.
+// then returns. A program that opens a Service without Config.Program calls it first, with os.Args. served is false if
+// the process is no container.
 func ServeActions(ctx context.Context, args []string) (served bool, err error) {
 	at := slices.Index(args, "--listen")
 	if len(args) < 2 || args[1] != "runtime" || at < 0 || at+1 >= len(args) {
@@ -30,8 +30,8 @@ func ServeActions(ctx context.Context, args []string) (served bool, err error) {
 	return true, ServeAt(ctx, args[at+1])
 }
 
-// ServeAt runs the action runtime with the standard backends at an address (:PORT, tcp:HOST:PORT or unix:/PATH) until ctx
-// ends.
+// ServeAt runs the action runtime with the standard backends at an address (:PORT, tcp:HOST:PORT or unix:/PATH) until
+// ctx ends.
 func ServeAt(ctx context.Context, address string) error {
 	return serve.Serve(ctx, address, serve.NewHost(backends.Standard(nil)))
 }

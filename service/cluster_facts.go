@@ -90,8 +90,8 @@ func (e runEvidence) since(t time.Time) runEvidence {
 	return e
 }
 
-// contradict notes the facts that a run contradicts, so that later plans leave them out. refused returns the quotas that
-// OpenWhisk has named since a time.
+// contradict notes the facts that a run contradicts, so that later plans leave them out. refused returns the quotas
+// that OpenWhisk has named since a time.
 func (s *core) contradict(e runEvidence, refused func(since time.Time) executor.RefusedQuotas) {
 	if s.embedded() {
 		return
@@ -146,8 +146,8 @@ func poolContradicted(pool disdel.Bytes, e runEvidence) (clusterfacts.Doubt, boo
 	return clusterfacts.Doubt{}, false
 }
 
-// clocksDiffer bounds the difference between the clocks of a cluster's machines. Activations that overlap by less may have
-// run one after the other.
+// clocksDiffer bounds the difference between the clocks of a cluster's machines. Activations that overlap by less may
+// have run one after the other.
 const clocksDiffer = 100 * time.Millisecond
 
 // mostAtOnce is the largest memory of parallel containers at any time.

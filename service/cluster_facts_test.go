@@ -115,7 +115,8 @@ func TestAJobContradictsWhatWasFound(t *testing.T) {
 		if seenSmaller {
 			smaller++
 		}
-		if more := contradictions(clusterfacts.Facts{Pool: found, AtLeast: true}, e, executor.RefusedQuotas{}); len(more) > 0 {
+		atLeast := clusterfacts.Facts{Pool: found, AtLeast: true}
+		if more := contradictions(atLeast, e, executor.RefusedQuotas{}); len(more) > 0 {
 			t.Fatalf("at least %v is no bound: %+v", found, more)
 		}
 	}

@@ -69,8 +69,8 @@ type Config struct {
 	// Tune changes the settings of the embedded platform before it starts. nil: no change.
 	Tune func(*platform.Config)
 
-	// Admission is the queueing order: "gang" (all actions of a job start together; a later job may go first if that delays
-	// no other), "fifo" (in order), or "greedy" (all at once; actions wait on the platform). "": gang.
+	// Admission is the queueing order: "gang" (all actions of a job start together; a later job may go first if that
+	// delays no other), "fifo" (in order), or "greedy" (all at once; actions wait on the platform). "": gang.
 	Admission string
 
 	// MostUnfinished bounds the jobs of a tenant that wait or run in this process. 0: 1,000. Jobs without a tenant have no
@@ -81,8 +81,8 @@ type Config struct {
 	// except those of tenants. nil: unknown.
 	Place []disdel.Option
 
-	// TakeOver has the Service continue jobs whose process is gone or has given them back. Close gives its own jobs back to
-	// the queue. Without it a Service runs only the jobs that were submitted to it or resumed by it.
+	// TakeOver has the Service continue jobs whose process is gone or has given them back. Close gives its own jobs
+	// back to the queue. Without it a Service runs only the jobs that were submitted to it or resumed by it.
 	TakeOver bool
 
 	// Log is for the operator. nil: nothing is logged.

@@ -26,9 +26,9 @@ func (s *Service) AddDigits(ctx context.Context) error {
 	return err
 }
 
-// AddKnown adds a public data set by its name. Its files come from an installed package or from their public address, and
-// have pinned checksums. It returns Invalid for an unknown name, Conflict if there is another data set of the name and
-// overwrite is false, and Unavailable if the files cannot be fetched.
+// AddKnown adds a public data set by its name. Its files come from an installed package or from their public address,
+// and have pinned checksums. It returns Invalid for an unknown name, Conflict if there is another data set of the name
+// and overwrite is false, and Unavailable if the files cannot be fetched.
 func (s *Service) AddKnown(ctx context.Context, name string, overwrite bool) (m dataset.Manifest, err error) {
 	store, err := s.Datasets(ctx)
 	if err != nil {

@@ -2,16 +2,16 @@
 // [Service.Submit] submits a job, and the [Run] that it returns is used to watch the job, stop it and wait for its end.
 //
 // The command line is a caller like any other: this package reads no flag, terminal or global variable. What a [Config]
-// leaves out is embedded: an OpenWhisk, a Redis and a history with the protocols of the real ones, which live as long as
-// the Service.
+// leaves out is embedded: an OpenWhisk, a Redis and a history with the protocols of the real ones, which live as long
+// as the Service.
 //
 //	s, err := service.Open(ctx, service.Config{Home: dir})
 //	run, err := s.Submit(ctx, service.Request{Job: job}) // acknowledged: its record is durable
 //	for event := range run.Events() { ... }              // typed, numbered, with the job's id
 //	record, err := run.Wait(ctx)
 //
-// Its parts are packages: queue (when a job gets room), lease (which process runs it), tenant (who may use a server) and
-// infer (requests to trained models).
+// Its parts are packages: queue (when a job gets room), lease (which process runs it), tenant (who may use a server)
+// and infer (requests to trained models).
 //
 // A failure of a job is no error of this package: its record says so. Before anything runs, the package refuses a job
 // that does not fit (OverLimit), that is running already (Conflict) or for which the disk is full (NoSpace). Invariant:

@@ -54,9 +54,10 @@ type WhatIf struct {
 	Cells   []scheduler.Cell    `json:"cells"`
 }
 
-// Estimate estimates what a job will need without running it; with Options.Probe it trains for two seconds. Questions may
-// be about a job that cannot be planned. It returns Invalid (*disdel.Faults if the job itself has faults); OverLimit for a
-// job that does not fit, if there are no questions; and with Questions.Admit the error that Submit would return.
+// Estimate estimates what a job will need without running it; with Options.Probe it trains for two seconds. Questions
+// may be about a job that cannot be planned. It returns Invalid (*disdel.Faults if the job itself has faults);
+// OverLimit for a job that does not fit, if there are no questions; and with Questions.Admit the error that Submit
+// would return.
 func (s *Service) Estimate(ctx context.Context, req Request, q Questions) (*Estimation, error) {
 	p, err := s.newPlanner(ctx, newJobID(), req.Options, req.Preparing)
 	if err != nil {

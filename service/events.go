@@ -106,8 +106,8 @@ func (Finished) eventData()   {}
 // String is a line for a person or a log.
 func (e Event) String() string { return fmt.Sprintf("%s %d: %s", e.Job, e.Number, e.What) }
 
-// eventOf returns a notice of the controller as an event, without what the controller may still change, and without large
-// parts that no reader needs.
+// eventOf returns a notice of the controller as an event, without what the controller may still change, and without
+// large parts that no reader needs.
 func eventOf(n controller.Notice) EventData {
 	switch {
 	case n.Planned != nil:

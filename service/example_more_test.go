@@ -150,7 +150,7 @@ func ExampleReadEstimation() {
 	// Output: fit job: nothing of this job fits 64.0 MB: train takes 128 MB even with one row a batch
 }
 
-// A platform that is told of two GPUs hands them to containers as CUDA numbers them.
+// A platform with two configured GPUs gives them to containers as CUDA numbers them.
 func ExampleDevices() {
 	for _, d := range service.Devices(service.GPUs{Count: 2, Memory: 16 * disdel.GB}) {
 		fmt.Println(d.ID, d.Memory)

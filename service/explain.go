@@ -123,16 +123,16 @@ func weightBytes(in scheduler.PlanInput, a disdel.ActionPlan) disdel.Bytes {
 // limitSteps says how the limit of an action follows from its estimate.
 func limitSteps(in scheduler.PlanInput, p disdel.Plan, a disdel.ActionPlan) []string {
 	l, r := in.Platform, in.Job.Resources
-	whole := disdel.Bytes(a.Estimate.Total.MB()) * disdel.MB
+	rounded := disdel.Bytes(a.Estimate.Total.MB()) * disdel.MB
 	out := []string{fmt.Sprintf("with its margin %v (%d bytes), which are %d whole MB",
-		a.Estimate.Total, a.Estimate.Total, whole.MB())}
-	if least := max(whole, l.MinMemory); least > whole {
+		a.Estimate.Total, a.Estimate.Total, rounded.MB())}
+	if least := max(rounded, l.MinMemory); least > rounded {
 		out = append(out, fmt.Sprintf("the platform gives no less than %d MB", least.MB()))
-		whole = least
+		rounded = least
 	}
 	switch {
-	case a.Limits.Memory == whole:
-		out = append(out, fmt.Sprintf("limit %d MB", whole.MB()))
+	case a.Limits.Memory == rounded:
+		out = append(out, fmt.Sprintf("limit %d MB", rounded.MB()))
 	case a.Limits.Memory == r.Memory:
 		out = append(out, fmt.Sprintf("limit %d MB, as resources.memory says", r.Memory.MB()))
 	default:

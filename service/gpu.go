@@ -13,8 +13,8 @@ import (
 )
 
 // withGPUs adds the platform's GPUs to its limits: those of Config, else those of this machine if the platform is
-// embedded, else those that a platform of disdel reports. OpenWhisk's API does not report GPUs. MaxDevice is the memory of
-// the smallest GPU.
+// embedded, else those that a platform of disdel reports. OpenWhisk's API does not report GPUs. MaxDevice is the memory
+// of the smallest GPU.
 func (s *core) withGPUs(ctx context.Context, l disdel.PlatformLimits) disdel.PlatformLimits {
 	count := func(memory disdel.Bytes) {
 		l.Devices++
@@ -40,8 +40,8 @@ func (s *core) withGPUs(ctx context.Context, l disdel.PlatformLimits) disdel.Pla
 	return l
 }
 
-// devices are the GPUs of this machine that the embedded platform gives to containers: those of Config, numbered as CUDA
-// does, or those that the engine sees, by their names.
+// devices are the GPUs of this machine that the embedded platform gives to containers: those of Config, numbered as
+// CUDA does, or those that the engine sees, by their names.
 func (s *core) devices() []platform.Device {
 	if c := s.cfg.GPUs; c.Count > 0 || s.gpuEngine == nil {
 		return configuredDevices(c)
@@ -109,8 +109,8 @@ func (s *core) checkGPU(job disdel.Job, l disdel.PlatformLimits) error {
 	}
 }
 
-// supportsGPUs returns a function that reports why the engine for GPUs cannot compute a network; nil if the program has no
-// such engine.
+// supportsGPUs returns a function that reports why the engine for GPUs cannot compute a network; nil if the program has
+// no such engine.
 func supportsGPUs() func(g *model.Graph) error {
 	if !gpu.Built {
 		return nil
@@ -124,9 +124,9 @@ func supportsGPUs() func(g *model.Graph) error {
 	}
 }
 
-// chooseDevice replaces the device "auto" of a job. It is a GPU if the program has an engine for GPUs, the platform has a
-// GPU, and the engine supports the network's layers; else it is the processor, with a note that says why. In a program
-// without such an engine "auto" stays, and trains on the processor.
+// chooseDevice replaces the device "auto" of a job. It is a GPU if the program has an engine for GPUs, the platform has
+// a GPU, and the engine supports the network's layers; else it is the processor, with a note that says why. In a
+// program without such an engine "auto" stays, and trains on the processor.
 func (p *planner) chooseDevice(ctx context.Context, r controller.Resolved) controller.Resolved {
 	device, why := p.deviceOf(ctx, r.Job, r.Graph)
 	if device == "" {

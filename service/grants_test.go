@@ -42,7 +42,7 @@ func untilRound(t *testing.T, s *Service, r *Run, meets func(disdel.Record) bool
 }
 
 // Two processes share a pool. The policy of one job wants a worker more after the first epoch: there is no room beside
-// the other's job, which the record says, and it goes on with two. Once the other has ended, it is granted more.
+// the other's job, which the record says, and it continues with two. Once the other has ended, it is granted more.
 func TestAPolicyIsGrantedWhatIsFree(t *testing.T) {
 	home := t.TempDir()
 	const pool = 1100 * disdel.MB // the gang of one has 512: two train actions, an aggregation and an evaluation

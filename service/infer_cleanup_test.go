@@ -96,7 +96,8 @@ func TestWhatKilledQuestionsLeaveIsSweptAway(t *testing.T) {
 	leave("mine", who(process.Self(), s.token, here)) // of a question that could not take away what it had left
 	leave("under-way", who(process.Self(), s.token, here))
 	defer s.underWay.Begin("under-way")()
-	if _, err := s.InferData(t.Context(), m, infer.DataRequest{Dataset: "digits", Part: disdel.PartTest}, nil); err != nil {
+	ask := infer.DataRequest{Dataset: "digits", Part: disdel.PartTest}
+	if _, err := s.InferData(t.Context(), m, ask, nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range stays {

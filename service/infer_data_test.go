@@ -120,7 +120,8 @@ func TestADataSetIsAnsweredAsItsRowsAre(t *testing.T) {
 		t.Errorf("%d of %d held-out rows are right, and the job found %v of %d, %v", out.Right, out.Rows, rec.Accuracy,
 			rec.Data.HeldOut, err)
 	}
-	out, err = s.InferData(ctx, m, infer.DataRequest{Dataset: "digits@" + m.Data.Checksum[:20], Part: disdel.PartTrain}, &test)
+	version := infer.DataRequest{Dataset: "digits@" + m.Data.Checksum[:20], Part: disdel.PartTrain}
+	out, err = s.InferData(ctx, m, version, &test)
 	if err != nil || out.Rows != rec.Data.Train {
 		t.Errorf("%d rows to learn from, want %d, %v", out.Rows, rec.Data.Train, err)
 	}
@@ -139,7 +140,7 @@ func TestADataSetIsAnsweredAsItsRowsAre(t *testing.T) {
 	}
 }
 
-// keepsAnswers has answers stay beside the models: they are those that are told of, and no late action adds to them.
+// keepsAnswers has answers stay beside the models: the result lists all of them, and no late action adds to them.
 func keepsAnswers(t *testing.T, s *Service, m *infer.Model) {
 	t.Helper()
 	out, err := s.InferData(t.Context(), m, infer.DataRequest{Dataset: "digits", Keep: true}, nil)

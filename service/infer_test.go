@@ -55,8 +55,8 @@ func askMany(t *testing.T, s *Service, m *infer.Model) {
 	}
 }
 
-// evaluate compares a model with its own data set: it finds the figures that its job found on the rows that the job held
-// out, every row is counted once, and what does not fit is refused with both sizes.
+// evaluate compares a model with its own data set: it finds the figures that its job found on the rows that the job
+// held out, every row is counted once, and what does not fit is refused with both sizes.
 func evaluate(t *testing.T, s *Service, m *infer.Model) {
 	t.Helper()
 	j, err := s.Evaluate(t.Context(), m, m.Data.Name)

@@ -60,7 +60,7 @@ func (p *planner) checkInitial(ctx context.Context, r *controller.Resolved) ([]d
 }
 
 // initialWeights finds weights by their name. It reads no files: the client puts them beside the models first.
-func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore.Given, err error) {
+func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore.InitialWeights, err error) {
 	if strings.HasSuffix(name, ".safetensors") {
 		return g, &disdel.Error{
 			Kind: disdel.Invalid, Op: "find weights", Msg: "files of weights are not read here",
@@ -71,7 +71,7 @@ func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore
 	if err != nil {
 		return g, err
 	}
-	if g, err = models.Given(ctx, name); disdel.KindOf(err) == disdel.NotFound && strings.HasPrefix(name, "sha256:") {
+	if g, err = models.FindWeights(ctx, name); disdel.KindOf(err) == disdel.NotFound && strings.HasPrefix(name, "sha256:") {
 		err = &disdel.Error{
 			Kind: disdel.NotFound, Op: "find weights", Msg: "there are no weights " + name, Err: err,
 			Hint: "send the file once more: PUT /api/v1/weights/sha256:...",
@@ -94,7 +94,7 @@ func (p *planner) copyInitial(ctx context.Context, r controller.Resolved) (*disd
 	if faults := controller.CheckInitial(r.Graph, init, w.Arrays); len(faults) > 0 {
 		return nil, &disdel.Faults{Faults: faults}
 	}
-	c, err := p.parts.Models.BeginWith(ctx, w, controller.CheckpointFolder(p.id), func(array string) bool {
+	c, err := p.parts.Models.CopyToCheckpoint(ctx, w, controller.CheckpointFolder(p.id), func(array string) bool {
 		return !init.Excepts(array)
 	})
 	return &c, err

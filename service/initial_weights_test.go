@@ -129,7 +129,7 @@ func TestWeightsThatDoNotFitAreTold(t *testing.T) {
 	}
 }
 
-// A job that was stopped before its first round was over goes on with the weights that it was given, although their
+// A job that was stopped before its first round was over continues with the weights that it was given, although their
 // model is no more.
 func TestGivenWeightsOutliveTheirModel(t *testing.T) {
 	s := opened(t, t.TempDir())

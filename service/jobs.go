@@ -218,8 +218,8 @@ func (s *Service) RequestStop(ctx context.Context, job string, to disdel.Status,
 		return err
 	}
 	for range mostWrites {
-		if err = s.requestStopOnce(ctx, h, id, history.StopRequest{To: to, Cause: cause}); disdel.KindOf(err) != disdel.Conflict ||
-			errors.Is(err, errEnded) {
+		err = s.requestStopOnce(ctx, h, id, history.StopRequest{To: to, Cause: cause})
+		if disdel.KindOf(err) != disdel.Conflict || errors.Is(err, errEnded) {
 			return err
 		}
 	}

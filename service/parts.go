@@ -27,8 +27,8 @@ type lazy[T any] struct {
 	value T    // guarded by mu
 }
 
-// get opens the value if it is not open yet. It returns Canceled if life, the Service's context, has ended: nobody would
-// close the value.
+// get opens the value if it is not open yet. It returns Canceled if life, the Service's context, has ended: nobody
+// would close the value.
 func (p *lazy[T]) get(life context.Context, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -303,14 +303,14 @@ func (s *core) startPlatform(pool *disdel.Bytes) (*platform.Platform, error) {
 	return p, p.Start()
 }
 
-// poolOf is the memory of the pool of a platform that is not embedded: of Config, as a platform of disdel reports it, or
-// as the doctor measured it. It is 0 if it is unknown, or if the doctor found only that it has at least so much.
+// poolOf is the memory of the pool of a platform that is not embedded: of Config, as a platform of disdel reports it,
+// or as the doctor measured it. It is 0 if it is unknown, or if the doctor found only that it has at least so much.
 func (s *core) poolOf(ctx context.Context) knownPool {
 	if s.cfg.Pool > 0 {
 		return knownPool{memory: s.cfg.Pool, from: disdel.PoolGiven}
 	}
-	if told := s.platformStatus(ctx); told != nil {
-		return knownPool{memory: told.Pool.Bytes, from: disdel.PoolTold}
+	if status := s.platformStatus(ctx); status != nil {
+		return knownPool{memory: status.Pool.Bytes, from: disdel.PoolTold}
 	}
 	f := s.facts().Trusted()
 	if f.AtLeast || f.Pool == 0 {
@@ -361,8 +361,8 @@ func (s *core) beats(ctx context.Context, inv disdel.Invocation) (out []disdel.P
 	return out
 }
 
-// Executor is the client of OpenWhisk, for checks of a cluster part by part. It lives as long as the Service. It makes no
-// request when it is opened.
+// Executor is the client of OpenWhisk, for checks of a cluster part by part. It lives as long as the Service. It makes
+// no request when it is opened.
 func (s *Service) Executor(ctx context.Context) (*executor.Executor, error) {
 	w, err := s.openWhisk(ctx)
 	return w.executor, err

@@ -141,8 +141,8 @@ func (p *planner) estimator(job disdel.Job, past []disdel.Record) (estimator.Est
 }
 
 // processors is the number of processors that the job's actions share: those of this machine for an embedded platform;
-// for another one those that a platform of disdel reports, that the newest job there found, or that the doctor measured.
-// 0: unknown.
+// for another one those that a platform of disdel reports, that the newest job there found, or that the doctor
+// measured. 0: unknown.
 func (s *Service) processors(ctx context.Context, past []disdel.Record) int {
 	if n := s.ownProcessors(ctx); n > 0 {
 		return n
@@ -160,8 +160,8 @@ func (s *core) ownProcessors(ctx context.Context) int {
 	if s.embedded() {
 		return local.Processors()
 	}
-	if told := s.platformStatus(ctx); told != nil {
-		return told.Processors
+	if status := s.platformStatus(ctx); status != nil {
+		return status.Processors
 	}
 	return 0
 }
@@ -203,9 +203,9 @@ type earlier struct {
 	all     []disdel.Record // all, including similar
 }
 
-// recordCache keeps the records that plans read. Plans of one tenant read one after another and share what was read after
-// they began, so that many requests of a tenant take no more memory and processor time than one. A Service with many jobs
-// also uses records that were read some seconds ago: reading takes longer than the rest of a submission.
+// recordCache keeps the records that plans read. Plans of one tenant read one after another and share what was read
+// after they began, so that many requests of a tenant take no more memory and processor time than one. A Service with
+// many jobs also uses records that were read some seconds ago: reading takes longer than the rest of a submission.
 type recordCache struct {
 	mu         sync.Mutex
 	kept       map[string]readRecords // guarded by mu: by tenant, and by kind
@@ -271,7 +271,9 @@ func shareLayers(layers []disdel.Layer, records []disdel.Record) {
 }
 
 // get returns the records of a search. background runs a function that the caller does not wait for.
-func (k *recordCache) get(ctx context.Context, l lookUp, background func(func(context.Context))) ([]disdel.Record, error) {
+func (k *recordCache) get(
+	ctx context.Context, l lookUp, background func(func(context.Context)),
+) ([]disdel.Record, error) {
 	asked := time.Now()
 	if list, ok := k.earlier(l, asked, background); ok {
 		return list, nil

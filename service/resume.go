@@ -17,7 +17,7 @@ import (
 // ResumeRequest is a job to resume.
 type ResumeRequest struct {
 	Job  string                       // an id, the start of one, a job's name or @last
-	Sets []string                     // PATH=VALUE, of what the job's file said
+	Sets []string                     // PATH=VALUE, fields of the job file to change
 	Open func(string) ([]byte, error) // files that Sets name; nil: none can be read
 
 	// Description is the network of the job's custom program, see Describe. nil: it has no such program.
@@ -71,7 +71,8 @@ func (s *Service) Resume(ctx context.Context, req ResumeRequest) (*Run, error) {
 		own.End(ctx)
 		return nil, err
 	}
-	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (readyJob, error) { return p.continueOld(spec, rec), nil })
+	ready := p.continueOld(spec, rec)
+	return s.begin(ctx, p, own, rec, "resumed", func(context.Context) (readyJob, error) { return ready, nil })
 }
 
 // continueOld runs a job from its newest checkpoint.
@@ -107,7 +108,7 @@ func (p *planner) findRecord(ctx context.Context, job string) (disdel.Record, er
 // mayResume returns Conflict for an unfinished job that ran on other servers, unless move is set.
 func (s *Service) mayResume(ctx context.Context, h *history.Store, rec *disdel.Record, move bool) error {
 	if move || rec.Status == disdel.StatusSucceeded && rec.Unevaluated == nil {
-		return nil // that it has succeeded is told instead
+		return nil // resolveAgain returns that it has succeeded
 	}
 	l, err := h.Lease(ctx, rec.ID)
 	if err != nil && disdel.KindOf(err) != disdel.NotFound {
@@ -263,12 +264,12 @@ func knowsPlace(rec *disdel.Record, l history.Lease) bool {
 // samePlace returns Conflict with CodeElsewhere if a job ran on other servers than this Service's. It does not compare
 // unknown addresses.
 func (s *core) samePlace(rec *disdel.Record, l history.Lease) error {
-	ran := addresses.Recorded(rec)
+	ran := addresses.PlaceOfRecord(rec)
 	if rec.Place == nil && l.Addresses != nil {
 		ran = l.Addresses
 	}
 	here := addresses.Place(s.addresses())
-	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
+	d, differ := addresses.FirstDifference(ran, func(flag string) (string, bool) {
 		now, _ := here.Value(flag)
 		_, was := ran.Value(flag)
 		return now, was || knowsPlace(rec, l)

@@ -68,8 +68,8 @@ func TestAServerDoesNotMoveAJobUnasked(t *testing.T) {
 	}
 	for i := range 4 {
 		place, tenant := []disdel.Option{{Name: "pool-memory", Value: "1GB"}}, []string{"", "ann"}[i%2]
-		for _, at := range draw.Perm(len(addresses.Places))[:1+draw.IntN(len(addresses.Places))] {
-			flag := addresses.Places[at]
+		for _, at := range draw.Perm(len(addresses.ComparedFlags))[:1+draw.IntN(len(addresses.ComparedFlags))] {
+			flag := addresses.ComparedFlags[at]
 			place = append(place, disdel.Option{Name: flag, Value: values[flag]})
 		}
 		home := t.TempDir()
@@ -141,7 +141,7 @@ func moved(t *testing.T, s *Service, rec disdel.Record) {
 	run.Wait(t.Context()) //nolint:errcheck // that it began is what counts
 }
 
-// A server goes on with a job of its own place. If the place of a job is unknown, the server does not begin the job
+// A server continues a job of its own place. If the place of a job is unknown, the server does not begin the job
 // anew: its checkpoints may be in another storage.
 func TestAServerGoesOnWithJobsOfItsPlace(t *testing.T) {
 	for _, c := range []struct {

@@ -36,8 +36,8 @@ type Run struct {
 // ID is the job's.
 func (r *Run) ID() disdel.JobID { return r.id }
 
-// Stored is the size, in bytes, of the record in the history that this Run was read from. Each such Run has its own copy.
-// It is 0 for a job of this Service, whose readers share one record.
+// Stored is the size, in bytes, of the record in the history that this Run was read from. Each such Run has its own
+// copy. It is 0 for a job of this Service, whose readers share one record.
 func (r *Run) Stored() disdel.Bytes { return r.stored }
 
 // Submitted returns the job's record as it was acknowledged or found, with its status changes since.
@@ -56,8 +56,8 @@ func (r *Run) EventsAfter(ctx context.Context, number int) iter.Seq[Event] {
 // Series identifies the numbering of this Run's events. Numbers begin anew after a resume and in another process.
 func (r *Run) Series() string { return r.journal.series }
 
-// Cancel stops the job: its actions are asked to stop, and its record says canceled, with the cause. The first request to
-// stop counts. It changes nothing after the job's end.
+// Cancel stops the job: its actions are asked to stop, and its record says canceled, with the cause. The first request
+// to stop counts. It changes nothing after the job's end.
 func (r *Run) Cancel(cause error) { r.end(disdel.StatusCanceled, cause) }
 
 // Pause stops the job so that Resume continues it at its newest checkpoint.
@@ -104,8 +104,8 @@ type readyJob struct {
 	execute func(ctx context.Context, c *controller.Controller) (*disdel.Record, error)
 }
 
-// begin acknowledges a job: it saves the record as queued, with the cause of that. Then the job runs once it is ready and
-// has room. ctx ends the job before it is acknowledged; later only Cancel, Pause and Close do.
+// begin acknowledges a job: it saves the record as queued, with the cause of that. Then the job runs once it is ready
+// and has room. ctx ends the job before it is acknowledged; later only Cancel, Pause and Close do.
 func (s *Service) begin(ctx context.Context, p *planner, own *lease.Held, rec disdel.Record, because string,
 	ready func(ctx context.Context) (readyJob, error),
 ) (*Run, error) {
@@ -190,7 +190,8 @@ func spent(rec *disdel.Record) float64 {
 	return rec.ByUse()
 }
 
-// end publishes the end of a job and gives its lease back. never is why the job did not run; its record is written here.
+// end publishes the end of a job and gives its lease back. never is why the job did not run; its record is written
+// here.
 func (p *planner) end(ctx context.Context, r *Run, never error) {
 	if r.rec == nil {
 		rec := r.status.submitted()

@@ -19,8 +19,8 @@ type modelSink struct {
 	data    *dataset.Store
 }
 
-// Commit saves a model with the class names and the input range of its data set, and removes versions beyond output.keep.
-// Removed versions are an event of the job. A failure to remove them is only logged.
+// Commit saves a model with the class names and the input range of its data set, and removes versions beyond
+// output.keep. Removed versions are an event of the job. A failure to remove them is only logged.
 func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Network,
 	weights disdel.ModelRef,
 ) (disdel.ModelRef, error) {
@@ -36,7 +36,7 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)
 	if v := s.made(ctx, r); v > 0 {
 		m.APIVersion, m.Version = disdel.APIVersion, v
-		return m.ModelRef, s.store.Revise(ctx, m)
+		return m.ModelRef, s.store.UpdateDescription(ctx, m)
 	}
 	m, err := s.store.Commit(ctx, m)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 	return m.ModelRef, nil
 }
 
-// made is the version that the job has made already, 0 if none. A process may end after it has saved the model and before
-// it has saved the record; the process that takes the job over then writes the same weights again.
+// made is the version that the job has made already, 0 if none. A process may end after it has saved the model and
+// before it has saved the record; the process that takes the job over then writes the same weights again.
 func (s *modelSink) made(ctx context.Context, r *disdel.Record) int {
 	if r.Resumes == 0 {
 		return 0
@@ -80,11 +80,11 @@ func (s *modelSink) revise(ctx context.Context, r *disdel.Record) error {
 	m.Scores = r.Scores
 	m.Accuracy, m.Loss, m.Learned, m.Warnings, m.Evaluated = r.Accuracy, r.Loss, r.Learned, r.Warnings,
 		new(r.Unevaluated == nil)
-	return s.store.Revise(ctx, m)
+	return s.store.UpdateDescription(ctx, m)
 }
 
-// seen returns the class names and the range of the inputs that a network was trained on. It returns nothing if the data
-// set has been replaced since.
+// seen returns the class names and the range of the inputs that a network was trained on. It returns nothing if the
+// data set has been replaced since.
 func (s *modelSink) seen(ctx context.Context, data disdel.DataInfo) ([]string, *modelstore.Range) {
 	m, err := s.data.Manifest(ctx, data.Name)
 	if err != nil || m.Checksum() != data.Checksum {

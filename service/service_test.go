@@ -78,7 +78,7 @@ func after[T EventData](r *Run) bool {
 	return false
 }
 
-// Two jobs at once: each has its own events, one is cancelled and taken up again, and the other does not notice.
+// Two jobs at once: each has its own events, one is cancelled and resumed, and the other does not notice.
 func TestJobsAtOnceAreSeenAndStoppedByThemselves(t *testing.T) {
 	s := opened(t, t.TempDir())
 	long, short := submit(t, s, small(t, "training.epochs=300")), submit(t, s, small(t))

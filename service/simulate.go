@@ -19,7 +19,7 @@ type Simulation struct {
 	Admission string                     `json:"admission"`        // gang, fifo, greedy or ganglike; "": gang
 	Estimator string                     `json:"estimator"`        // method that estimates memory; "": planned
 	Quotas    map[string]scheduler.Quota `json:"quotas,omitempty"` // of tenants
-	Told      float64                    `json:"told,omitempty"`   // of Compare: error of what policies are told; 0: none
+	Told      float64                    `json:"told,omitempty"`   // of Compare: error factor of estimates; 0: none
 	Errors    simulate.Errors            `json:"-"`                // of Compare: whose regrets are asked for
 }
 
@@ -33,9 +33,9 @@ func Simulate(s Simulation, jobs []sim.Job) (simulate.Result, error) {
 	return simulate.Run(simulate.Config{Cloud: s.Cloud, Admission: s.Admission, Estimator: by, Quotas: s.Quotas}, jobs)
 }
 
-// Compare runs the jobs of a trace in virtual time with each policy, each job alone on the cloud, and compares them with
-// the best fixed number of workers. It does not use Admission and Quotas. Told is a factor of error: policies see the
-// times of other numbers of workers multiplied by it. Compare returns Invalid for an unknown policy or estimator.
+// Compare runs the jobs of a trace in virtual time with each policy, each job alone on the cloud, and compares them
+// with the best fixed number of workers. It does not use Admission and Quotas. Told is a factor of error: policies see
+// the times of other numbers of workers multiplied by it. Compare returns Invalid for an unknown policy or estimator.
 func Compare(s Simulation, jobs []sim.Job, policies []string) (simulate.Lab, error) {
 	by, err := estimator.New(backends.Standard(nil), s.Estimator, estimator.DefaultRisk, nil)
 	if err != nil {
@@ -52,8 +52,8 @@ func Compare(s Simulation, jobs []sim.Job, policies []string) (simulate.Lab, err
 // roomyHost is the memory of a simulated host if that of the platform is unknown.
 const roomyHost = 1024 * disdel.GB
 
-// comparePolicies runs a job in virtual time with each policy. Its speed follows a law fitted to its forecasts for several
-// numbers of workers. It returns NotFound if the speed is unknown.
+// comparePolicies runs a job in virtual time with each policy. Its speed follows a law fitted to its forecasts for
+// several numbers of workers. It returns NotFound if the speed is unknown.
 func comparePolicies(in scheduler.PlanInput, plan disdel.Plan, policies []string) (*simulate.Lab, error) {
 	if plan.Rounds > mostRounds {
 		return nil, &disdel.Error{
@@ -88,8 +88,8 @@ const mostRounds = 2000
 // mostSimulated bounds the workers of a simulated job without a bound of its own.
 const mostSimulated = 32
 
-// traceJob is a job as a job of a trace: the time of an epoch by the fitted law, and the loss curve of the newest earlier
-// job that has one. ok is false if no time is known.
+// traceJob is a job as a job of a trace: the time of an epoch by the fitted law, and the loss curve of the newest
+// earlier job that has one. ok is false if no time is known.
 func traceJob(in scheduler.PlanInput, plan disdel.Plan) (line sim.Job, ok bool) {
 	t, d := in.Job.Training, in.Job.Distribution
 	most := min(cmp.Or(d.MaxWorkers, mostSimulated), max(1, t.MostWorkers(in.Data.Train)))

@@ -152,9 +152,9 @@ func weightsOf(g *model.Graph) (n int) {
 	return n
 }
 
-// ClaimDisk claims more bytes of the tenant's disk quota. The caller calls release when the bytes are written, or will not
-// be. ClaimDisk returns OverLimit, with the figures, if the quota has no room. It does nothing for a tenant without a disk
-// quota.
+// ClaimDisk claims more bytes of the tenant's disk quota. The caller calls release when the bytes are written, or will
+// not be. ClaimDisk returns OverLimit, with the figures, if the quota has no room. It does nothing for a tenant without
+// a disk quota.
 func (s *Service) ClaimDisk(ctx context.Context, more disdel.Bytes) (release func(), err error) {
 	q, err := s.quota(ctx)
 	if err != nil || q.Disk == 0 {

@@ -76,8 +76,8 @@ type planner struct {
 	release func()          // releases the job's claim on the tenant's disk quota; nil: there is none
 }
 
-// Check resolves the network and the data set of a job and returns all faults of it at once, as *disdel.Faults. It needs
-// only the data sets.
+// Check resolves the network and the data set of a job and returns all faults of it at once, as *disdel.Faults. It
+// needs only the data sets.
 func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, error) {
 	if err := checkPriority(req.Priority); err != nil {
 		return controller.Resolved{}, err
@@ -90,9 +90,9 @@ func (s *Service) Check(ctx context.Context, req Request) (controller.Resolved, 
 	return p.resolveRequest(ctx, req)
 }
 
-// Submit plans a job and runs it as soon as there is room in the pool. It returns when the job is acknowledged: its record
-// is durable. Until then ctx cancels it. Submit returns Invalid (*disdel.Faults if the job itself has faults), OverLimit
-// for a job that never fits, Conflict for a Key that another job has, NoSpace, and what servers answer.
+// Submit plans a job and runs it as soon as there is room in the pool. It returns when the job is acknowledged: its
+// record is durable. Until then ctx cancels it. Submit returns Invalid (*disdel.Faults if the job itself has faults),
+// OverLimit for a job that never fits, Conflict for a Key that another job has, NoSpace, and what servers answer.
 func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 	if err := checkPriority(req.Priority); err != nil {
 		return nil, err
@@ -135,7 +135,8 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 		own.End(ctx)
 		return nil, err
 	}
-	run, err := s.begin(ctx, p, own, rec, "submitted", func(context.Context) (readyJob, error) { return p.startNew(spec, r), nil })
+	ready := p.startNew(spec, r)
+	run, err := s.begin(ctx, p, own, rec, "submitted", func(context.Context) (readyJob, error) { return ready, nil })
 	if err != nil && spec.From != nil {
 		p.discardInitial(ctx)
 	}

@@ -16,7 +16,7 @@ import (
 const (
 	againAfter     = 5 * time.Second
 	unreadAfter    = time.Hour // its record is unreadable: another version may have mended it
-	elsewhereAfter = time.Hour // it may not run here: somebody may have moved it
+	elsewhereAfter = time.Hour // it may not run here, unless its record is changed
 )
 
 // session is this Service's lease.Session, and what the Service does when it looks at the leases: it follows requests

@@ -87,7 +87,8 @@ func TestAJobThatIsTakenOverClaimsItsDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Tenants().Create(t.Context(), "ann", tenant.RoleSubmit, &scheduler.Quota{Disk: disdel.KB}); err != nil {
+		quota := &scheduler.Quota{Disk: disdel.KB}
+		if _, err := s.Tenants().Create(t.Context(), "ann", tenant.RoleSubmit, quota); err != nil {
 			t.Fatal(err)
 		}
 		if !began {

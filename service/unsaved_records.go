@@ -116,7 +116,7 @@ const (
 // here.
 type undelivered struct {
 	jobs  map[disdel.JobID]*Run // nil values: the job's Run is not known
-	tries bool                  // somebody tries to deliver them
+	tries bool                  // a goroutine tries to deliver them
 }
 
 // deliverLater tries to give the history the end of a job until it takes it or the Service is closed.

@@ -46,6 +46,6 @@ func export(ctx context.Context, t *tools, e *model.Entry) (off float64, err err
 	if err := onnxtest.Write(folder, e.Name, g, 2); err != nil {
 		return 0, err
 	}
-	all, err := onnxtest.Compare(ctx, t.python, "internal/onnx/testdata/compare.py", folder)
+	all, err := onnxtest.Compare(ctx, t.python, "internal/export/testdata/compare.py", folder)
 	return all[e.Name], err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// WithPassword puts a password from the environment into a URL that has none: no flag takes a secret.
+// WithPassword adds a password from the environment to a URL without one, because no flag takes a secret.
 func WithPassword(address, variable string) (string, error) {
 	if address == "" {
 		return "", nil
@@ -30,12 +30,12 @@ func WithPassword(address, variable string) (string, error) {
 	return u.String(), nil
 }
 
-// hasStrayUser says whether what reads as the path of a server's address is the end of a password with a slash in it.
+// hasStrayUser says whether the path of an address is in fact the end of a password with a slash in it.
 func hasStrayUser(u *url.URL) bool {
 	return strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@")
 }
 
-// noURL is what is said of an address that cannot be read, without what it may hold.
+// noURL is the error for an address that cannot be read. It does not repeat the address, which may have a password.
 func noURL(address, hint string) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "read address",
@@ -43,7 +43,8 @@ func noURL(address, hint string) error {
 	}
 }
 
-// CheckAPIHost refuses an address of OpenWhisk that is none or that signs in: its key has places of its own.
+// CheckAPIHost returns Invalid for a text that is no address of OpenWhisk, and for an address with a user: the key has
+// flags of its own.
 func CheckAPIHost(address string) error {
 	const hint = "write --apihost http://HOST:PORT or https://HOST, and put the key into DISDEL_AUTH"
 	u, err := serverURL(address, "https")
@@ -59,7 +60,7 @@ func CheckAPIHost(address string) error {
 	return nil
 }
 
-// InTheClear says whether what is sent to an address can be read on its way to another machine.
+// InTheClear says whether others can read what is sent to an address of another machine.
 func InTheClear(address string) bool {
 	u, err := serverURL(address, "https")
 	return err == nil && u.Scheme == "http" && !Loopback(u.Hostname())
@@ -73,8 +74,8 @@ func serverURL(address, scheme string) (*url.URL, error) {
 	return url.Parse(address)
 }
 
-// SameServer says whether two addresses of OpenWhisk mean one server: the same scheme, host and port. A scheme that one
-// leaves out is that of the other, a port the scheme's; localhost is 127.0.0.1.
+// SameServer says whether two addresses of OpenWhisk have the same scheme, host and port. A missing scheme is that of
+// the other address, a missing port the scheme's; localhost is 127.0.0.1.
 func SameServer(a, b string) bool {
 	scheme := "https"
 	for _, address := range []string{a, b} {
@@ -103,7 +104,7 @@ func hostOf(u *url.URL) string {
 	return host
 }
 
-// WithoutPasswords is a list of addresses with commas between, none of which has a password.
+// WithoutPasswords removes the passwords from a list of addresses with commas between.
 func WithoutPasswords(list string) string {
 	parts := strings.Split(list, ",")
 	for i, text := range parts {
@@ -123,13 +124,13 @@ func WithoutPasswords(list string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ",")
 }
 
-// Loopback tells whether a host is this machine by a name of its loopback.
+// Loopback says whether a host is a loopback name of this machine.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// WithScheme is an API host with its scheme.
+// WithScheme adds the scheme to an API host that has none.
 func WithScheme(host string) string {
 	host = strings.TrimSuffix(host, "/")
 	if !strings.Contains(host, "://") {
@@ -147,11 +148,12 @@ var (
 	}
 )
 
-// metadataVariable is the SDK's own: it asks the machine's metadata service, which a laptop has none of and a foreign
-// network may play, unless this is true. Here it is asked only where the user says false.
+// metadataVariable belongs to the SDK: unless it is true, the SDK asks the machine's metadata service. A laptop has
+// none, and a foreign network may fake one. disdel asks it only if the user sets the variable to false.
 const metadataVariable = "AWS_EC2_METADATA_DISABLED"
 
-// CheckStorage refuses an address of --storage that is none, that signs in, or that no bucket could be opened with.
+// CheckStorage returns Invalid for a --storage that is no address, that has a user, or that no bucket can be opened
+// with.
 func CheckStorage(address string) error {
 	const hint = "write file:///folder or s3://bucket?region=REGION"
 	u, err := url.Parse(address)
@@ -199,7 +201,7 @@ func anySet(variables []string) bool {
 	return false
 }
 
-// sharedSettings says whether there are files that the SDK reads.
+// sharedSettings says whether the SDK's settings files exist.
 func sharedSettings() bool {
 	dir, _ := os.UserHomeDir() // without one there are none
 	for variable, name := range map[string]string{

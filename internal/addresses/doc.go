@@ -1,6 +1,7 @@
-// Package addresses reads what a user says of servers: addresses of OpenWhisk, Redis, CouchDB and buckets, and the
-// passwords for them, which no flag takes and the environment gives.
+// Package addresses reads the addresses of OpenWhisk, Redis, CouchDB and buckets, and the passwords that the
+// environment has for them. It also knows the place of a command: the flags that lead to where records are and where
+// jobs run.
 //
-// It asks no server anything. Errors never have a password in them. Beside the programs it is the one room that reads,
-// and for the SDK of S3 sets, the environment: whoever configures a service from Go has no need of it.
+// It asks no server. Errors never contain a password. Besides the programs, only this package reads the environment,
+// and sets it for the SDK of S3.
 package addresses

@@ -11,8 +11,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Places is the flags of the addresses that a place consists of, in the order in which they are compared.
-var Places = []string{"apihost", "storage", "redis", "redis-prefix"}
+// ComparedFlags are the flags whose addresses decide whether two places are the same, in the order of comparison.
+var ComparedFlags = []string{"apihost", "storage", "redis", "redis-prefix"}
 
 // Difference is an address that differs between two places. An empty address means the embedded part.
 type Difference struct {
@@ -20,10 +20,10 @@ type Difference struct {
 	Was, Now string
 }
 
-// Differ compares the addresses of a place, named by their flags, with those of another one, and returns the first
-// difference. now returns an address, and whether it is known.
-func Differ(was []disdel.Option, now func(flag string) (address string, known bool)) (Difference, bool) {
-	for _, flag := range Places {
+// FirstDifference compares the addresses of a place with those of another one and returns the first difference. now
+// returns the other place's address for a flag, and whether it is known.
+func FirstDifference(was []disdel.Option, now func(flag string) (address string, known bool)) (Difference, bool) {
+	for _, flag := range ComparedFlags {
 		address, known := now(flag)
 		i := slices.IndexFunc(was, func(o disdel.Option) bool { return o.Name == flag })
 		d := Difference{Flag: flag, Now: address}
@@ -55,10 +55,10 @@ func Same(flag, a, b string) bool {
 	}
 }
 
-// defaultPrefix is the prefix of keys on Redis where nobody names one.
+// defaultPrefix is the prefix of keys on Redis if no flag sets one.
 const defaultPrefix = "disdel"
 
-// redisServers is a list of addresses of Redis, each as scheme, host, port and database.
+// redisServers splits a list of Redis addresses into scheme, host, port and database each.
 func redisServers(list string) (out []string) {
 	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)
@@ -174,9 +174,9 @@ func (p Place) Value(name string) (string, bool) {
 	return "", false
 }
 
-// Recorded is the place where a job ran, by its record. A record of an earlier version only has the flags that its
+// PlaceOfRecord is the place where a job ran, by its record. A record of an earlier version only has the flags that its
 // client sent. They count only if the client owned the home, so that no command leads to a stranger's server.
-func Recorded(r *disdel.Record) Place {
+func PlaceOfRecord(r *disdel.Record) Place {
 	if r.Place != nil {
 		return r.Place
 	}
@@ -184,13 +184,13 @@ func Recorded(r *disdel.Record) Place {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(Place(r.Origin.Options)), func(o disdel.Option) bool {
-		return !LeadsAnywhere(o.Name)
+		return !IsPlaceFlag(o.Name)
 	})
 }
 
-// LeadsAnywhere says whether a flag belongs to a place: a command that has it reads from there, runs there, or sends
-// its user's credentials there.
-func LeadsAnywhere(name string) bool { return slices.Contains(placeFlags, name) }
+// IsPlaceFlag says whether a flag belongs to a place: the command reads from there, runs there, or sends its user's
+// credentials there.
+func IsPlaceFlag(name string) bool { return slices.Contains(placeFlags, name) }
 
 var placeFlags = []string{
 	"home", "server", "context", "storage", "redis", "redis-prefix", "redis-ca", "couchdb", "apihost", "image",
@@ -199,7 +199,7 @@ var placeFlags = []string{
 
 var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Quote makes one word of a POSIX shell of any text.
+// Quote turns any text into one word of a POSIX shell.
 func Quote(s string) string {
 	if shellSafe.MatchString(s) {
 		return s

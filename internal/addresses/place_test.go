@@ -35,7 +35,7 @@ func TestPlacesDifferInAnyAddress(t *testing.T) {
 	for range 500 {
 		var was []disdel.Option
 		now, differing := map[string]string{}, []string{}
-		for _, flag := range Places {
+		for _, flag := range ComparedFlags {
 			a, b := draw.IntN(len(ways[flag])), draw.IntN(len(ways[flag]))
 			if draw.IntN(2) == 0 {
 				b = a
@@ -50,7 +50,7 @@ func TestPlacesDifferInAnyAddress(t *testing.T) {
 				}
 			}
 		}
-		d, differs := Differ(was, func(flag string) (string, bool) { v, ok := now[flag]; return v, ok })
+		d, differs := FirstDifference(was, func(flag string) (string, bool) { v, ok := now[flag]; return v, ok })
 		if differs != (len(differing) > 0) || differs && !slices.Contains(differing, d.Flag) {
 			t.Fatalf("%v and %v: %+v, want a difference in %v", was, now, d, differing)
 		}

@@ -1,6 +1,7 @@
-// Package advice works out, from the record of a job that failed, what has to change for it to pass: fields of the job
-// file, as --set takes them, and the arithmetic. The controller puts it into the failure's hint and internal/report
-// into whole commands, so that the screen, the record, the report and `report --spec` name the same figures. The
-// figures are those of package scheduler. It is pure, and promises nothing: where the record has no measurement that a
-// change could come from, it says so.
+// Package advice computes, from the record of a failed job, which change lets the job pass: fields of the job file as
+// --set takes them, and the arithmetic.
+//
+// The controller puts the advice into the failure's hint, and internal/report into commands, so that the screen, the
+// record, the report and `report --spec` show the same figures. If the record has no measurement for a change, the
+// advice says so. It does no I/O.
 package advice

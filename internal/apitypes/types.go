@@ -25,7 +25,7 @@ type Submission struct {
 	Probe     bool              `json:"probe,omitempty"`
 	Siblings  int               `json:"beside,omitempty"` // jobs that are submitted with it, of a batch
 	Origin    *disdel.Origin    `json:"origin,omitempty"`
-	FromStart bool              `json:"fromStart,omitempty"` // of a resume: begin anew where no checkpoint is found
+	FromStart bool              `json:"fromStart,omitempty"` // of a resume: begin anew if no checkpoint is found
 	Move      bool              `json:"move,omitempty"`      // of a resume: go on at the server's place
 	Explain   bool              `json:"explain,omitempty"`   // of an estimate: where the memory goes
 	Admit     bool              `json:"admit,omitempty"`     // of an estimate: whether it would be taken
@@ -123,7 +123,7 @@ type ModelList struct {
 
 // WeightsList is a list of files of initial weights.
 type WeightsList struct {
-	Weights []modelstore.Kept `json:"weights"`
+	Weights []modelstore.StoredWeights `json:"weights"`
 }
 
 // AnswerLine is a line of the answers for a data set: first Head, then a Row each, and End, without which the answers

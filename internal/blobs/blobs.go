@@ -1,8 +1,8 @@
-// Package blobs is the buckets that data sets and models live in: file:// folders, mem:// for tests, s3:// in
-// production. What is kept there, and under which keys, is the business of dataset and modelstore.
+// Package blobs opens the buckets of data sets and models: file:// folders, mem:// for tests, and s3:// in production.
+// Packages dataset and modelstore decide what lies there under which keys.
 //
-// Keys are slash-separated relative paths. Invariant: a key's content is replaced whole or not at all; who reads
-// meanwhile has the old or the new.
+// Keys are relative paths with slashes. Invariant: the content of a key is replaced completely or not at all; readers
+// get the old or the new content.
 package blobs
 
 import (

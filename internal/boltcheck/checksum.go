@@ -19,7 +19,7 @@ const headSize = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Sum is the checksum of a value under its key: one that was moved to another key does not have it.
+// Sum is the checksum of a value under its key. A value that moves to another key does not match it.
 func Sum(key, value []byte) uint32 {
 	var size [8]byte
 	binary.LittleEndian.PutUint64(size[:], uint64(len(key)))
@@ -27,7 +27,7 @@ func Sum(key, value []byte) uint32 {
 	return crc32.Update(sum, castagnoli, value)
 }
 
-// Seal returns what is to be stored for a value under its key.
+// Seal adds a checksum to a value for storing under its key.
 func Seal(key, value []byte) []byte {
 	out := make([]byte, headSize, headSize+len(value))
 	copy(out, mark)
@@ -35,9 +35,8 @@ func Seal(key, value []byte) []byte {
 	return append(out, value...)
 }
 
-// Open returns the value that was sealed under key, which shares memory with data, and whether there was a seal at all:
-// what an earlier version stored without one is returned as it is. It returns Corrupt for a value that is not the one
-// that was sealed.
+// Open returns a stored value without its checksum; it shares memory with data. was is false for a value of an earlier
+// version without a checksum. It returns Corrupt if the checksum does not match.
 func Open(key, data []byte) (value []byte, was bool, err error) {
 	if !bytes.HasPrefix(data, mark) {
 		return data, false, nil
@@ -55,7 +54,7 @@ func damage(format string, args ...any) *disdel.Error {
 	return &disdel.Error{Kind: disdel.Corrupt, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Named is err with the name of the file where err says that something is damaged, and err itself otherwise.
+// Named adds the file's name to an error about damage.
 func Named(path string, err error) error {
 	if !errors.Is(err, disdel.Corrupt) {
 		return err
@@ -63,8 +62,8 @@ func Named(path string, err error) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Msg: path + " is damaged", Err: err}
 }
 
-// Guard runs f, which works with the mapped file at path, and returns Corrupt with the file's name where the file's
-// damage makes f panic or touch a page that is not there. What f itself returns as Corrupt is named as well.
+// Guard runs f on the mapped file at path. It returns Corrupt with the file's name if damage makes f panic or read a
+// missing page, or if f returns Corrupt.
 func Guard(path string, f func() error) (err error) {
 	faults := debug.SetPanicOnFault(true) // of this goroutine alone
 	defer debug.SetPanicOnFault(faults)

@@ -1,7 +1,6 @@
-// Package boltcheck keeps what is stored in a bbolt file from being read wrong. A value is sealed with a checksum of its
-// key and itself; a file is checked before it is mapped into memory, where a page that is missing would end the
-// process; and what the file's damage makes bbolt panic with becomes an error that names the file.
+// Package boltcheck protects data in a bbolt file. A value is stored with a checksum of its key and content. A file is
+// checked before bbolt maps it into memory, because a missing page would end the process. A panic of bbolt becomes an
+// error that names the file.
 //
-// It knows nothing of what is stored. Values that were stored without a checksum, by versions before it, are read as
-// they are.
+// It knows nothing about the stored data. Values of earlier versions have no checksum and are read as they are.
 package boltcheck

@@ -32,13 +32,12 @@ type meta struct {
 	pageSize, root, freelist, pages, tx uint64 // pages: how many the file has
 }
 
-// ErrBusy says that another process writes to a file for longer than one waits.
+// ErrBusy says that another process writes to a file for too long.
 var ErrBusy = errors.New("another process holds the file for too long")
 
-// Check looks at the bbolt file at path before it is mapped: that both heads are whole, that the file is as long as
-// they say, and that the inner pages of its trees, which lead to what is stored, are in order. Values have seals of
-// their own. It waits for who writes to the file, and returns ErrBusy where that takes too long, Corrupt with the
-// file's name, and nil for a file that is missing or empty.
+// Check checks the bbolt file at path before it is mapped: both heads, the length of the file, and the inner pages of
+// its trees. It waits while another process writes. It returns ErrBusy after wait, Corrupt with the file's name, and
+// nil for a missing or empty file.
 func Check(path string, wait time.Duration) error { return inspect(path, wait, check) }
 
 // inspect looks at the file at path, if there is one, while nobody writes to it.

@@ -1,7 +1,7 @@
 // Package cli is the command line of disdel: commands, flags, help, shell completion, and mistakes in what was typed.
 //
-// It reads flags and prints; package service does the work. The action runtime, the entry point of an image, is the same
-// program started as `disdel runtime`.
+// It reads flags and prints; package service does the work. The action runtime, the entry point of an image, is the
+// same program started as `disdel runtime`.
 package cli
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/disdel/disdel/platform/local"
 )
 
-// ui is how every command talks.
+// ui prints for every command.
 type ui = terminal.UI
 
 // Main runs the program and ends the process.
@@ -39,7 +39,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return terminal.ExitCode(ctx, err)
 }
 
-// carryOut does what one command line says.
+// carryOut runs one command line.
 func carryOut(ctx context.Context, u *ui, args []string) error {
 	app := newApp(u)
 	asked := splitArgs(app, args)

@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagsFirst moves flags ahead of operands. urfave/cli stops looking for flags at the first operand and takes the rest
-// as operands without a word, so that `submit job.yaml -o json` would lose its -o. Global flags move in front of the
-// command, the command's own flags behind it; what follows "--" stays as it is.
+// flagsFirst moves flags ahead of operands. urfave/cli takes everything after the first operand as operands, so that
+// `submit job.yaml -o json` would lose its -o. Global flags move before the command, other flags behind it. Arguments
+// after "--" stay.
 func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) == 0 {
 		return args
@@ -24,14 +24,14 @@ func flagsFirst(app *cli.App, args []string) []string {
 	return append(out, s.Operands...)
 }
 
-// splitArgs sorts the arguments of a command line, the first of which is the program.
+// splitArgs sorts the arguments of a command line. The first argument is the program.
 func splitArgs(app *cli.App, args []string) *commandLine {
 	s := &commandLine{global: flagTable(app.Flags)}
 	s.split(app.Commands, args[1:])
 	return s
 }
 
-// commandLine is a command line, dealt out.
+// commandLine is a command line, sorted into flags, commands and operands.
 type commandLine struct {
 	global, local                map[string]bool // flag name -> takes a value
 	Globals, Path, own, Operands []string
@@ -52,7 +52,7 @@ func (s *commandLine) split(commands []*cli.Command, args []string) {
 		default:
 			if c := s.command(commands, arg); c != nil {
 				s.Path = append(s.Path, arg)
-				s.local = merge(s.local, flagTable(c.Flags))
+				s.local = mergeTables(s.local, flagTable(c.Flags))
 				commands, args = c.Subcommands, args[1:]
 				continue
 			}
@@ -62,7 +62,7 @@ func (s *commandLine) split(commands []*cli.Command, args []string) {
 	}
 }
 
-// command finds a command by name while no operand has come: `history show` is one, a job named show is not.
+// command finds a command by name before the first operand: in `history show` it is one, a job named show is not.
 func (s *commandLine) command(commands []*cli.Command, name string) *cli.Command {
 	if len(s.Operands) > 0 {
 		return nil
@@ -79,7 +79,7 @@ func commandOf(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// letters takes flags of one letter that were written together apart: -qo json is -q -o json.
+// letters separates flags of one letter that were typed together: -qo json is -q -o json.
 func (s *commandLine) letters(arg string) []string {
 	if _, known := s.takes(strings.TrimLeft(arg, "-")); known || strings.HasPrefix(arg, "--") ||
 		strings.Contains(arg, "=") {
@@ -96,7 +96,7 @@ func (s *commandLine) letters(arg string) []string {
 	return out
 }
 
-// takes says whether a flag takes a value, and whether there is such a flag here.
+// takes says whether a flag takes a value, and whether the command line knows the flag.
 func (s *commandLine) takes(name string) (value, known bool) {
 	if value, known = s.local[name]; !known {
 		value, known = s.global[name]
@@ -104,7 +104,7 @@ func (s *commandLine) takes(name string) (value, known bool) {
 	return value, known
 }
 
-// flag takes one flag, and its value if it has one, off args.
+// flag removes one flag from args, with its value if it has one.
 func (s *commandLine) flag(args []string) []string {
 	name, _, inline := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
 	to, takes := &s.own, s.local[name]
@@ -124,7 +124,7 @@ func (s *commandLine) flag(args []string) []string {
 	return args[n:]
 }
 
-// asks notes a wish for help or the version. Of which command help is wanted is known when all arguments are dealt out.
+// asks notes a request for help or the version. The command is known only after all arguments are sorted.
 func (s *commandLine) asks(name string, inline bool) bool {
 	switch {
 	case inline:
@@ -150,7 +150,7 @@ func flagTable(flags []cli.Flag) map[string]bool {
 	return out
 }
 
-func merge(a, b map[string]bool) map[string]bool {
+func mergeTables(a, b map[string]bool) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range []map[string]bool{a, b} {
 		maps.Copy(out, m)

@@ -38,7 +38,7 @@ func batchCommand(u *ui) *cli.Command {
 				return checkOperands(c, 1, 1)
 			}
 			cfg, err := batch.ParseConfig(c.String("by"), c.Int("halving"), c.Int("halving-from"))
-			network, bad := describe(c)
+			network, bad := describeAction(c)
 			if err := cmp.Or(err, bad); err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func batchCommand(u *ui) *cli.Command {
 				files = append(files, batch.File{Name: name, Text: text, Open: filesBeside(name), Err: err})
 			}
 			jobs, faults := batch.Read(files, overrides(c), like)
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				if err := render.FailAll(u, "run batch", batch.Check(ctx, at.Place(), jobs, faults...), files); err != nil {
 					return err
 				}

@@ -19,7 +19,7 @@ import (
 // mostJobs is how many jobs a command takes.
 const mostJobs = 1000
 
-// withJobs calls act with the records of the jobs that a command names.
+// withJobs calls act with the records of the named jobs.
 func withJobs(c *cli.Context, u *ui, least int, act func(list []disdel.Record) error) error {
 	if err := checkOperands(c, least, mostJobs); err != nil {
 		return err
@@ -83,14 +83,14 @@ func exportCommand(u *ui) *cli.Command {
 	}
 }
 
-// exported is what `export` says with -o json where it writes files.
+// exported is what `export` prints with -o json if it writes files.
 type exported struct {
 	Jobs   int           `json:"jobs"`
 	Format export.Format `json:"format"`
 	Output string        `json:"output"`
 }
 
-// exportJobs writes jobs as the flags of `export` say.
+// exportJobs writes jobs in the format that the flags choose.
 func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 	format, output := export.Format(c.String("to")), c.String("output")
 	switch {

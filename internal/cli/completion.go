@@ -11,14 +11,13 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// completeName is the name of the hidden command that shells ask for what a word may become.
+// completeName is the hidden command that shells ask for completions.
 const completeName = "__complete"
 
-// candidate is what a word may become, and what that means.
+// candidate is a completion of a word, and its meaning.
 type candidate struct{ Word, Meaning string }
 
-// candidatesFor are what the last of the words behind the program's name may become. Without any the shell completes
-// files.
+// candidatesFor are the completions of the last word. Without any, the shell completes file names.
 func candidatesFor(app *cli.App, words []string) []candidate {
 	if len(words) == 0 {
 		words = []string{""}
@@ -58,7 +57,7 @@ func candidatesFor(app *cli.App, words []string) []candidate {
 	return out
 }
 
-// with adds a candidate that a word may become, once.
+// with adds a candidate that completes a word, once.
 func with(list []candidate, c candidate, word string) []candidate {
 	if !strings.HasPrefix(c.Word, word) {
 		return list
@@ -71,7 +70,7 @@ func with(list []candidate, c candidate, word string) []candidate {
 	return append(list, c)
 }
 
-// ownName is a command's name without those that it is below.
+// ownName is the last word of a command's name.
 func ownName(c document) string { return c.Name[strings.LastIndex(c.Name, " ")+1:] }
 
 func below(at document, name string) (document, bool) {
@@ -95,7 +94,7 @@ func flagOf(word string, lists ...[]flagDocument) *flagDocument {
 	return nil
 }
 
-// shells are those that Script knows.
+// shells are those that completionScript knows.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 var scripts = map[string]string{
@@ -134,7 +133,7 @@ complete -c disdel -a '(__disdel_complete)'
 `,
 }
 
-// completionScript is what a shell runs to complete the program's words. It returns Invalid for a shell that is not known.
+// completionScript is the completion script of a shell. It returns Invalid for an unknown shell.
 func completionScript(shell string) (string, error) {
 	text, ok := scripts[shell]
 	if !ok {
@@ -145,7 +144,7 @@ func completionScript(shell string) (string, error) {
 	return text, nil
 }
 
-// completionCommand prints what a shell completes words by.
+// completionCommand prints a completion script.
 func completionCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print the completion script of a shell",
@@ -165,7 +164,7 @@ func completionCommand(u *ui) *cli.Command {
 	}
 }
 
-// completeCommand is what those scripts ask.
+// completeCommand answers the completion scripts.
 func completeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: completeName, Hidden: true, Usage: "print the completions of a word",
@@ -178,7 +177,7 @@ func completeCommand(u *ui) *cli.Command {
 	}
 }
 
-// manualCommand prints the page of man.
+// manualCommand prints the man page.
 func manualCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print the man page of all commands", Description: "   disdel man | man -l -",
@@ -191,12 +190,12 @@ func manualCommand(u *ui) *cli.Command {
 	}
 }
 
-// textDocument is a text of its own with -o json.
+// textDocument is a plain text as -o json shows it.
 type textDocument struct {
 	Text string `json:"text"`
 }
 
-// showText prints a text of its own.
+// showText prints a plain text.
 func showText(u *ui, text string) error {
 	return u.Show(textDocument{text}, func(w io.Writer) {
 		fmt.Fprint(w, text)

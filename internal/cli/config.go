@@ -28,12 +28,12 @@ const (
 	records
 	actions
 	updates
-	takingOver // the service continues with jobs that nobody has
+	takeOverJobs // the service continues with jobs that nobody has
 
-	wholeJob = storage | records | actions | updates
+	allParts = storage | records | actions | updates
 )
 
-// withService runs f with a service and closes it, whatever came of f.
+// withService calls f with a service, and closes it afterwards.
 func withService(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) (err error) {
 	cfg, err := config(c, u, needs)
 	if err != nil {
@@ -47,14 +47,14 @@ func withService(c *cli.Context, u *ui, needs need, f func(ctx context.Context, 
 	return f(c.Context, s)
 }
 
-// config is what flags and variables say.
+// config reads the service's configuration from flags and the environment.
 func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 	if cfg.Home, err = home(c); err != nil {
 		return cfg, err
 	}
 	cfg.Log, cfg.Admission = newLog(c, u), c.String("admission")
 	cfg.Place = runsAt(c)
-	cfg.TakeOver = needs&takingOver != 0
+	cfg.TakeOver = needs&takeOverJobs != 0
 	for _, part := range []struct {
 		need need
 		read func() error
@@ -80,7 +80,7 @@ func config(c *cli.Context, u *ui, needs need) (cfg service.Config, err error) {
 	return cfg, nil
 }
 
-// readPlatform takes what is said of OpenWhisk, or of the embedded one.
+// readPlatform reads the flags of OpenWhisk, or of the embedded platform.
 func readPlatform(c *cli.Context, cfg *service.Config) (err error) {
 	if err := readPool(c, cfg); err != nil {
 		return err
@@ -97,7 +97,7 @@ func readPlatform(c *cli.Context, cfg *service.Config) (err error) {
 	return err
 }
 
-// readEmbedded takes what is said of a platform on this machine.
+// readEmbedded reads the flags of the embedded platform.
 func readEmbedded(c *cli.Context, cfg *service.Config) (err error) {
 	if name := c.String("action"); name != "" {
 		if cfg.Program, err = service.FindProgram(name); err != nil {
@@ -109,7 +109,7 @@ func readEmbedded(c *cli.Context, cfg *service.Config) (err error) {
 	return err
 }
 
-// withClient runs f with what the command line says that commands are carried out by.
+// withClient calls f with the client that the command line chose: a server, or a service in this process.
 func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, at client.Client) error) error {
 	at, err := serverOf(c)
 	if err != nil {
@@ -130,7 +130,7 @@ func withClient(c *cli.Context, u *ui, needs need, f func(ctx context.Context, a
 func newLog(c *cli.Context, u *ui) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(u.Err)
-	log.AddHook(completing{u})
+	log.AddHook(logHook{u})
 	log.SetLevel(logrus.WarnLevel)
 	if c.Bool("verbose") {
 		log.SetLevel(logrus.DebugLevel)
@@ -138,19 +138,19 @@ func newLog(c *cli.Context, u *ui) *logrus.Logger {
 	return log
 }
 
-// completing gives commands in messages of a log the flags of the place.
-type completing struct{ u *ui }
+// logHook adds the flags of the place to commands in log messages.
+type logHook struct{ u *ui }
 
 // Levels is all of them.
-func (completing) Levels() []logrus.Level { return logrus.AllLevels }
+func (logHook) Levels() []logrus.Level { return logrus.AllLevels }
 
 // Fire changes a message before it is written.
-func (h completing) Fire(e *logrus.Entry) error {
+func (h logHook) Fire(e *logrus.Entry) error {
 	e.Message = h.u.Place.Complete(e.Message)
 	return nil
 }
 
-// homeFolder is where everything of this user lives, whether or not it is there.
+// homeFolder is the home folder of this user. It may not exist yet.
 func homeFolder(c *cli.Context) (string, error) {
 	dir := c.String("home")
 	if dir == "" {
@@ -171,7 +171,7 @@ func homeFolder(c *cli.Context) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// home is the folder that everything of this user lives in. It is made if it is missing.
+// home is the home folder of this user. home creates it if it is missing.
 func home(c *cli.Context) (string, error) {
 	dir, err := homeFolder(c)
 	var said *disdel.Error
@@ -190,7 +190,7 @@ func home(c *cli.Context) (string, error) {
 	return dir, nil
 }
 
-// poolFlags say what the containers of a platform have together.
+// poolFlags describe the container pool of a platform.
 func poolFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -208,7 +208,7 @@ func poolFlags() []cli.Flag {
 	}
 }
 
-// readPool takes what poolFlags say. It returns Invalid for GPUs without memory, and the other way round.
+// readPool reads poolFlags. It returns Invalid for GPUs without memory, and for memory without GPUs.
 func readPool(c *cli.Context, cfg *service.Config) (err error) {
 	if text := c.String("pool-memory"); text != "" {
 		if cfg.Pool, err = disdel.ParseBytes(text); err != nil {
@@ -229,7 +229,7 @@ func readPool(c *cli.Context, cfg *service.Config) (err error) {
 	return err
 }
 
-// readRedis takes the addresses of --redis, each with the password of the environment where it has none of its own.
+// readRedis reads the addresses of --redis. Each address without a password gets the one from the environment.
 func readRedis(c *cli.Context, cfg *service.Config) (err error) {
 	cfg.RedisPrefix = c.String("redis-prefix")
 	for address := range strings.SplitSeq(c.String("redis"), ",") {
@@ -245,8 +245,8 @@ func readRedis(c *cli.Context, cfg *service.Config) (err error) {
 	return err
 }
 
-// readAuthority is the text of --redis-ca. It returns Invalid for a file that cannot be read or has no certificate, and
-// where no address would make use of it.
+// readAuthority reads the file of --redis-ca. It returns Invalid for a file without a certificate, and if no address
+// uses TLS.
 func readAuthority(file string, servers []string) (string, error) {
 	if file == "" {
 		return "", nil

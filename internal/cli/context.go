@@ -19,6 +19,7 @@ import (
 // contextCommands are the commands that keep servers and clusters under names.
 type contextCommands struct{ ui *ui }
 
+// contextCommand is `disdel context`.
 func contextCommand(u *ui) *cli.Command {
 	x := contextCommands{u}
 	return &cli.Command{
@@ -32,7 +33,7 @@ func contextCommand(u *ui) *cli.Command {
 	}
 }
 
-// change runs f with what the home knows, keeps that, and shows what it came to.
+// change calls f with the saved contexts, writes them back, and shows them.
 func (x contextCommands) change(c *cli.Context, f func(home string, known *client.Contexts) error) error {
 	dir, err := home(c)
 	if err != nil {
@@ -51,7 +52,7 @@ func (x contextCommands) change(c *cli.Context, f func(home string, known *clien
 	return x.show(known)
 }
 
-// show shows no secret.
+// show prints the contexts without secrets.
 func (x contextCommands) show(known client.Contexts) error {
 	doc := render.Contexts{Current: known.Current, Contexts: []render.Context{}}
 	for _, one := range known.List {
@@ -111,7 +112,7 @@ func keyringFlag() cli.Flag {
 	}
 }
 
-// adding keeps a context, and its secrets where the command line has them kept.
+// adding returns a change that adds a context. The secrets go to the keyring if --keyring is set.
 func adding(c *cli.Context, one client.Context) func(home string, known *client.Contexts) error {
 	return func(home string, known *client.Contexts) error {
 		if c.Bool("keyring") {
@@ -121,7 +122,7 @@ func adding(c *cli.Context, one client.Context) func(home string, known *client.
 	}
 }
 
-// cluster is what the command line and the environment say of one.
+// cluster reads a cluster from the flags and the environment.
 func (x contextCommands) cluster(c *cli.Context) (*client.Cluster, error) {
 	at := &client.Cluster{
 		APIHost: addresses.WithScheme(c.String("apihost")), Image: c.String("image"), Storage: c.String("storage"),
@@ -137,7 +138,7 @@ func (x contextCommands) cluster(c *cli.Context) (*client.Cluster, error) {
 	return at, err
 }
 
-// secret is what a file or else a variable of the environment has.
+// secret reads a secret from a file, or from an environment variable if no file is given.
 func (x contextCommands) secret(c *cli.Context, flag, variable string) (string, error) {
 	file := c.String(flag)
 	if file == "" {
@@ -247,25 +248,25 @@ func (x contextCommands) remove() *cli.Command {
 // tokenVariable holds the token for a server.
 const tokenVariable = "DISDEL_TOKEN"
 
-// aside is the commands that are about this machine or this program alone, whatever context is the current one.
-var aside = []string{
+// localCommands are about this machine or this program only. They ignore the current context.
+var localCommands = []string{
 	"context", "version", "help", "runtime", "platform", "simulate", "lab", "explain",
 }
 
-// changing is the commands that change something where the context leads, with those of their subcommands that do; none
-// for a command that has none.
-var changing = map[string][]string{
+// changingCommands change something in the context's cluster, with those of their subcommands that do; nil means the
+// command itself.
+var changingCommands = map[string][]string{
 	"quickstart": nil, "submit": nil, "batch": nil, "resume": nil, "infer": nil, "serve": nil, "doctor": nil,
 	"verify": nil,
 	"job":    {"cancel", "pause", "stop"}, "dataset": {"add", "remove"}, "tenant": {"create", "delete", "quota", "token"},
 	"deploy": {"up", "down"}, "history": {"repair"},
 }
 
-// enterContext has a command work with the cluster of the context that was chosen: what neither a flag nor a variable
-// of the environment says is taken from it. A command that changes something says which context that is in. folder is
-// the home folder, which need not be there.
+// enterContext lets a command work with the cluster of the chosen context: it sets every flag that neither the command
+// line nor the environment sets. A command that changes something prints the context's name. folder is the home folder,
+// which may not exist.
 func enterContext(c *cli.Context, u *ui, folder string) error {
-	if slices.Contains(aside, c.Args().First()) {
+	if slices.Contains(localCommands, c.Args().First()) {
 		return nil
 	}
 	by := client.Chosen{Home: folder, Server: c.String("server"), Context: c.String("context")}
@@ -274,18 +275,19 @@ func enterContext(c *cli.Context, u *ui, folder string) error {
 		return err
 	}
 	if at != nil {
-		if err := takeAll(c, at.Settings()); err != nil {
+		if err := applySettings(c, at.Settings()); err != nil {
 			return err
 		}
 	}
-	if changes(c.Args().Slice()) && u.Format == "table" {
+	if changesSomething(c.Args().Slice()) && u.Format == "table" {
 		u.Say("in context %s", name)
 	}
 	return nil
 }
 
-// takeAll takes what nobody said, and a secret only where its address is the context's own: no other server gets it.
-func takeAll(c *cli.Context, all []client.Setting) error {
+// applySettings applies settings that nobody gave. It applies a secret only if its address is the context's own, so
+// that no other server gets it.
+func applySettings(c *cli.Context, all []client.Setting) error {
 	own := map[string]string{}
 	for _, s := range all {
 		if s.Flag != "" {
@@ -294,16 +296,16 @@ func takeAll(c *cli.Context, all []client.Setting) error {
 		if s.Address != "" && c.String(s.Address) != own[s.Address] {
 			continue
 		}
-		if err := take(c, s); err != nil {
+		if err := applySetting(c, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take sets what nobody said. It goes into the environment too: secrets are looked for there, and a record keeps the
-// context's name in place of what stands in the environment.
-func take(c *cli.Context, s client.Setting) error {
+// applySetting applies one setting to the flag and to the environment. Secrets are read from the environment, and a
+// record names the context instead of values from the environment.
+func applySetting(c *cli.Context, s client.Setting) error {
 	if s.Value == "" || s.Flag != "" && c.IsSet(s.Flag) || os.Getenv(s.Variable) != "" {
 		return nil
 	}
@@ -316,10 +318,10 @@ func take(c *cli.Context, s client.Setting) error {
 	return c.Set(s.Flag, s.Value)
 }
 
-func changes(args []string) bool {
+func changesSomething(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
-	below, known := changing[args[0]]
+	below, known := changingCommands[args[0]]
 	return known && (below == nil || len(args) > 1 && slices.Contains(below, args[1]))
 }

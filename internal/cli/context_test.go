@@ -12,7 +12,7 @@ func TestWhatChangesSomething(t *testing.T) {
 		"deploy": false, "dataset add digits": true, "dataset list": false, "history": false, "report @last": false,
 		"job cancel @last": true, "job follow @last": false, "": false, "estimate submit": false,
 	} {
-		if got := changes(strings.Fields(line)); got != want {
+		if got := changesSomething(strings.Fields(line)); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
 	}

@@ -105,7 +105,7 @@ func datasetAdd(u *ui) *cli.Command {
 }
 
 func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) error {
-	doc, err := added(ctx, c, u, data)
+	doc, err := addFromFlags(ctx, c, u, data)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func addDataset(ctx context.Context, c *cli.Context, u *ui, data client.Data) er
 	return u.Show(doc, func(w io.Writer) { render.PrintAddedDataset(w, doc) })
 }
 
-// added adds the data set that the command line names.
-func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Dataset, err error) {
+// addFromFlags adds the data set that the command line names.
+func addFromFlags(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set render.Dataset, err error) {
 	name := c.Args().First()
 	if in, named, err := denseRows(c, name); named {
 		if err != nil {
@@ -146,8 +146,9 @@ func added(ctx context.Context, c *cli.Context, u *ui, data client.Data) (set re
 func datasetGenerate(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "generate", Usage: "generate ratings or clicks from a seed, as sparse rows", ArgsUsage: "ratings|clicks NAME",
-		Description: "   disdel dataset generate ratings films --like ml-1m\n   disdel dataset generate clicks ads --rows 200000",
-		Flags:       generateFlags(),
+		Description: "   disdel dataset generate ratings films --like ml-1m\n" +
+			"   disdel dataset generate clicks ads --rows 200000",
+		Flags: generateFlags(),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 2, 2); err != nil {
 				return err
@@ -186,7 +187,7 @@ func datasetRemove(u *ui) *cli.Command {
 	}
 }
 
-// datasetAddDescription says what `dataset add` takes.
+// datasetAddDescription is the help of `dataset add`.
 func datasetAddDescription() string {
 	return "Known names: " + strings.Join(dataset.Known(), ", ") +
 		". Their files come from an installed package, or from their public\n" +

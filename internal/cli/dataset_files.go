@@ -19,7 +19,7 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// namesArrayFiles says whether the user names files, not one of the known data sets.
+// namesArrayFiles says whether the flags name files instead of a known data set.
 func namesArrayFiles(c *cli.Context) bool {
 	return slices.ContainsFunc([]string{
 		"format", "images", "labels", "test-images", "test-labels", "layout", "classes",
@@ -28,7 +28,7 @@ func namesArrayFiles(c *cli.Context) bool {
 		c.IsSet)
 }
 
-// arrayFiles is the files that the flags of `dataset add` name. It returns Invalid.
+// arrayFiles reads the flags that name files of arrays. It returns Invalid.
 func arrayFiles(c *cli.Context) (dataset.Files, error) {
 	bad := func(msg, hint string) error {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
@@ -96,10 +96,10 @@ func denseFlags() []cli.Flag {
 	}
 }
 
-// denseRows is the data set of a table, of arrays or of pictures that the flags of `dataset add` name; named tells
-// whether they do. It returns Invalid, and *disdel.Faults for what is wrong with the files.
+// denseRows reads a data set of a table, arrays or pictures; named says whether the flags name one. It returns Invalid,
+// and *disdel.Faults for faults of the files.
 func denseRows(c *cli.Context, name string) (in dataset.DenseInput, named bool, err error) {
-	images := kindOf(c)
+	images := arrayKind(c)
 	switch {
 	case c.IsSet("csv") && !c.IsSet("schema"):
 		in, err = denseCSV(c, name)
@@ -123,8 +123,8 @@ func badFlags(msg, hint string) error {
 	return &disdel.Error{Kind: disdel.Invalid, Op: "add data set", Msg: msg, Hint: hint}
 }
 
-// kindOf is what --images names: npy, pictures, or "" for everything else.
-func kindOf(c *cli.Context) string {
+// arrayKind is the format of --images: npy, pictures, or "" for any other.
+func arrayKind(c *cli.Context) string {
 	path := c.String("images")
 	if format := strings.ToLower(c.String("format")); c.IsSet("format") {
 		if format == "npy" || format == "pictures" {
@@ -147,8 +147,8 @@ func kindOf(c *cli.Context) string {
 	return ""
 }
 
-// alone refuses flags that do not go with the files that are named.
-func alone(c *cli.Context, with string, others ...string) error {
+// rejectFlags returns Invalid for flags that do not go with another one.
+func rejectFlags(c *cli.Context, with string, others ...string) error {
 	for _, other := range others {
 		if c.IsSet(other) {
 			return badFlags(fmt.Sprintf("--%s does not go with %s", other, with), "leave it out")
@@ -158,7 +158,7 @@ func alone(c *cli.Context, with string, others ...string) error {
 }
 
 func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := alone(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "safetensors", "libsvm",
+	if err := rejectFlags(c, "--csv", "images", "labels", "test-images", "test-labels", "npz", "safetensors", "libsvm",
 		"ratings",
 		"held-out", "format", "layout", "classes", "size", "gray"); err != nil {
 		return in, err
@@ -166,7 +166,8 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 	table := dense.CSV{
 		Source: dataset.FileSource(c.String("csv")), Header: dense.Header(c.String("header")), Label: c.String("label"),
 		LabelClasses: c.Bool("label-classes"),
-		Skip:         list(c.String("skip")), Missing: list(c.String("missing")), Scale: dense.Scale(c.String("scale")),
+		Skip:         splitCommas(c.String("skip")), Missing: splitCommas(c.String("missing")),
+		Scale: dense.Scale(c.String("scale")),
 	}
 	if file := c.String("test-csv"); file != "" {
 		test := dataset.FileSource(file)
@@ -182,18 +183,18 @@ func denseCSV(c *cli.Context, name string) (in dataset.DenseInput, err error) {
 		table.Separator, _ = utf8.DecodeRuneInString(text)
 	}
 	if text := c.String("shape"); text != "" {
-		if table.Shape, err = sides(text, 3); err != nil {
+		if table.Shape, err = parseSides(text, 3); err != nil {
 			return in, badFlags(fmt.Sprintf("%q is no shape", text), "write channels x height x width: --shape 1x28x28")
 		}
 	}
 	return table.Input(name)
 }
 
-// denseArchive is the arrays of one file.
+// denseArchive reads arrays from one file.
 func denseArchive(c *cli.Context, name, flag string, read func(file string) (dense.Arrays, error)) (
 	in dataset.DenseInput, err error,
 ) {
-	if err := alone(c, "--"+flag, "images", "labels", "test-images", "test-labels", "csv", "format", "size",
+	if err := rejectFlags(c, "--"+flag, "images", "labels", "test-images", "test-labels", "csv", "format", "size",
 		"gray"); err != nil {
 		return in, err
 	}
@@ -204,7 +205,7 @@ func denseArchive(c *cli.Context, name, flag string, read func(file string) (den
 	return arrays(c, from, name)
 }
 
-// arrays adds to arrays what other flags say of them.
+// arrays completes arrays by the other flags.
 func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInput, err error) {
 	if from.Labels.Name == "" {
 		return in, badFlags("it needs both --images and --labels", "--images FILE --labels FILE")
@@ -222,17 +223,18 @@ func arrays(c *cli.Context, from dense.Arrays, name string) (in dataset.DenseInp
 	if from.Layout != "" && from.Layout != dataset.CHW && from.Layout != dataset.HWC {
 		return in, badFlags(fmt.Sprintf("there is no layout %q", from.Layout), "--layout chw or --layout hwc")
 	}
-	from.ClassNames, from.LabelClasses = list(c.String("classes")), c.Bool("label-classes")
+	from.ClassNames, from.LabelClasses = splitCommas(c.String("classes")), c.Bool("label-classes")
 	return from.Input(name)
 }
 
 func densePictures(c *cli.Context, name string) (in dataset.DenseInput, err error) {
-	if err := alone(c, "a folder of pictures", "labels", "test-labels", "layout", "classes", "label-classes"); err != nil {
+	if err := rejectFlags(c, "a folder of pictures", "labels", "test-labels", "layout", "classes",
+		"label-classes"); err != nil {
 		return in, err
 	}
 	from := dense.Pictures{Folder: c.String("images"), Test: c.String("test-images"), Gray: c.Bool("gray")}
 	if text := c.String("size"); text != "" {
-		size, err := sides(text, 2)
+		size, err := parseSides(text, 2)
 		if err != nil || slices.Max(size) > mostSide {
 			return in, badFlags(fmt.Sprintf("%q is no size", text), "write height x width: --size 32x32")
 		}
@@ -241,19 +243,19 @@ func densePictures(c *cli.Context, name string) (in dataset.DenseInput, err erro
 	return from.Input(name)
 }
 
-// mostSide bounds the sides of pictures.
+// mostSide limits the sides of pictures.
 const mostSide = 4096
 
-// list is the parts of a text between commas, nil for none.
-func list(text string) []string {
+// splitCommas splits a text at commas. It is nil for an empty text.
+func splitCommas(text string) []string {
 	if text == "" {
 		return nil
 	}
 	return strings.Split(text, ",")
 }
 
-// sides reads so many whole numbers above 0 with an x between them.
-func sides(text string, n int) ([]int, error) {
+// parseSides reads n positive numbers with an x between them.
+func parseSides(text string, n int) ([]int, error) {
 	out := make([]int, n)
 	parts := strings.Split(text, "x")
 	if len(parts) != n {
@@ -267,10 +269,10 @@ func sides(text string, n int) ([]int, error) {
 	return out, nil
 }
 
-// sparseFiles are the flags that name a file of sparse rows; one of them is given.
+// sparseFiles are the flags that name a file of sparse rows.
 var sparseFiles = []string{"libsvm", "csv", "ratings"}
 
-// heldOutFlags say which rows are held out for good.
+// heldOutFlags say which rows are held out from training.
 func heldOutFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{
@@ -313,8 +315,7 @@ func heldOut(c *cli.Context) (h sparse.HeldOut, err error) {
 	return h, nil
 }
 
-// sparseRows is the data set of sparse rows that the flags of `dataset add` name; named tells whether they do. It
-// returns Invalid.
+// sparseRows reads a data set of sparse rows; named says whether the flags name one. It returns Invalid.
 func sparseRows(c *cli.Context, name string) (in dataset.SparseInput, named bool, err error) {
 	given := slices.DeleteFunc(slices.Clone(sparseFiles), func(f string) bool { return !c.IsSet(f) })
 	if len(given) == 0 {
@@ -380,10 +381,10 @@ func generateFlags() []cli.Flag {
 	}, heldOutFlags()...)
 }
 
-// defaultClicks is how many clicks are made.
+// defaultClicks is the number of generated clicks.
 const defaultClicks = 100_000
 
-// generatedRows is the data set that the operands and flags of `dataset generate` describe. It returns Invalid.
+// generatedRows is the data set that `dataset generate` describes. It returns Invalid.
 func generatedRows(c *cli.Context) (in dataset.SparseInput, err error) {
 	held, err := heldOut(c)
 	if err != nil {

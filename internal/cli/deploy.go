@@ -37,7 +37,7 @@ func deployCommand(u *ui) *cli.Command {
 	}
 }
 
-// deployPackage is one of the commands about the package.
+// deployPackage builds one of the commands that compare a package with its manifest.
 func deployPackage(u *ui, name, usage string, done bool,
 	carryOut func(deploy.Cluster, context.Context, executor.Deployment) (deploy.Plan, error),
 ) *cli.Command {
@@ -85,7 +85,7 @@ func deployPackage(u *ui, name, usage string, done bool,
 	}
 }
 
-// onCluster is withService for what is about a cluster alone.
+// onCluster is withService for commands that need a cluster.
 func onCluster(c *cli.Context, u *ui, needs need, f func(ctx context.Context, s *service.Service) error) error {
 	if c.String("apihost") == "" {
 		return missingFlag(c, "--apihost URL or --context NAME")
@@ -133,7 +133,7 @@ func deployImage(u *ui) *cli.Command {
 	}
 }
 
-// gpuFiles is what `disdel deploy gpu` says.
+// gpuFiles is what `deploy gpu` prints with -o json.
 type gpuFiles struct {
 	PerGPU     int        `json:"actionsPerGPU"`
 	PerMachine int        `json:"actionsPerMachine"`
@@ -206,7 +206,7 @@ func machinesOf(c *cli.Context) (m gpu.Machines, err error) {
 	return m, err
 }
 
-// writeFiles puts files into a folder, which is made if it is missing.
+// writeFiles writes files into a folder, which it creates if needed.
 func writeFiles(u *ui, folder string, files []gpu.File) error {
 	err := os.MkdirAll(folder, 0o755)
 	for _, f := range files {

@@ -53,7 +53,7 @@ func doctorCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return onCluster(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+			return onCluster(c, u, allParts, func(ctx context.Context, s *service.Service) error {
 				cfg, err := doctor.ForService(ctx, s, doctor.Config{
 					Host: disdel.Redacted(c.String("apihost")), MaxContainers: c.Int("containers"), Settle: c.Duration("settle"),
 					CouchDB:   addresses.WithoutPasswords(c.String("couchdb")),
@@ -80,7 +80,7 @@ func doctorCommand(u *ui) *cli.Command {
 	}
 }
 
-// keepFacts keeps what was found out about a cluster, and what was known of its pool where that is more exact.
+// keepFacts saves the facts about a cluster. It keeps an earlier, more exact fact about the pool.
 func keepFacts(u *ui, home, host string, found clusterfacts.Facts) error {
 	old, _, _ := clusterfacts.Read(home, host) //nolint:errcheck // what cannot be read is found out again
 	kept := clusterfacts.Renewed(old, found)
@@ -106,7 +106,7 @@ func verifyCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return onCluster(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+			return onCluster(c, u, allParts, func(ctx context.Context, s *service.Service) error {
 				report, err := verify.Run(ctx, verify.Config{
 					Service: s, Host: disdel.Redacted(c.String("apihost")), Version: self().Version, Image: c.String("image"),
 					Program: program, Environment: environmentFor(c, dir),

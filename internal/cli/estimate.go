@@ -42,21 +42,21 @@ func estimateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				req := src.request(c)
 				req.Preparing = render.NewFollower(u).Follow
 				found, err := at.Jobs.Estimate(ctx, req, q.Questions)
 				if err != nil {
 					return src.showFaults(u, err)
 				}
-				return answer(u, found, q, src.file.Name)
+				return showEstimate(u, found, q, src.file.Name)
 			})
 		},
 	}
 }
 
-// answer shows an estimation. That nothing of a job fits is the error then.
-func answer(u *ui, found *service.Estimation, q estimateQuestions, file string) error {
+// showEstimate prints an estimate. It returns an error if no plan of the job fits.
+func showEstimate(u *ui, found *service.Estimation, q estimateQuestions, file string) error {
 	how := render.EstimateSections{Plan: q.Plain(), Layers: q.Layers, File: file}
 	if err := u.Show(found, func(w io.Writer) { render.PrintEstimate(w, found, how) }); err != nil {
 		return err
@@ -70,7 +70,7 @@ func answer(u *ui, found *service.Estimation, q estimateQuestions, file string) 
 	return found.Err()
 }
 
-// questionFlags are those of estimate.
+// questionFlags are the flags of estimate.
 var questionFlags = []cli.Flag{
 	&cli.BoolFlag{
 		Name:  "explain",
@@ -89,7 +89,7 @@ var questionFlags = []cli.Flag{
 	&cli.StringFlag{Name: "plot", Usage: "with --what-if: write the plot to `FILE`.svg or FILE.png"},
 }
 
-// estimateQuestions is what estimate is asked beyond the plan.
+// estimateQuestions is what estimate answers besides the plan.
 type estimateQuestions struct {
 	service.Questions
 	Layers bool        // every layer's share is shown
@@ -97,12 +97,12 @@ type estimateQuestions struct {
 	Format plot.Format // of the picture
 }
 
-// Plain tells whether the plan itself is to be shown.
+// Plain says whether to show the plan itself.
 func (q estimateQuestions) Plain() bool {
 	return q.Explain || q.Layers || q.MaxMemory == 0 && q.Grid == nil && len(q.Policies) == 0
 }
 
-// readEstimateQuestions reads the flags. Everything that is wrong with them comes back at once, as *disdel.Faults.
+// readEstimateQuestions reads the flags. It returns all faults at once, as *disdel.Faults.
 func readEstimateQuestions(c *cli.Context) (estimateQuestions, error) {
 	var r questionReader
 	r.Explain, r.Layers = c.Bool("explain"), c.Bool("layers")
@@ -168,7 +168,7 @@ const (
 
 const gridHint = "write workers=1..8, batch=32,64,128 or both with a comma between"
 
-// whatIf reads the values of --what-if: names with lists, of which every comma begins another number or another name.
+// whatIf reads --what-if: names with lists of numbers. A comma starts the next number or the next name.
 func (r *questionReader) whatIf(values []string) {
 	values = r.policies(values)
 	if len(values) == 0 {
@@ -205,7 +205,7 @@ func (r *questionReader) whatIf(values []string) {
 	r.Grid = &g
 }
 
-// policies takes the values that are about policies: policy=all, or some of them.
+// policies removes the values about policies (policy=all, or names) from the list and returns the others.
 func (r *questionReader) policies(values []string) (others []string) {
 	for _, value := range values {
 		text, of := strings.CutPrefix(strings.TrimSpace(value), "policy=")
@@ -235,7 +235,7 @@ func (r *questionReader) noDimension(name string) {
 	r.fault("what-if", hint, "there is no dimension %q", name)
 }
 
-// numbers reads one number, or a range of them with both ends.
+// numbers reads one number, or a range that includes both ends.
 func (r *questionReader) numbers(text string) []int {
 	from, to, isRange := strings.Cut(strings.TrimSpace(text), "..")
 	if !isRange {

@@ -10,10 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// errWantsHelp is returned by a command that was given nothing to do; run prints its help then.
+// errWantsHelp means that a command got nothing to do; carryOut then prints its help.
 var errWantsHelp = errors.New("wants help")
 
-// needSubcommand answers a command that only groups others.
+// needSubcommand is the action of a command that only groups others.
 func needSubcommand(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return errWantsHelp
@@ -21,8 +21,8 @@ func needSubcommand(c *cli.Context) error {
 	return unknownCommand(c.Command.Subcommands, c.Command.HelpName, c.Args().First())
 }
 
-// helpFor finds the command that names lead to, and returns what to show of it: for programs, and for people. No names:
-// the whole program.
+// helpFor finds the command with these names, or the whole program without names. It returns the document for programs
+// and the printer for people.
 func helpFor(app *cli.App, names []string) (shown any, print func(w io.Writer), err error) {
 	if len(names) == 0 {
 		return describeApp(app), func(w io.Writer) { cli.HelpPrinter(w, appHelp, app) }, nil
@@ -39,8 +39,7 @@ func helpFor(app *cli.App, names []string) (shown any, print func(w io.Writer), 
 	return describeCommand(found), func(w io.Writer) { cli.HelpPrinter(w, commandHelp, found) }, nil
 }
 
-// helpPath is the path whose help a command line asks for with --help. An operand is no command of its own, but
-// behind a command that only groups others, or behind none, it was meant as one.
+// helpPath is the command whose help --help asks for. An operand after a group of commands counts as a command.
 func (s *commandLine) helpPath(app *cli.App) []string {
 	commands := app.Commands
 	for _, name := range s.Path {
@@ -140,7 +139,7 @@ OPTIONS:
 Global options (-o json, --home, --redis ...): disdel --help
 `
 
-// referencePage is every command of a program with its flags, as Markdown. It is made of what --help says.
+// referencePage is all commands and flags as Markdown, from the same source as --help.
 func referencePage(app *cli.App) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# Commands\n\nMade of what `%s --help` says; a test holds it to that. Flags may stand before or after operands.\n",
@@ -179,7 +178,7 @@ func sentence(usage string) string {
 	return strings.ToUpper(usage[:1]) + usage[1:]
 }
 
-// unindented is a description without the indent that terminals get.
+// unindented removes the indent that terminals get.
 func unindented(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for i, line := range lines {
@@ -205,10 +204,10 @@ func writeFlags(out *strings.Builder, flags []flagDocument) {
 	}
 }
 
-// cell is a text that a column of a table can hold.
+// cell escapes a text for a cell of a Markdown table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-// manualPage is every command of a program as a page of man, made of what --help says.
+// manualPage is all commands as a man page, from the same source as --help.
 func manualPage(app *cli.App) []byte {
 	_, text, _ := strings.Cut(referencePage(app), "\n\n")
 	head := fmt.Sprintf("%% %s(1)\n\n# NAME\n\n%s - %s\n\n# COMMANDS\n\n", app.Name, app.Name, app.Usage)

@@ -121,7 +121,7 @@ type repairedDocument struct {
 	Aside string `json:"aside"` // the file as it was
 }
 
-// historyQuery is what the flags of history ask for.
+// historyQuery reads the flags of history.
 func historyQuery(c *cli.Context) (history.Query, error) {
 	q := history.Query{Limit: c.Int("limit"), Model: c.String("model"), Dataset: c.String("dataset")}
 	if text := c.String("since"); text != "" {
@@ -151,8 +151,8 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 	return q, nil
 }
 
-// statusText says where a job stands. Of one that its record says runs, its lease knows better; in a history that others
-// share there may be jobs of versions before leases.
+// statusText returns a function that says the status of a job. For a job that runs by its record, it asks who holds the
+// lease. A history that others share may have jobs of versions without leases.
 func statusText(ctx context.Context, c *cli.Context, records client.Records) func(*disdel.Record) string {
 	return func(r *disdel.Record) string {
 		if !r.Status.Unfinished() {
@@ -171,7 +171,7 @@ type deletedDocument struct {
 	Job disdel.JobID `json:"job"`
 }
 
-// historyDelete deletes the record of one job, also one that this version cannot read.
+// historyDelete deletes the record of one job, also if this version cannot read it.
 func historyDelete(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Usage: "delete the record of an ended job", ArgsUsage: "JOB",
@@ -232,16 +232,16 @@ func historyExport(u *ui) *cli.Command {
 	}
 }
 
-// longest are the units that Go's durations lack: people count the past in them.
-var longest = map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
+// longUnits are units of time that Go's durations lack.
+var longUnits = map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 
-// mostUnits of the past are more than there is a history of, and fit a duration.
+// mostUnits is more than any history is old, and fits a duration.
 const mostUnits = 10_000
 
-// parseAgo reads a time that has passed: Go's syntax, or days and weeks.
+// parseAgo reads a duration in Go's syntax, or in days or weeks.
 func parseAgo(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	for unit, length := range longest {
+	for unit, length := range longUnits {
 		if number, ok := strings.CutSuffix(text, unit); ok {
 			var n float64
 			n, err = strconv.ParseFloat(number, 64)
@@ -257,7 +257,7 @@ func parseAgo(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// historyFlags are those of history.
+// historyFlags are the flags of history.
 func historyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "limit", Usage: "`NUMBER` of jobs", Value: 20},
@@ -272,8 +272,10 @@ func historyFlags() []cli.Flag {
 	}
 }
 
-// listHistory is the jobs that the flags of history ask for.
-func listHistory(ctx context.Context, c *cli.Context, records client.Records, q history.Query) ([]disdel.Record, error) {
+// listHistory is the jobs that match the flags of history.
+func listHistory(ctx context.Context, c *cli.Context, records client.Records, q history.Query) ([]disdel.Record,
+	error,
+) {
 	tag := c.String("tag")
 	if tag == "" {
 		return records.List(ctx, q)
@@ -296,7 +298,7 @@ func listHistory(ctx context.Context, c *cli.Context, records client.Records, q 
 		if err != nil && disdel.KindOf(err) != disdel.NotFound && !unread {
 			return nil, err
 		}
-		if err == nil && asked(&r, q) {
+		if err == nil && matchesQuery(&r, q) {
 			out = append(out, r)
 		}
 		if len(out) == q.Limit {
@@ -306,22 +308,22 @@ func listHistory(ctx context.Context, c *cli.Context, records client.Records, q 
 	return out, nil
 }
 
-// asked says whether a query's conditions let a job through.
-func asked(r *disdel.Record, q history.Query) bool {
+// matchesQuery says whether a job matches a query.
+func matchesQuery(r *disdel.Record, q history.Query) bool {
 	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
 		(q.Model == "" || r.Job.Model.Name == q.Model || r.Job.Output.Model == q.Model) && !r.Created.Before(q.Since)
 }
 
-// prunedDocument is what `history prune` says with -o json.
+// prunedDocument is what `history prune` prints with -o json.
 type prunedDocument struct {
-	Jobs    []disdel.JobID    `json:"jobs"`
-	Weights []modelstore.Kept `json:"weights,omitempty"` // files that no job can begin with any more
-	DryRun  bool              `json:"dryRun,omitempty"`
+	Jobs    []disdel.JobID             `json:"jobs"`
+	Weights []modelstore.StoredWeights `json:"weights,omitempty"` // files that no job can begin with any more
+	DryRun  bool                       `json:"dryRun,omitempty"`
 
 	needed map[string]bool // weights that jobs name which have not succeeded
 }
 
-// historyPrune deletes the records of jobs that nobody asks for any more.
+// historyPrune deletes old records and weights.
 func historyPrune(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "prune", Usage: "delete records of old jobs, and weights that were sent with jobs",
@@ -375,8 +377,8 @@ func (d *prunedDocument) print(w io.Writer) {
 	fmt.Fprintf(w, "%s of weights: %s\n", terminal.Counted(len(d.Weights), "file"), done)
 }
 
-// pruneWeights deletes files of weights that were sent before a moment and that no job is to begin with again. Jobs
-// that have begun have copies.
+// pruneWeights deletes weights that were sent before a time and that no unfinished job names. Jobs that have started
+// have copies.
 func (d *prunedDocument) pruneWeights(ctx context.Context, models client.Models, before time.Time) error {
 	list, err := models.KeptWeights(ctx)
 	if err != nil {
@@ -396,8 +398,7 @@ func (d *prunedDocument) pruneWeights(ctx context.Context, models client.Models,
 	return nil
 }
 
-// prune deletes the records of jobs that were submitted before a moment, have ended, and that nobody has said anything
-// of.
+// prune deletes records of ended jobs that were submitted before a time and have neither tags nor a note.
 func (d *prunedDocument) prune(ctx context.Context, records client.Records, before time.Time) error {
 	remarks, err := records.Remarks(ctx)
 	if err != nil {

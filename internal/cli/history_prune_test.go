@@ -35,11 +35,13 @@ func (r *someRecords) Forget(_ context.Context, id disdel.JobID) error {
 // someWeights are those that a prune looks at.
 type someWeights struct {
 	client.Models
-	list []modelstore.Kept
+	list []modelstore.StoredWeights
 	gone []string
 }
 
-func (w *someWeights) KeptWeights(context.Context) ([]modelstore.Kept, error) { return w.list, nil }
+func (w *someWeights) KeptWeights(context.Context) ([]modelstore.StoredWeights, error) {
+	return w.list, nil
+}
 
 func (w *someWeights) RemoveWeights(_ context.Context, ref string) error {
 	w.gone = append(w.gone, ref)
@@ -64,10 +66,10 @@ func TestAPruneLeavesWeightsThatJobsNeed(t *testing.T) {
 		},
 	}, &someWeights{}
 	for _, name := range []string{"queued", "runs", "paused", "fresh", "noted", "done", "gone", "nobody"} {
-		weights.list = append(weights.list, modelstore.Kept{Ref: "sha256:" + name, Written: old})
+		weights.list = append(weights.list, modelstore.StoredWeights{Ref: "sha256:" + name, Written: old})
 	}
-	weights.list = append(weights.list, modelstore.Kept{Ref: "sha256:new", Written: now},
-		modelstore.Kept{Ref: "sha256:nobody knows when"})
+	weights.list = append(weights.list, modelstore.StoredWeights{Ref: "sha256:new", Written: now},
+		modelstore.StoredWeights{Ref: "sha256:nobody knows when"})
 	d := prunedDocument{needed: map[string]bool{}}
 	before := now.Add(-time.Minute)
 	if err := d.prune(t.Context(), records, before); err != nil {

@@ -47,7 +47,7 @@ func evaluateCommand(u *ui) *cli.Command {
 	}
 }
 
-// inferCommand asks a trained model: about the rows of a file, those of a data set, or files as they come.
+// inferCommand classifies the rows of a file, the rows of a data set, or files as they arrive.
 func inferCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "infer", Usage: "classify inputs with a trained model, as actions", ArgsUsage: "MODEL",
@@ -84,12 +84,14 @@ func inferCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error { return act(ctx, at.Models) })
+			return withClient(c, u, storage|records|actions, func(ctx context.Context, at client.Client) error {
+				return act(ctx, at.Models)
+			})
 		},
 	}
 }
 
-// inference is what the flags of infer ask for.
+// inference returns what the flags of infer ask for.
 func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
 	input, dataset, watch := c.String("input"), c.String("dataset"), c.String("watch")
 	asked := len(terminal.NonEmpty(input, dataset, watch))
@@ -120,7 +122,7 @@ func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.M
 	}
 }
 
-// inferFile answers for the rows of a file.
+// inferFile classifies the rows of a file.
 func inferFile(ctx context.Context, u *ui, models client.Models, model, file string) error {
 	text, err := readFile(u, file)
 	if err != nil {
@@ -139,7 +141,7 @@ func inferFile(ctx context.Context, u *ui, models client.Models, model, file str
 	return u.Show(doc, func(w io.Writer) { render.PrintInference(w, doc) })
 }
 
-// readFile is the content of a file, or of standard input.
+// readFile is the content of a file, or of standard input for "-".
 func readFile(u *ui, name string) ([]byte, error) {
 	if name == "-" {
 		return files.ReadAll(name, u.In)
@@ -147,10 +149,10 @@ func readFile(u *ui, name string) ([]byte, error) {
 	return files.Read(name)
 }
 
-// standardOutput is what standard output is called where a file is asked for.
+// standardOutput is the file name that means standard output.
 const standardOutput = "-"
 
-// inferringData answers for the rows of a data set.
+// inferringData classifies the rows of a data set.
 func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
 	model, output := c.Args().First(), c.String("output")
 	ask := infer.DataRequest{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
@@ -184,7 +186,7 @@ func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models clie
 func inferToOutput(ctx context.Context, u *ui, models client.Models, model string, ask infer.DataRequest,
 ) error {
 	w := bufio.NewWriterSize(u.Out, 1<<16)
-	rows, err := render.NewAnswerWriter(".jsonl", cleaned{w})
+	rows, err := render.NewAnswerWriter(".jsonl", cleanJSONWriter{w})
 	if err != nil {
 		return err
 	}
@@ -196,17 +198,17 @@ func inferToOutput(ctx context.Context, u *ui, models client.Models, model strin
 	return err
 }
 
-// cleaned writes JSON, a whole document at a time, of which a terminal acts on nothing.
-type cleaned struct{ to io.Writer }
+// cleanJSONWriter writes JSON documents whose characters cannot control a terminal. Each Write is one document.
+type cleanJSONWriter struct{ to io.Writer }
 
-func (c cleaned) Write(document []byte) (int, error) {
+func (c cleanJSONWriter) Write(document []byte) (int, error) {
 	if _, err := c.to.Write(terminal.CleanJSON(document)); err != nil {
 		return 0, err
 	}
 	return len(document), nil
 }
 
-// inferToFile writes answers to a file, which is there once it is whole.
+// inferToFile writes answers to a file. The file appears only once it is complete.
 func inferToFile(ctx context.Context, u *ui, models client.Models, model string, ask infer.DataRequest,
 	file string,
 ) error {

@@ -36,8 +36,8 @@ const (
 // watchedEndings are the names of files that a model can be asked about.
 var watchedEndings = []string{".json", ".npy", ".csv", ".png", ".jpg", ".jpeg"}
 
-// watching answers for the files of a folder as they come. A file is one of a name, a size and a time: one that changes
-// is another, and is answered once it has stayed as it is. What was answered stands in the output, and nowhere else.
+// watching classifies the files of a folder as they arrive. A file with another size or time is a new file. A file is
+// classified after it has not changed for a while. The output file alone remembers what is done.
 type watching struct {
 	ui                    *ui
 	model, folder, output string
@@ -50,20 +50,20 @@ type watching struct {
 	log  *answerLog
 }
 
-// sighting is a file as it was, and since when.
+// sighting is the state of a file, and since when it has it.
 type sighting struct {
 	fileState
 	since time.Time
 }
 
-// fileState tells a file apart from an earlier one of its name.
+// fileState identifies one state of a file.
 type fileState struct {
 	Name     string    `json:"file"`
 	Size     int64     `json:"sizeBytes"`
 	Modified time.Time `json:"modified"`
 }
 
-// watchDocument is what `infer --watch` says at its end with -o json.
+// watchDocument is what `infer --watch` prints at its end with -o json.
 type watchDocument struct {
 	Output   string `json:"output"`
 	Answered int    `json:"answered"`
@@ -114,8 +114,7 @@ func (w *watching) run(ctx context.Context, models client.Models) (err error) {
 	})
 }
 
-// watch answers for what has come, and looks again. It ends with ctx, without an error, or where nothing can be
-// answered any more.
+// watch classifies new files until ctx ends, or until an error that is not of one file.
 func (w *watching) watch(ctx context.Context, models client.Models) error {
 	pause := time.Duration(0)
 	for {
@@ -140,7 +139,7 @@ func (w *watching) watch(ctx context.Context, models client.Models) error {
 	}
 }
 
-// look answers for every file that is whole and has no answer, in the order in which they came.
+// look classifies every complete file without an answer, oldest first.
 func (w *watching) look(ctx context.Context, models client.Models) error {
 	whole, err := w.whole(time.Now())
 	if err != nil {
@@ -154,7 +153,7 @@ func (w *watching) look(ctx context.Context, models client.Models) error {
 	return nil
 }
 
-// whole are the files that have stayed as they are for long enough. An empty one is one that somebody begins to write.
+// whole are the files that have not changed for long enough. An empty file counts as unfinished.
 func (w *watching) whole(now time.Time) (out []fileState, err error) {
 	entries, err := os.ReadDir(w.folder)
 	if err != nil {
@@ -184,7 +183,7 @@ func (w *watching) whole(now time.Time) (out []fileState, err error) {
 	return out, nil
 }
 
-// state is a file as it is now, false for what no model can be asked about, and for what is gone.
+// state is the state of a file; ok is false if it is gone or no input of a model.
 func (w *watching) state(name string) (f fileState, ok bool) {
 	if strings.HasPrefix(name, ".") || !slices.Contains(watchedEndings, strings.ToLower(filepath.Ext(name))) {
 		return f, false
@@ -197,7 +196,7 @@ func (w *watching) state(name string) (f fileState, ok bool) {
 	return fileState{name, info.Size(), modified.UTC()}, true
 }
 
-// answer writes the line of a file. It returns what no other file would pass with either.
+// answer classifies one file and writes its line. It returns only errors that are not of this file.
 func (w *watching) answer(ctx context.Context, models client.Models, f fileState) error {
 	path := filepath.Join(w.folder, f.Name)
 	text, err := files.Read(path)
@@ -215,7 +214,7 @@ func (w *watching) answer(ctx context.Context, models client.Models, f fileState
 		}
 	}
 	if err != nil {
-		if ctx.Err() != nil || beyondFile(err) {
+		if ctx.Err() != nil || isBeyondFile(err) {
 			return err
 		}
 		line.Error = disdel.AsError(err)
@@ -231,8 +230,8 @@ func (w *watching) answer(ctx context.Context, models client.Models, f fileState
 	return nil
 }
 
-// beyondFile tells of failures that are no file's own: the watch waits, or ends.
-func beyondFile(err error) bool {
+// isBeyondFile says whether an error concerns more than one file, so that the watch waits or ends.
+func isBeyondFile(err error) bool {
 	switch k := disdel.KindOf(err); k {
 	case disdel.NotFound, disdel.Denied, disdel.NoSpace, disdel.Canceled:
 		return true
@@ -241,7 +240,7 @@ func beyondFile(err error) bool {
 	}
 }
 
-// answerLine is what a model said of a file, or why it said nothing.
+// answerLine is the answer for a file, or the reason why there is none.
 type answerLine struct {
 	fileState
 	Model           string               `json:"model,omitempty"`
@@ -256,14 +255,14 @@ type answerLine struct {
 	Error           *disdel.Error        `json:"error,omitempty"`
 }
 
-// take enters an answer.
+// take copies an answer into the line.
 func (l *answerLine) take(doc *render.Inference) {
 	l.Model, l.Classes, l.Names, l.Labels = doc.Model, doc.Classes, doc.Names, doc.Labels
 	l.Probabilities, l.Predictions, l.Targets = doc.Probabilities, doc.Predictions, doc.Targets
 	l.Recommendations, l.Warnings = doc.Recommendations, doc.Warnings
 }
 
-// text is a line as a person reads it.
+// text is the line for people.
 func (l *answerLine) text() string {
 	name := terminal.OneLine(l.Name)
 	switch {
@@ -279,16 +278,15 @@ func (l *answerLine) text() string {
 	}
 }
 
-// answerLog is the file that lines are added to, which remembers for which files there is one. It is locked while it is
-// open.
+// answerLog is the output file of `infer --watch`, which also says which files are done. It is locked while it is open.
 type answerLog struct {
 	file  *os.File
 	end   int64 // of the last whole line
 	lines map[string]bool
 }
 
-// openAnswerLog opens a file of lines, or begins one. What a process that died left of a line is cut off. It returns
-// Conflict where another one adds to the file, and Invalid for a file of something else.
+// openAnswerLog opens or creates the file, and cuts off an incomplete last line. It returns Conflict if another process
+// writes to it, and Invalid if it is another kind of file.
 func openAnswerLog(name string) (*answerLog, error) {
 	bad := func(kind disdel.Kind, msg string, err error) (*answerLog, error) {
 		return nil, &disdel.Error{
@@ -314,8 +312,8 @@ func openAnswerLog(name string) (*answerLog, error) {
 	return l, nil
 }
 
-// openLocked opens and locks a file. One that is new has the permissions that the user gives new files: a lock is for
-// its owner alone.
+// openLocked opens and locks a file. It creates the file first, because files.Lock gives a new file permissions for its
+// owner only.
 func openLocked(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -325,21 +323,21 @@ func openLocked(name string) (*os.File, error) {
 	return files.Lock(name)
 }
 
-// lineStart is what every line begins with, and what was torn off of one too.
+// lineStart begins every line, and every incomplete line.
 const lineStart = `{"file":"`
 
-// torn tells whether text may be the beginning of a line.
-func torn(text string) bool {
+// mayBeTornLine says whether a text can be the beginning of a line.
+func mayBeTornLine(text string) bool {
 	return strings.HasPrefix(text, lineStart) || strings.HasPrefix(lineStart, text)
 }
 
-// read goes through the lines that are there.
+// read reads the lines of the file.
 func (l *answerLog) read() error {
 	in := bufio.NewReaderSize(l.file, 1<<16)
 	for n := 1; ; n++ {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			if !torn(string(text)) {
+			if !mayBeTornLine(string(text)) {
 				return fmt.Errorf("line %d is no answer for a file", n)
 			}
 			return nil
@@ -356,26 +354,26 @@ func (l *answerLog) read() error {
 	}
 }
 
-// know remembers a line, unless another attempt may come to something else: it failed, and not for its file.
+// know remembers that a file is done, unless it failed for a reason that may pass.
 func (l *answerLog) know(line *answerLine) {
-	if line.Error == nil || ownFault(line.Error.Kind) {
+	if line.Error == nil || isFaultOfFile(line.Error.Kind) {
 		l.lines[line.fileState.key()] = true
 	}
 }
 
-// ownFault tells of what is wrong with a file itself.
-func ownFault(k disdel.Kind) bool {
+// isFaultOfFile says whether an error is the file's own, so that another try would fail too.
+func isFaultOfFile(k disdel.Kind) bool {
 	return k == disdel.Invalid || k == disdel.Corrupt || k == disdel.OverLimit || k == disdel.Diverged
 }
 
-// key is what two equal states have in common, with the name as JSON has it.
+// key is equal for equal states. It has the name as JSON writes it.
 func (f fileState) key() string {
 	return fmt.Sprintf("%d %d %s", f.Size, f.Modified.UnixNano(), string([]rune(f.Name)))
 }
 
 func (l *answerLog) has(f fileState) bool { return l.lines[f.key()] }
 
-// add writes a line, whole or not at all.
+// add writes a line completely or not at all.
 func (l *answerLog) add(line answerLine) error {
 	text, err := json.Marshal(line)
 	if err != nil { // what the model says is no number

@@ -33,8 +33,9 @@ func jobCommand(u *ui) *cli.Command {
 	}
 }
 
-// ofJob is a command about one job.
-func ofJob(u *ui, name, usage string, act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
+// jobSubcommand builds a command about one job.
+func jobSubcommand(u *ui, name, usage string,
+	act func(ctx context.Context, c *cli.Context, at client.Client, job string) error,
 ) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "JOB",
@@ -50,7 +51,7 @@ func ofJob(u *ui, name, usage string, act func(ctx context.Context, c *cli.Conte
 }
 
 func jobFollow(u *ui) *cli.Command {
-	return ofJob(u, "follow", "show what happens to a job until its end; Ctrl-C only stops looking",
+	return jobSubcommand(u, "follow", "show what happens to a job until its end; Ctrl-C only stops looking",
 		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
 			run, err := at.Jobs.Watch(ctx, job)
 			if err != nil {
@@ -61,23 +62,23 @@ func jobFollow(u *ui) *cli.Command {
 				f.Follow(e)
 			}
 			f.Done()
-			return outcome(ctx, c, u, run)
+			return waitAndShow(ctx, c, u, run)
 		})
 }
 
 func jobWait(u *ui) *cli.Command {
-	return ofJob(u, "wait", "wait for a job's end, and show what came of it",
+	return jobSubcommand(u, "wait", "wait for a job's end, and show what came of it",
 		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
 			run, err := at.Jobs.Watch(ctx, job)
 			if err != nil {
 				return err
 			}
-			return outcome(ctx, c, u, run)
+			return waitAndShow(ctx, c, u, run)
 		})
 }
 
-// outcome waits for a job's end and shows what came of it.
-func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
+// waitAndShow waits for the end of a job and prints its result.
+func waitAndShow(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 	rec, err := run.Wait(ctx)
 	if err != nil {
 		return err
@@ -86,14 +87,14 @@ func outcome(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 	return render.ShowOutcome(u, &rec, nil)
 }
 
-// askedDocument is what cancel and pause say with -o json.
+// askedDocument is what cancel and pause print with -o json.
 type askedDocument struct {
 	Job   disdel.JobID `json:"job"`
 	Asked string       `json:"asked"`
 }
 
 func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
-	return ofJob(u, name, usage, func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
+	return jobSubcommand(u, name, usage, func(ctx context.Context, _ *cli.Context, at client.Client, job string) error {
 		rec, err := at.Records.Get(ctx, job)
 		if err != nil {
 			return err
@@ -107,7 +108,7 @@ func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
 	})
 }
 
-// jobLogs shows what a job's actions did and printed, and with --follow what they do.
+// jobLogs prints what a job's actions did and printed. With --follow it continues until the job ends.
 func jobLogs(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "show the logs of a job's actions", ArgsUsage: "JOB",
@@ -163,7 +164,7 @@ func jobWatch(u *ui) *cli.Command {
 	}
 }
 
-// wantedLines is what the flags say of the lines that are wanted.
+// wantedLines reads the flags that select log lines.
 func wantedLines(c *cli.Context) (w render.LogFilter, err error) {
 	if err := checkOperands(c, 1, 1); err != nil {
 		return w, err
@@ -206,13 +207,13 @@ func followLogs(ctx context.Context, u *ui, at client.Client, job string, w rend
 	return ctx.Err()
 }
 
-// remarkDocument is what tag and note say with -o json.
+// remarkDocument is what tag and note print with -o json.
 type remarkDocument struct {
 	Job disdel.JobID `json:"job"`
 	history.Remark
 }
 
-// remarkCommands are the subcommands of job that say something of one.
+// remarkCommands are the commands that tag a job or add a note to it.
 func remarkCommands(u *ui) []*cli.Command {
 	return []*cli.Command{
 		{
@@ -224,7 +225,7 @@ func remarkCommands(u *ui) []*cli.Command {
 				if err := checkOperands(c, 2, mostJobs); err != nil {
 					return err
 				}
-				return remark(c, u, func(r *history.Remark) {
+				return changeRemark(c, u, func(r *history.Remark) {
 					for _, tag := range c.Args().Tail() {
 						r.Tags = slices.DeleteFunc(r.Tags, func(t string) bool { return t == tag })
 						if !c.Bool("remove") {
@@ -241,14 +242,14 @@ func remarkCommands(u *ui) []*cli.Command {
 				if err := checkOperands(c, 2, 2); err != nil {
 					return err
 				}
-				return remark(c, u, func(r *history.Remark) { r.Text = c.Args().Get(1) })
+				return changeRemark(c, u, func(r *history.Remark) { r.Text = c.Args().Get(1) })
 			},
 		},
 	}
 }
 
-// remark changes what is said of the job that a command names.
-func remark(c *cli.Context, u *ui, change func(r *history.Remark)) error {
+// changeRemark changes the tags and the note of a job.
+func changeRemark(c *cli.Context, u *ui, change func(r *history.Remark)) error {
 	return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
 		rec, err := at.Records.Get(ctx, c.Args().First())
 		if err != nil {
@@ -277,7 +278,7 @@ func printRemark(w io.Writer, id disdel.JobID, r history.Remark) {
 	printRemarkLines(w, r)
 }
 
-// printRemarkLines is what was said of a job, a line each.
+// printRemarkLines prints the tags and the note of a job, if it has any.
 func printRemarkLines(w io.Writer, r history.Remark) {
 	if len(r.Tags) > 0 {
 		fmt.Fprintf(w, "tags      %s\n", strings.Join(r.Tags, " "))

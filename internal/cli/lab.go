@@ -43,7 +43,7 @@ func labCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			found, err := labOf(c, u, q)
+			found, err := runLab(c, u, q)
 			if err == nil && q.Plot != "" {
 				err = render.WriteLabPlot(found, q.Plot, q.Format)
 			}
@@ -55,8 +55,8 @@ func labCommand(u *ui) *cli.Command {
 	}
 }
 
-// labOf runs the jobs of a trace, or those of job files.
-func labOf(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error) {
+// runLab compares policies on the jobs of a trace or of job files.
+func runLab(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error) {
 	if len(q.Files) == 0 {
 		jobs, err := readTrace(c, u.In, labEpochs)
 		if err != nil {
@@ -76,18 +76,20 @@ func labOf(c *cli.Context, u *ui, q labQuestions) (found simulate.Lab, err error
 		}
 		jobs = append(jobs, src.request(c))
 	}
-	err = withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+	err = withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 		if found, err = simulatePolicies(ctx, at.Jobs, jobs, q.Policies); err != nil || !q.Run {
 			return err
 		}
-		trials, err := runUnderPolicies(ctx, at.Jobs, jobs, q.Policies, func(t simulate.Trial) { u.Say("%s", render.TrialLine(t)) })
+		trials, err := runUnderPolicies(ctx, at.Jobs, jobs, q.Policies, func(t simulate.Trial) {
+			u.Say("%s", render.TrialLine(t))
+		})
 		found.Ran(trials)
 		return err
 	})
 	return found, err
 }
 
-// labFlags are those of disdel lab, beside the ones that say where jobs come from and what they run on.
+// labFlags are the flags of lab besides those of the trace and the cloud.
 func labFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -111,7 +113,7 @@ func labFlags() []cli.Flag {
 	}
 }
 
-// labQuestions is what disdel lab is asked.
+// labQuestions is what the flags of lab ask for.
 type labQuestions struct {
 	Policies []string
 	Most     int         // workers
@@ -123,7 +125,7 @@ type labQuestions struct {
 	Run      bool
 }
 
-// Bounded are jobs whose policies choose no more workers than that.
+// Bounded limits the workers that the policies of the jobs may choose.
 func (q labQuestions) Bounded(jobs []sim.Job) []sim.Job {
 	for i := range jobs {
 		if n := &jobs[i].MaxWorkers; *n == 0 || *n > q.Most {
@@ -133,7 +135,7 @@ func (q labQuestions) Bounded(jobs []sim.Job) []sim.Job {
 	return jobs
 }
 
-// readLabQuestions reads the flags. It returns Invalid for a policy and for a kind of picture that there is not.
+// readLabQuestions reads the flags. It returns Invalid for an unknown policy or picture format.
 func readLabQuestions(c *cli.Context) (labQuestions, error) {
 	q := labQuestions{
 		Policies: scheduler.PolicyNames(), Most: c.Int("max-workers"), Plot: c.String("plot"), Told: c.Float64("told"),
@@ -142,17 +144,17 @@ func readLabQuestions(c *cli.Context) (labQuestions, error) {
 		q.Most = defaultMost
 	}
 	if q.Most < 1 {
-		return q, wrong("--max-workers must be at least 1", "")
+		return q, invalidFlag("--max-workers must be at least 1", "")
 	}
 	if !(q.Told > 0 && q.Told <= mostTold) {
-		return q, wrong("--told must be above 0 and at most 100", "")
+		return q, invalidFlag("--told must be above 0 and at most 100", "")
 	}
 	if text := c.String("policies"); text != "all" {
 		q.Policies = strings.Split(text, ",")
 	}
 	for _, name := range q.Policies {
 		if !slices.Contains(scheduler.PolicyNames(), name) {
-			return q, wrong("there is no policy \""+name+"\"", "--policies all, or some of "+
+			return q, invalidFlag("there is no policy \""+name+"\"", "--policies all, or some of "+
 				strings.Join(scheduler.PolicyNames(), ","))
 		}
 	}
@@ -164,12 +166,12 @@ func readLabQuestions(c *cli.Context) (labQuestions, error) {
 	}
 	q.Format = plot.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(q.Plot), ".")))
 	if q.Format != plot.SVG && q.Format != plot.PNG {
-		return q, wrong("--plot: the name says no format", "write a name that ends in .svg or .png")
+		return q, invalidFlag("--plot: the name says no format", "write a name that ends in .svg or .png")
 	}
 	return q, nil
 }
 
-// jobs reads which jobs are asked about: files that end in .yaml or .yml are job files.
+// jobs reads the operands: files that end in .yaml or .yml are job files.
 func (q *labQuestions) jobs(c *cli.Context) error {
 	for _, name := range c.Args().Slice() {
 		if end := strings.ToLower(filepath.Ext(name)); end == ".yaml" || end == ".yml" {
@@ -179,16 +181,16 @@ func (q *labQuestions) jobs(c *cli.Context) error {
 	q.Run = c.Bool("run")
 	switch {
 	case q.Run && len(q.Files) == 0:
-		return wrong("--run: only jobs of files can be run", "disdel lab job.yaml --run")
+		return invalidFlag("--run: only jobs of files can be run", "disdel lab job.yaml --run")
 	case len(q.Files) > 0 && len(q.Files) < c.NArg():
-		return wrong("job files and traces do not go together", "name files that end in .yaml, or one trace")
+		return invalidFlag("job files and traces do not go together", "name files that end in .yaml, or one trace")
 	case len(q.Files) > 0 && (c.IsSet("errors") || c.IsSet("told")):
-		return wrong("--errors and --told are for traces", "disdel simulate --generate 5 --print > trace.jsonl")
+		return invalidFlag("--errors and --told are for traces", "disdel simulate --generate 5 --print > trace.jsonl")
 	}
 	return q.errors(c.String("errors"))
 }
 
-// errors reads those whose regrets are asked for.
+// errors reads the errors of --errors, whose regret is computed.
 func (q *labQuestions) errors(text string) error {
 	if text == "" {
 		return nil
@@ -197,7 +199,7 @@ func (q *labQuestions) errors(text string) error {
 		number, noise := strings.CutPrefix(strings.TrimSpace(piece), "noise:")
 		v, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(v > 0 && v <= mostTold) {
-			return wrong("--errors: \""+piece+"\" is no factor above 0 and at most 100", "--errors .25,.5,2,4,noise:.2")
+			return invalidFlag("--errors: \""+piece+"\" is no factor above 0 and at most 100", "--errors .25,.5,2,4,noise:.2")
 		}
 		if noise {
 			q.Errors.Noises = append(q.Errors.Noises, v)
@@ -213,11 +215,15 @@ const (
 	mostTold    = 100
 )
 
-func wrong(msg, hint string) error { return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint} }
+func invalidFlag(msg, hint string) error {
+	return &disdel.Error{Kind: disdel.Invalid, Msg: msg, Hint: hint}
+}
 
 // simulatePolicies asks the service what the jobs would take under each policy. It returns NotFound, with the job,
 // if nothing is known of its speed.
-func simulatePolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string) (simulate.Lab, error) {
+func simulatePolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string) (simulate.Lab,
+	error,
+) {
 	var out simulate.Lab
 	for _, req := range jobs {
 		found, err := at.Estimate(ctx, req, service.Questions{Policies: policies})
@@ -232,8 +238,9 @@ func simulatePolicies(ctx context.Context, at client.Jobs, jobs []service.Reques
 	return out, nil
 }
 
-// runUnderPolicies runs each job under each policy, one after another, static first: what the others are held against. Each is told
-// of once it has ended. One that fails is a trialOf too; a job that cannot be submitted ends it.
+// runUnderPolicies runs each job under each policy, one after another, and calls ended after each trial. The policy
+// static runs first, because the others are compared with it. A job that fails is a trial too; a job that cannot be
+// submitted ends the run.
 func runUnderPolicies(ctx context.Context, at client.Jobs, jobs []service.Request, policies []string,
 	ended func(simulate.Trial),
 ) ([]simulate.Trial, error) {

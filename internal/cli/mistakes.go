@@ -22,7 +22,7 @@ var (
 	noValue     = regexp.MustCompile(`^flag needs an argument: -(.*)$`)
 )
 
-// flagMistake is what is said of flags that a command does not take, or not so.
+// flagMistake explains an error of the flag parser.
 func flagMistake(c *cli.Context, err error, args []string) error {
 	name, flags := "disdel", c.App.Flags
 	if c.Command != nil && c.Command.HelpName != "" && c.Command.Name != "disdel" {
@@ -42,7 +42,7 @@ func flagMistake(c *cli.Context, err error, args []string) error {
 	return out
 }
 
-// missingFlag is what is said where a flag is missing that a command cannot do without.
+// missingFlag is the error for a flag that a command needs.
 func missingFlag(c *cli.Context, flag string) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Msg: fmt.Sprintf("%s needs %s", c.Command.HelpName, flag),
@@ -50,7 +50,7 @@ func missingFlag(c *cli.Context, flag string) error {
 	}
 }
 
-// dashed is a flag as it is typed.
+// dashed is a flag as people type it.
 func dashed(name string) string {
 	name = strings.TrimLeft(name, "-")
 	if len(name) == 1 {
@@ -59,8 +59,7 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// meantFlag is the hint for a flag that there is none of: a field of the job file that --set reaches, or a flag that is
-// written nearly so.
+// meantFlag is the hint for an unknown flag: a field of the job file that --set reaches, or a flag with a similar name.
 func meantFlag(flags []cli.Flag, text, value string) string {
 	name := strings.TrimLeft(text, "-")
 	var names []string
@@ -82,7 +81,7 @@ func meantFlag(flags []cli.Flag, text, value string) string {
 	}
 }
 
-// valueIn is what a command line gives a flag that nobody knows: behind = or as the word after it.
+// valueIn is the value that a command line gives an unknown flag: after = or in the next argument.
 func valueIn(args []string, flag string) string {
 	for i, arg := range args {
 		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -118,8 +117,8 @@ func wantedValue(flags []cli.Flag, name string) string {
 	return ""
 }
 
-// others are the words of other programs for what a command does here.
-var others = map[string][]string{
+// foreignWords are the words of other programs for commands of disdel.
+var foreignWords = map[string][]string{
 	"add":    {"create", "new", "import"},
 	"remove": {"rm", "delete", "del"},
 	"list":   {"ls"},
@@ -128,8 +127,8 @@ var others = map[string][]string{
 	"down":   {"stop", "kill"},
 }
 
-// elsewhere answers words of other programs that no command here answers.
-var elsewhere = map[string]string{
+// foreignCommands are hints for commands of other programs that disdel does not have.
+var foreignCommands = map[string]string{
 	"ls":     "disdel history, disdel dataset list or disdel model list",
 	"list":   "disdel history, disdel dataset list or disdel model list",
 	"delete": "disdel dataset remove NAME", "rm": "disdel dataset remove NAME", "remove": "disdel dataset remove NAME",
@@ -139,7 +138,7 @@ var elsewhere = map[string]string{
 	"logs": "disdel job logs JOB", "jobs": "disdel history", "predict": "disdel infer MODEL --input FILE",
 }
 
-// unknownCommand is what is said of a word that is no command of those that there are below above.
+// unknownCommand is the error for an unknown command below another one.
 func unknownCommand(commands []*cli.Command, above, name string) error {
 	what := fmt.Sprintf("there is no command %q", name)
 	if above != "disdel" {
@@ -158,8 +157,8 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 			names = append(names, c.Name)
 		}
 	}
-	for _, word := range slices.Sorted(maps.Keys(others)) {
-		if slices.Contains(others[word], name) && slices.Contains(names, word) {
+	for _, word := range slices.Sorted(maps.Keys(foreignWords)) {
+		if slices.Contains(foreignWords[word], name) && slices.Contains(names, word) {
 			return above + " " + word
 		}
 	}
@@ -167,24 +166,24 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 		return above + " " + near
 	}
 	if above == "disdel" {
-		return elsewhere[name]
+		return foreignCommands[name]
 	}
 	return ""
 }
 
-// checkOperands checks how many operands a command got.
+// checkOperands returns Invalid unless the number of operands is between least and most.
 func checkOperands(c *cli.Context, least, most int) error {
 	if n := c.NArg(); n < least || n > most {
 		return &disdel.Error{
 			Kind: disdel.Invalid,
-			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, count(least, most), n),
+			Msg:  fmt.Sprintf("%s takes %s, not %d", c.Command.HelpName, operandsText(least, most), n),
 			Hint: c.Command.HelpName + " --help",
 		}
 	}
 	return nil
 }
 
-// withoutOperands is what a command does that takes no operand.
+// withoutOperands is the action of a command that takes no operand.
 func withoutOperands(do cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if err := checkOperands(c, 0, 0); err != nil {
@@ -194,7 +193,7 @@ func withoutOperands(do cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-func count(least, most int) string {
+func operandsText(least, most int) string {
 	switch {
 	case least == most && most == 0:
 		return "no operand"
@@ -207,7 +206,7 @@ func count(least, most int) string {
 	}
 }
 
-// eachCommand calls f with every command of the tree, whose names for help are whole by then.
+// eachCommand calls f for every command of the tree, after setting its full name.
 func eachCommand(above string, list []*cli.Command, f func(*cli.Command)) {
 	for _, c := range list {
 		c.HelpName = above + " " + c.Name

@@ -88,7 +88,7 @@ func modelShow(u *ui) *cli.Command {
 	}
 }
 
-// showKeras shows a network at the only input and with the only outputs that its file gives.
+// showKeras shows the network of a Keras file, which fixes its input and outputs.
 func showKeras(c *cli.Context, u *ui, file string) error {
 	for _, flag := range []string{"input", "classes"} {
 		if c.IsSet(flag) {
@@ -109,7 +109,7 @@ func showKeras(c *cli.Context, u *ui, file string) error {
 	return u.Show(doc, func(w io.Writer) { render.PrintNetwork(w, doc) })
 }
 
-// showModel prefers a trained model where both exist, unless the flags ask for a network.
+// showModel shows a trained model or a network. It prefers the trained model, unless the flags ask for a network.
 func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models) error {
 	name := c.Args().First()
 	var classes *int
@@ -138,10 +138,10 @@ func showTrained(c *cli.Context, u *ui, m *modelstore.Model) error {
 	return u.Show(doc, func(w io.Writer) { render.PrintTrainedModel(w, doc, c.Bool("layers")) })
 }
 
-// usualTag is what a version in use is called by most people.
+// usualTag is the default tag of `model promote`.
 const usualTag = "prod"
 
-// mostModels is how many models stand beside each other.
+// mostModels is how many models `model compare` takes.
 const mostModels = 100
 
 func modelPromote(u *ui) *cli.Command {
@@ -166,7 +166,7 @@ func modelPromote(u *ui) *cli.Command {
 	}
 }
 
-// removedWeights is what `model remove` says of a file of weights with -o json.
+// removedWeights is what `model remove` prints for a file of weights with -o json.
 type removedWeights struct {
 	Removed string `json:"removed"`
 }
@@ -215,7 +215,7 @@ func modelCompare(u *ui) *cli.Command {
 				return err
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
-				list, err := compared(ctx, at.Models, c.Args().Slice())
+				list, err := modelsToCompare(ctx, at.Models, c.Args().Slice())
 				if err != nil {
 					return err
 				}
@@ -226,8 +226,8 @@ func modelCompare(u *ui) *cli.Command {
 	}
 }
 
-// compared is the models that were named, or all versions of a single name.
-func compared(ctx context.Context, models client.Models, refs []string) (out []modelstore.Model, err error) {
+// modelsToCompare are the named models, or all versions of a single name.
+func modelsToCompare(ctx context.Context, models client.Models, refs []string) (out []modelstore.Model, err error) {
 	if len(refs) == 1 && !strings.Contains(refs[0], ":") {
 		list, err := models.List(ctx)
 		for i := range list {
@@ -298,7 +298,7 @@ func modelExport(u *ui) *cli.Command {
 	}
 }
 
-// exportDocument is what `model export` says with -o json.
+// exportDocument is what `model export` prints with -o json.
 type exportDocument struct {
 	Model    string       `json:"model"`
 	Format   string       `json:"format"`
@@ -307,7 +307,7 @@ type exportDocument struct {
 	Checksum string       `json:"checksum"`
 }
 
-// export writes the file, or nothing.
+// export writes the complete file or nothing.
 func (d *exportDocument) export(ctx context.Context, models client.Models, m *modelstore.Model) error {
 	f, err := os.OpenFile(d.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -316,7 +316,7 @@ func (d *exportDocument) export(ctx context.Context, models client.Models, m *mo
 			Hint: "name a file that does not exist yet, in a folder that does",
 		}
 	}
-	out := &measured{to: f, sum: sha256.New()}
+	out := &checksumWriter{to: f, sum: sha256.New()}
 	if d.Format == toONNX {
 		err = writeONNX(ctx, out, models, m)
 	} else {
@@ -329,21 +329,21 @@ func (d *exportDocument) export(ctx context.Context, models client.Models, m *mo
 	return nil
 }
 
-// measured counts what is written, and sums it up.
-type measured struct {
+// checksumWriter counts the written bytes and computes their checksum.
+type checksumWriter struct {
 	to   io.Writer
 	sum  hash.Hash
 	size disdel.Bytes
 }
 
-func (m *measured) Write(p []byte) (int, error) {
+func (m *checksumWriter) Write(p []byte) (int, error) {
 	n, err := m.to.Write(p)
 	m.sum.Write(p[:n])
 	m.size += disdel.Bytes(n)
 	return n, err
 }
 
-// writeONNX writes the network and its weights, with what an answer needs to be understood.
+// writeONNX writes the network, its weights, and the names that answers need.
 func writeONNX(ctx context.Context, w io.Writer, models client.Models, m *modelstore.Model) error {
 	var weights bytes.Buffer
 	if err := models.CopyWeights(ctx, &weights, m); err != nil {

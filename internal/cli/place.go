@@ -14,13 +14,12 @@ import (
 	"github.com/disdel/disdel/internal/client"
 )
 
-// placeOf is the flags that a printed command needs to work at the same place as this one: those of the command line.
-// It leaves out values that the environment or a context gives anyway.
-// It is never nil: a report takes nil for the job's own place.
+// placeOf is the flags that a printed command needs to work at the same place as this one. It leaves out values that
+// the environment or a context gives anyway. It is never nil, because a report takes nil for the job's own place.
 func placeOf(c *cli.Context) addresses.Place {
 	out := addresses.Place{}
-	for _, o := range given(c) {
-		if addresses.LeadsAnywhere(o.Name) {
+	for _, o := range repeatedOptions(c) {
+		if addresses.IsPlaceFlag(o.Name) {
 			out = append(out, o)
 		}
 	}
@@ -28,13 +27,13 @@ func placeOf(c *cli.Context) addresses.Place {
 }
 
 // placeOfJob is the flags that a printed command about a job needs: those of this command line, and those that lead to
-// where the job ran. A server knows that itself.
+// where the job ran. With a server only the first are needed.
 func placeOfJob(c *cli.Context, r *disdel.Record) addresses.Place {
 	here := placeOf(c)
 	if at, err := serverOf(c); err == nil && at != nil {
 		return here
 	}
-	for _, o := range addresses.Recorded(r) {
+	for _, o := range addresses.PlaceOfRecord(r) {
 		f, known := repeatedFlagOf(o.Name)
 		if _, twice := here.Value(o.Name); twice || !known || f.finds() {
 			continue
@@ -52,14 +51,14 @@ func (f repeatedFlag) finds() bool {
 }
 
 func repeatedFlagOf(name string) (repeatedFlag, bool) {
-	i := slices.IndexFunc(repeated, func(f repeatedFlag) bool { return f.name == name })
+	i := slices.IndexFunc(repeatedFlags, func(f repeatedFlag) bool { return f.name == name })
 	if i < 0 {
 		return repeatedFlag{}, false
 	}
-	return repeated[i], true
+	return repeatedFlags[i], true
 }
 
-// serverOf is the server that the command line and the home's contexts mean, nil for none.
+// serverOf is the server that the command line or the context chose, nil for none.
 func serverOf(c *cli.Context) (*client.Server, error) {
 	folder, err := homeFolder(c)
 	if err != nil {
@@ -70,13 +69,13 @@ func serverOf(c *cli.Context) (*client.Server, error) {
 	})
 }
 
-// runsAt is where the jobs of this command run, whether flags, the environment or a context say it. It is for records,
-// and never nil.
+// runsAt is where the jobs of this command run, from flags, the environment or a context. It is for records and never
+// nil.
 func runsAt(c *cli.Context) []disdel.Option {
 	out := []disdel.Option{}
-	for _, f := range repeated {
+	for _, f := range repeatedFlags {
 		value, ok := f.shown(c)
-		if ok && value != "" && addresses.LeadsAnywhere(f.name) && !f.finds() {
+		if ok && value != "" && addresses.IsPlaceFlag(f.name) && !f.finds() {
 			out = append(out, disdel.Option{Name: f.name, Value: value})
 		}
 	}
@@ -86,7 +85,7 @@ func runsAt(c *cli.Context) []disdel.Option {
 // returnTo makes the command work where a job ran, unless the command line, the environment or the context say
 // otherwise. It returns Conflict if they lead to another OpenWhisk, storage or Redis, unless move is set.
 func returnTo(c *cli.Context, r *disdel.Record, move bool) error {
-	ran := addresses.Recorded(r)
+	ran := addresses.PlaceOfRecord(r)
 	if !move {
 		if err := samePlace(c, r, ran); err != nil {
 			return err
@@ -94,7 +93,7 @@ func returnTo(c *cli.Context, r *disdel.Record, move bool) error {
 	}
 	for _, o := range ran {
 		f, known := repeatedFlagOf(o.Name)
-		if !known || f.finds() || c.IsSet(o.Name) || leaves(c, ran, partOf[o.Name]) {
+		if !known || f.finds() || c.IsSet(o.Name) || changesAddress(c, ran, partOf[o.Name]) {
 			continue
 		}
 		if err := c.Set(o.Name, o.Value); err != nil {
@@ -111,8 +110,8 @@ var partOf = map[string]string{
 	"redis-ca": "redis",
 }
 
-// leaves says whether the command gives a flag another address than the job had.
-func leaves(c *cli.Context, ran addresses.Place, flag string) bool {
+// changesAddress says whether the command gives a flag another address than the job had.
+func changesAddress(c *cli.Context, ran addresses.Place, flag string) bool {
 	f, known := repeatedFlagOf(flag)
 	now, said := f.shown(c)
 	was, _ := ran.Value(flag)
@@ -121,7 +120,7 @@ func leaves(c *cli.Context, ran addresses.Place, flag string) bool {
 
 // samePlace returns Conflict if an address of the command differs from the record's.
 func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
-	d, differ := addresses.Differ(ran, func(flag string) (string, bool) {
+	d, differ := addresses.FirstDifference(ran, func(flag string) (string, bool) {
 		f, _ := repeatedFlagOf(flag)
 		now, said := f.shown(c)
 		_, known := ran.Value(flag)
@@ -133,14 +132,14 @@ func samePlace(c *cli.Context, r *disdel.Record, ran addresses.Place) error {
 	return &disdel.Error{
 		Kind: disdel.Conflict, Code: disdel.CodeElsewhere, Op: "resume job", Job: r.ID,
 		Msg: fmt.Sprintf("job %s ran on %s (--%s); %s %s", r.ID, cmp.Or(d.Was, "the embedded one"), d.Flag,
-			sayer(c, d.Flag), cmp.Or(d.Now, "the embedded one")),
+			sourceOfValue(c, d.Flag), cmp.Or(d.Now, "the embedded one")),
 		Hint: fmt.Sprintf("to go on there: %s; to go on at the new place: add --move",
-			back(c, ran).Command("disdel", "resume", string(r.ID))),
+			flagsOfOldPlace(c, ran).Command("disdel", "resume", string(r.ID))),
 	}
 }
 
-// sayer names who gives a flag its value.
-func sayer(c *cli.Context, flag string) string {
+// sourceOfValue says who gave a flag its value.
+func sourceOfValue(c *cli.Context, flag string) string {
 	f, _ := repeatedFlagOf(flag)
 	if said := os.Getenv(f.variable); said != "" && said == fmt.Sprint(c.Value(flag)) {
 		return "the context or " + f.variable + " says"
@@ -148,14 +147,14 @@ func sayer(c *cli.Context, flag string) string {
 	return "you gave"
 }
 
-// back is the flags that lead to where a job ran. It sets an address that the job did not have to empty if this command
-// has one: otherwise the environment, the context or the flags would give it again.
-func back(c *cli.Context, ran addresses.Place) addresses.Place {
+// flagsOfOldPlace is the flags that lead to where a job ran. If this command has an address that the job did not have,
+// its flag is empty: otherwise the environment, the context or the flags would set it again.
+func flagsOfOldPlace(c *cli.Context, ran addresses.Place) addresses.Place {
 	out := slices.DeleteFunc(placeOf(c), func(o disdel.Option) bool {
 		flag := cmp.Or(partOf[o.Name], o.Name)
-		return slices.Contains(addresses.Places, o.Name) || leaves(c, ran, flag)
+		return slices.Contains(addresses.ComparedFlags, o.Name) || changesAddress(c, ran, flag)
 	}).With(ran)
-	for _, flag := range addresses.Places {
+	for _, flag := range addresses.ComparedFlags {
 		f, _ := repeatedFlagOf(flag)
 		now, _ := f.shown(c)
 		if _, known := ran.Value(flag); !known && now != "" {
@@ -165,15 +164,15 @@ func back(c *cli.Context, ran addresses.Place) addresses.Place {
 	return out
 }
 
-// repeatedFlag is a flag that a later command about a job needs too.
+// repeatedFlag is a flag that later commands about a job need too.
 type repeatedFlag struct {
 	name, variable string
 	path, address  bool
 }
 
-// repeated is the flags that a later command about the job needs, too, with the variables that stand for them. Flags
-// that only change the output are not among them. --set and --backend are kept as settings.
-var repeated = []repeatedFlag{
+// repeatedFlags are the flags that later commands about a job need too, with their environment variables. Flags of the
+// output are not among them; --set and --backend are kept as settings.
+var repeatedFlags = []repeatedFlag{
 	{name: "home", variable: "DISDEL_HOME", path: true},
 	{name: "server", variable: "DISDEL_SERVER", address: true},
 	{name: "context", variable: "DISDEL_CONTEXT"},
@@ -194,20 +193,19 @@ var repeated = []repeatedFlag{
 	{name: "risk"},
 }
 
-// originOf is how the command line submits a job with some fields of its file set, for its record. What comes from the
-// environment is left there.
+// originOf says how the command line submits a job, for the job's record. It leaves out values from the environment.
 func originOf(c *cli.Context, sets []string) *disdel.Origin {
-	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: given(c)}
+	o := &disdel.Origin{Command: c.Command.Name, Sets: sets, Options: repeatedOptions(c)}
 	if file := c.Args().First(); file != "" && file != "-" {
 		o.File = wholePath(file)
 	}
 	return o
 }
 
-// given is the flags that a later command about the job needs, with their values. It leaves out values that the
-// environment or a context gives, too.
-func given(c *cli.Context) (out []disdel.Option) {
-	for _, f := range repeated {
+// repeatedOptions are the repeatedFlags of this command with their values, without those from the environment or a
+// context.
+func repeatedOptions(c *cli.Context) (out []disdel.Option) {
+	for _, f := range repeatedFlags {
 		value, ok := f.shown(c)
 		if ok && (f.variable == "" || os.Getenv(f.variable) != fmt.Sprint(c.Value(f.name))) {
 			out = append(out, disdel.Option{Name: f.name, Value: value})
@@ -216,7 +214,7 @@ func given(c *cli.Context) (out []disdel.Option) {
 	return out
 }
 
-// shown is a flag's value as another command takes it, without a password; false where nobody set it.
+// shown is the flag's value for another command, without a password; ok is false if it is not set.
 func (f repeatedFlag) shown(c *cli.Context) (string, bool) {
 	value, ok := valueOf(c, f.name)
 	switch {
@@ -228,7 +226,7 @@ func (f repeatedFlag) shown(c *cli.Context) (string, bool) {
 	return value, ok
 }
 
-// valueOf is the value of a flag that was set, as it was written; false where the command has no such flag.
+// valueOf is the value of a flag as it was typed; ok is false if it is not set.
 func valueOf(c *cli.Context, name string) (string, bool) {
 	if !c.IsSet(name) {
 		return "", false
@@ -244,7 +242,7 @@ func wholePath(name string) string {
 	return path
 }
 
-// shortenFile names the job's file as it is seen from the current folder, where it lies below that.
+// shortenFile makes the path of the job's file relative if it is below the current folder.
 func shortenFile(r *disdel.Record) {
 	if r.Origin == nil || r.Origin.File == "" {
 		return
@@ -260,11 +258,11 @@ func shortenFile(r *disdel.Record) {
 	}
 }
 
-// environmentFor is the environment of another process of this program that is to work where this command does, whatever
-// was said by flags, by variables or by a context. Its secrets are those of this process's own environment.
+// environmentFor is the environment of another process of this program that works at the same place, whether flags,
+// variables or a context chose it. Secrets stay those of this process's environment.
 func environmentFor(c *cli.Context, home string) []string {
 	env := append(os.Environ(), "DISDEL_HOME="+home, "DISDEL_CONTEXT=local")
-	for _, f := range repeated {
+	for _, f := range repeatedFlags {
 		if f.variable == "" || f.name == "home" || f.name == "context" {
 			continue
 		}

@@ -95,7 +95,7 @@ func resumeAt(t *testing.T, rec *disdel.Record, args []string) (map[string]strin
 	err := act(t, func(c *cli.Context, _ *ui) error {
 		err := returnTo(c, rec, c.Bool("move"))
 		parts := []string{"image", "pool-memory", "action-memory", "redis-ca"}
-		for _, name := range slices.Concat(addresses.Places, parts) {
+		for _, name := range slices.Concat(addresses.ComparedFlags, parts) {
 			got[name] = c.String(name)
 		}
 		return err
@@ -265,7 +265,7 @@ func leadsBack(t *testing.T, rec *disdel.Record, hint string) {
 	if err != nil {
 		t.Fatalf("%s: %v", command, err)
 	}
-	for _, name := range addresses.Places {
+	for _, name := range addresses.ComparedFlags {
 		if want, _ := addresses.Place(rec.Place).Value(name); got[name] != want {
 			t.Fatalf("%s: --%s %q, want %q", command, name, got[name], want)
 		}

@@ -194,7 +194,7 @@ func printPlatform(w io.Writer, d platformDocument) {
 	terminal.Table(w, rows...)
 }
 
-// usersOfActions says which user the actions of each family of kinds run as: "python: a user of its own each; ...".
+// usersOfActions says which users run the actions of each family of kinds.
 func usersOfActions(list []local.User) string {
 	said, order := map[string][]string{}, []string{}
 	for _, user := range list {
@@ -222,7 +222,7 @@ func usersOfActions(list []local.User) string {
 	return strings.Join(parts, "; ")
 }
 
-// announce prints what sets a shell up, on stdout, for eval, and the rest for the person.
+// announce prints shell commands on standard output, for eval, and everything else for people.
 func announce(u *ui, dir string, s local.State) error {
 	u.Say("OpenWhisk at %s", s.Address)
 	u.Say("a shell is set up for wsk and disdel by the lines on standard output, or by: eval \"$(%s platform up "+
@@ -234,7 +234,7 @@ func announce(u *ui, dir string, s local.State) error {
 	return err
 }
 
-// shellWord is a word that a shell takes as it is.
+// shellWord quotes a word for a shell.
 func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
@@ -260,7 +260,7 @@ func endPlatform(c *cli.Context, u *ui) error {
 	})
 }
 
-// forgetAddress says that this shell still leads commands to the platform that has ended, or to none on this machine.
+// forgetAddress warns if this shell still sends commands to a platform that has ended.
 func forgetAddress(u *ui, ended string) {
 	address := os.Getenv("DISDEL_APIHOST")
 	at, err := url.Parse(address)

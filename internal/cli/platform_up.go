@@ -63,7 +63,7 @@ func checkPlatform(c *cli.Context) error {
 	return nil
 }
 
-// warnOfExposure says what a platform that others can reach exposes.
+// warnOfExposure warns about a platform that other machines can reach.
 func warnOfExposure(c *cli.Context, u *ui, address string) {
 	if !addresses.Loopback(c.String("host")) {
 		u.Say("disdel: warning: other machines can reach %s, and nothing is encrypted: the key, the code and the "+
@@ -72,9 +72,9 @@ func warnOfExposure(c *cli.Context, u *ui, address string) {
 	}
 }
 
-// hosts are the names that requests may call a platform by beside its address: what was asked for, and, where other
-// machines can reach it, the machine's own.
-func hosts(c *cli.Context) []string {
+// acceptedHosts are host names that requests may use besides the address: those of the flags, and this machine's own if
+// others can reach it.
+func acceptedHosts(c *cli.Context) []string {
 	names := c.StringSlice("allow-host")
 	if host := c.String("host"); !addresses.Loopback(host) {
 		names = append(names, local.OwnNames(host)...)
@@ -122,7 +122,7 @@ func servePlatform(c *cli.Context, u *ui, dir string) (err error) {
 	return nil
 }
 
-// platformConfig is the embedded platform as several processes use it, with what it keeps.
+// platformConfig is the configuration of a platform that several processes use.
 func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err error) {
 	said := service.Config{Home: dir}
 	if err := readPool(c, &said); err != nil {
@@ -159,7 +159,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 		}
 	}
 	cfg.AllowRoot = c.Bool("allow-root")
-	cfg.Hosts, cfg.Origins = hosts(c), c.StringSlice("allow-origin")
+	cfg.Hosts, cfg.Origins = acceptedHosts(c), c.StringSlice("allow-origin")
 	cfg.Kinds = platform.DefaultKinds(cfg.Kinds[disdel.RuntimeKind].Command[0])
 	cfg.Images = platform.DefaultImages(cfg.Kinds)
 	if err := readContainers(c, &cfg); err != nil {
@@ -171,7 +171,7 @@ func platformConfig(c *cli.Context, u *ui, dir string) (cfg platform.Config, err
 	return cfg, nil
 }
 
-// readContainers is what the flags say of containers.
+// readContainers reads the flags of containers.
 func readContainers(c *cli.Context, cfg *platform.Config) error {
 	if folder := c.String("node-modules"); folder != "" {
 		if err := platform.AddNodeModules(cfg.Kinds, folder); err != nil {
@@ -196,7 +196,7 @@ func requestLogger(u *ui) *logrus.Logger {
 	return log
 }
 
-// detachPlatform starts this program again with the same arguments, in a session of its own, and waits until it serves.
+// detachPlatform starts this program again in a session of its own and waits until it serves.
 func detachPlatform(c *cli.Context, u *ui, dir string) error {
 	if _, running := local.Find(dir); running {
 		return announceRunning(c.Context, u, dir)
@@ -209,7 +209,7 @@ func detachPlatform(c *cli.Context, u *ui, dir string) error {
 	return announce(u, dir, state)
 }
 
-// announceRunning sets a shell up for the platform that runs already, which may still be starting.
+// announceRunning prints the shell commands for a platform that runs already.
 func announceRunning(ctx context.Context, u *ui, dir string) error {
 	state, err := local.AwaitAddress(ctx, dir)
 	if err != nil {
@@ -220,7 +220,7 @@ func announceRunning(ctx context.Context, u *ui, dir string) error {
 	return announce(u, dir, state)
 }
 
-// detachFailed relays what the process in the background said before it ended.
+// detachFailed prints what the process in the background printed before it ended.
 func detachFailed(u *ui, err error, ended *local.Ended) error {
 	if ended == nil || ended.Said == "" {
 		return err

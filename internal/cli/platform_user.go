@@ -13,7 +13,7 @@ import (
 	"github.com/disdel/disdel/platform/local"
 )
 
-// platformUser is `disdel platform user`: the namespaces of the platform that runs in a home.
+// platformUser is `disdel platform user`, for the namespaces of a running platform.
 func platformUser(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "user", Usage: "add, list and remove namespaces of the running platform",

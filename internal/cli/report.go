@@ -75,7 +75,7 @@ func reportFlags(c *cli.Context, u *ui) error {
 	return nil
 }
 
-// showReport writes a report as the command line asks for it.
+// showReport prints a report in the chosen format.
 func showReport(u *ui, c *cli.Context, r *report.Report) error {
 	if c.Bool("spec") {
 		return changedSpec(u, r)
@@ -117,7 +117,7 @@ type pageDocument struct {
 	File string       `json:"file"`
 }
 
-// changedSpec prints the job's file with the report's advice in it, as submit reads it. Comments say what was changed.
+// changedSpec prints the job file with the changes that the report advises. Comments name the changes.
 func changedSpec(u *ui, r *report.Report) error {
 	text, err := jobfile.Print(r.Job)
 	if err != nil {
@@ -152,7 +152,7 @@ func changedSpec(u *ui, r *report.Report) error {
 	})
 }
 
-// replaceFile replaces the file: a page is made again as often as one likes.
+// replaceFile writes a file, also over an existing one.
 func replaceFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err == nil {

@@ -20,7 +20,7 @@ var admissionFlag = &cli.StringFlag{
 	Usage: "queueing `ORDER`: gang (all actions of a job start together), fifo or greedy",
 }
 
-// queueFlags say where a job stands in the queue.
+// queueFlags decide the place of a job in the queue.
 var queueFlags = []cli.Flag{
 	&cli.IntFlag{
 		Name: "priority", Usage: "`NUMBER` from -1000000 to 1000000; higher goes first in the queue",
@@ -30,7 +30,7 @@ var queueFlags = []cli.Flag{
 	},
 }
 
-// serving is what serve says with -o json, once it serves.
+// serving is what serve prints with -o json once it serves.
 type serving struct {
 	URL  string `json:"url"`
 	Home string `json:"home,omitempty"`
@@ -66,7 +66,7 @@ func serveCommand(u *ui) *cli.Command {
 			}
 			defer l.Close()
 			limitGarbage()
-			return withService(c, u, wholeJob|takingOver, func(ctx context.Context, s *service.Service) error {
+			return withService(c, u, allParts|takeOverJobs, func(ctx context.Context, s *service.Service) error {
 				dir, err := home(c)
 				if err != nil {
 					return err
@@ -95,7 +95,7 @@ func serveCommand(u *ui) *cli.Command {
 // heap: the embedded store keeps weights there, and a heap above its limit collects garbage all the time.
 const serverGarbage = 50
 
-// limitGarbage has the runtime collect garbage earlier, unless GOGC or GOMEMLIMIT says how. Actions run in processes of
+// limitGarbage lets the runtime collect garbage earlier, unless GOGC or GOMEMLIMIT is set. Actions are processes of
 // their own.
 func limitGarbage() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
@@ -118,7 +118,7 @@ func pageCommand(u *ui) *cli.Command {
 				return err
 			}
 			defer l.Close()
-			return withService(c, u, wholeJob, func(ctx context.Context, s *service.Service) error {
+			return withService(c, u, allParts, func(ctx context.Context, s *service.Service) error {
 				cfg := api.Config{Service: s, Operator: api.Key(), Enter: api.Key(), Log: newLog(c, u)}
 				at := serving{URL: l.URL() + "/ui/enter?key=" + cfg.Enter}
 				u.Say("open %s", at.URL)

@@ -63,11 +63,11 @@ var simulationFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "print", Usage: "print the trace instead of running it"},
 }
 
-// labEpochs is how many more epochs the drawn jobs of disdel lab have than those of disdel simulate. A policy needs
-// some epochs to measure, and as many again to gain by that.
+// labEpochs is how many more epochs the generated jobs of lab have than those of simulate. A policy needs some epochs
+// to measure, and as many to gain from it.
 const labEpochs = 20
 
-// readTrace is the jobs that are asked for: those of a file, or drawn ones, with so many epochs more.
+// readTrace reads the jobs of a file, or generates them with longer more epochs.
 func readTrace(c *cli.Context, in io.Reader, longer int) ([]sim.Job, error) {
 	n := c.Int("generate")
 	if n > 0 {

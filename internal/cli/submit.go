@@ -31,8 +31,7 @@ var backendFlag = &cli.StringFlag{
 	Usage: "training `ENGINE`: native or gorgonia; short for --set training.backend=ENGINE",
 }
 
-// overrides is what the command line says about fields of the job file, --backend last. Its value is quoted, so that it
-// is taken as the word it is, not as YAML.
+// overrides are the fields that flags set, --backend last. Its value is quoted, so that YAML takes it as a word.
 func overrides(c *cli.Context) []string {
 	sets := c.StringSlice("set")
 	if c.IsSet("backend") {
@@ -64,8 +63,8 @@ var estimatorFlags = []cli.Flag{
 	},
 }
 
-// options is what the command line says of how a job is planned.
-func options(c *cli.Context) service.Options {
+// planOptions reads the flags that choose how a job is planned.
+func planOptions(c *cli.Context) service.Options {
 	o := service.Options{Estimator: c.String("estimator"), Probe: c.Bool("probe")}
 	if c.IsSet("risk") {
 		o.Risk = new(c.Float64("risk"))
@@ -73,8 +72,8 @@ func options(c *cli.Context) service.Options {
 	return o
 }
 
-// describe asks the program of --action for its network, nil without one.
-func describe(c *cli.Context) (*disdel.CustomNetwork, error) {
+// describeAction asks the program of --action for its network. It is nil without --action.
+func describeAction(c *cli.Context) (*disdel.CustomNetwork, error) {
 	name := c.String("action")
 	if name == "" {
 		return nil, nil
@@ -88,14 +87,14 @@ func describe(c *cli.Context) (*disdel.CustomNetwork, error) {
 	return service.Describe(c.Context, name)
 }
 
-// source is a job file as it was read.
+// source is a job file that was read.
 type source struct {
 	text   []byte
 	file   jobfile.File
 	faults []disdel.Fault // that its own check found; the service adds those that it finds
 }
 
-// readJob reads and checks a job file, "-" being standard input.
+// readJob reads and checks a job file; "-" is standard input.
 func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 	if src.text, err = readInput(u, name); err != nil {
 		return src, err
@@ -106,13 +105,13 @@ func readJob(c *cli.Context, u *ui, name string) (src source, err error) {
 		src.faults, err = faults.Faults, nil
 	}
 	if err == nil {
-		src.file.Job.Model.Description, err = describe(c)
+		src.file.Job.Model.Description, err = describeAction(c)
 	}
 	return src, err
 }
 
-// filesBeside reads the files that a job file names: those of a relative path from the job file's own folder, or from
-// the current one where the job comes from standard input.
+// filesBeside reads files that a job file names. Relative paths start from the job file's folder, or from the current
+// folder if the job came from standard input.
 func filesBeside(job string) func(file string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		if job != "-" && !filepath.IsAbs(file) {
@@ -129,16 +128,16 @@ func readInput(u *ui, name string) ([]byte, error) {
 	return files.Read(name)
 }
 
-// request is a job file as a service takes it.
+// request is the request that submits the job file.
 func (src source) request(c *cli.Context) service.Request {
 	return service.Request{
-		Job: src.file.Job, Options: options(c), Origin: originOf(c, overrides(c)),
+		Job: src.file.Job, Options: planOptions(c), Origin: originOf(c, overrides(c)),
 		Priority: c.Int("priority"), Key: c.String("idempotency-key"),
 		Source: service.Source{Name: src.file.Name, Locate: src.file.Locate, Faults: src.faults},
 	}
 }
 
-// showFaults shows every fault of a job file with its line.
+// showFaults prints every fault of a job file with its line.
 func (src source) showFaults(u *ui, err error) error {
 	var all *disdel.Faults
 	if errors.As(err, &all) && u.Format == "table" {
@@ -148,9 +147,11 @@ func (src source) showFaults(u *ui, err error) error {
 	return err
 }
 
-// follow begins a job, follows it to its end and shows what came of it. A job that failed is reported and gives its
+// follow starts a job, prints its progress until its end, and prints its result. A failed job is reported and sets the
 // exit code.
-func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record, error) {
+func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record,
+	error,
+) {
 	f, seen := render.NewFollower(u), 0
 	run, err := begin(func(e service.Event) {
 		seen = e.Number
@@ -173,8 +174,8 @@ func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (clie
 	return &rec, render.ShowOutcome(u, &rec, f.Notes())
 }
 
-// submitted submits a job and follows it.
-func submitted(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
+// submitAndFollow submits a job and follows it.
+func submitAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
 	rec, err := follow(c, u, func(observe func(service.Event)) (client.Run, error) {
 		req := src.request(c)
 		req.Preparing = observe
@@ -201,8 +202,8 @@ func submitCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				rec, err := submitted(ctx, c, u, at.Jobs, src)
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
+				rec, err := submitAndFollow(ctx, c, u, at.Jobs, src)
 				if err == nil {
 					render.SayModel(u, rec)
 				}
@@ -226,7 +227,7 @@ func quickstartCommand(u *ui) *cli.Command {
 			if err := checkOperands(c, 0, 0); err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := quickstart(ctx, c, u, at)
 				if err == nil {
 					u.Say("%s", quickstartNext(u, rec))
@@ -245,7 +246,7 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*
 	if err != nil {
 		return nil, err
 	}
-	return submitted(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
+	return submitAndFollow(ctx, c, u, at.Jobs, source{text: quickstartJob, file: file})
 }
 
 func quickstartNext(u *ui, r *disdel.Record) string {
@@ -280,11 +281,11 @@ func resumeCommand(u *ui) *cli.Command {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			if err := whereItRan(c, u); err != nil {
+			if err := useJobsPlace(c, u); err != nil {
 				return err
 			}
-			return withClient(c, u, wholeJob, func(ctx context.Context, at client.Client) error {
-				rec, err := resumed(ctx, c, u, at.Jobs)
+			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
+				rec, err := resumeAndFollow(ctx, c, u, at.Jobs)
 				if err == nil {
 					render.SayModel(u, rec)
 				}
@@ -294,8 +295,8 @@ func resumeCommand(u *ui) *cli.Command {
 	}
 }
 
-// whereItRan has the command work at the place where its job ran. A server is at its own place.
-func whereItRan(c *cli.Context, u *ui) error {
+// useJobsPlace lets the command work at the place where its job ran. A server already is that place.
+func useJobsPlace(c *cli.Context, u *ui) error {
 	at, err := serverOf(c)
 	if err != nil || at != nil {
 		return err
@@ -313,15 +314,15 @@ func whereItRan(c *cli.Context, u *ui) error {
 	})
 }
 
-func resumed(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*disdel.Record, error) {
-	network, err := describe(c)
+func resumeAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs) (*disdel.Record, error) {
+	network, err := describeAction(c)
 	if err != nil {
 		return nil, err
 	}
 	return follow(c, u, func(observe func(service.Event)) (client.Run, error) {
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
-			Origin: originOf(c, overrides(c)), Options: options(c), Preparing: observe,
+			Origin: originOf(c, overrides(c)), Options: planOptions(c), Preparing: observe,
 			FromStart: c.Bool("from-start"), Move: c.Bool("move"),
 		})
 	})

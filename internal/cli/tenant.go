@@ -23,7 +23,7 @@ func tenantCommand(u *ui) *cli.Command {
 	}
 }
 
-// madeTenant is what tenant create and tenant delete say with -o json.
+// madeTenant is what tenant create and tenant delete print with -o json.
 type madeTenant struct {
 	Name  string      `json:"name"`
 	Role  tenant.Role `json:"role,omitempty"`
@@ -97,7 +97,7 @@ func tenantDelete(u *ui) *cli.Command {
 	}
 }
 
-// quotaFlags say what the jobs of a tenant may have together.
+// quotaFlags limit what the jobs of a tenant use together.
 var quotaFlags = []cli.Flag{
 	&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of jobs that the tenant may run at once"},
 	&cli.StringFlag{Name: "memory", Usage: "memory `SIZE` of all running jobs of the tenant"},
@@ -105,7 +105,7 @@ var quotaFlags = []cli.Flag{
 	&cli.Float64Flag{Name: "cost", Usage: "total cost of the tenant's jobs, in `GB-S`"},
 }
 
-// readQuota is what quotaFlags say, nil where they say nothing.
+// readQuota reads quotaFlags. It is nil if none is set.
 func readQuota(c *cli.Context) (*scheduler.Quota, error) {
 	if !c.IsSet("jobs") && !c.IsSet("memory") && !c.IsSet("disk") && !c.IsSet("cost") {
 		return nil, nil

@@ -31,7 +31,7 @@ func validateCommand(u *ui) *cli.Command {
 	}
 }
 
-// validateAll checks every file, whatever is wrong with one. Its error is of the first that is not valid.
+// validateAll checks every file. Its error is that of the first invalid file.
 func validateAll(ctx context.Context, u *ui, c *cli.Context, jobs client.Jobs) error {
 	list, first := []render.Problem{}, error(nil)
 	for _, name := range c.Args().Slice() {

@@ -32,7 +32,7 @@ var release, revision string
 // self describes this program.
 func self() versionDocument { return readBuild(release, revision) }
 
-// readBuild reads what the build left in the program. What it does not find is unknown; nothing is an error.
+// readBuild reads what the build stamped into the program. Unknown values are no error.
 func readBuild(release, revision string) versionDocument {
 	d := versionDocument{
 		Version: cmp.Or(release, "unknown"), Revision: revision, Go: runtime.Version(),
@@ -78,7 +78,7 @@ func (d versionDocument) linking() string {
 	return "with the system's C library"
 }
 
-// kernelsHere is the path through the engine that jobs on this machine take.
+// kernelsHere is the set of kernels that the engine uses on this machine.
 func kernelsHere() string {
 	set, err := kernel.Choose()
 	if err != nil {

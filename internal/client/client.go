@@ -79,7 +79,7 @@ type Models interface {
 	// PutWeights stores a file of initial weights, and returns the name of it for jobs.
 	PutWeights(ctx context.Context, file string) (ref string, err error)
 	// KeptWeights lists these files.
-	KeptWeights(ctx context.Context) ([]modelstore.Kept, error)
+	KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error)
 	// RemoveWeights deletes such a file.
 	RemoveWeights(ctx context.Context, ref string) error
 	// Evaluate compares the predictions of a model for a data set with its labels.

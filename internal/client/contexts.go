@@ -134,8 +134,8 @@ func (c *Contexts) Remove(home, name string) error {
 // Chosen is the choice of a server or context by a command.
 type Chosen struct {
 	Home    string
-	Server  string // an address; "": none is said
-	Context string // a name; "": none is said
+	Server  string // an address; "": none is given
+	Context string // a name; "": none is given
 	Token   string // "": that of the context, or on this machine of who runs the server
 }
 
@@ -207,7 +207,7 @@ type Cluster struct {
 type Setting struct {
 	Flag     string // "": a secret, which no flag takes
 	Variable string
-	Value    string // "": nothing is said
+	Value    string // "": unset
 	Address  string // of a secret: the flag of the address that it is for, and for no other
 }
 
@@ -227,7 +227,7 @@ func (c *Cluster) Settings() []Setting {
 	}
 }
 
-// check returns Invalid for an address that is none, or that has a password in it: in an argument other users of the
+// check returns Invalid for a wrong address, and for one that has a password in it: in an argument other users of the
 // machine can read it, and a list of contexts shows addresses.
 func (c *Cluster) check() error {
 	if err := addresses.CheckAPIHost(c.APIHost); err != nil {

@@ -20,7 +20,9 @@ func Local(s *service.Service) Client {
 }
 
 // with opens a store and calls f with it.
-func with[S, T any](ctx context.Context, open func(context.Context) (S, error), f func(S) (T, error)) (out T, err error) {
+func with[S, T any](
+	ctx context.Context, open func(context.Context) (S, error), f func(S) (T, error),
+) (out T, err error) {
 	store, err := open(ctx)
 	if err != nil {
 		return out, err
@@ -140,8 +142,8 @@ func (l localModels) PutWeights(ctx context.Context, file string) (string, error
 	})
 }
 
-func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
-	return with(ctx, l.Models, func(s *modelstore.Store) ([]modelstore.Kept, error) { return s.KeptWeights(ctx) })
+func (l localModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
+	return with(ctx, l.Models, func(s *modelstore.Store) ([]modelstore.StoredWeights, error) { return s.KeptWeights(ctx) })
 }
 
 func (l localModels) RemoveWeights(ctx context.Context, ref string) error {
@@ -209,7 +211,8 @@ func (l localData) Get(ctx context.Context, name string) (render.Dataset, error)
 }
 
 func (l localData) Sample(ctx context.Context, name string, rows []int, seed int64) (dataset.SampleRows, error) {
-	return with(ctx, l.Datasets, func(s *dataset.Store) (dataset.SampleRows, error) { return s.Sample(ctx, name, rows, seed) })
+	return with(ctx, l.Datasets,
+		func(s *dataset.Store) (dataset.SampleRows, error) { return s.Sample(ctx, name, rows, seed) })
 }
 
 func (l localData) AddKnown(ctx context.Context, name string, overwrite bool) (render.Dataset, error) {

@@ -61,7 +61,7 @@ type request struct {
 	query  url.Values
 	body   any         // JSON; nil: none
 	raw    io.Reader   // instead of body
-	size   int64       // of raw, where it is no reader whose size is known; 0: not told
+	size   int64       // of raw, if it cannot be found out from the reader; 0: unknown
 	header http.Header // beside those of every request
 }
 

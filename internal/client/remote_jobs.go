@@ -74,10 +74,12 @@ func (r remoteJobs) Submit(ctx context.Context, req service.Request) (Run, error
 }
 
 func (r remoteJobs) Resume(ctx context.Context, req service.ResumeRequest) (Run, error) {
-	return r.begun(ctx, request{method: http.MethodPost, path: []string{"jobs", req.Job, "resume"}, body: apitypes.Submission{
+	body := apitypes.Submission{
 		Sets: req.Sets, Estimator: req.Estimator, Risk: req.Risk, Probe: req.Probe, Origin: req.Origin,
 		FromStart: req.FromStart, Move: req.Move,
-	}}, service.Source{})
+	}
+	path := []string{"jobs", req.Job, "resume"}
+	return r.begun(ctx, request{method: http.MethodPost, path: path, body: body}, service.Source{})
 }
 
 func (r remoteJobs) begun(ctx context.Context, q request, from service.Source) (Run, error) {
@@ -175,9 +177,9 @@ func (r remoteRecords) Remarks(ctx context.Context) (map[disdel.JobID]history.Re
 	return out.Remarks, err
 }
 
-func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, said history.Remark) error {
+func (r remoteRecords) SetRemark(ctx context.Context, id disdel.JobID, remark history.Remark) error {
 	var out history.Remark
-	return r.ask(ctx, request{method: http.MethodPut, path: []string{"jobs", string(id), "remark"}, body: said}, &out)
+	return r.ask(ctx, request{method: http.MethodPut, path: []string{"jobs", string(id), "remark"}, body: remark}, &out)
 }
 
 func (r remoteRecords) Forget(ctx context.Context, id disdel.JobID) error {
@@ -207,7 +209,8 @@ func (r *remoteRun) ID() disdel.JobID { return r.id }
 func (r *remoteRun) Cancel(cause error) {
 	ctx, stop := context.WithTimeout(context.Background(), cancelAfter)
 	defer stop()
-	remoteJobs{r.remote}.RequestStop(ctx, string(r.id), disdel.StatusCanceled, cause.Error()) //nolint:errcheck // its events tell
+	jobs := remoteJobs{r.remote}
+	jobs.RequestStop(ctx, string(r.id), disdel.StatusCanceled, cause.Error()) //nolint:errcheck // its events show it
 }
 
 // Wait asks until the job has ended.
@@ -277,10 +280,10 @@ func (r *remoteRun) EventsAfter(ctx context.Context, number int) iter.Seq[servic
 type stream struct {
 	number   int    // of the newest
 	last     string // its id; "": none has come yet
-	rounds   int    // that were told
-	planned  bool   // that was told
+	rounds   int    // that were passed on
+	planned  bool   // it was passed on
 	over     bool   // the job has ended
-	unwanted bool   // nobody wants more
+	unwanted bool   // the reader has stopped
 }
 
 // read reads until the server ends the stream.

@@ -68,7 +68,7 @@ func (r remoteModels) PutWeights(ctx context.Context, file string) (string, erro
 	})
 }
 
-func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.Kept, error) {
+func (r remoteModels) KeptWeights(ctx context.Context) ([]modelstore.StoredWeights, error) {
 	var out apitypes.WeightsList
 	err := r.ask(ctx, request{method: http.MethodGet, path: []string{"weights"}}, &out)
 	return out.Weights, err

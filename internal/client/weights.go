@@ -17,8 +17,8 @@ import (
 // initialPath is the field of the job file with the initial weights.
 const initialPath = "model.init.weights"
 
-// sendInitialWeights puts the file of weights that a job names beside the models, where its actions find it. The job then
-// names the checksum of the file. A relative name is relative to the folder of the job file.
+// sendInitialWeights puts the file of weights that a job names beside the models, where its actions find it. The job
+// then names the checksum of the file. A relative name is relative to the folder of the job file.
 func sendInitialWeights(ctx context.Context, models Models, req *service.Request) error {
 	name := req.Job.Model.Init.Weights
 	if !strings.HasSuffix(name, ".safetensors") {

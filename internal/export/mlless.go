@@ -37,11 +37,11 @@ type MLLessFiles struct {
 	Files []string     `json:"files"`
 }
 
-// WriteMLLess writes a record as the three files that MLLess writes of a training: PREFIX.json,
-// PREFIX_loss-time-history.csv and PREFIX_step-time-decomposition.csv, with the headers and units of MLLess. The values
-// differ in three points: MLLess counts reads of Redis as its broker's, leaves the fetching of batches out of the total,
-// and shows one worker. It returns the names of the files. It returns Invalid for a record without steps, and for a
-// file that is there or cannot be made.
+// WriteMLLess writes a record as the three files that MLLess writes: PREFIX.json, PREFIX_loss-time-history.csv and
+// PREFIX_step-time-decomposition.csv, with the headers and units of MLLess. The values differ in three points: MLLess
+// counts reads of Redis as its broker's, leaves the fetching of batches out of the total, and shows one worker. It
+// returns the names of the files. It returns Invalid for a record without steps, and for a file that exists or cannot
+// be created.
 func WriteMLLess(prefix string, r *disdel.Record) (w MLLessFiles, err error) {
 	if !stepped(r) {
 		return w, &disdel.Error{
@@ -130,8 +130,8 @@ func tables(r *disdel.Record) (losses, parts []byte) {
 			if s.Rows > 0 {
 				writeRow(loss, step, mllessNumber(s.Loss), mllessNumber(float64(s.End.Sub(r.Created))/float64(time.Second)))
 			}
-			writeRow(part, step, ms(s.Fetch), ms(s.Compute), ms(s.Select), ms(s.Write), ms(s.Wait+s.Read), ms(s.Read), ms(s.Wait),
-				ms(s.Apply), ms(s.Total()))
+			writeRow(part, step, ms(s.Fetch), ms(s.Compute), ms(s.Select), ms(s.Write), ms(s.Wait+s.Read), ms(s.Read),
+				ms(s.Wait), ms(s.Apply), ms(s.Total()))
 		}
 		before = last
 	}

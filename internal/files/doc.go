@@ -1,6 +1,5 @@
-// Package files reads and writes files as every room that has some needs it: within bounds, whole or not at all, and
-// locked.
+// Package files reads and writes files within limits, completely or not at all, and with locks.
 //
-// It knows nothing of what is in them. Errors name the fault, not the path: whoever calls knows what the file is to
-// him. Invariant: a file that WriteWhole or Replace wrote is never seen half.
+// It knows nothing about their content. Errors name the fault, and callers add the path. Invariant: readers never see a
+// part of a file that WriteWhole or Replace wrote.
 package files

@@ -12,15 +12,15 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Draft is a file that is being written under a name of its own, until it is whole.
+// Draft is a file that is written under a temporary name until Finish.
 type Draft struct {
 	buffer *bufio.Writer
 	file   *os.File
 	path   string
 }
 
-// NewDraft begins a file that must not exist yet, with the permissions that the user gives new files. It returns
-// Conflict where it does, and Invalid where none can be written.
+// NewDraft begins a file that must not exist yet, with the permissions of new files. It returns Conflict if it exists,
+// and Invalid if it cannot be written.
 func NewDraft(path string) (*Draft, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, taken(path)
@@ -68,8 +68,8 @@ func (d *Draft) Write(data []byte) (int, error) {
 	return n, d.unwritten(err)
 }
 
-// Finish gives the file its name. Where that cannot be done nothing of it stays. It returns Conflict where another one
-// has the name by now, and what Write returns.
+// Finish gives the file its name. After an error nothing of it stays. It returns Conflict if another file has the name
+// by now, and the errors of Write.
 func (d *Draft) Finish() error {
 	err := errors.Join(d.buffer.Flush(), d.file.Close())
 	if err == nil {
@@ -88,8 +88,8 @@ func (d *Draft) Finish() error {
 	}
 }
 
-// named gives a file a name that must be free. A link, unlike a rename, fails where somebody has taken it meanwhile; on
-// file systems without links an empty file takes it first.
+// named gives a file a name that must be free. A link fails if the name is taken, unlike a rename. On file systems
+// without links an empty file takes the name first.
 func named(file, name string, link func(file, name string) error) error {
 	err := link(file, name)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -106,5 +106,5 @@ func named(file, name string, link func(file, name string) error) error {
 	return nil
 }
 
-// Abandon leaves nothing of the file.
+// Abandon deletes the file.
 func (d *Draft) Abandon() error { return errors.Join(d.file.Close(), os.Remove(d.file.Name())) }

@@ -15,14 +15,14 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// MaxInput bounds what is read from a file or a pipe into memory before anyone has looked at it.
+// MaxInput limits what is read from a file or a pipe into memory before it is checked.
 const MaxInput = 64 << 20
 
-// Read is the content of a file. It returns Invalid for one that cannot be read or is larger than MaxInput, and for a
-// pipe that no program writes to.
+// Read is the content of a file. It returns Invalid for a file that cannot be read or is larger than MaxInput, and for
+// a pipe that no program writes to.
 func Read(name string) ([]byte, error) { return read(name, writerWait) }
 
-// writerWait is how long a named pipe may have no writer: time for a program that was started at the same moment.
+// writerWait is how long Read waits for a program that writes to a named pipe.
 const writerWait = 3 * time.Second
 
 func read(name string, wait time.Duration) ([]byte, error) {
@@ -44,7 +44,7 @@ func read(name string, wait time.Duration) ([]byte, error) {
 	return ReadAll(name, io.MultiReader(bytes.NewReader(head), f))
 }
 
-// errNoWriter is what is wrong with a pipe without a writer.
+// errNoWriter is the error for a pipe without a writer.
 var errNoWriter = errors.New("it is a pipe, and no program has written to it")
 
 // fromWriter is the first bytes of a pipe. A pipe without a writer looks like a pipe at its end, so fromWriter reads
@@ -65,7 +65,7 @@ func fromWriter(pipe io.Reader, wait time.Duration) ([]byte, error) {
 	}
 }
 
-// ReadAll is all of a stream, which is called name where it cannot be read.
+// ReadAll is the content of a stream. Errors call it name.
 func ReadAll(name string, in io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(in, MaxInput+1))
 	if err == nil && len(data) > MaxInput {
@@ -77,7 +77,7 @@ func ReadAll(name string, in io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// Plain drops the path that a message names already.
+// Plain drops the path from an error whose message has it already.
 func Plain(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -86,8 +86,7 @@ func Plain(err error) error {
 	return err
 }
 
-// WriteWhole writes a file that is whole under its name, or not there, and has it on disk. pattern names it while it is
-// written.
+// WriteWhole writes a file to disk. Readers see the whole file or none. pattern names the temporary file.
 func WriteWhole(path, pattern string, data []byte) error {
 	if err := write(path, pattern, data, (*os.File).Sync); err != nil {
 		return err
@@ -95,8 +94,8 @@ func WriteWhole(path, pattern string, data []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// Replace writes whole files only: others may read at any moment. A link, as of people who keep their dot files
-// elsewhere, stays one. Only the user may read what is written.
+// Replace writes a file that others may read at any time: they see the old or the new content. A symbolic link stays
+// one. Only the user may read the file.
 func Replace(path, pattern string, data []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -120,7 +119,7 @@ func write(path, pattern string, data []byte, sync func(*os.File) error) error {
 	return err
 }
 
-// syncFolder has a folder's names on disk.
+// syncFolder writes the names of a folder to disk.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -129,10 +128,10 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// DiskFull tells whether a file could not be written because there is no room for it.
+// DiskFull says whether a file could not be written because the disk is full.
 func DiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// Free is how much room the disk of a folder has, -1 if that is not known.
+// Free is the free space of a folder's disk in bytes, -1 if unknown.
 func Free(dir string) disdel.Bytes {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
@@ -141,7 +140,7 @@ func Free(dir string) disdel.Bytes {
 	return disdel.Bytes(int64(st.Bavail) * st.Bsize)
 }
 
-// Allocate gives a file of a name blocks of its own, which hold zeros.
+// Allocate fills a file with zeros that have blocks on the disk.
 func Allocate(f *os.File, size int) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, int64(size))
 	if errors.Is(err, unix.EOPNOTSUPP) {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Named tells whether path still names the open file.
+// Named says whether path still names the open file.
 func Named(f *os.File, path string) bool {
 	open, err := f.Stat()
 	if err != nil {
@@ -17,9 +17,9 @@ func Named(f *os.File, path string) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
-// Lock makes and locks the file at path. The lock is the open file's, not the process's: looking at the file does not
-// release it, and two who lock one in one process shut each other out. A former owner may remove the file between the
-// two: a lock on a file without a name keeps nobody out, and another one is made.
+// Lock creates and locks the file at path. The lock belongs to the open file, not to the process: two locks in one
+// process exclude each other. A former owner may remove the file between creation and lock; then Lock creates another
+// one.
 func Lock(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -46,7 +46,7 @@ func Unlock(f *os.File) error {
 	return errors.Join(err, f.Close())
 }
 
-// Holder is the process that has a file locked, 0 or less for one that cannot be told; false if none has.
+// Holder is the process that has a file locked, 0 or less if it is unknown; ok is false if the file is not locked.
 func Holder(f *os.File) (pid int, locked bool) {
 	lock := unix.Flock_t{Type: unix.F_WRLCK}
 	if unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type == unix.F_UNLCK {
@@ -55,5 +55,5 @@ func Holder(f *os.File) (pid int, locked bool) {
 	return int(lock.Pid), true
 }
 
-// Held tells whether Lock failed because another one has the lock.
+// Held says whether Lock failed because another process has the lock.
 func Held(err error) bool { return errors.Is(err, unix.EAGAIN) }

@@ -1,3 +1,3 @@
-// Package fullscreen shows jobs on a whole terminal while they run: a list, and one job with its curves, its actions
-// and its log. What is on the screen and what keys do is pure; Watch alone has to do with time, terminals and services.
+// Package fullscreen shows jobs on the whole terminal while they run: a list, and one job with its curves, actions and
+// log. What the screen shows and what keys do has no I/O; only Watch uses time, terminals and services.
 package fullscreen

@@ -27,19 +27,19 @@ const (
 	predictionArray  = "prediction"  // of each sparse row
 )
 
-// Said is what is known of answers before there is one.
-type Said struct {
+// AnswersHeader is what is known about answers before the model gives the first one.
+type AnswersHeader struct {
 	Classes int               // probabilities of each row; 0: of sparse rows, which have a prediction each
 	Labels  []int32           // by row, of dense ones
 	Targets []float32         // by row, of sparse ones
 	Notes   map[string]string // kept in the file
 }
 
-// Rows is how many there are.
-func (d *Said) Rows() int { return max(len(d.Labels), len(d.Targets)) }
+// Rows is the number of answers.
+func (d *AnswersHeader) Rows() int { return max(len(d.Labels), len(d.Targets)) }
 
 // file is the file of answers without their values.
-func (d *Said) file() safetensors.File {
+func (d *AnswersHeader) file() safetensors.File {
 	n := d.Rows()
 	f := safetensors.File{Metadata: d.Notes}
 	if d.Classes == 0 {
@@ -57,10 +57,10 @@ func (d *Said) file() safetensors.File {
 	return f
 }
 
-// WriteAnswers writes a file of answers, which each hands over in the order of the rows, as many at a time as it likes:
-// Classes values of each row, or one of a sparse row. It holds none of them. It returns Canceled where nobody waits for
-// the answers, Internal where they are not those of all rows, and what each returns.
-func (s *Store) WriteAnswers(ctx context.Context, key string, of Said,
+// WriteAnswers writes a file of answers. each passes the answers to put in the order of the rows, in pieces of any
+// size: one value for each class of a row, or one value for a sparse row. WriteAnswers holds none of them in memory. It
+// returns Canceled if nobody waits for the answers any more, Internal if answers are missing, and the error of each.
+func (s *Store) WriteAnswers(ctx context.Context, key string, of AnswersHeader,
 	each func(put func(values []float32) error) error,
 ) (ref disdel.AnswersRef, err error) {
 	if err := s.wanted(ctx, key); err != nil {
@@ -68,7 +68,7 @@ func (s *Store) WriteAnswers(ctx context.Context, key string, of Said,
 	}
 	sum, size, unmade := sha256.New(), new(counter), error(nil)
 	err = blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
-		w := &answering{Said: of, to: io.MultiWriter(out, sum, size), key: key}
+		w := &answering{AnswersHeader: of, to: io.MultiWriter(out, sum, size), key: key}
 		if unmade = w.all(each); unmade == nil {
 			unmade = s.wanted(ctx, key)
 		}
@@ -89,16 +89,16 @@ func (s *Store) WriteAnswers(ctx context.Context, key string, of Said,
 	}, nil
 }
 
-// removeEmpty removes the folder of a bucket on files that was made anew after its answers had been discarded.
+// removeEmpty removes a folder on disk that was created again after its answers had been discarded.
 func (s *Store) removeEmpty(folder string) {
 	if s.folder != "" {
 		os.Remove(filepath.Join(s.folder, filepath.FromSlash(folder))) //nolint:errcheck // fails unless it is empty
 	}
 }
 
-// answering is a file of answers on its way.
+// answering writes one file of answers.
 type answering struct {
-	Said
+	AnswersHeader
 	to      io.Writer
 	key     string
 	classes []int32 // of the rows so far
@@ -150,7 +150,7 @@ func (w *answering) odd(n int) error {
 	}
 }
 
-// Answers are what a model said of rows, in their order.
+// Answers are the answers of a model for rows, in the order of the rows.
 type Answers struct {
 	Classes, Labels []int32
 	Probabilities   []float32 // [rows classes]
@@ -158,8 +158,8 @@ type Answers struct {
 	Predictions, Targets []float32 // of sparse rows, instead
 }
 
-// ReadAnswers reads a file of answers with so many classes, 0 of sparse rows. It returns Corrupt for one that is not
-// what the action said that it had written.
+// ReadAnswers reads a file of answers with the given number of classes, 0 for sparse rows. It returns Corrupt for a
+// file that differs from the one the action reported.
 func (s *Store) ReadAnswers(ctx context.Context, ref disdel.AnswersRef, classes int) (a Answers, err error) {
 	data, err := blobs.ReadAll(ctx, s.bucket, ref.Key)
 	if err != nil {
@@ -205,7 +205,7 @@ func badAnswers(ref disdel.AnswersRef, why string) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read answers", Msg: ref.Key + ": " + why, Hint: "ask again"}
 }
 
-// RemoveAnswers deletes a file of answers that was read.
+// RemoveAnswers deletes a file of answers.
 func (s *Store) RemoveAnswers(ctx context.Context, ref disdel.AnswersRef) error {
 	return blobs.Wrap(s.bucket.Delete(ctx, ref.Key), "remove answers", ref.Key)
 }
@@ -240,22 +240,22 @@ func float32s(data []byte) []float32 {
 	return out
 }
 
-// wantedFile stands beside answers for as long as somebody waits for them.
+// wantedFile lies beside answers while somebody waits for them.
 const wantedFile = "wanted"
 
-// WantAnswers has answers below a folder be wanted: none are written before.
+// WantAnswers allows actions to write answers below a folder. Without it they write none.
 func (s *Store) WantAnswers(ctx context.Context, folder string) error {
 	key := path.Join(folder, wantedFile)
 	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, nil), "ask for answers", key)
 }
 
-// EndAnswers has no more answers be written below a folder, by actions that nobody waits for any more.
+// EndAnswers stops actions from writing answers below a folder, because nobody waits for them any more.
 func (s *Store) EndAnswers(ctx context.Context, folder string) error {
-	return s.takeAway(ctx, "end answers", path.Join(folder, wantedFile))
+	return s.deleteIfThere(ctx, "end answers", path.Join(folder, wantedFile))
 }
 
-// KeepAnswers is EndAnswers of a folder where nothing but these answers stays: an attempt that somebody gave up may
-// have come to its end all the same, and answers are read by their folder too.
+// KeepAnswers is EndAnswers, and deletes all other files of the folder: an abandoned attempt may have finished anyway,
+// and readers list the whole folder.
 func (s *Store) KeepAnswers(ctx context.Context, folder string, kept []disdel.AnswersRef) error {
 	if err := s.EndAnswers(ctx, folder); err != nil {
 		return err
@@ -267,14 +267,14 @@ func (s *Store) KeepAnswers(ctx context.Context, folder string, kept []disdel.An
 		if slices.ContainsFunc(kept, func(r disdel.AnswersRef) bool { return r.Key == o.Key }) {
 			continue
 		}
-		if err := s.takeAway(ctx, "keep answers", o.Key); err != nil {
+		if err := s.deleteIfThere(ctx, "keep answers", o.Key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// DiscardAnswers deletes all answers below a folder, and has none be written later.
+// DiscardAnswers deletes all answers below a folder and stops actions from writing more.
 func (s *Store) DiscardAnswers(ctx context.Context, folder string) error {
 	if err := s.EndAnswers(ctx, folder); err != nil {
 		return err
@@ -282,7 +282,7 @@ func (s *Store) DiscardAnswers(ctx context.Context, folder string) error {
 	return s.Discard(ctx, folder)
 }
 
-// wanted returns Canceled unless somebody waits for answers under a key.
+// wanted returns Canceled if nobody waits for the answers under a key.
 func (s *Store) wanted(ctx context.Context, key string) error {
 	_, err := s.bucket.Size(ctx, path.Join(path.Dir(key), wantedFile))
 	if err = blobs.Wrap(err, "write answers", key); disdel.KindOf(err) == disdel.NotFound {
@@ -291,12 +291,12 @@ func (s *Store) wanted(ctx context.Context, key string) error {
 	return err
 }
 
-// unlessLate takes a file back that was written while somebody gave its answers up: he ends that they are wanted and
-// then looks for files, so that either he has seen this one, or it is seen here that they are wanted no more.
+// unlessLate deletes a file that was written while its answers were given up. The other side first removes wantedFile
+// and then lists the folder. So either it has seen this file, or this function sees that wantedFile is gone.
 func (s *Store) unlessLate(ctx context.Context, key string) error {
 	err := s.wanted(ctx, key)
 	if err != nil {
-		err = errors.Join(err, s.takeAway(context.WithoutCancel(ctx), "write answers", key))
+		err = errors.Join(err, s.deleteIfThere(context.WithoutCancel(ctx), "write answers", key))
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func TestAnswersComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := Said{Classes: 2, Labels: []int32{1, 0, -1}, Notes: map[string]string{"part": "all"}}
+	of := AnswersHeader{Classes: 2, Labels: []int32{1, 0, -1}, Notes: map[string]string{"part": "all"}}
 	values := []float32{0.25, 0.75, 1e-40, 0, 0.5, 0.5}
 	for _, piece := range []int{2, 4, 6} {
 		ref, err := s.WriteAnswers(t.Context(), "answers/a/0.safetensors", of, answered(values, piece))
@@ -55,7 +55,7 @@ func TestAnswersComeBack(t *testing.T) {
 			t.Errorf("others than those that were told: %v", err)
 		}
 	}
-	sparse := Said{Targets: []float32{3, float32(math.Inf(-1))}}
+	sparse := AnswersHeader{Targets: []float32{3, float32(math.Inf(-1))}}
 	ref, err := s.WriteAnswers(t.Context(), "answers/a/1.safetensors", sparse, answered([]float32{2.5, -1}, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestUnwantedAnswersAreNotWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := Said{Classes: 1, Labels: []int32{0, 0}}
+	of := AnswersHeader{Classes: 1, Labels: []int32{0, 0}}
 	write := func(each func(put func([]float32) error) error) error {
 		_, err := s.WriteAnswers(t.Context(), "answers/a/0.safetensors", of, each)
 		return err
@@ -175,7 +175,7 @@ func TestAnswersGivenUpAtTheLastMomentDoNotStay(t *testing.T) {
 				t.Error(err)
 			}
 		}}}
-		of := Said{Classes: 1, Labels: []int32{0}}
+		of := AnswersHeader{Classes: 1, Labels: []int32{0}}
 		_, err = late.WriteAnswers(t.Context(), "answers/a/0.safetensors", of, answered([]float32{1}, 1))
 		if !errors.Is(err, disdel.Canceled) {
 			t.Errorf("%s: %v", name, err)

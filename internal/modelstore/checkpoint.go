@@ -26,15 +26,15 @@ const (
 	noteKey       = "note"
 )
 
-// WriteCheckpoint writes tensors, and what they do not say of themselves, under a key of a checkpoint.
+// WriteCheckpoint writes tensors and a note about them under a key of a checkpoint.
 func (s *Store) WriteCheckpoint(ctx context.Context, key, note string, w disdel.Weights) (checksum string,
 	size disdel.Bytes, err error,
 ) {
 	return s.WriteCheckpointOf(ctx, key, note, w, func(i int) []float32 { return w[i].Data })
 }
 
-// WriteCheckpointOf is WriteCheckpoint for who has no room for a copy of all tensors: shapes has names and shapes
-// alone, and read gives the values of tensor i, good until it is called again.
+// WriteCheckpointOf is WriteCheckpoint without a copy of all tensors. shapes has only names and shapes, and read
+// returns the values of tensor i, which are valid until the next call of read.
 func (s *Store) WriteCheckpointOf(ctx context.Context, key, note string, shapes disdel.Weights,
 	read func(i int) []float32,
 ) (checksum string, size disdel.Bytes, err error) {
@@ -46,8 +46,8 @@ func (s *Store) WriteCheckpointOf(ctx context.Context, key, note string, shapes 
 		key)
 }
 
-// ReadCheckpoint reads what WriteCheckpoint wrote. It returns NotFound for a key that was never finished and Corrupt
-// for a damaged file.
+// ReadCheckpoint reads what WriteCheckpoint wrote. It returns NotFound for an unfinished file and Corrupt for a damaged
+// one.
 func (s *Store) ReadCheckpoint(ctx context.Context, key string) (note string, w disdel.Weights, err error) {
 	want, err := blobs.ReadAll(ctx, s.bucket, key+sumSuffix)
 	if err != nil {
@@ -76,9 +76,9 @@ func notThatCheckpoint(key, got string, want []byte) error {
 	}
 }
 
-// ReadCheckpointTo is ReadCheckpoint for who has no room for all tensors at once: begin is told the note, and gives
-// what takes the tensors in their order; the data of each is good until take returns. Where take is nil nothing more is
-// read. The checksum is known at the end: when it returns Corrupt, tensors may have been taken.
+// ReadCheckpointTo is ReadCheckpoint for one tensor at a time. It calls begin with the note; begin returns the function
+// that takes the tensors in their order, or nil to stop. The data of a tensor is valid until take returns. The checksum
+// is known only at the end: take may have been called before Corrupt is returned.
 func (s *Store) ReadCheckpointTo(ctx context.Context, key string,
 	begin func(note string) (take func(disdel.Tensor) error, err error),
 ) error {
@@ -113,8 +113,8 @@ func (s *Store) ReadCheckpointTo(ctx context.Context, key string,
 	return err
 }
 
-// NewestCheckpoint finds the newest checkpoint below a folder of which no file is damaged. It returns NotFound if there
-// is none; passed names the damaged files.
+// NewestCheckpoint finds the newest undamaged checkpoint below a folder. passed names the damaged files that it
+// skipped. It returns NotFound if there is no such checkpoint.
 func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.Checkpoint, passed []string, err error) {
 	rounds, err := s.rounds(ctx, folder)
 	if err != nil {
@@ -135,8 +135,8 @@ func (s *Store) NewestCheckpoint(ctx context.Context, folder string) (c disdel.C
 	return c, passed, &disdel.Error{Kind: disdel.NotFound, Op: "find checkpoint", Msg: "there is none below " + folder}
 }
 
-// damaged reads all of a checkpoint and returns the key of its reference, or of what is damaged with the error. A
-// worker's file that was never finished is of a worker that the round went on without.
+// damaged reads a whole checkpoint. It returns the key of its reference, or the key of a damaged file with the error. A
+// worker's unfinished file is no damage: the round continued without this worker.
 func (s *Store) damaged(ctx context.Context, folder string) (string, error) {
 	reference := path.Join(folder, referenceFile)
 	if _, _, err := s.ReadCheckpoint(ctx, reference); err != nil {
@@ -172,7 +172,7 @@ func (s *Store) checkpoint(ctx context.Context, round int, key string, passed []
 
 func roundFolder(round int) string { return fmt.Sprintf("%06d", round) }
 
-// rounds are those that have a folder, oldest first.
+// rounds are the rounds that have a folder, oldest first.
 func (s *Store) rounds(ctx context.Context, folder string) ([]int, error) {
 	names, err := s.bucket.Folders(ctx, folder+"/")
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *Store) rounds(ctx context.Context, folder string) ([]int, error) {
 	return out, nil
 }
 
-// PruneCheckpoints deletes all below a folder but the newest keep rounds.
+// PruneCheckpoints deletes all but the newest keep rounds below a folder.
 func (s *Store) PruneCheckpoints(ctx context.Context, folder string, keep int) error {
 	rounds, err := s.rounds(ctx, folder)
 	if err != nil || len(rounds) <= keep {
@@ -202,13 +202,13 @@ func (s *Store) PruneCheckpoints(ctx context.Context, folder string, keep int) e
 	return nil
 }
 
-// Discard deletes everything below a folder. What is gone already is no error: two may be at it.
+// Discard deletes everything below a folder. Missing files are no error, because two processes may discard at once.
 func (s *Store) Discard(ctx context.Context, folder string) error {
 	for o, err := range s.bucket.List(ctx, folder+"/") {
 		if err != nil {
 			return blobs.Wrap(err, "discard", folder)
 		}
-		if err := s.takeAway(ctx, "discard", o.Key); err != nil {
+		if err := s.deleteIfThere(ctx, "discard", o.Key); err != nil {
 			return err
 		}
 	}

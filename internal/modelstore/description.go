@@ -31,9 +31,8 @@ var (
 	})
 )
 
-// readDescription reads a description and refuses as Corrupt what Commit could not have written under that name and
-// version: storage may be shared, and what it says is run. Whether the network can be built is for who builds it to
-// see.
+// readDescription reads a description. It returns Corrupt for one that Commit could not have written under this name
+// and version, because storage may be shared and the description decides what runs. It does not build the network.
 func readDescription(name string, version int, data []byte) (Model, error) {
 	var m Model
 	if len(data) > largestDescription {
@@ -59,7 +58,7 @@ func broken(name string, version int, cause error, why ...string) error {
 	}
 }
 
-// faults lists what is wrong with a description that is kept under a name and version.
+// faults lists what is wrong with the description of a name and version.
 func (m *Model) faults(name string, version int) (list []string) {
 	fault := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -90,7 +89,7 @@ func (m *Model) faults(name string, version int) (list []string) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// sides says whether a shape is one that a sample can have.
+// sides says whether a sample can have this shape.
 func sides(shape []int) bool {
 	n := 1
 	for _, v := range shape {

@@ -1,7 +1,6 @@
-// Package modelstore keeps trained models on a blob URL. Weights are safetensors at weights/NAME/JOB.safetensors,
-// written by the job's top aggregation action; a model exists from the moment its description is written to
-// models/NAME/vNNNNN.json. That is done once, so that nobody sees half a model, and again only to add what an
-// evaluation found out later.
+// Package modelstore keeps trained models at a blob URL. The job's top aggregate action writes the weights to
+// weights/NAME/JOB.safetensors. A model exists once its description is at models/NAME/vNNNNN.json; it is written after
+// the weights, so that nobody sees half a model. A later evaluation may replace it.
 //
-// Actions write and read weights; cmd/disdel commits, lists and prunes.
+// Actions write and read weights; services commit, list and prune models.
 package modelstore

@@ -16,8 +16,8 @@ import (
 	"github.com/disdel/disdel/internal/safetensors"
 )
 
-// Given are weights that a job may begin with: those of a trained model, or of a file that was put here.
-type Given struct {
+// InitialWeights are weights that a job can start from: those of a trained model, or of a file that PutWeights stored.
+type InitialWeights struct {
 	Ref      string // NAME:vN, or the file's checksum
 	Key      string
 	Checksum string
@@ -25,10 +25,10 @@ type Given struct {
 	Arrays   disdel.Weights // names and shapes, without values
 }
 
-// checksumScheme begins a checksum, and with it the name of weights that were put here.
+// checksumScheme begins a checksum, which is also the name of stored weights.
 const checksumScheme = "sha256:"
 
-// Checksum is what a file of weights is known by, once it was put here: "sha256:" and the hex of its SHA-256.
+// Checksum is the name of a file of weights: "sha256:" and its SHA-256 in hex.
 func Checksum(r io.Reader) (string, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, r); err != nil {
@@ -37,7 +37,7 @@ func Checksum(r io.Reader) (string, error) {
 	return checksum(sum.Sum(nil)), nil
 }
 
-// givenKey is where the file of a checksum is. It returns Invalid for what is none, in which a path might hide.
+// givenKey is the key of the file with a checksum. It returns Invalid for any other text, which could hide a path.
 func givenKey(sum string) (string, error) {
 	digits, ok := strings.CutPrefix(sum, checksumScheme)
 	raw, err := hex.DecodeString(digits)
@@ -50,28 +50,28 @@ func givenKey(sum string) (string, error) {
 	return path.Join("given", digits+".safetensors"), nil
 }
 
-// PutWeights keeps a file in the format safetensors, of so many bytes, under its checksum, until RemoveWeights. It
-// returns Invalid for a file that is none or has another checksum, of which nothing is kept then. A file that is here
-// already is not read.
-func (s *Store) PutWeights(ctx context.Context, sum string, size int64, r io.Reader) (Given, error) {
+// PutWeights stores a safetensors file of size bytes under its checksum, until RemoveWeights. It returns Invalid for a
+// file that is no safetensors file or has another checksum, and stores nothing then. It does not read a file that is
+// stored already.
+func (s *Store) PutWeights(ctx context.Context, sum string, size int64, r io.Reader) (InitialWeights, error) {
 	key, err := givenKey(sum)
 	if err != nil {
-		return Given{}, err
+		return InitialWeights{}, err
 	}
-	if g, err := s.Given(ctx, sum); err == nil {
+	if g, err := s.FindWeights(ctx, sum); err == nil {
 		return g, nil
 	}
 	if err := s.keep(ctx, key, sum, size, r); err != nil {
-		return Given{}, err
+		return InitialWeights{}, err
 	}
-	g, err := s.Given(ctx, sum)
+	g, err := s.FindWeights(ctx, sum)
 	if err != nil {
 		s.RemoveWeights(context.WithoutCancel(ctx), sum) //nolint:errcheck // nobody begins with it
 	}
 	return g, err
 }
 
-// keep writes a file whose header is sound and whose checksum is the one that was told.
+// keep stores a file with a valid header and the expected checksum.
 func (s *Store) keep(ctx context.Context, key, want string, size int64, r io.Reader) error {
 	err := blobs.Write(ctx, s.bucket, key, func(out io.Writer) error {
 		sum := sha256.New()
@@ -97,7 +97,7 @@ func corrupt(msg string) error {
 	return &disdel.Error{Kind: disdel.Corrupt, Op: "read weights", Msg: msg}
 }
 
-// unusable is a file that a job cannot begin with.
+// unusable is the error for a file that no job can start from.
 func unusable(why string) error {
 	return &disdel.Error{
 		Kind: disdel.Invalid, Op: "take weights", Msg: "this is no file of weights: " + why,
@@ -105,9 +105,9 @@ func unusable(why string) error {
 	}
 }
 
-// Given finds weights to begin with: NAME, NAME:vN or NAME:TAG of a model, or the checksum of a file that was put here.
-// It returns what Get returns, NotFound for a file that was not put here, and Invalid for values that are not float32.
-func (s *Store) Given(ctx context.Context, ref string) (g Given, err error) {
+// FindWeights finds initial weights by NAME, NAME:vN or NAME:TAG of a model, or by the checksum of a stored file. It
+// returns the errors of Get, NotFound for a checksum that is not stored, and Invalid for values that are not float32.
+func (s *Store) FindWeights(ctx context.Context, ref string) (g InitialWeights, err error) {
 	if strings.HasPrefix(ref, checksumScheme) {
 		g.Ref, g.Checksum = ref, ref
 		g.Key, err = givenKey(ref)
@@ -139,10 +139,10 @@ func (s *Store) Given(ctx context.Context, ref string) (g Given, err error) {
 	return g, nil
 }
 
-// counted tells of PyTorch's count of batches, which nothing here needs.
+// counted says whether an array is PyTorch's count of batches, which disdel does not need.
 func counted(array string) bool { return strings.HasSuffix(array, "num_batches_tracked") }
 
-// RemoveWeights deletes a file that PutWeights keeps. Jobs that have begun with it have a copy. It returns Invalid and
+// RemoveWeights deletes a file that PutWeights stored. Jobs that started from it have a copy. It returns Invalid and
 // NotFound.
 func (s *Store) RemoveWeights(ctx context.Context, sum string) error {
 	key, err := givenKey(sum)
@@ -155,31 +155,31 @@ func (s *Store) RemoveWeights(ctx context.Context, sum string) error {
 	return blobs.Wrap(s.bucket.Delete(ctx, key), "remove weights", key)
 }
 
-// Kept is a file that PutWeights keeps.
-type Kept struct {
+// StoredWeights is a file that PutWeights stored.
+type StoredWeights struct {
 	Ref     string       `json:"weights"` // its checksum
 	Size    disdel.Bytes `json:"sizeBytes"`
 	Written time.Time    `json:"written"`
 }
 
-// KeptWeights are the files that PutWeights keeps.
-func (s *Store) KeptWeights(ctx context.Context) ([]Kept, error) {
-	var out []Kept
+// KeptWeights are the files that PutWeights stored.
+func (s *Store) KeptWeights(ctx context.Context) ([]StoredWeights, error) {
+	var out []StoredWeights
 	for o, err := range s.bucket.List(ctx, "given/") {
 		if err != nil {
 			return out, blobs.Wrap(err, "list weights", "given")
 		}
 		ref := checksumScheme + strings.TrimSuffix(path.Base(o.Key), ".safetensors")
 		if key, err := givenKey(ref); err == nil && key == o.Key {
-			out = append(out, Kept{ref, disdel.Bytes(o.Size), o.Written})
+			out = append(out, StoredWeights{ref, disdel.Bytes(o.Size), o.Written})
 		}
 	}
 	return out, nil
 }
 
-// BeginWith copies the arrays that takes says yes to into a folder of checkpoints, as what the first round starts from.
-// It goes through them one after another. It returns Corrupt for a file that is not the one that was given.
-func (s *Store) BeginWith(ctx context.Context, g Given, folder string, takes func(array string) bool) (
+// CopyToCheckpoint copies the arrays that takes accepts, one at a time, into a folder of checkpoints as the start of
+// the first round. It returns Corrupt if the file has changed.
+func (s *Store) CopyToCheckpoint(ctx context.Context, g InitialWeights, folder string, takes func(array string) bool) (
 	c disdel.Checkpoint, err error,
 ) {
 	r, err := s.bucket.NewReader(ctx, g.Key)
@@ -199,9 +199,9 @@ func (s *Store) BeginWith(ctx context.Context, g Given, folder string, takes fun
 	return c, err
 }
 
-// sieve reads some of a file's arrays in their order, and all of its bytes for their checksum.
+// sieve reads selected arrays of a file in their order, and all bytes for the checksum.
 type sieve struct {
-	given  Given
+	given  InitialWeights
 	in     io.Reader
 	sum    hash.Hash
 	taken  disdel.Weights // names and shapes
@@ -211,8 +211,8 @@ type sieve struct {
 	err    error // that read had
 }
 
-// newSieve reads the header of a file of so many bytes.
-func newSieve(r io.Reader, size int64, g Given, takes func(array string) bool) (*sieve, error) {
+// newSieve reads the header of a file of size bytes.
+func newSieve(r io.Reader, size int64, g InitialWeights, takes func(array string) bool) (*sieve, error) {
 	s := &sieve{given: g, sum: sha256.New()}
 	s.in = io.TeeReader(r, s.sum)
 	f, from, err := safetensors.Index(s.in, size)
@@ -234,8 +234,8 @@ func newSieve(r io.Reader, size int64, g Given, takes func(array string) bool) (
 	return s, nil
 }
 
-// read is the values of array i of those that are taken; none where something is wrong, which err has then. With the
-// last one the rest of the file is read and held against its checksum.
+// read returns the values of selected array i, or nil after an error, which it keeps in err. After the last array it
+// reads the rest of the file and compares the checksum.
 func (s *sieve) read(i int) []float32 {
 	if s.err != nil {
 		return nil
@@ -262,7 +262,7 @@ func (s *sieve) read(i int) []float32 {
 	return out
 }
 
-// lengthOf is how many values an array of a shape has.
+// lengthOf is the number of values of a shape.
 func lengthOf(shape []int) int {
 	n := 1
 	for _, side := range shape {

@@ -47,11 +47,11 @@ func TestWeightsArePutAndBegunWith(t *testing.T) {
 			t.Fatalf("%+v, %v", g, err)
 		}
 	}
-	g, err := s.Given(ctx, sum)
+	g, err := s.FindWeights(ctx, sum)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := s.BeginWith(ctx, g, "checkpoints/job-1", func(array string) bool { return array != "b.weight" })
+	c, err := s.CopyToCheckpoint(ctx, g, "checkpoints/job-1", func(array string) bool { return array != "b.weight" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestWeightsArePutAndBegunWith(t *testing.T) {
 	if err := s.RemoveWeights(ctx, sum); err != nil {
 		t.Error(err)
 	}
-	_, err = s.Given(ctx, sum)
+	_, err = s.FindWeights(ctx, sum)
 	if again := s.RemoveWeights(ctx, sum); !errors.Is(err, disdel.NotFound) || !errors.Is(again, disdel.NotFound) {
 		t.Errorf("%v, %v", err, again)
 	}
@@ -130,7 +130,7 @@ func TestGivenWeightsThatWereChangedAreRefused(t *testing.T) {
 	if err := blobs.WriteAll(ctx, s.bucket, g.Key, other); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.BeginWith(ctx, g, "checkpoints/job-1", func(string) bool { return true }); !errors.Is(err,
+	if _, err := s.CopyToCheckpoint(ctx, g, "checkpoints/job-1", func(string) bool { return true }); !errors.Is(err,
 		disdel.Corrupt) {
 		t.Errorf("%v", err)
 	}

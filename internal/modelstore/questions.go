@@ -16,30 +16,32 @@ import (
 // waitingFolder has a file for each question whose inputs or answers lie beside the models.
 const waitingFolder = "waiting"
 
-// mostWho bounds what a file says of who waits.
+// mostWho limits the size of such a file.
 const mostWho = 4 << 10
 
-// Waiting is that somebody waits for what lies beside the models under a name.
-type Waiting struct {
+// PendingQuestion says who waits for the answers under a name.
+type PendingQuestion struct {
 	Name  string
 	Who   []byte // as he has said
 	Since time.Time
 }
 
-// Wait notes that somebody waits, before anything of his lies beside the models.
-func (s *Store) Wait(ctx context.Context, name string, who []byte) error {
+// AddQuestion notes who waits, before inputs or answers are written.
+func (s *Store) AddQuestion(ctx context.Context, name string, who []byte) error {
 	key := path.Join(waitingFolder, name)
 	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key, who), "note who waits", key)
 }
 
-// EndWait takes the note away, once nothing of his lies there any more.
-func (s *Store) EndWait(ctx context.Context, name string) error {
-	return s.takeAway(ctx, "end waiting", path.Join(waitingFolder, name))
+// RemoveQuestion deletes the note, after inputs and answers are gone.
+func (s *Store) RemoveQuestion(ctx context.Context, name string) error {
+	return s.deleteIfThere(ctx, "end waiting", path.Join(waitingFolder, name))
 }
 
-// Waiting is all who wait, but for those that the caller knows by name: of hundreds who ask at once each looks for all.
-// Of notes that cannot be read it says in its error, and goes on.
-func (s *Store) Waiting(ctx context.Context, known func(name string) bool) (all []Waiting, unread error) {
+// PendingQuestions are all notes except those that the caller knows by name: each of hundreds of askers lists them.
+// unread joins the errors of notes that cannot be read.
+func (s *Store) PendingQuestions(ctx context.Context, known func(name string) bool) (all []PendingQuestion,
+	unread error,
+) {
 	for o, err := range s.bucket.List(ctx, waitingFolder+"/") {
 		if err != nil {
 			return all, errors.Join(unread, blobs.Wrap(err, "see who waits", waitingFolder))
@@ -56,13 +58,13 @@ func (s *Store) Waiting(ctx context.Context, known func(name string) bool) (all 
 			unread = errors.Join(unread, err)
 			continue
 		}
-		all = append(all, Waiting{Name: name, Who: who, Since: o.Written})
+		all = append(all, PendingQuestion{Name: name, Who: who, Since: o.Written})
 	}
 	return all, unread
 }
 
-// WriteRows writes inputs of a network, rows of one length, for an action to read: values one after another,
-// little-endian. It returns the file's sha256, as WriteWeights does.
+// WriteRows writes input rows of one length for an action: little-endian values, row after row. It returns the sha256
+// of the file, as WriteWeights does.
 func (s *Store) WriteRows(ctx context.Context, key string, rows [][]float32) (sha string, err error) {
 	size := 0
 	for _, r := range rows {
@@ -81,13 +83,13 @@ func (s *Store) WriteRows(ctx context.Context, key string, rows [][]float32) (sh
 	return checksum(sum[:]), nil
 }
 
-// Rows are inputs that were read.
+// Rows are input rows that were read.
 type Rows struct {
 	data   []byte
 	sample int
 }
 
-// ReadRows reads rows of so many values. It returns Corrupt if the file's sha256 is not want.
+// ReadRows reads rows of sample values. It returns Corrupt if the sha256 of the file is not want.
 func (s *Store) ReadRows(ctx context.Context, key, want string, sample int) (Rows, error) {
 	data, err := blobs.ReadAll(ctx, s.bucket, key)
 	if err != nil {
@@ -102,7 +104,7 @@ func (s *Store) ReadRows(ctx context.Context, key, want string, sample int) (Row
 	return Rows{data, sample}, nil
 }
 
-// Len is how many rows there are.
+// Len is the number of rows.
 func (r Rows) Len() int { return len(r.data) / 4 / r.sample }
 
 // Append appends the values of the rows from start to end.

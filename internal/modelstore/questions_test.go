@@ -18,7 +18,7 @@ func TestWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"b", "c"} {
-		if err := s.Wait(t.Context(), name, []byte("who "+name)); err != nil {
+		if err := s.AddQuestion(t.Context(), name, []byte("who "+name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestWaiting(t *testing.T) {
 	if err := os.Symlink("a", loop); err != nil {
 		t.Skip(err)
 	}
-	all, err := s.Waiting(t.Context(), nobody)
+	all, err := s.PendingQuestions(t.Context(), nobody)
 	if len(all) != 2 || all[0].Name != "b" || string(all[1].Who) != "who c" || time.Since(all[0].Since) > time.Hour {
 		t.Errorf("%+v", all)
 	}
@@ -34,14 +34,14 @@ func TestWaiting(t *testing.T) {
 		t.Error("a note that cannot be read is not told")
 	}
 	for range 2 {
-		if err := s.EndWait(t.Context(), "b"); err != nil {
+		if err := s.RemoveQuestion(t.Context(), "b"); err != nil {
 			t.Error(err)
 		}
 	}
-	if all, _ := s.Waiting(t.Context(), nobody); len(all) != 1 {
+	if all, _ := s.PendingQuestions(t.Context(), nobody); len(all) != 1 {
 		t.Errorf("%+v wait", all)
 	}
-	if all, err := s.Waiting(t.Context(), func(name string) bool { return name == "a" }); len(all) != 1 || err != nil {
+	if all, err := s.PendingQuestions(t.Context(), func(name string) bool { return name == "a" }); len(all) != 1 || err != nil {
 		t.Errorf("%+v, %v: a note that is known is read", all, err)
 	}
 }

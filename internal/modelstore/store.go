@@ -44,7 +44,7 @@ type Model struct {
 	Tags []string `json:"tags,omitempty"` // that mean it, where versions are listed
 }
 
-// Range is from the least to the greatest value of the inputs that a network was trained on, or of a sample of them.
+// Range is the least and the greatest value of the inputs that a network was trained on, or of a sample of them.
 type Range struct {
 	Low  float32 `json:"low"`
 	High float32 `json:"high"`
@@ -68,11 +68,11 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	return &Store{bucket: b, folder: blobs.Folder(url)}, nil
 }
 
-// Close frees what the store holds, which is nothing as yet.
+// Close frees what the store holds, which is nothing today.
 func (s *Store) Close() error { return nil }
 
-// takeAway deletes a key, which may be away already: buckets do not agree on what they say then.
-func (s *Store) takeAway(ctx context.Context, op, key string) error {
+// deleteIfThere deletes a key. A key that does not exist is no error, because buckets disagree on that.
+func (s *Store) deleteIfThere(ctx context.Context, op, key string) error {
 	err := blobs.Wrap(s.bucket.Delete(ctx, key), op, key)
 	if disdel.KindOf(err) == disdel.NotFound {
 		return nil
@@ -97,7 +97,8 @@ func (s *Store) WriteWeights(ctx context.Context, key string, w disdel.Weights, 
 	return s.writeArrays(ctx, key, w, meta, func(i int) []float32 { return w[i].Data })
 }
 
-// writeArrays is WriteWeights for arrays that read gives one at a time, each good until it is called again.
+// writeArrays is WriteWeights for arrays that read returns one at a time. Each array is valid until the next call of
+// read.
 func (s *Store) writeArrays(ctx context.Context, key string, shapes disdel.Weights, meta map[string]string,
 	read func(i int) []float32,
 ) (string, disdel.Bytes, error) {
@@ -120,8 +121,8 @@ func (c *counter) Write(p []byte) (int, error) {
 
 func checksum(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// ReadWeights reads weights and refuses a file whose sha256 is not want (Corrupt). They are views of one array, which
-// is all that is held: that of the file.
+// ReadWeights reads weights. It returns Corrupt if the sha256 of the file is not want. All weights are views of one
+// array, the content of the file.
 func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weights, error) {
 	data, err := blobs.ReadAll(ctx, s.bucket, key)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Store) ReadWeights(ctx context.Context, key, want string) (disdel.Weigh
 	return safetensors.ToWeights(f)
 }
 
-// CopyWeights copies the file of weights as it is and returns Corrupt if its sha256 is not want.
+// CopyWeights copies the file of weights unchanged. It returns Corrupt if its sha256 is not want.
 func (s *Store) CopyWeights(ctx context.Context, w io.Writer, key, want string) error {
 	r, err := s.bucket.NewReader(ctx, key)
 	if err != nil {
@@ -200,8 +201,8 @@ func (s *Store) describe(ctx context.Context, m Model) error {
 	return blobs.Wrap(blobs.WriteAll(ctx, s.bucket, key+sumSuffix, []byte(checksum(sum[:])+"\n")), "describe model", key)
 }
 
-// Get finds NAME (its newest version that learned something, see newest), NAME:vN or NAME:TAG. It returns NotFound with
-// the versions there are, and Corrupt for a description that Commit did not write.
+// Get finds NAME, NAME:vN or NAME:TAG. NAME alone is the newest version that learned something. It returns NotFound
+// with the versions that exist, and Corrupt for a description that Commit did not write.
 func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	name, version, tag, err := parseRef(ref)
 	if err == nil && tag != "" {
@@ -227,8 +228,8 @@ func (s *Store) Get(ctx context.Context, ref string) (Model, error) {
 	return m, err
 }
 
-// missing says why a version is not there. Versions are counted up and never given again, so that one below the newest
-// has been.
+// missing says why a version does not exist. Versions count up and are never reused, so that a version below the newest
+// was removed.
 func missing(name string, version int, versions []int) error {
 	e := &disdel.Error{Kind: disdel.NotFound, Op: "find model", Hint: "disdel model list"}
 	switch n := len(versions); {
@@ -264,7 +265,7 @@ func listed(versions []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// parseRef splits NAME:vN and NAME:TAG; of NAME alone the version is 0 and the tag "".
+// parseRef splits NAME:vN and NAME:TAG. For NAME alone the version is 0 and the tag is empty.
 func parseRef(ref string) (name string, version int, tag string, err error) {
 	name, of, named := strings.Cut(ref, ":")
 	switch {
@@ -288,8 +289,8 @@ func parseRef(ref string) (name string, version int, tag string, err error) {
 	return name, version, tag, nil
 }
 
-// read reads and checks the description of a version. One without a checksum beside it is of an earlier version of
-// disdel.
+// read reads and checks the description of a version. Descriptions of early versions of disdel have no checksum beside
+// them.
 func (s *Store) read(ctx context.Context, name string, version int) (Model, error) {
 	key := descriptionPath(name, version)
 	data, err := blobs.ReadUpTo(ctx, s.bucket, key, largestDescription)
@@ -314,8 +315,8 @@ func (s *Store) versions(ctx context.Context, name string) ([]int, error) {
 	return out, err
 }
 
-// List returns every model, by name and newest version first. Those that cannot be read are left out and named by the
-// error beside the others.
+// List returns every model, by name, newest version first. The error names the models that cannot be read; the list
+// leaves them out.
 func (s *Store) List(ctx context.Context) (out []Model, err error) {
 	for m, fault := range s.All(ctx) {
 		if fault != nil {
@@ -346,7 +347,7 @@ func (s *Store) All(ctx context.Context) iter.Seq2[Model, error] {
 	}
 }
 
-// each calls f for the descriptions under prefix; other files are none of ours.
+// each calls f for the descriptions under prefix. It ignores other files.
 func (s *Store) each(ctx context.Context, prefix string, f func(name string, version int)) error {
 	keys, err := s.keys(ctx, prefix)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestTags(t *testing.T) {
 	}
 	m := list[0]
 	m.Tags = []string{"never"}
-	if err := s.Revise(ctx, m); err != nil {
+	if err := s.UpdateDescription(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := s.Get(ctx, "m:v4"); err != nil || len(m.Tags) > 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/disdel/disdel/internal/blobs"
 )
 
-// Best is the model with the highest held-out accuracy, of equal ones that with the least loss, then the newest. Models
-// that nothing was held out of are not compared; ok is false if none is left.
+// Best is the model with the highest held-out accuracy; of equal models the one with the least loss, then the newest.
+// Models without held-out rows are not compared; ok is false if no model is left.
 func Best(list []Model) (best Model, ok bool) {
 	for i := range list {
 		if m := &list[i]; m.Data.HeldOut > 0 && (!ok || better(m, &best)) {
@@ -40,8 +40,8 @@ func better(a, b *Model) bool {
 	}
 }
 
-// Versions returns a name's versions, newest first. Those that cannot be read are left out and named by the error
-// beside the others.
+// Versions returns the versions of a name, newest first. The error names the versions that cannot be read; the list
+// leaves them out.
 func (s *Store) Versions(ctx context.Context, name string) (out []Model, err error) {
 	for m, fault := range s.versionsOf(ctx, name) {
 		if fault != nil {
@@ -53,7 +53,7 @@ func (s *Store) Versions(ctx context.Context, name string) (out []Model, err err
 	return out, err
 }
 
-// versionsOf yields the models of Versions one after another, and an error for each one that cannot be read.
+// versionsOf yields the models of Versions one by one, and an error for each version that cannot be read.
 func (s *Store) versionsOf(ctx context.Context, name string) iter.Seq2[Model, error] {
 	return func(yield func(Model, error) bool) {
 		numbers, err := s.versions(ctx, name)
@@ -78,9 +78,9 @@ func (s *Store) versionsOf(ctx context.Context, name string) iter.Seq2[Model, er
 	}
 }
 
-// Prune removes a name's oldest versions so that the newest keep remain and, beside them, the best of all, the one that
-// the name alone means and those with tags; what cannot be read stays as well. It returns the versions that it removed,
-// oldest first, also where one could not be.
+// Prune removes the oldest versions of a name and keeps the newest keep of them. It also keeps the best version, the
+// version that the name alone means, versions with tags, and versions that it cannot read. It returns the removed
+// versions, oldest first, also after an error.
 func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Model, err error) {
 	numbers, err := s.versions(ctx, name)
 	if err != nil || len(numbers) <= max(keep, 1) {
@@ -103,20 +103,20 @@ func (s *Store) Prune(ctx context.Context, name string, keep int) (removed []Mod
 	return removed, nil
 }
 
-// remove deletes the description first: weights without one belong to nobody.
+// remove deletes the description first: weights without a description belong to no model.
 func (s *Store) remove(ctx context.Context, m *Model) error {
 	key := descriptionPath(m.Name, m.Version)
 	if err := s.bucket.Delete(ctx, key); err != nil {
 		return blobs.Wrap(err, "remove model", key)
 	}
-	if err := s.takeAway(ctx, "remove model", key+sumSuffix); err != nil {
+	if err := s.deleteIfThere(ctx, "remove model", key+sumSuffix); err != nil {
 		return err
 	}
 	return blobs.Wrap(s.bucket.Delete(ctx, m.Path), "remove weights", m.Path)
 }
 
-// BestTag means the best of a name's versions. A tag is a word that means one of them: NAME:prod is what is in use,
-// whatever is trained meanwhile. It is a file with the version's number, which is replaced whole; BestTag needs none.
+// BestTag is the tag of the best version of a name. Other tags are files with the number of a version; NAME:TAG then
+// means that version. BestTag needs no file.
 const BestTag = "best"
 
 var tagForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{2,30}$`) })
@@ -128,8 +128,8 @@ const largestTag = 32 // bytes of its file
 
 func tagFolder(name string) string { return path.Join("models", name, "tags") + "/" }
 
-// Tag has NAME:TAG mean a version from now on, whatever it meant before. It returns Invalid for a word that is no tag,
-// and what Get returns.
+// Tag gives a tag to a version. The tag then means no other version. It returns Invalid for a word that cannot be a
+// tag, and the errors of Get.
 func (s *Store) Tag(ctx context.Context, ref, tag string) (Model, error) {
 	if !tagForm().MatchString(tag) || numbered().MatchString(tag) || tag == BestTag {
 		return Model{}, &disdel.Error{
@@ -249,8 +249,8 @@ func (s *Store) Remove(ctx context.Context, ref string) (Model, error) {
 	return m, s.remove(ctx, &m)
 }
 
-// newest is the version that a name alone means: the newest that learned something, or of which nobody knows; the
-// newest of all where none did.
+// newest is the version that a name alone means: the newest that learned something or whose training result is unknown,
+// else the newest of all.
 func (s *Store) newest(ctx context.Context, name string, versions []int) int {
 	for _, v := range slices.Backward(versions) {
 		m, err := s.Get(ctx, fmt.Sprintf("%s:v%d", name, v))
@@ -261,8 +261,9 @@ func (s *Store) newest(ctx context.Context, name string, versions []int) int {
 	return versions[len(versions)-1]
 }
 
-// Revise describes a version anew: what was found out about it after it was made. Its weights stay as they are.
-func (s *Store) Revise(ctx context.Context, m Model) error {
+// UpdateDescription replaces the description of a version, for example after an evaluation. The weights stay as they
+// are.
+func (s *Store) UpdateDescription(ctx context.Context, m Model) error {
 	m.Tags = nil // which are files of their own
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -270,7 +271,7 @@ func (s *Store) Revise(ctx context.Context, m Model) error {
 	}
 	key := descriptionPath(m.Name, m.Version)
 	// Without a checksum beside it a description is as good as one of an earlier version; with another's it is damaged.
-	if err := s.takeAway(ctx, "describe model", key+sumSuffix); err != nil {
+	if err := s.deleteIfThere(ctx, "describe model", key+sumSuffix); err != nil {
 		return err
 	}
 	if err := blobs.WriteAll(ctx, s.bucket, key, data); err != nil {

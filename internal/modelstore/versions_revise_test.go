@@ -52,7 +52,7 @@ func TestAVersionIsDescribedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Accuracy, m.Evaluated = 0.75, new(true)
-	if err := s.Revise(ctx, m); err != nil {
+	if err := s.UpdateDescription(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Get(ctx, "m")

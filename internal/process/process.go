@@ -1,8 +1,7 @@
-// Package process tells processes apart: a number alone names none, since it is given again, and means another process
-// in another container or on another machine.
+// Package process identifies processes. A process number alone is not enough: numbers are reused, and they mean another
+// process in another container or on another machine.
 //
-// Where a system does not tell what it takes, as one without /proc, a Mark has less in it, and nobody is taken for
-// dead.
+// On systems without /proc a Mark has fewer fields, and no process counts as dead.
 package process
 
 import (
@@ -13,7 +12,7 @@ import (
 	"strings"
 )
 
-// Mark is what a process is known by: no other one has all of it.
+// Mark identifies a process: no other process has the same mark.
 type Mark struct {
 	PID       int    `json:"pid"`
 	Boot      string `json:"boot,omitempty"`       // of the machine that PID is a number of
@@ -21,14 +20,13 @@ type Mark struct {
 	Start     uint64 `json:"startTicks,omitempty"` // of the process, see StartTicks
 }
 
-// Self is this process.
+// Self is the mark of this process.
 func Self() Mark {
 	pid := os.Getpid()
 	return Mark{PID: pid, Boot: BootID(), Namespace: namespace(), Start: StartTicks(pid)}
 }
 
-// Gone tells whether a process of this machine, seen from here, is no more. Of one that cannot be seen from here it
-// says false.
+// Gone says whether a process of this machine has ended. It is false for a process that cannot be seen from here.
 func (m Mark) Gone() bool {
 	if m.PID <= 0 || m.Boot == "" || m.Start == 0 || m.Namespace == "" {
 		return false
@@ -45,13 +43,13 @@ func namespace() string {
 	return name
 }
 
-// BootID changes with every start of the machine; containers of one machine have the same.
+// BootID changes with every start of the machine. Containers of one machine have the same.
 func BootID() string {
 	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // a system without it has "" each time
 	return strings.TrimSpace(string(data))
 }
 
-// StartTicks is when a process started, in the kernel's ticks since the machine's start; 0 where it cannot be told.
+// StartTicks is the start time of a process in the kernel's ticks since the machine's start; 0 if unknown.
 func StartTicks(pid int) uint64 {
 	fields := stat(pid)
 	const starttime = 19
@@ -62,14 +60,14 @@ func StartTicks(pid int) uint64 {
 	return ticks
 }
 
-// ended tells whether a process has ended and only waits for its parent to ask how.
+// ended says whether a process has ended and only waits for its parent.
 func ended(pid int) bool {
 	fields := stat(pid)
 	return len(fields) > 0 && (fields[0] == "Z" || fields[0] == "X")
 }
 
-// stat is what the kernel tells of a process behind its name, which is field 2 and may have spaces: the state, field 3,
-// is the first.
+// stat is the fields of /proc/PID/stat after the name, which is field 2 and may contain spaces: the first is field 3,
+// the state.
 func stat(pid int) []string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -78,7 +76,7 @@ func stat(pid int) []string {
 	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 }
 
-// Resident is the memory that a process has in bytes; false where it cannot be told.
+// Resident is the memory of a process in bytes; ok is false if it is unknown.
 func Resident(pid int) (bytes int64, ok bool) {
 	fields := stat(pid)
 	const rss = 21

@@ -1,5 +1,5 @@
-// Package promtext writes figures in the text format of Prometheus, version 0.0.4.
+// Package promtext writes metrics in the text format of Prometheus, version 0.0.4.
 //
-// It knows no figure's meaning and keeps none but those of a Histogram. Invariant: what it writes can be read, whatever
-// a label's value holds.
+// It knows no metric's meaning, and keeps no value except those of a Histogram. Invariant: its output can be parsed,
+// whatever a label's value contains.
 package promtext

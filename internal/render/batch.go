@@ -67,7 +67,7 @@ func batchTotals(s *batch.Summary) [][]string {
 		[]string{"cost", fmt.Sprintf("%.2f GB-s, and evaluations %.2f GB-s", s.CostGBs, s.Evaluations)})
 }
 
-// bestOf is the job that is the best by what the batch is compared by, false where none succeeded.
+// bestOf is the best job by the batch's metric; ok is false if none succeeded.
 func bestOf(s *batch.Summary) (string, bool) {
 	if s.Succeeded == 0 {
 		return "", false
@@ -129,23 +129,22 @@ func started(s *batch.Summary) []batch.Row {
 // begun is when a job began to run, or ended without.
 func begun(r *batch.Row) disdel.Millis { return cmp.Or(r.Started, r.Ended) }
 
-// BatchTable shows a batch while it runs: on a terminal one table that is rewritten, elsewhere a line whenever a job
-// becomes something else.
+// BatchTable shows a running batch: on a terminal one table that is redrawn, elsewhere a line for each change of a job.
 type BatchTable struct {
 	picture
 	last time.Time
 	said map[int]string // by job: the newest line
 }
 
-// NewBatchTable is one that has seen nothing.
+// NewBatchTable is an empty table.
 func NewBatchTable(u *terminal.UI) *BatchTable {
 	return &BatchTable{picture: picture{ui: u}, said: map[int]string{}}
 }
 
-// redrawEvery is the time between two pictures: nobody reads faster.
+// redrawEvery is the time between two pictures.
 const redrawEvery = 100 * time.Millisecond
 
-// Follow takes what the batch is now.
+// Follow shows the current state of the batch.
 func (t *BatchTable) Follow(v *batch.View) {
 	switch {
 	case t.ui.Quiet:
@@ -158,7 +157,7 @@ func (t *BatchTable) Follow(v *batch.View) {
 	}
 }
 
-// Done takes the last picture back.
+// Done erases the last picture.
 func (t *BatchTable) Done() { t.erase() }
 
 // say writes the lines of jobs that have become something else.
@@ -173,7 +172,7 @@ func (t *BatchTable) say(v *batch.View) {
 	}
 }
 
-// becameText is the line of a job that has become what it is, "" for what is not worth one.
+// becameText is the line for a job's new state, empty if it needs none.
 func becameText(r *batch.Row, now disdel.Millis) string {
 	name := r.Name + prefixed(" ", choicesText(r))
 	switch {
@@ -228,7 +227,7 @@ func (t *BatchTable) lines(v *batch.View) []string {
 	return append(out, all)
 }
 
-// standing puts jobs that run first, then those that wait, then those that have ended.
+// standing orders jobs: running, waiting, ended.
 func standing(r *batch.Row) int {
 	switch {
 	case r.Ended > 0:
@@ -256,7 +255,7 @@ func poolText(v *batch.View) string {
 	return text + fmt.Sprintf(", resident %v", v.Now.Resident)
 }
 
-// batchStatus is what a job is, in few words.
+// batchStatus is a job's state in few words.
 func batchStatus(r *batch.Row) string {
 	switch {
 	case r.Refused:
@@ -272,7 +271,7 @@ func batchStatus(r *batch.Row) string {
 	}
 }
 
-// whyText is why a job did not come to its end, "" where it did.
+// whyText is why a job ended early, empty if it did not.
 func whyText(r *batch.Row) string {
 	switch {
 	case r.Behind != "":
@@ -298,7 +297,7 @@ func optional(v *float64) string {
 	return fourDecimals(*v, true)
 }
 
-// choicePaths is every field that a matrix gave to some of the jobs, in the order of the jobs.
+// choicePaths are the fields that the matrix set in some jobs, in the order of the jobs.
 func choicePaths(rows []batch.Row) (out []string) {
 	for i := range rows {
 		for _, c := range rows[i].Choices {
@@ -360,7 +359,8 @@ const (
 	bytesOfAPlot = float64(disdel.MB)
 )
 
-// BatchPage is a page about a batch: its jobs, the pool over time, who waited and ran when, and how the best learned.
+// BatchPage is a page about a batch: jobs, the pool over time, waiting and running times, and the curves of the best
+// jobs.
 func BatchPage(s *batch.Summary) report.Sheet {
 	out := report.Sheet{
 		Title: "Batch of " + fmt.Sprint(len(s.Jobs)) + " jobs", State: disdel.StatusSucceeded.String(),

@@ -15,7 +15,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// textWidth is what fits every terminal.
+// textWidth fits every terminal.
 const textWidth = 80
 
 // paragraph writes text behind a label of six columns, broken between words to fit textWidth.
@@ -32,13 +32,13 @@ func paragraph(w io.Writer, label, format string, args ...any) {
 	fmt.Fprintln(w, line)
 }
 
-// EstimateSections is what is printed beside the answers.
+// EstimateSections chooses what PrintEstimate prints besides the answers.
 type EstimateSections struct {
 	Plan, Layers bool   // the plan itself; every layer's share
 	File         string // the job's, for commands
 }
 
-// PrintEstimate writes what was asked for, the plan itself first.
+// PrintEstimate prints the answers of an estimate, the plan first.
 func PrintEstimate(w io.Writer, e *service.Estimation, show EstimateSections) {
 	fmt.Fprintf(w, "job    %s\n", terminal.Clean(e.Job.Metadata.Name))
 	switch {
@@ -165,7 +165,7 @@ func goalText(g *disdel.GoalForecast) string {
 	return text
 }
 
-// wideInterval is an interval that says too little to plan by.
+// wideInterval is the ratio at which an interval is too wide to plan by.
 const wideInterval = 10
 
 func printLayers(w io.Writer, layers []disdel.LayerEstimate) {

@@ -13,15 +13,15 @@ import (
 	"github.com/disdel/disdel/service/batch"
 )
 
-// trouble tells of activations that did not succeed, a line each. What the controller makes of one comes after it, so
-// that a line waits for it: a changed limit, and the next attempt.
+// trouble reports activations that did not succeed, one line each. A line waits for what the controller does next: a
+// changed limit, and the next attempt.
 type trouble struct {
 	ended    *disdel.Activation
 	adjusted *disdel.Adjustment
 	legs     bool // it was told that rounds go on in legs; which one it is the progress says
 }
 
-// notice takes what happened and returns the line that is whole by now, "" for none.
+// notice takes an event and returns a line that is now complete, or an empty text.
 func (t *trouble) notice(what service.EventData) string {
 	if ended, ok := what.(service.Ended); ok {
 		line := t.rest()
@@ -50,7 +50,7 @@ func (t *trouble) notice(what service.EventData) string {
 	}
 }
 
-// rest is the line of an activation that nothing was done about.
+// rest is the line of an activation without a reaction.
 func (t *trouble) rest() string {
 	if t.ended == nil {
 		return ""
@@ -98,7 +98,7 @@ func (t *trouble) line() string {
 // sizeText is a size of the job file as it is read: "73MB" is 73 MB.
 func sizeText(q disdel.Quantity) string { return fmt.Sprintf("%d MB", q.Memory.MB()) }
 
-// heldByBudget tells whether an activation ended before its timeout because the job's budget gave it no more time.
+// heldByBudget says whether the job's budget ended an activation before its timeout.
 func heldByBudget(a *disdel.Activation) bool { return a.Hold > 0 && a.Duration < a.Limits.Timeout }
 
 // ending says how an activation ended.
@@ -163,7 +163,7 @@ func reason(a *disdel.Activation) string {
 	return ": " + short(a.Failure.Msg)
 }
 
-// short is a text of others on a line.
+// short shortens text from outside for one line.
 func short(text string) string {
 	const most = 120
 	line := []rune(terminal.Clean(strings.Join(strings.Fields(text), " ")))
@@ -173,8 +173,8 @@ func short(text string) string {
 	return string(line)
 }
 
-// FailAll tells all that is wrong with several files at once, with the lines of their texts, and returns what the
-// program ends with: nil where nothing is wrong. With -o json and yaml the problems are a list on standard output.
+// FailAll prints the problems of several files with the lines of their texts, and returns the error for the exit code,
+// nil without problems. With -o json and yaml the problems are a list on standard output.
 func FailAll(u *terminal.UI, op string, wrong []error, files []batch.File) error {
 	if len(wrong) == 0 {
 		return nil
@@ -207,7 +207,7 @@ func FailAll(u *terminal.UI, op string, wrong []error, files []batch.File) error
 	return terminal.Reported(&disdel.Error{Kind: kind, Op: op, Msg: "nothing was run"})
 }
 
-// Problem is one thing wrong with one file. Line and column are 0 where it has no place in the file.
+// Problem is one fault of one file. Line and column are 0 if it has no place in the file.
 type Problem struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -217,7 +217,7 @@ type Problem struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Problems lists what is wrong with a file.
+// Problems lists the faults of a file.
 func Problems(name string, err error) []Problem {
 	var faults *disdel.Faults
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// Follower shows a job while it runs: a line a round that stays, and on a terminal a line an action that is rewritten.
+// Follower shows a running job: one lasting line a round, and on a terminal one redrawn line an action.
 type Follower struct {
 	picture
 	plan  disdel.Plan
@@ -42,14 +42,14 @@ func queuedText(q service.Queued) string {
 	return text
 }
 
-// NewFollower is one that has seen nothing.
+// NewFollower is a follower without events.
 func NewFollower(u *terminal.UI) *Follower {
 	return &Follower{
 		picture: picture{ui: u}, legs: map[int]int{}, limits: map[disdel.Task]disdel.Bytes{}, said: map[string]string{},
 	}
 }
 
-// Follow takes what happened next; it is called from one goroutine.
+// Follow shows the next event. It must be called from one goroutine.
 func (f *Follower) Follow(e service.Event) {
 	if line := f.trouble.notice(e.What); line != "" {
 		f.erase()
@@ -96,10 +96,10 @@ func (f *Follower) Follow(e service.Event) {
 	}
 }
 
-// Notes is what is to be said once the job's result is shown.
+// Notes are messages for after the job's result.
 func (f *Follower) Notes() []string { return f.pruned }
 
-// resumedText says where a job goes on.
+// resumedText says where a job continues.
 func resumedText(id disdel.JobID, r service.Resumed) string {
 	switch {
 	case r.Fresh && !r.Halfway:
@@ -124,7 +124,7 @@ func (f *Follower) etaText(r disdel.Round) string {
 	return "  eta " + roughly(time.Duration(f.eta.Duration.Likely))
 }
 
-// roughly is a time ahead, as precise as one can be about it.
+// roughly is a duration with as many digits as a forecast deserves.
 func roughly(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
@@ -138,7 +138,7 @@ func roughly(d time.Duration) string {
 	}
 }
 
-// RoundLine is the line of a round of so many.
+// RoundLine is the line of a finished round.
 func RoundLine(r disdel.Round, total int) string {
 	line := fmt.Sprintf("round %*d/%d  train loss %.4f", len(fmt.Sprint(total)), r.Round+1, total, r.TrainLoss)
 	if r.Loss != nil {
@@ -224,7 +224,7 @@ func (f *Follower) legText(worker int) string {
 	}
 }
 
-// Done takes the last picture back.
+// Done erases the last picture.
 func (f *Follower) Done() {
 	f.erase()
 	if line := f.trouble.rest(); line != "" {
@@ -234,7 +234,7 @@ func (f *Follower) Done() {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// PrintPlan writes what a job is going to do.
+// PrintPlan prints the plan of a job.
 func PrintPlan(w io.Writer, r *disdel.Record) {
 	p := r.Plan
 	fmt.Fprintf(w, "job    %s (%s)\n", terminal.Clean(r.Job.Metadata.Name), r.ID)
@@ -295,14 +295,14 @@ func levelsText(levels []disdel.Level) string {
 	return "aggregation " + strings.Join(parts, ", ")
 }
 
-// picture is lines on a terminal that the next ones replace.
+// picture is lines on a terminal that the next picture replaces.
 type picture struct {
 	ui    *terminal.UI
 	shown []int // widths of the lines
 }
 
-// show draws as many lines as the terminal has room for, none wider than it is: one that wrapped could not be taken
-// back. The picture before has to be erased.
+// show prints as many lines as the terminal has room for, cut at its width, because a wrapped line could not be erased.
+// The last picture must be erased first.
 func (p *picture) show(lines []string) {
 	columns, rows := p.ui.Size()
 	room := len(lines)
@@ -319,7 +319,7 @@ func (p *picture) show(lines []string) {
 	}
 }
 
-// erase takes back the lines of the last picture. A terminal that has become narrower since has wrapped them.
+// erase removes the last picture, also on a terminal that has become narrower.
 func (p *picture) erase() {
 	rows, columns := 0, 0
 	if len(p.shown) > 0 {

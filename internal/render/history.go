@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// PrintHistory is a table of jobs, newest first; standing says where each stands.
+// PrintHistory prints a table of jobs, newest first. standing returns the status of a job.
 func PrintHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Record) string) {
 	if len(list) == 0 {
 		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
@@ -51,8 +51,7 @@ func statusText(r *disdel.Record, status string) string {
 	}
 }
 
-// PrintNext names the commands that help a job that did not succeed, or whose controller is gone. at is the place that
-// they need.
+// PrintNext prints the commands that help a job that failed or lost its controller. at is the place of these commands.
 func PrintNext(w io.Writer, r *disdel.Record, at addresses.Place, who service.Runner, runs bool) {
 	command := func(name string) string { return at.Command(terminal.Program(), name, string(r.ID)) }
 	switch {
@@ -76,8 +75,8 @@ func standsText(s disdel.Status) string {
 	return "is " + s.String()
 }
 
-// PrintFailure is why a job failed and the evidence of every activation that did, with their logs where those are asked
-// for. at is the place that commands in its hint need.
+// PrintFailure prints why a job failed and the evidence of every failed activation, with logs on request. at is the
+// place of the commands in hints.
 func PrintFailure(w io.Writer, r *disdel.Record, at addresses.Place, logs bool) {
 	if r.Failure == nil {
 		return

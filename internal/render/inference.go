@@ -17,7 +17,7 @@ import (
 	"github.com/disdel/disdel/service/infer"
 )
 
-// Inference is what a model said, as -o json shows it.
+// Inference is the answers of a model, and the document of infer -o json.
 type Inference struct {
 	Model         string              `json:"model"`
 	Accuracy      *float64            `json:"accuracy,omitempty"` // of the model on the rows held out of its training
@@ -35,7 +35,7 @@ type Inference struct {
 	Recommendations []disdel.Recommended `json:"recommendations,omitempty"`
 }
 
-// AnswerFile has a model of a service answer for the rows of a file.
+// AnswerFile lets a model classify the rows of a file.
 func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file string, text []byte) (Inference, error) {
 	if m.Network.Sparse != nil {
 		return answerSparse(ctx, s, m, file, text)
@@ -54,7 +54,7 @@ func AnswerFile(ctx context.Context, s *infer.Predictor, m *infer.Model, file st
 	return doc, err
 }
 
-// QualityText is a model with its accuracy.
+// QualityText is a model's name and accuracy.
 func QualityText(m *modelstore.Model) string {
 	if m.Data.HeldOut == 0 {
 		return m.Ref() + ", accuracy unknown: nothing was held out"
@@ -65,7 +65,7 @@ func QualityText(m *modelstore.Model) string {
 	return fmt.Sprintf("%s, accuracy %.4f held out", m.Ref(), m.Accuracy)
 }
 
-// better says that an older version of a model is better by much.
+// better says that an older version of a model is much better.
 func better(m *infer.Model) string {
 	if m.Better == nil {
 		return ""
@@ -74,7 +74,7 @@ func better(m *infer.Model) string {
 		QualityText(m.Better), m.Better.Ref())
 }
 
-// compare names the classes and holds them against the labels that the input came with.
+// compare names the classes and compares them with the labels of the input.
 func (d *Inference) compare(labels []int32, names []string) {
 	right := 0
 	for i, k := range d.Classes {
@@ -124,13 +124,13 @@ func PrintInference(w io.Writer, doc Inference) {
 // rowFormats are the endings of files that NewAnswerWriter writes.
 var rowFormats = []string{".csv", ".jsonl", ".npy"}
 
-// NewAnswerWriter writes answers for the rows of a data set as they come, in the format of a file's ending: .csv, .jsonl or
-// .npy. It returns Invalid for another ending.
+// NewAnswerWriter writes answers for the rows of a data set as they come. The ending of the file is the format: .csv,
+// .jsonl or .npy. It returns Invalid for another ending.
 //
-// A line of .csv has row, class, name where the classes have names, label and the probability of each class (p0, p1
-// ...), or of sparse rows row, prediction and target; a line of .jsonl the same as an object. A .npy file is the
-// probabilities, float32 [rows classes], or the predictions, [rows]. All write numbers so that they are read to the
-// same bits.
+// A line of .csv has the row, the class, its name, the label and the probability of each class (p0, p1 ...). For sparse
+// rows it has row, prediction and target. A line of .jsonl has the same as an object. A .npy file has the
+// probabilities, float32 [rows classes], or the predictions, [rows]. Numbers are written so that they parse to the same
+// bits.
 func NewAnswerWriter(ending string, w io.Writer) (infer.DataSink, error) {
 	switch strings.ToLower(ending) {
 	case ".csv":
@@ -147,7 +147,7 @@ func NewAnswerWriter(ending string, w io.Writer) (infer.DataSink, error) {
 	}
 }
 
-// jsonRows writes an object a line.
+// jsonRows writes one JSON object a line.
 type jsonRows struct{ w *json.Encoder }
 
 func (r jsonRows) Begin(infer.DataHead) error { return nil }
@@ -202,7 +202,7 @@ func (r *csvRows) Take(row infer.DataRow) error {
 	return r.write(record)
 }
 
-// write hands a line over at once: who gathers them in a buffer decides when they go out.
+// write flushes every line: the caller buffers.
 func (r *csvRows) write(record []string) error {
 	r.record = record
 	if err := r.w.Write(record); err != nil {
@@ -212,7 +212,7 @@ func (r *csvRows) write(record []string) error {
 	return r.w.Error()
 }
 
-// decimal is the shortest text that is read to the same bits.
+// decimal is the shortest text that parses to the same bits.
 func decimal(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
 
 // npyRows writes a NumPy array.

@@ -36,24 +36,24 @@ func written(t *testing.T, ending string, head infer.DataHead, rows ...infer.Dat
 // Answers are written as tables, lines and arrays are, and their numbers are read to the same bits.
 func TestRowsAreWritten(t *testing.T) {
 	third := float32(1) / 3
-	dense := []infer.DataRow{
+	denseRows := []infer.DataRow{
 		{Row: 7, Classified: &infer.Classified{Class: 1, Name: "a,b", Label: -1, Probabilities: []float32{third, 1e-40}}},
 		{Row: 8, Classified: &infer.Classified{Name: "c", Label: 1, Probabilities: []float32{1, 0}}},
 	}
 	head := infer.DataHead{Rows: 2, Classes: 2, Names: []string{"c", "a,b"}}
 	want := "row,class,name,label,p0,p1\n7,1,\"a,b\",-1,0.33333334,1e-40\n8,0,c,1,1,0\n"
-	if got := written(t, ".CSV", head, dense...); got != want {
+	if got := written(t, ".CSV", head, denseRows...); got != want {
 		t.Errorf("%s", got)
 	}
 	head.Names = nil
-	if got := written(t, ".csv", head, dense[1]); got != "row,class,label,p0,p1\n8,0,1,1,0\n" {
+	if got := written(t, ".csv", head, denseRows[1]); got != "row,class,label,p0,p1\n8,0,1,1,0\n" {
 		t.Errorf("%s", got)
 	}
 	want = `{"row":7,"class":1,"name":"a,b","label":-1,"probabilities":[0.33333334,1e-40]}` + "\n"
-	if got := written(t, ".jsonl", head, dense[0]); got != want {
+	if got := written(t, ".jsonl", head, denseRows[0]); got != want {
 		t.Errorf("%s", got)
 	}
-	values, shape, err := dense.ReadNPY(strings.NewReader(written(t, ".npy", head, dense...)))
+	values, shape, err := dense.ReadNPY([]byte(written(t, ".npy", head, denseRows...)))
 	if err != nil || !cmp.Equal(shape, []int{2, 2}) || !cmp.Equal(values, []float32{third, 1e-40, 1, 0}) {
 		t.Errorf("%v of shape %v, %v", values, shape, err)
 	}
@@ -66,7 +66,7 @@ func TestRowsAreWritten(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	text := written(t, ".npy", head, sparse)
-	values, shape, err = dense.ReadNPY(strings.NewReader(text))
+	values, shape, err = dense.ReadNPY([]byte(text))
 	if err != nil || !cmp.Equal(shape, []int{1}) || !cmp.Equal(values, []float32{third}) || (len(text)-4)%64 != 0 {
 		t.Errorf("%v of shape %v, %d bytes, %v", values, shape, len(text), err)
 	}

@@ -21,8 +21,7 @@ type ActivationLog struct {
 	Printed    int      `json:"printed,omitempty"` // lines in all, where Lines has not all of them
 }
 
-// ActivationLogs is what a record has of what a job's activations printed: our own actions print nothing unless something is
-// wrong.
+// ActivationLogs are the printed lines in a record. disdel's own actions print only when something is wrong.
 func ActivationLogs(r *disdel.Record) []ActivationLog {
 	out := []ActivationLog{}
 	for _, a := range r.Activations {
@@ -33,7 +32,7 @@ func ActivationLogs(r *disdel.Record) []ActivationLog {
 	return out
 }
 
-// LogFilter is which lines of a job's log somebody wants. Zero values want all.
+// LogFilter selects lines of a job's log. Zero values select all.
 type LogFilter struct {
 	Task   disdel.Task
 	Worker *int // of train actions
@@ -59,8 +58,8 @@ func (l LogLine) String() string {
 	return fmt.Sprintf("%s  %-9s round %d  %s", l.At.Local().Format("15:04:05.000"), l.Action, l.Round, l.Text)
 }
 
-// LogLines is a job's log as its record has it, in the order in which things happened: of each activation its start,
-// its heartbeats, what it printed and its end.
+// LogLines is the log of a job from its record, in the order of time: start, heartbeats, output and end of each
+// activation.
 func LogLines(r *disdel.Record, w LogFilter) []LogLine {
 	out := []LogLine{}
 	for i := range r.Activations {
@@ -75,7 +74,7 @@ func LogLines(r *disdel.Record, w LogFilter) []LogLine {
 	return out
 }
 
-// PrintLogLines prints lines, and what of the job's log is not there.
+// PrintLogLines prints lines, and says what is missing from the log.
 func PrintLogLines(w io.Writer, r *disdel.Record, lines []LogLine) {
 	if len(lines) == 0 {
 		fmt.Fprintln(w, "no activation of the job has ended that is like that")
@@ -187,20 +186,19 @@ func endText(a *disdel.Activation) string {
 	return text
 }
 
-// LogFollower makes lines of what happens to a job, as it happens.
+// LogFollower makes log lines from events.
 type LogFollower struct {
 	LogFilter
 	seen map[string]position // by action and round
 	now  func() time.Time
 }
 
-// NewLogFollower is one that has seen nothing.
+// NewLogFollower is a follower without events.
 func NewLogFollower(w LogFilter) *LogFollower {
 	return &LogFollower{LogFilter: w, seen: map[string]position{}, now: time.Now}
 }
 
-// Follow is the lines of what happened next. A heartbeat is told once, whether it came by itself or with its
-// activation's end.
+// Follow is the lines of the next event. A heartbeat appears once, though the end of its activation repeats it.
 func (f *LogFollower) Follow(e service.Event) (out []LogLine) {
 	switch what := e.What.(type) {
 	case service.Progress:

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/service/infer"
 )
 
-// PrintModels is two tables, the narrower the terminal the fewer their columns.
+// PrintModels prints two tables, with fewer columns on a narrow terminal.
 func PrintModels(w io.Writer, doc ModelList) {
 	rows := [][]string{{"NETWORK", "INPUT", "PARAMETERS", "MACS", "TITLE"}}
 	for _, n := range doc.Networks {

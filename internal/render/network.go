@@ -91,15 +91,15 @@ type Tensor struct {
 	Trainable bool   `json:"trainable"`
 }
 
-// TrainedModel is a trained model as -o json shows it.
+// TrainedModel is a trained model, and the document of model show -o json.
 type TrainedModel struct {
 	modelstore.Model
 	Layers  []model.LayerCount `json:"layers"`
 	Tensors []Tensor           `json:"tensors"`
 }
 
-// DescribeModel describes a trained model. It builds its network: the names of its layers are those of its weights. It returns
-// what model.Build returns.
+// DescribeModel describes a trained model. It builds the network for the names of layers and weights, and returns the
+// errors of model.Build.
 func DescribeModel(m *modelstore.Model) (TrainedModel, error) {
 	g, err := model.Build(m.Network)
 	if err != nil {
@@ -112,9 +112,9 @@ func DescribeModel(m *modelstore.Model) (TrainedModel, error) {
 	return doc, nil
 }
 
-// NamedNetwork describes the network of a name: one of the zoo, at an input of channels x height x width ("1x28x28", "" for
-// its own) and with so many outputs (nil for its own), or a model of sparse rows. It returns NotFound for a name that
-// no network has, with the nearest one, and Invalid for what is no shape, or one that the network cannot have.
+// NamedNetwork describes a network by name, from the zoo or for sparse rows. input is channels x height x width
+// ("1x28x28"; empty for the network's own), classes the number of outputs (nil for its own). It returns NotFound for an
+// unknown name, with the closest one, and Invalid for an impossible shape.
 func NamedNetwork(name, input string, classes *int) (Network, error) {
 	if n, ok := sparseNetwork(name); ok {
 		return n, nil
@@ -217,8 +217,8 @@ const (
 	shownEntries           = 39
 )
 
-// sparseNetworks describes the models of sparse rows, all of whose sizes come from a job's data set, at sizes such as
-// are usual.
+// sparseNetworks describes the models of sparse rows at usual sizes, because their real sizes come from a job's data
+// set.
 func sparseNetworks() (list []Network, err error) {
 	for _, m := range model.SparseModels() {
 		d := disdel.DataInfo{
@@ -238,7 +238,7 @@ func sparseNetworks() (list []Network, err error) {
 	return list, nil
 }
 
-// sparseNetwork describes one of them; ok is false for other names.
+// sparseNetwork describes one model of sparse rows; ok is false for other names.
 func sparseNetwork(name string) (n Network, ok bool) {
 	list, err := sparseNetworks()
 	for _, n := range list {

@@ -37,7 +37,7 @@ func actionRows(list []disdel.Activation) []actionRow {
 	return rows
 }
 
-// PrintRecord writes what came of a job.
+// PrintRecord prints the result of a job.
 func PrintRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "job       %s (%s)  %s\n", terminal.Clean(r.Job.Metadata.Name), r.ID, r.Status)
 	if len(r.Rounds) > 0 {
@@ -51,8 +51,8 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "model     %s:v%d  %s\n", terminal.Clean(r.Model.Name), r.Model.Version, r.Model.Size)
 	}
 	p := r.Phases
-	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", secondsText(p.Total), secondsText(p.Prepare),
-		secondsText(p.Train), secondsText(p.Aggregate), secondsText(p.Evaluate))
+	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", secondsText(p.Total),
+		secondsText(p.Prepare), secondsText(p.Train), secondsText(p.Aggregate), secondsText(p.Evaluate))
 	fmt.Fprintf(w, "cost      %.2f GB-s%s\n", r.CostGBs, evaluationText(r))
 	fmt.Fprintf(w, "          by use %.2f GB-s%s\n", r.ByUse(), moneyText(r))
 	if f := r.Plan.Forecast; f != nil {
@@ -62,8 +62,8 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "gpu       %s\n", text)
 	}
 	if l := r.Losses; l.Attempts > 0 {
-		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"), secondsText(l.Duration),
-			l.Cost)
+		fmt.Fprintf(w, "losses    %s: %s, %.2f GB-s\n", terminal.Counted(l.Attempts, "failed attempt"),
+			secondsText(l.Duration), l.Cost)
 	}
 	fmt.Fprintln(w)
 	terminal.Table(w, terminal.Fitted(w, actionTable(actionRows(r.Activations)), "COLD", "TOTAL", "TIMEOUT", "RUNS",
@@ -93,12 +93,13 @@ func actionTable(list []actionRow) [][]string {
 	for _, u := range list {
 		rows = append(rows, cells(u.Name, fmt.Sprint(u.Runs), fmt.Sprint(u.Failed), fmt.Sprint(max(1, u.attempts)),
 			fmt.Sprint(u.legs), fmt.Sprint(u.Cold), u.Estimate.String(),
-			u.Limit.String(), known(u.Peak), u.Timeout.String(), secondsText(u.Longest), secondsText(u.Total), u.Outcome.String()))
+			u.Limit.String(), known(u.Peak), u.Timeout.String(), secondsText(u.Longest),
+			secondsText(u.Total), u.Outcome.String()))
 	}
 	return rows
 }
 
-// accuracyText is what held-out rows said of a job's model, or why they said nothing.
+// accuracyText is the held-out accuracy of a job's model, or why there is none.
 func accuracyText(r *disdel.Record) string {
 	accuracy, loss, ok := heldOutScores(r)
 	if ok && r.Data.Sparse != nil {
@@ -129,8 +130,7 @@ func sparseText(r *disdel.Record, accuracy, loss float64) string {
 	return text
 }
 
-// heldOutScores is the last evaluation of a job, or that of its model where the best is kept; ok is false where there was
-// none.
+// heldOutScores is the last evaluation of a job, or the best one if its model is kept; ok is false if there was none.
 func heldOutScores(r *disdel.Record) (accuracy, loss float64, ok bool) {
 	for i := range r.Rounds {
 		a, l := r.Rounds[i].Accuracy, r.Rounds[i].Loss
@@ -190,8 +190,8 @@ func known(b disdel.Bytes) string {
 // secondsText is a time in a table.
 func secondsText(m disdel.Millis) string { return fmt.Sprintf("%.2f s", time.Duration(m).Seconds()) }
 
-// ShowOutcome prints the result of a job. It returns the job's failure, which it has reported, or terminal.ErrPaused.
-// The commands that it prints have the flags of u's place.
+// ShowOutcome prints the result of a job with the commands that come next. It returns the job's failure, which it has
+// reported, or terminal.ErrPaused.
 func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string) error {
 	u.Say("")
 	if err := u.Show(rec, func(w io.Writer) { PrintRecord(w, rec) }); err != nil {
@@ -222,7 +222,7 @@ func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string) error {
 	return terminal.Reported(failure(rec))
 }
 
-// afterwards is the command that is next for a job that did not succeed: what was only stopped goes on.
+// afterwards is the next command for a job that did not succeed.
 func afterwards(r *disdel.Record) []string {
 	stopped := r.Status == disdel.StatusCanceled || r.Status == disdel.StatusPaused
 	if stopped || r.Failure != nil && r.Failure.Code == disdel.CodeUnreachable {
@@ -238,7 +238,7 @@ func failure(r *disdel.Record) error {
 	return &disdel.Error{Kind: disdel.Internal, Op: "run job", Job: r.ID, Msg: "the job ended as " + r.Status.String()}
 }
 
-// SayModel names the commands that are next for a job that passed.
+// SayModel prints the next commands for a job that succeeded.
 func SayModel(u *terminal.UI, rec *disdel.Record) {
 	if rec.Model != nil {
 		u.Say("next:  %s\n       %s", u.Command("history", "show", string(rec.ID)),
@@ -252,7 +252,7 @@ type timeUnit struct {
 	of   time.Duration
 }
 
-// unitFor is the unit in which the longest of some times reads well.
+// unitFor is the unit in which the longest time reads well.
 func unitFor(longest disdel.Millis) timeUnit {
 	switch d := time.Duration(longest); {
 	case d < 10*time.Minute:
@@ -278,8 +278,7 @@ func twoDigits(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// basisText says what a forecast rests on: "history", or where no job of just this shape ran, "extrapolated from similar
-// jobs".
+// basisText says what a forecast is based on: history, or similar jobs.
 func basisText(f *disdel.Forecast) string {
 	if f.Jobs > 0 && !f.Measured {
 		return "extrapolated from " + string(f.Source)

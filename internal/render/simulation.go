@@ -15,7 +15,7 @@ import (
 // listedJobs is how many jobs are listed one by one at most.
 const listedJobs = 40
 
-// PrintSimulation is what a simulation came to: each job while they are few, and all of them together.
+// PrintSimulation prints the result of a simulation: each job if they are few, and totals.
 func PrintSimulation(w io.Writer, r simulate.Result) {
 	if len(r.Jobs) <= listedJobs {
 		rows := [][]string{{"JOB", "TENANT", "STATUS", "WORKERS", "ARRIVED", "WAITED", "RAN", "COLD", "KEEPS"}}
@@ -63,7 +63,7 @@ func simulatedRow(o *simulate.Outcome) []string {
 // listedTrials is how many trials are listed one by one at most.
 const listedTrials = 60
 
-// PrintLab is what jobs came to under several policies: each trial while they are few, and all of a policy together.
+// PrintLab prints jobs under several policies: each trial if they are few, and totals of each policy.
 func PrintLab(w io.Writer, l simulate.Lab) {
 	if len(l.Trials) <= listedTrials {
 		rows := [][]string{{"JOB", "POLICY", "TIME", "COST", "TIMES BEST", "COSTS BEST", "LOSS", "WORKERS"}}
@@ -96,7 +96,7 @@ func PrintLab(w io.Writer, l simulate.Lab) {
 	}
 }
 
-// printUnpayable says for how many jobs no fixed number of workers ended, and why: nothing can be compared with those.
+// printUnpayable says for how many jobs no fixed number of workers finished, and why. They cannot be compared.
 func printUnpayable(w io.Writer, trials []simulate.Trial) {
 	failed, jobs, why := 0, 0, ""
 	for i := range trials {
@@ -114,7 +114,7 @@ func printUnpayable(w io.Writer, trials []simulate.Trial) {
 	}
 }
 
-// printRegret is what errors in what policies are told cost them: a line a policy, a column an error.
+// printRegret prints what errors of the estimates cost each policy: a line a policy, a column an error.
 func printRegret(w io.Writer, all []simulate.Regret) {
 	if len(all) == 0 {
 		return
@@ -156,7 +156,7 @@ func printRun(w io.Writer, l simulate.Lab) {
 	}
 }
 
-// TrialLine is a trial that has run, in a line.
+// TrialLine is a finished trial in one line.
 func TrialLine(t simulate.Trial) string {
 	if t.Status != disdel.StatusSucceeded {
 		return fmt.Sprintf("%s under %s: %v: %s", t.Job, t.Policy, t.Status, terminal.Clean(t.Why))
@@ -174,7 +174,7 @@ func trialRow(t *simulate.Trial) []string {
 	}
 }
 
-// WriteLabPlot draws how many workers the first job had under each policy, over its time, to a new file.
+// WriteLabPlot draws the workers of the first job over time under each policy into a new file.
 func WriteLabPlot(l simulate.Lab, name string, format plot.Format) error {
 	if len(l.Trials) == 0 {
 		return &disdel.Error{Kind: disdel.Invalid, Op: "draw chart", Msg: "there are no jobs"}

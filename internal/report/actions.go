@@ -37,8 +37,7 @@ type Action struct {
 	needed disdel.Bytes // highest peak of an activation that succeeded: that of one cut short says little
 }
 
-// place says whose work it is: "train action of worker 2 in round 3", rounds counted from 1 as everywhere on the
-// screen.
+// place names the work of an invocation: "train action of worker 2 in round 3". Rounds count from 1.
 func place(i *disdel.Invocation) string {
 	switch i.Task {
 	case disdel.TaskTrain:
@@ -88,7 +87,7 @@ func (u *Action) add(a *disdel.Activation) {
 
 func mb(b disdel.Bytes) float64 { return float64(b) / float64(disdel.MB) }
 
-// memoryPlot is the memory of the train actions over time, under their limits and on their estimate.
+// memoryPlot is the memory of the train actions over time, with limits and estimate.
 func (r *Report) memoryPlot() *Figure {
 	c, end := r.clock()
 	p := &plot.Lines{Title: "Memory of the train actions", XName: c.name, YName: "MB", To: end}
@@ -135,7 +134,7 @@ func addEstimate(p *plot.Lines, e disdel.Estimate) float64 {
 	return mb(max(expected, e.High))
 }
 
-// memoryLines has a line for each worker; left is how many workers there was no room for.
+// memoryLines is a line for each worker. left is the number of workers without a line.
 func (r *Report) memoryLines(c clock) (out []plot.Series, left int) {
 	var workers []Action
 	for _, a := range r.Actions {
@@ -181,7 +180,7 @@ func addMemory(s *plot.Series, a *disdel.Activation, c clock, end time.Time) {
 	}
 }
 
-// limitLines has a line for every limit that the train actions had, from its first to its last use.
+// limitLines is a line for every limit of the train actions, from its first to its last use.
 func (r *Report) limitLines(c clock) (out []plot.Series, top float64) {
 	type use struct{ from, to float64 }
 	uses := map[disdel.Bytes]use{}
@@ -207,7 +206,7 @@ func (r *Report) limitLines(c clock) (out []plot.Series, top float64) {
 	return out, top
 }
 
-// failurePlot is the memory of the activation that the job ended for, against its limit.
+// failurePlot is the memory of the activation that ended the job, with its limit.
 func (r *Report) failurePlot() *Figure {
 	f := r.Failure
 	if f == nil || f.activation == nil || len(f.Beats) < 2 {
@@ -247,7 +246,7 @@ func (r *Report) failurePlot() *Figure {
 	return figureOf(p, fmt.Sprintf("The last heartbeat came %s before the end.", span(f.BeatAge)))
 }
 
-// GPUText is what the train actions of a job took of GPUs, "" where they took nothing.
+// GPUText is the GPU memory that a job's train actions used, empty if none.
 func GPUText(r *disdel.Record) string {
 	var took, share disdel.Bytes
 	for i := range r.Activations {

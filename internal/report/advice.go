@@ -10,7 +10,7 @@ import (
 	"github.com/disdel/disdel/internal/advice"
 )
 
-// Failure is why a job did not succeed, and what says so.
+// Failure is why a job did not succeed, with the evidence.
 type Failure struct {
 	Kind       disdel.Kind         `json:"kind"`
 	Cause      string              `json:"cause"`                // one sentence
@@ -50,7 +50,7 @@ func (r *Report) failure() *Failure {
 	return f
 }
 
-// notAgain is why the last attempt was the last, as the controller says it.
+// notAgain says why there was no further attempt.
 func notAgain(err *disdel.Error) []string {
 	if err.NotRetried == "" {
 		return nil
@@ -81,7 +81,7 @@ func (f *Failure) take(a *disdel.Activation) {
 	}
 }
 
-// ended is when an activation ended, from its invocation on: heartbeats count from there.
+// ended is the time from the invocation to the end of an activation, as heartbeats count.
 func ended(a *disdel.Activation) disdel.Millis {
 	ran := a.Duration
 	if d := disdel.Millis(a.End.Sub(a.Start)); !a.Start.IsZero() && d > ran {
@@ -132,7 +132,7 @@ func (r *Report) cause(f *Failure) string {
 	}
 }
 
-// causeAtLarge is the cause of an end that no activation is to blame for.
+// causeAtLarge is the cause of a failure that no activation caused.
 func (r *Report) causeAtLarge() string {
 	switch {
 	case r.record.Failure != nil:
@@ -144,7 +144,7 @@ func (r *Report) causeAtLarge() string {
 	}
 }
 
-// message is what the first error that there is says, without what was being done.
+// message is the text of the first error, without its operation.
 func message(list ...*disdel.Error) string {
 	for _, e := range list {
 		if e != nil {
@@ -158,14 +158,14 @@ func message(list ...*disdel.Error) string {
 
 func span(m disdel.Millis) string { return m.Text() }
 
-// Advice is the change that lets a failed job pass, worked out from what was measured.
+// Advice is the change that lets a failed job pass, computed from measurements.
 type Advice struct {
 	Why      string    `json:"why"`                // the arithmetic
 	Sets     []string  `json:"sets,omitempty"`     // PATH=VALUE as --set takes it; none: submit the job as it is
 	Commands []Command `json:"commands,omitempty"` // none: no change of the job file would do
 }
 
-// Command is one way to carry out an advice: lines for a POSIX shell.
+// Command is one way to follow an advice: lines for a POSIX shell.
 type Command struct {
 	When  string   `json:"when"`
 	Lines []string `json:"lines"`
@@ -186,7 +186,7 @@ func (r *Report) advice() *Advice {
 	return out
 }
 
-// orphaned is for a job that runs by its record. Whoever ran it may have died; then it can be resumed.
+// orphaned is the advice for a job that runs by its record. Its controller may have died; then the job can be resumed.
 func (r *Report) orphaned() *Advice {
 	if !r.resumable(nil) {
 		return nil
@@ -195,7 +195,7 @@ func (r *Report) orphaned() *Advice {
 		"checkpoint", Commands: r.commands(nil)[:1]}
 }
 
-// hints is what was said when the job ended, where nothing better is known.
+// hints is the hint of the failure, if there is no better advice.
 func (r *Report) hints() []string {
 	if r.Failure == nil || r.Failure.Hint == "" || len(r.Advice.Commands) > 0 {
 		return nil
@@ -203,8 +203,8 @@ func (r *Report) hints() []string {
 	return []string{r.at.Complete(r.Failure.Hint)}
 }
 
-// commands writes the ways to run a job with changes: on from where it stopped, anew as it was submitted, and anew from
-// its record. Each has what the command line said the first time.
+// commands are the ways to run the job with changes: resumed, submitted again, and from its record. Each has the
+// options of the first command line.
 func (r *Report) commands(sets []string) []Command {
 	id := string(r.ID)
 	var out []Command
@@ -230,8 +230,7 @@ func (r *Report) commands(sets []string) []Command {
 // command is a command line that works at the report's place.
 func (r *Report) command(words ...string) string { return r.at.Command("disdel", words...) }
 
-// asSubmitted is the command that the job was submitted with and its changes; "" where nobody knows, or where its file
-// came from a pipe.
+// asSubmitted is the job's first command line with changes. It is empty if it is unknown or the file came from a pipe.
 func (r *Report) asSubmitted(sets []string) string {
 	o := r.record.Origin
 	if o == nil || o.Command == "submit" && o.File == "" || !slices.Contains(Submitting, o.Command) {
@@ -250,7 +249,7 @@ func (r *Report) asSubmitted(sets []string) string {
 // Submitting are the commands that a record may say its job was submitted with.
 var Submitting = []string{"submit", "quickstart", "batch", "resume", "verify", "lab"}
 
-// overriding is settings and those behind them, without those of the same field that come before.
+// overriding joins settings. Later ones replace earlier ones of the same field.
 func overriding(before, after []string) []string {
 	out := slices.Concat(before, after)
 	for i := 0; i < len(out); {
@@ -273,11 +272,11 @@ func settings(sets []string) []string {
 	return out
 }
 
-// OwnOptions are the flags beside the place's that a record keeps of the command that submitted its job.
+// OwnOptions are the flags besides the place's that a record keeps of the command line.
 var OwnOptions = []string{"action", "estimator", "risk"}
 
-// own is the OwnOptions that the job was submitted with. For records without them, it is the options that the job
-// itself tells.
+// own is the OwnOptions of the job's command line. For records without them it is the options that the job itself
+// shows.
 func (r *Report) own() []string {
 	o := r.record.Origin
 	if o == nil {
@@ -296,8 +295,8 @@ func (r *Report) own() []string {
 	return out
 }
 
-// resumable says whether the job can be resumed with changes. What divides its work otherwise does not fit the
-// rounds that are done, and without a checkpoint it would begin anew.
+// resumable says whether the job can be resumed with these changes. Changes that divide the work differently do not fit
+// the finished rounds, and a job without a checkpoint would start over.
 func (r *Report) resumable(sets []string) bool {
 	return r.Status != disdel.StatusSucceeded && r.record.Checkpoint != nil &&
 		!slices.ContainsFunc(sets, func(s string) bool {
@@ -306,7 +305,7 @@ func (r *Report) resumable(sets []string) bool {
 		})
 }
 
-// whence says where a resumed job goes on.
+// whence says where a resumed job continues.
 func (r *Report) whence() string {
 	return fmt.Sprintf("on from round %d of %d", r.record.Checkpoint.Round+1, r.record.Plan.Rounds)
 }

@@ -17,7 +17,7 @@ const (
 	mostBars   = 1500 // of the Gantt chart
 )
 
-// Figure is a plot with its title, legend and what it leaves out.
+// Figure is a plot with title, legend and a note about what it leaves out.
 type Figure struct {
 	Title  string
 	Note   string
@@ -25,7 +25,7 @@ type Figure struct {
 	SVG    template.HTML
 }
 
-// figures are the plots that the record has the figures for.
+// figures are the plots for which the record has values.
 func (r *Report) figures() []Figure {
 	var out []Figure
 	for _, f := range []*Figure{r.lossPlot(), r.accuracyPlot(), r.epochPlot(), r.stepPlot(), r.memoryPlot(), r.gantt()} {
@@ -43,7 +43,7 @@ func figureOf(l *plot.Lines, note string) *Figure {
 // trusted marks a picture as HTML: package plot escapes every text and attribute.
 func trusted(svg string) template.HTML { return template.HTML(svg) } //nolint:gosec // see above
 
-// curve is a value by round; rounds without it are passed over.
+// curve is a value by round. It skips rounds without the value.
 func (r *Report) curve(name, class string, of func(*disdel.Round) *float64) (plot.Series, float64) {
 	s, most := plot.Series{Name: name, Class: class}, 0.0
 	var line []plot.Dot
@@ -97,7 +97,7 @@ func (r *Report) accuracyPlot() *Figure {
 	return figureOf(p, "")
 }
 
-// epochPlot is the accuracy of the training rows as they were seen, by epoch, of a job whose rounds have several.
+// epochPlot is the training accuracy by epoch, for jobs with several epochs a round.
 func (r *Report) epochPlot() *Figure {
 	s := plot.Series{Name: "training accuracy", Class: "s0"}
 	var line []plot.Dot
@@ -130,7 +130,7 @@ func (r *Report) roundPlot(title, yName string, top float64) *plot.Lines {
 	}
 }
 
-// clock turns times of the job into a plot's unit.
+// clock converts times of the job into a plot's unit.
 type clock struct {
 	start time.Time
 	unit  time.Duration
@@ -139,7 +139,7 @@ type clock struct {
 
 func (c clock) at(t time.Time) float64 { return float64(t.Sub(c.start)) / float64(c.unit) }
 
-// clock starts with the job, or with its first activation in records that do not say when that was.
+// clock starts at the job's start, or at its first activation if the record has no start.
 func (r *Report) clock() (c clock, end float64) {
 	c = clock{start: r.Created, unit: time.Second, name: "seconds since the job began"}
 	var last time.Time
@@ -167,7 +167,7 @@ func (r *Report) clock() (c clock, end float64) {
 	return c, c.at(last)
 }
 
-// endOf is when an activation ended; one without an end is taken to have run for its duration.
+// endOf is the end of an activation. Without one it is the start plus the duration.
 func (r *Report) endOf(a *disdel.Activation) time.Time {
 	if a.End.After(a.Start) {
 		return a.End
@@ -175,13 +175,13 @@ func (r *Report) endOf(a *disdel.Activation) time.Time {
 	return a.Start.Add(time.Duration(a.Duration))
 }
 
-// section is a part of an activation's bar.
+// section is one part of an activation's bar.
 type section struct {
 	class, name string
 	from, to    time.Time
 }
 
-// sections divides an activation by what it was doing. When it began to compute shows only in its heartbeats.
+// sections divides an activation into its phases. Only heartbeats show when computing began.
 func (r *Report) sections(a *disdel.Activation) []section {
 	start, end := a.Start, r.endOf(a)
 	var out []section
@@ -207,7 +207,7 @@ func (r *Report) sections(a *disdel.Activation) []section {
 	return append(out, section{"run", "run", start, end})
 }
 
-// gantt is who did what when.
+// gantt is the chart of activations over time.
 func (r *Report) gantt() *Figure {
 	c, end := r.clock()
 	rows := r.Actions[:min(len(r.Actions), mostRows)]

@@ -12,7 +12,7 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
-// Comparison is several jobs side by side. It is the document of -o json.
+// Comparison is several jobs side by side, and the document of compare -o json.
 type Comparison struct {
 	APIVersion string       `json:"apiVersion"`
 	Jobs       []JobResult  `json:"jobs"`
@@ -20,7 +20,7 @@ type Comparison struct {
 	Curves     []Curve      `json:"curves"`  // of each job
 }
 
-// JobResult is what came of a job.
+// JobResult is the result of a job.
 type JobResult struct {
 	ID       disdel.JobID  `json:"id"`
 	Name     string        `json:"name"`
@@ -40,13 +40,13 @@ type JobResult struct {
 	Labels   string        `json:"labels,omitempty"`
 }
 
-// Difference is a field that is not the same in all jobs.
+// Difference is a field that differs between jobs.
 type Difference struct {
 	Path   string   `json:"path"`   // as --set has it: training.batchSize
 	Values []string `json:"values"` // by job; "": the job has no such field
 }
 
-// Curve is the rounds of a job, by round; nil where a round has no such figure.
+// Curve is the values of a job by round; nil if a round has none.
 type Curve struct {
 	Job       disdel.JobID `json:"job"`
 	Name      string       `json:"name"`
@@ -56,25 +56,25 @@ type Curve struct {
 	Accuracy  []*float64   `json:"accuracy"`
 }
 
-// ComparedJob is what a comparison takes of one job.
+// ComparedJob is the part of a record that a comparison needs.
 type ComparedJob struct {
 	JobResult JobResult
 	Curve     Curve
 	fields    map[string]string
 }
 
-// ComparedJobOf takes it of a record, which is not changed.
+// ComparedJobOf extracts it from a record, which stays unchanged.
 func ComparedJobOf(r *disdel.Record) ComparedJob {
 	return ComparedJob{JobResultOf(r), curve(r), jobSettings(r)}
 }
 
-// Thin is a part with as many points of its curves as a chart shows: who keeps parts for a while has no use for more.
+// Thin reduces the curves to the points that a chart shows, for callers that keep many jobs.
 func (p ComparedJob) Thin() ComparedJob {
 	p.Curve = p.Curve.thin()
 	return p
 }
 
-// Compare compares jobs, in their order. The records are not changed.
+// Compare compares jobs in their order.
 func Compare(list []disdel.Record) Comparison {
 	parts := make([]ComparedJob, len(list))
 	for i := range list {
@@ -83,7 +83,7 @@ func Compare(list []disdel.Record) Comparison {
 	return CompareJobs(parts)
 }
 
-// CompareJobs compares the jobs that parts were taken of, in their order.
+// CompareJobs compares extracted jobs in their order.
 func CompareJobs(parts []ComparedJob) Comparison {
 	out := Comparison{APIVersion: disdel.APIVersion, Jobs: []JobResult{}, Curves: []Curve{}}
 	fields := make([]map[string]string, len(parts))
@@ -94,7 +94,7 @@ func CompareJobs(parts []ComparedJob) Comparison {
 	return out
 }
 
-// JobResultOf is what came of a job, as far as it is known.
+// JobResultOf is the result of a job, as far as its record has it.
 func JobResultOf(r *disdel.Record) JobResult {
 	e := JobResult{
 		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Rounds: len(r.Rounds), Workers: r.Plan.Workers,
@@ -153,7 +153,7 @@ func curve(r *disdel.Record) Curve {
 	return c
 }
 
-// jobSettings is everything that was said of a job, by the paths of its fields, and what its data were.
+// jobSettings is all fields of a job by their paths, and the checksum of its data.
 func jobSettings(r *disdel.Record) map[string]string {
 	out := map[string]string{"data.checksum": r.Data.Checksum, "plan.workers": fmt.Sprint(r.Plan.Workers)}
 	flatten("", r.Job.Tree(), out)
@@ -175,7 +175,7 @@ func flatten(path string, v any, out map[string]string) {
 	}
 }
 
-// differences are the fields that are not the same in all.
+// differences are the fields that are not equal in all jobs.
 func differences(fields []map[string]string) []Difference {
 	paths := map[string]bool{}
 	for _, f := range fields {
@@ -196,7 +196,7 @@ func differences(fields []map[string]string) []Difference {
 	return out
 }
 
-// Print writes the jobs as columns: what came of them, then what is different about them.
+// Print writes a column for each job: results first, then differences.
 func (c *Comparison) Print(w io.Writer) {
 	head := []string{""}
 	for i := range c.Jobs {
@@ -237,13 +237,13 @@ func shown(values []string) []string {
 	return out
 }
 
-// ComparisonRow is one figure of all jobs.
+// ComparisonRow is one value of all jobs.
 type ComparisonRow struct {
 	Name string
 	Text func(*JobResult) string
 }
 
-// ComparisonRows is the text of each job, from top to bottom.
+// ComparisonRows are the values of a job, from top to bottom.
 var ComparisonRows = []ComparisonRow{
 	{"id", func(e *JobResult) string { return string(e.ID) }},
 	{"status", func(e *JobResult) string { return e.Status.String() }},

@@ -18,7 +18,7 @@ const (
 	mostNamed       = 16     // lines that a legend tells apart
 )
 
-// Figures are the curves of all jobs, one upon the other.
+// Figures are charts with the curves of all jobs.
 func (c *Comparison) Figures() []Figure {
 	var out []Figure
 	for _, f := range []struct {
@@ -159,7 +159,7 @@ func (k *Curve) thin() Curve {
 	return out
 }
 
-// copied is a figure of its own: a pointer into a record would keep all of it.
+// copied is a copy of a value: a pointer into a record would keep the whole record in memory.
 func copied(v *float64) *float64 {
 	if v == nil {
 		return nil

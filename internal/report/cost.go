@@ -6,7 +6,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Costs are the two costs of a job under their own names, and what it got for the second.
+// Costs are the two costs of a job, and what the job got for the second.
 type Costs struct {
 	UsedGBs float64  `json:"usedGBs"`         // by use: what activations held, evaluations and failures too
 	Money   *float64 `json:"money,omitempty"` // of that, at resources.price; nil: no price is known
@@ -31,7 +31,7 @@ func costs(r *disdel.Record, took disdel.Millis) *Costs {
 	return &c
 }
 
-// byUse is the cost by use in words: "by use 1.25 GB-s, 0.0000209 at 0.0000167 a GB-s".
+// byUse is the cost by use as text: "by use 1.25 GB-s, 0.0000209 at 0.0000167 a GB-s".
 func (r *Report) byUse() []string {
 	c := r.Use
 	if c == nil {
@@ -52,18 +52,18 @@ func (r *Report) byUse() []string {
 	return out
 }
 
-// staticText says what the job would have taken with the workers that it began with, beside what it took.
+// staticText compares the job with its first number of workers kept all the time.
 func staticText(s *disdel.Counterfactual, took disdel.Millis, used float64) string {
 	return fmt.Sprintf("with %s throughout training would have taken about %s for %.2f GB-s by use, as its first %s; the "+
 		"job took %s for %.2f in all", many(s.Workers, "worker"), span(s.Took), s.UsedGBs, many(s.Epochs, "epoch"),
 		span(took), used)
 }
 
-// ample is how far a limit may be above what was measured before a smaller one is worth a line.
+// ample is how far a limit must be above the measurement to be worth a line.
 const ample = 1.25
 
-// savings says what could be smaller the next time, and what makes it so. Timeouts that are auto follow what was
-// measured by themselves; memory does so only where it is estimated by earlier jobs' peaks.
+// savings says which limits could be smaller next time, and what lowers them. Automatic timeouts follow measurements by
+// themselves; memory does so only if it is estimated from earlier peaks.
 func savings(r *disdel.Record) []string {
 	if r.Status != disdel.StatusSucceeded {
 		return nil
@@ -105,7 +105,7 @@ func together(list []disdel.Activation, task disdel.Task) taskUse {
 	return u
 }
 
-// memoryNext says who may lower the limit.
+// memoryNext says how the memory limit can become smaller.
 func memoryNext(r *disdel.Record, task disdel.Task) string {
 	if task == disdel.TaskTrain && r.Job.Resources.Memory > 0 {
 		return " (--set resources.memory=auto)"

@@ -1,7 +1,7 @@
-// Package report explains one job from its record: what came of it, why it failed, what it cost, and which change will
-// let it pass. New works everything out without I/O or a clock; Text, Markdown and HTML write it. The page is one file
-// that asks for nothing else: its style is inline, its plots are SVG, and it has no script.
+// Package report explains a job from its record: its result, why it failed, what it cost, and which change lets it
+// pass. It also compares jobs. New computes everything without I/O or a clock; Text, Markdown and HTML write it. The
+// page is one file without scripts or other files: its style is inline and its plots are SVG.
 //
-// Records of any age can be read: what a record does not have is left out, never made up. Names, labels and log lines
-// come from outside; no writer lets a control character or markup of theirs through. The command line calls it.
+// It reads records of any version and leaves out what a record does not have. No output contains control characters or
+// markup from names, labels or log lines.
 package report

@@ -16,7 +16,7 @@ const (
 	mostConfusions = 10
 )
 
-// countedByClass is what an evaluation counted, nil where it is not whole.
+// countedByClass is the counts of an evaluation by class, nil if they are incomplete.
 func countedByClass(b *disdel.ByClass) *disdel.ByClass {
 	if b == nil || len(b.Rows) == 0 || len(b.Given) != len(b.Rows) || len(b.Right) != len(b.Rows) {
 		return nil
@@ -32,7 +32,7 @@ func countedByClass(b *disdel.ByClass) *disdel.ByClass {
 
 var classHead = []string{"CLASS", "NAME", "ROWS", "PRECISION", "RECALL", "F1"}
 
-// classTable is the figures of all classes, or of those that are told worst.
+// classTable is the scores of all classes, or of the most classes with the lowest scores.
 func classTable(b *disdel.ByClass, most int) [][]string {
 	if b == nil {
 		return nil
@@ -56,7 +56,7 @@ func classTable(b *disdel.ByClass, most int) [][]string {
 	return rows
 }
 
-// worst says of which classes a table is, "" where it is of all.
+// worst says which classes a table shows, empty for all.
 func worst(b *disdel.ByClass, most int) string {
 	if b == nil || len(b.Rows) <= most {
 		return ""
@@ -64,7 +64,7 @@ func worst(b *disdel.ByClass, most int) string {
 	return fmt.Sprintf("the %d worst of %d classes", most, len(b.Rows))
 }
 
-// confusions says which classes are most often taken for which.
+// confusions says which classes are confused most often.
 func confusions(b *disdel.ByClass) (out []string) {
 	if b == nil || b.Confusion == nil {
 		return nil
@@ -86,7 +86,7 @@ func confusions(b *disdel.ByClass) (out []string) {
 	return out
 }
 
-// className is a class by its number, and its name where it has one.
+// className is the number of a class, with its name if it has one.
 func className(b *disdel.ByClass, class int) string {
 	if name := b.Name(class); name != "" {
 		return fmt.Sprintf("%d (%s)", class, name)
@@ -101,19 +101,19 @@ type Matrix struct {
 	Rows    []MatrixRow
 }
 
-// MatrixRow is the rows of one label.
+// MatrixRow is the row of one label.
 type MatrixRow struct {
 	Name  string
 	Cells []MatrixCell
 }
 
-// MatrixCell is how many rows of a label were given a class, and which share of the label's that is, in tenths.
+// MatrixCell is the number of rows of a label with a predicted class, and its share of the label in tenths.
 type MatrixCell struct {
 	Rows, Tenth int
 	Right       bool
 }
 
-// matrix has a cell for each two classes, where they are few enough for a page.
+// matrix is the confusion matrix if there are few enough classes for a page.
 func matrix(b *disdel.ByClass) []Matrix {
 	if b == nil || b.Confusion == nil || len(b.Rows) > mostMatrix {
 		return nil

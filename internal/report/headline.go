@@ -9,7 +9,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// done is how many rounds are: a controller that was killed may not have saved the last that its checkpoint has.
+// done is the number of finished rounds. A killed controller may not have saved the last round that its checkpoint has.
 func (r *Report) done() int {
 	n := 0
 	if len(r.Rounds) > 0 {
@@ -39,7 +39,7 @@ func (r *Report) headline() string {
 	return strings.Join(parts, ", ")
 }
 
-// costText is Eq. 6, and what evaluations held beside it.
+// costText is the cost by Eq. 6, and the cost of evaluations.
 func (r *Report) costText() string {
 	if r.EvaluationGBs > 0 {
 		return fmt.Sprintf("%.2f GB-s and %.2f for evaluations", r.CostGBs, r.EvaluationGBs)
@@ -47,7 +47,7 @@ func (r *Report) costText() string {
 	return fmt.Sprintf("%.2f GB-s", r.CostGBs)
 }
 
-// verdict is what there is to say against a success, in a word.
+// verdict is a word about a success with problems.
 func (r *Report) verdict() string {
 	switch {
 	case r.Status != disdel.StatusSucceeded:
@@ -90,7 +90,7 @@ func many(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// learns says what was trained on what.
+// learns says which network was trained on which data.
 func (r *Report) learns() string {
 	j := r.Job
 	network := cmp.Or(j.Model.Name, j.Model.Custom, many(len(j.Model.Layers), "layer"))
@@ -103,7 +103,7 @@ func (r *Report) learns() string {
 	return text
 }
 
-// planText says how the job was spread.
+// planText says how the work was distributed.
 func (r *Report) planText() string {
 	p := r.record.Plan
 	text := many(p.Workers, "worker")
@@ -129,7 +129,7 @@ func (r *Report) planText() string {
 	return text
 }
 
-// notes is what troubles a job met, and what they cost, a sentence each; none is a good sign.
+// notes are the problems of a job and their cost, one sentence each.
 func (t Troubles) notes() []string {
 	var out []string
 	if t.Attempts > 0 {
@@ -173,7 +173,7 @@ func workersText(list []int) string {
 	return "workers " + strings.Join(parts, ", ")
 }
 
-// adjusted says what was changed and why.
+// adjusted says what was changed during the job, and why.
 func (r *Report) adjusted() []string {
 	var out []string
 	for _, a := range r.Troubles.Adjustments {
@@ -188,7 +188,7 @@ func (r *Report) adjusted() []string {
 	return out
 }
 
-// words prints a name in camel case for reading: "outOfMemory" is "out of memory".
+// words splits a name in camel case: "outOfMemory" is "out of memory".
 func words(name string) string {
 	var b strings.Builder
 	for _, c := range name {
@@ -201,7 +201,7 @@ func words(name string) string {
 	return b.String()
 }
 
-// beatText says what a heartbeat told.
+// beatText is a heartbeat as text.
 func beatText(b *disdel.Beat) string {
 	text := fmt.Sprintf("%v resident, peak %v", b.Resident, b.Peak)
 	if b.Epoch > 0 {
@@ -249,7 +249,7 @@ func (f *Failure) estimateText() string {
 	return fmt.Sprintf("estimated %v", f.Estimate)
 }
 
-// forecastText compares a forecast with what came.
+// forecastText compares a forecast with the result.
 func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	d, g := c.Duration, c.Cost
 	time := fmt.Sprintf("time %s to %s, likely %s", span(d.Low), span(d.High), span(d.Likely))
@@ -271,7 +271,7 @@ func (c *Compared) forecastText(actual disdel.Millis, cost float64) []string {
 	return out
 }
 
-// againstForecast says how what came is to a forecast: "1.8 times the likely one, within the interval".
+// againstForecast relates a result to a forecast: "1.8 times the likely one, within the interval".
 func againstForecast(actual, low, likely, high float64, more, less string) string {
 	where := "within the interval"
 	switch {
@@ -292,7 +292,7 @@ func againstForecast(actual, low, likely, high float64, more, less string) strin
 	}
 }
 
-// signed prints an error in per cent, "-" for none known.
+// signed is an error in percent with its sign, "-" if unknown.
 func signed(pct *float64) string {
 	if pct == nil {
 		return "-"
@@ -300,7 +300,7 @@ func signed(pct *float64) string {
 	return fmt.Sprintf("%+.1f %%", *pct)
 }
 
-// checksums is what tells that two jobs had the same data, and where the model is.
+// checksums identify the data and the model.
 func (r *Report) checksums() []string {
 	var out []string
 	if r.Data.Checksum != "" {

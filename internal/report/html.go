@@ -93,7 +93,7 @@ func WriteFigure(w io.Writer, f Figure) error {
 	return err
 }
 
-// FigureOf is a chart as a figure.
+// FigureOf is a figure of a chart.
 func FigureOf(l *plot.Lines, note string) Figure { return *figureOf(l, note) }
 
 // HTML writes the report as one page that needs no other file, no network and no script. spec is the job's file, to be
@@ -113,10 +113,10 @@ func (r *Report) Fragment(w io.Writer, spec []byte) error {
 	return nil
 }
 
-// Style is the style sheet of Fragment and Figure.
+// Style is the style sheet of Fragment and WriteFigure.
 func Style() string { return pageStyle }
 
-// view is the report as templates take it.
+// view is the report as templates read it.
 func (r *Report) view(spec []byte) view {
 	v := view{
 		Report: r, Style: template.CSS(pageStyle), Learns: r.learns(), Plan: r.planText(), Stopped: r.record.Stopped,
@@ -256,7 +256,7 @@ var sheet = sync.OnceValue(func() *template.Template {
 	return template.Must(template.Must(page().Clone()).New("sheet").Parse(sheetText))
 })
 
-// Sheet is a page about many jobs, in the style of a report's.
+// Sheet is a page about many jobs, in the style of a report.
 type Sheet struct {
 	Title   string
 	State   string // a word with a colour of its own: succeeded, failed, canceled

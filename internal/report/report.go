@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel/internal/addresses"
 )
 
-// Report is what is worth telling about one job. It is the document of -o json.
+// Report is the explanation of one job, and the document of report -o json.
 type Report struct {
 	APIVersion string          `json:"apiVersion"`
 	ID         disdel.JobID    `json:"id"`
@@ -47,13 +47,13 @@ type Report struct {
 	at     addresses.Place
 }
 
-// Best is the best evaluation of a job; it need not be the last.
+// Best is the best evaluation of a job, which may not be the last.
 type Best struct {
 	Accuracy float64 `json:"accuracy"`
 	Round    int     `json:"round"` // counted from 0
 }
 
-// Troubles is what went wrong on the way, and what it cost, whatever the job's end.
+// Troubles are problems during a job and their cost.
 type Troubles struct {
 	disdel.Losses
 	Adjustments []disdel.Adjustment `json:"adjustments,omitempty"`
@@ -64,7 +64,7 @@ type Troubles struct {
 	Outages     []disdel.Outage     `json:"outages,omitempty"` // times in which OpenWhisk did not answer
 }
 
-// Compared is a forecast beside what came.
+// Compared is a forecast and the result.
 type Compared struct {
 	disdel.Forecast
 	DurationErrorPct *float64 `json:"durationErrorPct,omitempty"` // likely over actual, less one; nil while the job runs
@@ -76,7 +76,7 @@ type Compared struct {
 // nil means the one where the job ran, and an empty one that is not nil has no flags.
 func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	if at == nil {
-		at = addresses.Recorded(r)
+		at = addresses.PlaceOfRecord(r)
 	}
 	out := &Report{
 		APIVersion: disdel.APIVersion, ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Created: r.Created,
@@ -148,7 +148,7 @@ func (r *Report) compared() *Compared {
 	return out
 }
 
-// errorPct is how far a prediction is above what came, in per cent of it; nil where either is unknown.
+// errorPct is how far a prediction is above the result, in percent of the result; nil if either is unknown.
 func errorPct(predicted, actual float64) *float64 {
 	if predicted <= 0 || actual <= 0 {
 		return nil
@@ -156,7 +156,7 @@ func errorPct(predicted, actual float64) *float64 {
 	return new(100 * (predicted/actual - 1))
 }
 
-// troubles gathers what went wrong. Records from before losses were counted are counted here.
+// troubles counts the problems of a job. Old records have no counts, so they are counted here.
 func troubles(r *disdel.Record) Troubles {
 	t := Troubles{
 		Losses: r.Losses, Adjustments: r.Adjustments, Resumes: r.Resumes, Checkpoint: r.Checkpoint,

@@ -22,8 +22,8 @@ func (r *Report) stages() []string {
 	return append(out, refused...)
 }
 
-// notGranted is what a job's policy wanted and the pool had no room for: the same number of workers once for as long as
-// it wanted them, with what was missing last.
+// notGranted says which numbers of workers a policy wanted without room in the pool. Repeated wishes are one line, with
+// the last shortage.
 func (r *Report) notGranted() (out []string) {
 	type refusal struct {
 		first, last int
@@ -50,7 +50,7 @@ func (r *Report) notGranted() (out []string) {
 	return out
 }
 
-// steps says where the time of steps went, of a job whose workers exchange after each; nil for others.
+// steps says where the time of steps went, for jobs whose workers exchange updates after each step.
 func (r *Report) steps() []string {
 	all := disdel.StepCourse{}
 	rounds := 0
@@ -78,7 +78,7 @@ func (r *Report) steps() []string {
 	}
 }
 
-// exchanged is the share of a step's time that is not the worker's own computing.
+// exchanged is the share of a step's time outside the worker's own computing.
 func exchanged(t disdel.StepTimes) float64 {
 	if t.Total() == 0 {
 		return 0

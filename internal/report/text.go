@@ -123,7 +123,7 @@ func beatBars(f *Failure) []string {
 	return out
 }
 
-// thin keeps at most n of a list: the first, the last, and those between at even steps.
+// thin keeps at most n elements of a list: the first, the last, and evenly spaced ones between.
 func thin[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list

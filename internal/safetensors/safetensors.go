@@ -1,9 +1,9 @@
-// Package safetensors reads and writes the safetensors format (8 bytes of header length, a JSON header, raw
-// little-endian data), which PyTorch, Keras and NumPy read as it is. The reader trusts nothing: every number of the
-// header is checked against the bytes that are there before a tensor is handed out, and what is damaged is refused as
-// Corrupt.
+// Package safetensors reads and writes the safetensors format (huggingface.co/docs/safetensors), which PyTorch, Keras
+// and NumPy read: 8 bytes of header length, a JSON header, raw little-endian data. Data sets, updates and models are
+// stored in it.
 //
-// The format: huggingface.co/docs/safetensors. Data sets, updates and models are kept in it.
+// The reader checks every number of the header against the size of the data before it returns a tensor. It returns
+// Corrupt for damaged files.
 package safetensors
 
 import (

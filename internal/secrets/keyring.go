@@ -12,24 +12,23 @@ import (
 // service is what all secrets of disdel lie under.
 const service = "disdel"
 
-// patience is how long a keyring may take to answer: one that is locked asks for its password on a screen, which
-// somebody may be looking at, or nobody.
+// patience is how long a keyring may take to answer. A locked one asks for its password on a screen, where nobody may
+// be.
 const patience = 2 * time.Minute
 
-// SaveToKeyring puts a text under a name, in place of what was there. It returns Unavailable where there is no keyring.
+// SaveToKeyring saves a text under a name, over an earlier one. It returns Unavailable without a keyring.
 func SaveToKeyring(name, text string) error {
 	_, err := answered(func() (string, error) { return "", keyring.Set(service, name, text) })
 	return wrap(err, "keep secrets", name)
 }
 
-// ReadFromKeyring is the text under a name. It returns NotFound, and Unavailable where there is no keyring.
+// ReadFromKeyring is the text under a name. It returns NotFound, and Unavailable without a keyring.
 func ReadFromKeyring(name string) (string, error) {
 	text, err := answered(func() (string, error) { return keyring.Get(service, name) })
 	return text, wrap(err, "read secrets", name)
 }
 
-// DeleteFromKeyring takes away what is under a name. What is not there is forgotten; it returns Unavailable where there is no
-// keyring.
+// DeleteFromKeyring deletes the text under a name; a missing one is no error. It returns Unavailable without a keyring.
 func DeleteFromKeyring(name string) error {
 	_, err := answered(func() (string, error) { return "", keyring.Delete(service, name) })
 	if errors.Is(err, keyring.ErrNotFound) {
@@ -40,8 +39,8 @@ func DeleteFromKeyring(name string) error {
 
 var errSilent = errors.New("it did not answer; it may be locked, and wait for its password on another screen")
 
-// answered is what ask returns, if it does in time. The library takes no context, so that one that never returns is
-// left behind: the command that wanted it is about to end.
+// answered is the result of ask, if it returns in time. The library takes no context, so a call that never returns
+// stays behind; the command ends soon.
 func answered(ask func() (string, error)) (string, error) {
 	type answer struct {
 		text string

@@ -19,13 +19,13 @@ var fields = []string{"store"}
 // Key seals parameters and opens what was sealed.
 type Key [32]byte
 
-// NewKey is a key by lot.
+// NewKey is a random key.
 func NewKey() (k Key) {
 	rand.Read(k[:])
 	return k
 }
 
-// Of is the key of one action, of no use to find out k or the keys of others.
+// Of is the key of one action. It reveals neither k nor the keys of other actions.
 func (k Key) Of(action disdel.ActionName) Key {
 	m := hmac.New(sha256.New, k[:])
 	m.Write([]byte(action))
@@ -35,10 +35,10 @@ func (k Key) Of(action disdel.ActionName) Key {
 // mark begins the code of an action that is given a key. No base64 has a colon: OpenWhisk takes such code for a binary.
 const mark = "disdel:"
 
-// Code is the code of an action that is given the key: its container gets it with /init, and no activation has it.
+// Code is the code of an action that gets the key. Its container receives it with /init, and no activation has it.
 func (k Key) Code() string { return mark + hex.EncodeToString(k[:]) }
 
-// FromCode is the key that an action was given; false where it was given none.
+// FromCode is the key in the code of an action; ok is false if there is none.
 func FromCode(code string) (k Key, ok bool) {
 	text, ok := strings.CutPrefix(code, mark)
 	if !ok {
@@ -48,12 +48,12 @@ func FromCode(code string) (k Key, ok bool) {
 	return k, err == nil && n == len(k) && len(text) == 2*len(k)
 }
 
-// box is a value that was sealed.
+// box is a sealed value.
 type box struct {
 	Sealed []byte `json:"sealed"` // the nonce, and then what AES-256-GCM makes of the value's JSON and the field's name
 }
 
-// Seal returns parameters in which the fields that have passwords are sealed. Parameters that are no object have none.
+// Seal encrypts the fields of parameters that have passwords. It leaves other parameters as they are.
 func (k Key) Seal(params json.RawMessage) (json.RawMessage, error) {
 	return k.each(params, func(c cipher.AEAD, name string, value json.RawMessage) (json.RawMessage, error) {
 		nonce := make([]byte, c.NonceSize())
@@ -62,8 +62,8 @@ func (k Key) Seal(params json.RawMessage) (json.RawMessage, error) {
 	})
 }
 
-// Open returns parameters as they were before they were sealed; what was not sealed stays as it is. It returns Denied
-// for what another key has sealed, or somebody changed.
+// Open decrypts parameters that Seal encrypted, and leaves others as they are. It returns Denied for another key or
+// changed data.
 func (k Key) Open(params json.RawMessage) (json.RawMessage, error) {
 	return k.each(params, func(c cipher.AEAD, name string, value json.RawMessage) (json.RawMessage, error) {
 		var b box

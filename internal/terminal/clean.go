@@ -14,8 +14,8 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
 })
 
-// Clean takes the teeth out of text that came from outside: terminal sequences go, and other characters that a terminal
-// would act on instead of showing, or that turn the direction of text, become a question mark. Lines stay lines.
+// Clean makes text from outside safe for a terminal: it removes control sequences, and replaces other control
+// characters, and marks that turn the direction of text, by a question mark. Lines stay lines.
 func Clean(s string) string {
 	if isClean(s) {
 		return s
@@ -32,8 +32,7 @@ func Clean(s string) string {
 	}, escapes().ReplaceAllString(s, ""))
 }
 
-// isClean says whether there is nothing to take out, as of nearly every text: whole pages go through Clean, and to look
-// takes far less than to copy.
+// isClean says whether Clean would change nothing. Nearly every text is clean, and checking is cheaper than copying.
 func isClean(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= ' ' && c < 0x7f || c == '\n' || c == '\t' {
@@ -77,13 +76,13 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// OneLine is Clean for text that must not start a line of its own.
+// OneLine is Clean for text that must stay on one line.
 func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(Clean(s), func(c rune) bool { return c == '\n' || c == '\t' }), " ")
 }
 
-// CleanJSON writes the characters of a JSON document that a terminal would act on as JSON's own escapes: the document
-// means what it meant before. Such characters stand within its strings only.
+// CleanJSON writes the control characters of a JSON document as JSON escapes. The meaning stays, because such
+// characters only stand within strings.
 func CleanJSON(document []byte) []byte {
 	out := make([]byte, 0, len(document))
 	for _, c := range string(document) {

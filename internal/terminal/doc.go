@@ -1,5 +1,5 @@
-// Package terminal is how disdel talks to whoever called it: tables that fit, documents for programs, errors with why
-// and hint, exit codes. Data goes to standard output, everything else to standard error.
+// Package terminal prints for people and programs: tables that fit the terminal, documents, errors with cause and hint,
+// and exit codes. Data goes to standard output, everything else to standard error.
 //
-// It knows nothing of jobs. Whatever a text says, it cannot act on the terminal: every line goes through Clean.
+// It knows nothing about jobs. No text can control the terminal, because every line goes through Clean.
 package terminal

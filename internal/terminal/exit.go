@@ -12,18 +12,18 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// ErrInterrupted is the cause of a context that the user's Ctrl-C ended.
+// ErrInterrupted is the cause of a context that Ctrl-C or a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// ErrDiffers is the end of a program that compared a deployment with its manifest and showed what differs.
+// ErrDiffers means that a deployment differs from its manifest.
 var ErrDiffers = errors.New("the deployment differs from the manifest")
 
-// ErrPaused is the end of a program that waited for a job which was paused: neither a success nor a failure.
+// ErrPaused means that the job was paused, which is neither a success nor a failure.
 var ErrPaused = errors.New("the job is paused")
 
-// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends; a second one ends the process at once.
-// A terminal that is gone must not end a program that was told to ignore that, as nohup does. Nor must a pipe that
-// nobody reads end a job that runs: writing to it fails, and what was to be said is dropped.
+// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends. A second one ends the process at once.
+// A program that ignores SIGHUP, as under nohup, goes on without its terminal. A closed pipe does not end a running
+// job: writes to it fail and are ignored.
 func Interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -80,7 +80,7 @@ type exitCode struct {
 	Meaning string `json:"meaning"`
 }
 
-// ExitCodes is all of them.
+// ExitCodes are all exit codes.
 var ExitCodes = []exitCode{
 	{ExitOK, "success"},
 	{ExitFailed, "the job failed, or a general error"},
@@ -110,7 +110,7 @@ var kindExit = map[disdel.Kind]int{
 	disdel.Canceled: ExitCanceled, disdel.Timeout: ExitTimeout,
 }
 
-// KindOf is the kind of error that an exit code stands for, otherwise where there is none.
+// KindOf is the kind of error of an exit code, or otherwise if the code has none.
 func KindOf(code int, otherwise disdel.Kind) disdel.Kind {
 	kind := otherwise
 	for k, c := range kindExit {
@@ -121,7 +121,7 @@ func KindOf(code int, otherwise disdel.Kind) disdel.Kind {
 	return kind
 }
 
-// ExitCode is what the program ends with after an error; ctx says whether it was interrupted.
+// ExitCode is the exit code for an error. ctx says whether the program was interrupted.
 func ExitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil:

@@ -30,7 +30,7 @@ func PrintFaults(faults *disdel.Faults, source []byte, w io.Writer) {
 	fmt.Fprintln(w, Counted(len(faults.Faults), "problem"))
 }
 
-// SourceLines cuts a text at every end of line that YAML knows.
+// SourceLines splits a text at every line end that YAML knows.
 func SourceLines(source []byte) []string {
 	text := strings.TrimPrefix(string(source), "\ufeff")
 	if text == "" {
@@ -82,7 +82,7 @@ func snippet(line string, number, column int) string {
 		strings.Repeat("^", max(1, width(middle))) + "\n"
 }
 
-// width counts characters; those that terminals draw two columns wide count once.
+// width counts characters. Wide characters count as one column.
 func width(s string) int { return utf8.RuneCountInString(s) }
 
 // tokenLength is the length of the key or value that text starts with, in characters.

@@ -14,7 +14,7 @@ import (
 // cellGap is the space between two columns.
 const cellGap = 2
 
-// Table writes aligned columns; a row is a list of cells. On a terminal no line is wider than it is.
+// Table writes aligned columns; a row is a list of cells. On a terminal it cuts lines at the width of the page.
 func Table(w io.Writer, rows ...[]string) {
 	var text bytes.Buffer
 	t := tabwriter.NewWriter(&text, 0, 0, cellGap, ' ', 0)
@@ -29,7 +29,7 @@ func Table(w io.Writer, rows ...[]string) {
 	fmt.Fprintln(w, strings.Join(lines, "\n"))
 }
 
-// cleanCells takes what would break a line, or steer a terminal, out of the cells of a row.
+// cleanCells removes line breaks and control characters from the cells of a row.
 func cleanCells(row []string) []string {
 	cells := make([]string, len(row))
 	for i, c := range row {
@@ -38,7 +38,7 @@ func cleanCells(row []string) []string {
 	return cells
 }
 
-// columnsOf is how wide a page is, 0 for any width.
+// columnsOf is the width of a page, 0 for any width.
 func columnsOf(w io.Writer) int {
 	if p, ok := w.(*Page); ok {
 		return p.Columns
@@ -46,7 +46,7 @@ func columnsOf(w io.Writer) int {
 	return 0
 }
 
-// Cut shortens a line to a number of columns, 0 for any, and marks that with its last one.
+// Cut shortens a line to a number of columns and marks the cut; 0 means any number.
 func Cut(line string, columns int) string {
 	if columns <= 0 || utf8.RuneCountInString(line) <= columns {
 		return line
@@ -54,8 +54,8 @@ func Cut(line string, columns int) string {
 	return string([]rune(line)[:columns-1]) + "…"
 }
 
-// Fitted leaves out columns that less depends on until a table is as narrow as the page, in the order of their names in
-// drop. The first row has the names. -o wide shows them all.
+// Fitted removes the columns named in drop, one after another, until the table fits the page. The first row has the
+// names. -o wide shows all columns.
 func Fitted(w io.Writer, rows [][]string, drop ...string) [][]string {
 	for _, name := range drop {
 		i := slices.Index(rows[0], name)
@@ -72,7 +72,7 @@ func Fitted(w io.Writer, rows [][]string, drop ...string) [][]string {
 	return rows
 }
 
-// tableWidth is how many columns of a terminal a table takes.
+// tableWidth is the width of a table in columns of a terminal.
 func tableWidth(rows [][]string) int {
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {
@@ -87,11 +87,11 @@ func tableWidth(rows [][]string) int {
 	return width
 }
 
-// shortJob is as much of a job's id as tells the millisecond that it was made in: every command takes the start of one.
+// shortJob is the length of the part of a job's id that has its time to the millisecond. Every command takes the start
+// of an id.
 const shortJob = len("job-01m7zad0m3")
 
-// ShortIDs takes only the start of the ids in the first column, where the page is too narrow for the table and they
-// stay apart.
+// ShortIDs shortens the ids in the first column if the table is wider than the page and the short ids stay distinct.
 func ShortIDs(w io.Writer, rows [][]string) [][]string {
 	if columnsOf(w) == 0 || tableWidth(rows) <= columnsOf(w) {
 		return rows
@@ -108,7 +108,7 @@ func ShortIDs(w io.Writer, rows [][]string) [][]string {
 	return out
 }
 
-// Counted prints "1 round", "2 rounds".
+// Counted is "1 round", "2 rounds".
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -116,7 +116,7 @@ func Counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Program is what to type to run this program again: as it was called, through go run where that built it.
+// Program is the command that runs this program again: its name, or go run if go run built it.
 func Program() string {
 	path, err := os.Executable()
 	if err == nil && strings.Contains(path, "go-build") {

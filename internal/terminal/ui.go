@@ -21,7 +21,7 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// UI is how disdel talks: data on stdout, everything else on stderr.
+// UI prints for one command: data to standard output, everything else to standard error.
 type UI struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -36,8 +36,7 @@ type UI struct {
 	written  *sink
 }
 
-// sink remembers that data did not get where it was meant to go: tables are written line by line, and nobody looks at
-// each.
+// sink remembers a failed write, because tables are written line by line without a check of each.
 type sink struct {
 	to     io.Writer
 	failed error
@@ -51,7 +50,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// All is err, or that not all of the data was written.
+// All is err, or the error of a failed write of data.
 func (u *UI) All(err error) error {
 	if err != nil {
 		return err
@@ -77,8 +76,8 @@ func New(in io.Reader, out, err io.Writer) *UI {
 	return u
 }
 
-// FullScreen takes the whole terminal, and has each key come as it is pressed. restore gives it back. It returns
-// Invalid where there is none.
+// FullScreen takes over the whole terminal and delivers each key at once. restore ends that. It returns Invalid if
+// there is no terminal.
 func (u *UI) FullScreen() (restore func(), err error) {
 	in, ok := u.In.(*os.File)
 	if !ok || !u.Live || !term.IsTerminal(int(in.Fd())) {
@@ -98,7 +97,7 @@ func (u *UI) FullScreen() (restore func(), err error) {
 	}, nil
 }
 
-// terminalSize is the columns and rows of a terminal, zeros for everything else.
+// size is the columns and rows of a terminal, zeros for anything else.
 func size(w io.Writer) (columns, rows int) {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -119,7 +118,7 @@ func (u *UI) Say(format string, args ...any) {
 	}
 }
 
-// Tell is Say of several lines.
+// Tell is Say for several lines.
 func (u *UI) Tell(print func(w io.Writer)) {
 	if !u.Quiet {
 		var out bytes.Buffer
@@ -128,8 +127,8 @@ func (u *UI) Tell(print func(w io.Writer)) {
 	}
 }
 
-// shown is a text as the person at the terminal gets it: without control sequences, and with the flags of the place in
-// every command of disdel.
+// shown prepares a text for people: without control characters, and with the flags of the place in every command of
+// disdel.
 func (u *UI) shown(text string) string { return Clean(u.Place.Complete(text)) }
 
 // Faults prints the faults of a job file, with the lines of source if that is not nil.
@@ -176,13 +175,13 @@ func (u *UI) show(v any, print func(w io.Writer), shown func(string) string) err
 	}
 }
 
-// Page is what a table is printed on: it knows how wide it may be.
+// Page is a buffer for tables that knows its width.
 type Page struct {
 	*bytes.Buffer
 	Columns int // 0: any number
 }
 
-// Unwritten says that what was asked for did not arrive. Who closed the pipe knows that.
+// Unwritten explains a failed write of data. A closed pipe needs no explanation.
 func Unwritten(err error) error {
 	switch {
 	case err == nil:
@@ -197,10 +196,10 @@ func Unwritten(err error) error {
 	}
 }
 
-// ErrPipe is the end of a program whose output nobody reads any more, as of disdel history | head -1.
+// ErrPipe means that nobody reads standard output any more, as in disdel history | head -1.
 var ErrPipe = errors.New("nobody reads standard output any more")
 
-// showYAML goes through JSON, so that both have the same field names.
+// showYAML converts through JSON, so that both formats have the same field names.
 func (u *UI) showYAML(v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -226,7 +225,7 @@ func (r reported) Unwrap() error { return r.error }
 // Reported marks an error that the user has been shown already.
 func Reported(err error) error { return reported{err} }
 
-// Fail tells what went wrong, why and what to do next.
+// Fail prints what failed, why, and what to do next.
 func (u *UI) Fail(err error) {
 	var done reported
 	if err == nil || errors.As(err, &done) {
@@ -255,15 +254,15 @@ func (u *UI) Fail(err error) {
 	}
 }
 
-// Command is a command line that works where this program did.
+// Command is a command line that works at this program's place.
 func (u *UI) Command(words ...string) string { return u.Place.Command(Program(), words...) }
 
-// Headline is what an error says, without its cause.
+// Headline is an error's operation and message, without its cause.
 func Headline(e *disdel.Error) string {
 	return strings.TrimSuffix(strings.Join(NonEmpty(e.Op, e.Msg), ": "), ": ")
 }
 
-// failDocument is an error where the output is for programs: one line of JSON, the last on stderr.
+// failDocument is an error for programs: one line of JSON, the last on standard error.
 type failDocument struct {
 	Kind     disdel.Kind    `json:"kind"`
 	Code     disdel.Code    `json:"code,omitempty"`
@@ -294,7 +293,7 @@ func (u *UI) failDocument(err error) {
 	json.NewEncoder(u.Err).Encode(d) //nolint:errcheck // there is no better place to tell
 }
 
-// NonEmpty is the texts that say something.
+// NonEmpty is the texts that are not empty.
 func NonEmpty(list ...string) []string {
 	var out []string
 	for _, s := range list {
@@ -305,7 +304,7 @@ func NonEmpty(list ...string) []string {
 	return out
 }
 
-// Take sets the format of the output, if there is one of that name. Wide is a table as a pipe gets it.
+// Take sets the output format; ok is false if it is unknown. Wide is a table without a limit of its width.
 func (u *UI) Take(format string) bool {
 	switch format {
 	case "table", "json", "yaml":
@@ -318,8 +317,7 @@ func (u *UI) Take(format string) bool {
 	return true
 }
 
-// Expect looks for the format of the output among the global flags before they are parsed: an error of the parser is
-// told in it too.
+// Expect reads the output format from the global flags before they are parsed, because parser errors use it too.
 func (u *UI) Expect(globals []string) {
 	u.Take(os.Getenv("DISDEL_OUTPUT"))
 	for i, flag := range globals {

@@ -42,8 +42,7 @@ type Settings struct {
 	Devices       []platform.Device // accelerators that containers are given
 }
 
-// Config is an OpenWhisk whose containers of the kind disdel are this program, or another one, and whose key nobody
-// knows yet.
+// Config configures an OpenWhisk whose disdel actions run this program or another one. Its key is random.
 func Config(s Settings) (platform.Config, error) {
 	cfg := platform.DefaultConfig()
 	self, err := os.Executable()
@@ -67,8 +66,8 @@ func Config(s Settings) (platform.Config, error) {
 	return cfg, nil
 }
 
-// PassOn has containers of every kind find variables of this process in their own environment, those that are set: the
-// credentials of a blob store above all, which no invocation carries.
+// PassOn passes environment variables of this process to containers of every kind, for example credentials of a blob
+// store, which no invocation has.
 func PassOn(kinds map[string]platform.Kind, variables []string) {
 	for name, kind := range kinds {
 		for _, variable := range variables {
@@ -80,11 +79,10 @@ func PassOn(kinds map[string]platform.Kind, variables []string) {
 	}
 }
 
-// HistoryFile is where the embedded history of a home is.
+// HistoryFile is the embedded history of a home.
 func HistoryFile(home string) string { return filepath.Join(home, "history.db") }
 
-// secrets are what no action needs to see: the keys of OpenWhisks, the history of jobs, and the platform's own data and
-// log.
+// secrets are files that no action may see: keys, the history, and the platform's data and log.
 func secrets(home string) []string {
 	out := []string{PropertiesFile(home), HistoryFile(home), filepath.Join(home, "platform"), Log(home)}
 	if dir, err := os.UserHomeDir(); err == nil {
@@ -93,10 +91,10 @@ func secrets(home string) []string {
 	return out
 }
 
-// DefaultPool is three quarters of what the machine has free, and room for an action at least.
+// DefaultPool is three quarters of the machine's free memory, and at least enough for one action.
 func DefaultPool() disdel.Bytes { return max(512*disdel.MB, freeMemory()/4*3) }
 
-// freeMemory reads MemAvailable, 0 where there is none.
+// freeMemory is MemAvailable, 0 if unknown.
 func freeMemory() disdel.Bytes {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// DetachedVariable tells the process in the background that it is it.
+// DetachedVariable tells the process in the background that it is the detached one.
 const DetachedVariable = "DISDEL_PLATFORM_DETACHED"
 
-// lookEvery is the time between looks at what another process tells.
+// lookEvery is the time between checks of another process.
 const lookEvery = 10 * time.Millisecond
 
-// Detach starts this program again with the arguments given, in a session of its own, and waits until its platform
-// serves. Where it ends instead, Ended is what it said and how it ended.
+// Detach starts this program again with args in a session of its own, and waits until its platform serves. If the
+// process ends instead, Ended has its output and exit code.
 func Detach(ctx context.Context, home string, args []string) (State, *Ended, error) {
 	log, err := os.OpenFile(Log(home), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -39,7 +39,7 @@ func Detach(ctx context.Context, home string, args []string) (State, *Ended, err
 	return state, nil, nil
 }
 
-// Ended is what a process in the background left that did not come to serve.
+// Ended is the output and the exit code of a background process that did not come to serve.
 type Ended struct {
 	Said     string
 	ExitCode int
@@ -78,8 +78,7 @@ func await(ctx context.Context, home string, cmd *exec.Cmd, ended <-chan error) 
 	}
 }
 
-// AwaitAddress is the state of the platform that runs in a home already, once it serves. It returns Unavailable if it
-// ends.
+// AwaitAddress waits for the address of the platform that runs in a home. It returns Unavailable if the platform ends.
 func AwaitAddress(ctx context.Context, home string) (State, error) {
 	for {
 		state, running := Find(home)
@@ -98,7 +97,7 @@ func AwaitAddress(ctx context.Context, home string) (State, error) {
 	}
 }
 
-// AwaitEnd waits until the platform of a process has given its home back. It returns Timeout.
+// AwaitEnd waits until the platform of a process has released its home. It returns Timeout.
 func AwaitEnd(ctx context.Context, home string, pid int) error {
 	ctx, stop := context.WithTimeout(ctx, endWithin)
 	defer stop()
@@ -114,7 +113,7 @@ func AwaitEnd(ctx context.Context, home string, pid int) error {
 	}
 }
 
-// tail is what was written to a log from an offset on.
+// tail is the text of a log from an offset on.
 func tail(log *os.File, from int64) string {
 	const most = 4 << 10
 	data, _ := io.ReadAll(io.NewSectionReader(log, from, most)) // what can be read is told

@@ -11,9 +11,8 @@ import (
 	"github.com/disdel/disdel/internal/addresses"
 )
 
-// Key is the user's OpenWhisk key: DISDEL_AUTH; that of `disdel platform up` in the same home, if it is the one meant;
-// or AUTH of wsk's own file, which is never written, if the server is the one that the file names: a key is sent to
-// nobody else.
+// Key is the user's OpenWhisk key: DISDEL_AUTH; or the key of `disdel platform up` in the same home, if apihost is its
+// address; or AUTH of wsk's properties file, if apihost is that file's server. No other server gets a key.
 func Key(home, apihost string) (string, error) {
 	if key := os.Getenv("DISDEL_AUTH"); key != "" {
 		return key, nil
@@ -41,7 +40,7 @@ func Key(home, apihost string) (string, error) {
 	return "", out
 }
 
-// WskFile is where wsk keeps what it is set up for.
+// WskFile is wsk's properties file.
 func WskFile() string {
 	if path := os.Getenv("WSK_CONFIG_FILE"); path != "" {
 		return path
@@ -50,8 +49,8 @@ func WskFile() string {
 	return filepath.Join(dir, ".wskprops")
 }
 
-// OwnAddress is an address as `disdel platform up` of the same home told it, where it means that one by another name of
-// this machine: the key is for that process, and under another name another process may listen.
+// OwnAddress is the address that `disdel platform up` of the same home published, if apihost is another name of it. The
+// key is for that process, and another process may listen under another name.
 func OwnAddress(home, apihost string) string {
 	if own := ReadProperties(PropertiesFile(home))["APIHOST"]; own != "" && SameAddress(own, apihost) {
 		return own

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseMemory gives back what starting took and serving does not need: a platform may idle for days. Beside the heap
-// these are the pages of the program's own file, whose unchanged parts the kernel reads again where they are used; they
-// stay in its cache.
+// releaseMemory returns memory that starting needed and serving does not, because a platform may idle for days: the
+// heap, and the unchanged pages of the program's file, which stay in the kernel's cache.
 func releaseMemory() {
 	debug.FreeOSMemory()
 	self, err := os.Readlink("/proc/self/exe")
@@ -32,7 +31,7 @@ func releaseMemory() {
 	}
 }
 
-// unchangedPart reads a line of /proc/self/maps (proc(5)): where a file is mapped that cannot be written there.
+// unchangedPart reads a line of /proc/self/maps (proc(5)): the addresses of a mapping of file that cannot be written.
 func unchangedPart(line, file string) (from, to uintptr, ok bool) {
 	fields := strings.Fields(line)
 	const path = 5

@@ -16,9 +16,8 @@ import (
 	"github.com/disdel/disdel/internal/process"
 )
 
-// Signal sends a signal to the process of a platform, and to no other. A process's number alone does not name it: the
-// home may be shared with a container or another machine, where numbers mean other processes, and zero and less mean
-// groups of them to kill(2).
+// Signal sends a signal to the process of a platform. It checks the process first, because its number may mean another
+// process: the home may be shared with a container or another machine, and numbers up to zero mean process groups.
 func Signal(home string, s State, signal unix.Signal) error {
 	refused := func(msg string) error {
 		return &disdel.Error{
@@ -53,7 +52,7 @@ func Signal(home string, s State, signal unix.Signal) error {
 	return nothingThere(s.PID, err)
 }
 
-// nothingThere is the error of a signal, nil where the process is gone, as was wanted.
+// nothingThere is the error of a signal, nil if the process is gone.
 func nothingThere(pid int, err error) error {
 	if err == nil || errors.Is(err, unix.ESRCH) {
 		return nil
@@ -61,8 +60,8 @@ func nothingThere(pid int, err error) error {
 	return &disdel.Error{Kind: disdel.Denied, Op: fmt.Sprintf("end process %d", pid), Err: err}
 }
 
-// isOf tells whether a process is the one that told the state: the same start on the same boot of a machine. A state of
-// an older version, or of a process that starts, has no such marks; its command line must do.
+// isOf says whether a process wrote the state: the same start time and boot. A state of an older version or of a
+// starting process has neither; then the command line decides.
 func (s State) isOf(pid int) bool {
 	if s.StartTicks != 0 {
 		return s.Boot == process.BootID() && s.StartTicks == process.StartTicks(pid)
@@ -73,7 +72,7 @@ func (s State) isOf(pid int) bool {
 	return at > 0 && slices.Contains(args[at:], "up")
 }
 
-// endWithin is how long a platform may take to end: it lets requests go for ten seconds.
+// endWithin is how long a platform may take to end. It gives requests ten seconds.
 const endWithin = 20 * time.Second
 
 func notEnded(ctx context.Context, pid int) error {

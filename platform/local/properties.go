@@ -14,10 +14,10 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// PropertiesFile is where `disdel platform up` tells wsk, and every other disdel of the same home, how to reach it.
+// PropertiesFile is the file that tells wsk and other processes of the home how to reach the platform.
 func PropertiesFile(home string) string { return filepath.Join(home, "wskprops") }
 
-// ReadProperties reads a file as wsk writes it; one that cannot be read has no properties.
+// ReadProperties reads a properties file of wsk. A file that cannot be read has no properties.
 func ReadProperties(path string) map[string]string {
 	out := map[string]string{}
 	f, err := os.Open(path)
@@ -33,8 +33,8 @@ func ReadProperties(path string) map[string]string {
 	return out
 }
 
-// WriteProperties sets properties in a file of wsk's and keeps the other lines, which are the user's. Only the user may
-// read it: it holds a key.
+// WriteProperties sets properties in a file of wsk and keeps the other lines. Only the user may read the file, because
+// it has a key.
 func WriteProperties(path string, set [][2]string) error {
 	text, err := withProperties(path, set)
 	if err == nil {

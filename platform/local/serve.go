@@ -20,7 +20,7 @@ import (
 	"github.com/disdel/disdel/platform"
 )
 
-// Serving is how a platform serves other processes.
+// Serving configures a platform that serves other processes.
 type Serving struct {
 	Home       string
 	Host       string // to listen on
@@ -33,14 +33,14 @@ type Serving struct {
 	Catalog    bool // whisk.system has the packages utils and samples
 }
 
-// Server is a platform that serves. Close ends it.
+// Server is a serving platform. Close ends it.
 type Server struct {
 	State State
 	ends  []func() error
 }
 
-// Serve claims the home, starts a platform that serves others, and tells clients of it. It returns Conflict if another
-// has the home, and Unavailable for an address that cannot be listened on.
+// Serve claims the home, starts a platform, and publishes its address. It returns Conflict if another platform has the
+// home, and Unavailable if it cannot listen.
 func Serve(how Serving) (*Server, error) {
 	s := &Server{}
 	if err := s.start(how); err != nil {
@@ -49,7 +49,7 @@ func Serve(how Serving) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the platform and gives the home back, last: while its file is there, containers may be.
+// Close ends the platform and releases the home last: while its file exists, containers may run.
 func (s *Server) Close() error {
 	var err error
 	for _, end := range slices.Backward(s.ends) {
@@ -117,7 +117,7 @@ func (s *Server) serve(l net.Listener, how Serving) error {
 	return nil
 }
 
-// populate adds the namespaces that were asked for, and the catalog's.
+// populate adds the requested namespaces and the catalog.
 func populate(p *platform.Platform, how *Serving) error {
 	for _, n := range how.Namespaces {
 		if _, err := p.PutNamespace(n, true); err != nil {
@@ -130,7 +130,7 @@ func populate(p *platform.Platform, how *Serving) error {
 	return nil
 }
 
-// End closes a platform of this process and bounds the time that it takes.
+// End closes a platform within a time limit.
 func End(p *platform.Platform) error {
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
@@ -155,7 +155,7 @@ func listen(host string, port int) (net.Listener, error) {
 	return l, nil
 }
 
-// absolute is a path for whoever stands in another folder.
+// absolute is an absolute path.
 func absolute(path string) (string, error) {
 	out, err := filepath.Abs(path)
 	if err != nil {
@@ -164,7 +164,7 @@ func absolute(path string) (string, error) {
 	return out, nil
 }
 
-// reachable is the URL of an address, on this machine if it is every address.
+// reachable is the URL of an address on this machine.
 func reachable(a net.Addr) string {
 	host, port, _ := net.SplitHostPort(a.String()) // net made it
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -173,7 +173,7 @@ func reachable(a net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// propertiesFiles are the home's own, which the key is kept in, and the one that was asked for.
+// propertiesFiles are the home's own file, which has the key, and the requested one.
 func propertiesFiles(own, asked string) []string {
 	if own == asked {
 		return []string{own}
@@ -181,7 +181,7 @@ func propertiesFiles(own, asked string) []string {
 	return []string{own, asked}
 }
 
-// LastingKey stays the same from start to start, so that clients set up once need not be again.
+// LastingKey is the home's key. It stays the same between starts, so that clients need no new set-up.
 func LastingKey(home string) string {
 	if key := ReadProperties(PropertiesFile(home))["AUTH"]; key != "" && key != platform.DefaultConfig().AuthKey {
 		return key
@@ -189,8 +189,7 @@ func LastingKey(home string) string {
 	return platform.RandomKey()
 }
 
-// OwnNames are the names that requests may call a platform by beside its address where other machines can reach it at
-// host.
+// OwnNames are the host names of this machine that requests may use if other machines can reach host.
 func OwnNames(host string) []string {
 	names := []string{host}
 	if own, err := os.Hostname(); err == nil {

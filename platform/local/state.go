@@ -15,8 +15,8 @@ import (
 	"github.com/disdel/disdel/internal/files"
 )
 
-// State is what a running `disdel platform up` tells in the home folder's platform.json. The file is locked for as
-// long as the process lives, so that the state of one that was killed is not believed, and is the only one of its home.
+// State is what a running `disdel platform up` writes to platform.json in the home folder. The process keeps the file
+// locked, so that there is one platform a home, and a killed process's state does not count.
 type State struct {
 	PID        int       `json:"pid"`
 	Address    string    `json:"address"`
@@ -30,7 +30,7 @@ type State struct {
 	Holder int `json:"-"`
 }
 
-// File is where the platform of a home tells of itself.
+// File is the file with the state of a home's platform.
 func File(home string) string { return filepath.Join(home, "platform.json") }
 
 // Claim takes the home for this process. It returns Conflict if another platform has it.
@@ -55,8 +55,7 @@ func Claim(home string) (*os.File, error) {
 	}
 }
 
-// forget empties a claimed file: what a platform told that was killed is no longer so, and would be taken for the new
-// one's.
+// forget empties a claimed file, because the state of a killed platform would be taken for the new one's.
 func forget(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		f.Close()
@@ -79,7 +78,7 @@ func claimed(home string, err error) error {
 	}
 }
 
-// Log is what a platform in the background says.
+// Log is the log file of a platform in the background.
 func Log(home string) string { return filepath.Join(home, "platform.log") }
 
 // Tell writes the state into a claimed file.
@@ -97,12 +96,12 @@ func Tell(f *os.File, s State) error {
 	return nil
 }
 
-// Unclaim gives the home back.
+// Unclaim releases the home.
 func Unclaim(f *os.File) error {
 	return errors.Join(os.Remove(f.Name()), f.Close())
 }
 
-// Find is the platform that runs in a home. Between its start and its readiness it has no address.
+// Find is the state of the platform that runs in a home. It has no address before the platform is ready.
 func Find(home string) (s State, running bool) {
 	f, err := os.OpenFile(File(home), os.O_RDWR, 0)
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 	"github.com/disdel/disdel/platform"
 )
 
-// Processors is how many processors this process, and with it an embedded platform, may use at once.
+// Processors is the number of processors that this process and an embedded platform may use at once.
 func Processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
-// statusPath is outside OpenWhisk's API. Like OpenWhisk's own description at / it asks for no key: it has no secret.
+// statusPath is no part of OpenWhisk's API. It needs no key, because it shows no secret.
 const statusPath = "/disdel/status"
 
-// Front answers statusPath and tenantsPath and leaves everything else to the API.
+// Front answers statusPath and tenantsPath and passes other requests to the API.
 type Front struct {
 	API      http.Handler
 	Platform *platform.Platform
 	Started  time.Time
 }
 
-// Status is what a platform tells of itself.
+// Status is the live status of a platform.
 type Status struct {
 	UptimeMs    int64  `json:"uptimeMs"`
 	Enforcement string `json:"memoryLimitsBy"`
@@ -40,7 +40,7 @@ type Status struct {
 	Users       []User `json:"users,omitempty"` // that the actions of each kind run as
 }
 
-// User tells which user the actions of a kind run as.
+// User says which user runs the actions of a kind.
 type User struct {
 	Kind    string `json:"kind"`
 	RunsAs  string `json:"runsAs,omitempty"`  // "own": each container has a user of its own; "platform": the platform's
@@ -54,7 +54,7 @@ const (
 	RunsAsPlatform = "platform"
 )
 
-// GPU is an accelerator that containers are given parts of.
+// GPU is a GPU whose memory containers share.
 type GPU struct {
 	ID         string       `json:"id"`
 	Bytes      disdel.Bytes `json:"bytes"`
@@ -115,7 +115,7 @@ func (f *Front) status() Status {
 	}
 }
 
-// Ask reads the live status. It returns Unavailable if the process is there and does not answer.
+// Ask reads the live status. It returns Unavailable if the process does not answer.
 func Ask(ctx context.Context, s State) (*Status, error) {
 	silent := func(err error) error {
 		return &disdel.Error{
@@ -144,7 +144,7 @@ func Ask(ctx context.Context, s State) (*Status, error) {
 	return &live, nil
 }
 
-// SameAddress tells whether two URLs lead to one server: names of loopback are one.
+// SameAddress says whether two URLs lead to one server. All loopback names are equal.
 func SameAddress(a, b string) bool {
 	one, err := url.Parse(strings.TrimSuffix(a, "/"))
 	two, bad := url.Parse(strings.TrimSuffix(b, "/"))

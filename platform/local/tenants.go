@@ -17,16 +17,16 @@ import (
 	"github.com/disdel/disdel/platform"
 )
 
-// tenantsPath is where who has the platform's own key lists, adds and removes namespaces.
+// tenantsPath lists, adds and removes namespaces, for requests with the platform's own key.
 const tenantsPath = "/disdel/namespaces"
 
-// Tenant is a namespace as its platform tells it.
+// Tenant is a namespace of a platform.
 type Tenant = platform.Namespace
 
-// mostAsked bounds a request for a change.
+// mostAsked limits the size of a request.
 const mostAsked = 64 << 10
 
-// failure is an error on its way to the process that asked.
+// failure is an error in an answer.
 type failure struct {
 	Kind disdel.Kind `json:"kind"`
 	Msg  string      `json:"error"`
@@ -84,25 +84,25 @@ func Tenants(ctx context.Context, home string, s State) ([]Tenant, error) {
 	return out, err
 }
 
-// AddTenant adds a namespace. It returns it with its key; Conflict for a name that is taken.
+// AddTenant adds a namespace and returns it with its key. It returns Conflict if the name exists.
 func AddTenant(ctx context.Context, home string, s State, n Tenant) (Tenant, error) {
 	var out Tenant
 	err := tenantsCall{http.MethodPost, "", n, &out}.ask(ctx, home, s)
 	return out, err
 }
 
-// RemoveTenant takes a namespace's key away. It returns NotFound for one that is not there.
+// RemoveTenant removes a namespace's key. It returns NotFound for an unknown namespace.
 func RemoveTenant(ctx context.Context, home string, s State, name string) error {
 	return tenantsCall{http.MethodDelete, "/" + url.PathEscape(name), nil, &struct{}{}}.ask(ctx, home, s)
 }
 
-// tenantsCall is a request to the platform that runs, and where its answer goes.
+// tenantsCall is a request to the running platform, and the place of its answer.
 type tenantsCall struct {
 	method, path string
 	body, out    any
 }
 
-// ask sends it with the home's own key.
+// ask sends the request with the home's own key.
 func (t tenantsCall) ask(ctx context.Context, home string, s State) error {
 	silent := func(err error) error {
 		return &disdel.Error{Kind: disdel.Unavailable, Op: "ask platform", Err: err, Hint: "disdel platform status"}

@@ -32,7 +32,8 @@ func listData(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return sendList(c, "datasets", store.All(c.Context()), func(m dataset.Manifest) any { return render.DescribeDataset(m) })
+	return sendList(c, "datasets", store.All(c.Context()),
+		func(m dataset.Manifest) any { return render.DescribeDataset(m) })
 }
 
 // addData adds a public data set by its name.
@@ -290,9 +291,9 @@ func named(file string, err error) error {
 	if !errors.As(err, &known) {
 		return err
 	}
-	told := *known
-	told.Op = "read " + file
-	return &told
+	e := *known
+	e.Op = "read " + file
+	return &e
 }
 
 // unpack copies r, unpacked if it is packed, and reduces left by the bytes written. It unpacks only once.

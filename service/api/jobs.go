@@ -218,7 +218,8 @@ func stopAs(to disdel.Status) func(*call) (int, any, error) {
 		if len(stop.Cause) > mostCause {
 			return 0, nil, invalid("the cause is too long", nil)
 		}
-		if err := c.Service.RequestStop(c.Context(), c.PathValue("job"), to, cmp.Or(stop.Cause, "asked for over HTTP")); err != nil {
+		cause := cmp.Or(stop.Cause, "asked for over HTTP")
+		if err := c.Service.RequestStop(c.Context(), c.PathValue("job"), to, cause); err != nil {
 			return 0, nil, err
 		}
 		return http.StatusAccepted, apitypes.State{Status: "asked"}, nil
@@ -271,8 +272,8 @@ func estimate(c *call) (int, any, error) {
 	return http.StatusOK, found, err
 }
 
-// Bounds of a grid of workers and batches: its points, and the layers of all its plans together. Planning takes about 15
-// microseconds for each layer.
+// Bounds of a grid of workers and batches: its points, and the layers of all its plans together. Planning takes about
+// 15 microseconds for each layer.
 const (
 	mostCells      = 1000
 	mostGridLayers = 100_000

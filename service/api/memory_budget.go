@@ -44,7 +44,7 @@ var (
 // own share.
 type budget struct {
 	share    int64 // bytes that the requests of one tenant may hold
-	whole    int64 // bytes that the requests of all tenants may hold together; the operator's are not among them
+	all      int64 // bytes that the requests of all tenants may hold together; the operator's are not among them
 	operator *service.Service
 	patience time.Duration // how long a request waits for room before it is refused
 
@@ -72,7 +72,7 @@ const tenantsAtOnce = 3
 
 func newBudget(share int64, operator *service.Service) *budget {
 	return &budget{
-		share: share, whole: tenantsAtOnce * share, operator: operator, patience: waitsForRoom,
+		share: share, all: tenantsAtOnce * share, operator: operator, patience: waitsForRoom,
 		tenants: map[*service.Service]*holding{}, changed: make(chan struct{}),
 	}
 }
@@ -183,7 +183,7 @@ func (b *budget) lacks(who *service.Service, h *holding, c cost, size int64) err
 	case h.bytes+size > b.share:
 		return refuse(http.StatusTooManyRequests, fmt.Sprintf("your requests hold %v, this one needs %v, and %v are the most",
 			disdel.Bytes(h.bytes), disdel.Bytes(size), disdel.Bytes(b.share)))
-	case who != b.operator && b.held+size > b.whole:
+	case who != b.operator && b.held+size > b.all:
 		return refuse(http.StatusServiceUnavailable, "the requests of all tenants use up the memory of the server")
 	default:
 		return nil

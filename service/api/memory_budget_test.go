@@ -54,8 +54,8 @@ func drawnRequests(t *testing.T, seed uint64) {
 					all += n
 				}
 			}
-			if most = max(most, all); held[who] > b.share || all > b.whole {
-				t.Errorf("seed %d: a tenant holds %d of %d, all %d of %d", seed, held[who], b.share, all, b.whole)
+			if most = max(most, all); held[who] > b.share || all > b.all {
+				t.Errorf("seed %d: a tenant holds %d of %d, all %d of %d", seed, held[who], b.share, all, b.all)
 			}
 			done.Go(func() {
 				mu.Lock()

@@ -45,7 +45,7 @@ func sendList[T any](c *call, field string, all iter.Seq2[T, error], shown func(
 		}
 		if sent++; sent == 1 {
 			c.w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(out, `{%q:[`, field) //nolint:errcheck // said by Flush, as the next ones
+			fmt.Fprintf(out, `{%q:[`, field) //nolint:errcheck // Flush returns the error
 		} else {
 			out.WriteByte(',') //nolint:errcheck // the same
 		}
@@ -59,7 +59,7 @@ func sendList[T any](c *call, field string, all iter.Seq2[T, error], shown func(
 	case sent == 0:
 		return http.StatusOK, map[string][]T{field: {}}, nil
 	}
-	out.WriteString("]}\n") //nolint:errcheck // said by Flush
+	out.WriteString("]}\n") //nolint:errcheck // Flush returns the error
 	out.Flush()             //nolint:errcheck // the client went away
 	return 0, nil, nil
 }
@@ -176,7 +176,7 @@ func listWeights(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	list, err := store.KeptWeights(c.Context())
-	return http.StatusOK, apitypes.WeightsList{Weights: append([]modelstore.Kept{}, list...)}, err
+	return http.StatusOK, apitypes.WeightsList{Weights: append([]modelstore.StoredWeights{}, list...)}, err
 }
 
 func removeWeights(c *call) (int, any, error) {

@@ -50,7 +50,7 @@ type Config struct {
 	// none.
 	Enter string
 
-	Log logrus.FieldLogger // nil: nobody reads it
+	Log logrus.FieldLogger // nil: nothing is logged
 }
 
 // The defaults of Config, and time limits of requests.
@@ -88,7 +88,8 @@ func newServer(ctx context.Context, cfg Config) *server {
 	cfg.PerMinute, cfg.MaxBody = cmp.Or(cfg.PerMinute, defaultPerMinute), cmp.Or(cfg.MaxBody, defaultBody)
 	cfg.MaxUpload = cmp.Or(cfg.MaxUpload, defaultUpload)
 	return &server{
-		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service), tokens: newTokens(cfg.Service.Tenants().Identify),
+		budget: newBudget(int64(cmp.Or(cfg.Share, defaultShare)), cfg.Service),
+		tokens: newTokens(cfg.Service.Tenants().Identify),
 		Config: cfg, drains: ctx, pace: pace{most: cfg.PerMinute, seen: map[string]int{}},
 		requests: requests{seen: map[answered]int{}, took: map[string]*promtext.Histogram{}},
 	}
@@ -193,7 +194,7 @@ func (s *server) enter(c *call, route route, most int64) (free func(), err error
 		return nil, err
 	}
 	body := min(c.ContentLength, most)
-	if body < 0 { // nobody knows how long it will be
+	if body < 0 { // its length is unknown
 		body = most
 	}
 	if free, err = s.budget.take(c.Context(), c.Service, route.cost, body); err != nil {

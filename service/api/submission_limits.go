@@ -102,7 +102,7 @@ func sentOrigin(o *disdel.Origin) (*disdel.Origin, error) {
 	out := &disdel.Origin{Command: o.Command, File: o.File, Sets: o.Sets}
 	for _, v := range o.Options {
 		own := slices.Contains(report.OwnOptions, v.Name)
-		if !own && !addresses.LeadsAnywhere(v.Name) {
+		if !own && !addresses.IsPlaceFlag(v.Name) {
 			return nil, wrongOrigin("there is no flag %.40q", v.Name)
 		}
 		if !printable(v.Value) {

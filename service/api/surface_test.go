@@ -77,10 +77,17 @@ func schemaOf(m *openapi3.MediaType) string {
 func TestBodiesKeepTheirShape(t *testing.T) {
 	jsonshape.Golden(t, "testdata/json.golden", *update, map[string][]any{
 		"record": {disdel.Record{}}, "estimation": {service.Estimation{}},
-		"submission": {apitypes.Submission{}}, "failure": {apitypes.Failure{}}, "event": {apitypes.Event{}}, "ask": {apitypes.StopRequest{}},
-		"state": {apitypes.State{}}, "jobs": {apitypes.JobList{}}, "runner": {apitypes.Runner{}}, "remarks": {apitypes.RemarkList{}},
-		"logs": {apitypes.LogList{}}, "source": {apitypes.Source{}}, "datasets": {apitypes.DatasetList{}}, "weights": {apitypes.Weights{}},
-		"models": {apitypes.ModelList{}}, "list of weights": {apitypes.WeightsList{}}, "line of answers": {apitypes.AnswerLine{}},
+		"submission": {apitypes.Submission{}}, "failure": {apitypes.Failure{}},
+		"event": {apitypes.Event{}},
+		"ask":   {apitypes.StopRequest{}},
+		"state": {apitypes.State{}}, "jobs": {apitypes.JobList{}},
+		"runner":  {apitypes.Runner{}},
+		"remarks": {apitypes.RemarkList{}},
+		"logs":    {apitypes.LogList{}}, "source": {apitypes.Source{}},
+		"datasets": {apitypes.DatasetList{}},
+		"weights":  {apitypes.Weights{}},
+		"models":   {apitypes.ModelList{}}, "list of weights": {apitypes.WeightsList{}},
+		"line of answers": {apitypes.AnswerLine{}},
 
 		"event noted": {service.Noted{}}, "event probed": {service.Probed{}}, "event resumed": {service.Resumed{}},
 		"event planned": {service.Planned{}}, "event queued": {service.Queued{}}, "event admitted": {service.Admitted{}},

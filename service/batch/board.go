@@ -119,7 +119,7 @@ func (b *board) change(f func(now disdel.Millis)) {
 			s.Waiting++
 		}
 	}
-	if b.pool.Bytes > 0 { // of a job that has given its gang back nobody has told yet
+	if b.pool.Bytes > 0 { // an event that a job has given room back may be late
 		s.Reserved = min(s.Reserved, b.pool.Bytes)
 	}
 	b.pool.add(s)

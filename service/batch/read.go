@@ -54,8 +54,8 @@ func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
 	o := *like
 	o.Command, o.File = "submit", ""
 	if alone && file != "-" {
-		if whole, err := filepath.Abs(file); err == nil {
-			o.File = whole
+		if path, err := filepath.Abs(file); err == nil {
+			o.File = path
 		}
 	}
 	return &o
@@ -64,7 +64,7 @@ func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
 // Check returns all faults of the jobs before any of them runs, with those that Read found: an error for each file, and
 // one for each job that cannot be planned or would be refused. If a file has faults, it uses only the data sets.
 func Check(ctx context.Context, at Place, jobs []Job, faults ...error) []error {
-	c := checking{files: map[string]*disdel.Faults{}, told: map[string]bool{}}
+	c := checking{files: map[string]*disdel.Faults{}, seen: map[string]bool{}}
 	for _, err := range faults {
 		c.add(err)
 	}
@@ -99,7 +99,7 @@ func named(err error, job string) error {
 // checking collects errors, each once.
 type checking struct {
 	files map[string]*disdel.Faults
-	told  map[string]bool
+	seen  map[string]bool
 	list  []error
 }
 
@@ -109,8 +109,8 @@ func (c *checking) add(err error) {
 	case err == nil:
 	case errors.As(err, &found):
 		c.addFaults(found)
-	case !c.told[err.Error()]:
-		c.told[err.Error()] = true
+	case !c.seen[err.Error()]:
+		c.seen[err.Error()] = true
 		c.list = append(c.list, err)
 	}
 }

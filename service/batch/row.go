@@ -130,8 +130,8 @@ func (e *entry) see(what service.EventData, now disdel.Millis) {
 	}
 }
 
-// takeTimes takes the times of an ended job from its record: events come a little later, and the admission of one job may
-// come before the end of the job that made room for it.
+// takeTimes takes the times of an ended job from its record: events come a little later, and the admission of one job
+// may come before the end of the job that made room for it.
 func (e *entry) takeTimes(rec *disdel.Record, began time.Time) {
 	for _, t := range rec.Transitions {
 		at := max(1, disdel.Millis(t.At.Sub(began)))

@@ -27,9 +27,9 @@ const (
 	answersFolder = "answers"
 )
 
-// waits notes beside the models that this process waits for the files of a query, and removes what killed processes left
-// there. The caller calls over at the end, even if ctx has ended: with gone if it removed the files of the query, else
-// the next query removes them.
+// waits notes beside the models that this process waits for the files of a query, and removes what killed processes
+// left there. The caller calls over at the end, even if ctx has ended: with gone if it removed the files of the query,
+// else the next query removes them.
 func (s *Predictor) waits(ctx context.Context, q *query) (
 	over func(ctx context.Context, gone bool) error, err error,
 ) {
@@ -43,7 +43,7 @@ func (s *Predictor) waits(ctx context.Context, q *query) (
 		return nil, err
 	}
 	end := s.cfg.UnderWay.Begin(q.pkg)
-	if err := q.shelf.Wait(ctx, q.pkg, text); err != nil {
+	if err := q.shelf.AddQuestion(ctx, q.pkg, text); err != nil {
 		end()
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (s *Predictor) waits(ctx context.Context, q *query) (
 		if !gone {
 			return nil
 		}
-		return q.shelf.EndWait(ctx, q.pkg)
+		return q.shelf.RemoveQuestion(ctx, q.pkg)
 	}, nil
 }
 
@@ -85,14 +85,14 @@ func (u *UnderWay) has(name string) bool {
 }
 
 // sweep removes the inputs, answers and actions that killed processes left, and those that could not be removed when a
-// query of this process ended. What cannot be removed now stays until the next time. Of several queries at once only one
-// sweeps.
+// query of this process ended. What cannot be removed now stays until the next time. Of several queries at once only
+// one sweeps.
 func (s *Predictor) sweep(ctx context.Context, q *query, where string) {
 	if !s.sweeping.TryLock() {
 		return
 	}
 	defer s.sweeping.Unlock()
-	all, err := q.shelf.Waiting(ctx, s.cfg.UnderWay.has)
+	all, err := q.shelf.PendingQuestions(ctx, s.cfg.UnderWay.has)
 	for _, w := range all {
 		if s.abandoned(ctx, w, where) {
 			err = errors.Join(err, q.remove(ctx, w.Name))
@@ -112,16 +112,16 @@ func (q *query) remove(ctx context.Context, name string) error {
 		return err
 	}
 	err := q.executor.Remove(ctx, name)
-	if err != nil && disdel.KindOf(err) != disdel.NotFound { // most platforms end with their process, and their actions with them
+	if err != nil && disdel.KindOf(err) != disdel.NotFound { // actions of an embedded platform are gone
 		return err
 	}
-	return q.shelf.EndWait(ctx, name)
+	return q.shelf.RemoveQuestion(ctx, name)
 }
 
 // abandoned reports whether nobody waits for a query any more: it was of this process and is not under way, its process
-// has ended, or its session, in this process's own history, ended a while ago. A session that was not renewed for a short
-// time is no proof. Queries of unknown processes are kept.
-func (s *Predictor) abandoned(ctx context.Context, one modelstore.Waiting, where string) bool {
+// has ended, or its session, in this process's own history, ended a while ago. A session that was not renewed for a
+// short time is no proof. Queries of unknown processes are kept.
+func (s *Predictor) abandoned(ctx context.Context, one modelstore.PendingQuestion, where string) bool {
 	var w waiting
 	if json.Unmarshal(one.Who, &w) != nil || w.Owner.Token == "" {
 		return false

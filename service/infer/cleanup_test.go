@@ -80,7 +80,7 @@ func TestASessionThatIsNotThereHasEnded(t *testing.T) {
 		{other, id, "", 2 * lease.Patience, false},
 	} {
 		text, _ := json.Marshal(waiting{history.Owner{Mark: process.Mark{PID: 1, Boot: "another"}, Token: "x"}, c.of})
-		one := modelstore.Waiting{Who: text, Since: time.Now().Add(-c.age)}
+		one := modelstore.PendingQuestion{Who: text, Since: time.Now().Add(-c.age)}
 		if got := c.s.abandoned(t.Context(), one, c.where); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
@@ -113,10 +113,10 @@ func TestQuestionsAtOnceAreSweptForOnce(t *testing.T) {
 	if err := os.Symlink("first", note); err != nil { // which cannot be read
 		t.Skip(err)
 	}
-	if _, err := shelf.Waiting(t.Context(), s.cfg.UnderWay.has); err != nil {
+	if _, err := shelf.PendingQuestions(t.Context(), s.cfg.UnderWay.has); err != nil {
 		t.Errorf("the note of a question that is under way is read: %v", err)
 	}
-	if err := shelf.Wait(t.Context(), "old", []byte(`{"owner":{"token":"mine"}}`)); err != nil {
+	if err := shelf.AddQuestion(t.Context(), "old", []byte(`{"owner":{"token":"mine"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	there := func() bool {

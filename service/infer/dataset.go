@@ -71,11 +71,11 @@ type DataAnswers struct {
 	Actions []disdel.Activation `json:"actions"`
 }
 
-// InferData has parallel infer actions read rows of a data set and answer for them. Each action writes its answers beside
-// the models; from there they go to the sink in the order of the rows. A nil sink takes none. The files are deleted,
-// unless the request keeps them, and in any case if InferData fails. It returns NotFound for the data set, Conflict for
-// another version than the requested one, Invalid for rows that the model does not take, the failure of an action that
-// is not retried, and what the sink returns.
+// InferData has parallel infer actions read rows of a data set and answer for them. Each action writes its answers
+// beside the models; from there they go to the sink in the order of the rows. A nil sink takes none. The files are
+// deleted, unless the request keeps them, and in any case if InferData fails. It returns NotFound for the data set,
+// Conflict for another version than the requested one, Invalid for rows that the model does not take, the failure of an
+// action that is not retried, and what the sink returns.
 func (s *Predictor) InferData(
 	ctx context.Context, t *Model, ask DataRequest, to DataSink,
 ) (out DataAnswers, err error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Bounds of one infer action: bytes of answers that it writes; products that it computes, which take the slowest engine a
-// few minutes; rows below which another action is not worth its start; rows below which engines add in another order.
+// Bounds of one infer action: bytes of answers that it writes; products that it computes, which take the slowest engine
+// a few minutes; rows below which another action is not worth its start; rows below which engines add in another order.
 const (
 	mostAnswers  = 16 << 20
 	mostProducts = 100e9
@@ -76,8 +76,8 @@ func (q *query) answer(ctx context.Context, d dataRows, to DataSink, out *DataAn
 	return err
 }
 
-// answerPart has an action answer for some of the rows. Each attempt writes its own file, so that a late attempt does no
-// harm.
+// answerPart has an action answer for some of the rows. Each attempt writes its own file, so that a late attempt does
+// no harm.
 func (q *query) answerPart(
 	ctx context.Context, n int, d dataRows, out *Result,
 ) (ref disdel.AnswersRef, err error) {

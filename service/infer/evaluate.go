@@ -35,9 +35,9 @@ type ClassEvaluation struct {
 // evaluatedAtOnce bounds the values of the rows in memory and on their way to actions.
 const evaluatedAtOnce = 16 << 20
 
-// Evaluate has infer actions classify the held-out rows of a data set, or all rows if it holds none out, and compares the
-// answers with the labels. If the model's job held out random rows of this data set, Evaluate uses those. It returns
-// NotFound for a data set, Invalid for one whose rows the model does not take, and the failure of an action.
+// Evaluate has infer actions classify the held-out rows of a data set, or all rows if it holds none out, and compares
+// the answers with the labels. If the model's job held out random rows of this data set, Evaluate uses those. It
+// returns NotFound for a data set, Invalid for one whose rows the model does not take, and the failure of an action.
 func (s *Predictor) Evaluate(ctx context.Context, t *Model, name string) (e Evaluation, err error) {
 	e = Evaluation{Model: t.Ref(), Dataset: name}
 	store, err := s.cfg.Datasets(ctx)
@@ -80,9 +80,9 @@ func (t *Model) takes(m *dataset.Manifest) error {
 }
 
 // evaluatedRows reads the rows that a model is evaluated on.
-func (s *Predictor) evaluatedRows(ctx context.Context, store *dataset.Store, t *Model, m *dataset.Manifest, e *Evaluation) (
-	*dataset.Shard, error,
-) {
+func (s *Predictor) evaluatedRows(
+	ctx context.Context, store *dataset.Store, t *Model, m *dataset.Manifest, e *Evaluation,
+) (*dataset.Shard, error) {
 	ref := disdel.DataRef{Name: m.Name, Checksum: m.Checksum(), Resize: t.Data.Resize, Split: disdel.Split{Train: 1}}
 	if t.Data.Drawn && t.Data.Checksum == ref.Checksum {
 		h, err := s.cfg.History(ctx)

@@ -18,12 +18,12 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// isPicture tells of what PNG and JPEG files begin with.
+// isPicture reports whether data begins like a PNG or JPEG file.
 func isPicture(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
-// picturePixels returns how many pixels a PNG or JPEG file says that it has, 0 for anything else.
+// picturePixels returns the number of pixels in the head of a PNG or JPEG file, 0 for anything else.
 func picturePixels(data []byte) int {
 	if !isPicture(data) {
 		return 0
@@ -58,14 +58,14 @@ func PictureBytes(data []byte) disdel.Bytes {
 	return disdel.Bytes(min(pixels, math.MaxInt/each) * each)
 }
 
-// largePicture is the number of pixels from which a picture is large. A tenant's large pictures are read one at a time.
+// largePicture is the number of pixels from which a picture is large. A Predictor reads large pictures one at a time.
 const largePicture = 1 << 21
 
-// pictureScale makes bytes numbers as data sets of pictures have them.
+// pictureScale turns bytes into numbers as data sets of pictures have them.
 const pictureScale = float32(1.0 / 255)
 
-// readPicture makes a picture a row: of the network's size as `dataset add` brings pictures to one, or, where its job
-// resized images to side, as that does.
+// readPicture makes one row of a picture. It resizes the picture to the network's size as `dataset add` does, or to
+// side if the job resized its images.
 func readPicture(name string, data []byte, input model.Shape, side int) (in Inputs, err error) {
 	if len(input) != 3 {
 		return in, &disdel.Error{
@@ -95,11 +95,11 @@ func readPicture(name string, data []byte, input model.Shape, side int) (in Inpu
 	return Inputs{Rows: [][]float32{row}}, nil
 }
 
-// labelColumn is the column of a table that has no input in it.
+// labelColumn is the column of labels in a table.
 const labelColumn = "label"
 
-// readTable reads rows of so many numbers, a line each, with commas, semicolons or tabs between them. A first line
-// without a number is their head; of a column label the values are labels.
+// readTable reads rows of sample numbers, one in each line, separated by commas, semicolons or tabs. A first line
+// without numbers is the head; a column named label has labels.
 func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	lines.Comma, lines.ReuseRecord, lines.TrimLeadingSpace = separator(data), true, true
@@ -153,8 +153,8 @@ func readTable(name string, data []byte, sample int) (in Inputs, err error) {
 	return in, nil
 }
 
-// tooWide is the number of the first line with more than most fields, 0 if there is none. It is called before any field
-// is made, because a field takes many times the memory of its text.
+// tooWide returns the number of the first line with more than most fields, 0 if there is none. It runs before any field
+// is parsed, because a field takes many times the memory of its text.
 func tooWide(data []byte, separator rune, most int) (line int) {
 	line = 1
 	fields, quoted := 1, false
@@ -176,8 +176,8 @@ func tooWide(data []byte, separator rune, most int) (line int) {
 	return 0
 }
 
-// rowsOf is values as rows of so many, which lie in the memory of the values: short rows of their own would take many
-// times as much, and so would a list that grows with them.
+// rowsOf divides values into rows that share their memory. Separate short rows would take many times as much, and so
+// would a growing list.
 func rowsOf(values []float32, sample int) [][]float32 {
 	rows := make([][]float32, len(values)/sample)
 	for i := range rows {
@@ -186,13 +186,13 @@ func rowsOf(values []float32, sample int) [][]float32 {
 	return rows
 }
 
-// numeric tells whether a line begins with a number.
+// numeric reports whether a line begins with a number.
 func numeric(record []string) bool {
 	_, err := strconv.ParseFloat(strings.TrimSpace(record[0]), 32)
 	return err == nil
 }
 
-// separator is what the first line has most of.
+// separator returns the separator that the first line has most of.
 func separator(data []byte) rune {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	best, most := ',', 0
@@ -204,17 +204,16 @@ func separator(data []byte) rune {
 	return best
 }
 
-// mostResized bounds the values that images become, however small they come.
+// mostResized bounds the values of resized images.
 const mostResized = 64 << 20
 
-// resized is the images of an array in the size that a network takes, which is side by side. An array that is rows of
-// the network already stays as it is, unless its document says otherwise; so does one that is no images, which its
-// reader refuses.
-func (a *array) resized(said []int, input model.Shape, side int) (array, error) {
-	if len(input) != 3 || len(said) == 0 && a.misfit(input) == "" {
+// resized resizes the images of an array to the network's size, side by side. It returns arrays that already fit,
+// unless their document gives a shape, and arrays without images as they are.
+func (a *array) resized(given []int, input model.Shape, side int) (array, error) {
+	if len(input) != 3 || len(given) == 0 && a.misfit(input) == "" {
 		return *a, nil
 	}
-	shape := a.imageShape(said, input[0])
+	shape := a.imageShape(given, input[0])
 	if shape == nil || shape[0] != input[0] || model.Shape(shape).Len() == 0 ||
 		len(a.values)%model.Shape(shape).Len() != 0 || shape[1] == side && shape[2] == side {
 		return *a, nil
@@ -238,13 +237,13 @@ func (a *array) resized(said []int, input model.Shape, side int) (array, error) 
 	return out, nil
 }
 
-// imageShape is the shape of an array's images of so many channels, [channels height width]: what its document says,
-// how it is nested, or squares; nil where it is none of them.
-func (a *array) imageShape(said []int, channels int) []int {
+// imageShape returns the shape of an array's images, [channels height width]: that of the document, of the nested
+// lists, or of a square; nil if there is none.
+func (a *array) imageShape(given []int, channels int) []int {
 	n := len(a.shape)
 	switch {
-	case len(said) == 3:
-		return said
+	case len(given) == 3:
+		return given
 	case n == 0:
 		return nil
 	case n >= 3 && a.shape[n-3] == channels:

@@ -16,20 +16,20 @@ import (
 	"github.com/disdel/disdel/model"
 )
 
-// Inputs are rows as a network takes them, and their labels where the file has them.
+// Inputs are rows of a network's input, with their labels if the file has them.
 type Inputs struct {
 	Rows   [][]float32
 	Labels []int32 // nil: none
 }
 
-// ReadInputs reads rows of a network's input from JSON or .npy, a list of rows, one row, or arrays nested as the
-// network's input is; from a table whose name ends in .csv, a row a line; or from a PNG or JPEG file, which is one row.
+// ReadInputs reads rows of a network's input. JSON and .npy have a list of rows, one row, or arrays with the shape of
+// the input. A name that ends in .csv is a table with a row in each line. A PNG or JPEG file is one row.
 func ReadInputs(name string, data []byte, input model.Shape) (in Inputs, err error) {
 	return readInputs(name, data, input, 0)
 }
 
-// readInputs reads rows of a network's input, or, where its job resized images to side, images of another size, which
-// become as large as those that it was trained on.
+// readInputs is ReadInputs; if side is not 0, the job resized its images to side, and readInputs resizes images of
+// other sizes.
 func readInputs(name string, data []byte, input model.Shape, side int) (in Inputs, err error) {
 	sample := input.Len()
 	bad := func(format string, args ...any) (Inputs, error) {
@@ -46,7 +46,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 		return readTable(name, data, sample)
 	}
 	var a array
-	var said []int
+	var given []int
 	if strings.EqualFold(filepath.Ext(name), ".npy") || bytes.HasPrefix(data, []byte("\x93NUMPY")) {
 		if a.values, a.shape, err = dense.ReadNPY(data); err != nil {
 			return in, err
@@ -59,13 +59,13 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 		if err != nil {
 			return bad("%s", err)
 		}
-		in.Labels, said = doc.labels, doc.shape
+		in.Labels, given = doc.labels, doc.shape
 	}
 	if len(a.values) == 0 {
 		return bad("there are no inputs")
 	}
 	if side > 0 {
-		if a, err = a.resized(said, input, side); err != nil {
+		if a, err = a.resized(given, input, side); err != nil {
 			return in, err
 		}
 	}
@@ -79,7 +79,7 @@ func readInputs(name string, data []byte, input model.Shape, side int) (in Input
 	return in, nil
 }
 
-// document is inputs as JSON has them: an array alone, or a field with what is said of it beside.
+// document is inputs in JSON: only an array, or an object with fields.
 type document struct {
 	Inputs json.RawMessage `json:"inputs"`
 	Labels json.RawMessage `json:"labels"`
@@ -89,7 +89,7 @@ type document struct {
 	shape  []int // of a row, as `dataset sample` says it; nil: unknown
 }
 
-// inputsOf takes a JSON document apart.
+// inputsOf parses a JSON document.
 func inputsOf(data []byte) (doc document, err error) {
 	data = bytes.TrimSpace(data)
 	if !bytes.HasPrefix(data, []byte("{")) {
@@ -110,17 +110,17 @@ func inputsOf(data []byte) (doc document, err error) {
 	return doc, nil
 }
 
-// array is numbers with the shape they are nested in.
+// array is numbers with the shape of their nested lists.
 type array struct {
 	values []float32
 	shape  []int
 	top    int // of the outermost list, while it is read
 }
 
-// deepest is how deep the arrays of an input may be nested.
+// deepest bounds the depth of nested lists.
 const deepest = 8
 
-// readArray reads nested lists of numbers, all lists of a depth of one length.
+// readArray reads nested lists of numbers. All lists of a depth have the same length.
 func readArray(data []byte) (a array, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if err := a.read(dec, 0); err != nil {
@@ -161,7 +161,7 @@ func (a *array) number(v float64, depth int) error {
 	return nil
 }
 
-// list reads a list at a depth; the first of a depth says how long the others have to be.
+// list reads a list at a depth. The first list of a depth sets the length of the others.
 func (a *array) list(dec *json.Decoder, depth int) error {
 	if depth == len(a.shape) {
 		if len(a.values) > 0 {
@@ -212,8 +212,8 @@ func (a *array) misfit(input model.Shape) string {
 	return ""
 }
 
-// outOfRange says that inputs are far from what the network has seen, "" if they are not or nothing is known. Values of
-// 0 to 255 for a network of 0 to 1 give an answer that is as sure as it is wrong.
+// outOfRange says that inputs are far from the values that the network was trained on, "" if they are not or nothing is
+// known. A network for values of 0 to 1 answers inputs of 0 to 255 with certainty, and wrong.
 func outOfRange(rows [][]float32, seen *modelstore.Range) string {
 	if seen == nil || len(rows) == 0 {
 		return ""
@@ -244,5 +244,5 @@ func outOfRange(rows [][]float32, seen *modelstore.Range) string {
 	}
 }
 
-// farOff is how many times the range of training inputs may lie beyond it before that is worth a warning.
+// farOff is how many times its own width the range of training may be exceeded before a warning.
 const farOff = 9.0

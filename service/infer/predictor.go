@@ -99,8 +99,8 @@ func (s *Predictor) Trained(ctx context.Context, ref string) (*Model, error) {
 	return t, nil
 }
 
-// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. If the model's job resized its images
-// (data.resize), Read resizes images of any size in the same way.
+// Read reads rows for the model from JSON, .npy, .csv or a picture, see ReadInputs. If the model's job resized its
+// images (data.resize), Read resizes images of any size in the same way.
 func (t *Model) Read(name string, data []byte) (Inputs, error) {
 	if n := picturePixels(data); t.MostPixels > 0 && n > t.MostPixels {
 		return Inputs{}, &disdel.Error{
@@ -131,7 +131,8 @@ func (t *Model) checkRows(name string, rows int) error {
 	}
 }
 
-// Warning says that rows are far from the values that the model was trained on; "" if they are not, or nothing is known.
+// Warning says that rows are far from the values that the model was trained on; "" if they are not, or nothing is
+// known.
 func (t *Model) Warning(rows [][]float32) string { return outOfRange(rows, t.Inputs) }
 
 // Bounds that keep invocations and their answers below OpenWhisk's 1 MB, with room for the other fields.
@@ -148,9 +149,9 @@ const maxInputs = 32 << 20
 // inferAtOnce bounds the parallel infer actions of a query: they share the machine, and jobs may run.
 const inferAtOnce = 4
 
-// Infer classifies rows, each of the length of the model's input, with values scaled as in training. A request has a few
-// rows. More rows are divided into parts, one for each action, in files beside the models that are removed afterwards. It
-// returns OverLimit for a model that no action of the platform can hold, and the failure of an action.
+// Infer classifies rows, each of the length of the model's input, with values scaled as in training. A request has a
+// few rows. More rows are divided into parts, one for each action, in files beside the models that are removed
+// afterwards. It returns OverLimit for a model that no action of the platform can hold, and the failure of an action.
 func (s *Predictor) Infer(ctx context.Context, t *Model, rows [][]float32) (out Result, err error) {
 	size := t.Graph.Input().Len()
 	inline := len(rows) <= max(1, maxParameters/bytesPerValue/size)

@@ -10,18 +10,18 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// SparseInputs is what is asked of a model of sparse rows, and the targets of the rows where the file has them.
+// SparseInputs is a request to a model of sparse rows, with the targets of the rows if the file has them.
 type SparseInputs struct {
 	disdel.SparseAsk
 	Targets []float32 // nil: none
 }
 
-// sparseHint says what a file of questions looks like.
-const sparseHint = `give JSON: {"rows": [{"index": [3, 17], "value": [0.5, 1]}]} with the columns of each row and their values ` +
-	`(1 where they are left out), or of a model of ratings {"users": [0, 4], "top": 10}`
+// sparseHint shows the form of a file of sparse rows.
+const sparseHint = `give JSON: {"rows": [{"index": [3, 17], "value": [0.5, 1]}]} with the columns of each row and ` +
+	`their values (1 where they are left out), or of a model of ratings {"users": [0, 4], "top": 10}`
 
-// ReadSparse reads what is asked of a model of sparse rows: rows, or of a model of ratings users to recommend items to.
-// It returns Invalid for what is neither, and for columns and users that the model has not.
+// ReadSparse reads a request to a model of sparse rows: rows, or for a model of ratings users to recommend items to. It
+// returns Invalid for anything else, and for columns and users that the model does not have.
 func (t *Model) ReadSparse(name string, data []byte) (in SparseInputs, err error) {
 	bad := func(format string, args ...any) (SparseInputs, error) {
 		return in, &disdel.Error{
@@ -60,7 +60,8 @@ func (t *Model) ReadSparse(name string, data []byte) (in SparseInputs, err error
 			return bad("row %d has %d columns and %d values", i, len(r.Index), len(r.Value))
 		}
 		if len(r.Index) > n.Most {
-			return bad("row %d has %d columns, and no row that the model was trained on has more than %d", i, len(r.Index), n.Most)
+			return bad("row %d has %d columns, and no row that the model was trained on has more than %d", i, len(r.Index),
+				n.Most)
 		}
 		for _, c := range r.Index {
 			if c < 0 || int(c) >= columns {
@@ -76,11 +77,11 @@ func (t *Model) ReadSparse(name string, data []byte) (in SparseInputs, err error
 	return in, nil
 }
 
-// defaultTop is how many items are recommended to a user.
+// defaultTop is the default number of recommended items.
 const defaultTop = 10
 
-// bytesPerEntry is the most that an entry of a sparse row takes in JSON: a column and a value with their commas;
-// bytesPerRow is what a row takes besides, and bytesPerUser a user.
+// bytesPerEntry bounds an entry of a sparse row in JSON: a column and a value with their commas. bytesPerRow is the
+// rest of a row, and bytesPerUser a user.
 const (
 	bytesPerEntry = 12 + bytesPerValue
 	bytesPerRow   = 32
@@ -88,8 +89,8 @@ const (
 	usersAtOnce   = 100 // of one action
 )
 
-// InferSparse asks a model of sparse rows: it runs infer actions one after another, as many rows or users each as the
-// platform takes. Its errors are those of Infer.
+// InferSparse asks a model of sparse rows. It runs infer actions one after another, with as many rows or users each as
+// the platform accepts. Its errors are those of Infer.
 func (s *Predictor) InferSparse(ctx context.Context, t *Model, ask disdel.SparseAsk) (out Result, err error) {
 	var parts []disdel.SparseAsk
 	step := max(1, maxParameters/(bytesPerRow+bytesPerEntry*t.Network.Sparse.Most))
@@ -117,10 +118,10 @@ func (s *Predictor) InferSparse(ctx context.Context, t *Model, ask disdel.Sparse
 	return out, nil
 }
 
-// inferItems is as many rows as an action needs room for by what it ranks for a user.
+// inferItems is the number of rows of which the memory is enough to rank items for a user.
 const inferItems = 64
 
-// rowBytes is what a row takes that a model is asked for.
+// rowBytes is the memory of a row of a request.
 func rowBytes(t *Model) disdel.Bytes {
 	if n := t.Network.Sparse; n != nil {
 		return disdel.Bytes(bytesPerRow + 8*n.Most)

@@ -10,8 +10,8 @@ import (
 )
 
 // change is other room that a job asks for while it has some. The next look at the note grants all of it or nothing.
-// The job does not wait until there is room: it would keep what it has, and two such jobs could wait for each other. Its
-// policy is asked again after the next epoch.
+// The job does not wait until there is room: it would keep what it has, and two such jobs could wait for each other.
+// Its policy is asked again after the next epoch.
 type change struct {
 	to     scheduler.Demand
 	answer chan string // why it is refused; "": it is granted
@@ -24,7 +24,9 @@ const answerWithin = blindFor + 2*time.Second
 // Change has a job hold other room from now on; refused says why it does not. A job has at once what fits into its own
 // room. More is granted at once or refused. With waits the job gives its room back instead, and waits in its old place
 // of the queue until ctx ends; err is why it will never have it.
-func (q *Queue) Change(ctx context.Context, job disdel.JobID, to scheduler.Demand, waits bool) (refused string, err error) {
+func (q *Queue) Change(
+	ctx context.Context, job disdel.JobID, to scheduler.Demand, waits bool,
+) (refused string, err error) {
 	q.mu.Lock()
 	e := q.entries[job]
 	if e == nil { // greedy admission

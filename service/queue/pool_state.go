@@ -20,7 +20,8 @@ type poolState struct {
 	Books  scheduler.AdmissionState `json:"books"`
 }
 
-// readState reads a pool's note. A note that cannot be read is taken for an empty one: each process adds its jobs again.
+// readState reads a pool's note. A note that cannot be read is taken for an empty one: each process adds its jobs
+// again.
 func readState(note history.Note) (s poolState) {
 	if json.Unmarshal(note.Value, &s) != nil {
 		s = poolState{}
@@ -108,11 +109,11 @@ func (s *poolState) decide(admission *scheduler.Admission, token string, now dis
 ) map[disdel.JobID]scheduler.Grant {
 	admission.Expire(now)
 	others := usedByOthers(busy, admission)
-	switch whole := admission.Capacity().Memory; {
+	switch memory := admission.Capacity().Memory; {
 	case admission.Holding() == 0:
-		s.Pool = bounded(whole)
-	case s.Pool > 0 && bounded(whole) > 0:
-		others += whole - s.Pool
+		s.Pool = bounded(memory)
+	case s.Pool > 0 && bounded(memory) > 0:
+		others += memory - s.Pool
 	}
 	if others != 0 {
 		admission.SetOthers(scheduler.Capacity{Memory: others})

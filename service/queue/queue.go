@@ -33,7 +33,7 @@ type Config struct {
 // Queue is the queue of a pool, as one process sees it. It is safe for concurrent use.
 type Queue struct {
 	Config
-	by   scheduler.Allocator // nil: nobody waits
+	by   scheduler.Allocator // nil: no job waits
 	kick chan struct{}
 
 	mu      sync.Mutex
@@ -42,8 +42,8 @@ type Queue struct {
 	looking bool                     // guarded by mu: a goroutine looks at the note while jobs wait
 }
 
-// Waiter is told how a job gets on in the queue. Its functions must not block, and not call the Queue. nil functions are
-// not called.
+// Waiter is told how a job gets on in the queue. Its functions must not block, and not call the Queue. nil functions
+// are not called.
 type Waiter struct {
 	Queued   func(ahead int, why string) // jobs that go first, and what is lacking
 	Admitted func(cause string, room scheduler.Capacity, waited time.Duration)
@@ -61,8 +61,8 @@ type entry struct {
 	failed   error         // why it never will
 	change   *change
 
-	waits bool // the waiter was told that it waits,
-	ahead int  // behind so many jobs
+	waits bool // Queued was called,
+	ahead int  // with so many jobs ahead
 }
 
 // Times and bounds of the queue.
@@ -122,7 +122,7 @@ func (q *Queue) Enter(ctx context.Context, d scheduler.Demand, w Waiter) error {
 func (q *Queue) again(ctx context.Context, job disdel.JobID) error {
 	q.mu.Lock()
 	e := q.entries[job]
-	if e == nil { // nobody waits
+	if e == nil { // greedy admission
 		q.mu.Unlock()
 		return nil
 	}

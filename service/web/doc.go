@@ -1,5 +1,5 @@
-// Package web serves the pages of a server for a browser: the list of jobs, a job, comparisons of jobs, models, data sets
-// and the pool.
+// Package web serves the pages of a server for a browser: the list of jobs, a job, comparisons of jobs, models, data
+// sets and the pool.
 //
 // The server renders the pages, and they work without a script. The script only loads a page again after an event, and
 // replaces what has changed, so that scrolling, filters and marks stay. The content security policy allows only the

@@ -129,7 +129,9 @@ func jobsPage(v *visit) error {
 
 // listRows lists jobs, the newest first. A job that has ended in this process is listed as ended, even if the history
 // does not have its end yet.
-func listRows(ctx context.Context, s *service.Service, rows *history.RecordCache[row], ask history.Query) ([]row, error) {
+func listRows(
+	ctx context.Context, s *service.Service, rows *history.RecordCache[row], ask history.Query,
+) ([]row, error) {
 	h, err := s.History(ctx)
 	if err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// How often a page is told of events at most, how long small events wait for large ones, and the time between lines that
-// keep a quiet connection open.
+// How often a page gets events at most, how long small events wait for large ones, and the time between lines
+// that keep a quiet connection open.
 const (
 	tellEvery = 50 * time.Millisecond
 	smallWait = 100 * time.Millisecond
@@ -125,11 +125,11 @@ func liveJob(v *visit) error {
 	}
 }
 
-// news is what has happened since the browser was last told. Begins and ends of actions wait a while for the end of a
-// round, so that the page is not loaded for each of them.
+// news is what has happened since the last message to the browser. Begins and ends of actions wait a while for the end
+// of a round, so that the page is not loaded for each of them.
 type news struct {
 	changed chan struct{} // anything has
-	large   chan struct{} // something has that is told at once
+	large   chan struct{} // something has that cannot wait
 
 	mu       sync.Mutex
 	happened string            // guarded by mu: the newest event's text, "" for none
@@ -152,7 +152,7 @@ func (n *news) add(e service.Event) {
 	signal(n.changed)
 }
 
-// gather waits until the browser is to be told.
+// gather waits until it is time for a message.
 func (n *news) gather(pause *time.Timer, over <-chan struct{}) {
 	pause.Reset(smallWait)
 	select {

@@ -42,7 +42,7 @@ var pages = sync.OnceValue(func() *template.Template {
 type view struct {
 	Title string
 	Here  string // the part of the page that it belongs to, for the navigation
-	Live  string // where what happens is told; "": nothing does
+	Live  string // path of the page's events; "": there are none
 	Body  any
 }
 

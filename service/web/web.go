@@ -90,7 +90,7 @@ func Handler(cfg Config) http.Handler {
 type page struct {
 	role  tenant.Role
 	show  func(v *visit) error
-	lasts bool // it is told what happens, until it is closed
+	lasts bool // it gets events until it is closed
 }
 
 // site is the pages of a server.
@@ -117,7 +117,8 @@ func newSite(cfg Config) *site {
 	}
 	s := &site{
 		Config: cfg, sessions: newSessions(cfg.Enter), rows: history.NewRecordCache(mostRows, rowOf),
-		parts: history.NewRecordCache(mostParts, func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
+		parts: history.NewRecordCache(mostParts,
+			func(r *disdel.Record) report.ComparedJob { return report.ComparedJobOf(r).Thin() }),
 	}
 	s.boards = boards{all: map[*service.Service]*board{}, rows: s.rows}
 	return s
@@ -228,7 +229,7 @@ var statuses = map[disdel.Kind]int{
 // fail shows an error.
 func (v *visit) fail(err error) {
 	if errors.Is(err, context.Canceled) && v.Context().Err() != nil {
-		return // nobody is there any more
+		return // the browser went away
 	}
 	status, known := statuses[disdel.KindOf(err)]
 	if !known {

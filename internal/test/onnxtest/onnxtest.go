@@ -1,4 +1,4 @@
-// Package onnxtest holds what internal/onnx writes against what the engine computes: files for a program that runs
+// Package onnxtest holds what internal/export writes against what the engine computes: files for a program that runs
 // ONNX, which testdata/compare.py is. A test and bench/daily share it.
 package onnxtest
 

@@ -12,8 +12,8 @@ import (
 	"text/tabwriter"
 )
 
-// MachineReport says which GPUs a machine has, whether this program has an engine for them, and what is missing. Missing
-// is empty only if a job with resources.device: gpu can start on this machine.
+// MachineReport says which GPUs a machine has, whether this program has an engine for them, and what is missing.
+// Missing is empty only if a job with resources.device: gpu can start on this machine.
 type MachineReport struct {
 	Engine  bool     `json:"engine"`            // of this program
 	Driver  string   `json:"driver,omitempty"`  // its version; "" where there is none
@@ -58,8 +58,8 @@ var folders = []string{
 	"usr/local/nvidia/lib", "usr/local/cuda/compat", "usr/lib/wsl/lib", "run/opengl-driver/lib",
 }
 
-// Inspect reads what NVIDIA's driver shows under /proc and /dev, so that it works in every program. Only a program with an
-// engine for GPUs asks the devices themselves.
+// Inspect reads what NVIDIA's driver shows under /proc and /dev, so that it works in every program. Only a program with
+// an engine for GPUs asks the devices themselves.
 func Inspect(c MachineConfig) MachineReport {
 	r := MachineReport{
 		Engine: c.Engine, Cards: []Card{}, Devices: []Device{}, Missing: []string{}, Visible: c.Visible,
