@@ -59,7 +59,8 @@ func (t *timer) goal(whole jobCost) *disdel.GoalForecast {
 	s := spreadOf(w.epochs, w.prior)
 	off := math.Log(s.factor(s.jobs, oneInTwenty))
 	spreadOut(out, s.likely, off, each)
-	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs), disdel.Counted(w.tried, "earlier job"))
+	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs),
+		disdel.Counted(w.tried, "earlier job"))
 	return out
 }
 
