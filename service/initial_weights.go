@@ -71,7 +71,8 @@ func (s *Service) initialWeights(ctx context.Context, name string) (g modelstore
 	if err != nil {
 		return g, err
 	}
-	if g, err = models.FindWeights(ctx, name); disdel.KindOf(err) == disdel.NotFound && strings.HasPrefix(name, "sha256:") {
+	g, err = models.FindWeights(ctx, name)
+	if disdel.KindOf(err) == disdel.NotFound && strings.HasPrefix(name, "sha256:") {
 		err = &disdel.Error{
 			Kind: disdel.NotFound, Op: "find weights", Msg: "there are no weights " + name, Err: err,
 			Hint: "send the file once more: PUT /api/v1/weights/sha256:...",

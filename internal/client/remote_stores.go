@@ -111,7 +111,9 @@ func (r remoteData) Get(ctx context.Context, name string) (set render.Dataset, e
 	return set, err
 }
 
-func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed int64) (doc dataset.SampleRows, err error) {
+func (r remoteData) Sample(ctx context.Context, name string, rows []int, seed int64) (
+	doc dataset.SampleRows, err error,
+) {
 	v := url.Values{"seed": {strconv.FormatInt(seed, 10)}}
 	for _, n := range rows {
 		v.Add("row", strconv.Itoa(n))

@@ -96,8 +96,8 @@ func (s *Predictor) planned(
 	return q, nil
 }
 
-// run invokes the action for part n of a query, as often as scheduler.FindRemedy retries it, and adds the activations to
-// those of out. request makes the request of an attempt.
+// run invokes the action for part n of a query, as often as scheduler.FindRemedy retries it, and adds the activations
+// to those of out. request makes the request of an attempt.
 func (q *query) run(ctx context.Context, n int, request func(attempt int) disdel.InferRequest, out *Result) (
 	res disdel.InferResult, err error,
 ) {
