@@ -200,7 +200,7 @@ func TestARedisThatIsOutOfReach(t *testing.T) {
 	cfg.Store = &disdel.Store{URLs: []string{"redis://127.0.0.1:1/0"}}
 	report, states := examine(t, cfg)
 	finding(t, report, doctor.CheckRedis, doctor.Problem, "an action does not reach it", "networkpolicy.yaml")
-	finding(t, report, doctor.CheckPool, doctor.Unknown, "nobody can tell")
+	finding(t, report, doctor.CheckPool, doctor.Unknown, "cannot be counted")
 	if states[doctor.CheckOutOfMemory] != "ok" {
 		t.Errorf("%v", states)
 	}
