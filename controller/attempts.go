@@ -54,8 +54,8 @@ func (t *attempts) next(s disdel.Slot, round int) slotAttempts {
 	return e
 }
 
-// maxStalled is how many legs in a row may make no progress: one may have lost its state with the store. maxWaited is for
-// legs that waited for other workers: those have bounds of their own, unless workers wait for each other.
+// maxStalled is how many legs in a row may make no progress: one may have lost its state with the store. maxWaited is
+// for legs that waited for other workers: those have bounds of their own, unless workers wait for each other.
 const (
 	maxStalled = 2
 	maxWaited  = 24

@@ -31,7 +31,8 @@ type barrier struct {
 
 func newBarrier(plan disdel.Plan) *barrier {
 	b := &barrier{
-		levels: plan.Levels, members: [][]memberStatus{make([]memberStatus, plan.Workers)}, results: map[int]disdel.TrainResult{},
+		levels: plan.Levels, members: [][]memberStatus{make([]memberStatus, plan.Workers)},
+		results: map[int]disdel.TrainResult{},
 	}
 	for _, l := range plan.Levels {
 		b.members = append(b.members, make([]memberStatus, len(l.Clusters)))

@@ -517,7 +517,7 @@ func (m *Manager) overBudget(next step) *disdel.Error {
 	enough := b.spent + max(left, next.cost)*(1+spare)
 	if !known {
 		enough = b.spent + max(b.most, longer*next.cost)*(1+spare)
-		rest = "nobody knows what is left: nothing of a round was trained, so the proposed budget is a guess"
+		rest = "what is left is unknown: nothing of a round was trained, so the proposed budget is a guess"
 	}
 	takes := fmt.Sprintf("%s would take about %.3g more", next.what, next.cost)
 	if b.used() || next.cost == 0 {

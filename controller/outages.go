@@ -11,9 +11,9 @@ import (
 )
 
 // A store that does not answer may only be restarting. The job checks it every storeEvery; each answer may take
-// storeAnswer. The store is gone if it does not answer for storePatience (the job waits as long for OpenWhisk), or if it
-// refuses the job storeRefusals times, for example its password. A failure of the job names the store as its cause after
-// storeAway failed checks in a row.
+// storeAnswer. The store is gone if it does not answer for storePatience (the job waits as long for OpenWhisk), or if
+// it refuses the job storeRefusals times, for example its password. A failure of the job names the store as its cause
+// after storeAway failed checks in a row.
 const (
 	storeEvery    = 2 * time.Second
 	storeAnswer   = 5 * time.Second

@@ -29,7 +29,9 @@ type startedStage struct {
 }
 
 func newPolicyState(spec Spec) policyState {
-	c := policyState{policy: spec.Policy, number: spec.Before, decided: map[int]bool{}, replay: map[string][]disdel.Decision{}}
+	c := policyState{
+		policy: spec.Policy, number: spec.Before, decided: map[int]bool{}, replay: map[string][]disdel.Decision{},
+	}
 	if c.policy == nil {
 		c.policy, _ = scheduler.PolicyOf(spec.Job) // the planner has refused an unknown one
 	}

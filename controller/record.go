@@ -25,8 +25,8 @@ type urgent struct {
 	done chan struct{}
 }
 
-// saveInterval is the least time between two writes of a running job's record, and saveShare the least pause in multiples
-// of a write's time: a large record is written less often.
+// saveInterval is the least time between two writes of a running job's record, and saveShare the least pause in
+// multiples of a write's time: a large record is written less often.
 const (
 	saveInterval = time.Second
 	saveShare    = 10

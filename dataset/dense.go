@@ -30,7 +30,7 @@ type DenseInput struct {
 	Shape        []int    `json:"shape"` // [channels height width]
 	Classes      int      `json:"classes"`
 	ClassNames   []string `json:"classNames,omitempty"`
-	LabelClasses bool     `json:"labelClasses,omitempty"` // each label is a class, even if labels look like numbers to predict
+	LabelClasses bool     `json:"labelClasses,omitempty"` // labels are classes, even if they look like numbers to predict
 	Bytes        bool     `json:"bytes,omitempty"`        // rows have Bytes, 0..255 for 0..1
 	Columns      []Column `json:"columns,omitempty"`      // of a table; nil: the values have no names
 	// Each yields the rows in order, the same ones at every call. It returns yield's error.

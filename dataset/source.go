@@ -126,8 +126,8 @@ type through struct {
 	io.Closer
 }
 
-// Limits of unpacked files. Pictures and labels rarely shrink by more than 20 to 1; a file of 1000 to 1 was made to fill
-// memory.
+// Limits of unpacked files. Pictures and labels rarely shrink by more than 20 to 1; a file of 1000 to 1 was made to
+// fill memory.
 const (
 	maxExpanded = 4 << 30  // of any file
 	maxRatio    = 100      // of a packed one

@@ -192,7 +192,8 @@ func (w *sparseWriter) flush() error {
 		{Name: "index", DType: safetensors.I32, Shape: []int{entries}, Data: w.index},
 	}
 	if !w.in.Ones {
-		tensors = append(tensors, safetensors.Tensor{Name: "value", DType: safetensors.F32, Shape: []int{entries}, Data: w.value})
+		tensors = append(tensors,
+			safetensors.Tensor{Name: "value", DType: safetensors.F32, Shape: []int{entries}, Data: w.value})
 	}
 	tensors = append(tensors, safetensors.Tensor{Name: "y", DType: safetensors.F32, Shape: []int{w.rows}, Data: w.target})
 	w.file.Reset()

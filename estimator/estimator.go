@@ -15,7 +15,7 @@ type Input struct {
 	BatchSize   int          // rows a step
 	Rows        int          // of the shard, or held out
 	Part        int          // rows of the data set that the rows are read from; below Rows: Rows
-	Drawn       bool         // the rows are drawn at random from the part, each of whose rows has a place while they are read
+	Drawn       bool         // the rows are drawn at random from the part, whose rows all have a place during reading
 	SampleBytes disdel.Bytes // of one row as stored
 	Resizing    disdel.Bytes // of one row while a thread resizes it; 0: rows keep their stored size
 	Epochs      int

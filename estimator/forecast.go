@@ -106,7 +106,7 @@ var historyWeight = map[disdel.Source]float64{
 
 // Remaining forecasts the rest of a running job. It blends the job's own rounds so far with the forecast of its plan.
 // elapsed is the time since it was submitted. Before the first round has ended it is the plan's forecast minus
-// elapsed. It is nil if nothing is known. It is pure.
+// elapsed. It is nil if nothing is known.
 func Remaining(plan disdel.Plan, rounds []disdel.Round, done []disdel.Activation,
 	elapsed disdel.Millis,
 ) *disdel.Forecast {

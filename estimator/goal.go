@@ -59,7 +59,8 @@ func (t *timer) goal(whole jobCost) *disdel.GoalForecast {
 	s := spreadOf(w.epochs, w.prior)
 	off := math.Log(s.factor(s.jobs, oneInTwenty))
 	spreadOut(out, s.likely, off, each)
-	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs), disdel.Counted(w.tried, "earlier job"))
+	t.because("goal: %v after about %.3g epochs, by %d of %s", g, s.likely, len(w.epochs),
+		disdel.Counted(w.tried, "earlier job"))
 	return out
 }
 
@@ -168,7 +169,7 @@ func epochsTo(g disdel.Goal, r *disdel.Record) (epochs float64, reached, long bo
 // few, it uses the forecast of the plan. left is the forecast of the job's remaining epochs. past is the rounds of
 // earlier jobs of the same kind, oldest first. If enough of their losses fell like the job's own, the forecast
 // follows them. Evaluations that are at the goal already count. It returns nil if the job has no goal, or if nothing
-// is known. It is pure.
+// is known.
 func RemainingGoal(r *disdel.Record, left *disdel.Forecast, past []disdel.Observation) *disdel.GoalForecast {
 	g := r.Job.Training.Goal
 	if g == nil || left == nil || len(r.Rounds) == 0 {

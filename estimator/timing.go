@@ -81,7 +81,7 @@ type known struct {
 	units   int
 }
 
-// TimingOf computes timeouts (the Timeout Manager of DiSDeL III-B.2b) and the forecast of the whole job. It is pure.
+// TimingOf computes timeouts (the Timeout Manager of DiSDeL III-B.2b) and the forecast of the whole job.
 //
 // Sources, in this order: jobs of the same network, data, batch, workers, threads and memory; the nearest others
 // (same network and data, scaled by rows; same network); a probe's rate; other networks, scaled by
@@ -233,7 +233,8 @@ func (t *timer) timeouts() {
 		rest, source = within(millisOf(by), p), disdel.SourceCost
 		t.because("timeout: (%.4g GB-s / %s / %s) / %.3g GB is %v (DiSDeL's e_time, of one round), "+
 			"no less than %v for a start and a leg, within %v and %v of the platform",
-			cost, disdel.Counted(rounds, "round"), disdel.Counted(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()), leastByCost,
+			cost, disdel.Counted(rounds, "round"), disdel.Counted(t.in.Plan.Workers, "worker"), held, round(rest.Seconds()),
+			leastByCost,
 			p.MinTimeout, p.MaxTimeout)
 	}
 	if measured {
@@ -262,7 +263,8 @@ func (k known) basis() string {
 	if k.group.fits == nil {
 		return "a probe"
 	}
-	return fmt.Sprintf("%s, %s of %s", k.group.source, disdel.Counted(k.whole.samples, "activation"), disdel.Counted(k.whole.count, "job"))
+	return fmt.Sprintf("%s, %s of %s", k.group.source, disdel.Counted(k.whole.samples, "activation"),
+		disdel.Counted(k.whole.count, "job"))
 }
 
 // legs divides rounds that are longer than the longest timeout.

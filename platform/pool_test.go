@@ -69,10 +69,10 @@ func TestPrewarmedContainersServeExactlyTheirKindAndMemory(t *testing.T) {
 
 func TestPrewarmsThatCannotBeAreRefused(t *testing.T) {
 	for want, list := range map[string][]Prewarm{
-		"not configured": {{"cobol", 128 * disdel.MB, 1}},
-		"twice":          {{disdel.RuntimeKind, 128 * disdel.MB, 1}, {disdel.RuntimeKind, 128 * disdel.MB, 1}},
-		"an action cannot have that":  {{disdel.RuntimeKind, disdel.GB, 1}},
-		"do not fit":     {{disdel.RuntimeKind, 512 * disdel.MB, 5}},
+		"not configured":             {{"cobol", 128 * disdel.MB, 1}},
+		"twice":                      {{disdel.RuntimeKind, 128 * disdel.MB, 1}, {disdel.RuntimeKind, 128 * disdel.MB, 1}},
+		"an action cannot have that": {{disdel.RuntimeKind, disdel.GB, 1}},
+		"do not fit":                 {{disdel.RuntimeKind, 512 * disdel.MB, 5}},
 	} {
 		cfg := DefaultConfig()
 		cfg.Kinds, cfg.Prewarm = map[string]Kind{disdel.RuntimeKind: {}}, list

@@ -8,7 +8,7 @@ import (
 	"github.com/disdel/disdel"
 )
 
-// Allocator divides a platform among jobs. It is pure: equal input gives equal grants, and it remembers nothing. It
+// Allocator divides a platform among jobs. Equal input gives equal grants, and it remembers nothing. It
 // is asked whenever a job arrives, ends, or gives back the room of a round.
 //
 // now is on the clock of the demands' times. free is what no job holds. jobs are those that wait and those that hold

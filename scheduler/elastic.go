@@ -147,7 +147,8 @@ func (s *elasticSearch) more(workers int, t disdel.Millis, variance float64, sec
 		s.found(workers, t)
 		s.try(workers+1, "%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was)
 	case !second:
-		s.again(workers, t, fmt.Sprintf("%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was))
+		s.again(workers, t, fmt.Sprintf("%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers),
+			before.Text(), was))
 	default:
 		s.worse[workers] = true
 		s.stay("%s for 1,000 rows with %s, %s with %d", t.Text(), workersText(workers), before.Text(), was)

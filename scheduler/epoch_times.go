@@ -314,9 +314,9 @@ type timed struct {
 	time    float64
 }
 
-// lawParts are the sets of terms to fit, in order of preference if they fit equally well. With two measured numbers they
-// are work and each, whose best number is finite. If as many workers as processors were measured, fixed precedes each:
-// the best number is known to be no larger. With several rounds an epoch, more workers certainly save rounds.
+// lawParts are the sets of terms to fit, in order of preference if they fit equally well. With two measured numbers
+// they are work and each, whose best number is finite. If as many workers as processors were measured, fixed precedes
+// each: the best number is known to be no larger. With several rounds an epoch, more workers certainly save rounds.
 var (
 	lawParts         = [][]int{{1}, {1, 2}, {0, 1}, {0}, {0, 2}, {2}, {0, 1, 2}}
 	lawPartsOfFull   = [][]int{{1}, {0, 1}, {1, 2}, {0}, {0, 2}, {2}, {0, 1, 2}}

@@ -31,7 +31,7 @@ func ExampleGangs_Allocate() {
 	// Output:
 	// job-large reserved: true, from 1m40s: it needs 1.00 GB of memory, and there are 256 MB
 	// job-long reserved: true, from 2m30s: it would delay those before it
-	// job-short reserved: false, from 10s: its gang is free, and it delays nobody who waits
+	// job-short reserved: false, from 10s: its gang is free, and it delays no waiting job
 }
 
 // An action counts as the part of a GPU that as many of them as it holds divide it into.

@@ -206,7 +206,7 @@ func (d *gangDecision) grant(a *account, job *Demand, room Capacity) {
 	why := "its gang is free"
 	if d.blocked {
 		d.profile.take(d.now, end, room)
-		why = "its gang is free, and it delays nobody who waits"
+		why = "its gang is free, and it delays no waiting job"
 	}
 	g := Grant{
 		Job: job.Job, Gang: job.Gang, Room: room, Keep: job.Keep, From: d.now, Expires: d.now + d.unused, Why: why,
@@ -244,7 +244,7 @@ func (d *gangDecision) wait(job *Demand, room Capacity) {
 		}
 	} else {
 		d.blind = true
-		g.Why = "it waits for jobs of which nobody knows how long they take"
+		g.Why = "it waits for jobs of unknown duration"
 	}
 	if d.reserved == 1 && ok {
 		d.first = from

@@ -248,7 +248,8 @@ func (s *speeds) tryMemory(in Input) (d disdel.Decision, why string, ok bool) {
 	}
 	d = unchanged(in)
 	d.Next.Workers, d.Next.Memory = best.workers, memory
-	d.Why = fmt.Sprintf("%s of %v are measured, to compare with %v each", workersText(best.workers), memory, s.memories.own)
+	d.Why = fmt.Sprintf("%s of %v are measured, to compare with %v each", workersText(best.workers), memory,
+		s.memories.own)
 	if best.workers == 1 {
 		d.Why = fmt.Sprintf("1 worker of %v is measured, to compare with %v", memory, s.memories.own)
 	}

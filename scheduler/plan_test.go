@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,9 @@ func planInput(t testing.TB) PlanInput {
 			out := estimator.Timing{Timeouts: map[disdel.Task]disdel.Millis{}, Source: "history"}
 			for _, task := range []disdel.Task{disdel.TaskTrain, disdel.TaskAggregate, disdel.TaskEvaluate} {
 				out.Timeouts[task] = ti.Timeout(task, disdel.Millis(time.Minute))
+				if least := ti.Least[task]; least.Job != "" && ti.Job.Resources.Timeout == 0 {
+					out.Reasons = append(out.Reasons, fmt.Sprintf("less was too little for %s", least.Job))
+				}
 			}
 			return out
 		},

@@ -396,7 +396,8 @@ func (b *planBuilder) gang() error {
 	train, _ := p.Action(disdel.TaskTrain)
 	return &disdel.Error{
 		Kind: disdel.OverLimit, Op: "plan job", Job: b.ID,
-		Msg: fmt.Sprintf("%d workers that exchange updates wait for each other, and %d run at once: %v each, the pool has %v, and "+
+		Msg: fmt.Sprintf("%d workers that exchange updates wait for each other, and %d run at once: %v each, "+
+			"the pool has %v, and "+
 			"%d activations run at once", p.Workers, p.Parallel, train.Limits.Memory, b.Platform.Pool, b.Platform.Concurrent),
 		Hint:    fmt.Sprintf("--set distribution.workers=%d, or leave distribution.exchange out", max(1, p.Parallel)),
 		Changes: [][]string{{fmt.Sprintf("distribution.workers=%d", max(1, p.Parallel))}},

@@ -136,8 +136,9 @@ func bounds(job disdel.Job, rows int, p disdel.PlatformLimits, memory disdel.Byt
 	d := job.Distribution
 	batches := job.Training.MostWorkers(rows)
 	b := Bounds{
-		Most: batches, MostReason: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory, HighestMemory: p.MaxMemory,
-		Processors: p.Processors, Pool: p.Pool,
+		Most: batches, MostReason: "one batch a worker", Batches: batches, LeastMemory: p.MinMemory,
+		HighestMemory: p.MaxMemory,
+		Processors:    p.Processors, Pool: p.Pool,
 	}
 	if most := job.Resources.MaxMemory; most > 0 && (b.HighestMemory <= 0 || most < b.HighestMemory) {
 		b.HighestMemory = most

@@ -105,7 +105,8 @@ func validateAction(a disdel.ActionPlan, p disdel.PlatformLimits) error {
 		return replanError("more distribution.minWorkers, or a larger resources.memory",
 			"a %s action would get %v, and its estimate is %v", a.Task, limit.Beside(needs), needs.Beside(limit))
 	case p.MaxMemory > 0 && limit > p.MaxMemory:
-		return replanError("more distribution.minWorkers", "a %s action would get %v, and the platform's maximum is %v", a.Task,
+		return replanError("more distribution.minWorkers",
+			"a %s action would get %v, and the platform's maximum is %v", a.Task,
 			limit.Beside(p.MaxMemory), p.MaxMemory.Beside(limit))
 	default:
 		return nil

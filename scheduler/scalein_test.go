@@ -119,7 +119,8 @@ func ExampleScaleInFor() {
 	var job disdel.Job
 	job.Distribution.Exchange = &disdel.Exchange{Order: disdel.OrderEager, Batches: disdel.BatchesQueue}
 	job.Distribution.MinWorkers = 2
-	fmt.Println(scheduler.ScaleInFor(scheduler.MLLess{}, job, 8).Least, scheduler.ScaleInFor(scheduler.Static{}, job, 8) == nil)
+	fmt.Println(scheduler.ScaleInFor(scheduler.MLLess{}, job, 8).Least,
+		scheduler.ScaleInFor(scheduler.Static{}, job, 8) == nil)
 	job.Distribution.Exchange.Batches = disdel.BatchesShard
 	fmt.Println(scheduler.ScaleInFor(scheduler.MLLess{}, job, 8) == nil)
 	// Output:

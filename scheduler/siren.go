@@ -126,7 +126,7 @@ func sirenPrefix(in Input) int {
 		if len(s.mean) < 2 && (len(s.mean) == 0 || s.bounds.Least < s.bounds.Most) {
 			continue
 		}
-		if n == 0 && len(in.Seen) > 0 && s.memories.another(in.Bounds, s.now) > 0 { // that memory is tried after the first epoch
+		if n == 0 && len(in.Seen) > 0 && s.memories.another(in.Bounds, s.now) > 0 { // tried after the first epoch
 			continue
 		}
 		if _, _, tries := s.tryMemory(then); !tries && s.repeat == "" {

@@ -57,7 +57,7 @@ func noContainer(failure *disdel.Error) Finding {
 			"disdel deploy image REGISTRY/NAME:TAG, then --image REGISTRY/NAME:TAG"
 	case failure.Code == disdel.CodeNeverServed, errors.Is(failure, errNotServed):
 		f.Kind = disdel.OverLimit
-		f.Fix, f.Key, f.Value = "the admin looks whether an invoker is healthy and its pool holds the smallest action",
+		f.Fix, f.Key, f.Value = "the admin checks that an invoker is healthy and its pool holds the smallest action",
 			"whisk.containerPool.userMemory", "2048m or more"
 	}
 	return f
@@ -83,7 +83,7 @@ func clock(res disdel.ProbeResult, asked, answered time.Time) Finding {
 		Check: CheckClock, State: Warning,
 		Found: fmt.Sprintf("a container's clock is %v from this machine's", skew.Round(time.Second)),
 		Means: "heartbeats look older or newer than they are, and S3 refuses requests that are a quarter of an hour off",
-		Fix:   "have both keep time by the same servers (chrony, systemd-timesyncd)",
+		Fix:   "synchronise both clocks with the same servers (chrony, systemd-timesyncd)",
 	}
 }
 
@@ -120,7 +120,8 @@ func (d *doctor) redis(reached map[string]disdel.Reached) {
 	}
 	if r, asked := reached[CheckRedis]; asked {
 		d.add(d.reachedBy(CheckRedis, r, means,
-			"let the pods of actions out to it (deploy/cluster/networkpolicy.yaml), and name it as they know it: --redis URL"))
+			"allow the pods of actions to connect to it (deploy/cluster/networkpolicy.yaml), and use its address there: "+
+				"--redis URL"))
 	}
 }
 
@@ -130,7 +131,7 @@ func (d *doctor) history(reached map[string]disdel.Reached) {
 		e := disdel.AsError(d.HistoryFailure)
 		d.add(Finding{
 			Check: CheckCouchDB, State: Problem, Kind: e.Kind, Found: "this machine does not reach it: " + e.Error(),
-			Means: "no job is acknowledged: its record has to be kept first", Fix: e.Hint,
+			Means: "no job is accepted, because its record must be saved first", Fix: e.Hint,
 		})
 		return
 	}
@@ -143,8 +144,8 @@ func (d *doctor) history(reached map[string]disdel.Reached) {
 		})
 	case r.Failure != nil:
 		d.add(Finding{
-			Check: CheckCouchDB, State: Note, Found: "this machine reaches it, a pod of the cluster does not",
-			Means: "actions have no need of it; a disdel serve in the cluster has",
+			Check: CheckCouchDB, State: Note, Found: "this machine reaches it, but a pod of the cluster does not",
+			Means: "actions do not need it; a disdel serve in the cluster does",
 		})
 	default:
 		d.add(Finding{Check: CheckCouchDB, State: Good, Found: "this machine and the cluster's pods reach it"})
@@ -201,7 +202,7 @@ func (d *doctor) credentials(ctx context.Context) bool {
 		e := disdel.AsError(err)
 		f := Finding{
 			Check: CheckCredentials, State: Problem, Found: e.Error(), Kind: e.Kind,
-			Means: "OpenWhisk does nothing for this key", Fix: e.Hint,
+			Means: "OpenWhisk accepts no requests with this key", Fix: e.Hint,
 		}
 		if e.Kind == disdel.Denied {
 			f.Found = "OpenWhisk refuses the key"
@@ -214,7 +215,7 @@ func (d *doctor) credentials(ctx context.Context) bool {
 	d.report.Facts.PerMinute, d.report.Facts.Concurrent = quotas.PerMinute, quotas.Concurrent
 	d.limits.PerMinute = cmp.Or(quotas.PerMinute, d.limits.PerMinute)
 	d.limits.Concurrent = cmp.Or(quotas.Concurrent, d.limits.Concurrent)
-	d.add(Finding{Check: CheckCredentials, State: Good, Found: "the key is taken, and may make packages"})
+	d.add(Finding{Check: CheckCredentials, State: Good, Found: "the key is valid and may create packages"})
 	return true
 }
 
@@ -237,7 +238,7 @@ func (d *doctor) limitsAndQuotas(context.Context) bool {
 		limits.State, limits.Kind = Problem, disdel.OverLimit
 		limits.Found = fmt.Sprintf("an action may take %v at most, and %v are needed", time.Duration(l.MaxTimeout),
 			time.Duration(d.Need.Timeout))
-		limits.Means = "longer work is divided into legs, which store their state and go on"
+		limits.Means = "longer work is divided into segments, which store their state"
 		limits.Fix = "the admin raises it for controller and invokers alike"
 		limits.Key = "whisk.limits.actions.time.max"
 		limits.Value = fmt.Sprintf("%ds", int(time.Duration(d.Need.Timeout).Seconds()))
@@ -261,7 +262,7 @@ func (d *doctor) throttles() Finding {
 	}
 	switch {
 	case l.PerMinute == 0 && l.Concurrent == 0:
-		f.State, f.Found = Unknown, "the platform does not tell them"
+		f.State, f.Found = Unknown, "the platform does not report them"
 	case l.PerMinute > 0 && l.PerMinute < enoughPerMinute:
 		const workers = 4
 		f.State = Note
@@ -284,8 +285,9 @@ func (d *doctor) throttles() Finding {
 func (d *doctor) pool(ctx context.Context) bool {
 	if f, _ := d.report.Find(CheckRedis); d.ProgressStore == nil || f.State == Problem {
 		d.add(Finding{
-			Check: CheckPool, State: Unknown, Found: "without a Redis that actions reach, nobody can tell how many run at once",
-			Fix: "name one with --redis; or say what the admin says, --pool-memory SIZE",
+			Check: CheckPool, State: Unknown,
+			Found: "without a Redis that actions reach, concurrent containers cannot be counted",
+			Fix:   "name one with --redis; or say what the admin says, --pool-memory SIZE",
 		})
 		return true
 	}
@@ -450,14 +452,14 @@ func (d *doctor) largest(ctx context.Context) bool {
 	f := Finding{Check: CheckMemory, State: Good, Found: fmt.Sprintf("an action of %v runs", memory)}
 	if memory < d.limits.MaxMemory {
 		f.State = Note
-		f.Means = fmt.Sprintf("%v are allowed, and were not tried: nothing says that a machine holds them",
+		f.Means = fmt.Sprintf("%v are allowed, but were not tried: no machine is known to have them",
 			d.limits.MaxMemory)
 	}
 	if res.Limit > 0 && res.Limit < memory {
 		f.State = Warning
-		f.Found = fmt.Sprintf("an action of %v runs in a container that is held to %v", memory, res.Limit)
-		f.Means = "actions are ended for memory below the limit that they were given"
-		f.Fix = "the admin looks for a LimitRange, or a pod template, that bounds containers otherwise"
+		f.Found = fmt.Sprintf("an action of %v runs in a container that is limited to %v", memory, res.Limit)
+		f.Means = "actions are killed: out of memory, below the limit that they were given"
+		f.Fix = "the admin looks for a LimitRange or a pod template with other limits"
 	}
 	d.add(f)
 	return true
@@ -483,7 +485,7 @@ func (d *doctor) longest(ctx context.Context) bool {
 		f.State = Warning
 		f.Found = fmt.Sprintf("a container is given %v of %v", time.Duration(res.Left).Round(time.Second),
 			time.Duration(want))
-		f.Means = "work that is planned for the longer time is paused and goes on in legs"
+		f.Means = "work that needs the longer time is paused and continues in several segments"
 	}
 	d.add(f)
 	return true
@@ -502,16 +504,17 @@ func (d *doctor) outOfMemory(ctx context.Context) bool {
 		e := disdel.AsError(err)
 		f.State, f.Found, f.Kind = Unknown, e.Error(), e.Kind
 	case a.Outcome == disdel.OutcomeOutOfMemory:
-		f.State, f.Found = Good, "an action that takes twice its memory is ended, and it is told why"
+		f.State, f.Found = Good, "an action that uses twice its memory is killed, and its record says why"
 		d.report.Facts.TellsOOM = new(true)
 	case a.Outcome == disdel.OutcomeSuccess:
-		f.State, f.Found = Warning, "an action took twice its memory, and nothing ended it"
-		f.Means = "limits of memory are not kept: one job may take what others were promised"
-		f.Fix = "the admin looks that containers run under memory control groups (docker: --memory; Kubernetes: limits)"
+		f.State, f.Found = Warning, "an action used twice its memory and was not killed"
+		f.Means = "memory limits are not enforced: one job may use the memory of others"
+		f.Fix = "the admin makes containers run under memory control groups (docker: --memory; Kubernetes: limits)"
 	default:
 		d.report.Facts.TellsOOM = new(false)
-		f.State, f.Found = Note, "an action that takes twice its memory is ended, and nothing says why: "+a.Outcome.String()
-		f.Means = "a job tells memory from other deaths by heartbeats, and tries again with more where that is likely"
+		f.State = Note
+		f.Found = "an action that uses twice its memory is killed, and its record does not say why: " + a.Outcome.String()
+		f.Means = "a job recognises out-of-memory kills by heartbeats, and retries with more memory if that is likely"
 		f.Fix = "where containers are Docker's, the admin mounts its folder of containers into the invokers (/containers)"
 	}
 	d.add(f)

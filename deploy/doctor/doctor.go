@@ -30,7 +30,7 @@ type Config struct {
 	Executor *executor.Executor
 	Host     string // as shown to users
 
-	// ProgressStore and Store are the Redis of jobs, as this machine and as actions reach it. nil: BoardFailure says why.
+	// ProgressStore and Store are the Redis of jobs, as this machine and as actions reach it. nil: StoreFailure says why.
 	ProgressStore ProgressStore
 	Store         *disdel.Store
 	StoreFailure  error
@@ -51,7 +51,7 @@ type Config struct {
 	OnFinding func(Finding) // called with each finding at once; may be nil
 }
 
-// standard is what a Config's zeros mean.
+// The defaults of Config.
 const (
 	standardMost     = 16
 	standardSettle   = 5 * time.Second
