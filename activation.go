@@ -27,8 +27,8 @@ type Invocation struct {
 	// The action ends by itself after this time, so that the job keeps its budget; 0: only the timeout ends it.
 	Hold Millis `json:"holdMs,omitempty"`
 	// What a train action trains. Records have it only for failures.
-	Span   *Span           `json:"stretch,omitempty"`
-	Params json.RawMessage `json:"-"` // the request below that goes with Task
+	TrainRange *TrainRange     `json:"stretch,omitempty"`
+	Params     json.RawMessage `json:"-"` // the request below that goes with Task
 	// Longest wait for the job's own earlier activations, if the pool cannot hold all at once.
 	Queue Millis `json:"-"`
 }
@@ -233,32 +233,32 @@ func (s *Store) UnmarshalJSON(data []byte) error {
 
 // TrainRequest is the parameter of a train action.
 type TrainRequest struct {
-	Job        JobID       `json:"job"`
-	Round      int         `json:"round"`
-	Worker     int         `json:"worker"`
-	Attempt    int         `json:"attempt"`
-	Network    Network     `json:"network"`
-	Data       DataRef     `json:"data"`
-	Shard      RowRange    `json:"shard"`
-	Leg        int         `json:"leg,omitempty"`   // above 0: continue from the state that the previous leg stored
-	Probe      bool        `json:"probe,omitempty"` // only measure: push nothing
-	Span                   // of this round
-	JobEpochs  int         `json:"jobEpochs"` // of the whole job, which a schedule goes by
-	BatchSize  int         `json:"batchSize"`
-	Optimizer  Optimizer   `json:"optimizer"`
-	Schedule   *Schedule   `json:"schedule,omitempty"`
-	ClipNorm   float64     `json:"clipNorm,omitempty"` // 0: any
-	Exact      bool        `json:"exact,omitempty"`    // no Winograd
-	Precision  Precision   `json:"precision,omitempty"`
-	Loss       string      `json:"loss"`
-	Target     float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
-	Threads    int         `json:"threads"`
-	Backend    string      `json:"backend,omitempty"`
-	Wire       Wire        `json:"wire,omitempty"`        // "": float32
-	Threshold  float64     `json:"threshold,omitempty"`   // of the wire significant
-	Moments    StatePolicy `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
-	Statistics StatePolicy `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
-	SaveEvery  Millis      `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
+	Job            JobID       `json:"job"`
+	Round          int         `json:"round"`
+	Worker         int         `json:"worker"`
+	Attempt        int         `json:"attempt"`
+	Network        Network     `json:"network"`
+	Data           DataRef     `json:"data"`
+	Shard          RowRange    `json:"shard"`
+	Leg            int         `json:"leg,omitempty"`   // above 0: continue from the state that the previous leg stored
+	Probe          bool        `json:"probe,omitempty"` // only measure: push nothing
+	TrainRange                 // of this round
+	JobEpochs      int         `json:"jobEpochs"` // of the whole job, which a schedule goes by
+	BatchSize      int         `json:"batchSize"`
+	Optimizer      Optimizer   `json:"optimizer"`
+	Schedule       *Schedule   `json:"schedule,omitempty"`
+	ClipNorm       float64     `json:"clipNorm,omitempty"` // 0: any
+	Exact          bool        `json:"exact,omitempty"`    // no Winograd
+	Precision      Precision   `json:"precision,omitempty"`
+	Loss           string      `json:"loss"`
+	Target         float64     `json:"target,omitempty"` // stop when an epoch's mean loss is at most this; 0: never
+	Threads        int         `json:"threads"`
+	Backend        string      `json:"backend,omitempty"`
+	Wire           Wire        `json:"wire,omitempty"`        // "": float32
+	Threshold      float64     `json:"threshold,omitempty"`   // of the wire significant
+	OptimizerState StatePolicy `json:"upkeep,omitempty"`      // of the optimiser's moments; "": reset
+	Statistics     StatePolicy `json:"statistics,omitempty"`  // of batch norms' running statistics; "": average
+	SaveEvery      Millis      `json:"saveEveryMs,omitempty"` // between states stored inside a round; 0: none
 	// The action stores its state and pauses before this time, where the job's budget ends; 0: no budget.
 	Hold   Millis `json:"holdMs,omitempty"`
 	Models string `json:"models,omitempty"` // blob URL of the two below
@@ -509,8 +509,8 @@ func BySlot(list []Activation) [][]*Activation {
 	return out
 }
 
-// Span is the part of a job's training that one worker does in a round.
-type Span struct {
+// TrainRange is the part of a job's training that one worker does in a round.
+type TrainRange struct {
 	Epochs  int `json:"epochs"`            // to train, the first and the last maybe in part
 	Epoch   int `json:"epoch"`             // trained before
 	Batch   int `json:"batch,omitempty"`   // trained before, of the first epoch
@@ -538,7 +538,7 @@ func (a *Activation) DoneText() string {
 // ProgressAt is the number of batches that an action had done at a heartbeat. Heartbeats count from the start of the
 // epoch. If the part of the epoch is unknown, the round counts as the whole epoch.
 func (a *Activation) ProgressAt(b Beat) (done, all int) {
-	s := a.Span
+	s := a.TrainRange
 	switch {
 	case s == nil || s.Epochs == 0:
 		return b.Batch, b.Batches

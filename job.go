@@ -122,9 +122,9 @@ type Aggregation struct {
 	FanIn int  `json:"fanIn"` // workers per aggregation action; 0: auto, by bytes read
 	Wire  Wire `json:"wire"`
 	// Threshold is v of the wire significant, of MLLess' filter; other wires do not use it. See package aggregator.
-	Threshold  float64     `json:"threshold"`
-	Moments    StatePolicy `json:"optimizer"`  // of the optimiser's moments from round to round
-	Statistics StatePolicy `json:"statistics"` // of batch norms' running statistics
+	Threshold      float64     `json:"threshold"`
+	OptimizerState StatePolicy `json:"optimizer"`  // of the optimiser's moments from round to round
+	Statistics     StatePolicy `json:"statistics"` // of batch norms' running statistics
 }
 
 // StatePolicy is what happens to a worker's own state when a round ends.

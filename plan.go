@@ -169,8 +169,8 @@ type Forecast struct {
 	Goal *GoalForecast `json:"goal,omitempty"`
 }
 
-// ByUse is the cost by use. Forecasts of earlier versions have only Eq. 6, which is not lower.
-func (f *Forecast) ByUse() Interval[float64] {
+// MeteredCost is the cost by use. Forecasts of earlier versions have only Eq. 6, which is not lower.
+func (f *Forecast) MeteredCost() Interval[float64] {
 	if f.Used.Likely > 0 {
 		return f.Used
 	}
@@ -180,7 +180,7 @@ func (f *Forecast) ByUse() Interval[float64] {
 // LeastCost is the lowest budget with which a job may start, in GB-s by use. It leaves out the load of other programs,
 // which may end. A job with a goal may reach it early, so that its lower bound counts.
 func (f *Forecast) LeastCost(goal bool) float64 {
-	c := f.ByUse()
+	c := f.MeteredCost()
 	least := c.Likely
 	if f.Quiet > 0 {
 		least = min(least, f.Quiet)
@@ -267,10 +267,10 @@ type Level struct {
 
 // Setting is what a policy may change while a job runs. The planner chooses what is zero.
 type Setting struct {
-	Workers int   `json:"workers"`               // train actions side by side
-	Memory  Bytes `json:"memoryBytes,omitempty"` // of a train action; 0: by the estimate
-	FanIn   int   `json:"fanIn,omitempty"`       // workers of one aggregation action; 0: by the bytes that it reads
-	K       int   `json:"every,omitempty"`       // batches from one average to the next; 0: whole epochs
+	Workers      int   `json:"workers"`               // train actions side by side
+	Memory       Bytes `json:"memoryBytes,omitempty"` // of a train action; 0: by the estimate
+	FanIn        int   `json:"fanIn,omitempty"`       // workers of one aggregation action; 0: by the bytes that it reads
+	AverageEvery int   `json:"every,omitempty"`       // batches from one average to the next; 0: whole epochs
 }
 
 // Position is the progress of a job's training: complete epochs, and batches of the next one on every worker.
@@ -388,12 +388,12 @@ func (o Observation) PerThousand() Millis {
 	return Millis(float64(o.Duration) * 1000 / float64(max(1, o.Rows)))
 }
 
-// Whole returns the plan as a single stage, from the first round of the job to the last.
-func (p *Plan) Whole(job Job) Stage {
+// AsStage returns the plan as a single stage, from the first round of the job to the last.
+func (p *Plan) AsStage(job Job) Stage {
 	s := Stage{
 		Rounds: p.Rounds, To: Position{Epoch: job.Training.Epochs},
 		Setting: Setting{
-			Workers: p.Workers, Memory: job.Resources.Memory, FanIn: job.Distribution.Aggregation.FanIn, K: p.Batches,
+			Workers: p.Workers, Memory: job.Resources.Memory, FanIn: job.Distribution.Aggregation.FanIn, AverageEvery: p.Batches,
 		},
 		BatchSize: p.WorkerBatch(&job), Epochs: p.Epochs,
 		Shards: p.Shards, Levels: p.Levels, Actions: withoutLayers(p.Actions),
@@ -419,33 +419,33 @@ func withoutLayers(actions []ActionPlan) []ActionPlan {
 // End is the first round after the stage, if nothing changes.
 func (s *Stage) End() int { return s.First + s.Rounds }
 
-// Span is what one worker trains in a round of the stage. The last round of an epoch trains the batches that are left.
-func (s *Stage) Span(round int) Span {
+// TrainRange is what one worker trains in a round of the stage. The last round of an epoch trains the batches that are left.
+func (s *Stage) TrainRange(round int) TrainRange {
 	i := round - s.First
-	if s.K == 0 {
-		return Span{Epoch: s.From.Epoch + i*s.Epochs, Epochs: s.Epochs}
+	if s.AverageEvery == 0 {
+		return TrainRange{Epoch: s.From.Epoch + i*s.Epochs, Epochs: s.Epochs}
 	}
-	per, out := max(1, s.PerEpoch), Span{Epochs: 1}
+	per, out := max(1, s.PerEpoch), TrainRange{Epochs: 1}
 	if i < 0 && s.From.Batch == 0 { // of the stage before, it ended an epoch
-		out.Epoch, out.Batch = s.From.Epoch-1, (per-1)*s.K
+		out.Epoch, out.Batch = s.From.Epoch-1, (per-1)*s.AverageEvery
 		return out
 	}
 	last := false
 	if begun := s.begun(); i < begun {
-		out.Epoch, out.Batch, last = s.From.Epoch, s.From.Batch+i*s.K, i == begun-1
+		out.Epoch, out.Batch, last = s.From.Epoch, s.From.Batch+i*s.AverageEvery, i == begun-1
 	} else {
 		i -= begun
-		out.Epoch, out.Batch, last = s.From.Epoch+1+i/per, i%per*s.K, i%per == per-1
+		out.Epoch, out.Batch, last = s.From.Epoch+1+i/per, i%per*s.AverageEvery, i%per == per-1
 	}
 	if !last {
-		out.Batches = s.K
+		out.Batches = s.AverageEvery
 	}
 	return out
 }
 
-// Until is the number of epochs trained after a round of the stage. The last round of an epoch completes it.
-func (s *Stage) Until(round int) float64 {
-	span := s.Span(round)
+// EpochsAfter is the number of epochs trained after a round of the stage. The last round of an epoch completes it.
+func (s *Stage) EpochsAfter(round int) float64 {
+	span := s.TrainRange(round)
 	if span.Batches == 0 {
 		return float64(span.Epoch + span.Epochs)
 	}
@@ -461,7 +461,7 @@ func (s *Stage) begun() int {
 	if s.From.Batch == 0 {
 		return max(1, s.PerEpoch)
 	}
-	return max(1, (s.Batches()-s.From.Batch)/s.K)
+	return max(1, (s.Batches()-s.From.Batch)/s.AverageEvery)
 }
 
 // Batches is how many batches an epoch is for the worker that has the fewest.
@@ -482,7 +482,7 @@ func (s Stage) Starting(round int, at Position) Stage {
 	switch {
 	case left <= 0:
 		s.Rounds = 0
-	case s.K > 0:
+	case s.AverageEvery > 0:
 		s.Rounds = s.begun() + (left-1)*max(1, s.PerEpoch)
 	default:
 		s.Rounds = (left + s.Epochs - 1) / max(1, s.Epochs)
@@ -490,15 +490,15 @@ func (s Stage) Starting(round int, at Position) Stage {
 	return s
 }
 
-// In returns a job's plan with the setting of this stage in place of the newest one's.
-func (s *Stage) In(p Plan) Plan {
+// ApplyTo returns a job's plan with the setting of this stage in place of the newest one's.
+func (s *Stage) ApplyTo(p Plan) Plan {
 	actions := make([]ActionPlan, len(s.Actions))
 	for i, a := range s.Actions {
 		newest, _ := p.Action(a.Task)
 		a.Estimate.Layers = newest.Estimate.Layers
 		actions[i] = a
 	}
-	p.Workers, p.Epochs, p.Batches, p.Shards, p.Levels = s.Workers, s.Epochs, s.K, s.Shards, s.Levels
+	p.Workers, p.Epochs, p.Batches, p.Shards, p.Levels = s.Workers, s.Epochs, s.AverageEvery, s.Shards, s.Levels
 	p.Actions, p.Legs, p.Parallel, p.Threads = actions, s.Legs, s.Parallel, s.Threads
 	p.TimeoutSource, p.CostGBs, p.Forecast, p.Reasons = s.TimeoutSource, s.CostGBs, s.Forecast, s.Reasons
 	if p.BatchSize > 0 {
@@ -520,12 +520,12 @@ func (s *Stage) Text() string {
 	return text
 }
 
-// Staged returns every stage of the job. Old records have no stages: their plan is the only one.
-func (r *Record) Staged() []Stage {
+// AllStages returns every stage of the job. Old records have no stages: their plan is the only one.
+func (r *Record) AllStages() []Stage {
 	if len(r.Stages) > 0 {
 		return r.Stages
 	}
-	return []Stage{r.Plan.Whole(r.Job)}
+	return []Stage{r.Plan.AsStage(r.Job)}
 }
 
 // StageOf is the stage that an invocation belongs to.
@@ -534,11 +534,11 @@ func (r *Record) StageOf(i *Invocation) Stage { return r.stage(i.Stage) }
 // EpochsAfter is the number of epochs that the job had trained at the end of a round.
 func (r *Record) EpochsAfter(round Round) float64 {
 	s := r.stage(round.Stage)
-	return s.Until(round.Round)
+	return s.EpochsAfter(round.Round)
 }
 
 func (r *Record) stage(number int) Stage {
-	all := r.Staged()
+	all := r.AllStages()
 	return all[min(max(0, number), len(all)-1)]
 }
 
@@ -548,12 +548,12 @@ func (r *Record) PlanOf(i *Invocation) Plan {
 		return r.Plan
 	}
 	s := r.StageOf(i)
-	return s.In(r.Plan)
+	return s.ApplyTo(r.Plan)
 }
 
-// ByStage splits a record into one for each stage with activations, with the stage's plan and batch size. Estimates
+// SplitByStage splits a record into one for each stage with activations, with the stage's plan and batch size. Estimates
 // learn from these, since a measurement belongs to the plan that it was made with.
-func (r *Record) ByStage() []*Record {
+func (r *Record) SplitByStage() []*Record {
 	if len(r.Stages) < 2 {
 		return []*Record{r}
 	}
@@ -567,17 +567,17 @@ func (r *Record) ByStage() []*Record {
 			}
 		}
 		if len(one.Activations) > 0 {
-			one.Plan, one.Job.Training.BatchSize = s.In(r.Plan), s.BatchSize
+			one.Plan, one.Job.Training.BatchSize = s.ApplyTo(r.Plan), s.BatchSize
 			out = append(out, &one)
 		}
 	}
 	return out
 }
 
-// InForce returns the stages that rounds belong to, in the order of the rounds, and their numbers among all stages of
+// EffectiveStages returns the stages that rounds belong to, in the order of the rounds, and their numbers among all stages of
 // the job. A remedy's stage replaces the later ones; a stage of a resume replaces the one that it continues.
-func (r *Record) InForce() (stages []Stage, numbers []int) {
-	for n, s := range r.Staged() {
+func (r *Record) EffectiveStages() (stages []Stage, numbers []int) {
+	for n, s := range r.AllStages() {
 		var later []Stage
 		var laterNumbers []int
 		keep := 0

@@ -238,9 +238,9 @@ type Halfway struct {
 	Until time.Time `json:"until,omitzero"` // it is kept
 }
 
-// ByUse is the cost of a job by use so far, in GB-s. Records of earlier versions do not have it: there it is the sum
+// MeteredCost is the cost of a job by use so far, in GB-s. Records of earlier versions do not have it: there it is the sum
 // over their activations, scaled up for those that the record leaves out, or Eq. 6 with the evaluations.
-func (r *Record) ByUse() float64 {
+func (r *Record) MeteredCost() float64 {
 	n := len(r.Activations)
 	switch {
 	case r.UsedGBs > 0:
@@ -313,12 +313,12 @@ type Planning struct {
 	Estimator string   `json:"estimator,omitempty"` // method that estimates memory
 	Risk      *float64 `json:"risk,omitempty"`      // accepted chance that an action runs out of memory
 	Probe     bool     `json:"probe,omitempty"`
-	Beside    int      `json:"beside,omitempty"` // other jobs of the same batch
+	Siblings  int      `json:"beside,omitempty"` // other jobs of the same batch
 }
 
-// becomes lists, for each status, the statuses that may follow it; docs/reference/job-states.md says when. A resume
+// transitions lists, for each status, the statuses that may follow it; docs/reference/job-states.md says when. A resume
 // queues a job again.
-var becomes = [...][]Status{
+var transitions = [...][]Status{
 	StatusUnknown:   {StatusQueued, StatusRunning},
 	StatusQueued:    {StatusAdmitted, StatusPaused, StatusFailed, StatusCanceled},
 	StatusAdmitted:  {StatusRunning, StatusQueued, StatusPaused, StatusFailed, StatusCanceled},
@@ -329,12 +329,12 @@ var becomes = [...][]Status{
 	StatusCanceled:  {StatusQueued},
 }
 
-// MayBecome tells whether a job may change from one status to another.
-func (s Status) MayBecome(next Status) bool {
-	if int(s) >= len(becomes) {
+// CanTransitionTo tells whether a job may change from one status to another.
+func (s Status) CanTransitionTo(next Status) bool {
+	if int(s) >= len(transitions) {
 		return false
 	}
-	return slices.Contains(becomes[s], next)
+	return slices.Contains(transitions[s], next)
 }
 
 // Unfinished tells whether a job in this state is queued, admitted or running.
@@ -425,18 +425,18 @@ func (q *Quantity) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Counterfactual is what training would have taken without the policy's changes.
-type Counterfactual struct {
+// CostWithoutPolicy is what training would have taken without the policy's changes.
+type CostWithoutPolicy struct {
 	Workers int     `json:"workers"` // that the job began with
 	Epochs  int     `json:"epochs"`  // measured with that number of workers
 	Took    Millis  `json:"durationMs"`
 	UsedGBs float64 `json:"usedGBs"` // by use, without evaluations of the last round
 }
 
-// Unchanged estimates what the job's epochs would have taken with its first number of workers: every epoch as the mean
+// WithoutPolicy estimates what the job's epochs would have taken with its first number of workers: every epoch as the mean
 // of those measured with that number. The first one is left out if there are others, since its containers start cold.
 // It is nil if the workers never changed, or the policy observed nothing.
-func (r *Record) Unchanged() *Counterfactual {
+func (r *Record) WithoutPolicy() *CostWithoutPolicy {
 	var own, all []Observation
 	for i := range r.Rounds {
 		o := r.Rounds[i].Observed
@@ -454,7 +454,7 @@ func (r *Record) Unchanged() *Counterfactual {
 	if len(own) > 1 {
 		own = own[1:]
 	}
-	out := Counterfactual{Workers: all[0].Setting.Workers}
+	out := CostWithoutPolicy{Workers: all[0].Setting.Workers}
 	rows, of, before := 0, 0, 0
 	for _, o := range all {
 		rows += o.Rows

@@ -19,18 +19,18 @@ func TestByUseOfEarlierRecords(t *testing.T) {
 		6: {Activations: []disdel.Activation{held, held}, Omitted: 1},
 		5: {CostGBs: 4, EvaluationGBs: 1},
 	} {
-		if got := r.ByUse(); got != want {
+		if got := r.MeteredCost(); got != want {
 			t.Errorf("%g GB-s, want %g", got, want)
 		}
 	}
 }
 
 // A record of before the cost by use was kept has it all the same.
-func ExampleRecord_ByUse() {
+func ExampleRecord_MeteredCost() {
 	old := disdel.Record{CostGBs: 9, Activations: []disdel.Activation{{
 		Invocation: disdel.Invocation{Limits: disdel.Limits{Memory: disdel.GB / 4}}, Duration: disdel.Millis(8 * time.Second),
 	}}}
-	fmt.Println(old.ByUse(), "GB-s")
+	fmt.Println(old.MeteredCost(), "GB-s")
 	// Output: 2 GB-s
 }
 

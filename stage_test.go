@@ -26,7 +26,7 @@ func TestRoundsOfStagesCoverEveryBatchOnce(t *testing.T) {
 		epochs, rows := rapid.IntRange(1, 5).Draw(t, "epochs"), rapid.IntRange(8, 60).Draw(t, "rows")
 		k := rapid.IntRange(0, 4).Draw(t, "every")
 		stage := func(batch int) disdel.Stage {
-			s := disdel.Stage{To: disdel.Position{Epoch: epochs}, BatchSize: batch, Epochs: 1, Setting: disdel.Setting{K: k}}
+			s := disdel.Stage{To: disdel.Position{Epoch: epochs}, BatchSize: batch, Epochs: 1, Setting: disdel.Setting{AverageEvery: k}}
 			s.Workers = rapid.IntRange(1, rows/8).Draw(t, "workers")
 			s.Shards = shards(rows, s.Workers)
 			if k > 0 {
@@ -37,7 +37,7 @@ func TestRoundsOfStagesCoverEveryBatchOnce(t *testing.T) {
 		now := stage(4).Starting(0, disdel.Position{})
 		at := disdel.Position{}
 		for round := 0; round < now.End(); round++ {
-			span := now.Span(round)
+			span := now.TrainRange(round)
 			if (disdel.Position{Epoch: span.Epoch, Batch: span.Batch}) != at {
 				t.Fatalf("round %d begins at %+v, and %+v is next", round, span, at)
 			}
@@ -71,10 +71,10 @@ func TestARecordWithoutStagesHasOne(t *testing.T) {
 	r.Job.Training.Epochs, r.Job.Training.BatchSize = 3, 4
 	inv := disdel.Invocation{Round: 3}
 	stage := r.StageOf(&inv)
-	if span := stage.Span(3); span != (disdel.Span{Epoch: 1, Batch: 8, Epochs: 1}) {
+	if span := stage.TrainRange(3); span != (disdel.TrainRange{Epoch: 1, Batch: 8, Epochs: 1}) {
 		t.Errorf("round 3 is %+v", span)
 	}
-	if plan := r.PlanOf(&inv); plan.Workers != 2 || len(r.ByStage()) != 1 || r.ByStage()[0] != &r {
+	if plan := r.PlanOf(&inv); plan.Workers != 2 || len(r.SplitByStage()) != 1 || r.SplitByStage()[0] != &r {
 		t.Error("its plan is another")
 	}
 }
@@ -93,7 +93,7 @@ func TestActivationsGoByTheirStage(t *testing.T) {
 			disdel.Activation{Invocation: disdel.Invocation{Task: disdel.TaskTrain, Stage: stage}})
 	}
 	var got strings.Builder
-	for _, s := range r.ByStage() {
+	for _, s := range r.SplitByStage() {
 		got.WriteString(fmt.Sprint(s.Plan.Workers, s.Job.Training.BatchSize, len(s.Activations), " "))
 	}
 	if got.String() != "1 8 1 3 24 2 " {
@@ -113,19 +113,19 @@ func TestTheStagesInForce(t *testing.T) {
 	}}
 	for n, want := range map[int]string{3: "[0 1 2]", 4: "[0 1 3 2]", 5: "[0 4]"} {
 		first := disdel.Record{Stages: r.Stages[:n]}
-		if _, numbers := first.InForce(); fmt.Sprint(numbers) != want {
+		if _, numbers := first.EffectiveStages(); fmt.Sprint(numbers) != want {
 			t.Errorf("of %d stages: %v, want %s", n, numbers, want)
 		}
 	}
 }
 
-func ExampleStage_Span() {
+func ExampleStage_TrainRange() {
 	// Two epochs of 20 batches on the smallest shard, averaged after every eight: the last round of an epoch takes
 	// what is left.
-	s := disdel.Stage{To: disdel.Position{Epoch: 2}, Setting: disdel.Setting{Workers: 2, K: 8}, PerEpoch: 2}.Starting(0,
+	s := disdel.Stage{To: disdel.Position{Epoch: 2}, Setting: disdel.Setting{Workers: 2, AverageEvery: 8}, PerEpoch: 2}.Starting(0,
 		disdel.Position{})
 	for round := range s.End() {
-		span := s.Span(round)
+		span := s.TrainRange(round)
 		fmt.Printf("round %d: epoch %d, from batch %d, %d batches\n", round, span.Epoch, span.Batch, span.Batches)
 	}
 	// Output:

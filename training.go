@@ -95,7 +95,7 @@ func (o Optimizer) MomentNames() []string {
 	return names[:o.Moments()]
 }
 
-// Moments is how many values an optimiser keeps for every weight.
+// OptimizerState is how many values an optimiser keeps for every weight.
 func (o Optimizer) Moments() (n int) {
 	for _, name := range o.row().moments {
 		if name != "" {
@@ -414,8 +414,8 @@ type GoalForecast struct {
 	MayNever bool              `json:"mayNever,omitempty"`
 }
 
-// ByUse is the cost by use. Forecasts of earlier versions have only Eq. 6, which is not lower.
-func (f *GoalForecast) ByUse() Interval[float64] {
+// MeteredCost is the cost by use. Forecasts of earlier versions have only Eq. 6, which is not lower.
+func (f *GoalForecast) MeteredCost() Interval[float64] {
 	if f.Used != (Interval[float64]{}) {
 		return f.Used
 	}

@@ -19,7 +19,7 @@ func TestAWorkerDeliversNoUpdateWithoutItsState(t *testing.T) {
 	h := NewHost(probe, backends.Standard(nil))
 	defer h.Close()
 	req := b.train(0)
-	req.Moments, req.Models = disdel.StateKeep, "file://"+models
+	req.OptimizerState, req.Models = disdel.StateKeep, "file://"+models
 	req.StateCheckpoint = "checkpoints/job-1/000001/" + WorkerState(0)
 	if res, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); disdel.KindOf(err) != disdel.Unavailable {
 		t.Fatalf("%+v, %v", res, err)

@@ -77,7 +77,7 @@ func (b *bench) regression(name string) disdel.TrainRequest {
 	found, _ := model.FindSparse(name)
 	b.net = found.Describe(m.Info(b.data.Split), 0, disdel.Init{Seed: 3})
 	return disdel.TrainRequest{
-		Job: "job-1", Attempt: 1, Network: b.net, Data: b.data, Span: disdel.Span{Epochs: 2}, Threads: 1, Store: b.store,
+		Job: "job-1", Attempt: 1, Network: b.net, Data: b.data, TrainRange: disdel.TrainRange{Epochs: 2}, Threads: 1, Store: b.store,
 	}
 }
 
@@ -100,7 +100,7 @@ func (b *bench) draw(seed uint64) *drawn {
 	req := b.learner(rng, d.model)
 	members := 1 + rng.IntN(6)
 	if x := req.Exchange; x.Queued() {
-		req.Span.Epochs = 1
+		req.TrainRange.Epochs = 1
 		d.all = queued(req, members, 1+rng.IntN(150))
 		for i := range d.all {
 			d.all[i].Exchange = x

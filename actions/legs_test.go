@@ -254,7 +254,7 @@ func TestRoundsOfBatchesCutAnEpoch(t *testing.T) {
 			b.forget()
 
 			var h *Host
-			req.Moments = upkeep
+			req.OptimizerState = upkeep
 			for round := range 3 { // 7 batches: 2, 2 and the rest
 				h = NewHost(probe, backends.Standard(nil))
 				defer h.Close()
@@ -300,7 +300,7 @@ func TestAResetOptimizerStartsAnew(t *testing.T) {
 		defer h.Close()
 		b.forget()
 		req := b.train(0)
-		req.Moments = upkeep
+		req.OptimizerState = upkeep
 		b.leg(h, req, time.Hour)
 		agg := disdel.AggregateRequest{
 			Job: "job-1", Level: 1, Attempt: 1, Members: []disdel.UpdateID{{Job: "job-1"}},

@@ -14,7 +14,7 @@ import (
 
 // queued is a worker's requests for members that take the batches of one epoch of so many rows from a queue.
 func queued(req disdel.TrainRequest, members, rows int) (all []disdel.TrainRequest) {
-	req.Span, req.Shard, req.Members = disdel.Span{Epochs: 1}, disdel.RowRange{End: rows}, members
+	req.TrainRange, req.Shard, req.Members = disdel.TrainRange{Epochs: 1}, disdel.RowRange{End: rows}, members
 	req.Steps = (rows + req.BatchSize - 1) / req.BatchSize
 	req.Exchange = &disdel.Exchange{
 		Order: disdel.OrderEager, Batches: disdel.BatchesQueue, Slack: 4, Combine: disdel.CombineSum,

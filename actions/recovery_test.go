@@ -106,7 +106,7 @@ func TestADamagedStateIsNotGoneOnFrom(t *testing.T) {
 		t.Errorf("%d rows were trained", res.Rows)
 	}
 	b.forget()
-	req.Moments = disdel.StateKeep // and of a worker that carries on with its own it is said
+	req.OptimizerState = disdel.StateKeep // and of a worker that carries on with its own it is said
 	if _, err := ask[disdel.TrainResult](t, h, disdel.TaskTrain, req); !errors.Is(err, disdel.Corrupt) {
 		t.Errorf("error %v, want Corrupt", err)
 	}

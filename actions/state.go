@@ -131,7 +131,7 @@ func split(w disdel.Weights) (weights, optimizer, residual disdel.Weights) {
 
 // like has the shapes of the job's reference.
 func (t *trainer) like() disdel.Weights {
-	if t.req.Moments != disdel.StateAverage {
+	if t.req.OptimizerState != disdel.StateAverage {
 		return shapes(t.graph)
 	}
 	return withOptimizer(shapes(t.graph), t.graph, &t.req.Optimizer)
@@ -155,7 +155,7 @@ func withOptimizer(w disdel.Weights, g *model.Graph, o *disdel.Optimizer) disdel
 
 // carries tells whether a worker keeps state of its own from round to round.
 func (t *trainer) carries() bool {
-	return t.req.Moments == disdel.StateKeep || t.req.Statistics == disdel.StateKeep || t.req.Wire.Differences()
+	return t.req.OptimizerState == disdel.StateKeep || t.req.Statistics == disdel.StateKeep || t.req.Wire.Differences()
 }
 
 // WorkerState is the name of a worker's own state in a checkpoint.
@@ -353,11 +353,11 @@ func (t *trainer) from(ctx context.Context, reference disdel.Weights) error {
 		return err
 	}
 	switch {
-	case t.req.Moments == disdel.StateAverage:
+	case t.req.OptimizerState == disdel.StateAverage:
 		if err := t.setOptimizerState(optimizer); err != nil {
 			return err
 		}
-	case t.req.Moments == disdel.StateKeep && t.own: // as recall set it
+	case t.req.OptimizerState == disdel.StateKeep && t.own: // as recall set it
 	default:
 		if err := t.engine.Reset(engine.Moment); err != nil {
 			return err
@@ -408,7 +408,7 @@ func (t *trainer) difference(ctx context.Context, reference disdel.Weights) erro
 	if t.req.Round > 0 {
 		return nil
 	}
-	if t.req.Moments == disdel.StateAverage {
+	if t.req.OptimizerState == disdel.StateAverage {
 		t.ref = append(t.ref, t.optimizerState()...)
 	}
 	return t.session.store.PutReference(ctx, t.req.Job, 0, t.ref)
@@ -492,7 +492,7 @@ func (t *trainer) carry(ctx context.Context, residual disdel.Weights) error {
 		return nil
 	}
 	all := t.arrays(func(r engine.Role) bool {
-		return r == engine.Moment && t.req.Moments == disdel.StateKeep ||
+		return r == engine.Moment && t.req.OptimizerState == disdel.StateKeep ||
 			r == engine.Statistic && t.req.Statistics == disdel.StateKeep
 	})
 	all = append(all, of(renamed(residual, residualPrefix, ""), residualPrefix)...)

@@ -181,7 +181,7 @@ func (t *trainer) push(ctx context.Context) error {
 // update copies the arrays that are averaged.
 func (t *trainer) update() disdel.Weights {
 	w := engine.Weights(t.engine)
-	if t.req.Moments != disdel.StateAverage {
+	if t.req.OptimizerState != disdel.StateAverage {
 		return w
 	}
 	return append(w, t.optimizerState()...)

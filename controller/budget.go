@@ -549,7 +549,7 @@ func (m *Manager) rest() (cost float64, known bool) {
 		each = m.stepByProgress()
 	}
 	if f := m.spec.Plan.Forecast; each == 0 && f != nil {
-		return f.ByUse().Likely * float64(max(1, rounds-from)) / float64(max(1, rounds)), true
+		return f.MeteredCost().Likely * float64(max(1, rounds-from)) / float64(max(1, rounds)), true
 	}
 	cost = m.startsAgain(m.budget.start)
 	for r := from; r < max(rounds, from+1); r++ {

@@ -11,9 +11,9 @@ import (
 func ExampleSteps() {
 	job := disdel.Job{Training: disdel.Training{BatchSize: 32}}
 	plan := disdel.Plan{Workers: 2, Shards: []disdel.RowRange{{End: 100}, {Start: 100, End: 230}}}
-	fmt.Println(controller.Steps(&job, &plan, disdel.Span{Epochs: 3}))
+	fmt.Println(controller.Steps(&job, &plan, disdel.TrainRange{Epochs: 3}))
 	job.Distribution.Exchange = &disdel.Exchange{Batches: disdel.BatchesQueue} // any of which one worker might take
-	fmt.Println(controller.Steps(&job, &plan, disdel.Span{Epochs: 1}))
+	fmt.Println(controller.Steps(&job, &plan, disdel.TrainRange{Epochs: 1}))
 	// Output:
 	// 15
 	// 8

@@ -67,7 +67,7 @@ func TestAResumedJobKnowsHowManyWorkersItBeganWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := spec.Plan.Whole(spec.Job), plan.Whole(fewer)
+	first, second := spec.Plan.AsStage(spec.Job), plan.AsStage(fewer)
 	second.First = 1
 	r := disdel.Record{ID: spec.ID, Job: spec.Job, Plan: spec.Plan, Stages: []disdel.Stage{first, second}}
 	if err := ContinueFrom(r, &spec, disdel.Checkpoint{Round: 2}); err != nil {

@@ -58,7 +58,7 @@ func (p moody) Decide(in scheduler.Input) disdel.Decision {
 		d.Next.Workers = draw.IntN(12) - 2
 	}
 	if draw.IntN(3) == 0 {
-		d.Next.K = draw.IntN(5) - 1
+		d.Next.AverageEvery = draw.IntN(5) - 1
 	}
 	if draw.IntN(3) == 0 {
 		d.Next.FanIn = draw.IntN(5) - 1
@@ -366,7 +366,7 @@ func (w *world) obey(orders []Order) {
 // an epoch.
 func (w *world) followed(r disdel.Round) {
 	stage := &w.manager.state.at(r.Round).stage
-	span := stage.Span(r.Round)
+	span := stage.TrainRange(r.Round)
 	before, known := w.reached[r.Round-1]
 	at := reached{span.Epoch, span.Batch * stage.BatchSize, stage.Workers}
 	if known && (at.epoch != before.epoch || at.rows != before.rows || at.rows > 0 && at.workers != before.workers) {

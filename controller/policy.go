@@ -53,7 +53,7 @@ func (s *Spec) begins() disdel.Stage {
 	if s.Stage != nil {
 		return *s.Stage
 	}
-	return s.Plan.Whole(s.Job)
+	return s.Plan.AsStage(s.Job)
 }
 
 // still tells whether only a failure changes the job.
@@ -246,7 +246,7 @@ func (m *Manager) change(c stageCandidate) []Order {
 	d, plan, wanted, round := c.decision, c.plan, c.job, c.round
 	d.Changed = true
 	plan.Actions = m.ownNames(plan.Actions)
-	stage := plan.Whole(wanted).Starting(round, c.at)
+	stage := plan.AsStage(wanted).Starting(round, c.at)
 	stage.Decision = &d
 	leaving := scheduler.LeavingReasons(m.spec.Job, m.spec.Plan.Workers, plan.Workers)
 	stage.Reasons = slices.Concat(d.Reasons, leaving, plan.Reasons)
@@ -361,7 +361,7 @@ func (m *Manager) observed(r disdel.Round) *disdel.Observation {
 		Round: m.round, Setting: m.setting(), Duration: w.took, Loss: r.TrainLoss, Peak: w.peak, Cold: w.cold,
 		Cost: max(0, m.budget.spent-m.budget.began), Retried: w.failed, Missing: len(r.Missing),
 		Left:  len(r.Left),
-		Epoch: m.spec.Stage.Until(m.round),
+		Epoch: m.spec.Stage.EpochsAfter(m.round),
 	}
 	if train, ok := m.spec.Plan.Action(disdel.TaskTrain); ok {
 		o.Limit = train.Limits.Memory

@@ -116,7 +116,7 @@ type recordBuilder struct {
 // add appends an activation without what only the manager needs.
 func (l *recordBuilder) add(r *disdel.Record, a disdel.Activation) {
 	if !a.Outcome.Failed() {
-		a.Span = nil
+		a.TrainRange = nil
 	}
 	a.Params, a.Result = nil, nil
 	if n := len(a.Beats); !a.Outcome.Failed() && n > 0 {

@@ -66,11 +66,11 @@ func (s *Spec) optimizer() disdel.Optimizer {
 }
 
 // span is the part of a worker's training in a round.
-func (s *Spec) span(round int) disdel.Span {
+func (s *Spec) span(round int) disdel.TrainRange {
 	if s.Stage == nil {
 		return scheduler.SpanOf(s.Job, s.Plan, round)
 	}
-	return s.Stage.Span(round)
+	return s.Stage.TrainRange(round)
 }
 
 // work is one invocation of a slot in a round.
@@ -162,7 +162,7 @@ const saveEvery = disdel.Millis(20 * time.Second)
 func (s *Spec) train(w work, worker int, from string) disdel.Invocation {
 	req := s.trainRequest(w, worker, from)
 	out := s.invocation(disdel.Slot{Task: disdel.TaskTrain, Member: worker}, w, req)
-	out.Span = &req.Span
+	out.TrainRange = &req.TrainRange
 	return out
 }
 
@@ -175,13 +175,13 @@ func (s *Spec) trainRequest(w work, worker int, from string) disdel.TrainRequest
 		JobEpochs: t.Epochs, BatchSize: s.Plan.WorkerBatch(&s.Job),
 		Optimizer: s.optimizer(), Schedule: t.Schedule, ClipNorm: t.ClipNorm, Loss: t.Loss, Target: s.target(),
 		Threads: s.Threads, Backend: t.Backend, Exact: t.Exact, Precision: t.Precision,
-		Wire: a.Wire, Threshold: a.Threshold, Moments: a.Moments, Statistics: a.Statistics,
+		Wire: a.Wire, Threshold: a.Threshold, OptimizerState: a.OptimizerState, Statistics: a.Statistics,
 		Models: s.Models, ReferenceCheckpoint: from, Store: s.Store, Memory: limits.Memory,
 		Estimate: estimate(limits, action), Device: limits.Device, Hold: w.hold,
 	}
-	req.Span = s.span(w.round)
+	req.TrainRange = s.span(w.round)
 	if x := s.Job.Distribution.Exchange; x != nil {
-		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, Steps(&s.Job, &s.Plan, req.Span)
+		req.Exchange, req.Members, req.Steps = x, s.Plan.Workers, Steps(&s.Job, &s.Plan, req.TrainRange)
 		if x.Queued() {
 			req.Shard = allRows(&s.Plan)
 		}
@@ -201,7 +201,7 @@ func allRows(plan *disdel.Plan) disdel.RowRange {
 }
 
 // Steps is the number of steps in a span on the worker with the most rows. Of a queue one worker might take all.
-func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.Span) (most int) {
+func Steps(job *disdel.Job, plan *disdel.Plan, span disdel.TrainRange) (most int) {
 	for _, rows := range shardsOf(job, plan) {
 		most = max(most, stepsIn(job, plan, span, rows))
 	}
@@ -217,7 +217,7 @@ func shardsOf(job *disdel.Job, plan *disdel.Plan) []disdel.RowRange {
 }
 
 // stepsIn is the number of steps in a span on a shard.
-func stepsIn(job *disdel.Job, plan *disdel.Plan, span disdel.Span, rows disdel.RowRange) int {
+func stepsIn(job *disdel.Job, plan *disdel.Plan, span disdel.TrainRange, rows disdel.RowRange) int {
 	size := max(1, min(plan.WorkerBatch(job), rows.Len()))
 	batches := (rows.Len() + size - 1) / size
 	n := span.Epochs*batches - min(span.Batch, batches)
@@ -304,7 +304,7 @@ func (s *Spec) aggregate(w work, height, cluster int, members []int, to outputs)
 
 // averaged is the optimiser whose moments are averaged with the weights, nil if none are.
 func (s *Spec) averaged() *disdel.Optimizer {
-	if s.Job.Distribution.Aggregation.Moments != disdel.StateAverage {
+	if s.Job.Distribution.Aggregation.OptimizerState != disdel.StateAverage {
 		return nil
 	}
 	return &s.Job.Training.Optimizer

@@ -42,8 +42,8 @@ func CheckResume(r disdel.Record, spec Spec, c disdel.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	total, was, now := n.stage.End(), n.in.Span(c.Round), n.in.Span(c.Round)
-	if n.whole || n.stage.K != n.in.K || n.stage.Epochs != n.in.Epochs {
+	total, was, now := n.stage.End(), n.in.TrainRange(c.Round), n.in.TrainRange(c.Round)
+	if n.whole || n.stage.AverageEvery != n.in.AverageEvery || n.stage.Epochs != n.in.Epochs {
 		now = scheduler.SpanOf(spec.Job, spec.Plan, c.Round)
 	}
 	if n.whole {
@@ -93,9 +93,9 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 	if len(r.Stages) == 0 {
 		r.Job = was
 	}
-	stages, _ := r.InForce()
+	stages, _ := r.EffectiveStages()
 	c = continuation{in: stages[disdel.StageAt(stages, round)], whole: len(stages) == 1, plan: spec.Plan, job: spec.Job}
-	next := spec.Plan.Whole(spec.Job).Setting
+	next := spec.Plan.AsStage(spec.Job).Setting
 	if next.Workers == r.Plan.Workers {
 		next.Workers = c.in.Workers
 	}
@@ -106,18 +106,18 @@ func continued(r disdel.Record, spec Spec, round int) (c continuation, err error
 		next.FanIn = c.in.FanIn
 	}
 	if spec.Job.Distribution.Sync == was.Distribution.Sync {
-		next.K = c.in.K
+		next.AverageEvery = c.in.AverageEvery
 	}
 	if spec.Job.Training.SameBatch(was.Training) {
 		c.job.Training = c.job.Training.WithWorkerBatch(c.in.BatchSize, c.in.Workers)
 	}
-	if next != spec.Plan.Whole(spec.Job).Setting || !c.job.Training.SameBatch(spec.Job.Training) {
+	if next != spec.Plan.AsStage(spec.Job).Setting || !c.job.Training.SameBatch(spec.Job.Training) {
 		if err := c.replan(r, spec, next); err != nil {
 			return c, err
 		}
 	}
-	at := c.in.Span(round)
-	c.stage = c.plan.Whole(c.job).Starting(round, disdel.Position{Epoch: at.Epoch, Batch: at.Batch})
+	at := c.in.TrainRange(round)
+	c.stage = c.plan.AsStage(c.job).Starting(round, disdel.Position{Epoch: at.Epoch, Batch: at.Batch})
 	if c.whole {
 		c.stage.Rounds = max(0, c.plan.Rounds-round)
 	}
@@ -167,7 +167,7 @@ func goOn(r disdel.Record, spec *Spec, round int) error {
 	if spec.Threads == spec.Plan.Threads && c.plan.Threads > 0 {
 		spec.Threads = c.plan.Threads
 	}
-	spec.Began = r.Staged()[0].Setting.Workers
+	spec.Began = r.AllStages()[0].Setting.Workers
 	spec.Stage, spec.Plan, spec.Job.Training = &c.stage, scheduler.ContinuePlan(c.plan, c.stage), c.job.Training
 	if !c.stage.Decision.Changed {
 		spec.Decisions = ahead(r, round)

@@ -35,7 +35,7 @@ func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (
 
 // Resume continues a job that ended without success, or whose controller died, from spec.From. rec is its record.
 func (c *Controller) Resume(ctx context.Context, spec Spec, rec disdel.Record) (*disdel.Record, error) {
-	rec.Stages = rec.Staged() // before its plan and its job change
+	rec.Stages = rec.AllStages() // before its plan and its job change
 	spec.Before = len(rec.Stages)
 	rec.Status, rec.Failure, rec.Stopped, rec.Ended = disdel.StatusRunning, nil, "", time.Time{}
 	asked := rec.Job.Distribution.Workers // as requested
@@ -58,7 +58,7 @@ func (c *Controller) run(ctx context.Context, spec Spec, rec *disdel.Record) (*d
 		manager: NewManager(spec), previousPhases: rec.Phases,
 		cost: estimator.Bill{
 			Before:      cmp.Or(rec.CostGBs, estimator.Cost(rec.Activations)),
-			Evaluations: rec.EvaluationGBs, Used: rec.ByUse(),
+			Evaluations: rec.EvaluationGBs, Used: rec.MeteredCost(),
 		},
 		prepared: map[disdel.ActionName]disdel.Limits{}, remade: map[disdel.ActionName]time.Time{},
 		invocations: map[disdel.Slot]*runningInvocation{},

@@ -68,7 +68,7 @@ func TestAResumeKeepsTheShareOfABatch(t *testing.T) {
 	for name, halved := range map[string]bool{"as it was": false, "halved": true} {
 		spec := sharing(3, 4, 60)
 		r := disdel.Record{ID: spec.ID, Job: spec.Job, Plan: spec.Plan}
-		first := spec.Plan.Whole(spec.Job)
+		first := spec.Plan.AsStage(spec.Job)
 		r.Stages = []disdel.Stage{first}
 		want, job := 20, 60
 		if halved {

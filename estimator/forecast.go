@@ -30,7 +30,7 @@ func (t *timer) forecast() {
 	held := committed(p)
 	low, high := seconds/c.low, seconds*c.high
 	use := pool.use(t.in, t.out.Legs)
-	by := pool.compare(t.in, use, gauge{(*disdel.Record).ByUse, pool.use, whole.total()})
+	by := pool.compare(t.in, use, gauge{(*disdel.Record).MeteredCost, pool.use, whole.total()})
 	use *= by.factor
 	quiet := t.in
 	quiet.slow = alone(p)
@@ -93,7 +93,7 @@ func RemainingUse(r *disdel.Record, left *disdel.Forecast) disdel.Interval[float
 	if took <= 0 {
 		return disdel.Interval[float64]{}
 	}
-	each, d := r.ByUse()/took.Seconds(), left.Duration
+	each, d := r.MeteredCost()/took.Seconds(), left.Duration
 	return disdel.Interval[float64]{
 		Low: each * d.Low.Seconds(), Likely: each * d.Likely.Seconds(), High: each * d.High.Seconds(),
 	}
@@ -474,7 +474,7 @@ func (w *pool) cheapestTwin(in TimingInput) float64 {
 		own, ok := asPlanned(in, r)
 		if ok && farOff(in, own) == 0 && sameData(in, r) && r.Plan.Rounds == in.Plan.Rounds &&
 			r.Job.Training.Epochs == in.Job.Training.Epochs && len(r.Rounds) == r.Plan.Rounds {
-			least = min(least, r.ByUse())
+			least = min(least, r.MeteredCost())
 		}
 	}
 	return least

@@ -75,7 +75,7 @@ func (e Estimator) samples(past []disdel.Record) []sample {
 // newestWith is the newest stage of a job with measured peaks of a task. Only one stage counts, since stages of a job
 // are not independent either.
 func newestWith(r *disdel.Record, task disdel.Task) *disdel.Record {
-	stages := r.ByStage()
+	stages := r.SplitByStage()
 	for i := len(stages) - 1; i > 0; i-- {
 		if len(peaksOf(stages[i], task)) > 0 {
 			return stages[i]

@@ -128,8 +128,8 @@ func TestABusyMachineRefusesNoTwin(t *testing.T) {
 		twin := m.beside(w, drawnLoad{}, lot.IntN(2) == 0)
 		f := TimingOf(m.input(w, 10*lot.Float64(), []disdel.Record{twin})).Forecast
 		for _, goal := range []bool{false, true} {
-			if least := f.LeastCost(goal); least > twin.ByUse() {
-				t.Fatalf("seed %d: the job is held to %.3g GB-s, its twin cost %.3g", seed, least, twin.ByUse())
+			if least := f.LeastCost(goal); least > twin.MeteredCost() {
+				t.Fatalf("seed %d: the job is held to %.3g GB-s, its twin cost %.3g", seed, least, twin.MeteredCost())
 			}
 		}
 	}

@@ -266,8 +266,8 @@ func members(p disdel.Plan, a disdel.Activation) int {
 func unfinished(r *disdel.Record, a disdel.Activation) float64 {
 	if a.Task == disdel.TaskTrain {
 		stage := r.StageOf(&a.Invocation)
-		at := stage.Span(a.Round)
-		a.Span = &disdel.Span{Epochs: max(1, r.Plan.Epochs), Epoch: at.Epoch}
+		at := stage.TrainRange(a.Round)
+		a.TrainRange = &disdel.TrainRange{Epochs: max(1, r.Plan.Epochs), Epoch: at.Epoch}
 	}
 	if pace, ok := a.Pace(); ok && r.Plan.Batches == 0 {
 		return pace.Ends.Seconds()
@@ -408,7 +408,7 @@ func (w *pool) known(in TimingInput) map[disdel.Task]known {
 	for _, a := range in.Plan.Actions {
 		var samples []timeSample
 		for _, r := range w.jobs {
-			for _, stage := range r.ByStage() {
+			for _, stage := range r.SplitByStage() {
 				samples = append(samples, samplesOf(in, stage, a.Task)...)
 			}
 		}

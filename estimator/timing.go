@@ -160,7 +160,7 @@ type found struct {
 
 // samples are those of the stages of an earlier job that are in the group.
 func (g timeGroup) samples(in TimingInput, r *disdel.Record, task disdel.Task) (out found) {
-	for _, stage := range r.ByStage() {
+	for _, stage := range r.SplitByStage() {
 		if g.fits(in, stage) {
 			out.samples, out.jobs = append(out.samples, samplesOf(in, stage, task)...), 1
 		}

@@ -32,7 +32,7 @@ func TestASharedBatchIsPlannedAsItsShares(t *testing.T) {
 			t.Fatal(err)
 		}
 		share := (in.Job.Training.BatchSize + workers - 1) / workers
-		if shared.BatchSize != share || shared.Whole(split(in, in.Job.Training.BatchSize).Job).BatchSize != share {
+		if shared.BatchSize != share || shared.AsStage(split(in, in.Job.Training.BatchSize).Job).BatchSize != share {
 			t.Errorf("%d workers: a share of %d, want %d", workers, shared.BatchSize, share)
 		}
 		smaller := in
@@ -65,7 +65,7 @@ func TestRoundsOfASharedBatchAreOfItsShares(t *testing.T) {
 	if want := in.Job.Training.Epochs * (batches / 100); p.Rounds != want {
 		t.Errorf("%d rounds, want %d", p.Rounds, want)
 	}
-	if s := p.Whole(in.Job); s.Batches() != batches {
+	if s := p.AsStage(in.Job); s.Batches() != batches {
 		t.Errorf("an epoch is %d batches, want %d", s.Batches(), batches)
 	}
 }

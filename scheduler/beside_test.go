@@ -75,7 +75,7 @@ func TestABatchIsNoExampleForAJobAlone(t *testing.T) {
 	in := besideInput(t, 0)
 	in.History = []disdel.Record{{
 		ID: "job-0", Status: disdel.StatusSucceeded, Data: in.Data, Plan: disdel.Plan{Workers: 1},
-		Planning: &disdel.Planning{Beside: 7},
+		Planning: &disdel.Planning{Siblings: 7},
 	}}
 	if p, err := NewPlan(in); err != nil || p.Workers != 2 {
 		t.Errorf("alone: %d workers, %v", p.Workers, err)

@@ -29,7 +29,7 @@ func CheckBudget(id disdel.JobID, job disdel.Job, plan disdel.Plan) error {
 	least := leastCost(plan)
 	switch f := plan.Forecast; {
 	case f != nil && f.LeastCost(job.Training.Goal != nil) > most:
-		c := f.ByUse()
+		c := f.MeteredCost()
 		text = fmt.Sprintf("the job is likely to cost %.4g GB-s (%.4g to %.4g, by %s)", c.Likely, c.Low, c.High, f.Source)
 		enough = c.High
 	case least > most:
@@ -139,10 +139,10 @@ func (b *planBuilder) overBound(p *disdel.Plan, e forecastEnd) *exceeded {
 	}
 	g := p.Forecast.Goal
 	most, whose := b.Job.Budget()
-	if most > 0 && endOf(e, g.ByUse()) > most {
+	if most > 0 && endOf(e, g.MeteredCost()) > most {
 		return &exceeded{
 			field: whose, has: fmt.Sprintf("%.4g GB-s", most),
-			need: func(g *disdel.GoalForecast) float64 { return g.ByUse().Likely },
+			need: func(g *disdel.GoalForecast) float64 { return g.MeteredCost().Likely },
 			text: func(v float64) string { return fmt.Sprintf("%.4g GB-s", v) },
 			set:  func(v float64) string { return RoundedUp(v) + "GB-s" },
 		}

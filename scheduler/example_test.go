@@ -332,10 +332,10 @@ func ExampleElastic() {
 func ExampleContinuePlan() {
 	job := disdel.Job{}
 	job.Training.Epochs, job.Training.BatchSize = 4, 10
-	job.Distribution.Aggregation.Moments = disdel.StateKeep
+	job.Distribution.Aggregation.OptimizerState = disdel.StateKeep
 	job = scheduler.ApplySetting(job, disdel.Setting{Workers: 3}, 0)
 	plan := disdel.Plan{Workers: 3, Rounds: 4, Epochs: 1, Shards: scheduler.Shards(120, 3)}
-	stage := plan.Whole(job).Starting(1, disdel.Position{Epoch: 1}) // after one epoch with two workers
+	stage := plan.AsStage(job).Starting(1, disdel.Position{Epoch: 1}) // after one epoch with two workers
 	plan = scheduler.ContinuePlan(plan, stage)
 	fmt.Printf("%d workers from round %d to %d\n", job.Distribution.Workers, stage.First, plan.Rounds)
 	fmt.Println(scheduler.LeavingReasons(job, 2, 3))

@@ -186,7 +186,7 @@ func (l *lesson) least() (need float64, by disdel.JobID) {
 func (b *planBuilder) learned(task disdel.Task, q resource) (least int64, by disdel.JobID) {
 	var l lesson
 	for i := range b.History {
-		for _, stage := range slices.Backward(b.History[i].ByStage()) {
+		for _, stage := range slices.Backward(b.History[i].SplitByStage()) {
 			if b.sameKind(stage) {
 				need, lacked := q.needOf(stage, task)
 				l.add(stage.ID, float64(need), lacked)
@@ -218,7 +218,7 @@ func (b *planBuilder) underrated(task disdel.Task, method string) (times float64
 		return a.LackedMemory() && a.Estimate > 0 && a.Limits.Memory >= a.Estimate
 	}
 	for i := range past {
-		for _, stage := range slices.Backward(past[i].ByStage()) {
+		for _, stage := range slices.Backward(past[i].SplitByStage()) {
 			a, _ := stage.Plan.Action(task)
 			if b.sameNetwork(stage) && a.Estimate.Method == method && a.Estimate.Total > 0 {
 				need, lacked := q.needOf(stage, task)

@@ -10,9 +10,9 @@ import (
 	"github.com/disdel/disdel"
 )
 
-func train(memory disdel.Bytes, timeout time.Duration, span disdel.Span, beats ...disdel.Beat) disdel.Activation {
+func train(memory disdel.Bytes, timeout time.Duration, span disdel.TrainRange, beats ...disdel.Beat) disdel.Activation {
 	a := disdel.Activation{Beats: beats}
-	a.Task, a.Limits, a.Span = disdel.TaskTrain, disdel.Limits{Memory: memory, Timeout: disdel.Millis(timeout)}, &span
+	a.Task, a.Limits, a.TrainRange = disdel.TaskTrain, disdel.Limits{Memory: memory, Timeout: disdel.Millis(timeout)}, &span
 	return a
 }
 
@@ -57,7 +57,7 @@ func TestMemory(t *testing.T) {
 			{Batch: 2, Batches: 6000, Epoch: 1, Resident: 120 * disdel.MB},
 		}, want: 256 * disdel.MB, why: "grew"},
 	} {
-		a := train(128*disdel.MB, time.Minute, disdel.Span{Epochs: 1}, c.beats...)
+		a := train(128*disdel.MB, time.Minute, disdel.TrainRange{Epochs: 1}, c.beats...)
 		a.Peak, a.Estimate = c.peak, c.estimate
 		got, why := Memory(a, c.factor)
 		if got != c.want || !strings.Contains(why, c.why) {
@@ -69,7 +69,7 @@ func TestMemory(t *testing.T) {
 // Peaks of earlier jobs that had spoken for half of what an action needs are not asked again: what the plan alone
 // expects lets the job pass, not half as much again of too little.
 func TestEnoughMemoryAfterALearnedEstimateThatWasTooLow(t *testing.T) {
-	a := train(110*disdel.MB, time.Minute, disdel.Span{Epochs: 1})
+	a := train(110*disdel.MB, time.Minute, disdel.TrainRange{Epochs: 1})
 	for ratio, want := range map[float64]disdel.Bytes{0: 165, 1.1: 165, 0.9: 165, 0.5: 220} {
 		r := &disdel.Record{Plan: disdel.Plan{Actions: []disdel.ActionPlan{
 			{Task: disdel.TaskTrain, Estimate: disdel.Estimate{Total: 100 * disdel.MB, Ratio: ratio}},
@@ -82,26 +82,26 @@ func TestEnoughMemoryAfterALearnedEstimateThatWasTooLow(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
-		span   disdel.Span
+		span   disdel.TrainRange
 		beats  []disdel.Beat
 		queued float64
 		want   float64 // seconds
 	}{
-		"no heartbeat": {disdel.Span{Epochs: 1}, nil, 0, 120},
+		"no heartbeat": {disdel.TrainRange{Epochs: 1}, nil, 0, 120},
 		"nearly done": {
-			disdel.Span{Epochs: 1},
+			disdel.TrainRange{Epochs: 1},
 			[]disdel.Beat{{At: seconds(59), Epoch: 1, Batch: 58, Batches: 60}},
 			0,
 			120,
 		},
 		"a sixth, 360 s": {
-			disdel.Span{Epochs: 1},
+			disdel.TrainRange{Epochs: 1},
 			[]disdel.Beat{{At: seconds(60), Epoch: 1, Batch: 10, Batches: 60}},
 			0,
 			540,
 		},
 		"start-up is apart": {
-			disdel.Span{Epochs: 1},
+			disdel.TrainRange{Epochs: 1},
 			[]disdel.Beat{
 				{At: seconds(40), Epoch: 1, Batch: 10, Batches: 60},
 				{At: seconds(60), Epoch: 1, Batch: 20, Batches: 60},
@@ -110,23 +110,23 @@ func TestTimeout(t *testing.T) {
 		},
 		// The second of the round's epochs 3 and 4 is half done: 90 of 120 batches in 60 s.
 		"several epochs": {
-			disdel.Span{Epochs: 3, Epoch: 3},
+			disdel.TrainRange{Epochs: 3, Epoch: 3},
 			[]disdel.Beat{{At: seconds(60), Epoch: 5, Batch: 30, Batches: 60}},
 			0, 180,
 		},
 		"part of one": {
-			disdel.Span{Epochs: 1, Epoch: 3, Batch: 20, Batches: 20},
+			disdel.TrainRange{Epochs: 1, Epoch: 3, Batch: 20, Batches: 20},
 			[]disdel.Beat{{At: seconds(60), Epoch: 4, Batch: 30, Batches: 60}},
 			0, 180,
 		},
 		"the first batch": {
-			disdel.Span{Epochs: 1},
+			disdel.TrainRange{Epochs: 1},
 			[]disdel.Beat{{At: seconds(20), Epoch: 1, Batch: 1, Batches: 313}},
 			0,
 			120,
 		},
 		"two early ones": {
-			disdel.Span{Epochs: 1},
+			disdel.TrainRange{Epochs: 1},
 			[]disdel.Beat{
 				{At: seconds(50), Epoch: 1, Batch: 1, Batches: 61},
 				{At: seconds(60), Epoch: 1, Batch: 6, Batches: 61},
@@ -134,7 +134,7 @@ func TestTimeout(t *testing.T) {
 			0, 255,
 		},
 		"the queue apart": {
-			disdel.Span{Epochs: 1},
+			disdel.TrainRange{Epochs: 1},
 			[]disdel.Beat{
 				{At: seconds(100), Epoch: 1, Batch: 10, Batches: 60},
 				{At: seconds(160), Epoch: 1, Batch: 20, Batches: 60},
@@ -163,7 +163,7 @@ func TestLimitsGrow(t *testing.T) {
 		})
 		a := train(disdel.Bytes(rapid.Int64Range(1, 1<<40).Draw(t, "limit")),
 			time.Duration(rapid.Int64Range(1, 1e13).Draw(t, "timeout")),
-			disdel.Span{
+			disdel.TrainRange{
 				Epochs: rapid.IntRange(0, 5).Draw(t, "epochs"), Epoch: rapid.IntRange(0, 5).Draw(t, "before"),
 				Batch: rapid.IntRange(0, 20).Draw(t, "start"),
 			},

@@ -63,7 +63,7 @@ func seenOf(r *disdel.Record) (seen []disdel.Observation) {
 
 // settingOf returns the setting of a round of a job.
 func settingOf(r *disdel.Record, round disdel.Round) disdel.Setting {
-	all := r.Staged()
+	all := r.AllStages()
 	return all[min(max(0, round.Stage), len(all)-1)].Setting
 }
 

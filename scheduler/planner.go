@@ -105,7 +105,7 @@ func (b *planBuilder) input(rows, actions int) estimator.Input {
 		SampleBytes: b.Data.SampleSize, Resizing: b.Data.ChangeBytes(),
 		Epochs: t.Epochs, Optimizer: t.Optimizer, ClipNorm: t.ClipNorm, Exact: t.Exact,
 		Precision: t.Precision, Backend: t.Backend,
-		Moments: a.Moments, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
+		Moments: a.OptimizerState, Wire: a.Wire, Checkpoints: b.Job.Reliability.CheckpointEvery > 0,
 		Exchange: b.Job.Distribution.Exchange,
 	}
 }
@@ -501,9 +501,9 @@ func Shards(rows, workers int) []disdel.RowRange {
 }
 
 // SpanOf returns which part of a worker's training a round of a plan is.
-func SpanOf(job disdel.Job, p disdel.Plan, round int) disdel.Span {
-	whole := p.Whole(job)
-	return whole.Span(round)
+func SpanOf(job disdel.Job, p disdel.Plan, round int) disdel.TrainRange {
+	whole := p.AsStage(job)
+	return whole.TrainRange(round)
 }
 
 // Tree builds the aggregation levels over workers. Level 1 has as few clusters as possible with at most fanIn workers
@@ -604,5 +604,5 @@ func siblingsOf(r *disdel.Record) int {
 	if r.Planning == nil {
 		return 0
 	}
-	return r.Planning.Beside
+	return r.Planning.Siblings
 }

@@ -222,13 +222,13 @@ func (c *clamp) shape() {
 		c.because("fan-in: %d is none", next.FanIn)
 		next.FanIn = now.FanIn
 	}
-	if next.K < 0 {
-		c.because("a round of %d batches is none", next.K)
-		next.K = now.K
+	if next.AverageEvery < 0 {
+		c.because("a round of %d batches is none", next.AverageEvery)
+		next.AverageEvery = now.AverageEvery
 	}
-	if c.in.Boundary == disdel.BoundaryFailure && next.K != now.K {
+	if c.in.Boundary == disdel.BoundaryFailure && next.AverageEvery != now.AverageEvery {
 		c.because("a failure does not change the rounds")
-		next.K = now.K
+		next.AverageEvery = now.AverageEvery
 	}
 }
 

@@ -244,11 +244,11 @@ func TestDecisionsAreWithinTheirBounds(t *testing.T) {
 				Least: least, Most: least + number("span", 0, 5), Batches: 16, LeastMemory: 128 * disdel.MB,
 				HighestMemory: disdel.GB,
 			},
-			Now: disdel.Setting{Workers: least, K: number("k", 0, 1) * 8},
+			Now: disdel.Setting{Workers: least, AverageEvery: number("k", 0, 1) * 8},
 		}
 		said := disdel.Decision{BatchSize: number("batch", -1, 8), Next: disdel.Setting{
 			Workers: number("workers", -9, 30), Memory: disdel.Bytes(number("memory", 0, 2048)) * disdel.MB,
-			FanIn: number("fanIn", -1, 4), K: number("every", -1, 9),
+			FanIn: number("fanIn", -1, 4), AverageEvery: number("every", -1, 9),
 		}}
 		d := DecideInBounds(answer(said), in)
 		most := in.Bounds.Most
@@ -260,7 +260,7 @@ func TestDecisionsAreWithinTheirBounds(t *testing.T) {
 			t.Fatalf("%d workers of %d to %d", n.Workers, least, most)
 		case n.Memory != 0 && (n.Memory < in.Bounds.LeastMemory || n.Memory > in.Bounds.HighestMemory):
 			t.Fatalf("memory %v", n.Memory)
-		case n.FanIn < 0 || n.FanIn == 1 || n.K < 0 || d.BatchSize < 0:
+		case n.FanIn < 0 || n.FanIn == 1 || n.AverageEvery < 0 || d.BatchSize < 0:
 			t.Fatalf("%+v", d)
 		case in.Boundary == disdel.BoundaryRound && n != in.Now:
 			t.Fatalf("in the middle of an epoch: %+v became %+v", in.Now, n)

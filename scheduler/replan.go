@@ -11,8 +11,8 @@ func ApplySetting(job disdel.Job, s disdel.Setting, batch int) disdel.Job {
 	d := &job.Distribution
 	d.Workers, d.Aggregation.FanIn, job.Resources.Memory = s.Workers, s.FanIn, s.Memory
 	switch {
-	case s.K > 0:
-		d.Sync = disdel.SyncEvery(s.K)
+	case s.AverageEvery > 0:
+		d.Sync = disdel.SyncEvery(s.AverageEvery)
 	case d.Sync.Every() > 0:
 		d.Sync = disdel.SyncEpoch
 	}
@@ -46,7 +46,7 @@ func LeavingReasons(job disdel.Job, was, now int) []string {
 	a := job.Distribution.Aggregation
 	var out []string
 	lossy := a.Wire != "" && a.Wire != disdel.WireFloat32
-	own := a.Moments == disdel.StateKeep || a.Statistics == disdel.StateKeep
+	own := a.OptimizerState == disdel.StateKeep || a.Statistics == disdel.StateKeep
 	switch {
 	case now < was && lossy:
 		out = append(out, fmt.Sprintf("%d of %d workers leave: what %s had rounded away of their last updates is lost",

@@ -82,7 +82,7 @@ func TestNoPolicyGetsPastTheShield(t *testing.T) {
 			return // a job that does not fit has no policy
 		}
 		sees := Input{
-			Boundary: disdel.BoundaryEpoch, Now: now.Whole(in.Job).Setting, Bounds: BoundsOf(in.Job, now),
+			Boundary: disdel.BoundaryEpoch, Now: now.AsStage(in.Job).Setting, Bounds: BoundsOf(in.Job, now),
 			Seen: []disdel.Observation{{
 				Setting: disdel.Setting{Workers: now.Workers}, Rows: in.Data.Train, Epoch: 1,
 				Duration: disdel.Millis(time.Minute), Cost: float64(number("cost", 1, 50)),
@@ -91,7 +91,7 @@ func TestNoPolicyGetsPastTheShield(t *testing.T) {
 		}
 		said := disdel.Decision{Next: disdel.Setting{
 			Workers: number("next", -3, 40), Memory: disdel.Bytes(number("memory", 0, 2048)) * disdel.MB,
-			FanIn: number("fanIn", -1, 5), K: number("every", -1, 9),
+			FanIn: number("fanIn", -1, 5), AverageEvery: number("every", -1, 9),
 		}}
 		d := DecideInBounds(answer(said), sees)
 		in.Job, in.Decided = ApplySetting(in.Job, d.Next, 0), true

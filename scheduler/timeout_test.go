@@ -12,9 +12,9 @@ import (
 // by up to a half.
 func drawnTimeout(random *rand.Rand) (disdel.Activation, disdel.Millis) {
 	var a disdel.Activation
-	a.Task, a.Outcome, a.Span = disdel.TaskTrain, disdel.OutcomeTimeout, &disdel.Span{Epochs: 1}
+	a.Task, a.Outcome, a.TrainRange = disdel.TaskTrain, disdel.OutcomeTimeout, &disdel.TrainRange{Epochs: 1}
 	if random.IntN(3) == 0 {
-		a.Task, a.Span = disdel.TaskEvaluate, nil
+		a.Task, a.TrainRange = disdel.TaskEvaluate, nil
 	}
 	all, noise := 30+random.IntN(2000), random.Float64()/2
 	each := float64(time.Millisecond) * (20 + 500*random.Float64())

@@ -66,7 +66,7 @@ func TestTheDefaultGoesByWhatEarlierJobsTook(t *testing.T) {
 		},
 		"of a batch of jobs": {
 			[]disdel.Record{one, four},
-			func(in *PlanInput) { in.History[0].Planning = &disdel.Planning{Beside: 3} }, 2, "",
+			func(in *PlanInput) { in.History[0].Planning = &disdel.Planning{Siblings: 3} }, 2, "",
 		},
 		"one of a batch of jobs": {[]disdel.Record{one, four}, func(in *PlanInput) { in.Siblings = 3 }, 2, ""},
 		"there is time": {

@@ -16,9 +16,9 @@ func TestAJobGoesOnInTheRoundThatItsBudgetStopped(t *testing.T) {
 	if err != nil || whole.Status != disdel.StatusSucceeded {
 		t.Fatalf("%v, %v: %v", whole.Status, err, whole.Failure)
 	}
-	s, rec, reached := stoppedByBudget(t, whole.ByUse(), long)
+	s, rec, reached := stoppedByBudget(t, whole.MeteredCost(), long)
 	if rec.Failure == nil || rec.Failure.Code != disdel.CodeOverBudget || rec.Halfway == nil || rec.Halfway.Mark == "" {
-		t.Fatalf("%v for %g of %g GB-s: %v, %+v", rec.Status, rec.ByUse(), whole.ByUse(), rec.Failure, rec.Halfway)
+		t.Fatalf("%v for %g of %g GB-s: %v, %+v", rec.Status, rec.MeteredCost(), whole.MeteredCost(), rec.Failure, rec.Halfway)
 	}
 	run, err := s.Resume(t.Context(), ResumeRequest{Job: string(rec.ID), Sets: []string{"resources.maxCost=1000GB-s"}})
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *jobStatus) merge(rec disdel.Record) disdel.Record {
 	if w := s.request; w != nil && rec.Status == disdel.StatusCanceled && w.to != disdel.StatusCanceled {
 		rec.Status, rec.Failure, rec.Ended = w.to, nil, time.Time{}
 	}
-	if rec.Status != s.record.Status && s.record.Status.MayBecome(rec.Status) {
+	if rec.Status != s.record.Status && s.record.Status.CanTransitionTo(rec.Status) {
 		s.add(rec.Status, s.why(&rec))
 	}
 	rec.Created, rec.Transitions = s.record.Created, s.record.Transitions

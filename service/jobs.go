@@ -237,7 +237,7 @@ func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disd
 	if err != nil {
 		return err
 	}
-	if !rec.Status.MayBecome(w.To) {
+	if !rec.Status.CanTransitionTo(w.To) {
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "stop job", Job: id, Err: errEnded,
 			Msg: fmt.Sprintf("%s is %s, and cannot become %s", id, rec.Status, w.To),

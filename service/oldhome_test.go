@@ -82,8 +82,8 @@ func TestAHomeOfTheVersionBeforeIsReadAndGoesOn(t *testing.T) {
 	if len(list) != 2 || whole == nil || cut == nil {
 		t.Fatalf("%d records, by name %v", len(list), byName)
 	}
-	if whole.Status != disdel.StatusSucceeded || len(whole.Rounds) != 3 || len(whole.Staged()) != 1 {
-		t.Errorf("%v after %d rounds in %d stages", whole.Status, len(whole.Rounds), len(whole.Staged()))
+	if whole.Status != disdel.StatusSucceeded || len(whole.Rounds) != 3 || len(whole.AllStages()) != 1 {
+		t.Errorf("%v after %d rounds in %d stages", whole.Status, len(whole.Rounds), len(whole.AllStages()))
 	}
 	if cut.Status != disdel.StatusRunning {
 		t.Fatalf("the job that was killed: %v", cut.Status)

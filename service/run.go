@@ -163,7 +163,7 @@ func (p *planner) live(ctx context.Context, r *Run, ready func(ctx context.Conte
 			func(ctx context.Context, o controller.GrantOrder) scheduler.Demand { return p.stage(ctx, was, o) })
 		began := time.Now()
 		r.rec, r.err = w.execute(ctx, p.controller(r, gang))
-		p.queue.Leave(r.id, spent(r.rec)-was.ByUse())
+		p.queue.Leave(r.id, spent(r.rec)-was.MeteredCost())
 		if r.rec != nil {
 			p.contradict(runEvidence{r.id, began, endedAfter(r.rec, allEnded(&was))}, p.parts.Executor.QuotasRefused)
 		}
@@ -187,7 +187,7 @@ func spent(rec *disdel.Record) float64 {
 	if rec == nil {
 		return 0
 	}
-	return rec.ByUse()
+	return rec.MeteredCost()
 }
 
 // end publishes the end of a job and gives its lease back. never is why the job did not run; its record is written

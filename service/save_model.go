@@ -111,8 +111,8 @@ func epochs(r *disdel.Record) int {
 	if r.Best != nil {
 		rounds = r.Best.Round + 1
 	}
-	if stages, _ := r.InForce(); len(stages) > 1 {
-		span := stages[disdel.StageAt(stages, rounds-1)].Span(rounds - 1)
+	if stages, _ := r.EffectiveStages(); len(stages) > 1 {
+		span := stages[disdel.StageAt(stages, rounds-1)].TrainRange(rounds - 1)
 		return span.Epoch + span.Epochs
 	}
 	if r.Plan.Batches == 0 {

@@ -85,7 +85,7 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 			moments = append(moments, t)
 		}
 	}
-	if a.Moments == disdel.StateAverage {
+	if a.OptimizerState == disdel.StateAverage {
 		weights = append(weights, moments...)
 	}
 	n := aggregator.Need{
@@ -96,7 +96,7 @@ func storeNeed(job disdel.Job, plan disdel.Plan, g *model.Graph) aggregator.Need
 		n.Outputs += len(l.Clusters)
 	}
 	var carried disdel.Weights
-	if a.Moments == disdel.StateKeep {
+	if a.OptimizerState == disdel.StateKeep {
 		carried = append(carried, moments...)
 	}
 	if a.Statistics == disdel.StateKeep {
@@ -141,7 +141,7 @@ const vectorBytes = binary.MaxVarintLen32
 
 // roundSteps is the number of steps of the longest round.
 func roundSteps(job *disdel.Job, plan *disdel.Plan) int {
-	return controller.Steps(job, plan, disdel.Span{Epochs: max(1, plan.Epochs), Batches: plan.Batches})
+	return controller.Steps(job, plan, disdel.TrainRange{Epochs: max(1, plan.Epochs), Batches: plan.Batches})
 }
 
 // weightsOf is the number of weights of a network.

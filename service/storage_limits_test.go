@@ -29,11 +29,11 @@ func TestStoreNeed(t *testing.T) {
 	}{
 		"reset": {disdel.Aggregation{}, aggregator.Need{Workers: 4, Update: weights, Reference: weights, Outputs: 2}},
 		"average": {
-			disdel.Aggregation{Moments: disdel.StateAverage},
+			disdel.Aggregation{OptimizerState: disdel.StateAverage},
 			aggregator.Need{Workers: 4, Update: 3 * weights, Reference: 3 * weights, Outputs: 2},
 		},
 		"keep": {
-			disdel.Aggregation{Moments: disdel.StateKeep},
+			disdel.Aggregation{OptimizerState: disdel.StateKeep},
 			aggregator.Need{Workers: 4, Update: weights, Reference: weights, Outputs: 2, State: 2 * weights},
 		},
 		"bfloat16": {

@@ -169,7 +169,7 @@ func (p *planner) checkRoom(ctx context.Context, spec *controller.Spec, r contro
 
 // planning is the options as a record keeps them for other processes; nil: all are zero.
 func (o Options) planning() *disdel.Planning {
-	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe, Beside: o.Siblings}
+	p := disdel.Planning{Estimator: o.Estimator, Risk: o.Risk, Probe: o.Probe, Siblings: o.Siblings}
 	if p == (disdel.Planning{}) {
 		return nil
 	}
@@ -181,7 +181,7 @@ func optionsOf(p *disdel.Planning) Options {
 	if p == nil {
 		return Options{}
 	}
-	return Options{Estimator: p.Estimator, Risk: p.Risk, Probe: p.Probe, Siblings: p.Beside}
+	return Options{Estimator: p.Estimator, Risk: p.Risk, Probe: p.Probe, Siblings: p.Siblings}
 }
 
 // newPlanner opens what a job needs.

@@ -144,17 +144,17 @@ func (r *testbed) invocation(ctx context.Context, p plainly) (inv disdel.Invocat
 	req := disdel.TrainRequest{
 		Job: id, Attempt: 1, Network: known.Network, Data: r.dataRef(known.Data, job),
 		Shard: disdel.RowRange{End: known.Data.Train},
-		Span:  disdel.Span{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
+		Span:  disdel.TrainRange{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
 		Loss: t.Loss, Threads: cmp.Or(p.threads, threads()), Store: r.parts.Store, Memory: p.limits.Memory,
 		Estimate: p.limits.Memory,
 	}
 	if p.batches > 0 {
-		req.Span = disdel.Span{Epochs: 1, Batches: p.batches}
+		req.TrainRange = disdel.TrainRange{Epochs: 1, Batches: p.batches}
 	}
 	params, err := json.Marshal(req)
 	return disdel.Invocation{
 		ID: "round 0/train/0", Job: id, Task: disdel.TaskTrain, Attempt: 1, Limits: p.limits, Params: params,
-		Action: disdel.ActionName(scheduler.Package(id) + "/train"), Span: &req.Span,
+		Action: disdel.ActionName(scheduler.Package(id) + "/train"), TrainRange: &req.TrainRange,
 	}, err
 }
 

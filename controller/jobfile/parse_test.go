@@ -62,7 +62,7 @@ func smallestJob() disdel.Job {
 		Distribution: disdel.Distribution{
 			Policy: disdel.PolicyStatic, Sync: disdel.SyncEpoch,
 			Aggregation: disdel.Aggregation{
-				Wire: disdel.WireFloat32, Threshold: 0.7, Moments: disdel.StateReset, Statistics: disdel.StateAverage,
+				Wire: disdel.WireFloat32, Threshold: 0.7, OptimizerState: disdel.StateReset, Statistics: disdel.StateAverage,
 			},
 			Missing: disdel.Missing{Policy: disdel.MissingRetry, After: disdel.Duration(time.Minute)},
 		},
@@ -171,7 +171,7 @@ output: {model: mnist, keep: 2}
 			Workers: 4, Sync: disdel.SyncEvery(16), Policy: disdel.PolicyElastic, MinWorkers: 2, MaxWorkers: 8,
 			Aggregation: disdel.Aggregation{
 				FanIn: 2, Wire: disdel.WireSignificant, Threshold: 0.25,
-				Moments: disdel.StateKeep, Statistics: disdel.StateReset,
+				OptimizerState: disdel.StateKeep, Statistics: disdel.StateReset,
 			},
 			Missing: disdel.Missing{Policy: disdel.MissingProceed, After: disdel.Duration(90 * time.Second)},
 		},
@@ -311,7 +311,7 @@ func TestSpellingsThatAreAccepted(t *testing.T) {
 				"distribution: {aggregation: {optimizer: keep}}\n",
 			func(j *disdel.Job) {
 				j.Training.Optimizer = disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 1}}
-				j.Distribution.Aggregation.Moments = disdel.StateKeep
+				j.Distribution.Aggregation.OptimizerState = disdel.StateKeep
 			},
 		},
 		{"a cost without unit", smallest + "resources: {maxCost: 2.5}\n", func(j *disdel.Job) { j.Resources.MaxCost = 2.5 }},

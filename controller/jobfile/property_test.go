@@ -35,9 +35,9 @@ func anyJob(t *rapid.T) disdel.Job {
 		Reliability:  anyReliability(t),
 		Output:       disdel.Output{Model: anyName(t), Keep: rapid.IntRange(1, 9).Draw(t, "keep")},
 	}
-	if a := &job.Distribution.Aggregation; a.Wire != disdel.WireFloat32 && a.Moments == disdel.StateAverage &&
+	if a := &job.Distribution.Aggregation; a.Wire != disdel.WireFloat32 && a.OptimizerState == disdel.StateAverage &&
 		job.Training.Optimizer.SGD == nil {
-		a.Moments = disdel.StateKeep
+		a.OptimizerState = disdel.StateKeep
 	}
 	if job.Training.Goal != nil && job.Distribution.Sync == disdel.SyncEnd {
 		job.Distribution.Sync = disdel.SyncEpoch
@@ -197,10 +197,10 @@ func anyDistribution(t *rapid.T) disdel.Distribution {
 		MaxWorkers: rapid.SampledFrom([]int{0, 9, 99}).Draw(t, "maxWorkers"),
 		Sync:       sync,
 		Aggregation: disdel.Aggregation{
-			FanIn:     rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn"),
-			Wire:      rapid.SampledFrom(disdel.Wires()).Draw(t, "wire"),
-			Threshold: float64(rapid.IntRange(0, 1000).Draw(t, "threshold")) / 100,
-			Moments:   upkeep.Draw(t, "moments"), Statistics: upkeep.Draw(t, "statistics"),
+			FanIn:          rapid.SampledFrom([]int{0, 2, 3, 1000}).Draw(t, "fanIn"),
+			Wire:           rapid.SampledFrom(disdel.Wires()).Draw(t, "wire"),
+			Threshold:      float64(rapid.IntRange(0, 1000).Draw(t, "threshold")) / 100,
+			OptimizerState: upkeep.Draw(t, "moments"), Statistics: upkeep.Draw(t, "statistics"),
 		},
 		Missing: disdel.Missing{
 			Policy: rapid.SampledFrom([]disdel.MissingPolicy{

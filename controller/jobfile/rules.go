@@ -269,7 +269,7 @@ func (r *reader) bounds(job *disdel.Job) {
 func (r *reader) moments(job *disdel.Job) {
 	const path, wire = "distribution.aggregation.optimizer", "distribution.aggregation.wire"
 	a := job.Distribution.Aggregation
-	if a.Moments == disdel.StateAverage && a.Wire != disdel.WireFloat32 && job.Training.Optimizer.SGD == nil &&
+	if a.OptimizerState == disdel.StateAverage && a.Wire != disdel.WireFloat32 && job.Training.Optimizer.SGD == nil &&
 		r.sound(path, wire) {
 		r.fault(r.places[path], path, "write reset or keep, or wire: float32",
 			"adam's second moments cannot be averaged over %s", a.Wire)

@@ -82,24 +82,24 @@ func shareOf(inv disdel.Invocation) share { return share{inv.Round, inv.Member} 
 // rows is how many rows a worker trains in a round, over all epochs.
 func (j *job) rows(inv disdel.Invocation) int {
 	shard := j.planOf(inv).Shards[inv.Member].Len()
-	if inv.Span == nil {
+	if inv.TrainRange == nil {
 		return shard
 	}
-	if inv.Span.Batches > 0 {
-		return min(shard, inv.Span.Batches*j.line.BatchSize)
+	if inv.TrainRange.Batches > 0 {
+		return min(shard, inv.TrainRange.Batches*j.line.BatchSize)
 	}
-	return shard * max(1, inv.Span.Epochs)
+	return shard * max(1, inv.TrainRange.Epochs)
 }
 
 // loss is the training loss at the end of an invocation.
 func (j *job) loss(inv disdel.Invocation) float64 {
-	if inv.Span == nil {
+	if inv.TrainRange == nil {
 		return j.line.Losses.At(float64(inv.Round + 1))
 	}
-	at := float64(inv.Span.Epoch + inv.Span.Epochs)
-	if n := inv.Span.Batches; n > 0 && inv.Task == disdel.TaskTrain {
+	at := float64(inv.TrainRange.Epoch + inv.TrainRange.Epochs)
+	if n := inv.TrainRange.Batches; n > 0 && inv.Task == disdel.TaskTrain {
 		batches := max(1, (j.planOf(inv).Shards[inv.Member].Len()+j.line.BatchSize-1)/j.line.BatchSize)
-		at = float64(inv.Span.Epoch) + float64(inv.Span.Batch+n)/float64(batches)
+		at = float64(inv.TrainRange.Epoch) + float64(inv.TrainRange.Batch+n)/float64(batches)
 	}
 	return j.line.Losses.At(at)
 }

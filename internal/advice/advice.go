@@ -268,13 +268,13 @@ func (w *worker) withinBudget(out *Advice) {
 	if most <= 0 || known || r.Status == disdel.StatusCanceled {
 		return
 	}
-	spent := r.ByUse()
+	spent := r.MeteredCost()
 	whole := 2 * spent
 	if done, all := len(r.Rounds), r.Plan.Rounds; done > 0 && all > done {
 		whole = math.Max(whole, spent*float64(all)/float64(done))
 	}
 	if f := r.Plan.Forecast; f != nil {
-		whole = math.Max(whole, f.ByUse().High)
+		whole = math.Max(whole, f.MeteredCost().High)
 	}
 	whole *= headroom
 	if whole <= most {

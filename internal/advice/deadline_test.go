@@ -118,7 +118,7 @@ func TestTheDeadlineLeavesRoomForTheTimeout(t *testing.T) {
 		r.Plan.Platform.MaxTimeout, r.Plan.Rounds, r.Job.Training.Epochs = 300*s, 20, 20
 		r.Job.Reliability.Deadline = disdel.Duration(5 * s)
 		a := disdel.Activation{ID: "a", Outcome: disdel.OutcomeTimeout, Beats: c.beats, Duration: 2 * s}
-		a.Task, a.Limits.Timeout, a.Span = disdel.TaskTrain, 2*s, &disdel.Span{Epochs: 1}
+		a.Task, a.Limits.Timeout, a.TrainRange = disdel.TaskTrain, 2*s, &disdel.TrainRange{Epochs: 1}
 		r.Activations = []disdel.Activation{a}
 		got := For(r)
 		if deadline := timeSet(t, got, "reliability.deadline"); deadline < c.least {

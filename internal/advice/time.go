@@ -96,12 +96,12 @@ func (w *worker) placed() disdel.Activation {
 	a := *w.a
 	p, stage := w.record.PlanOf(&a.Invocation), w.record.StageOf(&a.Invocation)
 	switch {
-	case a.Span != nil || a.Task != disdel.TaskTrain:
+	case a.TrainRange != nil || a.Task != disdel.TaskTrain:
 	case p.Batches > 0:
 		a.Beats = nil // which share of the round they are at, they do not tell
 	default:
-		at := stage.Span(a.Round)
-		a.Span = &at
+		at := stage.TrainRange(a.Round)
+		a.TrainRange = &at
 	}
 	return a
 }

@@ -96,7 +96,7 @@ func create(name string, data []byte) error {
 }
 
 func summarise(r *disdel.Record) summary {
-	s := summary{Total: r.Phases.Total.Seconds(), Cost: dollarsPerGBs * r.ByUse()}
+	s := summary{Total: r.Phases.Total.Seconds(), Cost: dollarsPerGBs * r.MeteredCost()}
 	for i := range r.Activations {
 		seconds := max(0, r.Activations[i].Duration).Seconds()
 		if r.Activations[i].Task == disdel.TaskTrain {

@@ -157,7 +157,7 @@ func goalText(g *disdel.GoalForecast) string {
 	if g.Epochs.Likely > 0 {
 		unit := unitFor(g.Duration.Likely)
 		text += fmt.Sprintf(": likely in %s %s, for %s GB-s", unit.Text(g.Duration.Likely), unit.Name,
-			twoDigits(g.ByUse().Likely))
+			twoDigits(g.MeteredCost().Likely))
 	}
 	if g.Jobs > 0 {
 		text += fmt.Sprintf(" (%d of %d earlier jobs came to it)", g.Reached, g.Jobs)

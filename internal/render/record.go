@@ -54,7 +54,7 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 	fmt.Fprintf(w, "time      %s: prepare %s, train %s, aggregate %s, evaluate %s\n", secondsText(p.Total),
 		secondsText(p.Prepare), secondsText(p.Train), secondsText(p.Aggregate), secondsText(p.Evaluate))
 	fmt.Fprintf(w, "cost      %.2f GB-s%s\n", r.CostGBs, evaluationText(r))
-	fmt.Fprintf(w, "          by use %.2f GB-s%s\n", r.ByUse(), moneyText(r))
+	fmt.Fprintf(w, "          by use %.2f GB-s%s\n", r.MeteredCost(), moneyText(r))
 	if f := r.Plan.Forecast; f != nil {
 		fmt.Fprintf(w, "forecast  %s; %s\n", timeText(f.Duration), costText(f.Cost))
 	}
@@ -158,7 +158,7 @@ func evaluationText(r *disdel.Record) string {
 }
 
 func moneyText(r *disdel.Record) string {
-	money, ok := r.Job.Resources.Money(r.ByUse())
+	money, ok := r.Job.Resources.Money(r.MeteredCost())
 	if !ok {
 		return ""
 	}

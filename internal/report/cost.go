@@ -17,7 +17,7 @@ type Costs struct {
 
 // costs are those of a record whose job took so long.
 func costs(r *disdel.Record, took disdel.Millis) *Costs {
-	c := Costs{UsedGBs: r.ByUse()}
+	c := Costs{UsedGBs: r.MeteredCost()}
 	if c.UsedGBs <= 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (r *Report) byUse() []string {
 }
 
 // staticText compares the job with its first number of workers kept all the time.
-func staticText(s *disdel.Counterfactual, took disdel.Millis, used float64) string {
+func staticText(s *disdel.CostWithoutPolicy, took disdel.Millis, used float64) string {
 	return fmt.Sprintf("with %s throughout training would have taken about %s for %.2f GB-s by use, as its first %s; the "+
 		"job took %s for %.2f in all", many(s.Workers, "worker"), span(s.Took), s.UsedGBs, many(s.Epochs, "epoch"),
 		span(took), used)

@@ -40,7 +40,7 @@ type Report struct {
 	ByClass *disdel.ByClass `json:"byClass,omitempty"`
 	Use     *Costs          `json:"byUse,omitempty"` // nil: nothing ran
 	// what training would have taken under the plan that the job began with; nil: it had no other
-	Static *disdel.Counterfactual `json:"static,omitempty"`
+	Static *disdel.CostWithoutPolicy `json:"static,omitempty"`
 
 	record *disdel.Record
 	now    time.Time
@@ -87,7 +87,7 @@ func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 		ByClass: countedByClass(r.ByClass),
 	}
 	out.Duration = out.elapsed()
-	out.Use, out.Static = costs(r, out.Duration), r.Unchanged()
+	out.Use, out.Static = costs(r, out.Duration), r.WithoutPolicy()
 	out.evaluations()
 	out.Forecast = out.compared()
 	out.Failure = out.failure()

@@ -105,7 +105,7 @@ func TestMarkdown(t *testing.T) {
 // A job whose workers changed on the way says so in every form: each stage, and why it began.
 func TestStagesAreTold(t *testing.T) {
 	r := load(t, "succeeded")
-	first := r.Plan.Whole(r.Job)
+	first := r.Plan.AsStage(r.Job)
 	second := first
 	second.First, second.Workers = 2, first.Workers+1
 	second.Decision = &disdel.Decision{Why: "an epoch took less"}

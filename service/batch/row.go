@@ -104,7 +104,7 @@ func (e *entry) see(what service.EventData, now disdel.Millis) {
 	switch what := what.(type) {
 	case service.Planned:
 		e.Tenant, e.Workers, e.Of = what.Tenant, what.Plan.Workers, what.Plan.Rounds
-		e.stages = []disdel.Stage{what.Plan.Whole(what.Record.Job)}
+		e.stages = []disdel.Stage{what.Plan.AsStage(what.Record.Job)}
 	case service.Queued:
 		e.Ahead, e.Why = what.Ahead, what.Why
 	case service.Admitted:
@@ -174,7 +174,7 @@ func (e *entry) trained(round int) int {
 	if len(e.stages) == 0 {
 		return 0
 	}
-	s := e.stages[disdel.StageAt(e.stages, round)].Span(round)
+	s := e.stages[disdel.StageAt(e.stages, round)].TrainRange(round)
 	if s.Batches > 0 { // it ends within an epoch
 		return s.Epoch
 	}

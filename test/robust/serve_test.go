@@ -254,7 +254,7 @@ func legal(t *testing.T, rec disdel.Record) (stops int) {
 	t.Helper()
 	was := disdel.StatusUnknown
 	for _, change := range rec.Transitions {
-		if !was.MayBecome(change.To) {
+		if !was.CanTransitionTo(change.To) {
 			t.Errorf("%s: %v became %v: %+v", rec.ID, was, change.To, rec.Transitions)
 		}
 		if change.To == disdel.StatusPaused || change.To == disdel.StatusCanceled {
