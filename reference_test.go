@@ -43,8 +43,10 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 func TestTheReferenceOfJobFieldsIsCurrent(t *testing.T) {
 	var schema property
 	readJSON(t, "controller/jobfile/schema.json", &schema)
-	order := []string{"apiVersion", "kind", "metadata", "model", "data", "training", "distribution", "resources",
-		"reliability", "output"}
+	order := []string{
+		"apiVersion", "kind", "metadata", "model", "data", "training", "distribution", "resources",
+		"reliability", "output",
+	}
 	if len(order) != len(schema.Properties) {
 		t.Errorf("the job file has %d sections: %v", len(schema.Properties), slices.Sorted(maps.Keys(schema.Properties)))
 	}
@@ -91,8 +93,8 @@ func TestTheReferenceOfTheAPIIsCurrent(t *testing.T) {
 	}
 	readJSON(t, "service/api/openapi.json", &doc)
 	var page strings.Builder
-	page.WriteString("# The HTTP API\n\n`/openapi.json` of a server describes it (OpenAPI 3.1), with the bodies of requests " +
-		"and answers.\n[The server](server.md#the-api) has the rules for requests and errors.\n" +
+	page.WriteString("# The HTTP API\n\n`/openapi.json` of a server describes it (OpenAPI 3.1), with the bodies of " +
+		"requests and answers.\n[The server](server.md#the-api) has the rules for requests and errors.\n" +
 		"This page is made from the program's own description.\n\n" +
 		"A role may do what the roles before it may: `read`, `submit`, `admin`. A request without a role needs no token.\n\n" +
 		"| request | role | what it does | parameters |\n|---|---|---|---|\n")
@@ -147,18 +149,19 @@ func TestTheListOfPackagesIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := "# Packages: what lives where\n\n[Architecture](architecture.md) follows a job through these packages. " +
-		"`arch_test.go` says which package may import\nwhich. Other folders: `bench` (programs that measure, a module of its " +
-		"own), `clients/python` (the client for notebooks), `docs`,\n`examples`, `scripts` (what `make` runs), `tools`.\n\n" +
+	var page strings.Builder
+	page.WriteString("# Packages: what lives where\n\n[Architecture](architecture.md) follows a job through these packages. " +
+		"`arch_test.go` says which package may import\nwhich. Other folders: `bench` (programs that measure, a module of " +
+		"its own), `clients/python` (the client for notebooks), `docs`,\n`examples`, `scripts` (what `make` runs), `tools`.\n\n" +
 		"This page is made from the package comments; `go doc ./FOLDER` prints the rest of each.\n\n" +
-		"| folder | the package or command |\n|---|---|\n"
+		"| folder | the package or command |\n|---|---|\n")
 	for _, folder := range slices.Sorted(maps.Keys(comments)) {
 		if comments[folder] == "" {
 			t.Errorf("%s has no package comment", folder)
 		}
-		page += fmt.Sprintf("| `%s` | %s |\n", folder, cell(comments[folder]))
+		fmt.Fprintf(&page, "| `%s` | %s |\n", folder, cell(comments[folder]))
 	}
-	golden.Same(t, "docs/explanation/packages.md", page, *update)
+	golden.Same(t, "docs/explanation/packages.md", page.String(), *update)
 }
 
 // packageComment is the beginning of a package comment without the words "Package NAME" or "Command NAME".

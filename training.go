@@ -95,7 +95,7 @@ func (o Optimizer) MomentNames() []string {
 	return names[:o.Moments()]
 }
 
-// OptimizerState is how many values an optimiser keeps for every weight.
+// Moments is how many values an optimiser keeps for every weight.
 func (o Optimizer) Moments() (n int) {
 	for _, name := range o.row().moments {
 		if name != "" {

@@ -143,8 +143,8 @@ func (r *testbed) invocation(ctx context.Context, p plainly) (inv disdel.Invocat
 	t := job.Training
 	req := disdel.TrainRequest{
 		Job: id, Attempt: 1, Network: known.Network, Data: r.dataRef(known.Data, job),
-		Shard: disdel.RowRange{End: known.Data.Train},
-		Span:  disdel.TrainRange{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
+		Shard:      disdel.RowRange{End: known.Data.Train},
+		TrainRange: disdel.TrainRange{Epochs: t.Epochs}, JobEpochs: t.Epochs, BatchSize: t.JobBatch(), Optimizer: t.Optimizer,
 		Loss: t.Loss, Threads: cmp.Or(p.threads, threads()), Store: r.parts.Store, Memory: p.limits.Memory,
 		Estimate: p.limits.Memory,
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/batch"
 	"github.com/disdel/disdel/service/infer"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 // documents are what -o json of each command prints: values, or functions whose first result is printed. A command that
@@ -55,7 +56,7 @@ var documents = map[string][]any{
 	"platform user delete": {local.Tenant{}},
 
 	"serve": {serving{}}, "ui": {serving{}},
-	"tenant create": {madeTenant{}}, "tenant delete": {madeTenant{}}, "tenant list": {(*service.Service).Tenants},
+	"tenant create": {madeTenant{}}, "tenant delete": {madeTenant{}}, "tenant list": {(*tenant.Registry).List},
 
 	"deploy image": {image.Make}, "deploy up": {deploy.Plan{}}, "deploy preview": {deploy.Plan{}},
 	"deploy status": {deploy.Plan{}}, "deploy down": {deploy.Plan{}},

@@ -86,9 +86,10 @@ func TestTheExitCodesOfTheReferenceAreCurrent(t *testing.T) {
 		code := terminal.ExitCode(context.Background(), &disdel.Error{Kind: kind})
 		kinds[code] = append(kinds[code], "`"+kind.String()+"`")
 	}
-	table := "| code | meaning | kinds of error |\n|---|---|---|\n"
+	var table strings.Builder
+	table.WriteString("| code | meaning | kinds of error |\n|---|---|---|\n")
 	for _, c := range terminal.ExitCodes {
-		table += fmt.Sprintf("| %d | %s | %s |\n", c.Code, c.Meaning, strings.Join(kinds[c.Code], ", "))
+		fmt.Fprintf(&table, "| %d | %s | %s |\n", c.Code, c.Meaning, strings.Join(kinds[c.Code], ", "))
 	}
-	golden.Block(t, filepath.Join("..", "..", "docs", "reference", "failures.md"), "exit codes", table, *update)
+	golden.Block(t, filepath.Join("..", "..", "docs", "reference", "failures.md"), "exit codes", table.String(), *update)
 }

@@ -101,11 +101,12 @@ func metricsTable(answer string) string {
 		}
 	}
 	slices.Sort(names)
-	table := "| metric | type | labels | meaning |\n|---|---|---|---|\n"
+	var table strings.Builder
+	table.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, n := range slices.Compact(names) {
-		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", n, kind[n], strings.Join(labels[n], ", "), meaning[n])
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", n, kind[n], strings.Join(labels[n], ", "), meaning[n])
 	}
-	return table
+	return table.String()
 }
 
 // idx is an IDX file of bytes.
