@@ -419,7 +419,8 @@ func withoutLayers(actions []ActionPlan) []ActionPlan {
 // End is the first round after the stage, if nothing changes.
 func (s *Stage) End() int { return s.First + s.Rounds }
 
-// TrainRange is what one worker trains in a round of the stage. The last round of an epoch trains the batches that are left.
+// TrainRange is what one worker trains in a round of the stage. The last round of an epoch trains the batches that are
+// left.
 func (s *Stage) TrainRange(round int) TrainRange {
 	i := round - s.First
 	if s.AverageEvery == 0 {
@@ -551,8 +552,8 @@ func (r *Record) PlanOf(i *Invocation) Plan {
 	return s.ApplyTo(r.Plan)
 }
 
-// SplitByStage splits a record into one for each stage with activations, with the stage's plan and batch size. Estimates
-// learn from these, since a measurement belongs to the plan that it was made with.
+// SplitByStage splits a record into one for each stage with activations, with the stage's plan and batch size.
+// Estimates learn from these, since a measurement belongs to the plan that it was made with.
 func (r *Record) SplitByStage() []*Record {
 	if len(r.Stages) < 2 {
 		return []*Record{r}
@@ -574,8 +575,8 @@ func (r *Record) SplitByStage() []*Record {
 	return out
 }
 
-// EffectiveStages returns the stages that rounds belong to, in the order of the rounds, and their numbers among all stages of
-// the job. A remedy's stage replaces the later ones; a stage of a resume replaces the one that it continues.
+// EffectiveStages returns the stages that rounds belong to, in the order of the rounds, and their numbers among all
+// stages of the job. A remedy's stage replaces the later ones; a stage of a resume replaces the one that it continues.
 func (r *Record) EffectiveStages() (stages []Stage, numbers []int) {
 	for n, s := range r.AllStages() {
 		var later []Stage

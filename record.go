@@ -238,8 +238,8 @@ type Halfway struct {
 	Until time.Time `json:"until,omitzero"` // it is kept
 }
 
-// MeteredCost is the cost of a job by use so far, in GB-s. Records of earlier versions do not have it: there it is the sum
-// over their activations, scaled up for those that the record leaves out, or Eq. 6 with the evaluations.
+// MeteredCost is the cost of a job by use so far, in GB-s. Records of earlier versions do not have it: there it is the
+// sum over their activations, scaled up for those that the record leaves out, or Eq. 6 with the evaluations.
 func (r *Record) MeteredCost() float64 {
 	n := len(r.Activations)
 	switch {
@@ -433,9 +433,9 @@ type CostWithoutPolicy struct {
 	UsedGBs float64 `json:"usedGBs"` // by use, without evaluations of the last round
 }
 
-// WithoutPolicy estimates what the job's epochs would have taken with its first number of workers: every epoch as the mean
-// of those measured with that number. The first one is left out if there are others, since its containers start cold.
-// It is nil if the workers never changed, or the policy observed nothing.
+// WithoutPolicy estimates what the job's epochs would have taken with its first number of workers: every epoch as the
+// mean of those measured with that number. The first one is left out if there are others, since its containers start
+// cold. It is nil if the workers never changed, or the policy observed nothing.
 func (r *Record) WithoutPolicy() *CostWithoutPolicy {
 	var own, all []Observation
 	for i := range r.Rounds {

@@ -83,8 +83,9 @@ func (b *bench) train(worker int) disdel.TrainRequest {
 	return disdel.TrainRequest{
 		Job: "job-1", Worker: worker, Attempt: 1, Network: b.net, Data: b.data,
 		Shard:      disdel.RowRange{Start: worker * 100, End: worker*100 + 100},
-		TrainRange: disdel.TrainRange{Epochs: 2}, BatchSize: 16, Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}},
-		Loss: "crossEntropy", Threads: 1, Store: b.store,
+		TrainRange: disdel.TrainRange{Epochs: 2}, BatchSize: 16,
+		Optimizer: disdel.Optimizer{Adam: &disdel.Adam{LearningRate: 0.005}},
+		Loss:      "crossEntropy", Threads: 1, Store: b.store,
 	}
 }
 

@@ -77,7 +77,8 @@ func (b *bench) regression(name string) disdel.TrainRequest {
 	found, _ := model.FindSparse(name)
 	b.net = found.Describe(m.Info(b.data.Split), 0, disdel.Init{Seed: 3})
 	return disdel.TrainRequest{
-		Job: "job-1", Attempt: 1, Network: b.net, Data: b.data, TrainRange: disdel.TrainRange{Epochs: 2}, Threads: 1, Store: b.store,
+		Job: "job-1", Attempt: 1, Network: b.net, Data: b.data, TrainRange: disdel.TrainRange{Epochs: 2}, Threads: 1,
+		Store: b.store,
 	}
 }
 

@@ -40,7 +40,8 @@ func (b *bench) ratings(rank int) disdel.TrainRequest {
 	pmf, _ := model.FindSparse("pmf")
 	b.net = pmf.Describe(m.Info(b.data.Split), rank, disdel.Init{Seed: 3})
 	return disdel.TrainRequest{
-		Job: "job-1", Attempt: 1, Network: b.net, Data: b.data, TrainRange: disdel.TrainRange{Epochs: 2}, BatchSize: 8, Threads: 1,
+		Job: "job-1", Attempt: 1, Network: b.net, Data: b.data, TrainRange: disdel.TrainRange{Epochs: 2}, BatchSize: 8,
+		Threads:   1,
 		Optimizer: disdel.Optimizer{SGD: &disdel.SGD{LearningRate: 0.2, Momentum: 0.8, Nesterov: true}}, Store: b.store,
 	}
 }

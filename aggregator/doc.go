@@ -3,9 +3,11 @@
 //
 // Actions claim, push and reduce updates and keep their states. The controller reads progress, cancels jobs, checks for
 // room and deletes what is left. A value that is damaged, of another job or round, of the wrong shape or not finite is
-// refused with its reason and counted. Invariants: The mean is taken in member order, so its bits do not depend on
-// arrival order; a reduction holds one result and a few columns, for any number of members; a value that is committed
-// under one fence never changes under another; every key expires, and Store.Sweep finds all of them.
+// refused with its reason and counted.
+//
+// Invariants: The mean is computed in member order, so its bits do not depend on arrival order. A reduction holds one
+// result and a few columns, for any number of members. A value that is committed under one fence never changes under
+// another. Every key expires, and Store.Sweep finds all of them.
 //
 // # A round
 //
@@ -18,8 +20,8 @@
 //  5. Store.PushUpdate commits the update once, under the claim's attempt and fence. For a format that sends
 //     differences: Feedback.Encode and Store.PushEncoded.
 //
-// An aggregation claims and holds its own piece of work, of a higher level. It calls Store.Reduce on its members and
-// pushes the mean as an update. At the top it publishes the mean with Store.CommitReference and then calls
+// An aggregate action claims its own update, one level up the tree, and renews the claim. It calls Store.Reduce on its
+// members and pushes the mean as an update. At the top it publishes the mean with Store.CommitReference and then calls
 // Store.DropRound. A round is the version of the reference that its updates start from. Store.WithSlack accepts updates
 // that start from an older version.
 //

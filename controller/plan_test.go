@@ -186,7 +186,8 @@ func TestTrainActionsAreToldHowToLearn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := disdel.TrainRequest{
-		Job: in.ID, Round: 4, Worker: 1, Attempt: 1, Shard: p.Shards[1], TrainRange: disdel.TrainRange{Epochs: 1, Epoch: 4}, JobEpochs: 6,
+		Job: in.ID, Round: 4, Worker: 1, Attempt: 1, Shard: p.Shards[1],
+		TrainRange: disdel.TrainRange{Epochs: 1, Epoch: 4}, JobEpochs: 6,
 		BatchSize: 64,
 		Optimizer: training.Optimizer, Schedule: training.Schedule, ClipNorm: 2.5, Loss: "mse", Backend: "gorgonia",
 		Exact: true, Precision: disdel.PrecisionFloat32,

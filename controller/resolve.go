@@ -156,7 +156,8 @@ func (r *resolver) network() {
 	if m.Name != "" {
 		entry, ok := model.Find(m.Name)
 		if !ok {
-			r.fault("model.name", "disdel model list", "there is no network %q%s", m.Name, didYouMean(cmp.Or(model.Nearest(m.Name), model.NearestSparse(m.Name))))
+			near := cmp.Or(model.Nearest(m.Name), model.NearestSparse(m.Name))
+			r.fault("model.name", "disdel model list", "there is no network %q%s", m.Name, didYouMean(near))
 			return
 		}
 		if !r.found {

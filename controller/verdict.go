@@ -138,7 +138,8 @@ func (e *evidence) sparse(last disdel.Round, guess float64) {
 	case *last.Loss < guess:
 		e.accurate = true
 	default:
-		e.chance = fmt.Sprintf("the held-out loss %.4g is no better than the %.4g of one guess for all rows", *last.Loss, guess)
+		e.chance = fmt.Sprintf("the held-out loss %.4g is no better than the %.4g of one guess for all rows",
+			*last.Loss, guess)
 	}
 }
 

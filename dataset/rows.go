@@ -97,7 +97,8 @@ func WriteDenseRows(w io.Writer, in DenseInput) error {
 
 // WriteSparseRows writes a data set of sparse rows for ReadRows.
 func WriteSparseRows(w io.Writer, in SparseInput) error {
-	return writeRows(w, rowsHead{Sparse: &sparseHead{in, in.Bayes != nil}}, func(put func(heldOut bool, row []byte) error) (float64, error) {
+	head := rowsHead{Sparse: &sparseHead{in, in.Bayes != nil}}
+	return writeRows(w, head, func(put func(heldOut bool, row []byte) error) (float64, error) {
 		var row []byte
 		err := in.Each(func(r SparseRow) error {
 			row = appendFloats(row[:0], []float32{r.Target})

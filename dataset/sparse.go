@@ -307,7 +307,9 @@ func places(split disdel.Split, n int) []int32 {
 
 // readSparse reads the rows of a part whose places are in rows; nil: a row's place is where it is stored. It skips
 // chunks without any of them.
-func (s *Store) readSparse(ctx context.Context, m Manifest, p Part, place []int32, rows disdel.RowRange) (*Shard, error) {
+func (s *Store) readSparse(ctx context.Context, m Manifest, p Part, place []int32,
+	rows disdel.RowRange,
+) (*Shard, error) {
 	out := newSparseRows(rows.Len(), p.expected(place != nil, rows), m.Sparse.Ones)
 	read, at, filled := chunkReader{s: s, m: m}, 0, 0
 	for _, c := range p.Chunks {

@@ -54,8 +54,8 @@ var calibrated = calibration{
 // quantiles are the 5 % and the 95 % quantile of the difference between peak and likely peak, in standard deviations.
 type quantiles struct{ low, high float64 }
 
-// residuals are the quantiles of 2,186 train peaks, 1,096 of evaluations and 1,112 of aggregations of 600 drawn jobs: the
-// seeds 5 to 9, at exact limits and at the least limit of 128 MB. For each seed, this prints the table behind them:
+// residuals are the quantiles of 2,186 train peaks, 1,096 of evaluations and 1,112 of aggregations of 600 drawn jobs:
+// the seeds 5 to 9, at exact limits and at the least limit of 128 MB. For each seed, this prints the table behind them:
 // bin/bench-estimator -parts generated,defaults,calibration -records FILE -seed 5.
 func residuals() map[disdel.Task]quantiles {
 	return map[disdel.Task]quantiles{

@@ -5,7 +5,7 @@
 // Only this package uses openwhisk-client-go, and it hides that client's faults: no context, a namespace that changes
 // with use, errors without status. It refuses nothing that the platform allows.
 //
-// Terms: an activation without a sign of life is queued if a probe of its action has no record either, because both
+// Terms: an activation without a heartbeat is queued if a probe of the same action also has no record, because both
 // wait behind others. It is lost if OpenWhisk accepted it, has no record of it, and has since served a later request to
 // the same action. OpenWhisk is unreachable if an outage lasts longer than the job waits.
 //

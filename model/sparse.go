@@ -70,7 +70,9 @@ const largestColumns = math.MaxInt32
 // Describe is the network of a model for a data set of sparse rows: what its graph and its engine are made by. The rank
 // counts for ratings alone; 0 is DefaultRank.
 func (m SparseModel) Describe(data disdel.DataInfo, rank int, init disdel.Init) disdel.Network {
-	n := disdel.Network{Name: m.Name, Input: data.Sample, Classes: data.Classes, Init: init, Sparse: &disdel.SparseNetwork{}}
+	n := disdel.Network{
+		Name: m.Name, Input: data.Sample, Classes: data.Classes, Init: init, Sparse: &disdel.SparseNetwork{},
+	}
 	d := data.Sparse
 	if d == nil {
 		return n

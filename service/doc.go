@@ -1,9 +1,8 @@
 // Package service runs training jobs, many at once. A Go program that uses disdel imports it: [Open] opens a [Service],
 // [Service.Submit] submits a job, and the [Run] that it returns is used to watch the job, stop it and wait for its end.
 //
-// The command line is a caller like any other: this package reads no flag, terminal or global variable. What a [Config]
-// leaves out is embedded: an OpenWhisk, a Redis and a history with the protocols of the real ones, which live as long
-// as the Service.
+// This package reads no flag, terminal or global variable. [Open] starts an embedded OpenWhisk, Redis or history for
+// each server that [Config] does not name. These speak the protocols of the real servers and end with the Service.
 //
 //	s, err := service.Open(ctx, service.Config{Home: dir})
 //	run, err := s.Submit(ctx, service.Request{Job: job}) // acknowledged: its record is durable

@@ -51,8 +51,9 @@ func (r *testbed) bare(ctx context.Context, t task, turn int, seed int64) (outco
 	tr := job.Training
 	text, err := json.Marshal(disdel.TrainRequest{
 		Network: known.Network, Data: r.dataRef(known.Data, job), Shard: disdel.RowRange{End: known.Data.Train},
-		TrainRange: disdel.TrainRange{Epochs: tr.Epochs}, JobEpochs: tr.Epochs, BatchSize: tr.JobBatch(), Optimizer: tr.Optimizer,
-		Loss: tr.Loss, Threads: threads(), Round: known.Data.HeldOut, // rows to evaluate on: there are no rounds here
+		TrainRange: disdel.TrainRange{Epochs: tr.Epochs}, JobEpochs: tr.Epochs, BatchSize: tr.JobBatch(),
+		Optimizer: tr.Optimizer,
+		Loss:      tr.Loss, Threads: threads(), Round: known.Data.HeldOut, // rows to evaluate on: there are no rounds here
 	})
 	if err != nil {
 		return outcome{}, err

@@ -103,7 +103,8 @@ func crafted() []craft {
 	late.jobs[0].Lasts = disdel.Millis(10 * time.Second) // the others come while it runs, and divide what it leaves
 	late.jobs[1].Arrived, late.jobs[2].Arrived = disdel.Millis(time.Second), disdel.Millis(time.Second)
 	return []craft{
-		{slots: 3, jobs: []rehearse.Visit{visit(0, roles(1, 1)), visit(1, roles(1, 1))}}, // its least gang, twice, in its slots
+		// its least gang, twice, in its slots
+		{slots: 3, jobs: []rehearse.Visit{visit(0, roles(1, 1)), visit(1, roles(1, 1))}},
 		{slots: 5, jobs: []rehearse.Visit{visit(0, roles(2, 2)), visit(1, roles(2, 2))}},
 		many, late,
 	}

@@ -193,7 +193,9 @@ func (g *ratingMaker) drawMany(items []int32, rng *rand.Rand, n int) []int32 {
 		g.keys = append(g.keys, key{rng.ExpFloat64() / (reach - before), int32(item)})
 		before = reach
 	}
-	slices.SortFunc(g.keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.item, b.item)) })
+	slices.SortFunc(g.keys, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.item, b.item))
+	})
 	for _, k := range g.keys[:n] {
 		items = append(items, k.item)
 	}

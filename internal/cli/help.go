@@ -142,7 +142,8 @@ Global options (-o json, --home, --redis ...): disdel --help
 // referencePage is all commands and flags as Markdown, from the same source as --help.
 func referencePage(app *cli.App) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Commands\n\nMade of what `%s --help` says; a test holds it to that. Flags may stand before or after operands.\n",
+	fmt.Fprintf(&out, "# Commands\n\nMade of what `%s --help` says; a test holds it to that. "+
+		"Flags may stand before or after operands.\n",
 		app.Name)
 	d := describeApp(app)
 	out.WriteString("\n## Global options\n\n")

@@ -283,7 +283,8 @@ func staticFirst(policies []string) []string {
 // trialOf is the trial that a record shows.
 func trialOf(r *disdel.Record, policy string) simulate.Trial {
 	t := simulate.Trial{
-		Job: disdel.JobID(r.Job.Metadata.Name), Policy: policy, Status: r.Status, Took: r.Phases.Total, CostGBs: r.MeteredCost(),
+		Job: disdel.JobID(r.Job.Metadata.Name), Policy: policy, Status: r.Status,
+		Took: r.Phases.Total, CostGBs: r.MeteredCost(),
 	}
 	if r.Failure != nil {
 		t.Why = r.Failure.Msg

@@ -73,7 +73,8 @@ func TestJobsRunUnderEachPolicy(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	told := 0
-	trials, err := runUnderPolicies(t.Context(), at, files, []string{"coach", "static", "auto"}, func(simulate.Trial) { told++ })
+	trials, err := runUnderPolicies(t.Context(), at, files, []string{"coach", "static", "auto"},
+		func(simulate.Trial) { told++ })
 	if err != nil || len(trials) != 3 || told != 3 || at.asked[0] != "static" {
 		t.Fatalf("%v: %+v, %v", at.asked, trials, err)
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // testdata/help.golden is every command with its names, operands and flags, hidden ones too, and every exit code. It
-// has no sentences: docs/reference/cli.md holds those. go test ./internal/cli -run TestTheSurfaceOfTheCommandLine -update
+// has no sentences: docs/reference/cli.md holds those. go test ./internal/cli -run TestTheSurfaceOfTheCommandLine
+// -update
 func TestTheSurfaceOfTheCommandLine(t *testing.T) {
 	t.Setenv("DISDEL_HOME", "") // what a variable says is not the default
 	app := newApp(terminal.New(nil, nil, nil))

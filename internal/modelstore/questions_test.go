@@ -41,7 +41,8 @@ func TestWaiting(t *testing.T) {
 	if all, _ := s.PendingQuestions(t.Context(), nobody); len(all) != 1 {
 		t.Errorf("%+v wait", all)
 	}
-	if all, err := s.PendingQuestions(t.Context(), func(name string) bool { return name == "a" }); len(all) != 1 || err != nil {
+	isA := func(name string) bool { return name == "a" }
+	if all, err := s.PendingQuestions(t.Context(), isA); len(all) != 1 || err != nil {
 		t.Errorf("%+v, %v: a note that is known is read", all, err)
 	}
 }

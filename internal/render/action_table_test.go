@@ -39,7 +39,9 @@ func TestRecordAndReportShowTheSameEstimate(t *testing.T) {
 			Outcome:    disdel.OutcomeSuccess, Peak: peak,
 		}
 	}
-	r := &disdel.Record{Activations: []disdel.Activation{train(0, 9*disdel.MB, 10*disdel.MB), train(1, 7*disdel.MB, 8*disdel.MB)}}
+	r := &disdel.Record{Activations: []disdel.Activation{
+		train(0, 9*disdel.MB, 10*disdel.MB), train(1, 7*disdel.MB, 8*disdel.MB),
+	}}
 	want := report.New(r, time.Now()).Actions[0].Estimate.String()
 	var b bytes.Buffer
 	if PrintRecord(&b, r); !strings.Contains(b.String(), want) || strings.Contains(b.String(), "7.00 MB") {

@@ -69,10 +69,12 @@ func printSparseSet(w io.Writer, m dataset.Manifest) {
 	if m.Classes == 2 {
 		loss = disdel.LossLogistic
 	}
-	fmt.Fprintf(w, "targets   %g to %g, mean %.4f, deviation %.4f\nguessing  one guess for all rows has the loss %.4f (%s)",
+	fmt.Fprintf(w, "targets   %g to %g, mean %.4f, deviation %.4f\n"+
+		"guessing  one guess for all rows has the loss %.4f (%s)",
 		d.Low, d.High, d.Mean, d.Deviation, d.Guess(loss), loss)
 	if d.Bayes > 0 {
-		fmt.Fprintf(w, "\nbest      no model comes below %.4f; a target is between the two: %.4f", d.Bayes, (d.Bayes+d.Guess(loss))/2)
+		fmt.Fprintf(w, "\nbest      no model comes below %.4f; a target is between the two: %.4f",
+			d.Bayes, (d.Bayes+d.Guess(loss))/2)
 	}
 }
 

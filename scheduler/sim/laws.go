@@ -13,7 +13,8 @@ import (
 // laws, without a cloud.
 type Law struct {
 	Name string
-	// Seconds returns the time of an epoch, counted from 0, and its part for cold starts; news is how many workers are new.
+	// Seconds returns the time of an epoch, counted from 0, and its part for cold starts; news is how many workers are
+	// new.
 	Seconds func(workers, epoch, news int, lot *rand.Rand) (took, cold float64)
 }
 

@@ -1,5 +1,5 @@
-// Package rehearse drives admission alone in virtual time, for tests and benches: jobs come, hold their gangs for a while
-// and go. Equal visits give equal results.
+// Package rehearse drives admission alone in virtual time, for tests and benches: jobs come, hold their gangs for a
+// while and go. Equal visits give equal results.
 package rehearse
 
 import (

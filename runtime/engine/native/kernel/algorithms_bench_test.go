@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkAlgorithms times convolutions that are drawn by each algorithm there is for them, forward and back, and
-// tells what is lost because the planner does not choose the fastest, one forward and for the weights, one for the data:
-// the costs in package plan are fitted to its lines. `go test -bench Algorithms -benchtime 1x`.
+// tells what is lost because the planner does not choose the fastest, one forward and for the weights, one for the
+// data: the costs in package plan are fitted to its lines. `go test -bench Algorithms -benchtime 1x`.
 func BenchmarkAlgorithms(b *testing.B) {
 	rng := rand.New(rand.NewPCG(12, 1))
 	w := NewTeam(Sets()[0], 1, 1).workers[0]

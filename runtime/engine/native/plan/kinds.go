@@ -110,8 +110,8 @@ func (p *planner) workProduct(i int) memory {
 	return m
 }
 
-// workNorm is for batch norms that no other layer computes: shift, scale, offset and a third; sums; and what the batch's
-// statistics were.
+// workNorm is for batch norms that no other layer computes: shift, scale, offset and a third; sums; and what the
+// batch's statistics were.
 func (p *planner) workNorm(i int) memory {
 	c := Padded(p.g.Nodes[i].Out[0])
 	if p.Nodes[i].Fused {

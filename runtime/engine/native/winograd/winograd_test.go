@@ -95,8 +95,8 @@ func TestTilesHaveFewerProducts(t *testing.T) {
 	}
 }
 
-// There is one assembly for a side, which knows whether it is along both sides of a tile, which are alike then, or along
-// one.
+// There is one assembly for a side, which knows whether it is along both sides of a tile, which are alike then, or
+// along one.
 func TestASideIsAlongBothOrAlongOne(t *testing.T) {
 	ones := map[winograd.Side]bool{}
 	for _, tile := range winograd.Tiles() {

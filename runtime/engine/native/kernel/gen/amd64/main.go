@@ -1,5 +1,5 @@
-// Command amd64 writes the assembly of package kernel for amd64: the same kernels for AVX-512 and for AVX2 with FMA. Run
-// it in its folder:
+// Command amd64 writes the assembly of package kernel for amd64: the same kernels for AVX-512 and for AVX2 with FMA.
+// Run it in its folder:
 //
 //	go run . -out ../../kernels_amd64.s
 //
