@@ -86,7 +86,7 @@ func copied[T any](p *T) *T {
 	return &c
 }
 
-// WeightDecay is how strongly weights are pulled towards zero; 0: not at all, a weight without a gradient stays.
+// WeightDecay is how strongly weights are pulled towards zero; 0: not at all.
 func (o Optimizer) WeightDecay() float64 { return o.row().decay }
 
 // MomentNames are what PyTorch calls the values that an optimiser keeps for every weight.

@@ -248,7 +248,7 @@ func (t *timer) timeouts() {
 		if k, ok := t.all[a.Task]; ok {
 			computed = millisOf(math.Ceil(k.bound(a.Task == disdel.TaskTrain)))
 		}
-		if least := t.in.Least[a.Task]; least.Timeout > computed && !own {
+		if least := t.in.Least[a.Task]; least.Timeout > within(computed, p) && !own {
 			t.because("%s timeout: at least %v, since less was too little for %s", a.Task, least.Timeout, least.Job)
 		}
 		t.out.Timeouts[a.Task] = t.in.Timeout(a.Task, computed)

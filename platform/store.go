@@ -149,7 +149,8 @@ func decode[T any](key, data []byte) (*T, error) {
 	}
 	v := new(T)
 	if err := json.Unmarshal(value, v); err != nil {
-		return nil, &disdel.Error{Kind: disdel.Corrupt, Msg: fmt.Sprintf("the value of %.80q is no record", key), Err: err}
+		// err is not wrapped: a refusal by a field's own reader would pass for the answer to a request.
+		return nil, &disdel.Error{Kind: disdel.Corrupt, Msg: fmt.Sprintf("the value of %.80q is no record: %v", key, err)}
 	}
 	return v, nil
 }

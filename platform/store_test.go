@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/boltcheck"
 )
 
 // What was created, and what ran, is there after a restart; and a folder belongs to one platform at a time.
@@ -178,5 +180,15 @@ func TestCodeLiesApartFromItsAction(t *testing.T) {
 	must(t, p, "DELETE", "_/actions/a", "")
 	if got := ask(t, p, p.AuthKey(), "POST", "_/actions/a", `{}`); got.status != 404 {
 		t.Errorf("after its deletion: %d", got.status)
+	}
+}
+
+// A stored value that a field's own reader refuses is damage, and not the answer to a request.
+func TestAStoredValueWithABadFieldIsDamage(t *testing.T) {
+	key := []byte("_/a")
+	_, err := decode[pkg](key, boltcheck.Seal(key, []byte(`{"binding":3}`)))
+	var refusal apiError
+	if disdel.KindOf(err) != disdel.Corrupt || errors.As(err, &refusal) {
+		t.Errorf("%v, want Corrupt and no refusal", err)
 	}
 }

@@ -139,7 +139,7 @@ func (p *Platform) exported(target *webTarget) (*user, *resolved, error) {
 	return owner, found, nil
 }
 
-// notFoundError is the refusal of an action that does not exist. `wsk api` manages the API gateway by web actions of
+// missing is the refusal of an action that does not exist. `wsk api` manages the API gateway by web actions of
 // the package apimgmt, so it gets its own text.
 func (t *webTarget) missing(err error) error {
 	if t.ns == CatalogNamespace && t.pkg == "apimgmt" && err == error(errNoEntity) {

@@ -32,16 +32,17 @@ plain=$(grep -E "$heavy" <<<"$packages")
 at_once=$((2 * $(nproc)))
 tests() { go test -vet=off -p "$at_once" -timeout 20m "$@"; } # scripts/lint.sh vets
 
+# A package that fails keeps no other from being tested, here and below.
+failed=0
 # shellcheck disable=SC2086 # one argument a package
-tests -race $raced
+tests -race $raced || failed=1
 
 # The race detector multiplies memory: tests that count it are left out above, where they say so themselves.
 apart=$(awk '/^func Test/ { sub(/\(.*/, "", $2); name = $2 } /skipUnderRace\(t\)/ { print name }' platform/*_test.go | sort -u | paste -sd'|')
 [ -n "$apart" ] || { echo "no test of platform says that it is skipped under the race detector: scripts/test.sh looks for that" >&2; exit 1; }
 
 # The rest beside each other, since internal/cli waits much and alone takes as long as all others: what is beside it is told behind it. It
-# has a process group of its own: where this script is ended, all that it has started ends, too. One that fails keeps none of the others
-# from being run.
+# has a process group of its own: where this script is ended, all that it has started ends, too.
 beside=$(mktemp)
 others=""
 trap '[ -z "$others" ] || kill -- "-$others" 2>/dev/null || true; rm -f "$beside"' EXIT
@@ -60,7 +61,6 @@ set -m
 } >"$beside" 2>&1 </dev/null &
 others=$!
 set +m
-failed=0
 # shellcheck disable=SC2086
 CGO_ENABLED=0 tests -parallel "$at_once" $plain || failed=1
 wait "$others" || failed=1

@@ -126,7 +126,11 @@ func (s *Service) begin(ctx context.Context, p *planner, own *lease.Held, rec di
 		if r.release != nil {
 			r.release()
 		}
-		own.End(life)
+		if p.adopted { // another process finds the job by its lease
+			own.HandOver(life)
+		} else {
+			own.End(life)
+		}
 		cancel(nil)
 		return nil, err
 	}

@@ -38,8 +38,8 @@ func (s *core) present(ctx context.Context) (*session, error) {
 			return nil, err
 		}
 		n := &session{s: s, history: h, again: map[disdel.JobID]time.Time{}}
-		n.Session, err = lease.Begin(ctx, lease.Config{
-			Home: s.cfg.Home, History: h, Token: s.token, Time: s.leaseFor, Log: s.log, Look: n.look,
+		n.Session, err = lease.Begin(ctx, s.ctx, lease.Config{
+			Home: s.cfg.Home, History: h, Token: s.token, Time: s.leaseFor, Log: s.log, Look: n.tryLook,
 		})
 		if err != nil {
 			return nil, err
@@ -108,13 +108,23 @@ func (s *Service) Attend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.looking.Lock()
+	defer n.looking.Unlock()
 	return n.look(ctx, leases)
 }
 
-// look compares all leases with the jobs of this Service.
-func (n *session) look(ctx context.Context, leases []history.Lease) error {
-	n.looking.Lock()
+// tryLook looks at the leases unless Attend does so now. The session's renewals do not wait for Attend, which may take
+// longer than a lease is valid.
+func (n *session) tryLook(ctx context.Context, leases []history.Lease) error {
+	if !n.looking.TryLock() {
+		return nil
+	}
 	defer n.looking.Unlock()
+	return n.look(ctx, leases)
+}
+
+// look compares all leases with the jobs of this Service; the caller holds looking.
+func (n *session) look(ctx context.Context, leases []history.Lease) error {
 	for _, l := range leases {
 		r, mine := n.s.findRun(l.Job)
 		switch {
@@ -156,7 +166,7 @@ func (s *core) findRun(id disdel.JobID) (*Run, bool) {
 
 // takeOver continues the job of a lease whose owner is gone. If that fails it is logged, and a later look tries again.
 func (n *session) takeOver(ctx context.Context, l history.Lease) error {
-	if time.Now().Before(n.again[l.Job]) {
+	if n.s.ctx.Err() != nil || time.Now().Before(n.again[l.Job]) {
 		return nil
 	}
 	lives, err := lease.Alive(ctx, n.history, l)

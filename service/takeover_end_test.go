@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/tenant"
 )
@@ -123,5 +124,15 @@ func TestAJobThatIsTakenOverClaimsItsDisk(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The renewals of a session do not wait for a Service that looks at many leases: it would lose its jobs meanwhile.
+func TestRenewalsDoNotWaitForALongLook(t *testing.T) {
+	var n session
+	n.looking.Lock()
+	defer n.looking.Unlock()
+	if err := n.tryLook(t.Context(), []history.Lease{{Job: "job-1"}}); err != nil {
+		t.Error(err)
 	}
 }

@@ -154,9 +154,12 @@ func (a *array) turn(in io.Reader) error {
 		return a.bad("it is in Fortran's order and has more than %v: write it with numpy.ascontiguousarray",
 			disdel.Bytes(mostTurned))
 	}
-	data := make([]byte, n*size)
-	if _, err := io.ReadFull(in, data); err != nil {
+	data, err := io.ReadAll(io.LimitReader(in, int64(n*size)+1)) // a header may claim much more than the file has
+	switch {
+	case err != nil || len(data) < n*size:
 		return a.bad("it ends before its shape %v is full", a.shape)
+	case len(data) > n*size:
+		return a.bad("more follows than its shape %v says", a.shape)
 	}
 	a.whole = make([]byte, len(data))
 	index := make([]int, len(a.shape))
@@ -194,6 +197,7 @@ func ReadNPY(data []byte) (values []float32, shape []int, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	values = make([]float32, 0, product(a.shape))
 	for range a.shape[0] {
 		row, err := rows.next()
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,15 +27,31 @@ func TestNPYFiles(t *testing.T) {
 	}
 	for name, file := range map[string][]byte{
 		"cut": good[:len(good)-1], "long": append(bytes.Clone(good), 0),
-		"empty":    npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }\n", nil),
-		"texts":    npyFile("{'descr': '<U1', 'fortran_order': False, 'shape': (1,), }\n", []byte{65, 0, 0, 0}),
-		"huge":     npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
-		"object":   npyFile("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 8)),
-		"no magic": []byte("hello, world"),
-		"negative": npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", nil),
+		"empty":        npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }\n", nil),
+		"texts":        npyFile("{'descr': '<U1', 'fortran_order': False, 'shape': (1,), }\n", []byte{65, 0, 0, 0}),
+		"huge":         npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 9), }\n", nil),
+		"object":       npyFile("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }\n", make([]byte, 8)),
+		"no magic":     []byte("hello, world"),
+		"negative":     npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", nil),
+		"turned, long": npyFile("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }\n", make([]byte, 5)),
+		"turned, cut":  npyFile("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }\n", make([]byte, 3)),
 	} {
 		if _, _, err := ReadNPY(file); !errors.Is(err, disdel.Invalid) {
 			t.Errorf("%s: %v, want Invalid", name, err)
+		}
+	}
+}
+
+// A small file whose header claims a gigabyte takes little memory, in either order.
+func TestNPYHeadersTakeNoMemory(t *testing.T) {
+	for _, order := range []string{"False", "True"} {
+		file := npyFile("{'descr': '<f4', 'fortran_order': "+order+", 'shape': (134217728, 2), }\n", make([]byte, 8))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := ReadNPY(file)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, disdel.Invalid) || took > 1<<20 {
+			t.Errorf("fortran_order %s: %v, with %d bytes allocated", order, err, took)
 		}
 	}
 }

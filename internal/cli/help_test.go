@@ -27,8 +27,7 @@ func allCommands() map[string]*cli.Command {
 	return out
 }
 
-// helpFor is that of the command it was asked of, with its flags and examples, wherever --help stands and however it is
-// asked.
+// Help is that of the command it was asked of, with its flags and examples, wherever --help stands.
 func TestHelpIsThatOfTheCommandItIsAskedOf(t *testing.T) {
 	t.Setenv("DISDEL_HOME", t.TempDir())
 	for path, c := range allCommands() {

@@ -41,7 +41,7 @@ func (j *jobs) Watch(_ context.Context, job string) (client.Run, error) {
 	return run{told: j.told}, nil
 }
 
-func (j *jobs) Ask(_ context.Context, _ string, to disdel.Status, _ string) error {
+func (j *jobs) RequestStop(_ context.Context, _ string, to disdel.Status, _ string) error {
 	j.asked <- to
 	return nil
 }

@@ -120,7 +120,7 @@ func (q *query) remove(ctx context.Context, name string) error {
 
 // abandoned reports whether nobody waits for a query any more: it was of this process and is not under way, its process
 // has ended, or its session, in this process's own history, ended a while ago. A session that was not renewed for a
-// short time is no proof. Queries of unknown processes are kept.
+// short time is no proof. Queries of unknown processes are kept for lease.Patience.
 func (s *Predictor) abandoned(ctx context.Context, one modelstore.PendingQuestion, where string) bool {
 	var w waiting
 	if json.Unmarshal(one.Who, &w) != nil || w.Owner.Token == "" {

@@ -136,8 +136,8 @@ func (l *Held) expire(ctx context.Context) error {
 	return err
 }
 
-// readAgain reads the lease again, because somebody may have added a wish to it. It returns false if the lease is
-// another's; the caller holds the lock.
+// readAgain reads the lease again, because somebody may have added a StopRequest to it. It returns false if the lease
+// is another's; the caller holds the lock.
 func (l *Held) readAgain(ctx context.Context) bool {
 	stored, err := l.session.History.Lease(ctx, l.lease.Job)
 	if err != nil || stored.Owner.Token != l.lease.Owner.Token {

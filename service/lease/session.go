@@ -52,8 +52,8 @@ type sessionNote struct {
 	Expires time.Time     `json:"expires"`
 }
 
-// Begin writes the note of a session and renews it until Close.
-func Begin(ctx context.Context, cfg Config) (*Session, error) {
+// Begin writes the note of a session, and renews it until Close or until life ends. ctx is for the first note alone.
+func Begin(ctx, life context.Context, cfg Config) (*Session, error) {
 	s := &Session{Config: cfg, note: history.Note{Kind: history.NoteSession, Name: cfg.Token}}
 	var err error
 	if s.identity, err = cfg.History.Identity(ctx); err != nil {
@@ -62,8 +62,8 @@ func Begin(ctx context.Context, cfg Config) (*Session, error) {
 	if err := s.renew(ctx); err != nil {
 		return nil, err
 	}
-	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.done.Go(func() { s.keep(ctx) })
+	life, s.stop = context.WithCancel(life)
+	s.done.Go(func() { s.keep(life) })
 	return s, nil
 }
 

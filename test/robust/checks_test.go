@@ -186,7 +186,7 @@ var checks = []check{
 			{"dataset/sparse", "Fuzz"},
 			{"runtime", "Fuzz"},
 			{"history/couchlite", "Fuzz"},
-			{"service", "Fuzz"},
+			{"service/infer", "Fuzz"},
 			{"service/api", "Fuzz"},
 			{"history", "Fuzz"},
 			{"executor", "Fuzz"},
@@ -213,7 +213,8 @@ var checks = []check{
 			{"service/api", "TestNoTenantPassesItsShare|TestAFullServerHasRoomForItsOperator|TestOnlySoManyAtOnce"},
 			{"service/api", "TestSubmissionsSayABoundedAmount|TestAListHasAPageOfBoundedSize"},
 			{"scheduler", "TestPriorityTakesNoShareOfOthers|TestPriorityIsNoTicketPastOthers"},
-			{"service", "TestATenantStaysWithinItsDiskQuota|TestWideTablesTakeNoMemory"},
+			{"service", "TestATenantStaysWithinItsDiskQuota"},
+			{"service/infer", "TestWideTablesTakeNoMemory"},
 		},
 	},
 	{

@@ -142,7 +142,7 @@ func (l *layer) roundedParts(w *kernel.Worker, room []float32, f func(b0, b1 int
 	}
 }
 
-// productBackHalves is productBack.
+// productBackHalves is the backward pass of a product with Spec.Halves.
 func (l *layer) productBackHalves(w *kernel.Worker, x []float32) {
 	w.Round(l.grad, l.grad)
 	w.Sync()
