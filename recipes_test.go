@@ -92,7 +92,9 @@ func TestEveryLayerIsInEveryTable(t *testing.T) {
 // Every optimiser is in the table of every engine, in the job file and in the documentation.
 func TestEveryOptimizerIsInEveryTable(t *testing.T) {
 	recipes := textOf(t, "CONTRIBUTING.md")
-	texts := map[string]string{"controller/jobfile/fields.yaml": "training.optimizer.%:", "docs/reference/training.md": "| `%`"}
+	texts := map[string]string{
+		"controller/jobfile/fields.yaml": "training.optimizer.%:", "docs/reference/training.md": "| `%`",
+	}
 	tables := []string{
 		"training.go", "runtime/engine/native/kernel/optimizers.go", "runtime/engine/gorgonia/optimizer.go",
 		"runtime/engine/cuda/update.go",

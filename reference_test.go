@@ -96,7 +96,8 @@ func TestTheReferenceOfTheAPIIsCurrent(t *testing.T) {
 	page.WriteString("# The HTTP API\n\n`/openapi.json` of a server describes it (OpenAPI 3.1), with the bodies of " +
 		"requests and answers.\n[The server](server.md#the-api) has the rules for requests and errors.\n" +
 		"This page is made from the program's own description.\n\n" +
-		"A role may do what the roles before it may: `read`, `submit`, `admin`. A request without a role needs no token.\n\n" +
+		"A role may do what the roles before it may: `read`, `submit`, `admin`. A request without a role " +
+		"needs no token.\n\n" +
 		"| request | role | what it does | parameters |\n|---|---|---|---|\n")
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		for _, method := range []string{"get", "post", "put", "delete"} {
@@ -150,9 +151,11 @@ func TestTheListOfPackagesIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page strings.Builder
-	page.WriteString("# Packages: what lives where\n\n[Architecture](architecture.md) follows a job through these packages. " +
+	page.WriteString("# Packages: what lives where\n\n[Architecture](architecture.md) follows a job through " +
+		"these packages. " +
 		"`arch_test.go` says which package may import\nwhich. Other folders: `bench` (programs that measure, a module of " +
-		"its own), `clients/python` (the client for notebooks), `docs`,\n`examples`, `scripts` (what `make` runs), `tools`.\n\n" +
+		"its own), `clients/python` (the client for notebooks), `docs`,\n`examples`, `scripts` (what `make` runs), " +
+		"`tools`.\n\n" +
 		"This page is made from the package comments; `go doc ./FOLDER` prints the rest of each.\n\n" +
 		"| folder | the package or command |\n|---|---|\n")
 	for _, folder := range slices.Sorted(maps.Keys(comments)) {

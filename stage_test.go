@@ -26,7 +26,9 @@ func TestRoundsOfStagesCoverEveryBatchOnce(t *testing.T) {
 		epochs, rows := rapid.IntRange(1, 5).Draw(t, "epochs"), rapid.IntRange(8, 60).Draw(t, "rows")
 		k := rapid.IntRange(0, 4).Draw(t, "every")
 		stage := func(batch int) disdel.Stage {
-			s := disdel.Stage{To: disdel.Position{Epoch: epochs}, BatchSize: batch, Epochs: 1, Setting: disdel.Setting{AverageEvery: k}}
+			s := disdel.Stage{
+				To: disdel.Position{Epoch: epochs}, BatchSize: batch, Epochs: 1, Setting: disdel.Setting{AverageEvery: k},
+			}
 			s.Workers = rapid.IntRange(1, rows/8).Draw(t, "workers")
 			s.Shards = shards(rows, s.Workers)
 			if k > 0 {
@@ -122,7 +124,9 @@ func TestTheStagesInForce(t *testing.T) {
 func ExampleStage_TrainRange() {
 	// Two epochs of 20 batches on the smallest shard, averaged after every eight: the last round of an epoch takes
 	// what is left.
-	s := disdel.Stage{To: disdel.Position{Epoch: 2}, Setting: disdel.Setting{Workers: 2, AverageEvery: 8}, PerEpoch: 2}.Starting(0,
+	s := disdel.Stage{
+		To: disdel.Position{Epoch: 2}, Setting: disdel.Setting{Workers: 2, AverageEvery: 8}, PerEpoch: 2,
+	}.Starting(0,
 		disdel.Position{})
 	for round := range s.End() {
 		span := s.TrainRange(round)

@@ -177,9 +177,9 @@ func (s *Schedule) Factor(epoch, epochs int) float64 {
 	}
 }
 
-// EarlyStop ends training before its last epoch. With MetricLoss and a Target, every action stops at the end of an epoch
-// whose mean loss is at most Target (DiSDeL III-B.3). With MetricValLoss and MetricAccuracy, the job stops when the
-// held-out rows reach Target, or after Patience evaluations in a row without a better one.
+// EarlyStop ends training before its last epoch. With MetricLoss and a Target, every action stops at the end of an
+// epoch whose mean loss is at most Target (DiSDeL III-B.3). With MetricValLoss and MetricAccuracy, the job stops when
+// the held-out rows reach Target, or after Patience evaluations in a row without a better one.
 type EarlyStop struct {
 	Metric   string  `json:"metric"`
 	Target   float64 `json:"target,omitempty"`

@@ -100,10 +100,10 @@ func (r *reduction) headSize() int {
 
 func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kind, id disdel.UpdateID) ([]byte, error) {
 	data, err := r.store.fetch(ctx, r.store.client, key, buf)
-	if tooSmall(err) {
+	if isTooLong(err) {
 		data, err = r.store.fetch(ctx, r.store.client, key, make([]byte, len(buf)+maxMeta))
 	}
-	if tooSmall(err) {
+	if isTooLong(err) {
 		return nil, corruptError(k, id, "it is longer than one of this network")
 	}
 	return data, fetchError(err, k, id)
@@ -113,7 +113,8 @@ func (r *reduction) fetchHead(ctx context.Context, key string, buf []byte, k kin
 // head that is too long for its buffer is read again with this much more room.
 const maxMeta = 1 << 20
 
-func tooSmall(err error) bool {
+// isTooLong reports whether a value was longer than the buffer for it. go-redis has no type for this error.
+func isTooLong(err error) bool {
 	return err != nil && !errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "buffer too small")
 }
 

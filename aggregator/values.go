@@ -11,7 +11,6 @@ import (
 	"math"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -192,7 +191,7 @@ func (s *Store) fetchPart(ctx context.Context, h *head, k int, buf []byte) ([]by
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil, corruptError(h.kind, h.id, "column %d is gone", k)
-	case err != nil && strings.Contains(err.Error(), "buffer too small"):
+	case isTooLong(err):
 		return nil, corruptError(h.kind, h.id, "column %d is too long", k)
 	case err != nil:
 		return nil, err

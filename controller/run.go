@@ -144,8 +144,8 @@ func (r *run) execute(ctx context.Context) {
 	r.rec.Phases.Total = r.previousPhases.Total + disdel.Millis(r.c.cfg.Now().Sub(r.began))
 }
 
-// ready creates the job's package. The store of a resumed job may be ahead of the checkpoint and show later rounds as
-// done, so all of it is deleted, except what was kept of the round in which the job continues.
+// ready creates the job's package. The Redis store of a resumed job may have rounds that are later than the checkpoint.
+// So ready deletes the store's data, except those of the round in which the job continues.
 func (r *run) ready(ctx context.Context) error {
 	if r.spec.Resumes > 0 {
 		there, err := false, error(nil)

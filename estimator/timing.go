@@ -85,9 +85,9 @@ type known struct {
 //
 // Sources, in this order: jobs of the same network, data, batch, workers, threads and memory; the nearest others
 // (same network and data, scaled by rows; same network); a probe's rate; other networks, scaled by
-// multiply-accumulates; the cost that the user expects; the platform's maximum. By cost, e_time = (e_cost / c_d) /
-// (mu m_e) with the cost in GB-s, so mu = 1, the limit for m_e, and all of it divided by the rounds, each of which is
-// an activation of its own.
+// multiply-accumulates; the cost that the user expects; the platform's maximum. The paper's formula for a cost is
+// e_time = (e_cost / c_d) / (mu m_e). Here e_cost is in GB-s, so mu is 1, and m_e is the memory limit. The result is
+// divided by the number of rounds, because each round is an activation of its own.
 //
 // A computed timeout is a bound that one activation in a hundred exceeds, by Student's t over the logarithms of the
 // measured durations. See TimingInput.Timeout for the job file's own timeout and the platform's limits.

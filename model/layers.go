@@ -38,7 +38,8 @@ var layerKinds = [...]layerKind{
 		options: "units bias activation", required: "units", add: addDense,
 	},
 	{
-		name: "batchNorm", meaning: "Brings every channel to mean 0 and variance 1 over the batch, then scales and shifts it.",
+		name:    "batchNorm",
+		meaning: "Brings every channel to mean 0 and variance 1 over the batch, then scales and shifts it.",
 		options: "eps momentum scale center", add: addNorm,
 	},
 	{

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // copyData copies what a platform has on its disk at this moment, which is what a kill would leave.
@@ -162,7 +163,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got *replied
-	until(t, "the record", func() bool {
+	wait.Until(t, "the record", func() bool {
 		got = ask(t, p, p.AuthKey(), "GET", "_/activations/"+id, "")
 		return got.status == 200
 	})
@@ -191,7 +192,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		}
 	}
 	free()
-	until(t, "the record written", func() bool { return p.pending.writeError() == nil })
+	wait.Until(t, "the record written", func() bool { return p.pending.writeError() == nil })
 	if got := must(t, p, "GET", "_/activations?count=true", ""); got.at("activations") != 1.0 {
 		t.Errorf("count: %s", got.body)
 	}
@@ -236,7 +237,7 @@ func TestAWaitedForActivationIsWrittenDownInTime(t *testing.T) {
 			res.Body.Close()
 		}
 	}()
-	until(t, "the second one written down", func() bool { n, _ := open(""); return n == 2 })
+	wait.Until(t, "the second one written down", func() bool { n, _ := open(""); return n == 2 })
 	leave()
 	<-gone
 	left, err := readAccepted(filepath.Join(copyData(t, dir), "accepted.jsonl"))

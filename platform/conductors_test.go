@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // conduct is what a conductor of three steps says: the second names what is no action, the third what is not there.
@@ -146,7 +148,7 @@ func TestThePlatformEndsAmidAComposition(t *testing.T) {
 	p := start(t, func(c *Config) { c.Limits.SequenceLength = 10_000 })
 	must(t, p, "PUT", "_/actions/nested", code("nested", `"annotations":[{"key":"conductor","value":true}]`))
 	must(t, p, "POST", "_/actions/nested", `{"next":"nested","again":true}`)
-	until(t, "some turns", func() bool { turns, _ := runsOf(t, p, "nested"); return turns > 5 })
+	wait.Until(t, "some turns", func() bool { turns, _ := runsOf(t, p, "nested"); return turns > 5 })
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // reach tells what a container can do that it should not: which of the given files it reads anything of, which groups
@@ -272,7 +273,7 @@ func TestDaemonsGoWithoutGroups(t *testing.T) {
 	}
 	p.pool.free = nil
 	p.pool.mu.Unlock()
-	until(t, "the daemon gone", func() bool { return gone(child) })
+	wait.Until(t, "the daemon gone", func() bool { return gone(child) })
 }
 
 func TestConfinementIsTold(t *testing.T) {

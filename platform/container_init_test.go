@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // sharingPool is a pool without processes, and an action of which two may share a container.
@@ -31,7 +32,7 @@ func TestAFailedInitIsThatOfAllWhoWaitForIt(t *testing.T) {
 			s, _ := p.acquire(t.Context(), a)
 			got <- s
 		}()
-		until(t, "it waits", func() bool {
+		wait.Until(t, "it waits", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return len(first.init.waiting) == i+1
@@ -53,7 +54,7 @@ func TestAFailedInitIsThatOfAllWhoWaitForIt(t *testing.T) {
 		s, _ := p.acquire(t.Context(), a)
 		got <- s
 	}()
-	until(t, "it waits", func() bool {
+	wait.Until(t, "it waits", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(first.init.waiting) == 1
@@ -84,7 +85,7 @@ func TestGivingUpBeforeAnInitLeavesThePlace(t *testing.T) {
 		defer p.mu.Unlock()
 		return len(first.init.waiting)
 	}
-	until(t, "it waits", func() bool { return waiting() == 1 })
+	wait.Until(t, "it waits", func() bool { return waiting() == 1 })
 	stop()
 	if err := <-gone; err == nil || waiting() != 0 {
 		t.Errorf("%v, %d wait", err, waiting())

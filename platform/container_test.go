@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // behaviours are what the test container does beside those of serve, by the action's main.
@@ -153,9 +154,9 @@ func TestNothingSurvivesAKilledPlatform(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	until(t, "container and child gone", func() bool { return gone(got.Pid) && gone(got.Child) })
+	wait.Until(t, "container and child gone", func() bool { return gone(got.Pid) && gone(got.Child) })
 	left := fmt.Sprintf("disdel-%d-*", cmd.Process.Pid)
-	until(t, "groups removed by platforms that come after", func() bool { // the kernel empties them in its own time
+	wait.Until(t, "groups removed by platforms that come after", func() bool { // the kernel empties them in its own time
 		start(t, nil)
 		dirs, _ := filepath.Glob("/sys/fs/cgroup/*/" + left)
 		return len(dirs) == 0
@@ -165,9 +166,9 @@ func TestNothingSurvivesAKilledPlatform(t *testing.T) {
 func TestAContainersChildrenGoWithIt(t *testing.T) {
 	p := start(t, func(c *Config) { c.Idle = 10 * time.Millisecond })
 	_, child := parentOf(t, p, `{}`)
-	until(t, "child gone", func() bool { return gone(child) })
+	wait.Until(t, "child gone", func() bool { return gone(child) })
 	_, child = parentOf(t, p, `{"session":true}`)
-	until(t, "child of its own session gone", func() bool { return gone(child) })
+	wait.Until(t, "child of its own session gone", func() bool { return gone(child) })
 }
 
 func TestContainersInheritNoDescriptors(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // onDevice is an action of a package that asks for so many MB of a device, and for so many devices at most.
@@ -45,7 +46,7 @@ func TestPartsOfDevicesAreGivenOut(t *testing.T) {
 		s, _ := p.acquire(t.Context(), onDevice("a", 400, 0))
 		got <- s
 	}()
-	until(t, "it waits", func() bool { return p.status().Queued == 1 })
+	wait.Until(t, "it waits", func() bool { return p.status().Queued == 1 })
 	p.discardSlot(seats[3])
 	if s := <-got; s.device.device != 1 {
 		t.Errorf("what was given back is not given again: %+v", s.device)
@@ -75,7 +76,7 @@ func TestAPackageKeepsToItsDevices(t *testing.T) {
 		t.Fatalf("%+v, %v", s.device, err)
 	}
 	go p.acquire(t.Context(), onDevice("one", 300, 1)) //nolint:errcheck // its place is never free
-	until(t, "it waits", func() bool { return p.status().Queued == 1 })
+	wait.Until(t, "it waits", func() bool { return p.status().Queued == 1 })
 }
 
 // A container sees the device that it has a part of, alone, and keeps it while it is warm; another action's takes its

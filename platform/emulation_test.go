@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // endOf runs an action and returns its record, and how long after the end that it tells the answer came.
@@ -73,7 +74,7 @@ func TestLateRecordsDoNotHoldTheEndUp(t *testing.T) {
 	p := start(t, func(c *Config) { c.LateRecords = time.Hour; c.LateSlots = time.Hour })
 	newTestAction(t, p, "killed", 60000, 128)
 	call(t, p, "POST", ns+"/actions/killed", `{}`)
-	until(t, "the container gone", func() bool { return p.Status().Running == 1 })
+	wait.Until(t, "the container gone", func() bool { return p.Status().Running == 1 })
 }
 
 // A container that dies before or during /init is the action's full time limit, not a crash; a death for memory is
@@ -196,7 +197,7 @@ func TestAnActionLargerThanThePoolHoldsTheQueueUp(t *testing.T) {
 		if status, got := call(t, p, "POST", ns+"/actions/"+main, `{"ms":1}`); status != 202 {
 			t.Fatalf("%d %v", status, got)
 		}
-		until(t, main+" queued", func() bool { return p.Status().Queued == i+1 })
+		wait.Until(t, main+" queued", func() bool { return p.Status().Queued == i+1 })
 	}
 	call(t, p, "DELETE", ns+"/actions/sleep", "")
 	if s := p.Status(); s.Queued != 2 || s.Running != 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 const (
@@ -74,7 +75,7 @@ func TestEveryFailureHasOpenWhisksRecord(t *testing.T) {
 				t.Errorf("the annotation timeout is %v", annotation(got, "timeout"))
 			}
 			kept := c.status == statusSuccess || c.status == statusApplication
-			until(t, "the container kept or destroyed",
+			wait.Until(t, "the container kept or destroyed",
 				func() bool { return (p.Status().Ready == 1) == kept && p.Status().Running == 0 })
 		})
 	}

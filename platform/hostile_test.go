@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // oddRequests makes requests of a seed that no client would make, and many that one might by mistake: whatever is sent,
@@ -382,8 +384,8 @@ func TestInvocationsSeeOneStateOfTheirAction(t *testing.T) {
 		})
 	}
 	all.Wait()
-	until(t, "nothing runs", func() bool { s := p.Status(); return s.Running+s.Queued == 0 })
-	until(t, "every record on the disk", func() bool {
+	wait.Until(t, "nothing runs", func() bool { s := p.Status(); return s.Running+s.Queued == 0 })
+	wait.Until(t, "every record on the disk", func() bool {
 		p.accepted.mu.Lock()
 		defer p.accepted.mu.Unlock()
 		return len(p.accepted.open) == 0

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // startScripts starts a platform with this machine's script kinds, and returns the kind of a family.
@@ -148,7 +150,7 @@ func TestLaunchersKeepTheContractsCorners(t *testing.T) {
 					t.Errorf("%d: %s is answered %d %s %v, want %d", i, s.path, got.status, got.body, err, s.want)
 				}
 			}
-			until(t, "the second /init in the log", func() bool { // which is read beside the answers
+			wait.Until(t, "the second /init in the log", func() bool { // which is read beside the answers
 				return c.logs.contains("Cannot initialize the action more than once.")
 			})
 		})

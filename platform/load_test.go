@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // 200 at once over a pool for 8, twice: each has its record, and the pool ends with what it began with.
@@ -35,7 +36,7 @@ func TestTwoHundredAtOnceLoseNothing(t *testing.T) {
 				t.Errorf("round %d: %s %v", round, status, result)
 			}
 		}
-		until(t, "all idle", func() bool { s := p.Status(); return s.Running == 0 && s.Queued == 0 })
+		wait.Until(t, "all idle", func() bool { s := p.Status(); return s.Running == 0 && s.Queued == 0 })
 		if s := p.Status(); s.Ready+s.Paused > 8 || s.Used != disdel.Bytes(s.Ready+s.Paused)*128*disdel.MB {
 			t.Errorf("round %d: %+v", round, s)
 		}
@@ -69,7 +70,7 @@ func TestTheQueueIsStrictlyInOrder(t *testing.T) {
 			p.acquire(t.Context(), sized(memory(i)))
 			served <- i
 		}()
-		until(t, "queued", func() bool { return p.status().Queued == i+1 })
+		wait.Until(t, "queued", func() bool { return p.status().Queued == i+1 })
 	}
 	free := 0
 	for i := range waiters {
@@ -106,7 +107,7 @@ func TestWaitersComeBeforePrewarming(t *testing.T) {
 		_, err := p.acquire(t.Context(), sized(256))
 		served <- err
 	}()
-	until(t, "queued", func() bool { return p.status().Queued == 1 })
+	wait.Until(t, "queued", func() bool { return p.status().Queued == 1 })
 	p.mu.Lock()
 	p.prewarmFailed = false
 	p.refill()

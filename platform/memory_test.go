@@ -30,7 +30,7 @@ func touch(params map[string]any) (int, string) {
 		held = append(held, b)
 	}
 	if params["hold"] == true {
-		time.Sleep(time.Minute) // until the watch kills this process, on however busy a machine
+		select {} // until the watch kills this process
 	}
 	time.Sleep(3 * watchInterval) // the watch may look several times, and must find nothing
 	for _, b := range held {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // An answer does not wait for the disk. Its record is in every list from then on, once, and outlives a kill, whether
@@ -13,7 +14,7 @@ func TestAnAnswerDoesNotWaitForTheDisk(t *testing.T) {
 	p := start(t, func(c *Config) { c.DataDir, c.PoolMemory = dir, 256*disdel.MB })
 	newTestAction(t, p, "echo", 60000, 128)
 	first := must(t, p, "POST", "_/actions/echo?blocking=true", `{"a":1}`).at("activationId").(string)
-	until(t, "the first record on the disk", func() bool { return len(p.pending.newest("guest")) == 0 })
+	wait.Until(t, "the first record on the disk", func() bool { return len(p.pending.newest("guest")) == 0 })
 
 	busy, err := p.store.db.Begin(true) // nothing is written before it ends
 	if err != nil {
@@ -44,7 +45,7 @@ func TestAnAnswerDoesNotWaitForTheDisk(t *testing.T) {
 	if err := busy.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the second record on the disk", func() bool { return len(p.pending.newest("guest")) == 0 })
+	wait.Until(t, "the second record on the disk", func() bool { return len(p.pending.newest("guest")) == 0 })
 	both(t, p)
 	for name, left := range map[string]string{"before": before, "after": copyData(t, dir)} {
 		t.Run("killed "+name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // The test binary is the container, too: with a first argument of "serve" it speaks /init and /run on the address of
@@ -262,7 +263,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 		ids = append(ids, fmt.Sprint(got["activationId"]))
 	}
 	var pids []int
-	until(t, "three containers at work", func() bool {
+	wait.Until(t, "three containers at work", func() bool {
 		pids = childrenOf(t, os.Getpid())
 		return p.Status().Running == 3 && len(pids) >= 3
 	})

@@ -8,19 +8,8 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
-
-// until waits for a state that must come, however slow the machine.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 3000 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("never: %s", what)
-}
 
 // pidOf runs the echo action and returns the container's process, and whether it had been initialised before.
 func pidOf(t *testing.T, p *Platform, name string) (pid int, warm bool) {
@@ -41,7 +30,7 @@ func TestPrewarmedContainersServeExactlyTheirKindAndMemory(t *testing.T) {
 		c.Prewarm = []Prewarm{{disdel.RuntimeKind, 128 * disdel.MB, 2}}
 	})
 	stocked := func() bool { return p.Status().Prewarmed == 2 }
-	until(t, "two prewarmed containers", stocked)
+	wait.Until(t, "two prewarmed containers", stocked)
 	if s := p.Status(); s.Used != 256*disdel.MB || s.Running+s.Ready+s.Paused+s.Queued != 0 {
 		t.Errorf("prewarmed containers count against memory: %+v", s)
 	}
@@ -57,7 +46,7 @@ func TestPrewarmedContainersServeExactlyTheirKindAndMemory(t *testing.T) {
 	if pid, warm := pidOf(t, p, "echo"); !waiting[pid] || warm {
 		t.Errorf("an action of 128 MB got process %d (initialised %v), not one of %v", pid, warm, waiting)
 	}
-	until(t, "the taken one replaced", stocked)
+	wait.Until(t, "the taken one replaced", stocked)
 	newTestAction(t, p, "sleep", 60000, 512) // 1 GB - 512 MB is less than what idles beside the prewarmed ones
 	newTestAction(t, p, "exit", 60000, 512)
 	call(t, p, "POST", ns+"/actions/sleep?blocking=true", `{"ms":1}`)
@@ -93,7 +82,7 @@ func TestIdleContainersPauseAndGoOn(t *testing.T) {
 	p := start(t, func(c *Config) { c.PauseGrace = 20 * time.Millisecond })
 	newTestAction(t, p, "echo", 60000, 128)
 	pid, _ := pidOf(t, p, "echo")
-	until(t, "paused", func() bool { return p.Status().Paused == 1 && stateOf(pid) == "T" })
+	wait.Until(t, "paused", func() bool { return p.Status().Paused == 1 && stateOf(pid) == "T" })
 	if again, warm := pidOf(t, p, "echo"); again != pid || !warm {
 		t.Errorf("process %d (warm %v) after the pause, want %d", again, warm, pid)
 	}
@@ -103,7 +92,7 @@ func TestIdleContainersGo(t *testing.T) {
 	p := start(t, func(c *Config) { c.Idle = 100 * time.Millisecond })
 	newTestAction(t, p, "echo", 60000, 128)
 	pidOf(t, p, "echo")
-	until(t, "removed", func() bool { return p.Status().Used == 0 })
+	wait.Until(t, "removed", func() bool { return p.Status().Used == 0 })
 }
 
 func TestContainersThatDieIdleHoldNoMemory(t *testing.T) {
@@ -112,7 +101,7 @@ func TestContainersThatDieIdleHoldNoMemory(t *testing.T) {
 	first, _ := pidOf(t, p, "echo")
 	proc, _ := os.FindProcess(first)
 	proc.Kill()
-	until(t, "buried", func() bool { return p.Status().Used == 0 })
+	wait.Until(t, "buried", func() bool { return p.Status().Used == 0 })
 	if second, warm := pidOf(t, p, "echo"); second == 0 || second == first || warm {
 		t.Errorf("process %d after %d was killed while idle", second, first)
 	}
@@ -124,9 +113,9 @@ func TestAnActionLargerThanThePoolWaitsSilently(t *testing.T) {
 	newTestAction(t, p, "sleep", 60000, 512)
 	newTestAction(t, p, "echo", 60000, 128)
 	_, large := call(t, p, "POST", ns+"/actions/sleep", `{"ms":1}`)
-	until(t, "queued", func() bool { return p.Status().Queued == 1 })
+	wait.Until(t, "queued", func() bool { return p.Status().Queued == 1 })
 	_, behind := call(t, p, "POST", ns+"/actions/echo", `{}`)
-	until(t, "the next one waits behind it", func() bool { return p.Status().Queued == 2 })
+	wait.Until(t, "the next one waits behind it", func() bool { return p.Status().Queued == 2 })
 	if s := p.Status(); s.Running != 0 || s.Used != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -146,7 +135,7 @@ func TestTheWatchOfAStoppedContainerSleeps(t *testing.T) {
 		if _, got := call(t, p, "POST", ns+"/actions/allocate?blocking=true&result=true", `{"mb":1}`); got["held"] == nil {
 			t.Fatalf("%v", got)
 		}
-		until(t, "a pause", func() bool { return p.Status().Paused == 1 })
+		wait.Until(t, "a pause", func() bool { return p.Status().Paused == 1 })
 		p.pool.mu.Lock()
 		c := p.pool.free[0]
 		p.pool.mu.Unlock()

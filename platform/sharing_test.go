@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // meeting is where actions of a test wait until the test lets them go: each tells its name and is answered when it may.
@@ -166,7 +167,7 @@ func TestActivationsShareAContainer(t *testing.T) {
 			t.Errorf("%s: shared %v, sharedWith %v, peakMemory %v", name, together, with, peak)
 		}
 	}
-	until(t, "both idle", func() bool { s := p.Status(); return s.Running == 0 && s.Ready == 2 })
+	wait.Until(t, "both idle", func() bool { s := p.Status(); return s.Running == 0 && s.Ready == 2 })
 }
 
 // One that fails closes the container: it takes no others, those that are in it go on, and it goes with the last one.
@@ -197,7 +198,7 @@ func TestAFailureClosesASharedContainer(t *testing.T) {
 	if len(processes) != 2 {
 		t.Error("a container that had failed an activation took another one")
 	}
-	until(t, "the failed container gone", func() bool { s := p.Status(); return s.Running == 0 && s.Ready == 1 })
+	wait.Until(t, "the failed container gone", func() bool { s := p.Status(); return s.Running == 0 && s.Ready == 1 })
 }
 
 // A container that dies takes with it all that were in it; one that one of them has waited for too long goes.
@@ -221,7 +222,7 @@ func TestADeathEndsAllThatShareAContainer(t *testing.T) {
 		fmt.Sprint(result) != "map[error:"+textTimeout(2*time.Second, true)+"]" { // on a machine that is very busy
 		t.Errorf("%v", result)
 	}
-	until(t, "nothing left", func() bool { s := p.Status(); return s.Running+s.Ready+s.Paused == 0 && s.Used == 0 })
+	wait.Until(t, "nothing left", func() bool { s := p.Status(); return s.Running+s.Ready+s.Paused == 0 && s.Used == 0 })
 }
 
 // Containers of a kind that knows one activation at a time are not shared, whatever the action's limit says.

@@ -13,8 +13,9 @@ import (
 )
 
 // This file lists every HTTP status and text that the REST API answers, and every text that an activation's record can
-// have. Only the texts about invalid JSON are in bodies.go, because they quote the request. Texts are OpenWhisk's own, from ErrorResponse.scala unless a comment says otherwise, because clients match on
-// them. statuses_test.go refuses a status that stands in another file.
+// have. Only the texts about invalid JSON are in bodies.go, because they quote the request. Texts are OpenWhisk's own,
+// because clients compare them: from ErrorResponse.scala, unless a comment says otherwise. statuses_test.go refuses a
+// status in another file.
 
 // apiError is a refusal of the REST API: its HTTP status, and the text of the field "error" in its body.
 type apiError struct {

@@ -12,7 +12,8 @@ import (
 
 func train(memory disdel.Bytes, timeout time.Duration, span disdel.TrainRange, beats ...disdel.Beat) disdel.Activation {
 	a := disdel.Activation{Beats: beats}
-	a.Task, a.Limits, a.TrainRange = disdel.TaskTrain, disdel.Limits{Memory: memory, Timeout: disdel.Millis(timeout)}, &span
+	a.Limits = disdel.Limits{Memory: memory, Timeout: disdel.Millis(timeout)}
+	a.Task, a.TrainRange = disdel.TaskTrain, &span
 	return a
 }
 

@@ -423,8 +423,8 @@ func (b *planBuilder) atOnce() {
 	}
 }
 
-// every divides each epoch into rounds of k batches, the last of which has what is left: no round crosses the end of
-// an epoch, and every worker has at least k batches in each.
+// every divides each epoch into rounds of k batches. The last round of an epoch has the rest, so no round crosses the
+// end of an epoch, and it has at least k batches, as all others.
 func (b *planBuilder) every(k int) {
 	least := b.plan.Shards[len(b.plan.Shards)-1].Len()
 	for _, s := range b.plan.Shards {

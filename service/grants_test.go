@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // pooledMemory is what jobs hold of a pool by its books.
@@ -74,7 +75,7 @@ func TestAPolicyIsGrantedWhatIsFree(t *testing.T) {
 	if _, err = other.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
-	until(t, "pool that is free again", func() bool { return pooledMemory(t, first) == 0 }) // at the next look
+	wait.Until(t, "pool that is free again", func() bool { return pooledMemory(t, first) == 0 }) // at the next look
 }
 
 // A job whose policy lets workers go gives their room to one that waits.

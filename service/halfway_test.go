@@ -18,7 +18,8 @@ func TestAJobGoesOnInTheRoundThatItsBudgetStopped(t *testing.T) {
 	}
 	s, rec, reached := stoppedByBudget(t, whole.MeteredCost(), long)
 	if rec.Failure == nil || rec.Failure.Code != disdel.CodeOverBudget || rec.Halfway == nil || rec.Halfway.Mark == "" {
-		t.Fatalf("%v for %g of %g GB-s: %v, %+v", rec.Status, rec.MeteredCost(), whole.MeteredCost(), rec.Failure, rec.Halfway)
+		t.Fatalf("%v for %g of %g GB-s: %v, %+v", rec.Status, rec.MeteredCost(), whole.MeteredCost(),
+			rec.Failure, rec.Halfway)
 	}
 	run, err := s.Resume(t.Context(), ResumeRequest{Job: string(rec.ID), Sets: []string{"resources.maxCost=1000GB-s"}})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/infer"
 	"github.com/disdel/disdel/service/tenant"
@@ -65,7 +66,7 @@ func digitsModel(t *testing.T) (*Service, *infer.Model, disdel.Record) {
 // nothingLeft waits until no answers are beside the models: an action that nobody waits for may be at its end.
 func nothingLeft(t *testing.T, s *Service) {
 	t.Helper()
-	until(t, "folder without answers", func() bool {
+	wait.Until(t, "folder without answers", func() bool {
 		left, _ := os.ReadDir(filepath.Join(s.cfg.Home, "models", "answers"))
 		notes, _ := os.ReadDir(filepath.Join(s.cfg.Home, "models", "waiting"))
 		return len(left) == 0 && len(notes) == 0

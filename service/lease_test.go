@@ -21,6 +21,7 @@ import (
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/process"
+	"github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/service/lease"
 )
 
@@ -163,7 +164,7 @@ func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "renewal", func() bool {
+	wait.Until(t, "renewal", func() bool {
 		n, err := h.Note(t.Context(), history.NoteSession, s.token)
 		return err == nil && expires(n).After(expires(first))
 	})
@@ -181,7 +182,7 @@ func TestALeaseHoldsUntilItIsTaken(t *testing.T) {
 	if err := (recorder{own: own, to: h, status: r.status}).Save(t.Context(), &rec); err != nil || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, context.Cause(ctx))
 	}
-	until(t, "another owner", func() bool {
+	wait.Until(t, "another owner", func() bool {
 		l, err := h.Lease(t.Context(), someJob)
 		l.Owner.Token, l.Expires = "theirs", time.Now().Add(time.Hour)
 		if err == nil {
@@ -209,15 +210,6 @@ func expires(n history.Note) (at time.Time) {
 	note.Expires = &at
 	json.Unmarshal(n.Value, &note) //nolint:errcheck // it is zero then
 	return at
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %s", what)
-		}
-	}
 }
 
 // A process of the version before leases keeps a file locked for as long as it runs a job, and is respected.
@@ -311,7 +303,7 @@ func TestAnUnreapedProcessIsGone(t *testing.T) {
 	}
 	in.Close()
 	bufio.NewReader(out).ReadByte()
-	until(t, "end", mark.Gone) // nobody has asked how it ended
+	wait.Until(t, "end", mark.Gone) // nobody has asked how it ended
 	cmd.Wait()
 	self := process.Self()
 	if self.Start++; !self.Gone() {

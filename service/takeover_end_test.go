@@ -8,6 +8,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/tenant"
 )
@@ -120,7 +121,7 @@ func TestAJobThatIsTakenOverClaimsItsDisk(t *testing.T) {
 		}
 		run.Cancel(nil)
 		<-run.Done()
-		until(t, "release of the claim", func() bool { return claimed() == 0 })
+		wait.Until(t, "release of the claim", func() bool { return claimed() == 0 })
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // redisServer is a real redis-server that asks for a password.
@@ -32,7 +33,7 @@ func redisServer(t *testing.T) string {
 	}
 	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	until(t, "answer of redis-server", func() bool {
+	wait.Until(t, "answer of redis-server", func() bool {
 		c, err := net.DialTimeout("tcp", address, time.Second)
 		if err == nil {
 			c.Close()

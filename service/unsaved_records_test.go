@@ -23,6 +23,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history/couchlite"
+	"github.com/disdel/disdel/internal/test/wait"
 )
 
 // smallDisk mounts a file system of so many megabytes, or skips.
@@ -197,7 +198,7 @@ func TestAHistoryThatComesBackIsGivenTheEnd(t *testing.T) {
 		t.Errorf("a look at it: %v, %v", got.Status, err)
 	}
 	back.Store(true)
-	until(t, "the history has the end", func() bool {
+	wait.Until(t, "the history has the end", func() bool {
 		_, waits := s.Undelivered(run.ID())
 		return !waits
 	})

@@ -3,8 +3,8 @@
 //	figure NAME VALUE UNIT
 //
 // It judges nothing. Without -parts its figures are simulated: laws of an epoch's time, and jobs on a simulated cloud.
-// Only the part trained has losses of networks that it trains. Seeds are fixed, so that two runs print the same. A
-// median of five seeds or more has a 90 % interval beside it, as NAME_low and NAME_high (rig.Interval).
+// Only the part trained has losses of networks that it trains. Seeds are fixed, so that two runs print the same
+// figures. A median of five seeds or more has a 90 % interval beside it, as NAME_low and NAME_high (rig.Interval).
 //
 // The parts auto, tta and momentum run jobs through the built program, on a quiet machine, for at most -within. -jobs,
 // -batches, -epochs and -real-seeds make them smaller for a try.

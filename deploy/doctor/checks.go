@@ -219,7 +219,7 @@ func (d *doctor) credentials(ctx context.Context) bool {
 	return true
 }
 
-// limitsAndQuotas compares the limits of an action with what is needed, and reports the quotas.
+// limitsAndQuotas compares the platform's limits for an action with what the job needs. It also reports the quotas.
 func (d *doctor) limitsAndQuotas(context.Context) bool {
 	l := d.limits
 	limits := Finding{

@@ -152,7 +152,7 @@ func (w *worker) moreDevice() Advice {
 // lastDeviceFactor is the least growth of a share that nothing comes after, as that of other memory.
 const lastDeviceFactor = 1.5
 
-// smallerOnDevice halves the batch: of an action on a GPU most of what is there goes with it.
+// smallerOnDevice halves the batch, because most memory of an action on a GPU is proportional to it.
 func (w *worker) smallerOnDevice(why string) Advice {
 	if batch := w.batch(); batch > 1 {
 		return with(why+"; half of the batch needs less", w.setBatch(batch/2))

@@ -27,7 +27,8 @@ type fakeAnswers struct {
 	answer func(text string) error // nil: an answer
 }
 
-func (s fakeAnswers) Answer(_ context.Context, _, file string, text []byte) (render.Inference, modelstore.Model, error) {
+func (s fakeAnswers) Answer(_ context.Context, _, file string, text []byte,
+) (render.Inference, modelstore.Model, error) {
 	if s.answer != nil {
 		if err := s.answer(string(text)); err != nil {
 			return render.Inference{}, modelstore.Model{}, err

@@ -125,7 +125,8 @@ func TestWhatIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := export.ConvertONNX(&bytes.Buffer{}, disdel.Network{Name: "mlp", Input: []int{1, 2, 2}, Classes: 2}, []byte("no"),
+	mlp := disdel.Network{Name: "mlp", Input: []int{1, 2, 2}, Classes: 2}
+	if err := export.ConvertONNX(&bytes.Buffer{}, mlp, []byte("no"),
 		nil); !errors.Is(err, disdel.Corrupt) {
 		t.Error(err)
 	}

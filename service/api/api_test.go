@@ -326,7 +326,8 @@ func TestAJobOfABatchSaysSo(t *testing.T) {
 	}
 	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", one)
 	var rec disdel.Record
-	if err := json.Unmarshal(data, &rec); err != nil || status != 201 || rec.Planning == nil || rec.Planning.Siblings != 3 {
+	err := json.Unmarshal(data, &rec)
+	if err != nil || status != 201 || rec.Planning == nil || rec.Planning.Siblings != 3 {
 		t.Errorf("%d %s, %v", status, data, err)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/test/wait"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service/queue"
 )
@@ -50,15 +50,6 @@ func listed(t *testing.T, s *Predictor) queue.Pool {
 	return p
 }
 
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %s", what)
-		}
-	}
-}
-
 // An inference over a data set waits for room beside jobs, as a job does; it is seen in the pool, takes no more actions
 // at once than the pool can hold, and gives back what it held. Who stops asking waits no longer.
 func TestAnInferenceWaitsForRoom(t *testing.T) {
@@ -83,7 +74,7 @@ func TestAnInferenceWaitsForRoom(t *testing.T) {
 		waits <- err
 	}()
 	waiting := func() []queue.PoolJob { return listed(t, s).Waiting }
-	until(t, "inference that waits", func() bool { return len(waiting()) == 1 })
+	wait.Until(t, "inference that waits", func() bool { return len(waiting()) == 1 })
 	if w := waiting()[0]; !w.IsInference() || w.Room.Memory != 900*disdel.MB { // three: the pool never holds four
 		t.Errorf("%+v waits", w)
 	}
@@ -91,7 +82,7 @@ func TestAnInferenceWaitsForRoom(t *testing.T) {
 	if err := <-waits; !errors.Is(err, disdel.Canceled) {
 		t.Errorf("who stops asking: %v", err)
 	}
-	until(t, "empty line", func() bool { return len(waiting()) == 0 })
+	wait.Until(t, "empty line", func() bool { return len(waiting()) == 0 })
 	q.atOnce = inferAtOnce
 	room := make(chan func(), 1)
 	go func() {
@@ -102,7 +93,7 @@ func TestAnInferenceWaitsForRoom(t *testing.T) {
 		}
 		room <- leave
 	}()
-	until(t, "inference that waits", func() bool { return len(waiting()) == 1 })
+	wait.Until(t, "inference that waits", func() bool { return len(waiting()) == 1 })
 	select {
 	case <-room:
 		t.Fatal("it did not wait")
@@ -115,7 +106,7 @@ func TestAnInferenceWaitsForRoom(t *testing.T) {
 		t.Errorf("%+v, %d at once", p, q.atOnce)
 	}
 	leave()
-	until(t, "empty pool", func() bool { return len(listed(t, s).Holding) == 0 }) // at the next look
+	wait.Until(t, "empty pool", func() bool { return len(listed(t, s).Holding) == 0 }) // at the next look
 	q.plan.Limits.Memory = 2048 * disdel.MB
 	if _, err := s.demand(t.Context(), q, 2); !errors.Is(err, disdel.OverLimit) {
 		t.Errorf("one action that the pool never holds: %v", err)
@@ -153,7 +144,7 @@ func TestAnInferenceIsBoundByItsTenantsQuota(t *testing.T) {
 		}
 		granted <- leave
 	}()
-	until(t, "inference that waits", func() bool { return len(listed(t, ann).Waiting) == 1 })
+	wait.Until(t, "inference that waits", func() bool { return len(listed(t, ann).Waiting) == 1 })
 	select {
 	case <-granted:
 		t.Error("two at once")

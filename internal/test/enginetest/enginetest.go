@@ -266,8 +266,9 @@ func clipping(t *testing.T, b engine.Backend) {
 func state(t *testing.T, b engine.Backend) {
 	g := network(t)
 	for name, o := range map[string]disdel.Optimizer{
-		"adam": adam, "lion": {Lion: &disdel.Lion{LearningRate: 0.001}}, "momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
-		"sgd": {SGD: &disdel.SGD{LearningRate: 0.1}},
+		"adam": adam, "lion": {Lion: &disdel.Lion{LearningRate: 0.001}},
+		"momentum": {SGD: &disdel.SGD{LearningRate: 0.1, Momentum: 0.9}},
+		"sgd":      {SGD: &disdel.SGD{LearningRate: 0.1}},
 	} {
 		s := engine.Spec{Graph: g, Optimizer: o, Training: true}
 		straight, first, second := fresh(t, b, s), fresh(t, b, s), fresh(t, b, s)

@@ -56,7 +56,8 @@ func networks() map[string]func(b *model.Builder) int {
 		},
 		"hard swish": func(b *model.Builder) int {
 			x := b.Same("h0", b.Conv("a", 0, 5, square(3, 1, 1), 1, true), model.OpHardSwish)
-			return b.Same("h1", b.Add("sum", x, b.BatchNorm("n", b.Conv("b", x, 5, square(3, 1, 1), 1, true))), model.OpHardSwish)
+			added := b.Add("sum", x, b.BatchNorm("n", b.Conv("b", x, 5, square(3, 1, 1), 1, true)))
+			return b.Same("h1", added, model.OpHardSwish)
 		},
 		"pools": func(b *model.Builder) int {
 			x := b.Conv("a", 0, 5, square(3, 1, 1), 1, true)

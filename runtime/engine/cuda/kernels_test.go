@@ -383,7 +383,9 @@ func TestWhatIsNoNumberStaysNone(t *testing.T) {
 	x := []float32{float32(math.NaN()), 1}
 	got := once(t, func(b *bench) (out []float32) {
 		px, py := b.up(x), b.room(2)
-		for _, op := range []kernel.Op{kernel.ReLU, kernel.Clamp, kernel.AddReLU, kernel.Sigmoid, kernel.Tanh, kernel.HardSwish} {
+		for _, op := range []kernel.Op{
+			kernel.ReLU, kernel.Clamp, kernel.AddReLU, kernel.Sigmoid, kernel.Tanh, kernel.HardSwish,
+		} {
 			b.run(kernel.Pointwise(op, py, px, px, 2))
 			out = append(out, b.down(py, 2)...)
 		}

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"fmt"
+
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/cuda/driver"
 	"github.com/disdel/disdel/runtime/engine/cuda/kernel"
@@ -15,11 +17,12 @@ type kind interface {
 	// backward computes the gradients of the weights, and turns that of the output into that of the input, in place,
 	// where the plan says that the kind can.
 	backward(l *layer, e *Engine) []driver.Launch
-	// hand writes the gradient of input k, whose buffer is not this layer's, or adds it to what is there.
-	hand(l *layer, k int, add bool) []driver.Launch
+	// passGradient writes the gradient of input k, or adds it. The buffer of that gradient belongs to another layer.
+	passGradient(l *layer, k int, add bool) []driver.Launch
 }
 
-// kindOf is the table of layer kinds; nil: the engine computes nothing for the op.
+// kindOf is the table of layer kinds; nil: the engine computes nothing for the op. An op without an entry is a mistake
+// of this package.
 func kindOf(op model.Op) kind {
 	switch op {
 	case model.OpConv, model.OpDense:
@@ -52,8 +55,10 @@ func kindOf(op model.Op) kind {
 		return concat{}
 	case model.OpDownsample:
 		return downsample{}
-	default: // the data, and softmax, which the loss computes
+	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss
 		return nil
+	default: // the plan refuses what no engine computes
+		panic(fmt.Sprintf("cuda: the table of kinds leaves out %v", op))
 	}
 }
 
@@ -73,7 +78,7 @@ func (l *layer) backward(e *Engine) (out []driver.Launch) {
 	out = l.kind.backward(l, e)
 	for k, flow := range l.v.GradIn {
 		if flow == plan.FlowFirst || flow == plan.FlowAdd {
-			out = append(out, l.kind.hand(l, k, flow == plan.FlowAdd)...)
+			out = append(out, l.kind.passGradient(l, k, flow == plan.FlowAdd)...)
 		}
 	}
 	return out
@@ -82,17 +87,18 @@ func (l *layer) backward(e *Engine) (out []driver.Launch) {
 // launches are a few of them.
 func launches(list ...driver.Launch) []driver.Launch { return list }
 
-// elementwise is embedded by kinds whose backward completes the gradient: hand passes it on unchanged.
+// elementwise is embedded by kinds whose backward completes the gradient: passGradient passes it on unchanged.
 type elementwise struct{}
 
-func (elementwise) hand(l *layer, k int, add bool) []driver.Launch {
+func (elementwise) passGradient(l *layer, k int, add bool) []driver.Launch {
 	if in := l.in[k]; add {
 		return launches(kernel.Pointwise(kernel.Add, in.grad, in.grad, l.grad, l.values()))
 	}
 	return launches(kernel.Pointwise(kernel.Copy, l.in[k].grad, l.grad, 0, l.values()))
 }
 
-// gathering is embedded by kinds that leave the gradient of their output alone: hand computes that of an input from it.
+// gathering is embedded by kinds that leave the gradient of their output alone: passGradient computes that of an input
+// from it.
 type gathering struct{}
 
 func (gathering) backward(*layer, *Engine) []driver.Launch { return nil }
@@ -171,7 +177,7 @@ func (maxPool) forward(l *layer, _ *Engine, _ bool) []driver.Launch {
 	return launches(l.window.MaxPool(l.out, l.in[0].out))
 }
 
-func (maxPool) hand(l *layer, k int, add bool) []driver.Launch {
+func (maxPool) passGradient(l *layer, k int, add bool) []driver.Launch {
 	return launches(l.window.MaxPoolBack(l.in[k].grad, l.in[k].out, l.out, l.grad, add))
 }
 
@@ -181,7 +187,7 @@ func (avgPool) forward(l *layer, _ *Engine, _ bool) []driver.Launch {
 	return launches(l.window.AvgPool(l.out, l.in[0].out))
 }
 
-func (avgPool) hand(l *layer, k int, add bool) []driver.Launch {
+func (avgPool) passGradient(l *layer, k int, add bool) []driver.Launch {
 	return launches(l.window.AvgPoolBack(l.in[k].grad, l.grad, add))
 }
 
@@ -192,7 +198,7 @@ func (adaptivePool) forward(l *layer, _ *Engine, _ bool) []driver.Launch {
 	return launches(l.window.Adaptive(l.out, l.in[0].out))
 }
 
-func (adaptivePool) hand(l *layer, k int, add bool) []driver.Launch {
+func (adaptivePool) passGradient(l *layer, k int, add bool) []driver.Launch {
 	return launches(l.window.AdaptiveBack(l.in[k].grad, l.grad, add))
 }
 
@@ -206,9 +212,9 @@ func (flatten) forward(l *layer, _ *Engine, _ bool) []driver.Launch {
 	return launches(kernel.Flatten(l.out, l.in[0].out, l.in[0].v.Image))
 }
 
-func (flatten) hand(l *layer, k int, add bool) []driver.Launch {
+func (flatten) passGradient(l *layer, k int, add bool) []driver.Launch {
 	if l.v.InPlace {
-		return elementwise{}.hand(l, k, add)
+		return elementwise{}.passGradient(l, k, add)
 	}
 	return launches(kernel.Unflatten(l.in[k].grad, l.grad, l.in[k].v.Image, add))
 }
@@ -242,7 +248,7 @@ func (concat) forward(l *layer, _ *Engine, _ bool) (out []driver.Launch) {
 	return out
 }
 
-func (concat) hand(l *layer, k int, add bool) []driver.Launch {
+func (concat) passGradient(l *layer, k int, add bool) []driver.Launch {
 	return launches(l.part(k).Split(l.in[k].grad, l.grad, add))
 }
 
@@ -262,7 +268,7 @@ func (downsample) forward(l *layer, _ *Engine, _ bool) []driver.Launch {
 	return launches(l.sampling().Forward(l.out, l.in[0].out))
 }
 
-func (downsample) hand(l *layer, k int, add bool) []driver.Launch {
+func (downsample) passGradient(l *layer, k int, add bool) []driver.Launch {
 	return launches(l.sampling().Back(l.in[k].grad, l.grad, add))
 }
 

@@ -22,7 +22,7 @@ func (product) forward(l *layer, e *Engine, training bool) []driver.Launch {
 	}
 }
 
-// backward is by the data, the weights and the bias: hand has nothing to do.
+// backward is by the data, the weights and the bias: passGradient has nothing to do.
 func (product) backward(l *layer, e *Engine) (out []driver.Launch) {
 	x := l.in[0].out
 	c, plain := l.product(e, true), l.plain(e, true)
@@ -56,7 +56,7 @@ func (product) backward(l *layer, e *Engine) (out []driver.Launch) {
 	return out
 }
 
-func (product) hand(*layer, int, bool) []driver.Launch { return nil }
+func (product) passGradient(*layer, int, bool) []driver.Launch { return nil }
 
 // product is the layer's convolution as a step computes it, or an evaluation.
 func (l *layer) product(e *Engine, training bool) kernel.Conv {

@@ -47,7 +47,7 @@ func (concat) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	w.Sync()
 }
 
-func (concat) hand(l *layer, w *kernel.Worker, k int, add bool) {
+func (concat) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	first := 0
 	for _, before := range l.in[:k] {
 		first += before.v.Image.C
@@ -73,7 +73,7 @@ func (flatten) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	}
 }
 
-func (flatten) hand(l *layer, w *kernel.Worker, k int, add bool) {
+func (flatten) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	if l.v.InPlace {
 		pass(w, l.in[k].grad, l.grad, add)
 		return
@@ -95,7 +95,7 @@ func (downsample) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	w.Sync()
 }
 
-func (downsample) hand(l *layer, w *kernel.Worker, k int, add bool) {
+func (downsample) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	w.SubsampleBack(cleared(w, l.in[k].grad, add), l.in[k].v.Image, l.grad, l.v.Image, l.node.Stride.H)
 	w.Sync()
 }

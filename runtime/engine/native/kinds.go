@@ -1,6 +1,8 @@
 package native
 
 import (
+	"fmt"
+
 	"github.com/disdel/disdel/model"
 	"github.com/disdel/disdel/runtime/engine/native/kernel"
 	"github.com/disdel/disdel/runtime/engine/native/plan"
@@ -16,11 +18,12 @@ type kind interface {
 	// backward computes the gradients of the weights, and turns that of the output into that of the input, in place,
 	// where the plan says that the kind can.
 	backward(l *layer, w *kernel.Worker, e *Engine)
-	// hand writes the gradient of input k, whose buffer is not this layer's, or adds it to what is there.
-	hand(l *layer, w *kernel.Worker, k int, add bool)
+	// passGradient writes the gradient of input k, or adds it. The buffer of that gradient belongs to another layer.
+	passGradient(l *layer, w *kernel.Worker, k int, add bool)
 }
 
-// kindOf is the table of layer kinds; nil: the engine computes nothing for the op.
+// kindOf is the table of layer kinds; nil: the engine computes nothing for the op. An op without an entry is a mistake
+// of this package.
 func kindOf(op model.Op) kind {
 	switch op {
 	case model.OpConv, model.OpDense:
@@ -53,19 +56,22 @@ func kindOf(op model.Op) kind {
 		return concat{}
 	case model.OpDownsample:
 		return downsample{}
-	default: // the data, and softmax, which the loss computes
+	case model.OpInput, model.OpSoftmax: // softmax is computed by the loss
 		return nil
+	default: // the plan refuses what no engine computes
+		panic(fmt.Sprintf("native: the table of kinds leaves out %v", op))
 	}
 }
 
-// elementwise is embedded by kinds whose backward completes the gradient: hand passes it on unchanged.
+// elementwise is embedded by kinds whose backward completes the gradient: passGradient passes it on unchanged.
 type elementwise struct{}
 
-func (elementwise) hand(l *layer, w *kernel.Worker, k int, add bool) {
+func (elementwise) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	pass(w, l.in[k].grad, l.grad, add)
 }
 
-// gathering is embedded by kinds that leave the gradient of their output alone: hand computes that of an input from it.
+// gathering is embedded by kinds that leave the gradient of their output alone: passGradient computes that
+// of an input from it.
 type gathering struct{}
 
 func (gathering) backward(*layer, *kernel.Worker, *Engine) {}
@@ -89,7 +95,7 @@ func (l *layer) backward(w *kernel.Worker, e *Engine) {
 	l.kind.backward(l, w, e)
 	for k, flow := range l.v.GradIn {
 		if flow == plan.FlowFirst || flow == plan.FlowAdd {
-			l.kind.hand(l, w, k, flow == plan.FlowAdd)
+			l.kind.passGradient(l, w, k, flow == plan.FlowAdd)
 		}
 	}
 }

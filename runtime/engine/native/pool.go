@@ -12,7 +12,7 @@ func (maxPool) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	l.eachRow(e, func(x, y []float32) { w.MaxPool(&l.v.Pool, x, y) })
 }
 
-func (maxPool) hand(l *layer, w *kernel.Worker, k int, add bool) {
+func (maxPool) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	in := l.in[k]
 	grad := cleared(w, in.grad, add)
 	if in.v.Short {
@@ -32,7 +32,7 @@ func (avgPool) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	l.eachRow(e, func(x, y []float32) { w.AvgPool(&l.v.Pool, x, y) })
 }
 
-func (avgPool) hand(l *layer, w *kernel.Worker, k int, add bool) {
+func (avgPool) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	w.AvgPoolBack(&l.v.Pool, l.grad, cleared(w, l.in[k].grad, add))
 }
 
@@ -49,7 +49,7 @@ func (adaptivePool) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	})
 }
 
-func (adaptivePool) hand(l *layer, w *kernel.Worker, k int, add bool) {
+func (adaptivePool) passGradient(l *layer, w *kernel.Worker, k int, add bool) {
 	grad := cleared(w, l.in[k].grad, add)
 	w.AdaptivePoolBack(l.in[k].v.Image, l.v.Image.H, l.v.Image.W, l.grad, grad)
 }

@@ -46,7 +46,7 @@ func (product) forwardRows(l *layer, w *kernel.Worker, e *Engine) {
 	}
 }
 
-// backward computes the input's gradient, too: hand has nothing to do.
+// backward computes the input's gradient, too: passGradient has nothing to do.
 func (product) backward(l *layer, w *kernel.Worker, e *Engine) {
 	x := l.in[0].out
 	if e.plan.Spec.Halves {
@@ -79,7 +79,7 @@ func (product) backward(l *layer, w *kernel.Worker, e *Engine) {
 	l.biasBack(w)
 }
 
-func (product) hand(*layer, *kernel.Worker, int, bool) {}
+func (product) passGradient(*layer, *kernel.Worker, int, bool) {}
 
 func (l *layer) biasBack(w *kernel.Worker) {
 	c, g := &l.v.Conv, &l.v.Pool

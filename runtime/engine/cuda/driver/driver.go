@@ -131,7 +131,7 @@ func (c Cause) Kind() disdel.Kind {
 	return kinds[c]
 }
 
-// Fault is what went wrong with a device, with what is known of it.
+// Fault describes the failure of a call to a device.
 type Fault struct {
 	Cause  Cause
 	Device int          // its index
