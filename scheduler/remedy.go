@@ -18,6 +18,9 @@ const (
 	// startRetries is for a process that never accepted a request. A slow machine may start it the next time. A broken
 	// image will not start, but OpenWhisk reports the difference only at the action's timeout.
 	startRetries = 2
+	// diedRetries is for a process that ended at once before it accepted a request, and not for lack of memory. Such
+	// attempts cost seconds, and whatever killed it may kill it several times.
+	diedRetries = 4
 )
 
 // standardRetries applies if a job sets no retries. In a job file a limit of 0 allows none.
@@ -232,8 +235,10 @@ func (d *remedyFinder) platformBound() int {
 	switch {
 	case d.a.FailureCode() == disdel.CodeImageMissing, d.a.FailureCode() == disdel.CodeNoDevice:
 		return imageRetries
-	case d.a.FailureCode() == disdel.CodeInitTimeout, d.a.FailureCode() == disdel.CodeInitDied:
+	case d.a.FailureCode() == disdel.CodeInitTimeout:
 		return startRetries
+	case d.a.FailureCode() == disdel.CodeInitDied:
+		return diedRetries
 	case d.a.Outcome == disdel.OutcomeLost:
 		return lostRetries
 	default:
