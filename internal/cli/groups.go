@@ -78,7 +78,7 @@ func flagLines(above *cli.Command) (lines []string) {
 				continue
 			}
 			if wide += len(name) + 1; wide > optionColumns {
-				lines, line, wide = append(lines, line), "\t", len(name)
+				lines, line, wide = append(lines, strings.TrimSuffix(line, " ")), "\t", len(name)
 			}
 			line += name + " "
 		}

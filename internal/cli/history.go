@@ -94,13 +94,20 @@ func historyDelete(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Aliases: []string{"rm", "remove"}, Usage: "delete the record of an ended job", ArgsUsage: "JOB",
 		Description: "JOB is an id, the start of an id, a name or @last. The model stays. For an unreadable record, " +
-			"give\nthe whole id.\n\n   disdel jobs delete @last",
+			"give\nthe whole id. On a terminal disdel asks first.\n\n   disdel jobs delete @last",
+		Flags: []cli.Flag{yesFlag},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, records, func(ctx context.Context, at client.Client) error {
-				id, err := deleteRecord(ctx, at.Records, c.Args().First())
+				id, err := deletableRecord(ctx, at.Records, c.Args().First())
+				if err == nil {
+					err = u.Confirm(fmt.Sprintf("Delete the record of the job %s (%s)?", c.Args().First(), id), c.Bool("yes"))
+				}
+				if err == nil {
+					err = at.Records.Forget(ctx, id)
+				}
 				if err != nil {
 					return err
 				}
@@ -110,16 +117,13 @@ func historyDelete(u *ui) *cli.Command {
 	}
 }
 
-func deleteRecord(ctx context.Context, records client.Records, job string) (disdel.JobID, error) {
-	id := disdel.JobID(job)
-	if !id.Valid() { // a whole id needs no record that can be read
-		r, err := records.Get(ctx, job)
-		if err != nil {
-			return "", err
-		}
-		id = r.ID
+// deletableRecord is the id of a job. A whole id needs no record that can be read.
+func deletableRecord(ctx context.Context, records client.Records, job string) (disdel.JobID, error) {
+	if id := disdel.JobID(job); id.Valid() {
+		return id, nil
 	}
-	return id, records.Forget(ctx, id)
+	r, err := records.Get(ctx, job)
+	return r.ID, err
 }
 
 func historyExport(u *ui) *cli.Command {

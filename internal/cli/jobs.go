@@ -14,6 +14,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/history"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/render"
 )
@@ -34,7 +35,7 @@ func jobsCommand(u *ui) *cli.Command {
 		}),
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return needSubcommand(c)
+				return unknownJobCommand(c)
 			}
 			return listJobs(c, u)
 		},
@@ -45,6 +46,20 @@ func jobsCommand(u *ui) *cli.Command {
 	list.Subcommands = append(list.Subcommands, again)
 	return list
 }
+
+// unknownJobCommand is the error for a word after jobs that is no command; it may be a job.
+func unknownJobCommand(c *cli.Context) error {
+	word := c.Args().First()
+	out := disdel.AsError(unknownCommand(c.Command.Subcommands, c.Command.HelpName, word))
+	if out.Hint == c.Command.HelpName+" --help" {
+		out.Hint = fmt.Sprintf("disdel jobs show %s shows a job; disdel jobs --help lists the commands",
+			addresses.Quote(word))
+	}
+	return out
+}
+
+// jobStates are the states that lists of jobs are filtered by.
+var jobStates = []string{"queued", "running", "paused", "succeeded", "failed", "canceled"}
 
 // jobsFlags are the flags of the list of jobs.
 func jobsFlags() []cli.Flag {
@@ -60,7 +75,7 @@ func jobsFlags() []cli.Flag {
 		&cli.StringFlag{Name: "model", Usage: "only jobs of this network or output model `NAME`"},
 		&cli.StringFlag{Name: "dataset", Usage: "only jobs on this data set `NAME`"},
 		&cli.StringFlag{
-			Name: "status", Usage: "only jobs in this `STATE`: queued, running, paused, succeeded, failed or canceled",
+			Name: "status", Usage: "only jobs in this `STATE`: " + strings.Join(jobStates, ", "),
 		},
 		&cli.StringSliceFlag{
 			Name: "label", Aliases: []string{"l"}, Usage: "only jobs whose job file has this label, `KEY=VALUE` (repeatable)",
@@ -294,7 +309,7 @@ func historyQuery(c *cli.Context) (history.Query, error) {
 		if q.Status.UnmarshalText([]byte(text)); q.Status == disdel.StatusUnknown { //nolint:errcheck // the zero value tells
 			return q, &disdel.Error{
 				Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no state %q", text),
-				Hint: "use queued, running, paused, succeeded, failed or canceled",
+				Hint: "use " + strings.Join(jobStates, ", "),
 			}
 		}
 	}

@@ -33,7 +33,9 @@ func flagMistake(c *cli.Context, err error, args []string) error {
 	out := &disdel.Error{Kind: disdel.Invalid, Msg: err.Error(), Hint: name + " --help"}
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		out.Msg = fmt.Sprintf("%s has no flag %s", name, dashed(m[1]))
-		out.Hint = cmp.Or(foreignFlags[name][m[1]], meantFlag(flags, m[1], valueIn(args, m[1])), out.Hint)
+		value := valueIn(args, m[1])
+		foreign := strings.ReplaceAll(foreignFlags[name][m[1]], "VALUE", cmp.Or(value, "VALUE"))
+		out.Hint = cmp.Or(foreign, meantFlag(flags, m[1], value), out.Hint)
 	} else if m := badValue.FindStringSubmatch(err.Error()); m != nil {
 		out.Msg = fmt.Sprintf("%s takes no %s", dashed(m[2]), m[1])
 		out.Hint = cmp.Or(wantedValue(flags, m[2]), out.Hint)
@@ -179,14 +181,14 @@ var foreignCommands = map[string]string{
 	"runs":        "disdel jobs",
 }
 
-// foreignFlags are hints for flags of other programs, by the command and the flag.
+// foreignFlags are hints for flags of other programs, by the command and the flag. VALUE stands for what was typed.
 var foreignFlags = map[string]map[string]string{
 	"disdel submit": {
 		"f": "disdel submit FILE", "file": "disdel submit FILE", "filename": "disdel submit FILE",
-		"lr": "--set training.optimizer.adam.learningRate=0.001", "batch": "--set training.batchSize=32",
+		"lr": "--set training.optimizer.adam.learningRate=VALUE", "batch": "--set training.batchSize=VALUE",
 	},
-	"disdel serve": {"port": "--listen 127.0.0.1:PORT", "p": "--listen 127.0.0.1:PORT", "host": "--listen HOST:7070"},
-	"disdel ui":    {"port": "--listen 127.0.0.1:PORT", "p": "--listen 127.0.0.1:PORT", "host": "--listen HOST:7070"},
+	"disdel serve": {"port": "--listen 127.0.0.1:VALUE", "p": "--listen 127.0.0.1:VALUE", "host": "--listen VALUE:7070"},
+	"disdel ui":    {"port": "--listen 127.0.0.1:VALUE", "p": "--listen 127.0.0.1:VALUE", "host": "--listen VALUE:7070"},
 	"disdel jobs":  {"w": "disdel jobs watch", "watch": "disdel jobs watch", "A": "disdel jobs lists all jobs"},
 }
 

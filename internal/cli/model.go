@@ -175,8 +175,9 @@ func modelRemove(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
 		Description: "Versions with a tag are not deleted: give the tag to another version first. sha256:... is a file of " +
-			"weights\nthat jobs started with; they have copies of it.\n\n" +
+			"weights\nthat jobs started with; they have copies of it. On a terminal disdel asks first.\n\n" +
 			"   disdel model remove digits-cnn:v1",
+		Flags: []cli.Flag{yesFlag},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
@@ -188,6 +189,9 @@ func modelRemove(u *ui) *cli.Command {
 				}
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				if err := u.Confirm("Delete "+c.Args().First()+"?", c.Bool("yes")); err != nil {
+					return err
+				}
 				if ref := c.Args().First(); strings.HasPrefix(ref, "sha256:") {
 					doc := removedWeights{ref}
 					if err := at.Models.RemoveWeights(ctx, ref); err != nil {

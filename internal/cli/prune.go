@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,8 +15,215 @@ import (
 	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service"
 )
+
+// usuallyPruned are the kinds that prune deletes if its user names none: what nobody made by hand.
+var usuallyPruned = []service.StoredKind{
+	service.StoredCheckpoints, service.StoredWeights, service.StoredAnswers, service.StoredLogs,
+}
+
+// prunable are all kinds that prune deletes.
+var prunable = append(slices.Clone(usuallyPruned), service.StoredModels, service.StoredData, service.StoredJobs)
+
+var yesFlag = &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "ask nothing"}
+
+// withHome calls f with the service of this machine's home. It returns Invalid if a server was chosen: only its own
+// machine has its files.
+func withHome(c *cli.Context, u *ui, f func(ctx context.Context, s *service.Service) error) error {
+	at, err := serverOf(c)
+	if err == nil && at != nil {
+		err = &disdel.Error{
+			Kind: disdel.Invalid, Msg: c.Command.HelpName + " works on the machine that has the files, not through a server",
+			Hint: "run it there; disdel history prune deletes old records and weights through a server",
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return withService(c, u, storage|records, f)
+}
+
+// usedDocument is what `du` prints with -o json.
+type usedDocument struct {
+	Items []service.StoredItem `json:"items"`
+	Size  disdel.Bytes         `json:"sizeBytes"`
+}
+
+// usageCommand shows what takes space.
+func usageCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "du", Usage: "show what takes space: data sets, models, checkpoints, logs and caches", ArgsUsage: " ",
+		Description: "KEPT says why disdel prune does not delete something.\n\n   disdel du\n   disdel du -o json",
+		Action: func(c *cli.Context) error {
+			if err := checkOperands(c, 0, 0); err != nil {
+				return err
+			}
+			return withHome(c, u, func(ctx context.Context, s *service.Service) error {
+				items, err := s.Stored(ctx)
+				if err != nil {
+					return err
+				}
+				doc := usedDocument{append([]service.StoredItem{}, items...), sizeOf(items)}
+				return u.Show(doc, func(w io.Writer) {
+					render.PrintStored(w, items, time.Now())
+					render.PrintStoredKinds(w, items)
+				})
+			})
+		},
+	}
+}
+
+func sizeOf(items []service.StoredItem) (all disdel.Bytes) {
+	for i := range items {
+		all += items[i].Size
+	}
+	return all
+}
+
+// cleanedDocument is what `prune` prints with -o json.
+type cleanedDocument struct {
+	Items  []service.StoredItem `json:"items"`
+	Size   disdel.Bytes         `json:"sizeBytes"`
+	DryRun bool                 `json:"dryRun,omitempty"`
+}
+
+// pruneCommand deletes what nothing needs.
+func pruneCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "prune", Usage: "delete checkpoints, logs and caches that nothing needs; models, data or jobs if you name them",
+		ArgsUsage: "[KIND...]",
+		Description: "KIND is " + kindNames(prunable) + ". Without KIND: " + kindNames(usuallyPruned) + ".\n\n" +
+			"What a queued, running or paused job needs always stays. Of models, the newest version, the best version and\n" +
+			"versions with tags stay. Of data sets, those that a model was trained on stay. Of jobs, those with tags or\n" +
+			"notes stay. A job whose checkpoints are deleted cannot be resumed. disdel lists the items and asks before it\n" +
+			"deletes. Off a terminal it deletes only with --yes.\n\n" +
+			"   disdel prune --dry-run\n   disdel prune checkpoints --older 7d\n   disdel prune models data --yes\n" +
+			"   disdel prune jobs --older 90d",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "older", Usage: "only what was written more than `TIME` ago, for example 12h or 30d"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "list it without deleting"}, yesFlag,
+		},
+		Action: func(c *cli.Context) error {
+			kinds, before, err := prunedKinds(c)
+			if err != nil {
+				return err
+			}
+			return withHome(c, u, func(ctx context.Context, s *service.Service) error {
+				items, err := unneeded(ctx, s, kinds, before)
+				if err != nil {
+					return err
+				}
+				return prune(ctx, c, u, s, items)
+			})
+		},
+	}
+}
+
+func kindNames(kinds []service.StoredKind) string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// prunedKinds reads the operands of prune, and the time of --older.
+func prunedKinds(c *cli.Context) (kinds []service.StoredKind, before time.Time, err error) {
+	before = time.Now()
+	if text := c.String("older"); text != "" {
+		ago, err := parseAgo(text)
+		if err != nil {
+			return nil, before, err
+		}
+		before = before.Add(-ago)
+	}
+	for _, name := range c.Args().Slice() {
+		kind := service.StoredKind(name)
+		if !slices.Contains(prunable, kind) {
+			return nil, before, &disdel.Error{
+				Kind: disdel.Invalid, Msg: fmt.Sprintf("prune deletes no %q", name), Hint: "use " + kindNames(prunable),
+			}
+		}
+		kinds = append(kinds, kind)
+	}
+	if kinds == nil {
+		kinds = usuallyPruned
+	}
+	if slices.Contains(kinds, service.StoredJobs) && !c.IsSet("older") {
+		return nil, before, missingFlag(c, "--older TIME")
+	}
+	return kinds, before, nil
+}
+
+// unneeded lists what prune deletes of these kinds: what was written before a time and nothing needs.
+func unneeded(ctx context.Context, s *service.Service, kinds []service.StoredKind, before time.Time) (
+	out []service.StoredItem, err error,
+) {
+	items, err := s.Stored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		if slices.Contains(kinds, item.Kind) && item.Kept == "" && item.Written.Before(before) {
+			out = append(out, item)
+		}
+	}
+	if !slices.Contains(kinds, service.StoredJobs) {
+		return out, nil
+	}
+	found := prunedDocument{DryRun: true, needed: map[string]bool{}}
+	if err := found.prune(ctx, client.Local(s).Records, before); err != nil {
+		return nil, err
+	}
+	for _, id := range found.Jobs {
+		out = append(out, service.StoredItem{Kind: service.StoredJobs, Name: string(id)})
+	}
+	return out, nil
+}
+
+// prune shows items, asks, and deletes them.
+func prune(ctx context.Context, c *cli.Context, u *ui, s *service.Service, items []service.StoredItem) error {
+	doc := cleanedDocument{append([]service.StoredItem{}, items...), sizeOf(items), c.Bool("dry-run")}
+	done := fmt.Sprintf("%s, %v", terminal.Counted(len(items), "item"), doc.Size)
+	print := func(verb string) func(w io.Writer) {
+		return func(w io.Writer) {
+			render.PrintStored(w, items, time.Now())
+			fmt.Fprintf(w, "%s %s\n", verb, done)
+		}
+	}
+	switch {
+	case len(items) == 0:
+		return u.Show(doc, func(w io.Writer) { fmt.Fprintln(w, "there is nothing to delete") })
+	case doc.DryRun:
+		return u.Show(doc, print("would delete"))
+	case !u.Interactive && !c.Bool("yes"):
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "prune", Msg: done + " would be deleted, and there is no terminal to ask on",
+			Hint: "add --yes, or --dry-run to list them",
+		}
+	case !c.Bool("yes"):
+		u.Tell(func(w io.Writer) { render.PrintStored(w, items, time.Now()) })
+	}
+	if err := u.Confirm("Delete "+done+"?", c.Bool("yes")); err != nil {
+		return err
+	}
+	for i, item := range items {
+		remove := s.RemoveStored
+		if item.Kind == service.StoredJobs {
+			remove = func(ctx context.Context, item service.StoredItem) error {
+				return client.Local(s).Records.Forget(ctx, disdel.JobID(item.Name))
+			}
+		}
+		if err := remove(ctx, item); err != nil && disdel.KindOf(err) != disdel.NotFound {
+			doc.Items, doc.Size = items[:i], sizeOf(items[:i])
+			return errors.Join(u.Show(doc, print("deleted")), err)
+		}
+	}
+	return u.Show(doc, print("deleted"))
+}
 
 // prunedDocument is what `history prune` prints with -o json.
 type prunedDocument struct {

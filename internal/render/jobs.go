@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,11 +128,11 @@ func (l *JobList) SortJobs(column string) {
 const withoutValue = 2
 
 func (l *JobList) compare(by jobColumn, a, b *disdel.Record) int {
-	if by.number == nil {
+	x, known := l.sortedBy(by, a)
+	y, too := l.sortedBy(by, b)
+	if by.number == nil && !known && !too {
 		return strings.Compare(by.text(l, a), by.text(l, b))
 	}
-	x, known := by.number(a)
-	y, too := by.number(b)
 	switch {
 	case known && too:
 		return cmp.Compare(x, y)
@@ -142,6 +143,15 @@ func (l *JobList) compare(by jobColumn, a, b *disdel.Record) int {
 	default:
 		return 0
 	}
+}
+
+// sortedBy is the number by which a column sorts a job; ok is false if the job has none.
+func (l *JobList) sortedBy(by jobColumn, r *disdel.Record) (v float64, ok bool) {
+	if by.number != nil {
+		return by.number(r)
+	}
+	v, err := strconv.ParseFloat(by.text(l, r), 64)
+	return v, err == nil
 }
 
 // PrintJobs prints a table of jobs.
