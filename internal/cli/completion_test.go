@@ -20,7 +20,7 @@ func someApp() *cli.App {
 			{Name: "dataset", Usage: "data sets", Subcommands: []*cli.Command{
 				{Name: "add", Usage: "adds", Flags: []cli.Flag{&cli.StringFlag{Name: "images"}, &cli.BoolFlag{Name: "gray"}}},
 				{Name: "list", Usage: "lists"},
-				{Name: "show", ArgsUsage: "NAME"},
+				{Name: "show", Usage: "shows", ArgsUsage: "NAME"},
 			}},
 			{Name: "report", Usage: "reports", ArgsUsage: "JOB...", Flags: []cli.Flag{
 				&cli.StringFlag{Name: "set"}, &cli.StringFlag{Name: "dataset"},
@@ -94,7 +94,7 @@ func TestEveryKindHasItsValues(t *testing.T) {
 		"--context l":              "lab local",
 		"logs ":                    "@last",
 		"job logs ":                "@last",
-		"model show lenet":         "lenet5",
+		"model show lenet5":        "lenet5",
 		"completion z":             "zsh",
 		"prune che":                "checkpoints",
 		"jobs -o js":               "json jsonl",

@@ -46,6 +46,9 @@ func TestHelpIsThatOfTheCommandItIsAskedOf(t *testing.T) {
 				t.Errorf("%v: exit %d\n%s%s", way, code, out, errs)
 			}
 			for _, f := range c.Flags {
+				if visible, ok := f.(cli.VisibleFlag); ok && !visible.IsVisible() {
+					continue
+				}
 				if name := dashed(f.Names()[0]); !strings.Contains(out, name) {
 					t.Errorf("%v: no word of %s", way, name)
 				}

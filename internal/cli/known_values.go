@@ -91,7 +91,8 @@ func valuesHere(c *cli.Context, u *ui, words []string, kind valueKind) (out []ca
 	case prunableValue:
 		addAll(add, strings.Split(kindNames(prunable), ", "))
 	case contextValue:
-		addContexts(c, words, add)
+		usePlaceOf(c, u, words)
+		addContexts(c, add)
 	case jobValue, datasetValue, modelValue, versionValue, networkValue:
 		usePlaceOf(c, u, words)
 		ctx, stop := context.WithTimeout(c.Context, completionTime)
@@ -129,7 +130,7 @@ func usePlaceOf(c *cli.Context, u *ui, words []string) {
 	}
 }
 
-func addContexts(c *cli.Context, words []string, add func(word, meaning string)) {
+func addContexts(c *cli.Context, add func(word, meaning string)) {
 	folder, err := homeFolder(c)
 	if err != nil {
 		return
@@ -138,10 +139,10 @@ func addContexts(c *cli.Context, words []string, add func(word, meaning string))
 	if err != nil {
 		return
 	}
-	for _, one := range known.Contexts {
+	for _, one := range known.List {
 		add(one.Name, one.Server)
 	}
-	add("local", "no server and no cluster")
+	add(client.InProcess, "no server and no cluster")
 }
 
 // addStored adds jobs, data sets or models. What cannot be read is left out.

@@ -27,6 +27,9 @@ var (
 // flagMistake explains an error of the flag parser.
 func flagMistake(c *cli.Context, err error, args []string) error {
 	name, flags := "disdel", c.App.Flags
+	if typed := splitArgs(c.App, args); len(typed.Path) == 0 && len(typed.Operands) > 0 {
+		return unknownCommand(c.App.Commands, name, typed.Operands[0])
+	}
 	if c.Command != nil && c.Command.HelpName != "" && c.Command.Name != "disdel" {
 		name, flags = c.Command.HelpName, append(slices.Clone(c.Command.Flags), flags...)
 	}
