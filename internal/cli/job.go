@@ -94,11 +94,11 @@ func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
 		if err != nil {
 			return err
 		}
-		if err := at.Jobs.RequestStop(ctx, string(rec.ID), to, "asked for with disdel job "+name); err != nil {
+		if err := at.Jobs.RequestStop(ctx, string(rec.ID), to, "asked for with disdel jobs "+name); err != nil {
 			return err
 		}
 		return u.Show(askedDocument{rec.ID, name}, func(w io.Writer) {
-			fmt.Fprintf(w, "%s is asked to become %s: %s\n", rec.ID, to, u.Command("job", "wait", string(rec.ID)))
+			fmt.Fprintf(w, "%s is asked to become %s: %s\n", rec.ID, to, u.Command("jobs", "wait", string(rec.ID)))
 		})
 	})
 }

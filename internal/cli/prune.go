@@ -37,7 +37,7 @@ func withHome(c *cli.Context, u *ui, f func(ctx context.Context, s *service.Serv
 	if err == nil && at != nil {
 		err = &disdel.Error{
 			Kind: disdel.Invalid, Msg: c.Command.HelpName + " works on the machine that has the files, not through a server",
-			Hint: "run it there; disdel history prune deletes old records and weights through a server",
+			Hint: "run it there; disdel jobs prune deletes old records and weights through a server",
 		}
 	}
 	if err != nil {
@@ -241,7 +241,7 @@ func historyPrune(u *ui) *cli.Command {
 		ArgsUsage: " ",
 		Description: "Keeps jobs with tags or notes, and all models. Also deletes weights (sha256:...) of that age, unless " +
 			"a job\nthat has not succeeded names them. Plans and forecasts then learn from fewer jobs.\n\n" +
-			"   disdel history prune --older 90d --dry-run",
+			"   disdel jobs prune --older 90d --dry-run",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "older", Usage: "only jobs submitted more than `TIME` ago, for example 12h, 90d or 52w"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "list them without deleting"},

@@ -91,7 +91,7 @@ func (u *UI) FullScreen() (restore func(), err error) {
 	if !ok || !u.Live || !term.IsTerminal(int(in.Fd())) {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "take the terminal", Msg: "there is none that can be rewritten",
-			Hint: "disdel job follow JOB shows a job line by line",
+			Hint: "disdel jobs follow JOB shows a job line by line",
 		}
 	}
 	before, err := term.MakeRaw(int(in.Fd()))
@@ -176,7 +176,7 @@ func Unwritten(err error) error {
 	}
 }
 
-// ErrPipe means that nobody reads standard output any more, as in disdel history | head -1.
+// ErrPipe means that nobody reads standard output any more, as in disdel jobs | head -1.
 var ErrPipe = errors.New("nobody reads standard output any more")
 
 // reported marks an error that the user has been shown already; it only sets the exit code.
