@@ -61,10 +61,10 @@ func ExampleService_Stored() {
 	defer end()
 	items, err := s.Stored(context.Background())
 	for _, item := range items {
-		fmt.Println(item.Kind, item.Name, item.Size > 0, item.Kept)
+		fmt.Println(item.Kind, item.Name, item.Size > 0, item.Kept == "")
 	}
 	fmt.Println(err, s.RemoveStored(context.Background(), items[0]))
 	// Output:
-	// data digits true
+	// data digits true true
 	// <nil> <nil>
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,8 +14,8 @@ import (
 	"github.com/disdel/disdel/platform/local"
 )
 
-// storedHome is a Service whose home has something of every kind. The paused job needs the data set, its checkpoints and
-// the model kept:v1.
+// storedHome is a Service whose home has something of every kind. The paused job needs the data set, its checkpoints
+// and the model kept:v1.
 func storedHome(t *testing.T) (*Service, string) {
 	t.Helper()
 	home, ctx := t.TempDir(), t.Context()
@@ -26,8 +27,8 @@ func storedHome(t *testing.T) (*Service, string) {
 	if err := s.AddDigits(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"kept", "gone", "kept", "gone"} {
-		addModel(t, s, name)
+	for i, name := range []string{"kept", "gone", "kept", "gone"} {
+		addModel(t, s, name, disdel.JobID(fmt.Sprintf("job-01kp000000000000000000010%d", i)))
 	}
 	models := filepath.Join(home, "models")
 	for file, size := range map[string]int{
@@ -49,7 +50,7 @@ func storedHome(t *testing.T) (*Service, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := disdel.Record{ID: pausedJob, Status: disdel.StatusPaused, Created: time.Now()}
+	r := disdel.Record{APIVersion: disdel.APIVersion, ID: pausedJob, Status: disdel.StatusPaused, Created: time.Now()}
 	r.Job.Metadata.Name, r.Job.Data.Source, r.Job.Model.Init.Weights = "paused", "dataset://digits", "kept:v1"
 	if err := h.Save(ctx, &r); err != nil {
 		t.Fatal(err)
@@ -63,15 +64,17 @@ const (
 )
 
 // addModel adds the next version of a model.
-func addModel(t *testing.T, s *Service, name string) {
+func addModel(t *testing.T, s *Service, name string, job disdel.JobID) {
 	t.Helper()
 	ctx := t.Context()
 	store, err := s.Models(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := disdel.NewJobID()
-	m := modelstore.Model{ModelRef: disdel.ModelRef{Name: name, Path: modelstore.WeightsPath(name, job)}, Job: job}
+	m := modelstore.Model{
+		ModelRef: disdel.ModelRef{Name: name, Path: modelstore.WeightsPath(name, job)}, Job: job,
+		Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10},
+	}
 	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path,
 		disdel.Weights{{Name: "w", Shape: []int{4}, Data: make([]float32, 4)}}, nil)
 	if err == nil {

@@ -60,9 +60,10 @@ func TestShortcutsAreCommands(t *testing.T) {
 		"jobs rm": "jobs delete", "history prune": "jobs prune", "history export": "jobs export",
 		"context delete": "context remove",
 	} {
-		for _, way := range [][]string{append(strings.Fields(line), "--help"), append([]string{"help"}, strings.Fields(line)...)} {
-			if out, errs, code := typed(t, way...); code != 0 || !strings.Contains(out, "   disdel "+command+" - ") {
-				t.Errorf("%v: exit %d\n%s%s", way, code, out, errs)
+		for _, way := range []string{line + " --help", "help " + line} {
+			out, errs, code := typed(t, strings.Fields(way)...)
+			if code != 0 || !strings.Contains(out, "   disdel "+command+" - ") {
+				t.Errorf("%s: exit %d\n%s%s", way, code, out, errs)
 			}
 		}
 	}
