@@ -137,7 +137,7 @@ const commandHelp = `NAME:
    {{.HelpName}} - {{.Usage}}
 
 USAGE:
-   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}}{{if .Subcommands}} COMMAND{{end}} {{.ArgsUsage}}{{end}}
+   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}}{{if .Subcommands}} {{if .VisibleFlags}}[COMMAND]{{else}}COMMAND{{end}}{{end}} {{.ArgsUsage}}{{end}}
 {{if .Description}}
 {{.Description}}
 {{end}}{{if .Subcommands}}
