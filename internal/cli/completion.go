@@ -122,7 +122,7 @@ var scripts = map[string]string{
 	"bash": `_disdel() {
   local IFS=$'\n'
   COMPREPLY=($(disdel __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
-  [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+  [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 }
 complete -o default -F _disdel disdel
 `,

@@ -59,6 +59,7 @@ type document struct {
 	Name        string         `json:"name"`            // as it is typed: disdel dataset add
 	Group       string         `json:"group,omitempty"` // of a command without another one above it
 	Usage       string         `json:"usage"`
+	Aliases     []string       `json:"aliases,omitempty"` // other names of the last word
 	Operands    string         `json:"operands,omitempty"`
 	Description string         `json:"description,omitempty"`
 	Flags       []flagDocument `json:"flags,omitempty"`
@@ -85,7 +86,7 @@ func describeApp(app *cli.App) document {
 
 func describeCommand(c *cli.Command) document {
 	d := document{
-		Name: c.HelpName, Group: c.Category, Usage: c.Usage, Operands: c.ArgsUsage,
+		Name: c.HelpName, Group: c.Category, Aliases: c.Aliases, Usage: c.Usage, Operands: c.ArgsUsage,
 		Description: strings.TrimSpace(c.Description), Flags: describeFlags(c.Flags),
 	}
 	for _, sub := range c.Subcommands {
@@ -140,6 +141,8 @@ USAGE:
    {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}}{{if .Subcommands}} {{if .VisibleFlags}}[COMMAND]{{else}}COMMAND{{end}}{{end}} {{.ArgsUsage}}{{end}}
 {{if .Description}}
 {{.Description}}
+{{end}}{{if .Aliases}}
+Other names: {{join .Aliases ", "}}
 {{end}}{{if .Subcommands}}
 COMMANDS:{{range .VisibleCommands}}
    {{.Name}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}{{"\t"}}{{.Usage}}{{end}}
@@ -173,6 +176,9 @@ func writeCommand(out *strings.Builder, c document, level string) {
 	fmt.Fprintf(out, "\n%s %s\n\n%s.\n", level, strings.TrimSpace(c.Name+" "+code(c.Operands)), sentence(c.Usage))
 	if c.Description != "" {
 		fmt.Fprintf(out, "\n```\n%s\n```\n", unindented(c.Description))
+	}
+	if len(c.Aliases) > 0 {
+		fmt.Fprintf(out, "\nOther names: `%s`.\n", strings.Join(c.Aliases, "`, `"))
 	}
 	if len(c.Flags) > 0 {
 		out.WriteString("\n")

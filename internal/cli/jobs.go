@@ -134,6 +134,9 @@ func jobFilterOf(c *cli.Context) (f jobFilter, err error) {
 	if f.query, err = historyQuery(c); err != nil {
 		return f, err
 	}
+	if f.batch != "" && !c.IsSet("limit") {
+		f.limit = mostJobs
+	}
 	for _, text := range c.StringSlice("label") {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {

@@ -112,7 +112,10 @@ func (u *UI) document(v any) ([]byte, error) {
 			Kind: disdel.Invalid, Msg: "-o name: this command prints nothing that has a name", Hint: "use -o json",
 		}
 	}
-	return []byte(Clean(strings.Join(append(names, ""), "\n"))), nil
+	for i := range names {
+		names[i] = OneLine(names[i]) + "\n"
+	}
+	return []byte(strings.Join(names, "")), nil
 }
 
 // filtered is the results of the filter for a document, a line each.
