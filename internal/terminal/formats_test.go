@@ -94,7 +94,7 @@ func TestQuestions(t *testing.T) {
 	} {
 		var errs strings.Builder
 		u := New(strings.NewReader(c.answer), io.Discard, &errs)
-		u.Interactive = c.interactive
+		u.Scripted = c.interactive
 		err := u.Confirm("Delete pets?", c.yes)
 		if asked := errs.String() == "Delete pets? [y/N] "; asked != c.asks || (err == nil) != c.ok {
 			t.Errorf("%+v: %v, %q", c, err, errs.String())
