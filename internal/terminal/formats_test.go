@@ -59,8 +59,12 @@ func TestFormatsThatDoNotFit(t *testing.T) {
 		format, jq string
 		v          any
 	}{
-		{"name", "", map[string]any{"a": 1, "b": 2}}, {"json", ".[", nil}, {"json", ".a", []int{1}}, {"yaml", ".", nil},
-		{"name", ".", nil}, {"json", "nothing_like_this", nil},
+		{"name", "", map[string]any{"a": 1, "b": 2}},
+		{"json", ".[", nil},
+		{"json", ".a", []int{1}},
+		{"yaml", ".", nil},
+		{"name", ".", nil},
+		{"json", "nothing_like_this", nil},
 	} {
 		u := New(nil, io.Discard, io.Discard)
 		u.Take(c.format)
