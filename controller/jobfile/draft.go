@@ -46,6 +46,9 @@ func (d Draft) Text() []byte {
 	p.add("training.epochs", fmt.Sprint(d.epochs()), "")
 	p.add("training.batchSize", fmt.Sprint(d.batchSize()), "")
 	p.add("training.optimizer", d.optimizer(), "A rate 10 times lower is safer, but slower.")
+	if d.evaluated() >= fewestEvaluated {
+		p.add("training.earlyStop", "{metric: valLoss, patience: 8}", "The model keeps the best weights.")
+	}
 	return []byte(p.text.String())
 }
 
@@ -156,6 +159,17 @@ func (d Draft) shard() int {
 		rows *= 0.8
 	}
 	return max(1, int(rows/2))
+}
+
+// fewestEvaluated is how many held-out rows can tell when training gets worse.
+const fewestEvaluated = 10
+
+// evaluated is the number of held-out rows.
+func (d Draft) evaluated() int {
+	if d.HeldOut > 0 {
+		return d.HeldOut
+	}
+	return d.Rows / 5
 }
 
 // batchSize leaves about eight steps in an epoch of a small data set.

@@ -45,7 +45,7 @@ func TestEveryDraftIsAJobFile(t *testing.T) {
 			continue
 		}
 		job := file.Job
-		if job.Data.Source != "dataset://data" || job.Name != "mine" || job.Training.BatchSize > max(1, d.Rows/2) {
+		if job.Data.Source != "dataset://data" || job.Metadata.Name != "mine" || job.Training.BatchSize > max(1, d.Rows/2) {
 			t.Errorf("%s:\n%s", name, text)
 		}
 		commented := false
