@@ -171,7 +171,7 @@ func (u *Interpretation) Warnings(m *Manifest) (list []string) {
 	for k := range min(len(u.Classes), m.Classes) {
 		rows[k] = u.Classes[k].Rows
 	}
-	if w := classWarnings(rows, len(m.ClassNames) == 0); w != "" {
+	if w := classWarnings(rows, len(m.ClassNames) == 0); w != "" && len(u.Classes) > 0 { // else nobody counted them
 		list = append(list, w)
 	}
 	if info := m.Info(usualSplit); info.HeldOut == 0 {

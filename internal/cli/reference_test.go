@@ -19,7 +19,7 @@ var referencePages = []struct {
 	commands    []string
 }{
 	{"cli-jobs.md", "Commands that run jobs", []string{
-		"quickstart", "submit", "batch", "resume", "job", "estimate", "validate", "explain",
+		"quickstart", "submit", "batch", "resume", "job", "estimate", "validate", "explain", "init", "example",
 	}},
 	{"cli-history.md", "Commands for jobs that ran", []string{"history", "report", "compare", "export"}},
 	{"cli-data.md", "Commands for data sets and models", []string{"dataset", "model", "infer", "evaluate"}},
