@@ -240,7 +240,8 @@ func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disd
 	if !rec.Status.CanTransitionTo(w.To) {
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "stop job", Job: id, Err: errEnded,
-			Msg: fmt.Sprintf("the job is %s already, and nothing was changed", rec.Status), Hint: "disdel history show " + string(id),
+			Msg:  fmt.Sprintf("the job is %s already, and nothing was changed", rec.Status),
+			Hint: "disdel history show " + string(id),
 		}
 	}
 	l, err := h.Lease(ctx, id)

@@ -63,7 +63,8 @@ func TestEveryDraftIsAJobFile(t *testing.T) {
 // More rows mean larger batches and fewer epochs; images get convolutions, tables do not.
 func TestDraftsSuitTheData(t *testing.T) {
 	all := drafts()
-	if few, many := all["few rows"], all["many rows"]; few.batchSize() >= many.batchSize() || few.epochs() <= many.epochs() {
+	few, many := all["few rows"], all["many rows"]
+	if few.batchSize() >= many.batchSize() || few.epochs() <= many.epochs() {
 		t.Errorf("batches %d and %d, epochs %d and %d", few.batchSize(), many.batchSize(), few.epochs(), many.epochs())
 	}
 	for name, want := range map[string]int{
@@ -75,7 +76,8 @@ func TestDraftsSuitTheData(t *testing.T) {
 	}
 	keras := all["digits"]
 	keras.Keras = `my "net".json`
-	if text := string(keras.Text()); !strings.Contains(text, `keras: "my \"net\".json"`) || strings.Contains(text, "layers:") {
+	text := string(keras.Text())
+	if !strings.Contains(text, `keras: "my \"net\".json"`) || strings.Contains(text, "layers:") {
 		t.Error(text)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // Explain describes one field of the job file in a few lines: its type, rule, default and meaning, and the fields
 // below it. path is dotted, with or without a leading "job."; list items may be written [] or [0], or left out before
-// the kind of a layer, as in model.layers.conv. "job" or "" describes the file. Words that are no path find the field that
-// they fit best, and others by name. The error is of kind NotFound, with the closest path as its hint.
+// the kind of a layer, as in model.layers.conv. "job" or "" describes the file. Words that are no path find the
+// field that they fit best, and others by name. The error is of kind NotFound, with the closest path as its hint.
 func Explain(path string) (string, error) {
 	path = wholePath(path)
 	if path == "" {

@@ -61,7 +61,8 @@ func (t *fieldText) field(path string) *field {
 	f := &field{
 		path: path, form: forms[t.Form], meaning: strings.ReplaceAll(t.Meaning, "{policies}", policies()), def: t.Default,
 		defBy: t.DefaultText, example: t.Example, search: t.Search, required: t.Required, auto: t.Auto, later: t.Later,
-		wide: t.Wide, min: t.Min, max: t.Max, above: t.Above, below: t.Below, oneOf: t.OneOf, looks: t.Looks, instead: t.Instead,
+		wide: t.Wide, min: t.Min, max: t.Max, above: t.Above, below: t.Below, oneOf: t.OneOf, looks: t.Looks,
+		instead: t.Instead,
 	}
 	if list, ok := wordLists[t.Words]; ok {
 		f.oneOf = list()

@@ -100,7 +100,8 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, build := range []func(*ui) *cli.Command{
 		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
-		explainCommand, exampleCommand, initCommand, datasetCommand, historyCommand, reportCommand, compareCommand, exportCommand, modelCommand,
+		explainCommand, exampleCommand, initCommand,
+		datasetCommand, historyCommand, reportCommand, compareCommand, exportCommand, modelCommand,
 		inferCommand, evaluateCommand,
 		platformCommand, serveCommand, pageCommand, tenantCommand, contextCommand, deployCommand, doctorCommand,
 		verifyCommand, simulateCommand, labCommand, completionCommand, manualCommand,

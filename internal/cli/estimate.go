@@ -60,7 +60,7 @@ func estimateJob(c *cli.Context, u *ui, src source, q estimateQuestions) error {
 	})
 }
 
-var dryRunFlag = &cli.BoolFlag{Name: "dry-run", Usage: "check the job and show its estimate, as validate and estimate do"}
+var dryRunFlag = &cli.BoolFlag{Name: "dry-run", Usage: "check the job and show its estimate; run nothing"}
 
 // dryRun shows what submit would run.
 func dryRun(c *cli.Context, u *ui, src source) error {

@@ -95,7 +95,8 @@ func inputFiles(names []string) (list []string, faults []disdel.Fault) {
 			faults = append(faults, fileFault(name, err))
 		} else if len(inside) == 0 {
 			faults = append(faults, disdel.Fault{
-				Path: name, Msg: "the folder has no file that a model takes", Hint: "they end in " + strings.Join(watchedEndings, ", "),
+				Path: name, Msg: "the folder has no file that a model takes",
+				Hint: "they end in " + strings.Join(watchedEndings, ", "),
 			})
 		}
 		list = append(list, inside...)

@@ -34,8 +34,9 @@ var initDataFlags = []string{
 func initCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "write a job file for your own data", ArgsUsage: "[NAME]",
-		Description: "Adds the data set NAME, and writes NAME.yaml: a job file with a network, a batch size and a learning\n" +
-			"rate that suit the data, and a comment for each line. NAME comes from the file if you leave it out.\n\n" +
+		Description: "Adds the data set NAME, and writes NAME.yaml: a job file with a network, a batch size and a\n" +
+			"learning rate that suit the data. A comment above each line says what it means.\n" +
+			"NAME comes from the file if you leave it out.\n\n" +
 			"   disdel init --csv iris.csv --label species\n" +
 			"   disdel init --images pictures               # a folder of pictures for each class\n" +
 			"   disdel init digits --arrays x.npy --labels y.npy\n" +
@@ -145,7 +146,7 @@ func initialize(ctx context.Context, c *cli.Context, u *ui, at client.Client, na
 	return nil
 }
 
-// initData is the data set of the job: one that is there, or one that is added. Pictures of different sizes are resized.
+// initData is the data set of the job: one that is there, or one that is added. It resizes pictures of different sizes.
 func initData(ctx context.Context, c *cli.Context, u *ui, data client.Data, name string) (render.Dataset, error) {
 	if known := c.String("dataset"); known != "" {
 		set, err := data.Get(ctx, known)

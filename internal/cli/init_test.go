@@ -126,7 +126,9 @@ func TestInitWritesJobsThatLearn(t *testing.T) {
 		args  func(g *generated) []string
 		least float64
 	}{
-		"few rows": {func(g *generated) []string { return []string{"--csv", g.csv("few.csv", 30, 3, 2), "--label", "kind"} }, 0.8},
+		"few rows": {func(g *generated) []string {
+			return []string{"--csv", g.csv("few.csv", 30, 3, 2), "--label", "kind"}
+		}, 0.8},
 		"many classes": {func(g *generated) []string {
 			return []string{"--csv", g.csv("many.csv", 1000, 31, 20), "--label", "kind"}
 		}, 0.5},

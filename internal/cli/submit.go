@@ -180,8 +180,8 @@ func submitCommand(u *ui) *cli.Command {
 			"   disdel submit job.yaml --dry-run\n" +
 			"   disdel submit job.yaml --name second --epochs 10 --set training.batchSize=32 -o json\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
-		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags, []cli.Flag{actionFlag, probeFlag, admissionFlag},
-			queueFlags, estimatorFlags),
+		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags,
+			[]cli.Flag{actionFlag, probeFlag, admissionFlag}, queueFlags, estimatorFlags),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err

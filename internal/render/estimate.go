@@ -87,7 +87,8 @@ func printEstimate(w io.Writer, e *service.Estimation) {
 	p := *e.Plan
 	train, _ := p.Action(disdel.TaskTrain)
 	t := train.Estimate
-	paragraph(w, "uses", "training: %s parameters with gradients and optimiser, %s activations, %s batch, %s workspace of the engine",
+	paragraph(w, "uses", "training: %s parameters with gradients and optimiser, %s activations, %s batch, "+
+		"%s workspace of the engine",
 		t.Parameters, t.Activations, t.Misc, t.Workspace)
 	paragraph(w, "", "estimate, the likely peak, is the sum of training, runtime, shard and weights (received and sent); "+
 		"the limit is at least estimate and margin")
