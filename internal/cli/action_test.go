@@ -74,7 +74,7 @@ func TestJobsTrainOnTheGorgoniaBackend(t *testing.T) {
 	if _, errs, code := d.run("dataset", "add", "digits"); code != 0 {
 		t.Fatal(errs)
 	}
-	const job = "../../examples/quickstart.yaml"
+	const job = "../../examples/digits-cnn.yaml"
 	out, errs, code := d.run("submit", job, "--backend", "gorgonia", "--epochs", "4", "-o", "json")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)

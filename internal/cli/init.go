@@ -68,6 +68,7 @@ func initFlags() []cli.Flag {
 	own := []cli.Flag{
 		&cli.StringFlag{Name: "dataset", Usage: "`NAME` of a data set that is there already"},
 		&cli.StringFlag{Name: "keras", TakesFile: true, Usage: "`FILE` of a network that Keras wrote (model.to_json())"},
+		&cli.StringFlag{Name: "name", Usage: "`NAME` of the data set and the job, like the operand"},
 		&cli.StringFlag{Name: "file", Usage: "job `FILE` to write (default: NAME.yaml)"},
 		&cli.BoolFlag{
 			Name: "force", Aliases: []string{"overwrite"}, Usage: "replace the job file, and other data of the same name",
@@ -100,8 +101,10 @@ func initName(c *cli.Context) (string, error) {
 		return "", bad("there is no data to write a job file for")
 	case len(given) > 1:
 		return "", bad("--" + given[0] + " and --" + given[1] + " are two sources of data")
-	case c.NArg() == 1:
-		return c.Args().First(), nil
+	case c.NArg() == 1 && c.IsSet("name"):
+		return "", bad("--name and the operand are two names")
+	case c.NArg() == 1 || c.IsSet("name"):
+		return cmp.Or(c.Args().First(), c.String("name")), nil
 	}
 	name := filepath.Base(c.String(given[0]))
 	if extension := filepath.Ext(name); len(extension) > 1 && given[0] != "dataset" {

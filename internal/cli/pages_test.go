@@ -77,7 +77,7 @@ func writePages(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	quickstart, err := examples.Get("quickstart")
+	quickstart, err := examples.Get("digits-cnn")
 	if err != nil {
 		return err
 	}

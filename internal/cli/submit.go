@@ -230,7 +230,7 @@ func quickstart(ctx context.Context, c *cli.Context, u *ui, at client.Client) (*
 	if _, err := at.Data.AddKnown(ctx, "digits", true); err != nil {
 		return nil, err
 	}
-	job, err := examples.Get("quickstart")
+	job, err := examples.Get("digits-cnn")
 	if err != nil {
 		return nil, err
 	}
