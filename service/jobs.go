@@ -241,7 +241,7 @@ func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disd
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "stop job", Job: id, Err: errEnded,
 			Msg:  fmt.Sprintf("the job is %s already, and nothing was changed", rec.Status),
-			Hint: "disdel history show " + string(id),
+			Hint: "disdel jobs show " + string(id),
 		}
 	}
 	l, err := h.Lease(ctx, id)
@@ -326,7 +326,7 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 	if rec.Status < disdel.StatusSucceeded {
 		return id, &disdel.Error{
 			Kind: disdel.Conflict, Op: "delete record", Job: id, Msg: fmt.Sprintf("%s is %s", id, rec.Status),
-			Hint: "disdel job cancel " + string(id),
+			Hint: "disdel jobs cancel " + string(id),
 		}
 	}
 	return id, h.Delete(ctx, id)

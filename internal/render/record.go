@@ -242,7 +242,7 @@ func failure(r *disdel.Record) error {
 func SayModel(u *terminal.UI, rec *disdel.Record) {
 	if rec.Model != nil {
 		model := fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)
-		u.Say("next:  %s\n       %s\n       %s", u.Command("history", "show", string(rec.ID)),
+		u.Say("next:  %s\n       %s\n       %s", u.Command("jobs", "show", string(rec.ID)),
 			u.Command("model", "show", model), u.Command("infer", model, "FILE"))
 	}
 }
