@@ -29,7 +29,7 @@ func TestWordsOfOtherProgramsLeadToACommand(t *testing.T) {
 		"schema":                        "disdel explain -o json",
 		"template":                      "disdel explain",
 		"tenant revoke ann":             "disdel tenant",
-		"predict":                       "disdel infer MODEL --input FILE",
+		"predict":                       "disdel infer MODEL FILE",
 		"serve --port 8080":             "--listen 127.0.0.1:8080",
 		"ui --port 8080":                "--listen 127.0.0.1:8080",
 		"submit -f job.yaml":            "disdel submit FILE",
