@@ -147,56 +147,29 @@ func (src source) showFaults(u *ui, err error) error {
 	return err
 }
 
-// follow starts a job, prints its progress until its end, and prints its result. A failed job is reported and sets the
-// exit code.
-func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record,
-	error,
-) {
-	f, seen := render.NewFollower(u), 0
-	run, err := begin(func(e service.Event) {
-		seen = e.Number
-		f.Follow(e)
-	})
-	if err != nil {
-		return nil, err
-	}
-	ctx := context.WithoutCancel(c.Context)
-	defer context.AfterFunc(c.Context, func() { run.Cancel(context.Cause(c.Context)) })()
-	for e := range run.EventsAfter(ctx, seen) {
-		f.Follow(e)
-	}
-	f.Done()
-	rec, err := run.Wait(ctx)
-	if err != nil {
-		return &rec, err
-	}
-	u.Place = placeOfJob(c, &rec)
-	return &rec, render.ShowOutcome(u, &rec, f.Notes())
-}
-
-// submitAndFollow submits a job and follows it.
-func submitAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
-	rec, err := follow(c, u, func(observe func(service.Event)) (client.Run, error) {
-		req := src.request(c)
-		req.Preparing = observe
-		return jobs.Submit(ctx, req)
-	})
-	return rec, src.showFaults(u, err)
-}
-
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
-		Description: "FILE is a job file, or - for standard input. Ctrl-C stops the job cleanly.\n\n" +
+		Description: "FILE is a job file, or - for standard input. Ctrl-C of a server's job ends only the view. Ctrl-C of a\n" +
+			"local job asks whether the job goes on in the background or is cancelled; without a terminal it cancels the " +
+			"job.\nA closed terminal never ends a job. --detach returns at once and prints the id.\n\n" +
 			"   disdel submit examples/lenet-fashion.yaml\n" +
+			"   disdel submit job.yaml --detach\n" +
+			"   disdel submit job.yaml --fail-if 'accuracy < 0.9' --fail-if 'did not learn'\n" +
 			"   disdel submit job.yaml --set training.epochs=10 -o json\n" +
 			"   disdel submit job.yaml --backend gorgonia\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
 		Flags: slices.Concat([]cli.Flag{setFlag, actionFlag, backendFlag, probeFlag, admissionFlag}, queueFlags,
-			estimatorFlags),
+			estimatorFlags, leaveFlags, []cli.Flag{failIfFlag}),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
+			}
+			if err := checkRules(c); err != nil {
+				return err
+			}
+			if detachesHere(c) {
+				return detach(c, u)
 			}
 			src, err := readJob(c, u, c.Args().First())
 			if err != nil {
@@ -204,10 +177,7 @@ func submitCommand(u *ui) *cli.Command {
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := submitAndFollow(ctx, c, u, at.Jobs, src)
-				if err == nil {
-					render.SayModel(u, rec)
-				}
-				return err
+				return sayResult(u, rec, err)
 			})
 		},
 	}
@@ -229,7 +199,7 @@ func quickstartCommand(u *ui) *cli.Command {
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := quickstart(ctx, c, u, at)
-				if err == nil {
+				if err == nil && rec.Model != nil {
 					u.Say("%s", quickstartNext(u, rec))
 				}
 				return err
@@ -267,29 +237,34 @@ func resumeCommand(u *ui) *cli.Command {
 		Description: "JOB is an id, the start of an id, a name or @last. " +
 			"A job that failed, was stopped or lost its controller\n" +
 			"continues from its newest complete checkpoint, with the limits that disdel learned from its failures.\n" +
-			"It ends with the same weights as without the interruption.\n\n" +
+			"It ends with the same weights as without the interruption. A job that succeeded goes on for more epochs:\n" +
+			"a new job starts from its model.\n\n" +
 			"   disdel resume @last\n" +
-			"   disdel resume @last --set resources.memory=512MB\n\n" +
+			"   disdel resume @last --set resources.memory=512MB\n" +
+			"   disdel resume @last --set training.epochs=20\n\n" +
 			"The job continues where it ran: disdel takes the addresses from its record. With --move, the addresses that\n" +
 			"you give replace those of the record; --apihost '' is the embedded platform.",
 		Flags: append([]cli.Flag{
 			setFlag, actionFlag, backendFlag, probeFlag,
 			&cli.BoolFlag{Name: "move", Usage: "continue at the given addresses, though the job ran at others"},
 			&cli.BoolFlag{Name: "from-start", Usage: "start over if no checkpoint of the job is found"},
-		}, estimatorFlags...),
+		}, slices.Concat(estimatorFlags, leaveFlags, []cli.Flag{failIfFlag})...),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
+			}
+			if err := checkRules(c); err != nil {
+				return err
+			}
+			if detachesHere(c) {
+				return detach(c, u)
 			}
 			if err := useJobsPlace(c, u); err != nil {
 				return err
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := resumeAndFollow(ctx, c, u, at.Jobs)
-				if err == nil {
-					render.SayModel(u, rec)
-				}
-				return err
+				return sayResult(u, rec, err)
 			})
 		},
 	}
@@ -319,7 +294,7 @@ func resumeAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Job
 	if err != nil {
 		return nil, err
 	}
-	return follow(c, u, func(observe func(service.Event)) (client.Run, error) {
+	return follow(c, u, jobs, func(observe func(service.Event)) (client.Run, error) {
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
 			Origin: originOf(c, overrides(c)), Options: planOptions(c), Preparing: observe,

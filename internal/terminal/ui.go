@@ -76,11 +76,17 @@ func New(in io.Reader, out, err io.Writer) *UI {
 	return u
 }
 
+// Interactive says whether a person can answer a question: input and messages are a terminal's, and --quiet is not set.
+func (u *UI) Interactive() bool {
+	in, ok := u.In.(*os.File)
+	return ok && u.Live && term.IsTerminal(int(in.Fd()))
+}
+
 // FullScreen takes over the whole terminal and delivers each key at once. restore ends that. It returns Invalid if
 // there is no terminal.
 func (u *UI) FullScreen() (restore func(), err error) {
 	in, ok := u.In.(*os.File)
-	if !ok || !u.Live || !term.IsTerminal(int(in.Fd())) {
+	if !ok || !u.Interactive() {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "take the terminal", Msg: "there is none that can be rewritten",
 			Hint: "disdel job follow JOB shows a job line by line",
