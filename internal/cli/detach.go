@@ -49,7 +49,7 @@ func detach(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	b := background{args: u.Args[1:], environment: os.Environ(), messages: u.Err}
+	b := backgroundProcess{args: u.Args[1:], environment: os.Environ(), messages: u.Err}
 	if c.Args().First() == "-" {
 		b.stdin = u.In
 	}
@@ -60,9 +60,9 @@ func detach(c *cli.Context, u *ui) error {
 	return showDetached(u, doc)
 }
 
-// background starts this program again in a session of its own: neither Ctrl-C nor a closed terminal reaches it. The
+// backgroundProcess starts this program again in a session of its own: neither Ctrl-C nor a closed terminal reaches it. The
 // process runs one job and ends with it.
-type background struct {
+type backgroundProcess struct {
 	args, environment []string
 	stdin             io.Reader // nil: none
 	messages          io.Writer // gets what the process prints until its job is acknowledged
@@ -70,7 +70,7 @@ type background struct {
 
 // start starts the process, and returns once its job is acknowledged. If the process ends before that, its messages
 // have the reason, and the error has the kind of its exit code.
-func (b background) start(ctx context.Context, home string) (doc detachedDocument, err error) {
+func (b backgroundProcess) start(ctx context.Context, home string) (doc detachedDocument, err error) {
 	log, err := backgroundLog(home)
 	if err != nil {
 		return doc, err
@@ -104,7 +104,7 @@ func (b background) start(ctx context.Context, home string) (doc detachedDocumen
 }
 
 // command is the command of the process.
-func (b background) command(log, report *os.File) (*exec.Cmd, error) {
+func (b backgroundProcess) command(log, report *os.File) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (b background) command(log, report *os.File) (*exec.Cmd, error) {
 }
 
 // pass passes on what the process has printed so far.
-func (b background) pass(log *os.File) {
+func (b backgroundProcess) pass(log *os.File) {
 	const most = 64 << 10
 	text, _ := io.ReadAll(io.NewSectionReader(log, 0, most)) // what can be read is told
 	io.WriteString(b.messages, terminal.Clean(string(text))) //nolint:errcheck // there is no better place to tell

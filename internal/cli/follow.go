@@ -186,7 +186,7 @@ func (v *view) toBackground(ctx context.Context) (*disdel.Record, error) {
 			args = append(args, "--"+o.Name, o.Value)
 		}
 	}
-	b := background{args: args, environment: environmentFor(v.c, dir), messages: io.Discard}
+	b := backgroundProcess{args: args, environment: environmentFor(v.c, dir), messages: io.Discard}
 	if _, err := b.start(ctx, dir); err != nil {
 		return rec, err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/disdel/disdel/estimator"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )

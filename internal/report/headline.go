@@ -126,6 +126,9 @@ func (r *Report) planText() string {
 	if p.TimeoutSource != "" {
 		text += ", timeouts from " + string(p.TimeoutSource)
 	}
+	if c := r.record.Continued; c != nil {
+		text += "; " + c.Text(r.Job.Training.Epochs)
+	}
 	return text
 }
 
