@@ -63,7 +63,7 @@ func (s *jobStatus) merge(rec disdel.Record) disdel.Record {
 	}
 	rec.Created, rec.Transitions = s.record.Created, s.record.Transitions
 	rec.Tenant, rec.Priority, rec.Key, rec.Planning = s.record.Tenant, s.record.Priority, s.record.Key, s.record.Planning
-	rec.Place, rec.Continued = s.record.Place, s.record.Continued
+	rec.Place = s.record.Place
 	return rec
 }
 
