@@ -113,7 +113,7 @@ func (c *course) jumped() (at int, ok bool) {
 }
 
 // isFlat says whether the train loss hardly fell.
-func (c *course) isFlat() bool { return !(c.last() < (1-flat)*math.Max(c.first(), c.start())) }
+func (c *course) isFlat() bool { return !(c.last() < (1-flat)*math.Min(c.first(), c.start())) }
 
 // rate returns the learning rate of the job, and that which is usual for its optimiser.
 func (c *course) rate() (rate, usual float64, name string) {
@@ -259,9 +259,8 @@ func (c *course) byHeart() *Cause {
 // unrelated is what is left: nothing in the record names another cause.
 func (c *course) unrelated() Cause {
 	return Cause{
-		What: "the labels do not follow from the inputs, or the inputs are not scaled",
-		Evidence: c.flatText() + fmt.Sprintf(", after %d epochs with a usual learning rate",
-			c.record.Job.Training.Epochs),
-		Look: []string{"dataset", "sample", c.record.Data.Name},
+		What:     "the labels do not follow from the inputs, or the inputs are not scaled",
+		Evidence: fmt.Sprintf("%s, and nothing else in the record is unusual", c.flatText()),
+		Look:     []string{"dataset", "sample", c.record.Data.Name},
 	}
 }
