@@ -231,6 +231,21 @@ type Record struct {
 	Transitions []Transition `json:"transitions,omitempty"` // oldest first; none in records of earlier versions
 }
 
+// Verdict says what is wrong with the result of a job that succeeded: "not evaluated", "did not learn", or "" if nothing
+// is.
+func (r *Record) Verdict() string {
+	switch {
+	case r.Status != StatusSucceeded:
+		return ""
+	case r.Unevaluated != nil:
+		return "not evaluated"
+	case r.Learned != nil && !*r.Learned:
+		return "did not learn"
+	default:
+		return ""
+	}
+}
+
 // Continued is a job that succeeded and that a later job trains for more epochs.
 type Continued struct {
 	Job    JobID  `json:"job"`

@@ -18,7 +18,7 @@ import (
 
 var failIfFlag = &cli.StringSliceFlag{
 	Name:  "fail-if",
-	Usage: "exit with 10 if the result is as `RULE` says: 'accuracy < 0.9' or 'did not learn' (repeatable)",
+	Usage: "exit with 10 if `RULE` holds: 'accuracy < 0.9' or 'did not learn' (repeatable)",
 }
 
 // rule is one rule of --fail-if: a comparison of a metric with a bound, or "did not learn".

@@ -199,6 +199,14 @@ func TestAServersJobOutlivesItsView(t *testing.T) {
 	if code != 0 || !disdel.JobID(strings.TrimSpace(out)).Valid() || !strings.Contains(errs, "watch  ") {
 		t.Errorf("exit %d, %q\n%s", code, out, errs)
 	}
+	short := d.jobFileOf("short", 2)
+	if out, errs, code := d.run("--server", url, "submit", short, "--fail-if", "rounds > 1"); code != 10 {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	out, errs, code = d.run("--server", url, "resume", "short", "--set", "training.epochs=3")
+	if code != 0 || !strings.Contains(out, ": 2 epochs were trained, 1 follow") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
 	serve.Process.Signal(os.Interrupt)
 	serve.Wait()
 }

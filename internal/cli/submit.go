@@ -149,9 +149,9 @@ func (src source) showFaults(u *ui, err error) error {
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
-		Description: "FILE is a job file, or - for standard input. Ctrl-C of a server's job ends only the view. Ctrl-C of a\n" +
-			"local job asks whether the job goes on in the background or is cancelled; without a terminal it cancels the " +
-			"job.\nA closed terminal never ends a job. --detach returns at once and prints the id.\n\n" +
+		Description: "FILE is a job file, or - for standard input. If a server runs the job, Ctrl-C ends only the view. For a\n" +
+			"local job it asks whether the job goes on in the background; without a terminal it cancels the job. A closed\n" +
+			"terminal ends no job. --detach prints the id and returns at once.\n\n" +
 			"   disdel submit examples/lenet-fashion.yaml\n" +
 			"   disdel submit job.yaml --detach\n" +
 			"   disdel submit job.yaml --fail-if 'accuracy < 0.9' --fail-if 'did not learn'\n" +

@@ -27,7 +27,7 @@ func PrintHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Recor
 		}
 		accuracy, loss, ok := heldOutScores(r)
 		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"),
+			string(r.ID), r.Job.Metadata.Name, standing(r) + prefixed(", ", r.Verdict()), r.Created.Local().Format("2006-01-02 15:04:05"),
 			secondsText(r.Phases.Total),
 			fmt.Sprint(len(r.Rounds)), fourDecimals(accuracy, ok), fourDecimals(loss, ok),
 			fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
@@ -35,20 +35,6 @@ func PrintHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Recor
 	}
 	terminal.Table(w, terminal.Fitted(w, terminal.ShortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME",
 		"CREATED")...)
-}
-
-// statusText is a job's status, and what there is to say against its success.
-func statusText(r *disdel.Record, status string) string {
-	switch {
-	case r.Status != disdel.StatusSucceeded:
-		return status
-	case r.Unevaluated != nil:
-		return status + ", not evaluated"
-	case r.Learned != nil && !*r.Learned:
-		return status + ", did not learn"
-	default:
-		return status
-	}
 }
 
 // PrintNext prints the commands that help a job that failed or lost its controller. at is the place of these commands.
