@@ -55,7 +55,7 @@ func (p *planner) moreEpochs(rec disdel.Record, req ResumeRequest) (job disdel.J
 			Kind: disdel.Conflict, Code: disdel.CodeSucceeded, Op: "resume job", Job: rec.ID,
 			Msg: string(rec.ID) + " has succeeded: there is nothing left to do",
 			Hint: fmt.Sprintf("to train its model further: disdel resume %s --set training.epochs=%d; to see its result: "+
-				"disdel history show %s", rec.ID, 2*planned, rec.ID),
+				"disdel jobs show %s", rec.ID, 2*planned, rec.ID),
 		}
 		return job, 0, err
 	}

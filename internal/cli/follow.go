@@ -72,9 +72,9 @@ func follow(c *cli.Context, u *ui, jobs client.Jobs,
 func (v *view) sayCommands() { sayJobCommands(v.ui, v.run.ID()) }
 
 func sayJobCommands(u *ui, id disdel.JobID) {
-	u.Say("watch  %s", u.Command("job", "watch", string(id)))
-	u.Say("logs   %s", u.Command("job", "logs", string(id), "--follow"))
-	u.Say("cancel %s", u.Command("job", "cancel", string(id)))
+	u.Say("watch  %s", u.Command("jobs", "watch", string(id)))
+	u.Say("logs   %s", u.Command("jobs", "logs", string(id), "--follow"))
+	u.Say("cancel %s", u.Command("jobs", "cancel", string(id)))
 }
 
 // watch prints the events after a number until the job has ended or the user leaves it. It returns the record of a job
@@ -114,7 +114,7 @@ func (v *view) cancels(cause error) bool {
 	case v.c.Bool("cancel-on-interrupt"):
 		return true
 	default:
-		return !v.server && !v.ui.Interactive()
+		return !v.server && (v.ui.Quiet || !v.ui.Interactive)
 	}
 }
 

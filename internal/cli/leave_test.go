@@ -76,7 +76,7 @@ func TestAClosedTerminalLetsALocalJobGoOn(t *testing.T) {
 	if pid := d.runnerOf("@last"); pid == cmd.Process.Pid {
 		t.Errorf("process %d runs it still", pid)
 	}
-	if _, errs, code := d.run("job", "cancel", "@last"); code != 0 {
+	if _, errs, code := d.run("jobs", "cancel", "@last"); code != 0 {
 		t.Error(errs)
 	}
 	d.untilStatus("@last", "canceled")
@@ -96,7 +96,7 @@ func TestDetachedJobsGoOnWithoutTheirTerminal(t *testing.T) {
 	if code != 0 || !disdel.JobID(id).Valid() {
 		t.Fatalf("exit %d, %q\n%s", code, first, errs)
 	}
-	for _, want := range []string{"watch  ", " job watch " + id, " job logs " + id + " --follow", " job cancel " + id} {
+	for _, want := range []string{"watch  ", " jobs watch " + id, " jobs logs " + id + " --follow", " jobs cancel " + id} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("it does not say %q:\n%s", want, errs)
 		}
@@ -106,16 +106,16 @@ func TestDetachedJobsGoOnWithoutTheirTerminal(t *testing.T) {
 	if err := json.Unmarshal([]byte(second), &doc); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v\n%s", code, err, errs)
 	}
-	if out, errs, code := d.run("job", "wait", string(doc.Job)); code != 0 || !strings.Contains(out, "succeeded") {
+	if out, errs, code := d.run("jobs", "wait", string(doc.Job)); code != 0 || !strings.Contains(out, "succeeded") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	if _, errs, code := d.run("job", "wait", id, "--timeout", "1ms"); code != 124 || !strings.Contains(errs, "it goes on") {
+	if _, errs, code := d.run("jobs", "wait", id, "--timeout", "1ms"); code != 124 || !strings.Contains(errs, "it goes on") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if _, errs, code := d.run("job", "pause", id); code != 0 {
+	if _, errs, code := d.run("jobs", "pause", id); code != 0 {
 		t.Error(errs)
 	}
-	if _, errs, code := d.run("job", "wait", id); code != 9 {
+	if _, errs, code := d.run("jobs", "wait", id); code != 9 {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	if out, errs, code := d.run("resume", id, "--detach"); code != 0 || strings.TrimSpace(out) != id {
@@ -133,7 +133,7 @@ func TestDetachedJobsGoOnWithoutTheirTerminal(t *testing.T) {
 	if logs := d.backgroundLogs(); len(logs) != 1 || !strings.Contains(logs[0], id) {
 		t.Errorf("logs of killed processes: %v", logs)
 	}
-	if _, errs, code := d.run("job", "cancel", id); code != 0 {
+	if _, errs, code := d.run("jobs", "cancel", id); code != 0 {
 		t.Error(errs)
 	}
 	d.until("end of all containers", func() bool { return len(d.children()) == 0 })
@@ -169,7 +169,7 @@ func TestAServersJobOutlivesItsView(t *testing.T) {
 			continue
 		}
 		cmd, said := d.background("--server", url, "submit", file)
-		id := d.said(said, `job logs (\S+) --follow`)
+		id := d.said(said, `jobs logs (\S+) --follow`)
 		d.said(said, `(round +1/500)`)
 		cmd.Process.Signal(sent)
 		cmd.Wait()
@@ -181,18 +181,18 @@ func TestAServersJobOutlivesItsView(t *testing.T) {
 			`"status": "running"`) {
 			t.Errorf("%v: %.300s", sent, out)
 		}
-		if _, errs, code := d.run("--server", url, "job", "cancel", id); code != 0 {
+		if _, errs, code := d.run("--server", url, "jobs", "cancel", id); code != 0 {
 			t.Error(errs)
 		}
-		if _, _, code := d.run("--server", url, "job", "wait", id); code != 8 {
+		if _, _, code := d.run("--server", url, "jobs", "wait", id); code != 8 {
 			t.Errorf("%v: job wait exits with %d", sent, code)
 		}
 	}
 	cmd, said := d.background("--server", url, "submit", file, "--cancel-on-interrupt")
-	id := d.said(said, `job logs (\S+) --follow`)
+	id := d.said(said, `jobs logs (\S+) --follow`)
 	cmd.Process.Signal(os.Interrupt)
 	cmd.Wait()
-	if _, _, code := d.run("--server", url, "job", "wait", id); code != 8 {
+	if _, _, code := d.run("--server", url, "jobs", "wait", id); code != 8 {
 		t.Errorf("job wait exits with %d", code)
 	}
 	out, errs, code := d.run("--server", url, "submit", file, "-d")
@@ -226,7 +226,7 @@ func TestCtrlCAtATerminalAsks(t *testing.T) {
 	p.press("Enter")
 	p.shows("goes on in the background", "left with 130")
 	d.runnerOf("@last")
-	if _, errs, code := d.run("job", "cancel", "@last"); code != 0 {
+	if _, errs, code := d.run("jobs", "cancel", "@last"); code != 0 {
 		t.Error(errs)
 	}
 	d.untilStatus("@last", "canceled")
