@@ -222,11 +222,41 @@ type Record struct {
 	Learned     *bool    `json:"learned,omitempty"`  // nil: not known
 	Warnings    []string `json:"warnings,omitempty"` // doubts about the result of a job that succeeded
 
+	Continued *Continued `json:"continued,omitempty"` // the job whose model this one trains further; nil: none
+
 	Tenant      string       `json:"tenant,omitempty"`      // owner of the job; "": the home itself
 	Priority    int          `json:"priority,omitempty"`    // in the queue: a higher one goes first
 	Key         string       `json:"key,omitempty"`         // idempotency key: a repeated submit with it returns this job
 	Planning    *Planning    `json:"planning,omitempty"`    // nil: the defaults
 	Transitions []Transition `json:"transitions,omitempty"` // oldest first; none in records of earlier versions
+}
+
+// Verdict says what is wrong with the result of a job that succeeded: "not evaluated", "did not learn", or "" if nothing
+// is.
+func (r *Record) Verdict() string {
+	switch {
+	case r.Status != StatusSucceeded:
+		return ""
+	case r.Unevaluated != nil:
+		return "not evaluated"
+	case r.Learned != nil && !*r.Learned:
+		return "did not learn"
+	default:
+		return ""
+	}
+}
+
+// Continued is a job that succeeded and that a later job trains for more epochs.
+type Continued struct {
+	Job    JobID  `json:"job"`
+	Model  string `json:"model"`  // NAME:vN, with whose weights the later job starts
+	Epochs int    `json:"epochs"` // that the model has trained
+}
+
+// Text says where a job continues that trains so many epochs more.
+func (c *Continued) Text(more int) string {
+	return fmt.Sprintf("continues job %s from its model %s: %d epochs were trained, %d follow", c.Job, c.Model, c.Epochs,
+		more)
 }
 
 // Halfway is a round that the job's budget stopped. The store keeps the states and updates of its workers.
@@ -511,6 +541,43 @@ func (b *ByClass) Add(labels, given []int32) {
 			b.Confusion[label][class]++
 		}
 	}
+}
+
+// MostLabels returns the label that the most rows have, their number, and the number of all rows. Without rows all is 0.
+func (b *ByClass) MostLabels() (class, rows, all int) {
+	if b == nil {
+		return 0, 0, 0
+	}
+	for label, n := range b.Rows {
+		if all += n; n > rows {
+			class, rows = label, n
+		}
+	}
+	return class, rows, all
+}
+
+// OnlyGiven returns the class that was predicted for every row; ok is false if several were, or if there are no rows.
+func (b *ByClass) OnlyGiven() (class int, ok bool) {
+	if b == nil {
+		return 0, false
+	}
+	for given, n := range b.Given {
+		switch {
+		case n > 0 && ok:
+			return 0, false
+		case n > 0:
+			class, ok = given, true
+		}
+	}
+	return class, ok
+}
+
+// Title is the number of a class, with its name if it has one: "3 (coat)".
+func (b *ByClass) Title(class int) string {
+	if name := b.Name(class); name != "" {
+		return fmt.Sprintf("%d (%s)", class, name)
+	}
+	return fmt.Sprint(class)
 }
 
 // Figures are precision, recall and F1 of a class.

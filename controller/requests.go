@@ -23,6 +23,8 @@ type Spec struct {
 	Output  string // key of the final weights below Models
 	Threads int    // of a train action
 	Origin  *disdel.Origin
+	// Continued is the job whose model this one trains further; nil: none. A resume takes it from the record.
+	Continued *disdel.Continued
 
 	ClassNames []string // by class; nil: the data set has none
 

@@ -29,7 +29,8 @@ const saveTimeout = 10 * time.Second
 func (c *Controller) Run(ctx context.Context, spec Spec, data disdel.DataInfo) (*disdel.Record, error) {
 	return c.run(ctx, spec, &disdel.Record{
 		APIVersion: disdel.APIVersion, ID: spec.ID, Status: disdel.StatusRunning, Created: c.cfg.Now(),
-		Job: spec.Job, Data: data, Plan: spec.Plan, Origin: spec.Origin, Stages: []disdel.Stage{spec.begins()},
+		Job: spec.Job, Data: data, Plan: spec.Plan, Origin: spec.Origin, Continued: spec.Continued,
+		Stages: []disdel.Stage{spec.begins()},
 	})
 }
 

@@ -13,6 +13,9 @@ const (
 	luck      = 0.01 // share of guesses that reach an accuracy: if it is larger, the accuracy shows nothing
 	rise      = 1.05 // growth of a loss that counts if the accuracy is clearly above guessing
 	meanGuess = 1.05 // a loss above this many times that of a guess is worse than one
+
+	fewOthers = 5  // held-out rows of other classes that show that one answer for all rows is no luck
+	fewRows   = 20 // held-out rows of one label that show that there was nothing to learn
 )
 
 // verdict says whether a successful job has learned anything, and returns warnings about its result. nil: that is
@@ -106,6 +109,9 @@ func against(r *disdel.Record) (e evidence) {
 				*last.Accuracy, classes, mostByLuck(rows, classes), rows)
 		}
 	}
+	if one := oneAnswer(r.ByClass); one != "" && r.Data.Sparse == nil && last.Accuracy != nil {
+		e.accurate, e.chance = false, one
+	}
 	guess := math.Inf(1)
 	switch d := r.Data.Sparse; {
 	case d != nil:
@@ -128,6 +134,25 @@ func against(r *disdel.Record) (e evidence) {
 		e.fell = true
 	}
 	return e
+}
+
+// oneAnswer says that a network gives one answer for all held-out rows, which shows nothing however many of them it is
+// right for. It is empty if the network gives several, or if there are too few rows to tell.
+func oneAnswer(b *disdel.ByClass) string {
+	given, only := b.OnlyGiven()
+	class, rows, all := b.MostLabels()
+	switch {
+	case !only:
+		return ""
+	case rows == all && given == class && all >= fewRows:
+		return fmt.Sprintf("all %d held-out rows have the class %s, so that their accuracy shows nothing", all,
+			b.Title(class))
+	case all-b.Rows[given] >= fewOthers:
+		return fmt.Sprintf("the network answers with class %s for all %d held-out rows, and %d of them have it",
+			b.Title(given), all, b.Rows[given])
+	default:
+		return ""
+	}
 }
 
 // sparse considers the held-out loss of a model of sparse rows. Its targets may be mostly of one class, which

@@ -87,6 +87,40 @@ func TestAJobThatDidNotLearnSaysSo(t *testing.T) {
 	}
 }
 
+// A network that gives one answer for all rows has learned nothing, however many rows have that label.
+func TestOneAnswerForAllRowsIsNotLearning(t *testing.T) {
+	job := func(given int, labels ...int) *disdel.Record {
+		b := disdel.NewByClass(len(labels))
+		for label, n := range labels {
+			for range n {
+				b.Add([]int32{int32(label)}, []int32{int32(given)})
+			}
+		}
+		_, _, all := b.MostLabels()
+		r := judged(len(labels), all, float64(labels[given])/float64(all), 0.6, 0.2)
+		r.ByClass = b
+		return r
+	}
+	several := job(0, 95, 5)
+	several.ByClass.Add([]int32{1}, []int32{1})
+	for name, c := range map[string]struct {
+		r       *disdel.Record
+		learned bool
+		says    string
+	}{
+		"uneven":          {job(0, 95, 5), false, "answers with class 0 for all 100 held-out rows, and 95 of them have it"},
+		"few others":      {job(0, 96, 4), true, ""},
+		"one label":       {job(1, 0, 20), false, "all 20 held-out rows have the class 1, so that their accuracy shows nothing"},
+		"few of a label":  {job(1, 0, 19), true, ""},
+		"several answers": {several, true, ""},
+	} {
+		learned, warnings := verdict(c.r)
+		if learned == nil || *learned != c.learned || !strings.Contains(strings.Join(warnings, ""), c.says) {
+			t.Errorf("%s: %v, %q", name, *learned, warnings)
+		}
+	}
+}
+
 // Of ten coins: ten heads 1/1024, nine or more 11/1024.
 func TestGuessesAreBinomial(t *testing.T) {
 	for right, want := range map[int]float64{10: 1.0 / 1024, 9: 11.0 / 1024, 6: 386.0 / 1024, 5: 1, 0: 1} {

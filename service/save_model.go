@@ -27,10 +27,14 @@ func (s *modelSink) Commit(ctx context.Context, r *disdel.Record, n disdel.Netwo
 	if r.Model != nil {
 		return *r.Model, s.revise(ctx, r)
 	}
+	before := 0
+	if r.Continued != nil {
+		before = r.Continued.Epochs
+	}
 	m := modelstore.Model{
 		ModelRef: weights, Job: r.ID, Created: r.Ended, Network: n, Data: r.Data, Accuracy: r.Accuracy, Loss: r.Loss,
 		Scores: r.Scores,
-		Epochs: epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings,
+		Epochs: before + epochs(r), Workers: r.Plan.Workers, Learned: r.Learned, Warnings: r.Warnings,
 		Evaluated: new(r.Unevaluated == nil && r.Plan.HeldOut > 0),
 	}
 	m.Labels, m.Inputs = s.seen(ctx, r.Data)

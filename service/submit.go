@@ -30,6 +30,9 @@ type Request struct {
 	// only the first makes a job, and the others return that job. "": each request makes a job.
 	Key string
 
+	// continued is the job that this one trains for more epochs; nil: none.
+	continued *disdel.Continued
+
 	// Preparing is called with each event before the job is acknowledged, in the caller's goroutine, also if the job is
 	// refused. The Run begins with the same events. Preparing must not block. nil: nothing is called.
 	Preparing func(Event)
@@ -125,10 +128,14 @@ func (s *Service) Submit(ctx context.Context, req Request) (*Run, error) {
 		p.release()
 		return nil, err
 	}
-	spec.Origin = req.Origin
+	spec.Origin, spec.Continued = req.Origin, req.continued
 	rec := disdel.Record{
 		APIVersion: disdel.APIVersion, ID: p.id, Created: time.Now(), Job: spec.Job, Data: r.Data, Plan: spec.Plan,
 		Origin: req.Origin, Tenant: s.whose(), Priority: req.Priority, Key: req.Key, Planning: req.planning(),
+		Continued: req.continued,
+	}
+	if from := req.continued; from != nil {
+		p.journal.add(Noted{from.Text(spec.Job.Training.Epochs)})
 	}
 	if spec.From, err = p.copyInitial(ctx, r); err != nil {
 		p.release()

@@ -262,7 +262,7 @@ func (p *planner) planAgain(ctx context.Context, rec disdel.Record, fromStart bo
 		if err != nil {
 			return readyJob{}, err
 		}
-		spec.Origin = rec.Origin
+		spec.Origin, spec.Continued = rec.Origin, rec.Continued
 		p.claimAcknowledged(spec, r)
 		return p.startNew(spec, r), nil
 	}

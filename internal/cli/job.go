@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -62,24 +63,59 @@ func jobFollow(u *ui) *cli.Command {
 }
 
 func jobWait(u *ui) *cli.Command {
-	return jobSubcommand(u, "wait", "wait for a job's end, and show what came of it",
+	wait := jobSubcommand(u, "wait", "wait for a job's end, and show its result",
 		func(ctx context.Context, c *cli.Context, at client.Client, job string) error {
+			most := c.Duration("timeout")
+			if c.IsSet("timeout") && most <= 0 {
+				return &disdel.Error{
+					Kind: disdel.Invalid, Op: "wait for job", Msg: "--timeout is above 0", Hint: "for example --timeout 10m",
+				}
+			}
+			if err := checkRules(c); err != nil {
+				return err
+			}
 			run, err := at.Jobs.Watch(ctx, job)
 			if err != nil {
 				return err
 			}
+			if most > 0 {
+				timed, stop := context.WithTimeoutCause(ctx, most, errTimeIsUp)
+				defer stop()
+				ctx = timed
+			}
 			return waitAndShow(ctx, c, u, run)
 		})
+	wait.Flags = []cli.Flag{
+		&cli.DurationFlag{Name: "timeout", Usage: "longest `TIME` to wait, as 10m; then the exit code is 124"}, failIfFlag,
+	}
+	return wait
 }
 
-// waitAndShow waits for the end of a job and prints its result.
+// errTimeIsUp is the cause of a context that --timeout ended.
+var errTimeIsUp = errors.New("the time of --timeout is up")
+
+// waitAndShow waits for the end of a job and prints its result. The job goes on if ctx ends.
 func waitAndShow(ctx context.Context, c *cli.Context, u *ui, run client.Run) error {
 	rec, err := run.Wait(ctx)
-	if err != nil {
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+	case errors.Is(cause, errTimeIsUp):
+		return &disdel.Error{
+			Kind: disdel.Timeout, Op: "wait for job", Job: run.ID(), Err: errTimeIsUp,
+			Msg:  fmt.Sprintf("%s has not ended within %v; it goes on", run.ID(), c.Duration("timeout")),
+			Hint: u.Command("jobs", "wait", string(run.ID())),
+		}
+	case errors.Is(cause, terminal.ErrInterrupted):
+		u.Say("job %s goes on", run.ID())
+		return terminal.Reported(terminal.ErrInterrupted)
+	default:
 		return err
 	}
 	u.Place = placeOfJob(c, &rec)
-	return render.ShowOutcome(u, &rec, nil)
+	if err := render.ShowOutcome(u, &rec, nil); err != nil {
+		return err
+	}
+	return failIf(c, &rec)
 }
 
 // askedDocument is what cancel and pause print with -o json.

@@ -15,7 +15,6 @@ import (
 	"github.com/disdel/disdel/examples"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/files"
-	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/service"
 )
@@ -135,56 +134,30 @@ func (src source) showFaults(u *ui, err error) error {
 	return err
 }
 
-// follow starts a job, prints its progress until its end, and prints its result. A failed job is reported and sets the
-// exit code.
-func follow(c *cli.Context, u *ui, begin func(observe func(service.Event)) (client.Run, error)) (*disdel.Record,
-	error,
-) {
-	f, seen := render.NewFollower(u), 0
-	run, err := begin(func(e service.Event) {
-		seen = e.Number
-		f.Follow(e)
-	})
-	if err != nil {
-		return nil, err
-	}
-	ctx := context.WithoutCancel(c.Context)
-	defer context.AfterFunc(c.Context, func() { run.Cancel(context.Cause(c.Context)) })()
-	for e := range run.EventsAfter(ctx, seen) {
-		f.Follow(e)
-	}
-	f.Done()
-	rec, err := run.Wait(ctx)
-	if err != nil {
-		return &rec, err
-	}
-	u.Place = placeOfJob(c, &rec)
-	return &rec, render.ShowOutcome(u, &rec, f.Notes())
-}
-
-// submitAndFollow submits a job and follows it.
-func submitAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Jobs, src source) (*disdel.Record, error) {
-	rec, err := follow(c, u, func(observe func(service.Event)) (client.Run, error) {
-		req := src.request(c)
-		req.Preparing = observe
-		return jobs.Submit(ctx, req)
-	})
-	return rec, src.showFaults(u, err)
-}
-
 func submitCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "submit", Usage: "run a job and show its progress", ArgsUsage: "FILE",
-		Description: "FILE is a job file, or - for standard input. Ctrl-C stops the job cleanly.\n\n" +
+		Description: "FILE is a job file, or - for standard input. If a server runs the job, Ctrl-C ends only the view. For a\n" +
+			"local job it asks whether the job goes on in the background; without a terminal it cancels the job. A closed\n" +
+			"terminal ends no job. --detach prints the id and returns at once.\n\n" +
 			"   disdel example lenet-fashion > job.yaml\n   disdel submit job.yaml\n" +
 			"   disdel submit job.yaml --dry-run\n" +
+			"   disdel submit job.yaml --detach\n" +
+			"   disdel submit job.yaml --fail-if 'accuracy < 0.9' --fail-if 'did not learn'\n" +
 			"   disdel submit job.yaml --name second --epochs 10 --set training.batchSize=32 -o json\n" +
 			"   disdel submit examples/gorgonia/job.yaml --action bin/digits-gorgonia",
 		Flags: slices.Concat([]cli.Flag{dryRunFlag, setFlag}, shorthandFlags,
-			[]cli.Flag{actionFlag, probeFlag, admissionFlag}, queueFlags, estimatorFlags),
+			[]cli.Flag{actionFlag, probeFlag, admissionFlag}, queueFlags, estimatorFlags, leaveFlags,
+			[]cli.Flag{failIfFlag}),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
+			}
+			if err := checkRules(c); err != nil {
+				return err
+			}
+			if detachesHere(c) {
+				return detach(c, u)
 			}
 			src, err := readJob(c, u, c.Args().First())
 			if err != nil {
@@ -195,10 +168,7 @@ func submitCommand(u *ui) *cli.Command {
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := submitAndFollow(ctx, c, u, at.Jobs, src)
-				if err == nil {
-					render.SayModel(u, rec)
-				}
-				return err
+				return sayResult(u, rec, err)
 			})
 		},
 	}
@@ -217,7 +187,7 @@ func quickstartCommand(u *ui) *cli.Command {
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := quickstart(ctx, c, u, at)
-				if err == nil {
+				if err == nil && rec.Model != nil {
 					u.Say("%s", quickstartNext(u, rec))
 				}
 				return err
@@ -261,29 +231,34 @@ func resumeCommand(u *ui) *cli.Command {
 		Description: "JOB is an id, the start of an id, a name or @last. " +
 			"A job that failed, was stopped or lost its controller\n" +
 			"continues from its newest complete checkpoint, with the limits that disdel learned from its failures.\n" +
-			"It ends with the same weights as without the interruption.\n\n" +
+			"It ends with the same weights as without the interruption. A job that succeeded goes on for more epochs:\n" +
+			"a new job starts from its model.\n\n" +
 			"   disdel resume @last\n" +
-			"   disdel resume @last --set resources.memory=512MB\n\n" +
+			"   disdel resume @last --set resources.memory=512MB\n" +
+			"   disdel resume @last --set training.epochs=20\n\n" +
 			"The job continues where it ran: disdel takes the addresses from its record. With --move, the addresses that\n" +
 			"you give replace those of the record; --apihost '' is the embedded platform.",
 		Flags: append([]cli.Flag{
 			setFlag, actionFlag, backendFlag, probeFlag,
 			&cli.BoolFlag{Name: "move", Usage: "continue at the given addresses, though the job ran at others"},
 			&cli.BoolFlag{Name: "from-start", Usage: "start over if no checkpoint of the job is found"},
-		}, estimatorFlags...),
+		}, slices.Concat(estimatorFlags, leaveFlags, []cli.Flag{failIfFlag})...),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
+			}
+			if err := checkRules(c); err != nil {
+				return err
+			}
+			if detachesHere(c) {
+				return detach(c, u)
 			}
 			if err := useJobsPlace(c, u); err != nil {
 				return err
 			}
 			return withClient(c, u, allParts, func(ctx context.Context, at client.Client) error {
 				rec, err := resumeAndFollow(ctx, c, u, at.Jobs)
-				if err == nil {
-					render.SayModel(u, rec)
-				}
-				return err
+				return sayResult(u, rec, err)
 			})
 		},
 	}
@@ -313,7 +288,7 @@ func resumeAndFollow(ctx context.Context, c *cli.Context, u *ui, jobs client.Job
 	if err != nil {
 		return nil, err
 	}
-	return follow(c, u, func(observe func(service.Event)) (client.Run, error) {
+	return follow(c, u, jobs, func(observe func(service.Event)) (client.Run, error) {
 		return jobs.Resume(ctx, service.ResumeRequest{
 			Job: c.Args().First(), Sets: overrides(c), Open: filesBeside("-"), Description: network,
 			Origin: originOf(c, overrides(c)), Options: planOptions(c), Preparing: observe,

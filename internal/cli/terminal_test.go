@@ -2,28 +2,11 @@ package cli
 
 import (
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/disdel/disdel/internal/terminal"
 )
-
-// A terminal that is closed ends a job as Ctrl-C does: its record says so, and nothing stays.
-func TestAClosedTerminalStopsAJobCleanly(t *testing.T) {
-	if signal.Ignored(syscall.SIGHUP) {
-		t.Skip("SIGHUP is ignored here, and what is started ignores it too")
-	}
-	d := build(t)
-	cmd, out, errs := d.start("-o", "json")
-	cmd.Process.Signal(syscall.SIGHUP)
-	cmd.Wait()
-	if doc := parse(t, out.String()); cmd.ProcessState.ExitCode() != 130 || doc.Status != "canceled" {
-		t.Errorf("exit %d, %s\n%s", cmd.ProcessState.ExitCode(), doc.Status, errs)
-	}
-	d.nothingStays()
-}
 
 // A job goes on when nobody reads what it says of itself.
 func TestAJobOutlivesThePipeOfItsMessages(t *testing.T) {

@@ -128,7 +128,7 @@ func (j *Job) head(now time.Time) []string {
 		line += fmt.Sprintf("  %.2f GB-s", r.CostGBs)
 	}
 	return []string{
-		fmt.Sprintf("%s  %s  %s  %s on %s, %d workers", r.Job.Metadata.Name, j.ID, r.Status,
+		fmt.Sprintf("%s  %s  %s  %s on %s, %d workers", r.Job.Metadata.Name, j.ID, statusText(r),
 			cmp.Or(r.Job.Model.Name, "own layers"), r.Data.Name, r.Plan.Workers),
 		line, j.told(),
 	}

@@ -256,9 +256,17 @@ func jobRow(r *disdel.Record, now time.Time) string {
 	if n := len(r.Rounds); n > 0 {
 		loss, accuracy = figure(r.Rounds[n-1].Loss), figure(r.Rounds[n-1].Accuracy)
 	}
-	return fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", terminal.Cut(terminal.OneLine(r.Job.Metadata.Name), 24),
+	return strings.TrimRight(fmt.Sprintf("%-24s %-10s %-16s %-12s %8s %7s %8s %8s", terminal.Cut(terminal.OneLine(r.Job.Metadata.Name), 24),
 		r.Status, terminal.Cut(terminal.OneLine(r.Job.Model.Name), 16), terminal.Cut(terminal.OneLine(r.Data.Name), 12),
-		took.Round(time.Second), fmt.Sprintf("%d/%d", len(r.Rounds), r.Plan.Rounds), loss, accuracy)
+		took.Round(time.Second), fmt.Sprintf("%d/%d", len(r.Rounds), r.Plan.Rounds), loss, accuracy)+"  "+r.Verdict(), " ")
+}
+
+// statusText is the status of a job, and what is wrong with its result.
+func statusText(r *disdel.Record) string {
+	if verdict := r.Verdict(); verdict != "" {
+		return r.Status.String() + ", " + verdict
+	}
+	return r.Status.String()
 }
 
 func figure(v *float64) string {

@@ -267,7 +267,7 @@ func batchStatus(r *batch.Row) string {
 	case r.Status == disdel.StatusQueued && r.Ahead > 0:
 		return fmt.Sprintf("queued behind %d", r.Ahead)
 	default:
-		return r.Status.String()
+		return r.Status.String() + prefixed(", ", r.Verdict)
 	}
 }
 

@@ -10,18 +10,9 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// statusText is a job's status, and what there is to say against its success.
+// statusText is a job's status, and what is wrong with its result.
 func statusText(r *disdel.Record, status string) string {
-	switch {
-	case r.Status != disdel.StatusSucceeded:
-		return status
-	case r.Unevaluated != nil:
-		return status + ", not evaluated"
-	case r.Learned != nil && !*r.Learned:
-		return status + ", did not learn"
-	default:
-		return status
-	}
+	return status + prefixed(", ", r.Verdict())
 }
 
 // PrintNext prints the commands that help a job that failed or lost its controller. at is the place of these commands.

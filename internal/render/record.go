@@ -44,6 +44,9 @@ func PrintRecord(w io.Writer, r *disdel.Record) {
 		fmt.Fprintf(w, "accuracy  %s   %s%s\n", accuracyText(r), terminal.Counted(len(r.Rounds), "round"),
 			prefixed("   stopped early: ", r.Stopped))
 	}
+	if r.Continued != nil {
+		fmt.Fprintf(w, "start     %s\n", terminal.Clean(r.Continued.Text(r.Job.Training.Epochs)))
+	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(w, "warning   %s\n", terminal.Clean(text))
 	}
@@ -202,6 +205,7 @@ func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string) error {
 			u.Say("warning: %s", text)
 		}
 	}
+	sayCauses(u, rec)
 	for _, note := range notes {
 		u.Say("%s", note)
 	}
@@ -220,6 +224,17 @@ func ShowOutcome(u *terminal.UI, rec *disdel.Record, notes []string) error {
 	u.Fail(failure(rec))
 	u.Say("next:  %s", u.Command(afterwards(rec)...))
 	return terminal.Reported(failure(rec))
+}
+
+// sayCauses prints why a job probably did not learn, and what to try.
+func sayCauses(u *terminal.UI, rec *disdel.Record) {
+	if rec.Learned == nil || *rec.Learned {
+		return
+	}
+	for _, c := range report.New(rec, time.Now(), u.Place...).Causes {
+		u.Say("cause:   %s: %s", c.What, c.Evidence)
+		u.Say("try:     %s", c.Command)
+	}
 }
 
 // afterwards is the next command for a job that did not succeed.

@@ -186,6 +186,34 @@ func (r *Report) advice() *Advice {
 	return out
 }
 
+// Cause is a likely cause why a job did not learn.
+type Cause struct {
+	What     string   `json:"what"`
+	Evidence string   `json:"evidence"`       // figures of the record
+	Sets     []string `json:"sets,omitempty"` // PATH=VALUE as --set takes it
+	Command  string   `json:"command"`        // to try, a line for a POSIX shell
+}
+
+// causes are the likely causes of a job that did not learn.
+func (r *Report) causes() (out []Cause) {
+	for _, c := range advice.NotLearned(r.record) {
+		out = append(out, Cause{What: c.What, Evidence: c.Evidence, Sets: c.Sets, Command: r.tryCommand(c)})
+	}
+	return out
+}
+
+// tryCommand is a command line that shows whether a cause is the right one.
+func (r *Report) tryCommand(c advice.Cause) string {
+	if len(c.Sets) == 0 {
+		return r.command(c.Look...)
+	}
+	if line := r.asSubmitted(c.Sets); line != "" {
+		return line
+	}
+	spec := r.command("report", string(r.ID), "--spec")
+	return spec + " > job.yaml && " + r.command(slices.Concat([]string{"submit", "job.yaml"}, r.own(), settings(c.Sets))...)
+}
+
 // orphaned is the advice for a job that runs by its record. Its controller may have died; then the job can be resumed.
 func (r *Report) orphaned() *Advice {
 	if !r.resumable(nil) {
@@ -233,7 +261,7 @@ func (r *Report) command(words ...string) string { return r.at.Command("disdel",
 // asSubmitted is the job's first command line with changes. It is empty if it is unknown or the file came from a pipe.
 func (r *Report) asSubmitted(sets []string) string {
 	o := r.record.Origin
-	if o == nil || o.Command == "submit" && o.File == "" || !slices.Contains(Submitting, o.Command) {
+	if o == nil || (o.Command == "submit" || o.Command == "resume") && o.File == "" || !slices.Contains(Submitting, o.Command) {
 		return ""
 	}
 	words := []string{o.Command}

@@ -25,6 +25,7 @@ type JobResult struct {
 	ID       disdel.JobID  `json:"id"`
 	Name     string        `json:"name"`
 	Status   disdel.Status `json:"status"`
+	Verdict  string        `json:"verdict,omitempty"`  // see disdel.Record
 	Model    string        `json:"model,omitempty"`    // NAME:vN
 	Accuracy *float64      `json:"accuracy,omitempty"` // held-out, last evaluation; nil: none was made
 	Best     *float64      `json:"best,omitempty"`     // the highest of all evaluations
@@ -94,10 +95,13 @@ func CompareJobs(parts []ComparedJob) Comparison {
 	return out
 }
 
+// StatusText is the status, and what is wrong with the result of a job that succeeded.
+func (e *JobResult) StatusText() string { return e.Status.String() + withVerdict(e.Verdict) }
+
 // JobResultOf is the result of a job, as far as its record has it.
 func JobResultOf(r *disdel.Record) JobResult {
 	e := JobResult{
-		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Rounds: len(r.Rounds), Workers: r.Plan.Workers,
+		ID: r.ID, Name: r.Job.Metadata.Name, Status: r.Status, Verdict: r.Verdict(), Rounds: len(r.Rounds), Workers: r.Plan.Workers,
 		CostGBs:  r.CostGBs,
 		Duration: r.Phases.Total,
 	}
@@ -246,7 +250,7 @@ type ComparisonRow struct {
 // ComparisonRows are the values of a job, from top to bottom.
 var ComparisonRows = []ComparisonRow{
 	{"id", func(e *JobResult) string { return string(e.ID) }},
-	{"status", func(e *JobResult) string { return e.Status.String() }},
+	{"status", func(e *JobResult) string { return e.StatusText() }},
 	{"accuracy", func(e *JobResult) string { return figure(e.Accuracy) }},
 	{"best", func(e *JobResult) string { return figure(e.Best) }},
 	{"loss", func(e *JobResult) string { return figure(e.Loss) }},

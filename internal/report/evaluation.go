@@ -80,18 +80,10 @@ func confusions(b *disdel.ByClass) (out []string) {
 	}
 	slices.SortStableFunc(list, func(x, y pair) int { return y.rows - x.rows })
 	for _, p := range list[:min(mostConfusions, len(list))] {
-		out = append(out, fmt.Sprintf("%d of %d rows of %s taken for %s", p.rows, b.Rows[p.label], className(b, p.label),
-			className(b, p.class)))
+		out = append(out, fmt.Sprintf("%d of %d rows of %s taken for %s", p.rows, b.Rows[p.label], b.Title(p.label),
+			b.Title(p.class)))
 	}
 	return out
-}
-
-// className is the number of a class, with its name if it has one.
-func className(b *disdel.ByClass, class int) string {
-	if name := b.Name(class); name != "" {
-		return fmt.Sprintf("%d (%s)", class, name)
-	}
-	return fmt.Sprint(class)
 }
 
 // Matrix is the confusion matrix of a page.
@@ -120,7 +112,7 @@ func matrix(b *disdel.ByClass) []Matrix {
 	}
 	out := Matrix{Caption: "Held-out rows by their label (a row each) and the class that they were given (a column each)"}
 	for label, counts := range b.Confusion {
-		row := MatrixRow{Name: className(b, label)}
+		row := MatrixRow{Name: b.Title(label)}
 		for class, n := range counts {
 			tenth := 0
 			if n > 0 {

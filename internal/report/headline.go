@@ -47,20 +47,6 @@ func (r *Report) costText() string {
 	return fmt.Sprintf("%.2f GB-s", r.CostGBs)
 }
 
-// verdict is a word about a success with problems.
-func (r *Report) verdict() string {
-	switch {
-	case r.Status != disdel.StatusSucceeded:
-		return ""
-	case r.record.Unevaluated != nil:
-		return ", not evaluated"
-	case r.Learned != nil && !*r.Learned:
-		return ", did not learn"
-	default:
-		return ""
-	}
-}
-
 func (r *Report) statusText() string {
 	word := map[disdel.Status]string{
 		disdel.StatusSucceeded: "in", disdel.StatusFailed: "after", disdel.StatusCanceled: "after",
@@ -69,7 +55,15 @@ func (r *Report) statusText() string {
 	if r.Duration == 0 || word == "" {
 		return r.Status.String()
 	}
-	return r.Status.String() + " " + word + " " + span(r.Duration) + r.verdict()
+	return r.Status.String() + " " + word + " " + span(r.Duration) + withVerdict(r.record.Verdict())
+}
+
+// withVerdict is a verdict as it follows a status.
+func withVerdict(verdict string) string {
+	if verdict == "" {
+		return ""
+	}
+	return ", " + verdict
 }
 
 func (r *Report) accuracyText() string {
@@ -125,6 +119,9 @@ func (r *Report) planText() string {
 	}
 	if p.TimeoutSource != "" {
 		text += ", timeouts from " + string(p.TimeoutSource)
+	}
+	if c := r.record.Continued; c != nil {
+		text += "; " + c.Text(r.Job.Training.Epochs)
 	}
 	return text
 }

@@ -17,6 +17,11 @@ func (r *Report) Markdown(w io.Writer, spec []byte) error {
 	m.line("%s", r.Headline)
 	m.list("Job", []string{r.learns(), r.planText(), r.record.Stopped})
 	m.list("Warnings", r.Warnings)
+	for _, c := range r.Causes {
+		m.line("## Likely cause: %s", c.What)
+		m.line("%s", c.Evidence)
+		m.code("Try", []string{c.Command})
+	}
 	if f := r.Failure; f != nil {
 		m.line("## Cause")
 		m.line("%s", f.Cause)

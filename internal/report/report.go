@@ -23,6 +23,7 @@ type Report struct {
 	Best       *Best           `json:"best,omitempty"`
 	Failure    *Failure        `json:"failure,omitempty"`
 	Advice     *Advice         `json:"advice,omitempty"` // of a job that did not succeed
+	Causes     []Cause         `json:"causes,omitempty"` // of a job that did not learn, the likeliest first
 	Troubles   Troubles        `json:"troubles"`
 	Forecast   *Compared       `json:"forecast,omitempty"`
 	Savings    []string        `json:"savings,omitempty"` // what could be smaller next time
@@ -91,7 +92,7 @@ func New(r *disdel.Record, now time.Time, at ...disdel.Option) *Report {
 	out.evaluations()
 	out.Forecast = out.compared()
 	out.Failure = out.failure()
-	out.Advice = out.advice()
+	out.Advice, out.Causes = out.advice(), out.causes()
 	out.Savings = savings(r)
 	out.Headline = out.headline()
 	return out

@@ -33,6 +33,7 @@ func (r *Report) Text(w io.Writer) error {
 		t.row("stopped", r.record.Stopped)
 	}
 	t.list("warning", r.Warnings)
+	t.causes(r.Causes)
 	t.failure(r.Failure)
 	t.advice(r.Advice)
 	t.list("hint", r.hints())
@@ -87,6 +88,15 @@ func (t *textWriter) list(key string, rows []string) {
 	for _, text := range rows {
 		t.row(key, text)
 		key = ""
+	}
+}
+
+// causes writes each likely cause with the command to try.
+func (t *textWriter) causes(list []Cause) {
+	for _, c := range list {
+		fmt.Fprintln(&t.out)
+		t.row("cause", c.What+": "+c.Evidence)
+		t.raw("try", c.Command)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/disdel/disdel"
@@ -15,17 +16,64 @@ import (
 // ErrInterrupted is the cause of a context that Ctrl-C or a signal ended.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrHungUp is the cause of a context that a closed terminal (SIGHUP) ended. It is an ErrInterrupted.
+var ErrHungUp = fmt.Errorf("%w: its terminal was closed", ErrInterrupted)
+
+// ErrRule means that the result of a job that succeeded meets a rule of --fail-if.
+var ErrRule = errors.New("a rule of --fail-if is met")
+
 // ErrDiffers means that a deployment differs from its manifest.
 var ErrDiffers = errors.New("the deployment differs from the manifest")
 
 // ErrPaused means that the job was paused, which is neither a success nor a failure.
 var ErrPaused = errors.New("the job is paused")
 
-// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends. A second one ends the process at once.
-// A program that ignores SIGHUP, as under nohup, goes on without its terminal. A closed pipe does not end a running
-// job: writes to it fail and are ignored.
+// interrupts counts the Ctrl-C and SIGTERM that this process got.
+type interrupts struct {
+	mu    sync.Mutex
+	count int           // guarded by mu
+	next  chan struct{} // guarded by mu: the next interrupt closes it; nil: the second one ends the process
+}
+
+type interruptsKey struct{}
+
+// interrupted notes an interrupt; last says that it must end the process.
+func (i *interrupts) interrupted() (last bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.count++; i.count == 1 {
+		return false
+	}
+	if i.next == nil {
+		return true
+	}
+	close(i.next)
+	i.next = nil
+	return false
+}
+
+// NextInterrupt returns a channel that the next Ctrl-C or SIGTERM closes. That interrupt does not end the process. ctx
+// is the context of Interruptible; with another one the channel is nil.
+func NextInterrupt(ctx context.Context) <-chan struct{} {
+	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
+	if !ok {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.next == nil {
+		i.next = make(chan struct{})
+	}
+	return i.next
+}
+
+// Interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends, with ErrInterrupted or ErrHungUp as
+// the cause. A second Ctrl-C or SIGTERM ends the process at once. A second SIGHUP does not: a closed terminal may send
+// several. A program that ignores SIGHUP, as under nohup, goes on without its terminal. A closed pipe does not end a
+// running job: writes to it fail and are ignored.
 func Interruptible() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	i := &interrupts{}
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), interruptsKey{}, i))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -35,16 +83,20 @@ func Interruptible() (context.Context, func()) {
 	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
-		for n := 0; ; {
+		for {
 			select {
 			case <-done:
 				return
 			case <-pipes:
-			case <-signals:
-				if n++; n > 1 {
+			case s := <-signals:
+				switch {
+				case s == syscall.SIGHUP:
+					cancel(ErrHungUp)
+				case i.interrupted():
 					os.Exit(ExitInterrupted)
+				default:
+					cancel(ErrInterrupted)
 				}
-				cancel(ErrInterrupted)
 			}
 		}
 	}()
@@ -69,6 +121,7 @@ const (
 	ExitCanceled    = 8
 	ExitDiffers     = 8 // of deploy status and deploy preview
 	ExitPaused      = 9
+	ExitRule        = 10
 	ExitTimeout     = 124
 	ExitInterrupted = 130
 	ExitPipe        = 141
@@ -92,8 +145,9 @@ var ExitCodes = []exitCode{
 	{ExitOOM, "the job ran out of memory"},
 	{ExitCanceled, "somebody cancelled the job; of deploy status and deploy preview: something differs"},
 	{ExitPaused, "the job is paused: a resume goes on with it"},
+	{ExitRule, "the job succeeded, and its result meets a rule of --fail-if"},
 	{ExitTimeout, "timed out, or past the deadline"},
-	{ExitInterrupted, "interrupted by Ctrl-C, SIGTERM or SIGHUP"},
+	{ExitInterrupted, "interrupted by Ctrl-C, SIGTERM or SIGHUP; a job of a server or in the background goes on"},
 	{ExitPipe, "nobody reads standard output any more"},
 }
 
@@ -134,6 +188,8 @@ func ExitCode(ctx context.Context, err error) int {
 		return ExitPaused
 	case errors.Is(err, ErrDiffers):
 		return ExitDiffers
+	case errors.Is(err, ErrRule):
+		return ExitRule
 	}
 	if code, ok := kindExit[disdel.KindOf(err)]; ok {
 		return code

@@ -20,6 +20,7 @@ type Row struct {
 	Choices []jobfile.Choice `json:"choices,omitempty"` // what a matrix gave it
 	Tenant  string           `json:"tenant,omitempty"`
 	Status  disdel.Status    `json:"status"`            // unknown: it is about to be submitted
+	Verdict string           `json:"verdict,omitempty"` // see disdel.Record
 	Refused bool             `json:"refused,omitempty"` // failed before it was acknowledged
 	Behind  string           `json:"behind,omitempty"`  // why Halving stopped it
 	Failure *disdel.Error    `json:"failure,omitempty"`
@@ -182,7 +183,7 @@ func (e *entry) trained(round int) int {
 }
 
 func (e *entry) finish(rec *disdel.Record, now disdel.Millis) {
-	e.Status, e.Ended, e.resident = rec.Status, max(now, 1), 0
+	e.Status, e.Verdict, e.Ended, e.resident = rec.Status, rec.Verdict(), max(now, 1), 0
 	clear(e.flying)
 	e.CostGBs, e.Evaluations, e.Failure, e.Kept = rec.CostGBs, rec.EvaluationGBs, rec.Failure, rec.Best
 	if rec.Status != disdel.StatusCanceled {

@@ -204,7 +204,7 @@ func shortID(id disdel.JobID) string {
 // matches reports whether the row shows every word of a query.
 func (r *row) matches(query string) bool {
 	text := strings.ToLower(strings.Join([]string{
-		string(r.ID), r.Name, r.Status.String(), r.Network, r.Data, r.JobResult.Model, r.Labels,
+		string(r.ID), r.Name, r.StatusText(), r.Network, r.Data, r.JobResult.Model, r.Labels,
 	}, " "))
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(query)),
 		func(word string) bool { return !strings.Contains(text, word) })
