@@ -208,7 +208,7 @@ func confirmDataset(ctx context.Context, u *ui, at client.Client, name string, y
 	if err != nil {
 		return err
 	}
-	if job != "" && !u.Interactive {
+	if job != "" && !u.Interactive() {
 		return &disdel.Error{
 			Kind: disdel.Conflict, Op: "remove data set", Msg: fmt.Sprintf("the unfinished job %s needs %s", job, name),
 			Hint: "cancel the job first, or add --yes",

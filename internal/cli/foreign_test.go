@@ -117,7 +117,7 @@ func answered(t *testing.T, answer, line string) (messages string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	u := terminal.New(strings.NewReader(answer), &out, &errs)
-	u.Interactive = true
+	u.Scripted = true
 	err = carryOut(context.Background(), u, append([]string{"disdel"}, strings.Fields(line)...))
 	return errs.String(), err
 }
