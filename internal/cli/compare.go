@@ -65,9 +65,12 @@ func exportCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "export jobs to CSV, Parquet, TensorBoard or MLflow", ArgsUsage: "JOB...",
 		Description: "csv and parquet have a row for each round, jsonl a line for each job. " +
-			"tensorboard and mlflow write\n" +
-			"folders, for tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
-			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --output runs",
+			"tensorboard writes\n" +
+			"a folder for tensorboard --logdir FOLDER. mlflow sends jobs to a running mlflow server.\n" +
+			"MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD and MLFLOW_TRACKING_TOKEN sign in there.\n" +
+			"With --output, mlflow writes a folder for mlflow ui --backend-store-uri FOLDER, up to MLflow 3.12.\n\n" +
+			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --output runs\n" +
+			"   disdel export @last --to mlflow --url http://127.0.0.1:5000",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard or mlflow", Value: string(export.CSV),
@@ -75,6 +78,9 @@ func exportCommand(u *ui) *cli.Command {
 			&cli.StringFlag{
 				Name: "output", Usage: "new `FOLDER` for tensorboard and mlflow, else the file " +
 					"(default: standard output)",
+			},
+			&cli.StringFlag{
+				Name: "url", Usage: "`URL` of a running MLflow server, for --to mlflow", EnvVars: []string{"MLFLOW_TRACKING_URI"},
 			},
 		},
 		Action: func(c *cli.Context) error {
@@ -99,6 +105,10 @@ func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 			Kind: disdel.Invalid, Op: "export jobs", Msg: fmt.Sprintf("there is no format %q", format),
 			Hint: "use csv, jsonl, parquet, tensorboard or mlflow",
 		}
+	case format == export.MLflow && output == "" && c.String("url") != "":
+		return sendToMLflow(c, u, list)
+	case format == export.MLflow && output == "":
+		return missingFlag(c, "--url http://HOST:PORT, or --output FOLDER")
 	case format.Folder() && output == "":
 		return missingFlag(c, "--output FOLDER")
 	case output == "" && u.Format != "table":
@@ -119,6 +129,21 @@ func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 	}
 	return u.Show(exported{len(list), format, output}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", terminal.OneLine(output), terminal.Counted(len(list), "job"))
+	})
+}
+
+// sendToMLflow sends jobs to a running MLflow server.
+func sendToMLflow(c *cli.Context, u *ui, list []disdel.Record) error {
+	server := export.MLflowServer{
+		URL: c.String("url"), User: os.Getenv("MLFLOW_TRACKING_USERNAME"),
+		Password: os.Getenv("MLFLOW_TRACKING_PASSWORD"), Token: os.Getenv("MLFLOW_TRACKING_TOKEN"),
+	}
+	if err := server.Send(c.Context, list); err != nil {
+		return err
+	}
+	at := disdel.Redacted(server.URL)
+	return u.Show(exported{len(list), export.MLflow, at}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s in the experiment disdel\n", at, terminal.Counted(len(list), "job"))
 	})
 }
 
