@@ -5,10 +5,10 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/disdel/disdel"
 	own "github.com/disdel/disdel/aggregator/embedded"
+	"github.com/disdel/disdel/internal/test/faults"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,13 +27,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // freePort is a loopback port that nobody listened on a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := faults.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return strconv.Itoa(port)
 }
 
 // startRedis starts a redis-server with options and waits until s can be opened.

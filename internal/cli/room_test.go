@@ -18,13 +18,8 @@ func TestATooSmallRedisRefusesTheJob(t *testing.T) {
 		t.Skip("redis-server is not installed; scripts/test-deps.sh installs it")
 	}
 	d := build(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(address)
+	port := unusedPort(t)
+	address := "127.0.0.1:" + port
 	server := exec.Command(redis, "--port", port, "--bind", "127.0.0.1", "--save", "", "--maxmemory", "8mb", "--dir",
 		t.TempDir())
 	if err := server.Start(); err != nil {

@@ -2,11 +2,13 @@ package robust
 
 import (
 	"fmt"
+	"github.com/disdel/disdel/internal/test/faults"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -23,13 +25,11 @@ func listen(t *testing.T) net.Listener {
 // freePort is a port that was free a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l := listen(t)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	port, err := faults.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return port
+	return strconv.Itoa(port)
 }
 
 // server runs a server of other people until the test ends.

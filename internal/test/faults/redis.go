@@ -3,11 +3,13 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -38,6 +40,27 @@ func (r *Rig) FlushRedis(flushes int) (Tally, error) {
 	return r.disturb(flushes, func(*process) (int, error) { return 1, s.flush() }, "--redis", s.url())
 }
 
+// The ports of FreePort. Systems give higher ones to every connection and to servers that ask for any port.
+const (
+	leastPort = 20_000
+	mostPort  = 32_000
+)
+
+// FreePort returns a loopback port on which nobody listens, for a server that another process starts soon. It is none
+// of those that the system hands out meanwhile.
+func FreePort() (int, error) {
+	for {
+		port := leastPort + rand.IntN(mostPort-leastPort)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return 0, err
+		}
+	}
+}
+
 // server is a redis-server whose every acknowledged write is on disk.
 type server struct {
 	dir  string
@@ -51,12 +74,11 @@ func (s *server) url() string { return "redis://" + s.address() + "/0" }
 
 func (s *server) start() error {
 	if s.port == 0 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := FreePort()
 		if err != nil {
 			return err
 		}
-		s.port = l.Addr().(*net.TCPAddr).Port
-		l.Close()
+		s.port = port
 	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
