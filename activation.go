@@ -193,8 +193,9 @@ type Network struct {
 	Init    Init           `json:"init"`
 }
 
-// Store is where updates go: the addresses of Redis servers, as go-redis' ParseURL reads them, and a prefix for all
-// keys.
+// Store is where updates go: the addresses of Redis servers and a prefix for all keys. An address is a URL as go-redis'
+// ParseURL reads it, or that of a Sentinel: redis-sentinel://HOST:PORT/MASTER. Sentinels with the same master are one
+// server. A node of a Redis Cluster stands for the whole cluster, which is one server too.
 type Store struct {
 	URLs   []string // at least one; the first has heads and small values, large values are spread over all
 	Prefix string

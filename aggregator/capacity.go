@@ -28,13 +28,9 @@ func (c Capacity) Free() disdel.Bytes { return max(0, c.Limit-c.Used) }
 func (s *Store) Capacity(ctx context.Context) ([]Capacity, error) {
 	out := make([]Capacity, len(s.servers))
 	for i, server := range s.servers {
-		out[i].Server = server.Options().Addr
-		text, err := server.Info(ctx, "memory").Result()
-		switch {
-		case err == nil:
-			out[i].read(text)
-		case ctx.Err() != nil || isNetworkError(err):
-			return nil, wrap(err, "read capacity", "Redis at "+out[i].Server)
+		var err error
+		if out[i], err = server.capacity(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -48,12 +44,7 @@ func isNetworkError(err error) bool {
 
 // read parses INFO's text.
 func (c *Capacity) read(text string) {
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
+	fields := infoFields(text)
 	used, err := strconv.ParseInt(fields["used_memory"], 10, 64)
 	limit, err2 := strconv.ParseInt(fields["maxmemory"], 10, 64)
 	if err != nil || err2 != nil {

@@ -96,7 +96,7 @@ func (d *deltaSending) piece(i int) []byte {
 func (s *Store) send(ctx context.Context, d *deltaSending) (verdict string, err error) {
 	var script *redis.Cmd
 	var news *redis.XStreamSliceCmd
-	cmds, _ := withTransferTimeout(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
+	cmds, _ := s.client.large.Pipelined(ctx, func(p redis.Pipeliner) error {
 		if !d.inNews {
 			s.store(ctx, p, d)
 		}
@@ -158,7 +158,7 @@ func (s *Store) sendParts(ctx context.Context, d *deltaSending) error {
 		if server == s.client {
 			return nil
 		}
-		return withTransferTimeout(server).Set(ctx, at, d.piece(i), keyLife).Err()
+		return server.large.Set(ctx, at, d.piece(i), keyLife).Err()
 	})
 }
 
@@ -208,7 +208,7 @@ func (s *Store) placeDelta(prefix string, size int) (key string, parts int) {
 	parts = min(len(s.servers), 1+size/minPart)
 	for range maxPlaceDraws {
 		key = prefix + randomToken()
-		on := map[*redis.Client]bool{}
+		on := map[*server]bool{}
 		for i := range parts {
 			on[s.server(part(key, i))] = true
 		}
@@ -547,8 +547,8 @@ type piece struct {
 
 // fetch reads pieces, with one message for each server.
 func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
-	on := map[*redis.Client][]int{}
-	var servers []*redis.Client
+	on := map[*server][]int{}
+	var servers []*server
 	for i, p := range pieces {
 		server := d.store.client
 		if p.at == "" {
@@ -562,7 +562,7 @@ func (d *Deltas) fetch(ctx context.Context, step int, pieces []piece) error {
 	return forEachN(ctx, len(servers), len(servers), func(ctx context.Context, _, k int) error {
 		own := on[servers[k]]
 		var gets []func() ([]byte, error)
-		server := withTransferTimeout(servers[k])
+		server := servers[k].large
 		server.Pipelined(ctx, func(p redis.Pipeliner) error { //nolint:errcheck // each command has its error
 			for _, i := range own {
 				gets = append(gets, d.get(ctx, p, pieces[i]))

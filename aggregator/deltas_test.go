@@ -111,7 +111,7 @@ func deltasAreSentOnce(t *testing.T, s *place) {
 		switch {
 		case strings.Contains(key, ":delta:"):
 			left++
-		case strings.Contains(key, ":news:") && len(s.admins) == 1:
+		case strings.Contains(key, ":news:") && len(s.servers) == 1:
 			left += int(admin.XLen(ctx, key).Val())
 		}
 	}
@@ -177,7 +177,7 @@ func deltasComeAlong(t *testing.T, s *place) {
 			if err != nil || string(got[0]) != strings.Repeat("x", step) {
 				t.Fatalf("step %d: %q, %v", step+1, got, err)
 			}
-			if along := len(s.admins) == 1 && d == waited; d.sent[step+1][0].held != along {
+			if along := len(s.servers) == 1 && d == waited; d.sent[step+1][0].held != along {
 				t.Fatalf("step %d came along: %v", step+1, !along)
 			}
 			d.Forget(step + 1)
@@ -200,7 +200,7 @@ func deltasOfASlowReaderAreBounded(t *testing.T, s *place) {
 	if err := d.Wait(ctx, steps, never); err != nil {
 		t.Fatal(err)
 	}
-	if d.held > maxHeld+size || len(s.admins) == 1 && d.held < maxHeld {
+	if d.held > maxHeld+size || len(s.servers) == 1 && d.held < maxHeld {
 		t.Errorf("%d bytes are kept", d.held)
 	}
 	for step := range steps {
@@ -273,11 +273,11 @@ func deltasLieOnAllServers(t *testing.T, s *place) {
 		}
 	}
 	parts := 1
-	if len(s.admins) == 1 {
+	if len(s.servers) == 1 {
 		parts = 0 // it comes along
 	}
-	if len(on) != len(s.admins) || small != parts {
-		t.Errorf("of %d servers %d have a part of it, and a small one is in %d parts", len(s.admins), len(on), small)
+	if len(on) != len(s.servers) || small != parts {
+		t.Errorf("of %d servers %d have a part of it, and a small one is in %d parts", len(s.servers), len(on), small)
 	}
 	d := s.Deltas("job-1", c.ID.Round, 1)
 	for step, want := range map[int]string{1: large, 2: "small"} {

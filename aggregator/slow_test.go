@@ -65,10 +65,9 @@ func TestLargeValuesTravelOverSlowLines(t *testing.T) {
 	}
 	at.store.URLs = []string{"redis://:" + opt.Password + "@" + slowly(t, opt.Addr, 4e6) + "?max_retries=2"}
 	s := enter(t, at, "slow")
-	for i, c := range s.servers {
-		s.servers[i] = c.WithTimeout(200 * time.Millisecond) // as short beside a column's second as 30 s beside minutes
+	for _, c := range s.servers { // as short beside a column's second as 30 s beside minutes
+		c.UniversalClient = c.UniversalClient.(*redis.Client).WithTimeout(200 * time.Millisecond)
 	}
-	s.client = s.servers[0]
 	w := disdel.Weights{{Name: "fc.weight", Shape: []int{3 * columnValues}, Data: make([]float32, 3*columnValues)}}
 	w[0].Data[5] = 1
 	if err := s.PutReference(ctx, "job-1", 0, w); err != nil {

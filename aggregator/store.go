@@ -2,10 +2,8 @@ package aggregator
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net"
 	"strconv"
 	"strings"
@@ -14,15 +12,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/disdel/disdel"
 )
 
 // Store is a job's data in Redis. It is safe for concurrent use.
 type Store struct {
-	client      *redis.Client   // of the first server, which has heads, claims and everything small
-	servers     []*redis.Client // all servers, including the first; they have the columns of large values
+	client      *server   // the first one, which has heads, claims and everything small
+	servers     []*server // all servers, including the first; they have the columns of large values
 	connections *connections
 	keys        keys
 	column      int // values per column
@@ -30,9 +27,9 @@ type Store struct {
 	slack       int // see WithSlack
 }
 
-// Open connects to the Redis servers that s names (redis:// or rediss:// URLs of go-redis) and checks that they answer.
-// It returns Invalid for a bad address or prefix, Denied for a wrong password, and Unavailable otherwise. Every action
-// of a job must use the same servers in the same order.
+// Open connects to the Redis servers that s names (see disdel.Store) and checks that they answer and accept writes. It
+// returns Invalid for a bad address or prefix, Denied for a wrong password, and Unavailable otherwise, for example for a
+// read-only replica. Every action of a job must use the same servers in the same order.
 func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	prefix := s.Prefix
 	if prefix == "" {
@@ -46,16 +43,9 @@ func Open(ctx context.Context, s disdel.Store) (*Store, error) {
 	}
 	store := &Store{keys: keys{prefix}, column: columnValues, lease: defaultLease}
 	store.connections = &connections{open: map[net.Conn]struct{}{}}
-	if len(s.URLs) == 0 {
-		return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "no address was given"}
-	}
-	for _, address := range s.URLs {
-		client, err := store.connect(ctx, address, s.CA)
-		if err != nil {
-			store.Close()
-			return nil, err
-		}
-		store.servers = append(store.servers, client)
+	var err error
+	if store.servers, err = openServers(ctx, s, store.connections); err != nil {
+		return nil, err
 	}
 	store.client = store.servers[0]
 	return store, nil
@@ -72,72 +62,6 @@ func (s *Store) WithSlack(slack int) *Store {
 	return &lax
 }
 
-// A restarting Redis answers within seconds, so commands are retried for that long. max_retries in the address sets the
-// number of tries.
-const (
-	tries      = 8
-	leastPause = 50 * time.Millisecond
-	mostPause  = 2 * time.Second
-)
-
-// idleTime is how long an idle connection is reused. A container is paused between activations, and network devices
-// forget idle connections silently.
-const idleTime = time.Minute
-
-// transferTimeout bounds one command with a column. go-redis counts from the start of the command, whether or not bytes
-// move. A hundred workers that share 10 MB/s have 100 KB/s each.
-const transferTimeout = 5 * time.Minute
-
-// withTransferTimeout returns a server's client for large values, on the same connections.
-func withTransferTimeout(server *redis.Client) *redis.Client {
-	return server.WithTimeout(transferTimeout)
-}
-
-func (s *Store) connect(ctx context.Context, address, authority string) (*redis.Client, error) {
-	opt, err := redis.ParseURL(address)
-	if err != nil {
-		// the error must not repeat the URL, which may contain a password
-		return nil, &disdel.Error{
-			Kind: disdel.Invalid, Op: "open store", Msg: "the address is not a Redis URL",
-			Hint: "write redis://HOST:PORT/0, or rediss:// for TLS",
-		}
-	}
-	if authority != "" && opt.TLSConfig != nil {
-		opt.TLSConfig.RootCAs = x509.NewCertPool()
-		if !opt.TLSConfig.RootCAs.AppendCertsFromPEM([]byte(authority)) {
-			return nil, &disdel.Error{Kind: disdel.Invalid, Op: "open store", Msg: "the certificate authority is not PEM text"}
-		}
-	}
-	opt.DisableIdentity = true // miniredis does not know CLIENT SETINFO
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if opt.MaxRetries == 0 {
-		opt.MaxRetries = tries - 1
-	}
-	opt.MinRetryBackoff, opt.MaxRetryBackoff, opt.DialerRetries = leastPause, mostPause, 2
-	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
-	if opt.ConnMaxIdleTime == 0 {
-		opt.ConnMaxIdleTime = idleTime
-	}
-	opt.ContextTimeoutEnabled = true // otherwise a command ignores the deadline of its context
-	opt.Dialer = s.connections.dialer(opt)
-	client := redis.NewClient(opt)
-	if err := client.Ping(ctx).Err(); err != nil {
-		client.Close()
-		return nil, wrap(err, "open store", "Redis at "+opt.Addr)
-	}
-	return client, nil
-}
-
-// server is the server of a column's key.
-func (s *Store) server(key string) *redis.Client {
-	if len(s.servers) == 1 {
-		return s.client
-	}
-	h := fnv.New32a()
-	h.Write([]byte(key))
-	return s.servers[h.Sum32()%uint32(len(s.servers))]
-}
-
 // SilenceRedis stops go-redis from logging to standard error. Its logger is global, so only a program's main may call
 // this. Callers get every error anyway.
 func SilenceRedis() { redis.SetLogger(silent{}) }
@@ -150,7 +74,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 func (s *Store) Close() error {
 	var all error
 	for _, c := range s.servers {
-		all = errors.Join(all, c.Close())
+		all = errors.Join(all, c.close())
 	}
 	if all != nil {
 		return wrap(all, "close store", "")
@@ -382,57 +306,11 @@ func (l *connections) interruptAfter(ctx context.Context) (done func()) {
 var commands = []string{
 	"hello", "auth", "ping", "select", "get", "set", "getrange", "exists", "expire", "rename", "unlink", "time",
 	"hset", "hget", "hmget", "hgetall", "hincrby", "sadd", "srem", "smembers", "eval", "evalsha",
-	"xadd", "xread",
+	"xadd", "xread", "cluster|slots", "asking",
 }
 
 // ACL returns the rule of Redis' ACL SETUSER that allows a user only the keys of a prefix: "ACL SETUSER name on
-// >password RULE". Each server of a store needs it.
+// >password RULE". Each server of a store needs it, and each replica that may become one.
 func ACL(prefix string) string {
 	return "resetkeys resetchannels ~" + prefix + ":* -@all +" + strings.Join(commands, " +")
-}
-
-// AddUser creates or updates a Redis user that may only use the keys of a prefix (see ACL), on every server. It returns
-// Denied if a server does not allow that. It hides the server's text, which repeats the password.
-func (s *Store) AddUser(ctx context.Context, name, password, prefix string) error {
-	command := []any{"ACL", "SETUSER", name, "on", "resetpass", ">" + password}
-	for word := range strings.FieldsSeq(ACL(prefix)) {
-		command = append(command, word)
-	}
-	for _, server := range s.servers {
-		err := server.Do(ctx, command...).Err()
-		var said redis.Error
-		switch {
-		case errors.As(err, &said):
-			return &disdel.Error{
-				Kind: disdel.Denied, Op: "add user", Msg: "the Redis user may not add users, or this Redis has no users",
-				Hint: "give the user of the address +acl|setuser",
-			}
-		case err != nil:
-			return wrap(err, "add user", name)
-		}
-	}
-	return nil
-}
-
-// Check tests whether every server answers and accepts writes of a job. It deletes a key that does not exist, which a
-// read-only replica refuses too. It returns Unavailable for a server that does not answer before ctx ends, and Denied
-// for one that refuses the user or the write. The error names the server without its password.
-func (s *Store) Check(ctx context.Context, job disdel.JobID) error {
-	for _, server := range s.servers {
-		once := *server.Options()
-		once.MaxRetries = -1 // retries would hide the reason of a refusal
-		client := redis.NewClient(&once)
-		err := client.Unlink(ctx, s.keys.job(job)+":none").Err()
-		client.Close() //nolint:errcheck // it made only one request
-		if err == nil {
-			continue
-		}
-		e := disdel.AsError(wrap(err, "check store", ""))
-		out := &disdel.Error{Kind: e.Kind, Op: e.Op, Msg: "Redis at " + server.Options().Addr, Hint: e.Hint, Err: err}
-		if redis.IsReadOnlyError(err) {
-			out.Kind, out.Hint = disdel.Denied, "it is a read-only replica: name the server that it copies"
-		}
-		return out
-	}
-	return nil
 }

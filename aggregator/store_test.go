@@ -148,12 +148,12 @@ var promises = map[string]func(*testing.T, *place){
 	"batches are drawn once": batchesAreDrawnOnce, "members are let go": membersAreLetGo,
 }
 
-// The same promises hold on the embedded store, on Redis, on two of them, over TLS, and for a user with rights to
-// little.
+// The same promises hold on the embedded store, on Redis, on two of them, over TLS, for a user with rights to
+// little, by Sentinel and on a cluster.
 func TestStoreConformance(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) serverUnderTest{
 		"embedded": embedded, "redis-server": redisServer, "two redis-servers": twoServers, "TLS": tlsServer,
-		"ACL user": tenant,
+		"ACL user": tenant, "Sentinel": sentinels, "cluster": redisCluster,
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := start(t)
@@ -264,8 +264,8 @@ func partsTravel(t *testing.T, s *place) {
 			servers[at] = true
 		}
 	}
-	if len(servers) != len(s.admins) {
-		t.Errorf("parts lie on %d servers of %d", len(servers), len(s.admins))
+	if len(servers) != len(s.servers) {
+		t.Errorf("parts lie on %d servers of %d", len(servers), len(s.servers))
 	}
 }
 

@@ -140,8 +140,8 @@ func (s *Store) unlink(ctx context.Context, entries []string) (int, error) {
 }
 
 // keysByServer are the keys of index entries by server.
-func (s *Store) keysByServer(entries []string) map[*redis.Client][]string {
-	out := map[*redis.Client][]string{}
+func (s *Store) keysByServer(entries []string) map[*server][]string {
+	out := map[*server][]string{}
 	for _, e := range entries {
 		key, parts := entryKeys(e)
 		out[s.client] = append(out[s.client], key)

@@ -132,7 +132,7 @@ func (s *Store) writeParts(ctx context.Context, t stagedValue, columns source) e
 		data := columns(b.bytes, b.values, k)
 		t.head.sums[k] = crc32.Checksum(data, castagnoli)
 		key := part(t.key, k)
-		return withTransferTimeout(s.server(key)).Set(ctx, key, data, keyLife).Err()
+		return s.server(key).large.Set(ctx, key, data, keyLife).Err()
 	})
 }
 
@@ -141,7 +141,7 @@ func (s *Store) writeHead(ctx context.Context, t stagedValue, body []byte) error
 	if err != nil {
 		return err
 	}
-	_, err = withTransferTimeout(s.client).Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = s.client.large.Pipelined(ctx, func(p redis.Pipeliner) error {
 		index := s.keys.index(t.head.id.Job)
 		p.SAdd(ctx, index, t.entry(), entry(s.keys.value(t.head.kind, t.head.id), 0))
 		p.Expire(ctx, index, keyLife)
@@ -158,15 +158,14 @@ func (s *Store) discard(ctx context.Context, job disdel.JobID, entries ...string
 
 // fetch reads a key into buf. It retries broken connections and starting servers, because go-redis does not retry reads
 // into a caller's buffer.
-func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf []byte) ([]byte, error) {
-	server = withTransferTimeout(server)
+func (s *Store) fetch(ctx context.Context, server *server, key string, buf []byte) ([]byte, error) {
 	for i, pause := 1, leastPause; ; i, pause = i+1, min(2*pause, mostPause) {
-		cmd := server.GetToBuffer(ctx, key, buf)
+		cmd := server.large.GetToBuffer(ctx, key, buf)
 		err := cmd.Err()
 		if err == nil {
 			return cmd.Bytes(), nil
 		}
-		if !isTransient(err) || i > server.Options().MaxRetries {
+		if !isTransient(err) || i > server.retries {
 			return nil, err
 		}
 		select {
@@ -181,7 +180,7 @@ func (s *Store) fetch(ctx context.Context, server *redis.Client, key string, buf
 func isTransient(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) && !isStopped(err) || errors.Is(err, io.EOF) ||
-		redis.IsLoadingError(err)
+		redis.IsLoadingError(err) || redis.IsClusterDownError(err)
 }
 
 // fetchPart reads column k and checks its length and checksum.
@@ -212,7 +211,7 @@ func (h *head) checkColumn(k int, data []byte) error {
 // open reads a value's head, and its column if there is only one.
 func (s *Store) open(ctx context.Context, k kind, id disdel.UpdateID, like disdel.Weights) (*head, []byte, error) {
 	defer s.connections.interruptAfter(ctx)()
-	data, err := withTransferTimeout(s.client).Get(ctx, s.keys.value(k, id)).Bytes()
+	data, err := s.client.large.Get(ctx, s.keys.value(k, id)).Bytes()
 	if err != nil {
 		return nil, nil, fetchError(err, k, id)
 	}

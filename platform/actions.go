@@ -475,7 +475,7 @@ func (p *Platform) kindNames() []string {
 }
 
 // kindOf is the kind whose containers run an action: its own, or the one that stands for its image. It returns false if
-// no kind stands for the image, like a cluster that cannot pull it.
+// no kind stands for the image, like a cluster that cannot pull it. Only an action of another platform has such an image.
 func (c *Config) kindOf(e *execSpec) (kind string, ok bool) {
 	if e.Kind != blackbox {
 		return e.Kind, true
@@ -515,10 +515,12 @@ func (p *Platform) newExec(e execSpec) (execSpec, error) {
 	if !slices.Contains(p.kindNames(), e.Kind) && e.Kind != blackbox {
 		return e, errKind(e.Kind, p.kindNames())
 	}
-	if kind, ok := p.cfg.kindOf(&e); ok {
-		if why := p.userOfKind(kind).Refused; why != "" {
-			return e, errKindRefused(e.Kind, why)
-		}
+	kind, ok := p.cfg.kindOf(&e)
+	if !ok {
+		return e, errImage(e.Image, slices.Sorted(maps.Keys(p.cfg.Images)), p.kindNames())
+	}
+	if why := p.userOfKind(kind).Refused; why != "" {
+		return e, errKindRefused(e.Kind, why)
 	}
 	if !e.hasCode && e.Image == "" {
 		return e, errCodeMissing(e.Kind)
@@ -528,20 +530,14 @@ func (p *Platform) newExec(e execSpec) (execSpec, error) {
 	return e, nil
 }
 
-// warnCannotRun logs every reason why a new action cannot run here. Like OpenWhisk, the API accepts such an action; the
-// log tells the person who runs the platform before the first invocation.
+// warnCannotRun logs why a new action cannot start here. Like OpenWhisk, the API accepts such an action; the log tells
+// the person who runs the platform before the first invocation.
 func (p *Platform) warnCannotRun(a *action) {
-	var why []error
-	if a.Exec.Kind == blackbox {
-		if _, ok := p.cfg.kindOf(&a.Exec); !ok {
-			why = append(why, errors.New("this platform has no kind for its image "+a.Exec.Image+
-				": invocations fail as if the image cannot be pulled"))
-		}
+	needs := startFiles[family(a.Exec.Kind)]
+	if !a.Exec.Binary || needs == nil {
+		return
 	}
-	if needs := startFiles[family(a.Exec.Kind)]; a.Exec.Binary && needs != nil {
-		why = append(why, checkArchive(a.Exec.Code, needs))
-	}
-	if err := errors.Join(why...); err != nil {
+	if err := checkArchive(a.Exec.Code, needs); err != nil {
 		p.cfg.Logger.WithField("action", a.path()).WithError(err).Warn("the new action cannot run here")
 	}
 }

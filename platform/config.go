@@ -74,8 +74,7 @@ type Config struct {
 	Limits     Limits
 	PoolMemory disdel.Bytes
 	Kinds      map[string]Kind
-	// Images maps container images to the kinds that run them. Actions of other images fail as if the image cannot be
-	// pulled.
+	// Images maps container images to the kinds that run them. Actions of other images are refused.
 	Images     map[string]string
 	TempDir    string        // parent folder of sockets and working folders; empty: the system's
 	PauseGrace time.Duration // after which an idle container is paused; 0: never

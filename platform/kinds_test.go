@@ -256,4 +256,9 @@ func TestNativeActions(t *testing.T) {
 	if got.status != 400 || strings.Contains(got.text(), "'native:1',") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
+	got = ask(t, p, p.AuthKey(), "PUT", ns+"/actions/x", `{"exec":{"kind":"blackbox","image":"me/x:1"}}`)
+	if got.status != 400 || !strings.Contains(got.text(), "Valid images are: 'openwhisk/dockerskeleton', ") ||
+		!strings.Contains(got.text(), "Valid kinds are: '"+p.kindNames()[0]+"'") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
 }

@@ -101,6 +101,11 @@ func TestErrorsSpeakOpenWhisksWords(t *testing.T) {
 			"The request content was malformed:\nThe specified runtime 'cobol:default' is not supported by this platform. " +
 				"Valid values are: 'disdel:1', 'blackbox', 'sequence'.",
 		},
+		{
+			"PUT", "_/actions/b", `{"exec":{"kind":"blackbox","image":"x/y:1","code":"x"}}`, 400,
+			"The request content was malformed:\nThe specified image 'x/y:1' is not supported by this platform, which has no " +
+				"images. Valid kinds are: 'disdel:1'.",
+		},
 		{"PUT", "_/actions/b!", code("echo", ""), 400, "The name of the entity contains illegal characters."},
 		{
 			"PUT", "_/actions/" + strings.Repeat("b", 257), code("echo", ""), 400,

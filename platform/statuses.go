@@ -119,6 +119,17 @@ func errKind(kind string, valid []string) apiError {
 		"'%s'.", kind, strings.Join(valid, "', '")))
 }
 
+// errImage refuses a blackbox action whose image no kind stands for. It has no counterpart in OpenWhisk, which pulls any
+// image.
+func errImage(image string, images, kinds []string) apiError {
+	if len(images) == 0 {
+		return errMalformed(fmt.Sprintf("The specified image '%s' is not supported by this platform, which has no images. "+
+			"Valid kinds are: '%s'.", image, strings.Join(kinds, "', '")))
+	}
+	return errMalformed(fmt.Sprintf("The specified image '%s' is not supported by this platform. Valid images are: '%s'. "+
+		"Valid kinds are: '%s'.", image, strings.Join(images, "', '"), strings.Join(kinds, "', '")))
+}
+
 // errKindRefused has no counterpart in OpenWhisk, which starts every container in an image.
 func errKindRefused(kind, why string) apiError {
 	return errMalformed(fmt.Sprintf("The runtime '%s' is refused by this platform: %s", kind, why))

@@ -21,7 +21,6 @@ func TestTheLogTellsOfActionsThatCannotRun(t *testing.T) {
 	for _, c := range []struct{ name, exec, want string }{
 		{"fine", `"kind":"nodejs:20","code":"` + index + `"`, ""},
 		{"one-file", `"kind":"python:3","code":"def main(a): return {}"`, ""},
-		{"image", `"kind":"blackbox","image":"x/y"`, "this platform has no kind for its image x/y"},
 		{"other", `"kind":"python:3","code":"` + index + `"`, "no file that it can start with"},
 		{"cut", `"kind":"nodejs:20","code":"` + index[:len(index)/8*4] + `"`, "its archive cannot be read"},
 	} {

@@ -13,7 +13,8 @@ cache=.cache
 mkdir -p "$cache"
 
 missing=()
-command -v redis-server >/dev/null || missing+=(redis-server)
+command -v redis-server >/dev/null || missing+=(redis-server) # it is a Sentinel and a node of a cluster, too
+command -v redis-cli >/dev/null || missing+=(redis-tools)
 [ -e /usr/share/dataset-fashion-mnist ] || [ -e /usr/share/datasets/fashion-mnist ] || missing+=(dataset-fashion-mnist)
 command -v npm >/dev/null || missing+=(npm)
 command -v node >/dev/null || missing+=(nodejs)
@@ -67,6 +68,7 @@ fi
 
 scripts/daily-deps.sh || echo "onnxruntime could not be installed: its test is skipped" >&2
 scripts/export-deps.sh || echo "PyArrow, TensorBoard and MLflow could not be installed: their test is skipped" >&2
+scripts/mlflow-deps.sh || echo "MLflow's server could not be installed: its test is skipped" >&2
 scripts/movielens.sh || echo "MovieLens-100K could not be fetched: its test is skipped" >&2
 
 # client FOLDER/NAME MODULE builds what a module of its own has, at the versions of its go.mod and go.sum, where any of it changed.

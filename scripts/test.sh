@@ -16,6 +16,8 @@ export DISDEL_TEST_ONNXRUNTIME=""
 [ ! -e .cache/daily/.done ] || DISDEL_TEST_ONNXRUNTIME="$PWD/.cache/daily/bin/python"
 export DISDEL_TEST_EXPORTS=""
 [ ! -e .cache/export/.done ] || DISDEL_TEST_EXPORTS="$PWD/.cache/export/bin/python"
+export DISDEL_TEST_MLFLOW=""
+[ ! -e .cache/mlflow/.done ] || DISDEL_TEST_MLFLOW="$PWD/.cache/mlflow/bin/python"
 export DISDEL_TEST_KUBECHECK="$PWD/.cache/bin/kubecheck"
 export DISDEL_TEST_COMPOSER="$PWD/.cache/composer/node_modules/openwhisk-composer"
 

@@ -106,7 +106,7 @@ func hostOf(u *url.URL) string {
 
 // WithoutPasswords removes the passwords from a list of addresses with commas between.
 func WithoutPasswords(list string) string {
-	parts := strings.Split(list, ",")
+	parts := RedisServers(list)
 	for i, text := range parts {
 		u, err := url.Parse(strings.TrimSpace(text))
 		if err != nil {
@@ -218,3 +218,38 @@ func sharedSettings() bool {
 	}
 	return false
 }
+
+// RedisServers splits a list of Redis addresses at its commas. Sentinels may share the scheme, the user and the master:
+// redis-sentinel://A:26379,B:26379/MASTER is two addresses.
+func RedisServers(list string) (out []string) {
+	start := "" // scheme and user of the sentinel before
+	for text := range strings.SplitSeq(list, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		if !strings.Contains(text, "://") {
+			text = start + text
+		}
+		out = append(out, text)
+		scheme, rest, _ := strings.Cut(text, "://")
+		user, _, known := strings.Cut(rest, "@")
+		if start = ""; strings.HasSuffix(scheme, sentinelScheme) {
+			if start = scheme + "://"; known {
+				start += user + "@"
+			}
+		}
+	}
+	for i := len(out) - 2; i >= 0; i-- {
+		scheme, rest, _ := strings.Cut(out[i], "://")
+		_, next, _ := strings.Cut(out[i+1], "://")
+		_, master, known := strings.Cut(next, "/")
+		if known && strings.HasSuffix(scheme, sentinelScheme) && !strings.Contains(rest, "/") {
+			out[i] += "/" + master
+		}
+	}
+	return out
+}
+
+// sentinelScheme ends the scheme of a sentinel's address.
+const sentinelScheme = "-sentinel"

@@ -60,15 +60,16 @@ const defaultPrefix = "disdel"
 
 // redisServers splits a list of Redis addresses into scheme, host, port and database each.
 func redisServers(list string) (out []string) {
-	for text := range strings.SplitSeq(list, ",") {
-		text = strings.TrimSpace(text)
+	for _, text := range RedisServers(list) {
 		if u, err := url.Parse(text); err == nil && u.Host != "" {
-			at := net.JoinHostPort(hostOf(u), cmp.Or(u.Port(), "6379"))
+			usual := "6379"
+			if strings.HasSuffix(u.Scheme, sentinelScheme) {
+				usual = "26379"
+			}
+			at := net.JoinHostPort(hostOf(u), cmp.Or(u.Port(), usual))
 			text = u.Scheme + "://" + at + "/" + cmp.Or(strings.Trim(u.Path, "/"), "0")
 		}
-		if text != "" {
-			out = append(out, text)
-		}
+		out = append(out, text)
 	}
 	return out
 }

@@ -24,6 +24,8 @@ var ways = map[string][][]string{
 		{"rediss://h"},
 		{"redis://h:1,redis://h:2", "redis://h:1/0, redis://h:2"},
 		{"redis://h:2,redis://h:1"},
+		{"redis-sentinel://h,g:1/m", "redis-sentinel://user@h:26379,g:1/m", "redis-sentinel://h/m,redis-sentinel://g:1/m"},
+		{"redis-sentinel://h,g:1/n"},
 	},
 	"redis-prefix": {{"", "disdel"}, {"mine"}},
 }

@@ -164,8 +164,8 @@ func globalFlags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "redis", EnvVars: []string{"DISDEL_REDIS"},
-			Usage: "`URL` of a Redis server, or several with commas between (default: embedded); DISDEL_REDIS_PASSWORD may " +
-				"hold the password",
+			Usage: "`URL` of a Redis server, of a cluster's nodes or of Sentinels, with commas between several " +
+				"(default: embedded); DISDEL_REDIS_PASSWORD may hold the password",
 		},
 		&cli.StringFlag{
 			Name: "redis-prefix", EnvVars: []string{"DISDEL_REDIS_PREFIX"},

@@ -67,12 +67,18 @@ func exportCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "export jobs to CSV, Parquet, TensorBoard or MLflow", ArgsUsage: "JOB...",
 		Description: "csv and parquet have a row for each round, jsonl a line for each job. " +
-			"tensorboard and mlflow write\n" +
-			"folders, for tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
-			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --file runs",
+			"tensorboard writes\n" +
+			"a folder for tensorboard --logdir FOLDER. mlflow sends jobs to a running mlflow server.\n" +
+			"MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD and MLFLOW_TRACKING_TOKEN sign in there.\n" +
+			"With --file, mlflow writes a folder for mlflow ui --backend-store-uri FOLDER, up to MLflow 3.12.\n\n" +
+			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --file runs\n" +
+			"   disdel export @last --to mlflow --url http://127.0.0.1:5000",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
 				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard, mlflow or mlless", Value: string(export.CSV),
+			},
+			&cli.StringFlag{
+				Name: "url", Usage: "`URL` of a running MLflow server, for --to mlflow", EnvVars: []string{"MLFLOW_TRACKING_URI"},
 			},
 		}, fileFlags("new `FOLDER` for tensorboard and mlflow, start of the names for mlless, else the file "+
 			"(default: standard output)")...),
@@ -100,6 +106,10 @@ func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 			Kind: disdel.Invalid, Op: "export jobs", Msg: fmt.Sprintf("there is no format %q", format),
 			Hint: cmp.Or(foreignFormats[string(format)], "use csv, jsonl, parquet, tensorboard, mlflow or mlless"),
 		}
+	case format == export.MLflow && output == "" && c.String("url") != "":
+		return sendToMLflow(c, u, list)
+	case format == export.MLflow && output == "":
+		return missingFlag(c, "--url http://HOST:PORT, or --file FOLDER")
 	case format.Folder() && output == "":
 		return missingFlag(c, "--file FOLDER")
 	case output == "" && u.Format != "table":
@@ -120,6 +130,21 @@ func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 	}
 	return u.Show(exported{len(list), format, output}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", terminal.OneLine(output), terminal.Counted(len(list), "job"))
+	})
+}
+
+// sendToMLflow sends jobs to a running MLflow server.
+func sendToMLflow(c *cli.Context, u *ui, list []disdel.Record) error {
+	server := export.MLflowServer{
+		URL: c.String("url"), User: os.Getenv("MLFLOW_TRACKING_USERNAME"),
+		Password: os.Getenv("MLFLOW_TRACKING_PASSWORD"), Token: os.Getenv("MLFLOW_TRACKING_TOKEN"),
+	}
+	if err := server.Send(c.Context, list); err != nil {
+		return err
+	}
+	at := disdel.Redacted(server.URL)
+	return u.Show(exported{len(list), export.MLflow, at}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s in the experiment disdel\n", at, terminal.Counted(len(list), "job"))
 	})
 }
 

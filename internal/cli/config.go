@@ -232,14 +232,11 @@ func readPool(c *cli.Context, cfg *service.Config) (err error) {
 // readRedis reads the addresses of --redis. Each address without a password gets the one from the environment.
 func readRedis(c *cli.Context, cfg *service.Config) (err error) {
 	cfg.RedisPrefix = c.String("redis-prefix")
-	for address := range strings.SplitSeq(c.String("redis"), ",") {
-		address, err := addresses.WithPassword(strings.TrimSpace(address), "DISDEL_REDIS_PASSWORD")
-		if err != nil {
+	for _, address := range addresses.RedisServers(c.String("redis")) {
+		if address, err = addresses.WithPassword(address, "DISDEL_REDIS_PASSWORD"); err != nil {
 			return err
 		}
-		if address != "" {
-			cfg.Redis = append(cfg.Redis, address)
-		}
+		cfg.Redis = append(cfg.Redis, address)
 	}
 	cfg.RedisAuthority, err = readAuthority(c.String("redis-ca"), cfg.Redis)
 	return err
@@ -251,7 +248,7 @@ func readAuthority(file string, servers []string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	if !strings.Contains(strings.Join(servers, ","), "rediss://") {
+	if !strings.Contains(strings.Join(servers, ","), "rediss") {
 		return "", &disdel.Error{
 			Kind: disdel.Invalid, Msg: "--redis-ca is for servers that speak TLS",
 			Hint: "name them with --redis rediss://HOST:PORT/0",

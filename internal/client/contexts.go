@@ -236,8 +236,8 @@ func (c *Cluster) check() error {
 	for _, of := range []struct{ list, variable string }{
 		{c.Redis, "DISDEL_REDIS_PASSWORD"}, {c.CouchDB, "DISDEL_COUCHDB_PASSWORD"},
 	} {
-		for address := range strings.SplitSeq(of.list, ",") {
-			u, err := url.Parse(strings.TrimSpace(address))
+		for _, address := range addresses.RedisServers(of.list) {
+			u, err := url.Parse(address)
 			if err != nil {
 				return &disdel.Error{
 					Kind: disdel.Invalid, Op: "add context", Msg: fmt.Sprintf("%q is no URL", disdel.Redacted(address)),

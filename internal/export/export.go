@@ -20,7 +20,7 @@ const (
 	JSONL       Format = "jsonl"       // a line for each job, its whole record
 	Parquet     Format = "parquet"     // what CSV has, with types
 	TensorBoard Format = "tensorboard" // a folder of event files, a folder for each job
-	MLflow      Format = "mlflow"      // a folder as MLflow's file store
+	MLflow      Format = "mlflow"      // a folder as MLflow's file store, up to MLflow 3.12; see MLflowServer
 )
 
 // Formats are all of them.

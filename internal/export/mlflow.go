@@ -82,14 +82,18 @@ func mlflowRun(top string, r *disdel.Record) error {
 	if err := meta(dir, fields); err != nil {
 		return err
 	}
-	files := map[string]string{
-		"tags/mlflow.runName": runName(r), "tags/disdel.job": string(r.ID), "tags/disdel.status": r.Status.String(),
+	files := map[string]string{}
+	for _, part := range []struct {
+		folder string
+		texts  map[string]string
+	}{{"tags/", mlflowTags(r)}, {"params/", mlflowParameters(r)}} {
+		for name, text := range part.texts {
+			files[part.folder+name] = text
+		}
 	}
-	for key, value := range r.Job.Metadata.Labels {
-		files["tags/"+safe(key)] = value
+	for _, m := range mlflowMetrics(r) {
+		files["metrics/"+m.Key] += fmt.Sprintf("%d %s %d\n", m.Timestamp, m.Value, m.Step)
 	}
-	parameters(r, files)
-	metrics(r, files)
 	for _, sub := range []string{"artifacts", "metrics", "params", "tags"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
 			return err
@@ -103,31 +107,61 @@ func mlflowRun(top string, r *disdel.Record) error {
 	return nil
 }
 
-// metrics are a file each: a line "milliseconds value step" for each round.
-func metrics(r *disdel.Record, files map[string]string) {
+func mlflowTags(r *disdel.Record) map[string]string {
+	tags := map[string]string{
+		"mlflow.runName": runName(r), jobTag: string(r.ID), "disdel.status": r.Status.String(),
+	}
+	for key, value := range r.Job.Metadata.Labels {
+		tags[safe(key)] = value
+	}
+	return tags
+}
+
+// jobTag is the tag of a run with the id of its job.
+const jobTag = "disdel.job"
+
+// mlflowMetric is a figure at a step, as MLflow's REST API has it.
+type mlflowMetric struct {
+	Key       string      `json:"key"`
+	Value     mlflowValue `json:"value"`
+	Timestamp int64       `json:"timestamp"` // ms
+	Step      int         `json:"step"`
+}
+
+// mlflowValue is a number as text, which may be NaN or infinite.
+type mlflowValue string
+
+// MarshalJSON writes a number, or the text of one that is not finite.
+func (v mlflowValue) MarshalJSON() ([]byte, error) {
+	if json.Valid([]byte(v)) {
+		return []byte(v), nil
+	}
+	return json.Marshal(strings.Replace(strings.TrimPrefix(string(v), "+"), "Inf", "Infinity", 1))
+}
+
+// mlflowMetrics are the figures of each round, and the cost.
+func mlflowMetrics(r *disdel.Record) (out []mlflowMetric) {
 	for _, s := range scalars {
-		var out strings.Builder
 		at := r.Created
 		for i := range r.Rounds {
 			at = at.Add(time.Duration(r.Rounds[i].Duration))
 			if v := s.of(&r.Rounds[i]); v != nil {
-				fmt.Fprintf(&out, "%d %s %d\n", at.UnixMilli(), numberText(v), r.Rounds[i].Round+1)
+				out = append(out, mlflowMetric{s.name, mlflowValue(numberText(v)), at.UnixMilli(), r.Rounds[i].Round + 1})
 			}
-		}
-		if out.Len() > 0 {
-			files["metrics/"+s.name] = out.String()
 		}
 	}
 	if r.CostGBs > 0 {
-		files["metrics/cost_gbs"] = fmt.Sprintf("%d %g 0\n", r.Created.UnixMilli(), r.CostGBs)
+		out = append(out, mlflowMetric{"cost_gbs", mlflowValue(numberText(&r.CostGBs)), r.Created.UnixMilli(), 0})
 	}
+	return out
 }
 
 // mostParameter is how long a parameter may be: MLflow refuses longer ones.
 const mostParameter = 500
 
-// parameters are the job's fields, by their paths.
-func parameters(r *disdel.Record, files map[string]string) {
+// mlflowParameters are the job's fields, by their paths.
+func mlflowParameters(r *disdel.Record) map[string]string {
+	out := map[string]string{}
 	var walk func(path string, v any)
 	walk = func(path string, v any) {
 		if fields, ok := v.(map[string]any); ok {
@@ -139,10 +173,11 @@ func parameters(r *disdel.Record, files map[string]string) {
 		text, _ := json.Marshal(v) //nolint:errcheck // it was read as JSON
 		value := strings.Trim(string(text), `"`)
 		if len(value) <= mostParameter && v != nil {
-			files["params/"+safe(path)] = value
+			out[safe(path)] = value
 		}
 	}
 	walk("", r.Job.Tree())
+	return out
 }
 
 // safe is a text as a name of MLflow's, which is a file's: letters, digits, and a few signs.

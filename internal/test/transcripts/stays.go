@@ -10,6 +10,12 @@ var Stays = map[string]string{
 	"record raises":       asArgument,
 	"record syntax":       asArgument,
 	"run disdel kind":     ofThen,
+
+	"create blackbox missing image": noSuchImage,
+	"run bbmiss":                    noSuchImage,
+	"list count":                    noSuchImage,
+	"activations count":             noSuchImage,
+	"final list count":              noSuchImage,
 }
 
 // OfTheRuntime are differences that are there where the kind disdel:1 is not disdel's own runtime.
@@ -27,5 +33,7 @@ const (
 	aSet       = "the kinds come in the order of a hash there, and of the alphabet here"
 	asArgument = "the launcher is a file there and an argument here, which tracebacks show"
 	notDisdel  = "the container is no runtime of disdel"
-	ofThen     = "the request is an earlier disdel's, whose fields had other names"
+	// noSuchImage also has the counts after it.
+	noSuchImage = "an image that cannot run here is refused when the action is created, and not at each run"
+	ofThen      = "the request is an earlier disdel's, whose fields had other names"
 )

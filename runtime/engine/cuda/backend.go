@@ -65,7 +65,7 @@ func (b Backend) able(index int, m *memory) error {
 		return nil
 	}
 	return &disdel.Error{
-		Kind: disdel.Unavailable, Op: "make engine",
+		Kind: disdel.Unavailable, Code: disdel.CodeNoDevice, Op: "make engine",
 		Msg: fmt.Sprintf("device %d, %s of capability %d.%d, has no matrix units for %v", index, d.Name, d.Capability[0],
 			d.Capability[1], m.precision),
 		Hint: "leave training.precision out, or take a device of capability 8.0 or above",

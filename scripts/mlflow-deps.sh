@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Installs an MLflow server from PyPI in an environment of its own: the newest that is tested, or the version that is given,
+# for example 2.22.4. What is there already is left alone. Tests take DISDEL_TEST_MLFLOW=.cache/mlflow/bin/python, or several
+# such paths with colons between.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+NEWEST=3.17.2
+version="${1:-$NEWEST}"
+venv=.cache/mlflow
+[ "$version" = "$NEWEST" ] || venv=".cache/mlflow-$version"
+want="$version $(python3 -V)"
+
+if [ "$(cat "$venv/.done" 2>/dev/null)" != "$want" ]; then
+  echo "installing: mlflow $version"
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --disable-pip-version-check "mlflow==$version"
+  echo "$want" >"$venv/.done"
+fi
