@@ -81,6 +81,7 @@ type Quota struct {
 	Jobs   int          `json:"jobs,omitempty"`        // that run at once
 	Memory disdel.Bytes `json:"memoryBytes,omitempty"` // that they hold at once
 	Disk   disdel.Bytes `json:"diskBytes,omitempty"`   // of data sets, models, weights and checkpoints; the service counts
+	Redis  disdel.Bytes `json:"redisBytes,omitempty"`  // that unfinished jobs may keep in Redis; the service counts
 	Cost   float64      `json:"costGBs,omitempty"`     // GB-s of running and past jobs
 	Spent  float64      `json:"spentGBs,omitempty"`    // GB-s of Cost that past jobs used
 	Weight float64      `json:"weight,omitempty"`      // of the tenant's share; 0: 1

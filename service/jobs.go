@@ -258,7 +258,7 @@ func (s *Service) requestStopOnce(ctx context.Context, h *history.Store, id disd
 		_, err = h.Take(ctx, l)
 		return err
 	}
-	own, err := s.own(ctx, id)
+	own, err := s.own(ctx, id, rec.Data.Name)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ type Service struct {
 	data   lazy[*dataset.Store]
 	models lazy[*modelstore.Store]
 	board  lazy[sharedStore]
-	disk   tenant.DiskClaims
+	disk   tenant.Claims // of bytes that will be written
+	redis  tenant.Claims // of memory in Redis
 
 	reading chan struct{} // has an element while the history is read for a plan
 }
@@ -45,9 +46,10 @@ type Service struct {
 func serviceOf(c *core, owner *string) *Service {
 	s := &Service{core: c, tenant: owner, reading: make(chan struct{}, 1)}
 	s.Predictor = infer.New(infer.Config{
-		Tenant: s.whose(), DatasetsURL: s.storage("datasets"), ModelsURL: s.storage("models"), Log: c.log,
+		Tenant: s.whose(), ModelsURL: s.storage("models"), Log: c.log,
 		Owner: lease.OwnerOf(c.token), Queue: c.queue, UnderWay: &c.underWay,
-		Datasets: s.Datasets, Models: s.Models, History: s.History, Executor: s.Executor, Quota: s.quota,
+		FindDataset: s.FindDataset, FindModel: s.FindModel,
+		Models: s.Models, History: s.History, Executor: s.Executor, Quota: s.quota,
 		Session: func(ctx context.Context) (string, error) {
 			n, err := s.present(ctx)
 			if err != nil {

@@ -57,6 +57,8 @@ var documents = map[string][]any{
 
 	"serve": {serving{}}, "ui": {serving{}},
 	"tenant create": {madeTenant{}}, "tenant delete": {madeTenant{}}, "tenant list": {(*tenant.Registry).List},
+	"tenant token list": {(*tenant.Registry).Tokens}, "tenant token create": {madeTenant{}},
+	"tenant token revoke": {madeTenant{}},
 
 	"deploy image": {image.Make}, "deploy up": {deploy.Plan{}}, "deploy preview": {deploy.Plan{}},
 	"deploy status": {deploy.Plan{}}, "deploy down": {deploy.Plan{}},

@@ -298,7 +298,7 @@ func listHistory(ctx context.Context, c *cli.Context, records client.Records, q 
 		if err != nil && disdel.KindOf(err) != disdel.NotFound && !unread {
 			return nil, err
 		}
-		if err == nil && matchesQuery(&r, q) {
+		if err == nil && q.Selects(&r) {
 			out = append(out, r)
 		}
 		if len(out) == q.Limit {
@@ -306,12 +306,6 @@ func listHistory(ctx context.Context, c *cli.Context, records client.Records, q 
 		}
 	}
 	return out, nil
-}
-
-// matchesQuery says whether a job matches a query.
-func matchesQuery(r *disdel.Record, q history.Query) bool {
-	return (q.Status == disdel.StatusUnknown || r.Status == q.Status) && (q.Dataset == "" || r.Data.Name == q.Dataset) &&
-		(q.Model == "" || r.Job.Model.Name == q.Model || r.Job.Output.Model == q.Model) && !r.Created.Before(q.Since)
 }
 
 // prunedDocument is what `history prune` prints with -o json.

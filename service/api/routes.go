@@ -61,9 +61,9 @@ var routes = []route{
 	{method: "POST", path: "/api/v1/estimates", role: tenant.RoleSubmit, answer: estimate, cost: costWork},
 	{method: "POST", path: "/api/v1/checks", role: tenant.RoleRead, answer: check, cost: costSubmit},
 	{method: "GET", path: "/api/v1/datasets", role: tenant.RoleRead, answer: listData, cost: costList},
-	{method: "POST", path: "/api/v1/datasets", role: tenant.RoleAdmin, answer: addData, cost: costUpload},
+	{method: "POST", path: "/api/v1/datasets", role: tenant.RoleSubmit, answer: addData, cost: costUpload},
 	{
-		method: "PUT", path: "/api/v1/datasets/{name}", role: tenant.RoleAdmin,
+		method: "PUT", path: "/api/v1/datasets/{name}", role: tenant.RoleSubmit,
 		answer: uploadData, upload: true, cost: costUpload,
 	},
 	{method: "GET", path: "/api/v1/datasets/{name}", role: tenant.RoleRead, answer: showData, cost: costLook},
