@@ -86,8 +86,11 @@ var documents = map[string][]any{
 	"infer":          {client.Models.Answer, render.DataAnswers{}, watchDocument{}},
 	"context add":    {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},
 	"context remove": {render.Contexts{}}, "context import-wskprops": {render.Contexts{}},
-	"deploy gpu": {gpuFiles{}},
-	"doctor gpu": {gpu.Inspect},
+	"deploy gpu":    {gpuFiles{}},
+	"doctor gpu":    {gpu.Inspect},
+	"dataset share": {tenant.Share{}}, "dataset unshare": {tenant.Share{}},
+	"model share": {tenant.Share{}}, "model unshare": {tenant.Share{}},
+	"job share": {tenant.Share{}}, "job unshare": {tenant.Share{}},
 	// Lines of files.
 	"infer --output FILE.jsonl": {infer.DataRow{}}, "infer --watch --output FILE.jsonl": {answerLine{}},
 }

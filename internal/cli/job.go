@@ -16,6 +16,7 @@ import (
 	"github.com/disdel/disdel/internal/fullscreen"
 	"github.com/disdel/disdel/internal/render"
 	"github.com/disdel/disdel/internal/terminal"
+	"github.com/disdel/disdel/service/tenant"
 )
 
 func jobCommand(u *ui) *cli.Command {
@@ -28,7 +29,7 @@ func jobCommand(u *ui) *cli.Command {
 			jobWatch(u),
 			jobAsk(u, "cancel", "cancel a job", disdel.StatusCanceled),
 			jobAsk(u, "pause", "pause a job; disdel resume continues it", disdel.StatusPaused),
-		}, remarkCommands(u)...),
+		}, slices.Concat(remarkCommands(u), shareCommands(u, tenant.ItemJob, "job"))...),
 		Action: needSubcommand,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/disdel/disdel/dataset"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/model"
+	"github.com/disdel/disdel/service/infer"
 )
 
 // Dataset is a data set as -o json shows it.
@@ -23,6 +24,13 @@ type Dataset struct {
 // DescribeDataset describes a data set.
 func DescribeDataset(m dataset.Manifest) Dataset {
 	return Dataset{Manifest: m, Checksum: m.Checksum()}
+}
+
+// DescribeFound describes a data set by the name that its reader uses: OWNER/NAME of another tenant's.
+func DescribeFound(d infer.Dataset) Dataset {
+	out := DescribeDataset(d.Manifest)
+	out.Name = d.Ref
+	return out
 }
 
 // PrintDatasets is a table of data sets.
@@ -42,11 +50,12 @@ func PrintDatasets(w io.Writer, list ...dataset.Manifest) {
 }
 
 // PrintDataset is a data set with its licence, its checksum and its classes.
-func PrintDataset(w io.Writer, m dataset.Manifest) {
+func PrintDataset(w io.Writer, s Dataset) {
+	m := s.Manifest
 	PrintDatasets(w, m)
 	printColumns(w, m.Columns)
 	printSparseSet(w, m)
-	fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), m.Checksum(),
+	fmt.Fprintf(w, "\nlicence   %s\nchecksum  %s\nclasses   %s\n", terminal.OneLine(m.License), s.Checksum,
 		terminal.OneLine(strings.Join(m.ClassNames, ", ")))
 }
 

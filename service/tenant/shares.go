@@ -124,7 +124,7 @@ func (r *Registry) changeShare(ctx context.Context, item Item, change func(*Shar
 		if err := change(&out); err != nil {
 			return out, err
 		}
-		out.With = slices.Compact(slices.Sorted(slices.Values(out.With)))
+		out.With = append([]string{}, slices.Compact(slices.Sorted(slices.Values(out.With)))...)
 		if len(out.With) > 0 || out.All {
 			out.Changed = time.Now().UTC().Round(time.Second)
 			list.Shares = append(list.Shares, out)
@@ -161,7 +161,7 @@ func sharesOf(ctx context.Context, h *history.Store, owner string) (n history.No
 
 // ShareOf returns who may read an item besides its owner.
 func (r *Registry) ShareOf(ctx context.Context, item Item) (Share, error) {
-	none := Share{Kind: item.Kind, Name: item.Name}
+	none := Share{Kind: item.Kind, Name: item.Name, With: []string{}}
 	h, err := r.history(ctx)
 	if err != nil || !tenantName.MatchString(item.Owner) {
 		return none, err
