@@ -79,9 +79,12 @@ func (s *shop) add(item tenant.Item) tenant.Item {
 	case tenant.ItemModel:
 		var store *modelstore.Store
 		if store, err = view.Models(ctx); err == nil {
-			_, err = store.Commit(ctx, modelstore.Model{ModelRef: disdel.ModelRef{
-				Name: item.Name, Checksum: "sha256:" + strings.Repeat("0", 64), Path: modelstore.WeightsPath(item.Name, "job-1"),
-			}, Network: disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}})
+			ref := disdel.ModelRef{Name: item.Name, Path: modelstore.WeightsPath(item.Name, "job-1")}
+			ref.Checksum, ref.Size, err = store.WriteWeights(ctx, ref.Path, nil, nil)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			_, err = store.Commit(ctx, modelstore.Model{ModelRef: ref, Network: disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}})
 		}
 	case tenant.ItemJob:
 		s.jobs++
@@ -110,11 +113,11 @@ func (s *shop) remove(viewer string, kind tenant.ItemKind, name string) error {
 	case tenant.ItemDataset:
 		_, err = at.Data.Remove(s.t.Context(), name)
 	case tenant.ItemModel:
-		_, err = at.Models.Remove(s.t.Context(), name+":v1")
-		if disdel.KindOf(err) == disdel.NotFound || err == nil {
-			return err
+		ref := name + ":v1"
+		if m, fault := at.Models.Get(s.t.Context(), name); fault == nil {
+			ref = m.Ref() // versions count up
 		}
-		_, err = at.Models.Remove(s.t.Context(), name)
+		_, err = at.Models.Remove(s.t.Context(), ref)
 	case tenant.ItemJob:
 		err = at.Records.Forget(s.t.Context(), disdel.JobID(name))
 	}

@@ -159,11 +159,11 @@ func (s *server) serve(c *call, route route) {
 		defer free()
 	}
 	defer c.free()
+	up := &steady{ReadCloser: r.Body, out: c.out, until: time.Now().Add(uploadWithin)}
 	if route.upload { // only uploads that may run get more time than other requests
-		body := &steady{ReadCloser: r.Body, out: c.out, until: time.Now().Add(uploadWithin)}
-		r.Body = body
+		r.Body = up
 		if !c.operator {
-			defer s.tokens.join(bearer(r), body.revoke)()
+			defer s.tokens.join(bearer(r), up.revoke)()
 		}
 	}
 	status, body, err := route.answer(c)
@@ -172,7 +172,7 @@ func (s *server) serve(c *call, route route) {
 	}
 	var long *http.MaxBytesError
 	switch {
-	case err != nil && errors.Is(err, errTokenGone):
+	case err != nil && (up.isRevoked() || errors.Is(err, errTokenGone)):
 		failAs(w, http.StatusUnauthorized, errTokenGone)
 	case errors.As(err, &long):
 		failAs(w, http.StatusRequestEntityTooLarge, &disdel.Error{
