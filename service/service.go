@@ -70,6 +70,7 @@ type core struct {
 	leaseFor    time.Duration // validity of a lease
 	queue       *queue.Queue
 	registry    *tenant.Registry
+	audit       *tenant.Audit
 	underWay    infer.UnderWay
 	counters    *counters
 	load        machineLoad
@@ -201,6 +202,9 @@ func (s *Service) Run(id disdel.JobID) (*Run, bool) {
 
 // Tenants returns the list of the tenants that may use this Service.
 func (s *core) Tenants() *tenant.Registry { return s.registry }
+
+// Audit returns the home's log of who did what.
+func (s *core) Audit() *tenant.Audit { return s.audit }
 
 // Tenant returns the view that one tenant has of the Service: only its own jobs, records, models and data sets. All
 // tenants share the platform, the queue and the pool. The view ends with the Service.

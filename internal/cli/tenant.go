@@ -10,6 +10,7 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/platform"
 	"github.com/disdel/disdel/scheduler"
 	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/tenant"
@@ -128,9 +129,12 @@ func readQuota(c *cli.Context) (*scheduler.Quota, error) {
 			*into = size
 		}
 	}
-	var err error
 	if text := c.String("cost"); text != "" {
-		q.Cost, err = disdel.ParseCost(text)
+		cost, err := disdel.ParseCost(text)
+		if err != nil {
+			return nil, err
+		}
+		q.Cost = cost
 	}
-	return q, err
+	return q, scheduler.CheckQuota(*q, platform.DefaultConfig().Limits.Memory.Min)
 }

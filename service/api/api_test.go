@@ -251,7 +251,7 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"DELETE /api/v1/datasets/{name}": nil, "GET /api/v1/shares/{kind}/{name}": nil,
 		"PUT /api/v1/shares/{kind}/{name}":    apitypes.ShareRequest{With: []string{"nobody"}},
 		"DELETE /api/v1/shares/{kind}/{name}": nil,
-		"PUT /api/v1/weights/{weights}":  nil, "DELETE /api/v1/weights/{weights}": nil,
+		"PUT /api/v1/weights/{weights}":       nil, "DELETE /api/v1/weights/{weights}": nil,
 	}
 	fill := strings.NewReplacer("{kind}/{name}", "job/"+string(id), "{job}", string(id), "{name}", "digits", "{model}", model, "{tag}", "prod",
 		"{weights}", "sha256:"+strings.Repeat("0", 64))

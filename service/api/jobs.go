@@ -120,6 +120,7 @@ func submitJob(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	noteJob(c.Context(), run.ID())
 	return http.StatusCreated, run.Submitted(), nil
 }
 

@@ -50,7 +50,11 @@ type Config struct {
 	// none.
 	Enter string
 
-	Log logrus.FieldLogger // nil: nothing is logged
+	// SlowSignIn bounds the delay of the answer to a wrong token. Each failure from an address doubles it. 0: no delay.
+	SlowSignIn time.Duration
+
+	Audit *tenant.Audit      // nil: none is written
+	Log   logrus.FieldLogger // nil: nothing is logged
 }
 
 // The defaults of Config, and time limits of requests.
@@ -80,6 +84,8 @@ type server struct {
 	requests requests
 	budget   *budget
 	tokens   *tokens
+	signIns  signIns
+	failures failures
 	drains   context.Context // ends when the server is about to, and takes no more jobs
 }
 
@@ -365,8 +371,11 @@ func (s *server) owner(ctx context.Context, token string) (string, tenant.Role, 
 		return "", tenant.RoleAdmin, nil
 	}
 	tenant, role, err := s.Service.Tenants().Identify(ctx, token)
-	if err == nil {
+	switch disdel.KindOf(err) {
+	case disdel.UnknownKind:
 		noteSender(ctx, tenant, role)
+	case disdel.Denied:
+		s.slow(ctx)
 	}
 	return tenant, role, err
 }

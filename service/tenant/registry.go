@@ -56,12 +56,23 @@ const tokenPrefix = "disdel"
 type Registry struct {
 	history func(ctx context.Context) (*history.Store, error) // opens the history of all tenants
 	log     logrus.FieldLogger
+	audit   *Audit // of tokens; nil: none
 	uses    uses
 }
 
-// NewRegistry returns the registry of a history, which is opened when it is first needed.
-func NewRegistry(open func(ctx context.Context) (*history.Store, error), log logrus.FieldLogger) *Registry {
-	return &Registry{history: open, log: log}
+// NewRegistry returns the registry of a history, which is opened when it is first needed. audit may be nil.
+func NewRegistry(open func(ctx context.Context) (*history.Store, error), log logrus.FieldLogger, audit *Audit) *Registry {
+	return &Registry{history: open, log: log, audit: audit}
+}
+
+// write writes a line of the audit log. A failure is only logged.
+func (r *Registry) write(line AuditLine) {
+	if r.audit == nil {
+		return
+	}
+	if err := r.audit.Write(line); err != nil {
+		r.log.WithError(err).Warn("the audit log lacks a line")
+	}
 }
 
 // Create makes a token for a tenant, and makes the tenant if it does not exist. Only the caller learns the token: the
@@ -164,7 +175,9 @@ func (r *Registry) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if err = h.DeleteNote(ctx, n); err == nil {
-		r.log.WithField("tenant", name).Info("all tokens of the tenant were taken away")
+		const what = "all tokens of the tenant were taken away"
+		r.log.WithField("tenant", name).Info(what)
+		r.write(AuditLine{Event: AuditToken, Tenant: name, What: what})
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func newRegistry(t *testing.T) (*Registry, *history.Store) {
 	t.Cleanup(func() { h.Close() })
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return NewRegistry(func(context.Context) (*history.Store, error) { return h, nil }, log), h
+	return NewRegistry(func(context.Context) (*history.Store, error) { return h, nil }, log, NewAudit(t.TempDir())), h
 }
 
 // Tokens are created, used and revoked in drawn order. A token opens its own tenant, with its own role, until it is
@@ -105,10 +106,17 @@ func TestATokenSignsInUntilItIsRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range open {
-		if secret := one.token[strings.LastIndex(one.token, "_")+1:]; strings.Contains(string(text), secret) {
-			t.Errorf("the registry has the token %s", one.label)
+	log, err := os.ReadFile(r.audit.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range append(open, gone...) {
+		if secret := one.token[strings.LastIndex(one.token, "_")+1:]; strings.Contains(string(text)+string(log), secret) {
+			t.Errorf("the registry or the audit log has the token %s", one.label)
 		}
+	}
+	if lines, _ := auditLines(t, r.audit); len(lines) != len(open)+2*len(gone) {
+		t.Errorf("%d lines for %d tokens, %d of them revoked", len(lines), len(open)+len(gone), len(gone))
 	}
 }
 

@@ -157,9 +157,10 @@ func (t *Info) token(name string) (int, error) {
 	return found, nil
 }
 
-// tokenChanged logs that a token was made or revoked.
+// tokenChanged logs that a token was made or revoked, also in the audit log.
 func (r *Registry) tokenChanged(what, tenant string, t TokenInfo) {
 	r.log.WithFields(logrus.Fields{"tenant": tenant, "role": string(t.Role), "token": t.Label()}).Info(what)
+	r.write(AuditLine{Event: AuditToken, Tenant: tenant, Role: t.Role, Token: t.Label(), What: what})
 }
 
 // usedEvery bounds how often the time of the last sign-in of a token is written.
