@@ -123,7 +123,7 @@ func showModel(ctx context.Context, c *cli.Context, u *ui, models client.Models)
 	switch {
 	case err == nil && !(isNetwork && (c.IsSet("input") || c.IsSet("classes"))):
 		return showTrained(c, u, &m)
-	case !isNetwork && (strings.Contains(name, ":") || disdel.KindOf(err) != disdel.NotFound):
+	case !isNetwork && (strings.ContainsAny(name, ":/") || disdel.KindOf(err) != disdel.NotFound):
 		return err
 	case unknown != nil:
 		return unknown
