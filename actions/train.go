@@ -172,6 +172,7 @@ func (t *trainer) push(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.call.host.free() // of the reference and of the copied update, which carry would come on top of
 	if err := t.carry(ctx, residual); err != nil {
 		return err
 	}

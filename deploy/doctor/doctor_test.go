@@ -187,7 +187,7 @@ func occupy(t *testing.T, e *executor.Executor) {
 	inv := disdel.Invocation{
 		ID: "busy", Task: plan.Task, Action: plan.Name, Limits: l, Params: []byte(`{"deaf": true, "holdMs": 60000}`),
 	}
-	for range 8 {
+	for range 40 { // two minutes of work: a slow machine is still busy when it is examined
 		if _, err := e.InvokeOnce(t.Context(), inv); err != nil {
 			t.Fatal(err)
 		}
