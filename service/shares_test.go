@@ -372,6 +372,16 @@ func TestSharedDataModelAndJobAreUsed(t *testing.T) {
 	if err := client.Local(cleo).Models.CopyWeights(ctx, &weights, &m.Model); err != nil || weights.Len() == 0 {
 		t.Errorf("cleo has %d bytes of weights, %v", weights.Len(), err)
 	}
+	tuned, err := cleo.Submit(ctx, service.Request{Job: job(
+		"data.source=dataset://ann/digits", "model.init.weights=bob/"+rec.Model.Name, "training.epochs=1",
+	)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, err := tuned.Wait(ctx); err != nil || end.Status != disdel.StatusSucceeded ||
+		end.Job.Model.Init.Weights != "bob/"+rec.Model.Name+":v1" {
+		t.Errorf("%v from %s, %v: %v", end.Status, end.Job.Model.Init.Weights, err, end.Failure)
+	}
 	share(bob, tenant.ItemJob, "digits", "cleo")
 	for _, name := range []string{string(run.ID()), "bob/digits", string(run.ID())[:12]} {
 		if seen, err := cleo.Look(ctx, name); err != nil || seen.ID != run.ID() {
