@@ -273,8 +273,8 @@ func (s *core) Isolation(ctx context.Context) (string, error) {
 	if !slices.Equal(own.URLs, all.URLs) {
 		return "a Redis user for each tenant (ACL), which reaches only the keys of that tenant", nil
 	}
-	return "key prefixes only, so an action of one tenant could read the keys of another. Give Redis a password, and its " +
-		"user the right +acl|setuser, to have a user for each tenant", nil
+	return "key prefixes only, so an action of one tenant could read the keys of another. To have a user for each " +
+		"tenant, give Redis a password, and its user the right +acl|setuser", nil
 }
 
 // lookOften bounds the time between looks at an activation on an embedded platform. They cost little, and the job waits

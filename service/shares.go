@@ -245,8 +245,8 @@ func (s *Service) sharedItems(ctx context.Context, kind tenant.ItemKind) iter.Se
 	}
 }
 
-// FindModel finds a model by NAME, NAME:vN or NAME:TAG, or by OWNER/ and these if its owner shares it. The model has the
-// name of the reference. It returns the errors of modelstore.Store.Get.
+// FindModel finds a model by NAME, NAME:vN or NAME:TAG, or by OWNER/ and these if its owner shares it. The model has
+// the name of the reference. It returns the errors of modelstore.Store.Get.
 func (s *Service) FindModel(ctx context.Context, ref string) (out infer.FoundModel, err error) {
 	at, name, err := s.reader(ctx, tenant.ItemModel, ref)
 	if err != nil {
@@ -345,8 +345,8 @@ func (s *Service) ResolveOwn(ctx context.Context, job string) (disdel.JobID, err
 	return "", err
 }
 
-// FindJob returns the Service as the owner of a job sees it, and the job's id. job is as for history.Store.Resolve, and of a
-// shared job its id, the start of its id or OWNER/NAME. It returns NotFound.
+// FindJob returns the Service as the owner of a job sees it, and the job's id. job is as for history.Store.Resolve, and
+// of a shared job its id, the start of its id or OWNER/NAME. It returns NotFound.
 func (s *Service) FindJob(ctx context.Context, job string) (*Service, disdel.JobID, error) {
 	h, err := s.History(ctx)
 	if err != nil {
@@ -406,8 +406,8 @@ func (s *Service) recordOf(ctx context.Context, id disdel.JobID) (disdel.Record,
 	return h.Get(ctx, id)
 }
 
-// SharedJobs lists the records of the jobs that other tenants share and that a query selects, the newest first. The name
-// of each begins with its owner. Of an unreadable record there is nothing.
+// SharedJobs lists the records of the jobs that other tenants share and that a query selects, the newest first. The
+// name of each begins with its owner. It leaves unreadable records out.
 func (s *Service) SharedJobs(ctx context.Context, q history.Query) (out []disdel.Record, err error) {
 	list, err := errorless(s.sharedItems(ctx, tenant.ItemJob))
 	if err != nil {
@@ -435,7 +435,9 @@ func (s *Service) SharedJobs(ctx context.Context, q history.Query) (out []disdel
 
 // ListJobs lists the tenant's jobs that a query selects and those that others share with it, the newest first. It ends
 // after so many bytes of records, but has at least one record; cut tells whether it ended for that.
-func (s *Service) ListJobs(ctx context.Context, q history.Query, bytes int) (list []disdel.Record, cut bool, err error) {
+func (s *Service) ListJobs(ctx context.Context, q history.Query, bytes int) (list []disdel.Record, cut bool,
+	err error,
+) {
 	h, err := s.History(ctx)
 	if err != nil {
 		return nil, false, err

@@ -84,7 +84,8 @@ func (s *shop) add(item tenant.Item) tenant.Item {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			_, err = store.Commit(ctx, modelstore.Model{ModelRef: ref, Network: disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}})
+			network := disdel.Network{Name: "lenet5", Input: []int{1, 28, 28}, Classes: 10}
+			_, err = store.Commit(ctx, modelstore.Model{ModelRef: ref, Network: network})
 		}
 	case tenant.ItemJob:
 		s.jobs++

@@ -280,7 +280,8 @@ func (p *planner) planAgain(ctx context.Context, rec disdel.Record, fromStart bo
 	return p.continueOld(spec, rec), nil
 }
 
-// claimAcknowledged claims the room of an acknowledged job, even if the quotas have too little: others must not take it.
+// claimAcknowledged claims the room of an acknowledged job, even if the quotas have too little: others must not take
+// it.
 func (p *planner) claimAcknowledged(spec controller.Spec, r controller.Resolved) {
 	_, disk := p.disk.Add(diskNeed(spec, r.Graph))
 	_, redis := p.redis.Add(storeNeed(spec.Job, spec.Plan, r.Graph).Bytes())

@@ -253,7 +253,8 @@ func TestAJobOverHTTPAndNobodyElses(t *testing.T) {
 		"DELETE /api/v1/shares/{kind}/{name}": nil,
 		"PUT /api/v1/weights/{weights}":       nil, "DELETE /api/v1/weights/{weights}": nil,
 	}
-	fill := strings.NewReplacer("{kind}/{name}", "job/"+string(id), "{job}", string(id), "{name}", "digits", "{model}", model, "{tag}", "prod",
+	fill := strings.NewReplacer("{kind}/{name}", "job/"+string(id), "{job}", string(id), "{name}", "digits",
+		"{model}", model, "{tag}", "prod",
 		"{weights}", "sha256:"+strings.Repeat("0", 64))
 	h.answersForData(model)
 	looked := 0

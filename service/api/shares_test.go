@@ -49,7 +49,9 @@ func TestTheRoleSubmitIsEnoughForAFirstDay(t *testing.T) {
 				t.Errorf("bob looks at the %s %s: %d %s", kind, when, status, data)
 			}
 		}
-		for list, name := range map[string]string{"datasets": "ann/digits", "models": "ann/" + rec.Model.Name, "jobs": "ann/small"} {
+		for list, name := range map[string]string{
+			"datasets": "ann/digits", "models": "ann/" + rec.Model.Name, "jobs": "ann/small",
+		} {
 			if _, data := h.ask("bob read", "GET", "/api/v1/"+list, nil); bytes.Contains(data, []byte(name)) != (want == 200) {
 				t.Errorf("bob's %s %s: %s", list, when, data)
 			}
@@ -85,12 +87,14 @@ func TestTheRoleSubmitIsEnoughForAFirstDay(t *testing.T) {
 		t.Errorf("bob asks ann's model: %d %s", status, data)
 	}
 	for kind, name := range names {
-		if status, data := h.ask("ann submit", "DELETE", "/api/v1/shares/"+string(kind)+"/"+name, nil); status != 200 {
+		path := "/api/v1/shares/" + string(kind) + "/" + name
+		if status, data := h.ask("ann submit", "DELETE", path, nil); status != 200 {
 			t.Errorf("unshare %s: %d %s", kind, status, data)
 		}
 	}
 	look(404, "afterwards")
-	if status, data := h.ask("ann read", "GET", "/api/v1/shares", nil); status != 200 || !bytes.Contains(data, []byte("[]")) {
+	status, data = h.ask("ann read", "GET", "/api/v1/shares", nil)
+	if status != 200 || !bytes.Contains(data, []byte("[]")) {
 		t.Errorf("what ann shares at the end: %d %s", status, data)
 	}
 	if status, data := h.ask("ann submit", "DELETE", "/api/v1/datasets/digits", nil); status != 403 {
@@ -107,7 +111,8 @@ func TestAJobKeepsToTheQuotaOfRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, data := h.ask("ann submit", "POST", "/api/v1/jobs", apitypes.Submission{File: job})
-	if status != 422 || !bytes.Contains(data, []byte("the quota is 100 KB")) || !bytes.Contains(data, []byte("--redis-memory")) {
+	if status != 422 || !bytes.Contains(data, []byte("the quota is 100 KB")) ||
+		!bytes.Contains(data, []byte("--redis-memory")) {
 		t.Errorf("%d %s", status, data)
 	}
 }

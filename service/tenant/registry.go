@@ -61,7 +61,8 @@ type Registry struct {
 }
 
 // NewRegistry returns the registry of a history, which is opened when it is first needed. audit may be nil.
-func NewRegistry(open func(ctx context.Context) (*history.Store, error), log logrus.FieldLogger, audit *Audit) *Registry {
+func NewRegistry(open func(ctx context.Context) (*history.Store, error), log logrus.FieldLogger, audit *Audit,
+) *Registry {
 	return &Registry{history: open, log: log, audit: audit}
 }
 
