@@ -10,6 +10,16 @@ import (
 	"github.com/disdel/disdel/scheduler"
 )
 
+// No job fits in 256 MB if an action has at least 128 MB.
+func ExampleCheckQuota() {
+	fmt.Println(scheduler.LeastGang(128 * disdel.MB))
+	err := scheduler.CheckQuota(scheduler.Quota{Memory: 256 * disdel.MB}, 128*disdel.MB)
+	fmt.Println(disdel.AsError(err).Hint)
+	// Output:
+	// 1 train of 128 MB, 1 aggregate of 128 MB and 1 evaluate of 128 MB, 384 MB in all
+	// use at least --memory 384MB
+}
+
 // A quota is refused exactly if not even the smallest gang is within it, with the least that would do.
 func TestAQuotaForNoGangIsRefused(t *testing.T) {
 	const action = 128 * disdel.MB
