@@ -126,7 +126,7 @@ func (s *Service) Forsake(ctx context.Context, kind tenant.ItemKind, name string
 
 // reader returns the Service as the owner of an item sees it, and the item's plain name. ref is NAME, or OWNER/NAME of
 // an item that its owner shares; of a model it may have a version or tag. It returns NotFound for an item that is not
-// shared, whether or not it exists.
+// shared, whether or not it exists. The operator, who has no tenant, reads the items of all.
 func (s *Service) reader(ctx context.Context, kind tenant.ItemKind, ref string) (*Service, string, error) {
 	owner, name, named := strings.Cut(ref, "/")
 	if !named {
@@ -134,6 +134,9 @@ func (s *Service) reader(ctx context.Context, kind tenant.ItemKind, ref string) 
 	}
 	if owner == s.owner() {
 		return s, name, nil
+	}
+	if !tenant.IsName(owner) {
+		return nil, "", s.notShared(kind, ref)
 	}
 	if s.tenant != nil {
 		plain, _, _ := strings.Cut(name, ":")

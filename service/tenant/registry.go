@@ -48,6 +48,9 @@ type Info struct {
 
 var tenantName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
+// IsName reports whether a tenant can have a name. Such a name hides no path.
+func IsName(name string) bool { return tenantName.MatchString(name) }
+
 // tokenPrefix begins every token, so that people and secret scanners recognise one.
 const tokenPrefix = "disdel"
 
