@@ -197,6 +197,7 @@ var owners = map[string][]string{
 	"github.com/urfave/cli":                  {"internal/cli"},
 	"github.com/chromedp":                    {}, // tests alone
 	"github.com/cpuguy83/go-md2man":          {"internal/cli"},
+	"github.com/itchyny/gojq":                {"internal/terminal"},
 	"gonum.org/v1/plot":                      {"internal/plot"},
 	"codeberg.org/go-fonts":                  {"internal/plot"},
 	"golang.org/x/image":                     {"dataset/dense", "internal/plot"},

@@ -38,6 +38,9 @@ type Metadata struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
+// BatchLabel is the label by which lists group the jobs of a batch.
+const BatchLabel = "batch"
+
 // Model is the network to train: exactly one of Name (a network of the zoo), Layers and Custom. A job file may also
 // name a Keras file; its network is then in Layers, so that a Job needs no other file.
 type Model struct {

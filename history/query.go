@@ -269,7 +269,7 @@ func (s *Store) page(ctx context.Context, q search, before string, limit int,
 // warnOnce logs once why a document cannot be read as a record.
 func (s *Store) warnOnce(id string, why error) {
 	if _, before := s.warned.LoadOrStore(id, struct{}{}); !before {
-		s.log.WithError(why).Warnf("the history cannot read the record %s; disdel history delete %[1]s removes it", id)
+		s.log.WithError(why).Warnf("the history cannot read the record %s; disdel jobs delete %[1]s removes it", id)
 	}
 }
 
@@ -525,7 +525,7 @@ func (s *Store) Resolve(ctx context.Context, ref string) (disdel.JobID, error) {
 	default:
 		return "", &disdel.Error{
 			Kind: disdel.NotFound, Code: disdel.CodeNoJob, Op: "find job", Msg: fmt.Sprintf("there is no job %q", ref),
-			Hint: "disdel history lists them; disdel quickstart runs a first one",
+			Hint: "disdel jobs lists them; disdel quickstart runs a first one",
 		}
 	}
 }

@@ -186,7 +186,7 @@ func wrap(err error, op, what string) error {
 		e.Kind = disdel.Canceled
 	case status == couchlite.StatusDamaged:
 		e.Kind, e.Msg, e.Err = disdel.Corrupt, serverReason(err), nil
-		e.Hint = "disdel history repair keeps what can be read; the damaged file stays beside it"
+		e.Hint = "disdel jobs repair keeps what can be read; the damaged file stays beside it"
 	case status == couchlite.StatusReadOnly:
 		e.Kind, e.Msg, e.Err, e.Hint = disdel.Denied, serverReason(err), nil, "name a folder you can write to with --home"
 	case status == couchlite.StatusNoSpace:
@@ -354,7 +354,7 @@ func unreadable(raw json.RawMessage, err error) error {
 	}
 	return &disdel.Error{
 		Kind: disdel.Corrupt, Code: disdel.CodeUnreadable, Op: "read record", Msg: head.ID, Err: err,
-		Hint: "disdel history delete " + head.ID,
+		Hint: "disdel jobs delete " + head.ID,
 	}
 }
 

@@ -54,3 +54,17 @@ func ExampleInputBytes() {
 	fmt.Println(service.InputBytes(&dataset.Input{Train: pixels}))
 	// Output: 680 B
 }
+
+// The home has a data set and the file of the history. Nothing needs the data set.
+func ExampleService_Stored() {
+	s, end := opened()
+	defer end()
+	items, err := s.Stored(context.Background())
+	for _, item := range items {
+		fmt.Println(item.Kind, item.Name, item.Size > 0, item.Kept == "")
+	}
+	fmt.Println(err, s.RemoveStored(context.Background(), items[0]))
+	// Output:
+	// data digits true true
+	// <nil> <nil>
+}

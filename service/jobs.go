@@ -342,7 +342,7 @@ func (s *Service) Forget(ctx context.Context, job string) (disdel.JobID, error) 
 	if rec.Status < disdel.StatusSucceeded {
 		return id, &disdel.Error{
 			Kind: disdel.Conflict, Op: "delete record", Job: id, Msg: fmt.Sprintf("%s is %s", id, rec.Status),
-			Hint: "disdel job cancel " + string(id),
+			Hint: "disdel jobs cancel " + string(id),
 		}
 	}
 	return id, h.Delete(ctx, id)

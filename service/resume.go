@@ -128,7 +128,7 @@ func (p *planner) resolveAgain(ctx context.Context, rec disdel.Record, req Resum
 		return rec, r, &disdel.Error{
 			Kind: disdel.Conflict, Code: disdel.CodeSucceeded, Op: "resume job", Job: id,
 			Msg:  string(id) + " has succeeded: there is nothing left to do",
-			Hint: "disdel history show " + string(id),
+			Hint: "disdel jobs show " + string(id),
 		}
 	}
 	was := controller.AdjustedJob(rec)

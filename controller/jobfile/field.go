@@ -290,6 +290,15 @@ func FieldNamed(name string) (path, example string, exact bool) {
 	return f.path, f.example, plain(near) == plain(name)
 }
 
+// SettableFields calls f with the path and the meaning of each field that one value sets, in the order of the job file.
+func SettableFields(f func(path, meaning string)) {
+	for _, one := range fields() {
+		if nameable(one) {
+			f(one.path, one.meaning)
+		}
+	}
+}
+
 // nameable fields are those that can be set by a short name.
 func nameable(f *field) bool {
 	return !f.later && f.form != object && f.form != list && !strings.Contains(f.path, "[]") && f.name() != "*" &&

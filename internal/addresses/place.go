@@ -149,8 +149,9 @@ func firstWord(text string) string {
 
 // Commands are the commands that work at a place, by the names that hints use.
 var Commands = []string{
-	"batch", "compare", "dataset", "deploy", "doctor", "estimate", "evaluate", "export", "history", "infer", "job", "lab",
-	"model", "quickstart", "report", "resume", "serve", "simulate", "submit", "tenant", "ui", "validate", "verify",
+	"batch", "compare", "dataset", "deploy", "doctor", "du", "estimate", "evaluate", "export", "history", "infer", "job",
+	"jobs", "lab", "model", "prune", "quickstart", "report", "resume", "serve", "simulate", "submit", "tenant", "ui",
+	"validate", "verify",
 }
 
 // With is the place with those flags of another place that it does not have.

@@ -7,13 +7,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/aggregator"
 	"github.com/disdel/disdel/internal/terminal"
 	"github.com/disdel/disdel/platform/local"
@@ -82,9 +80,10 @@ func showHelp(u *ui, app *cli.App, names []string) error {
 func newApp(u *ui) *cli.App {
 	mistaken := func(c *cli.Context, err error, _ bool) error { return flagMistake(c, err, u.Args) }
 	app := &cli.App{
-		Name:                      "disdel",
-		Usage:                     "train deep-learning models as serverless actions on Apache OpenWhisk",
-		Description:               "Start with `disdel quickstart`. Flags may stand before or after operands.",
+		Name:  "disdel",
+		Usage: "train deep-learning models as serverless actions on Apache OpenWhisk",
+		Description: "Start with `disdel quickstart`. `disdel COMMAND --help` explains a command. Flags may stand " +
+			"before or\nafter operands.",
 		Flags:                     globalFlags(),
 		HideHelpCommand:           true,
 		HideVersion:               true,
@@ -99,9 +98,9 @@ func newApp(u *ui) *cli.App {
 		Before:                    func(c *cli.Context) error { return configure(u, c) },
 	}
 	for _, build := range []func(*ui) *cli.Command{
-		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobCommand, estimateCommand, validateCommand,
-		explainCommand, datasetCommand, historyCommand, reportCommand, compareCommand, exportCommand, modelCommand,
-		inferCommand, evaluateCommand,
+		quickstartCommand, submitCommand, batchCommand, resumeCommand, jobsCommand, estimateCommand, validateCommand,
+		explainCommand, datasetCommand, reportCommand, compareCommand, exportCommand, modelCommand,
+		inferCommand, evaluateCommand, usageCommand, pruneCommand,
 		platformCommand, serveCommand, pageCommand, tenantCommand, contextCommand, deployCommand, doctorCommand,
 		verifyCommand, simulateCommand, labCommand, completionCommand, manualCommand,
 		versionCommand, runtimeCommand, helpCommand, completeCommand,
@@ -114,6 +113,7 @@ func newApp(u *ui) *cli.App {
 		}
 		return unknownCommand(app.Commands, "disdel", c.Args().First())
 	}
+	setGroups(app.Commands)
 	app.Setup() // before the names for help are set, which it would set otherwise
 	eachCommand("disdel", app.Commands, func(c *cli.Command) {
 		c.OnUsageError = mistaken
@@ -139,8 +139,9 @@ func globalFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "version", Usage: "print the version"},
 		&cli.StringFlag{
 			Name: "output", Aliases: []string{"o"}, Value: "table", EnvVars: []string{"DISDEL_OUTPUT"},
-			Usage: "output `FORMAT`: table, wide (all columns), json or yaml",
+			Usage: "output `FORMAT`: table, wide (all columns), json, jsonl (a line each), yaml or name (ids only)",
 		},
+		&cli.StringFlag{Name: "jq", Usage: "print the JSON output as this jq `EXPRESSION` selects it: '.[].id'"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only data and errors"},
 		&cli.BoolFlag{Name: "plain", Usage: "do not redraw lines on the terminal"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the log"},
@@ -200,9 +201,11 @@ func globalFlags() []cli.Flag {
 // configure reads the global flags.
 func configure(u *ui, c *cli.Context) error {
 	if f := c.String("output"); !u.Take(f) {
-		return &disdel.Error{
-			Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no output format %q", f),
-			Hint: "use -o table, -o wide, -o json or -o yaml",
+		return unknownFormat(u, c.App, f)
+	}
+	if c.IsSet("jq") {
+		if err := u.Filter(c.String("jq")); err != nil {
+			return err
 		}
 	}
 	u.Quiet = c.Bool("quiet")

@@ -50,6 +50,10 @@ func (s *commandLine) split(commands []*cli.Command, args []string) {
 		case strings.HasPrefix(arg, "-") && arg != "-":
 			args = s.flag(append(s.letters(arg), args[1:]...))
 		default:
+			if len(s.Path)+len(s.Operands) == 0 {
+				args = expandShortcut(commands, args)
+				arg = args[0]
+			}
 			if c := s.command(commands, arg); c != nil {
 				s.Path = append(s.Path, arg)
 				s.local = mergeTables(s.local, flagTable(c.Flags))
@@ -60,6 +64,20 @@ func (s *commandLine) split(commands []*cli.Command, args []string) {
 			args = args[1:]
 		}
 	}
+}
+
+// shortcuts are commands without the word jobs before them, as other programs have them.
+var shortcuts = map[string]string{
+	"logs": "logs", "watch": "watch", "wait": "wait", "follow": "follow", "cancel": "cancel", "stop": "cancel",
+	"pause": "pause", "describe": "show",
+}
+
+// expandShortcut replaces a shortcut at the start of the words of a command by the command, unless commands has it.
+func expandShortcut(commands []*cli.Command, words []string) []string {
+	if name, ok := shortcuts[words[0]]; ok && commandOf(commands, words[0]) == nil {
+		return append([]string{"jobs", name}, words[1:]...)
+	}
+	return words
 }
 
 // command finds a command by name before the first operand: in `history show` it is one, a job named show is not.

@@ -53,6 +53,7 @@ func batchCommand(u *ui) *cli.Command {
 				if err := render.FailAll(u, "run batch", batch.Check(ctx, at.Place(), jobs, faults...), files); err != nil {
 					return err
 				}
+				id := batch.Group(jobs)
 				table := render.NewBatchTable(u)
 				cfg.Jobs, cfg.Observe = jobs, table.Follow
 				sum, err := batch.Start(ctx, at.Place(), cfg)
@@ -64,7 +65,9 @@ func batchCommand(u *ui) *cli.Command {
 						err = cmp.Or(err, bad)
 					}
 				}
-				return cmp.Or(u.Show(sum, func(w io.Writer) { render.PrintBatch(w, sum) }), err, sum.Err())
+				shown := u.Show(sum, func(w io.Writer) { render.PrintBatch(w, sum) })
+				u.Say("next:  %s", u.Command("jobs", "--batch", id))
+				return cmp.Or(shown, err, sum.Err())
 			})
 		},
 	}

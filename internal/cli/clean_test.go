@@ -60,7 +60,7 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 		"infer":    {doc, func(w io.Writer) { render.PrintInference(w, doc) }},
 		"anything": {name, func(w io.Writer) { fmt.Fprint(w, hostile) }},
 	} {
-		for _, format := range []string{"table", "json", "yaml"} {
+		for _, format := range []string{"table", "json", "jsonl", "yaml", "name"} {
 			var out bytes.Buffer
 			u := terminal.New(nil, &out, &out)
 			u.Format = format
@@ -74,7 +74,10 @@ func TestNoOutputActsOnTheTerminal(t *testing.T) {
 			if at := strings.IndexFunc(out.String(), actedOn); at >= 0 || !utf8.Valid(out.Bytes()) {
 				t.Errorf("%s as %s: %q", what, format, out.String()[max(at-20, 0):])
 			}
-			if format == "json" {
+			if format == "name" && strings.Contains(out.String(), "\nforged") {
+				t.Errorf("%s: a line of its own in %q", what, out.String())
+			}
+			if format == "json" || format == "jsonl" {
 				same(t, what, c.v, out.Bytes())
 			}
 			// those of fail

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -67,16 +69,13 @@ func exportCommand(u *ui) *cli.Command {
 		Description: "csv and parquet have a row for each round, jsonl a line for each job. " +
 			"tensorboard and mlflow write\n" +
 			"folders, for tensorboard --logdir FOLDER and mlflow ui --backend-store-uri FOLDER.\n\n" +
-			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --output runs",
-		Flags: []cli.Flag{
+			"   disdel export small large --to csv > rounds.csv\n   disdel export @last --to tensorboard --file runs",
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{
-				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard or mlflow", Value: string(export.CSV),
+				Name: "to", Usage: "`FORMAT`: csv, jsonl, parquet, tensorboard, mlflow or mlless", Value: string(export.CSV),
 			},
-			&cli.StringFlag{
-				Name: "output", Usage: "new `FOLDER` for tensorboard and mlflow, else the file " +
-					"(default: standard output)",
-			},
-		},
+		}, fileFlags("new `FOLDER` for tensorboard and mlflow, start of the names for mlless, else the file "+
+			"(default: standard output)")...),
 		Action: func(c *cli.Context) error {
 			return withJobs(c, u, 1, func(list []disdel.Record) error { return exportJobs(c, u, list) })
 		},
@@ -92,20 +91,22 @@ type exported struct {
 
 // exportJobs writes jobs in the format that the flags choose.
 func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
-	format, output := export.Format(c.String("to")), c.String("output")
+	format, output := export.Format(c.String("to")), fileOf(c)
 	switch {
+	case format == toMLLess:
+		return exportMLLess(c, u, output, list)
 	case !format.Known():
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "export jobs", Msg: fmt.Sprintf("there is no format %q", format),
-			Hint: "use csv, jsonl, parquet, tensorboard or mlflow",
+			Hint: cmp.Or(foreignFormats[string(format)], "use csv, jsonl, parquet, tensorboard, mlflow or mlless"),
 		}
 	case format.Folder() && output == "":
-		return missingFlag(c, "--output FOLDER")
+		return missingFlag(c, "--file FOLDER")
 	case output == "" && u.Format != "table":
 		return &disdel.Error{
 			Kind: disdel.Invalid, Op: "export jobs",
 			Msg:  fmt.Sprintf("--to %s and -o %s are two formats for one output", format, u.Format),
-			Hint: "leave -o out, or name a file with --output",
+			Hint: "leave -o out, or name a file with --file",
 		}
 	case output == "":
 		return terminal.Unwritten(export.Text(u.Out, format, list))
@@ -121,6 +122,50 @@ func exportJobs(c *cli.Context, u *ui, list []disdel.Record) error {
 		fmt.Fprintf(w, "%s: %s\n", terminal.OneLine(output), terminal.Counted(len(list), "job"))
 	})
 }
+
+// toMLLess is the format of MLLess, which has one job in three files.
+const toMLLess = "mlless"
+
+// foreignFormats are hints for formats of `export` that disdel does not write.
+var foreignFormats = map[string]string{
+	"json": "use --to jsonl; disdel jobs show JOB -o json prints one job",
+	"yaml": "disdel jobs show JOB -o yaml prints one job",
+	"xlsx": "use --to csv", "excel": "use --to csv, which Excel opens",
+	"wandb": "disdel does not write to Weights & Biases; use --to csv, tensorboard or mlflow",
+}
+
+// exportMLLess writes one job as MLLess does. prefix is the start of the names of its files.
+func exportMLLess(c *cli.Context, u *ui, prefix string, list []disdel.Record) error {
+	switch {
+	case prefix == "":
+		return missingFlag(c, "--file PREFIX")
+	case len(list) != 1:
+		return &disdel.Error{
+			Kind: disdel.Invalid, Op: "export jobs", Msg: fmt.Sprintf("--to mlless writes one job, not %d", len(list)),
+			Hint: "name one job",
+		}
+	}
+	return writeMLLess(u, prefix, &list[0])
+}
+
+func writeMLLess(u *ui, prefix string, r *disdel.Record) error {
+	doc, err := export.WriteMLLess(prefix, r)
+	if err != nil {
+		return err
+	}
+	return u.Show(doc, func(w io.Writer) { fmt.Fprintln(w, strings.Join(doc.Files, "\n")) })
+}
+
+// fileFlags are --file, and its old name --output. -o is the format of what a command prints.
+func fileFlags(usage string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "file", Usage: usage},
+		&cli.StringFlag{Name: "output", Hidden: true, Usage: "old name of --file"},
+	}
+}
+
+// fileOf is the value of --file.
+func fileOf(c *cli.Context) string { return cmp.Or(c.String("file"), c.String("output")) }
 
 // exportFile writes jobs into a file that must not exist.
 func exportFile(name string, format export.Format, list []disdel.Record) error {

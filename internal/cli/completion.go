@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // completeName is the hidden command that shells ask for completions.
@@ -17,42 +18,62 @@ const completeName = "__complete"
 // candidate is a completion of a word, and its meaning.
 type candidate struct{ Word, Meaning string }
 
+// knownValues lists the values of a kind, such as the data sets of the home. See valueKind.
+type knownValues func(kind valueKind) []candidate
+
 // candidatesFor are the completions of the last word. Without any, the shell completes file names.
-func candidatesFor(app *cli.App, words []string) []candidate {
+func candidatesFor(app *cli.App, words []string, known knownValues) []candidate {
 	if len(words) == 0 {
 		words = []string{""}
 	}
+	if len(words) > 1 {
+		words = expandShortcut(app.Commands, words)
+	}
 	last := words[len(words)-1]
 	at, global := describeApp(app), describeApp(app).Flags
+	operands := 0
 	for i := 0; i < len(words)-1; i++ {
 		word := words[i]
 		if strings.HasPrefix(word, "-") {
 			if f := flagOf(word, at.Flags, global); f != nil && f.Value && !strings.Contains(word, "=") {
 				if i == len(words)-2 {
-					return nil // a flag's value, which is often a file
+					return matching(known(kindOfFlag(f.Names[0])), last) // without any, a file
 				}
 				i++
 			}
 			continue
 		}
-		if sub, ok := below(at, word); ok {
-			at = sub
+		if c := commandBelow(app, at, word); c != nil && operands == 0 {
+			at = describeCommand(c)
+			continue
 		}
+		operands++
 	}
-	var out []candidate
 	if strings.HasPrefix(last, "-") {
+		var out []candidate
 		for _, f := range append(at.Flags, global...) {
 			for _, name := range f.Names {
-				out = with(out, candidate{dashed(name), f.Usage}, last)
+				out = append(out, candidate{dashed(name), f.Usage})
 			}
 		}
-		return out
+		return matching(out, last)
 	}
+	var out []candidate
 	for _, c := range at.Commands {
-		out = with(out, candidate{ownName(c), c.Usage}, last)
+		if operands == 0 {
+			out = append(out, candidate{ownName(c), c.Usage})
+		}
 	}
-	if strings.HasPrefix(at.Operands, "JOB") {
-		out = with(out, candidate{"@last", "the newest job"}, last)
+	if operands == 0 || strings.Contains(at.Operands, "...") {
+		out = append(out, known(kindOfOperand(at))...)
+	}
+	return matching(out, last)
+}
+
+// matching are the candidates that begin with a word, each once.
+func matching(list []candidate, word string) (out []candidate) {
+	for _, c := range list {
+		out = with(out, c, word)
 	}
 	return out
 }
@@ -73,13 +94,13 @@ func with(list []candidate, c candidate, word string) []candidate {
 // ownName is the last word of a command's name.
 func ownName(c document) string { return c.Name[strings.LastIndex(c.Name, " ")+1:] }
 
-func below(at document, name string) (document, bool) {
-	for _, c := range at.Commands {
-		if ownName(c) == name {
-			return c, true
-		}
+// commandBelow is the command of a name, or of an alias, below another one; nil if there is none.
+func commandBelow(app *cli.App, at document, name string) *cli.Command {
+	commands := app.Commands
+	for _, word := range strings.Fields(at.Name)[1:] {
+		commands = commandOf(commands, word).Subcommands
 	}
-	return document{}, false
+	return commandOf(commands, name)
 }
 
 func flagOf(word string, lists ...[]flagDocument) *flagDocument {
@@ -101,6 +122,7 @@ var scripts = map[string]string{
 	"bash": `_disdel() {
   local IFS=$'\n'
   COMPREPLY=($(disdel __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+  [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 }
 complete -o default -F _disdel disdel
 `,
@@ -169,8 +191,10 @@ func completeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: completeName, Hidden: true, Usage: "print the completions of a word",
 		Action: func(c *cli.Context) error {
-			for _, found := range candidatesFor(c.App, c.Args().Slice()) {
-				fmt.Fprintf(u.Out, "%s\t%s\n", found.Word, found.Meaning)
+			words := c.Args().Slice()
+			known := func(kind valueKind) []candidate { return valuesHere(c, u, words, kind) }
+			for _, found := range candidatesFor(c.App, words, known) {
+				fmt.Fprintf(u.Out, "%s\t%s\n", terminal.OneLine(found.Word), terminal.OneLine(found.Meaning))
 			}
 			return nil
 		},

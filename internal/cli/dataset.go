@@ -4,15 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/dataset"
+	"github.com/disdel/disdel/history"
 	"github.com/disdel/disdel/internal/client"
 	"github.com/disdel/disdel/internal/render"
+	"github.com/disdel/disdel/service"
 	"github.com/disdel/disdel/service/tenant"
 )
 
@@ -172,12 +176,18 @@ func datasetGenerate(u *ui) *cli.Command {
 func datasetRemove(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "remove a data set", ArgsUsage: "NAME",
-		Description: "A data set that a job of this home reads is not removed.\n\n   disdel dataset remove letters",
+		Description: "A data set that a running job reads is not removed. On a terminal disdel asks first. " +
+			"Off a terminal it removes\na data set that a queued or paused job needs only with --yes.\n\n" +
+			"   disdel dataset remove letters",
+		Flags: []cli.Flag{yesFlag},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
 			return withClient(c, u, storage|records, func(ctx context.Context, at client.Client) error {
+				if err := confirmDataset(ctx, u, at, c.Args().First(), c.Bool("yes")); err != nil {
+					return err
+				}
 				removed, err := at.Data.Remove(ctx, c.Args().First())
 				if err != nil {
 					return err
@@ -186,6 +196,51 @@ func datasetRemove(u *ui) *cli.Command {
 			})
 		},
 	}
+}
+
+// confirmDataset asks whether a data set is to be removed, and says what needs it. Off a terminal it returns Conflict
+// if an unfinished job needs the data set, unless yes is true.
+func confirmDataset(ctx context.Context, u *ui, at client.Client, name string, yes bool) error {
+	if yes {
+		return nil
+	}
+	job, err := jobOnDataset(ctx, at.Records, name)
+	if err != nil {
+		return err
+	}
+	if job != "" && !u.Interactive {
+		return &disdel.Error{
+			Kind: disdel.Conflict, Op: "remove data set", Msg: fmt.Sprintf("the unfinished job %s needs %s", job, name),
+			Hint: "cancel the job first, or add --yes",
+		}
+	}
+	question := "Delete the data set " + name + "?"
+	if job != "" {
+		question += fmt.Sprintf(" The unfinished job %s needs it.", job)
+	}
+	models, _ := at.Models.List(ctx)
+	for i := range models {
+		if m := &models[i]; m.Data.Name == name {
+			question += " The model " + m.Ref() + " was trained on it."
+			break
+		}
+	}
+	return u.Confirm(question, false)
+}
+
+// jobOnDataset is an unfinished job that reads a data set, "" if there is none.
+func jobOnDataset(ctx context.Context, from client.Records, name string) (disdel.JobID, error) {
+	for _, status := range service.UnfinishedStatuses {
+		for r, err := range eachRecord(ctx, from, history.Query{Status: status, Limit: recordsPage}) {
+			if err != nil {
+				return "", err
+			}
+			if r.Data.Name == name || r.Job.Data.Source == "dataset://"+name {
+				return r.ID, nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // datasetAddDescription is the help of `dataset add`.

@@ -33,8 +33,8 @@ import (
 // prints no document has none.
 var documents = map[string][]any{
 	"quickstart": {disdel.Record{}}, "submit": {disdel.Record{}}, "resume": {disdel.Record{}},
-	"job follow": {disdel.Record{}}, "job wait": {disdel.Record{}},
-	"job cancel": {askedDocument{}}, "job pause": {askedDocument{}},
+	"jobs follow": {disdel.Record{}}, "jobs wait": {disdel.Record{}},
+	"jobs cancel": {askedDocument{}}, "jobs pause": {askedDocument{}},
 	"batch":    {batch.Start},
 	"estimate": {service.Estimation{}},
 	"validate": {[]render.Problem{}}, "batch of invalid files": {[]render.Problem{}},
@@ -44,9 +44,10 @@ var documents = map[string][]any{
 	"dataset list": {client.Data.List}, "dataset show": {client.Data.Get}, "dataset sample": {client.Data.Sample},
 	"dataset remove": {client.Data.Remove},
 
-	"history": {client.Records.List}, "history show": {client.Records.Get}, "history repair": {repairedDocument{}},
-	"history export": {export.WriteMLLess},
-	"report":         {report.New}, "report --html": {pageDocument{}}, "report --spec": {new(any)},
+	"jobs": {client.Records.List}, "jobs list": {client.Records.List}, "jobs show": {client.Records.Get},
+	"jobs repair": {repairedDocument{}}, "jobs export": {export.WriteMLLess},
+	"du": {usedDocument{}}, "prune": {cleanedDocument{}},
+	"report": {report.New}, "report --html": {pageDocument{}}, "report --spec": {new(any)},
 
 	"model list": {render.ModelList{}}, "model show": {render.KerasNetwork, render.NamedNetwork, render.DescribeModel},
 	"evaluate": {client.Models.Evaluate},
@@ -68,31 +69,31 @@ var documents = map[string][]any{
 	"version": {versionDocument{}}, "help exit-codes": {terminal.ExitCodes},
 	"runtime": nil, "__complete": nil, // for programs of disdel's own
 
-	"help":           {document{}},
-	"completion":     {textDocument{}},
-	"man":            {textDocument{}},
-	"compare":        {report.Compare},
-	"export":         {exported{}},
-	"history delete": {deletedDocument{}},
-	"history prune":  {prunedDocument{}},
-	"job logs":       {render.ActivationLogs},
-	"job tag":        {remarkDocument{}},
-	"job note":       {remarkDocument{}},
-	"job watch":      nil, // the whole terminal
-	"model export":   {exportDocument{}},
-	"model promote":  {client.Models.Tag},
-	"model compare":  {render.ModelComparison{}},
-	"model remove":   {client.Models.Remove, removedWeights{}},
-	"infer":          {client.Models.Answer, render.DataAnswers{}, watchDocument{}},
-	"context add":    {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},
+	"help":          {document{}},
+	"completion":    {textDocument{}},
+	"man":           {textDocument{}},
+	"compare":       {report.Compare},
+	"export":        {exported{}},
+	"jobs delete":   {deletedDocument{}},
+	"jobs prune":    {prunedDocument{}},
+	"jobs logs":     {render.ActivationLogs},
+	"jobs tag":      {remarkDocument{}},
+	"jobs note":     {remarkDocument{}},
+	"jobs watch":    nil, // the whole terminal
+	"model export":  {exportDocument{}},
+	"model promote": {client.Models.Tag},
+	"model compare": {render.ModelComparison{}},
+	"model remove":  {client.Models.Remove, removedWeights{}},
+	"infer":         {client.Models.Answer, render.DataAnswers{}, watchDocument{}},
+	"context add":   {render.Contexts{}}, "context list": {render.Contexts{}}, "context use": {render.Contexts{}},
 	"context remove": {render.Contexts{}}, "context import-wskprops": {render.Contexts{}},
 	"deploy gpu":    {gpuFiles{}},
 	"doctor gpu":    {gpu.Inspect},
 	"dataset share": {tenant.Share{}}, "dataset unshare": {tenant.Share{}},
 	"model share": {tenant.Share{}}, "model unshare": {tenant.Share{}},
-	"job share": {tenant.Share{}}, "job unshare": {tenant.Share{}},
+	"jobs share": {tenant.Share{}}, "jobs unshare": {tenant.Share{}},
 	// Lines of files.
-	"infer --output FILE.jsonl": {infer.DataRow{}}, "infer --watch --output FILE.jsonl": {answerLine{}},
+	"infer --file FILE.jsonl": {infer.DataRow{}}, "infer --watch --file FILE.jsonl": {answerLine{}},
 }
 
 // testdata/json.golden is the shape of each document: go test ./internal/cli -run TestDocumentsKeepTheirShape -update

@@ -25,8 +25,9 @@ func needSubcommand(c *cli.Context) error {
 // and the printer for people.
 func helpFor(app *cli.App, names []string) (shown any, print func(w io.Writer), err error) {
 	if len(names) == 0 {
-		return describeApp(app), func(w io.Writer) { cli.HelpPrinter(w, appHelp, app) }, nil
+		return describeApp(app), func(w io.Writer) { cli.HelpPrinter(w, appHelp, groupsOf(app)) }, nil
 	}
+	names = expandShortcut(app.Commands, names)
 	commands, above := app.Commands, "disdel"
 	var found *cli.Command
 	for _, name := range names {
@@ -36,7 +37,9 @@ func helpFor(app *cli.App, names []string) (shown any, print func(w io.Writer), 
 		}
 		found, commands, above = c, c.Subcommands, c.HelpName
 	}
-	return describeCommand(found), func(w io.Writer) { cli.HelpPrinter(w, commandHelp, found) }, nil
+	return describeCommand(found), func(w io.Writer) {
+		cli.HelpPrinterCustom(w, commandHelp, found, map[string]any{"flagLines": flagLines})
+	}, nil
 }
 
 // helpPath is the command whose help --help asks for. An operand after a group of commands counts as a command.
@@ -53,8 +56,10 @@ func (s *commandLine) helpPath(app *cli.App) []string {
 
 // document is a command as -o json shows it.
 type document struct {
-	Name        string         `json:"name"` // as it is typed: disdel dataset add
+	Name        string         `json:"name"`            // as it is typed: disdel dataset add
+	Group       string         `json:"group,omitempty"` // of a command without another one above it
 	Usage       string         `json:"usage"`
+	Aliases     []string       `json:"aliases,omitempty"` // other names of the last word
 	Operands    string         `json:"operands,omitempty"`
 	Description string         `json:"description,omitempty"`
 	Flags       []flagDocument `json:"flags,omitempty"`
@@ -81,11 +86,13 @@ func describeApp(app *cli.App) document {
 
 func describeCommand(c *cli.Command) document {
 	d := document{
-		Name: c.HelpName, Usage: c.Usage, Operands: c.ArgsUsage, Description: strings.TrimSpace(c.Description),
-		Flags: describeFlags(c.Flags),
+		Name: c.HelpName, Group: c.Category, Aliases: c.Aliases, Usage: c.Usage, Operands: c.ArgsUsage,
+		Description: strings.TrimSpace(c.Description), Flags: describeFlags(c.Flags),
 	}
 	for _, sub := range c.Subcommands {
-		d.Commands = append(d.Commands, describeCommand(sub))
+		if !sub.Hidden {
+			d.Commands = append(d.Commands, describeCommand(sub))
+		}
 	}
 	return d
 }
@@ -93,6 +100,9 @@ func describeCommand(c *cli.Command) document {
 func describeFlags(flags []cli.Flag) []flagDocument {
 	var out []flagDocument
 	for _, f := range flags {
+		if visible, ok := f.(cli.VisibleFlag); ok && !visible.IsVisible() {
+			continue
+		}
 		d := flagDocument{Names: f.Names()}
 		if of, ok := f.(cli.DocGenerationFlag); ok {
 			d.Usage, d.Value, d.Variables = strings.ReplaceAll(of.GetUsage(), "`", ""), of.TakesValue(), of.GetEnvVars()
@@ -112,9 +122,12 @@ USAGE:
    {{.Name}} [global options] command [options] [operands]
 
 {{.Description}}
-
-COMMANDS:{{range .VisibleCommands}}
-   {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}
+{{range .Groups}}
+{{.Title}}:{{range .Commands}}
+   {{.Name}}{{"\t"}}{{.Usage}}{{end}}
+{{end}}
+MORE COMMANDS:{{range .More}}
+   {{.Title}}{{"\t"}}{{range $i, $c := .Commands}}{{if $i}}, {{end}}{{.Name}}{{end}}{{end}}
 
 GLOBAL OPTIONS:
    {{range $i, $f := .VisibleFlags}}{{if $i}}
@@ -125,13 +138,18 @@ const commandHelp = `NAME:
    {{.HelpName}} - {{.Usage}}
 
 USAGE:
-   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}}{{if .Subcommands}} COMMAND{{end}} {{.ArgsUsage}}{{end}}
+   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleFlags}} [options]{{end}}{{if .Subcommands}} {{if .VisibleFlags}}[COMMAND]{{else}}COMMAND{{end}}{{end}} {{.ArgsUsage}}{{end}}
 {{if .Description}}
 {{.Description}}
+{{end}}{{if .Aliases}}
+Other names: {{join .Aliases ", "}}
 {{end}}{{if .Subcommands}}
 COMMANDS:{{range .VisibleCommands}}
-   {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}
-{{end}}{{if .VisibleFlags}}
+   {{.Name}}{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}{{"\t"}}{{.Usage}}{{end}}
+{{with flagLines .}}
+OPTIONS OF COMMANDS:{{range .}}
+   {{.}}{{end}}
+{{end}}{{end}}{{if .VisibleFlags}}
 OPTIONS:
    {{range $i, $f := .VisibleFlags}}{{if $i}}
    {{end}}{{$f}}{{end}}
@@ -158,6 +176,9 @@ func writeCommand(out *strings.Builder, c document, level string) {
 	fmt.Fprintf(out, "\n%s %s\n\n%s.\n", level, strings.TrimSpace(c.Name+" "+code(c.Operands)), sentence(c.Usage))
 	if c.Description != "" {
 		fmt.Fprintf(out, "\n```\n%s\n```\n", unindented(c.Description))
+	}
+	if len(c.Aliases) > 0 {
+		fmt.Fprintf(out, "\nOther names: `%s`.\n", strings.Join(c.Aliases, "`, `"))
 	}
 	if len(c.Flags) > 0 {
 		out.WriteString("\n")

@@ -12,11 +12,18 @@ import (
 	"github.com/disdel/disdel/internal/terminal"
 )
 
+// jobList is a list of jobs without a history.
+func jobList(list ...disdel.Record) *render.JobList {
+	return &render.JobList{
+		Records: list, Status: func(r *disdel.Record) string { return r.Status.String() }, Now: time.Now(),
+		Tags: func(disdel.JobID) []string { return nil },
+	}
+}
+
 // What nobody measured is not listed as if it had been.
 func TestTheListSaysWhatNobodyMeasured(t *testing.T) {
 	var out bytes.Buffer
-	render.PrintHistory(&out, []disdel.Record{{Status: disdel.StatusSucceeded, Learned: new(false)}},
-		func(r *disdel.Record) string { return r.Status.String() })
+	render.PrintJobs(&out, jobList(disdel.Record{Status: disdel.StatusSucceeded, Learned: new(false)}))
 	if text := out.String(); !strings.Contains(text, "succeeded, did not learn") || strings.Contains(text, "0.0000") {
 		t.Errorf("%s", text)
 	}
@@ -39,7 +46,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 	for _, columns := range []int{40, 60, 80, 200, 0} {
 		p := &terminal.Page{Buffer: &bytes.Buffer{}, Columns: columns}
-		render.PrintHistory(p, []disdel.Record{r, other}, func(r *disdel.Record) string { return r.Status.String() })
+		render.PrintJobs(p, jobList(r, other))
 		render.PrintRecord(p, &r)
 		text := p.String()
 		for line := range strings.Lines(text[:strings.Index(text, "\njob ")]) {

@@ -56,12 +56,12 @@ func inferCommand(u *ui) *cli.Command {
 			"   a NumPy .npy array or a .csv table of numbers, scaled as in training\n" +
 			"   a PNG or JPEG picture\n" +
 			"If the file has labels, disdel compares them with the answers.\n\n" +
-			"With --dataset, actions read the rows, and --output collects the answers; without --output they stay\n" +
-			"beside the models. With --watch, each new file in the folder adds a line to --output, until Ctrl-C.\n\n" +
+			"With --dataset, actions read the rows, and --file collects the answers; without --file they stay\n" +
+			"beside the models. With --watch, each new file in the folder adds a line to --file, until Ctrl-C.\n\n" +
 			"   disdel dataset sample digits --row 7 > digit.json\n   disdel infer digits-cnn --input digit.json -o json\n" +
-			"   disdel infer digits-cnn --dataset digits --part test --output answers.csv\n" +
-			"   disdel infer digits-cnn --watch incoming --output answers.jsonl",
-		Flags: []cli.Flag{
+			"   disdel infer digits-cnn --dataset digits --part test --file answers.csv\n" +
+			"   disdel infer digits-cnn --watch incoming --file answers.jsonl",
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "input", Aliases: []string{"i"}, Usage: "`FILE` of inputs"},
 			&cli.StringFlag{
 				Name: "dataset", Usage: "`NAME` of a data set to classify; NAME@CHECKSUM is one version of it",
@@ -70,12 +70,8 @@ func inferCommand(u *ui) *cli.Command {
 				Name: "part", Value: string(disdel.PartAll), Usage: "`PART` of the data set: all, train or test (held out)",
 			},
 			&cli.StringFlag{Name: "watch", Usage: "`FOLDER` to watch: files are classified as they arrive"},
-			&cli.StringFlag{
-				Name: "output", Usage: "new `FILE` of answers: .csv, .jsonl or .npy, or - for lines of JSON; " +
-					"--watch appends to a .jsonl",
-			},
 			actionFlag,
-		},
+		}, fileFlags("new `FILE` of answers: .csv, .jsonl or .npy, or - for lines of JSON; --watch appends to a .jsonl")...),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
@@ -105,7 +101,7 @@ func inference(c *cli.Context, u *ui) (func(ctx context.Context, models client.M
 		return nil, conflict("--input, --dataset and --watch are three questions", "give one of them")
 	case dataset == "" && c.IsSet("part"):
 		return nil, conflict("--part is of a data set", "add --dataset NAME")
-	case input != "" && c.IsSet("output"):
+	case input != "" && fileOf(c) != "":
 		return nil, conflict("the answers for --input go to standard output", "add > FILE, or -o json")
 	case watch != "":
 		w, err := newWatching(c, u)
@@ -154,7 +150,7 @@ const standardOutput = "-"
 
 // inferringData classifies the rows of a data set.
 func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models client.Models) error, error) {
-	model, output := c.Args().First(), c.String("output")
+	model, output := c.Args().First(), fileOf(c)
 	ask := infer.DataRequest{Dataset: c.String("dataset"), Part: disdel.DataPart(c.String("part")), Keep: output == ""}
 	switch output {
 	case "":
@@ -166,8 +162,8 @@ func inferringData(c *cli.Context, u *ui) (func(ctx context.Context, models clie
 		if u.Format != "table" {
 			return nil, &disdel.Error{
 				Kind: disdel.Invalid, Op: "infer",
-				Msg:  fmt.Sprintf("--output - and -o %s are two formats for one output", u.Format),
-				Hint: "leave -o out: every line is JSON, or name a file with --output",
+				Msg:  fmt.Sprintf("--file - and -o %s are two formats for one output", u.Format),
+				Hint: "leave -o out: every line is JSON, or name a file with --file",
 			}
 		}
 		return func(ctx context.Context, models client.Models) error {

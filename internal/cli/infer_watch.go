@@ -73,11 +73,11 @@ type watchDocument struct {
 // newWatching reads the flags of infer.
 func newWatching(c *cli.Context, u *ui) (*watching, error) {
 	w := &watching{
-		ui: u, model: c.Args().First(), folder: c.String("watch"), output: c.String("output"), every: watchEvery,
+		ui: u, model: c.Args().First(), folder: c.String("watch"), output: fileOf(c), every: watchEvery,
 		settled: settledAfter,
 	}
 	if w.output == "" {
-		return nil, missingFlag(c, "--watch "+w.folder+" --output FILE.jsonl")
+		return nil, missingFlag(c, "--watch "+w.folder+" --file FILE.jsonl")
 	}
 	if !strings.EqualFold(filepath.Ext(w.output), ".jsonl") {
 		return nil, &disdel.Error{
@@ -290,7 +290,7 @@ type answerLog struct {
 func openAnswerLog(name string) (*answerLog, error) {
 	bad := func(kind disdel.Kind, msg string, err error) (*answerLog, error) {
 		return nil, &disdel.Error{
-			Kind: kind, Op: "write " + name, Msg: msg, Err: err, Hint: "name another file with --output",
+			Kind: kind, Op: "write " + name, Msg: msg, Err: err, Hint: "name another file with --file",
 		}
 	}
 	f, err := openLocked(name)

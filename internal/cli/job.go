@@ -19,19 +19,14 @@ import (
 	"github.com/disdel/disdel/service/tenant"
 )
 
-func jobCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "job", Usage: "watch, wait for, pause or cancel a running job",
-		Description: "JOB is an id, the start of an id, a name or @last. The process that runs the job answers.\n\n" +
-			"   disdel job follow @last\n   disdel job cancel small",
-		Subcommands: append([]*cli.Command{
-			jobFollow(u), jobWait(u), jobLogs(u),
-			jobWatch(u),
-			jobAsk(u, "cancel", "cancel a job", disdel.StatusCanceled),
-			jobAsk(u, "pause", "pause a job; disdel resume continues it", disdel.StatusPaused),
-		}, slices.Concat(remarkCommands(u), shareCommands(u, tenant.ItemJob, "job"))...),
-		Action: needSubcommand,
-	}
+// jobSubcommands are the commands about one job that runs or has run.
+func jobSubcommands(u *ui) []*cli.Command {
+	return append([]*cli.Command{
+		jobFollow(u), jobWait(u), jobLogs(u),
+		jobWatch(u),
+		jobAsk(u, "cancel", "cancel a job", disdel.StatusCanceled),
+		jobAsk(u, "pause", "pause a job; disdel resume continues it", disdel.StatusPaused),
+	}, slices.Concat(remarkCommands(u), shareCommands(u, tenant.ItemJob, "job"))...)
 }
 
 // jobSubcommand builds a command about one job.
@@ -100,11 +95,11 @@ func jobAsk(u *ui, name, usage string, to disdel.Status) *cli.Command {
 		if err != nil {
 			return err
 		}
-		if err := at.Jobs.RequestStop(ctx, string(rec.ID), to, "asked for with disdel job "+name); err != nil {
+		if err := at.Jobs.RequestStop(ctx, string(rec.ID), to, "asked for with disdel jobs "+name); err != nil {
 			return err
 		}
 		return u.Show(askedDocument{rec.ID, name}, func(w io.Writer) {
-			fmt.Fprintf(w, "%s is asked to become %s: %s\n", rec.ID, to, u.Command("job", "wait", string(rec.ID)))
+			fmt.Fprintf(w, "%s is asked to become %s: %s\n", rec.ID, to, u.Command("jobs", "wait", string(rec.ID)))
 		})
 	})
 }
@@ -117,13 +112,13 @@ func jobLogs(u *ui) *cli.Command {
 			"until the job\n" +
 			"ends: heartbeats appear at once, the output of an action when its activation has ended. -o json has only the\n" +
 			"output; with --follow, one line for each event.\n\n" +
-			"   disdel job logs @last --worker 1 --round 3\n   disdel job logs small --follow",
+			"   disdel jobs logs @last --worker 1 --round 3\n   disdel jobs logs small --follow",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "continue until the job ends"},
 			&cli.StringFlag{Name: "task", Usage: "only logs of this `TASK`: train, aggregate or evaluate"},
 			&cli.IntFlag{Name: "worker", Usage: "only logs of this train `WORKER`, from 0"},
 			&cli.IntFlag{Name: "round", Usage: "only logs of this `ROUND`, from 1"},
-			&cli.IntFlag{Name: "tail", Usage: "only the last lines, a `NUMBER`"},
+			&cli.IntFlag{Name: "tail", Aliases: []string{"n"}, Usage: "only the last lines, a `NUMBER`"},
 		},
 		Action: func(c *cli.Context) error {
 			w, err := wantedLines(c)
@@ -153,7 +148,7 @@ func jobWatch(u *ui) *cli.Command {
 		Description: "JOB is an id, the start of an id, a name or @last; without it, the screen " +
 			"lists all\n" +
 			"jobs. Keys: up and down select, enter opens, / filters, l shows the log, c cancels, p pauses, q goes back.\n\n" +
-			"   disdel job watch\n   disdel job watch @last",
+			"   disdel jobs watch\n   disdel jobs watch @last",
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 0, 1); err != nil {
 				return err
@@ -218,9 +213,9 @@ type remarkDocument struct {
 func remarkCommands(u *ui) []*cli.Command {
 	return []*cli.Command{
 		{
-			Name: "tag", Usage: "add tags to a job, for disdel history --tag", ArgsUsage: "JOB TAG...",
+			Name: "tag", Usage: "add tags to a job, for disdel jobs --tag", ArgsUsage: "JOB TAG...",
 			Description: "JOB is an id, the start of an id, a name or @last. You can tag running jobs.\n\n" +
-				"   disdel job tag @last paper baseline\n   disdel job tag @last --remove baseline",
+				"   disdel jobs tag @last paper baseline\n   disdel jobs tag @last --remove baseline",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "remove", Usage: "remove the tags"}},
 			Action: func(c *cli.Context) error {
 				if err := checkOperands(c, 2, mostJobs); err != nil {
@@ -238,7 +233,7 @@ func remarkCommands(u *ui) []*cli.Command {
 		},
 		{
 			Name: "note", Usage: "attach a note to a job", ArgsUsage: "JOB TEXT",
-			Description: "An empty TEXT removes the note.\n\n   disdel job note @last 'dropout helps'",
+			Description: "An empty TEXT removes the note.\n\n   disdel jobs note @last 'dropout helps'",
 			Action: func(c *cli.Context) error {
 				if err := checkOperands(c, 2, 2); err != nil {
 					return err

@@ -12,7 +12,9 @@ import (
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
+	"github.com/disdel/disdel/internal/addresses"
 	"github.com/disdel/disdel/internal/spelling"
+	"github.com/disdel/disdel/internal/terminal"
 )
 
 // What the parser of flags says of a mistake.
@@ -25,19 +27,45 @@ var (
 // flagMistake explains an error of the flag parser.
 func flagMistake(c *cli.Context, err error, args []string) error {
 	name, flags := "disdel", c.App.Flags
+	if typed := splitArgs(c.App, args); len(typed.Path) == 0 && len(typed.Operands) > 0 {
+		return unknownCommand(c.App.Commands, name, typed.Operands[0])
+	}
 	if c.Command != nil && c.Command.HelpName != "" && c.Command.Name != "disdel" {
 		name, flags = c.Command.HelpName, append(slices.Clone(c.Command.Flags), flags...)
 	}
 	out := &disdel.Error{Kind: disdel.Invalid, Msg: err.Error(), Hint: name + " --help"}
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		out.Msg = fmt.Sprintf("%s has no flag %s", name, dashed(m[1]))
-		out.Hint = cmp.Or(meantFlag(flags, m[1], valueIn(args, m[1])), out.Hint)
+		value := valueIn(args, m[1])
+		foreign := strings.ReplaceAll(foreignFlags[name][m[1]], "VALUE", cmp.Or(value, "VALUE"))
+		out.Hint = cmp.Or(foreign, meantFlag(flags, m[1], value), out.Hint)
 	} else if m := badValue.FindStringSubmatch(err.Error()); m != nil {
 		out.Msg = fmt.Sprintf("%s takes no %s", dashed(m[2]), m[1])
 		out.Hint = cmp.Or(wantedValue(flags, m[2]), out.Hint)
 	} else if m := noValue.FindStringSubmatch(err.Error()); m != nil {
 		out.Msg = fmt.Sprintf("%s needs a value", dashed(m[1]))
 		out.Hint = cmp.Or(wantedValue(flags, m[1]), out.Hint)
+	}
+	return out
+}
+
+// unknownFormat is the error for a value of -o that is no format. A file is the value of another flag.
+func unknownFormat(u *ui, app *cli.App, format string) error {
+	out := &disdel.Error{
+		Kind: disdel.Invalid, Msg: fmt.Sprintf("there is no output format %q", format),
+		Hint: "use " + terminal.FormatNames,
+	}
+	commands, flags := app.Commands, []cli.Flag(nil)
+	for _, name := range splitArgs(app, u.Args).Path {
+		c := commandOf(commands, name)
+		commands, flags = c.Subcommands, c.Flags
+	}
+	_, writes := flagTable(flags)["file"]
+	switch {
+	case writes:
+		out.Hint = "-o is the format of what the command prints; name the file with --file " + addresses.Quote(format)
+	case strings.ContainsAny(format, "./"):
+		out.Hint += "; > " + addresses.Quote(format) + " writes the output to a file"
 	}
 	return out
 }
@@ -125,17 +153,46 @@ var foreignWords = map[string][]string{
 	"show":   {"get", "describe", "cat", "info"},
 	"up":     {"start", "run"},
 	"down":   {"stop", "kill"},
+	"delete": {"revoke", "remove", "rm"},
 }
 
 // foreignCommands are hints for commands of other programs that disdel does not have.
 var foreignCommands = map[string]string{
-	"ls":     "disdel history, disdel dataset list or disdel model list",
-	"list":   "disdel history, disdel dataset list or disdel model list",
-	"delete": "disdel dataset remove NAME", "rm": "disdel dataset remove NAME", "remove": "disdel dataset remove NAME",
-	"stop":   "disdel job cancel JOB; disdel resume JOB takes it up again",
-	"cancel": "disdel job cancel JOB; disdel resume JOB takes it up again",
-	"train":  "disdel submit FILE", "run": "disdel submit FILE",
-	"logs": "disdel job logs JOB", "jobs": "disdel history", "predict": "disdel infer MODEL --input FILE",
+	"ls":          "disdel jobs, disdel dataset list or disdel model list",
+	"get":         "disdel jobs, disdel jobs show JOB, disdel dataset list or disdel model list",
+	"delete":      "disdel jobs delete JOB, disdel model remove NAME:vN or disdel dataset remove NAME",
+	"rm":          "disdel jobs delete JOB, disdel model remove NAME:vN or disdel dataset remove NAME",
+	"remove":      "disdel jobs delete JOB, disdel model remove NAME:vN or disdel dataset remove NAME",
+	"kill":        "disdel jobs cancel JOB",
+	"train":       "disdel submit FILE",
+	"run":         "disdel submit FILE",
+	"apply":       "disdel submit FILE",
+	"create":      "disdel submit FILE",
+	"init":        "disdel explain lists the fields of a job file; examples/ has job files",
+	"template":    "disdel explain lists the fields of a job file; examples/ has job files",
+	"predict":     "disdel infer MODEL --input FILE",
+	"status":      "disdel jobs, disdel jobs show JOB or disdel platform status",
+	"login":       "disdel context add NAME --server URL",
+	"auth":        "disdel context add NAME --server URL",
+	"config":      "disdel context list; disdel --help lists the global options and their variables",
+	"schema":      "disdel explain -o json",
+	"clean":       "disdel prune deletes what nothing needs; disdel du shows sizes",
+	"gc":          "disdel prune deletes what nothing needs; disdel du shows sizes",
+	"df":          "disdel du",
+	"rollback":    "disdel model promote NAME:vN",
+	"experiments": "disdel jobs",
+	"runs":        "disdel jobs",
+}
+
+// foreignFlags are hints for flags of other programs, by the command and the flag. VALUE stands for what was typed.
+var foreignFlags = map[string]map[string]string{
+	"disdel submit": {
+		"f": "disdel submit FILE", "file": "disdel submit FILE", "filename": "disdel submit FILE",
+		"lr": "--set training.optimizer.adam.learningRate=VALUE", "batch": "--set training.batchSize=VALUE",
+	},
+	"disdel serve": {"port": "--listen 127.0.0.1:VALUE", "p": "--listen 127.0.0.1:VALUE", "host": "--listen VALUE:7070"},
+	"disdel ui":    {"port": "--listen 127.0.0.1:VALUE", "p": "--listen 127.0.0.1:VALUE", "host": "--listen VALUE:7070"},
+	"disdel jobs":  {"w": "disdel jobs watch", "watch": "disdel jobs watch", "A": "disdel jobs lists all jobs"},
 }
 
 // unknownCommand is the error for an unknown command below another one.
@@ -162,11 +219,11 @@ func meantCommand(commands []*cli.Command, above, name string) string {
 			return above + " " + word
 		}
 	}
+	if hint := foreignCommands[name]; hint != "" && above == "disdel" {
+		return hint
+	}
 	if near := spelling.Closest(name, names); near != "" {
 		return above + " " + near
-	}
-	if above == "disdel" {
-		return foreignCommands[name]
 	}
 	return ""
 }

@@ -176,8 +176,9 @@ func modelRemove(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "remove", Usage: "delete a version of a trained model", ArgsUsage: "NAME:vN",
 		Description: "Versions with a tag are not deleted: give the tag to another version first. sha256:... is a file of " +
-			"weights\nthat jobs started with; they have copies of it.\n\n" +
+			"weights\nthat jobs started with; they have copies of it. On a terminal disdel asks first.\n\n" +
 			"   disdel model remove digits-cnn:v1",
+		Flags: []cli.Flag{yesFlag},
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
@@ -189,6 +190,9 @@ func modelRemove(u *ui) *cli.Command {
 				}
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
+				if err := u.Confirm("Delete "+c.Args().First()+"?", c.Bool("yes")); err != nil {
+					return err
+				}
 				if ref := c.Args().First(); strings.HasPrefix(ref, "sha256:") {
 					doc := removedWeights{ref}
 					if err := at.Models.RemoveWeights(ctx, ref); err != nil {
@@ -265,17 +269,16 @@ func modelExport(u *ui) *cli.Command {
 		Name: "export", Usage: "write a trained model as safetensors (weights) or ONNX", ArgsUsage: "NAME",
 		Description: "NAME is the newest version of a trained model that learned, NAME:vN one version. The names and\n" +
 			"layouts of the weights are PyTorch's (docs/reference/weights.md).\n\n" +
-			"   disdel model export digits-cnn --output digits.safetensors\n" +
-			"   disdel model export digits-cnn --to onnx --output digits.onnx",
-		Flags: []cli.Flag{
+			"   disdel model export digits-cnn --file digits.safetensors\n" +
+			"   disdel model export digits-cnn --to onnx --file digits.onnx",
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "to", Value: toSafetensors, Usage: "`FORMAT` of the file: safetensors or onnx"},
-			&cli.StringFlag{Name: "output", Usage: "`FILE` to write, which must not exist"},
-		},
+		}, fileFlags("`FILE` to write, which must not exist")...),
 		Action: func(c *cli.Context) error {
 			if err := checkOperands(c, 1, 1); err != nil {
 				return err
 			}
-			doc := exportDocument{Format: c.String("to"), File: c.String("output")}
+			doc := exportDocument{Format: c.String("to"), File: fileOf(c)}
 			switch {
 			case doc.Format != toSafetensors && doc.Format != toONNX:
 				return &disdel.Error{
@@ -283,7 +286,7 @@ func modelExport(u *ui) *cli.Command {
 					Hint: "use safetensors or onnx",
 				}
 			case doc.File == "":
-				return missingFlag(c, "--output FILE")
+				return missingFlag(c, "--file FILE")
 			}
 			return withClient(c, u, storage, func(ctx context.Context, at client.Client) error {
 				m, err := at.Models.Get(ctx, c.Args().First())

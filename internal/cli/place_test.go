@@ -185,7 +185,7 @@ func TestCommandsInTheLogLeadToThePlace(t *testing.T) {
 		u.Err = &said
 		newLog(c, u).Warn("look again: disdel doctor")
 		return nil
-	}, "disdel", "history", "--home", "/a-home")
+	}, "disdel", "jobs", "--home", "/a-home")
 	if want := "look again: disdel --home /a-home doctor"; err != nil || !strings.Contains(said.String(), want) {
 		t.Errorf("%v: %q, want %q", err, said.String(), want)
 	}

@@ -19,10 +19,10 @@ var referencePages = []struct {
 	commands    []string
 }{
 	{"cli-jobs.md", "Commands that run jobs", []string{
-		"quickstart", "submit", "batch", "resume", "job", "estimate", "validate", "explain",
+		"quickstart", "submit", "batch", "resume", "estimate", "validate", "explain",
 	}},
-	{"cli-history.md", "Commands for jobs that ran", []string{"history", "report", "compare", "export"}},
-	{"cli-data.md", "Commands for data sets and models", []string{"dataset", "model", "infer", "evaluate"}},
+	{"cli-history.md", "Commands that show and manage jobs", []string{"jobs", "report", "compare", "export"}},
+	{"cli-data.md", "Commands for data sets and models", []string{"dataset", "model", "infer", "evaluate", "du", "prune"}},
 	{"cli-platforms.md", "Commands for platforms and servers", []string{"platform", "serve", "ui", "tenant"}},
 	{"cli-clusters.md", "Commands for contexts and clusters", []string{"context", "deploy", "doctor", "verify"}},
 }

@@ -118,7 +118,8 @@ func limitGarbage() {
 
 func pageCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "ui", Usage: "show jobs, models and data sets of this home in a browser", ArgsUsage: " ",
+		Name: "ui", Aliases: []string{"dashboard"}, ArgsUsage: " ",
+		Usage: "show jobs, models and data sets of this home in a browser",
 		Description: "Serves the page of disdel serve, only for this machine, until Ctrl-C. The printed address signs\n" +
 			"you in once.",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "`ADDRESS` to listen on"}},

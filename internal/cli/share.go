@@ -15,11 +15,10 @@ import (
 
 // shareCommands are the commands share and unshare of items of a kind. noun is what people call an item.
 func shareCommands(u *ui, kind tenant.ItemKind, noun string) []*cli.Command {
-	operand := "NAME"
+	operand, command := "NAME", "disdel "+string(kind)
 	if kind == tenant.ItemJob {
-		operand = "JOB"
+		operand, command = "JOB", "disdel jobs"
 	}
-	command := "disdel " + string(kind)
 	return []*cli.Command{
 		{
 			Name: "share", Usage: "let other tenants read a " + noun, ArgsUsage: operand,

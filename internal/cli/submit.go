@@ -254,7 +254,7 @@ func quickstartNext(u *ui, r *disdel.Record) string {
 	return "next:  " + strings.Join([]string{
 		u.Command("dataset", "sample", "digits", "--row", "7") + " > " + file,
 		u.Command("infer", r.Model.Name, "--input", file),
-		u.Command("history", "show", string(r.ID)),
+		u.Command("jobs", "show", string(r.ID)),
 		u.Command("dataset", "add", "fashion-mnist"),
 		u.Command("submit", "examples/lenet-fashion.yaml"),
 	}, "\n       ")

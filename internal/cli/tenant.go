@@ -91,7 +91,7 @@ func tenantDelete(u *ui) *cli.Command {
 				}
 				return u.Show(madeTenant{Name: name}, func(w io.Writer) {
 					fmt.Fprintf(w, "no token of %s opens anything any more; its open streams end within two seconds\n"+
-						"jobs of %s that are queued or running go on: stop one with disdel job cancel JOB\n", name, name)
+						"jobs of %s that are queued or running go on: stop one with disdel jobs cancel JOB\n", name, name)
 				})
 			})
 		},

@@ -249,7 +249,7 @@ func (r remoteModels) AnswerData(ctx context.Context, ref string, ask infer.Data
 	if ask.Keep || to == nil {
 		return out, &disdel.Error{
 			Kind: disdel.Invalid, Op: "infer", Msg: "answers that a server keeps cannot be read from here",
-			Hint: "--output FILE.csv has them sent",
+			Hint: "--file FILE.csv has them sent",
 		}
 	}
 	res, err := r.send(ctx, request{

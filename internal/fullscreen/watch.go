@@ -125,7 +125,7 @@ func (w *watcher) do(ctx context.Context, wish Wish) (over bool) {
 	case Close:
 		w.away()
 	case Ask:
-		if err := w.at.Jobs.RequestStop(ctx, string(wish.Job), wish.To, "asked for with disdel job watch"); err != nil {
+		if err := w.at.Jobs.RequestStop(ctx, string(wish.Job), wish.To, "asked for with disdel jobs watch"); err != nil {
 			w.screen.Answered(err.Error())
 		} else {
 			w.screen.Answered(fmt.Sprintf("%s is asked to become %s", wish.Job, wish.To))

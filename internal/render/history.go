@@ -10,33 +10,6 @@ import (
 	"github.com/disdel/disdel/service"
 )
 
-// PrintHistory prints a table of jobs, newest first. standing returns the status of a job.
-func PrintHistory(w io.Writer, list []disdel.Record, standing func(*disdel.Record) string) {
-	if len(list) == 0 {
-		fmt.Fprintln(w, "no jobs yet: disdel quickstart")
-		return
-	}
-	rows := [][]string{{"JOB", "NAME", "STATUS", "CREATED", "TIME", "ROUNDS", "ACCURACY", "LOSS", "PEAK/LIMIT", "GB-S"}}
-	for i := range list {
-		r := &list[i]
-		var peak, limit disdel.Bytes
-		for _, a := range r.Activations {
-			if a.Peak >= peak {
-				peak, limit = a.Peak, a.Limits.Memory
-			}
-		}
-		accuracy, loss, ok := heldOutScores(r)
-		rows = append(rows, []string{
-			string(r.ID), r.Job.Metadata.Name, statusText(r, standing(r)), r.Created.Local().Format("2006-01-02 15:04:05"),
-			secondsText(r.Phases.Total),
-			fmt.Sprint(len(r.Rounds)), fourDecimals(accuracy, ok), fourDecimals(loss, ok),
-			fmt.Sprintf("%d/%d MB", peak.MB(), limit.MB()), fmt.Sprintf("%.1f", r.CostGBs),
-		})
-	}
-	terminal.Table(w, terminal.Fitted(w, terminal.ShortIDs(w, rows), "LOSS", "PEAK/LIMIT", "GB-S", "ROUNDS", "TIME",
-		"CREATED")...)
-}
-
 // statusText is a job's status, and what there is to say against its success.
 func statusText(r *disdel.Record, status string) string {
 	switch {

@@ -241,7 +241,7 @@ func failure(r *disdel.Record) error {
 // SayModel prints the next commands for a job that succeeded.
 func SayModel(u *terminal.UI, rec *disdel.Record) {
 	if rec.Model != nil {
-		u.Say("next:  %s\n       %s", u.Command("history", "show", string(rec.ID)),
+		u.Say("next:  %s\n       %s", u.Command("jobs", "show", string(rec.ID)),
 			u.Command("model", "show", fmt.Sprintf("%s:v%d", rec.Model.Name, rec.Model.Version)))
 	}
 }

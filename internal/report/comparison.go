@@ -65,7 +65,7 @@ type ComparedJob struct {
 
 // ComparedJobOf extracts it from a record, which stays unchanged.
 func ComparedJobOf(r *disdel.Record) ComparedJob {
-	return ComparedJob{JobResultOf(r), curve(r), jobSettings(r)}
+	return ComparedJob{JobResultOf(r), curve(r), JobSettings(r)}
 }
 
 // Thin reduces the curves to the points that a chart shows, for callers that keep many jobs.
@@ -153,8 +153,8 @@ func curve(r *disdel.Record) Curve {
 	return c
 }
 
-// jobSettings is all fields of a job by their paths, and the checksum of its data.
-func jobSettings(r *disdel.Record) map[string]string {
+// JobSettings is all fields of a job by their paths, and the checksum of its data.
+func JobSettings(r *disdel.Record) map[string]string {
 	out := map[string]string{"data.checksum": r.Data.Checksum, "plan.workers": fmt.Sprint(r.Plan.Workers)}
 	flatten("", r.Job.Tree(), out)
 	delete(out, "apiVersion")

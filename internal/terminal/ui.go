@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -13,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/itchyny/gojq"
 	"golang.org/x/term"
 
 	"github.com/disdel/disdel"
@@ -26,7 +27,7 @@ type UI struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Args     []string // as they were typed
-	Format   string   // table, json or yaml
+	Format   string   // table, json, jsonl, yaml or name
 	Quiet    bool
 	Live     bool              // stderr is a terminal that may be rewritten
 	Size     func() (int, int) // columns and rows of that terminal; 0: not known
@@ -34,6 +35,10 @@ type UI struct {
 	Place    addresses.Place   // that printed commands need; of a job's record it may know more
 	Exit     func(error) int   // the exit code that an error leads to
 	written  *sink
+	filter   *gojq.Code // of --jq; nil: none
+
+	// Interactive means that a person can answer questions: input and messages are a terminal.
+	Interactive bool
 }
 
 // sink remembers a failed write, because tables are written line by line without a check of each.
@@ -73,6 +78,9 @@ func New(in io.Reader, out, err io.Writer) *UI {
 	if f, ok := err.(*os.File); ok {
 		u.Live = term.IsTerminal(int(f.Fd()))
 	}
+	if f, ok := in.(*os.File); ok {
+		u.Interactive = u.Live && term.IsTerminal(int(f.Fd()))
+	}
 	return u
 }
 
@@ -83,7 +91,7 @@ func (u *UI) FullScreen() (restore func(), err error) {
 	if !ok || !u.Live || !term.IsTerminal(int(in.Fd())) {
 		return nil, &disdel.Error{
 			Kind: disdel.Invalid, Op: "take the terminal", Msg: "there is none that can be rewritten",
-			Hint: "disdel job follow JOB shows a job line by line",
+			Hint: "disdel jobs follow JOB shows a job line by line",
 		}
 	}
 	before, err := term.MakeRaw(int(in.Fd()))
@@ -147,34 +155,6 @@ func (u *UI) complete(all *disdel.Faults) *disdel.Faults {
 	return &out
 }
 
-// Show writes v in the format that the user chose: JSON, YAML, or the table that print makes.
-// Commands in the table get the flags of the place.
-func (u *UI) Show(v any, print func(w io.Writer)) error { return u.show(v, print, u.shown) }
-
-// ShowFile writes v as Show does, but changes no commands in it: programs read the output, such as a job file.
-func (u *UI) ShowFile(v any, print func(w io.Writer)) error { return u.show(v, print, Clean) }
-
-func (u *UI) show(v any, print func(w io.Writer), shown func(string) string) error {
-	switch u.Format {
-	case "json":
-		var out bytes.Buffer
-		enc := json.NewEncoder(&out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(v); err != nil {
-			return err
-		}
-		_, err := u.Out.Write(CleanJSON(out.Bytes()))
-		return Unwritten(err)
-	case "yaml":
-		return Unwritten(u.showYAML(v))
-	default:
-		var out bytes.Buffer // whatever prints it, no name in it reaches the terminal as a command
-		print(&Page{Buffer: &out, Columns: u.Columns()})
-		_, err := io.WriteString(u.Out, shown(out.String()))
-		return Unwritten(err)
-	}
-}
-
 // Page is a buffer for tables that knows its width.
 type Page struct {
 	*bytes.Buffer
@@ -196,26 +176,8 @@ func Unwritten(err error) error {
 	}
 }
 
-// ErrPipe means that nobody reads standard output any more, as in disdel history | head -1.
+// ErrPipe means that nobody reads standard output any more, as in disdel jobs | head -1.
 var ErrPipe = errors.New("nobody reads standard output any more")
-
-// showYAML converts through JSON, so that both formats have the same field names.
-func (u *UI) showYAML(v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	var tree any
-	if err := yaml.Unmarshal(data, &tree); err != nil {
-		return err
-	}
-	out, err := yaml.Marshal(tree)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(u.Out, Clean(string(out)))
-	return err
-}
 
 // reported marks an error that the user has been shown already; it only sets the exit code.
 type reported struct{ error }
@@ -231,7 +193,7 @@ func (u *UI) Fail(err error) {
 	if err == nil || errors.As(err, &done) {
 		return
 	}
-	if u.Format != "table" {
+	if u.Format != "table" && u.Format != "name" {
 		u.failDocument(err)
 		return
 	}
@@ -256,6 +218,23 @@ func (u *UI) Fail(err error) {
 
 // Command is a command line that works at this program's place.
 func (u *UI) Command(words ...string) string { return u.Place.Command(Program(), words...) }
+
+// Confirm asks a question whose answer y or yes allows something. Off a terminal, and with yes, it does not ask and
+// returns nil. It returns Canceled for any other answer.
+func (u *UI) Confirm(question string, yes bool) error {
+	if yes || !u.Interactive {
+		return nil
+	}
+	fmt.Fprintf(u.Err, "%s [y/N] ", u.shown(question))
+	answer, _ := bufio.NewReader(u.In).ReadString('\n') // the end of input is no yes
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &disdel.Error{
+		Kind: disdel.Canceled, Msg: "nothing was deleted", Hint: "answer y, or give --yes to be asked nothing",
+	}
+}
 
 // Headline is an error's operation and message, without its cause.
 func Headline(e *disdel.Error) string {
@@ -304,19 +283,6 @@ func NonEmpty(list ...string) []string {
 	return out
 }
 
-// Take sets the output format; ok is false if it is unknown. Wide is a table without a limit of its width.
-func (u *UI) Take(format string) bool {
-	switch format {
-	case "table", "json", "yaml":
-		u.Format = format
-	case "wide":
-		u.Format, u.Columns = "table", func() int { return 0 }
-	default:
-		return false
-	}
-	return true
-}
-
 // Expect reads the output format from the global flags before they are parsed, because parser errors use it too.
 func (u *UI) Expect(globals []string) {
 	u.Take(os.Getenv("DISDEL_OUTPUT"))
@@ -325,8 +291,11 @@ func (u *UI) Expect(globals []string) {
 		if !inline && i+1 < len(globals) {
 			value = globals[i+1]
 		}
-		if name == "o" || name == "output" {
+		switch name {
+		case "o", "output":
 			u.Take(value)
+		case "jq":
+			u.Format = "json"
 		}
 	}
 }

@@ -429,7 +429,7 @@ func (s *server) watch(ctx context.Context, own *service.Service, job string) (
 		return nil, nil, err
 	}
 	needs := heldOfRecord * int64(run.Stored())
-	hint := "read the record itself, which needs less: disdel history show " + string(run.ID())
+	hint := "read the record itself, which needs less: disdel jobs show " + string(run.ID())
 	if err := s.budget.overShare(needs, hint); err != nil {
 		return nil, nil, err
 	}

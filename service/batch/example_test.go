@@ -59,6 +59,17 @@ func ExampleStart() {
 }
 
 // Of a job that was evaluated the best round counts if its model is of that one.
+func ExampleGroup() {
+	jobs := make([]batch.Job, 2)
+	jobs[1].Request.Job.Metadata.Labels = map[string]string{disdel.BatchLabel: "rates", "team": "vision"}
+	id := batch.Group(jobs)
+	fmt.Println(jobs[0].Request.Job.Metadata.Labels[disdel.BatchLabel] == id, len(id))
+	fmt.Println(jobs[1].Request.Job.Metadata.Labels)
+	// Output:
+	// true 14
+	// map[batch:rates team:vision]
+}
+
 func ExampleRow_Result() {
 	r := batch.Row{Curve: []batch.Point{
 		{Epochs: 1, TrainLoss: 0.5, Accuracy: new(0.8)}, {Epochs: 2, TrainLoss: 0.4, Accuracy: new(0.7)},

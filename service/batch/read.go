@@ -3,9 +3,12 @@ package batch
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/disdel/disdel"
 	"github.com/disdel/disdel/controller/jobfile"
@@ -60,6 +63,24 @@ func originOf(like *disdel.Origin, file string, alone bool) *disdel.Origin {
 	}
 	return &o
 }
+
+// Group gives the jobs one value of the label disdel.BatchLabel, by which lists show them together, and returns it. Jobs
+// that have the label keep theirs.
+func Group(jobs []Job) (id string) {
+	id = "batch-" + strings.ToLower(rand.Text()[:idLetters])
+	for i := range jobs {
+		m := &jobs[i].Request.Job.Metadata
+		if m.Labels[disdel.BatchLabel] == "" {
+			labels := map[string]string{disdel.BatchLabel: id}
+			maps.Copy(labels, m.Labels)
+			m.Labels = labels
+		}
+	}
+	return id
+}
+
+// idLetters is the number of random letters of the id of a batch, 5 bits each.
+const idLetters = 8
 
 // Check returns all faults of the jobs before any of them runs, with those that Read found: an error for each file, and
 // one for each job that cannot be planned or would be refused. If a file has faults, it uses only the data sets.

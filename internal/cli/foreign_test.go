@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/terminal"
+)
+
+// What users of kubectl, gh, git and mlflow type leads to the command of disdel.
+func TestWordsOfOtherProgramsLeadToACommand(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	for line, hint := range map[string]string{
+		"ls":                            "disdel jobs, disdel dataset list or disdel model list",
+		"get":                           "disdel jobs, disdel jobs show JOB",
+		"get jobs":                      "disdel jobs, disdel jobs show JOB",
+		"status":                        "disdel jobs, disdel jobs show JOB or disdel platform status",
+		"login":                         "disdel context add NAME --server URL",
+		"config":                        "disdel context list",
+		"train job.yaml":                "disdel submit FILE",
+		"run job.yaml":                  "disdel submit FILE",
+		"apply -f job.yaml":             "disdel submit FILE",
+		"delete pets":                   "disdel jobs delete JOB",
+		"rm pets":                       "disdel jobs delete JOB",
+		"clean":                         "disdel prune",
+		"schema":                        "disdel explain -o json",
+		"template":                      "disdel explain",
+		"tenant revoke ann":             "disdel tenant",
+		"predict":                       "disdel infer MODEL --input FILE",
+		"serve --port 8080":             "--listen 127.0.0.1:8080",
+		"ui --port 8080":                "--listen 127.0.0.1:8080",
+		"submit -f job.yaml":            "disdel submit FILE",
+		"submit job.yaml --lr 0.1":      "--set training.optimizer.adam.learningRate=0.1",
+		"submit job.yaml --batch 16":    "--set training.batchSize=16",
+		"jobs --watch":                  "disdel jobs watch",
+		"jobs -w":                       "disdel jobs watch",
+		"jobs pets":                     "disdel jobs show pets",
+		"export x --to json":            "there is no job", // the job comes first
+		"model export pets -o pets.bin": "--file pets.bin",
+		"infer pets -o answers.csv":     "--file answers.csv",
+		"export x -o runs.csv":          "--file runs.csv",
+	} {
+		out, errs, code := typed(t, strings.Fields(line)...)
+		if code == 0 || out != "" || !strings.Contains(errs, hint) {
+			t.Errorf("%s: exit %d, %q wanted\n%s%s", line, code, hint, out, errs)
+		}
+	}
+}
+
+// Words of other programs that work: the help of each is that of the command it means.
+func TestShortcutsAreCommands(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	for line, command := range map[string]string{
+		"ps": "jobs", "list": "jobs", "history": "jobs", "job": "jobs", "job list": "jobs list", "history show": "jobs show",
+		"logs": "jobs logs", "watch": "jobs watch", "cancel": "jobs cancel", "stop": "jobs cancel", "wait": "jobs wait",
+		"pause": "jobs pause", "follow": "jobs follow", "describe": "jobs show", "dashboard": "ui", "retry": "resume",
+		"jobs rm": "jobs delete", "history prune": "jobs prune", "history export": "jobs export",
+		"context delete": "context remove",
+	} {
+		for _, way := range []string{line + " --help", "help " + line} {
+			out, errs, code := typed(t, strings.Fields(way)...)
+			if code != 0 || !strings.Contains(out, "   disdel "+command+" - ") {
+				t.Errorf("%s: exit %d\n%s%s", way, code, out, errs)
+			}
+		}
+	}
+}
+
+// Every command that help shows belongs to one group, and every group has commands.
+func TestEveryCommandIsInAGroup(t *testing.T) {
+	app := newApp(terminal.New(nil, nil, nil))
+	seen := map[string]int{}
+	shown := 0
+	for _, g := range commandGroups {
+		shown += len(g.top)
+		for _, name := range append(g.top, g.more...) {
+			if c := commandOf(app.Commands, name); c == nil || c.Hidden || c.Name != name {
+				t.Errorf("%s: there is no command %q", g.title, name)
+			}
+			seen[name]++
+		}
+	}
+	for _, c := range app.Commands {
+		if !c.Hidden && seen[c.Name] != 1 {
+			t.Errorf("%s is in %d groups", c.Name, seen[c.Name])
+		}
+	}
+	if shown > 20 {
+		t.Errorf("the help explains %d commands, want at most 20", shown)
+	}
+	out, _, _ := typed(t, "--help")
+	for _, g := range commandGroups {
+		if !strings.Contains(out, g.title) {
+			t.Errorf("the help has no %s", g.title)
+		}
+	}
+}
+
+// The help of a command names the flags of its subcommands.
+func TestHelpNamesTheFlagsOfSubcommands(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	for line, flags := range map[string]string{
+		"jobs": "logs  --follow --task --worker --round --tail", "job": "logs  --follow --task",
+		"model": "show     --input --classes --layers --keras", "dataset": "--libsvm --csv",
+	} {
+		words := strings.Join(strings.Fields(flags), " ")
+		if out, _, _ := typed(t, "help", line); !strings.Contains(strings.Join(strings.Fields(out), " "), words) {
+			t.Errorf("%s: no %q\n%s", line, flags, out)
+		}
+	}
+}
+
+// answered runs a command line on a terminal whose user gives an answer.
+func answered(t *testing.T, answer, line string) (messages string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	u := terminal.New(strings.NewReader(answer), &out, &errs)
+	u.Interactive = true
+	err = carryOut(context.Background(), u, append([]string{"disdel"}, strings.Fields(line)...))
+	return errs.String(), err
+}
+
+// On a terminal deletions ask first; anything but yes deletes nothing.
+func TestDeletionsAsk(t *testing.T) {
+	t.Setenv("DISDEL_HOME", t.TempDir())
+	if _, errs, code := typed(t, "dataset", "add", "digits"); code != 0 {
+		t.Fatal(errs)
+	}
+	for _, answer := range []string{"", "n\n", "no\n", "\n"} {
+		messages, err := answered(t, answer, "dataset remove digits")
+		if disdel.KindOf(err) != disdel.Canceled || !strings.Contains(messages, "Delete the data set digits? [y/N]") {
+			t.Errorf("%q: %v\n%s", answer, err, messages)
+		}
+		if _, errs, code := typed(t, "dataset", "show", "digits"); code != 0 {
+			t.Fatalf("%q: it is gone\n%s", answer, errs)
+		}
+	}
+	for _, line := range []string{"model remove pets:v1", "jobs delete pets", "prune data"} {
+		if _, err := answered(t, "n\n", line); err == nil {
+			t.Errorf("%s: no error", line)
+		}
+	}
+	if messages, err := answered(t, "y\n", "dataset remove digits"); err != nil {
+		t.Errorf("%v\n%s", err, messages)
+	}
+	if _, _, code := typed(t, "dataset", "show", "digits"); code == 0 {
+		t.Error("it is still there")
+	}
+}

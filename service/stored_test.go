@@ -1,0 +1,156 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/disdel/disdel"
+	"github.com/disdel/disdel/internal/modelstore"
+	"github.com/disdel/disdel/platform/local"
+)
+
+// storedHome is a Service whose home has something of every kind. The paused job needs the data set, its checkpoints
+// and the model kept:v1.
+func storedHome(t *testing.T) (*Service, string) {
+	t.Helper()
+	home, ctx := t.TempDir(), t.Context()
+	s, err := Open(ctx, Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.AddDigits(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"kept", "gone", "kept", "gone"} {
+		addModel(t, s, name, disdel.JobID(fmt.Sprintf("job-01kp000000000000000000010%d", i)))
+	}
+	models := filepath.Join(home, "models")
+	for file, size := range map[string]int{
+		filepath.Join(models, "checkpoints", pausedJob, "000001", "reference.safetensors"):                             100,
+		filepath.Join(models, "checkpoints", endedJob, "000001", "reference.safetensors"):                              1000,
+		filepath.Join(models, "checkpoints", endedJob, "000002", "reference.safetensors"):                              200,
+		filepath.Join(models, "answers", "infer-x", "000000-1.safetensors"):                                            300,
+		filepath.Join(models, "given", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff.safetensors"): 400,
+		local.Log(home): 500,
+	} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := s.History(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := disdel.Record{APIVersion: disdel.APIVersion, ID: pausedJob, Status: disdel.StatusPaused, Created: time.Now()}
+	r.Job.Metadata.Name, r.Job.Data.Source, r.Job.Model.Init.Weights = "paused", "dataset://digits", "kept:v1"
+	if err := h.Save(ctx, &r); err != nil {
+		t.Fatal(err)
+	}
+	return s, home
+}
+
+const (
+	pausedJob = "job-01kp0000000000000000000001"
+	endedJob  = "job-01kp0000000000000000000002"
+)
+
+// addModel adds the next version of a model.
+func addModel(t *testing.T, s *Service, name string, job disdel.JobID) {
+	t.Helper()
+	ctx := t.Context()
+	store, err := s.Models(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := modelstore.Model{
+		ModelRef: disdel.ModelRef{Name: name, Path: modelstore.WeightsPath(name, job)}, Job: job,
+		Network: disdel.Network{Name: "mlp", Input: []int{1, 8, 8}, Classes: 10},
+	}
+	m.Checksum, m.Size, err = store.WriteWeights(ctx, m.Path,
+		disdel.Weights{{Name: "w", Shape: []int{4}, Data: make([]float32, 4)}}, nil)
+	if err == nil {
+		_, err = store.Commit(ctx, m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filesSize is the size of all files of a folder.
+func filesSize(t *testing.T, folder string) (all disdel.Bytes) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		all += disdel.Bytes(info.Size())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// What nothing needs is deleted, what a paused job needs stays, and exactly the bytes go that were listed.
+func TestDeletedSizesAreThoseThatWereListed(t *testing.T) {
+	s, home := storedHome(t)
+	before := byName(t, s)
+	for name, kept := range map[string]bool{
+		"data digits": true, "models kept:v1": true, "models kept:v2": true, "models gone:v1": false,
+		"models gone:v2": true, "checkpoints " + pausedJob: true, "checkpoints " + endedJob: false,
+		"answers infer-x": false, "logs platform.log": false, "jobs history.db": true,
+		"weights sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff": false,
+	} {
+		if item, ok := before[name]; !ok || (item.Kept != "") != kept {
+			t.Errorf("%s: there is one: %t, kept because %q", name, ok, item.Kept)
+		}
+	}
+	for name, item := range before {
+		disk := filesSize(t, home)
+		err := s.RemoveStored(t.Context(), item)
+		gone := disk - filesSize(t, home)
+		switch {
+		case item.Kept != "":
+			if err == nil || gone != 0 {
+				t.Errorf("%s: %v, and %v are gone", name, err, gone)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case item.Kind == StoredModels:
+			if gone > item.Size || gone < item.Size-10 { // the number of the deleted version is noted
+				t.Errorf("%s: %v are gone, and it had %v", name, gone, item.Size)
+			}
+		case gone != item.Size:
+			t.Errorf("%s: %v are gone, and it had %v", name, gone, item.Size)
+		}
+	}
+	for name, item := range byName(t, s) {
+		if item.Kept == "" {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func byName(t *testing.T, s *Service) map[string]StoredItem {
+	t.Helper()
+	list, err := s.Stored(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]StoredItem{}
+	for _, item := range list {
+		out[string(item.Kind)+" "+item.Name] = item
+	}
+	return out
+}
